@@ -1,0 +1,549 @@
+//! Definitions to the arrays of `schema::Table`, as Rust source.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+
+use kevel_definition::{Facts, FieldDef, Module, Resource, TypeDef, TypeExpr};
+
+type Result<T> = std::result::Result<T, String>;
+
+/// The source of every table.
+pub fn generate(modules: &[Module]) -> Result<String> {
+    let mut tables = Tables::new(modules);
+    for module in modules {
+        for ty in &module.types {
+            tables.named(&module.stem, &ty.name)?;
+        }
+    }
+    // Named types are numbered first, so that filling one in can refer to any other.
+    for (module, ty) in modules.iter().flat_map(|m| m.types.iter().map(move |t| (m, t))) {
+        let id = tables.named(&module.stem, &ty.name)?;
+        tables.types[id] = tables.define(module, ty)?;
+    }
+    tables.mark_defaults();
+    tables.source(modules)
+}
+
+struct Tables<'m> {
+    definitions: HashMap<String, (&'m Module, &'m TypeDef)>,
+    ids: HashMap<String, usize>,
+    types: Vec<Type>,
+    fields: Vec<Entry>,
+    members: Vec<String>,
+    defaults: Vec<String>,
+    merges: Vec<String>,
+    names: Vec<String>,
+    strings: HashMap<String, String>,
+    text: String,
+}
+
+#[derive(Clone)]
+enum Type {
+    Unknown,
+    Struct {
+        name: String,
+        package: String,
+        fields: (usize, usize),
+        members: (usize, usize),
+        flags: u8,
+    },
+    List {
+        item: usize,
+        list: String,
+        message: bool,
+    },
+    Map {
+        value: usize,
+        atomic: bool,
+    },
+    Scalar(&'static str),
+    Union {
+        object: (u16, usize),
+        other: (u16, usize),
+    },
+    Any,
+}
+
+struct Entry {
+    source: String,
+    ty: usize,
+    defaulted: bool,
+}
+
+const ATOMIC: u8 = 1;
+const DEFAULTS: u8 = 8;
+
+const SCALARS: [(&str, &str); 14] = [
+    ("string", "String"),
+    ("bool", "Bool"),
+    ("int32", "Int32"),
+    ("int64", "Int64"),
+    ("float64", "Double"),
+    ("bytes", "Bytes"),
+    ("time", "Time"),
+    ("microtime", "MicroTime"),
+    ("duration", "Duration"),
+    ("quantity", "Quantity"),
+    ("intOrString", "IntOrString"),
+    ("raw", "Raw"),
+    ("json", "Json"),
+    ("fieldsV1", "FieldsV1"),
+];
+
+impl<'m> Tables<'m> {
+    fn new(modules: &'m [Module]) -> Self {
+        let definitions = modules
+            .iter()
+            .flat_map(|m| m.types.iter().map(move |t| (format!("{}.{}", m.stem, t.name), (m, t))))
+            .collect();
+        Tables {
+            definitions,
+            ids: HashMap::new(),
+            types: Vec::new(),
+            fields: Vec::new(),
+            members: Vec::new(),
+            defaults: Vec::new(),
+            merges: Vec::new(),
+            names: Vec::new(),
+            strings: HashMap::new(),
+            text: String::new(),
+        }
+    }
+
+    fn qualify(&self, stem: &str, name: &str) -> String {
+        match name.contains('.') {
+            true => name.to_owned(),
+            false => format!("{stem}.{name}"),
+        }
+    }
+
+    fn add(&mut self, key: String, ty: Type) -> usize {
+        if let Some(id) = self.ids.get(&key) {
+            return *id;
+        }
+        self.types.push(ty);
+        self.ids.insert(key, self.types.len() - 1);
+        self.types.len() - 1
+    }
+
+    /// The number of a named type.
+    fn named(&mut self, stem: &str, name: &str) -> Result<usize> {
+        if let Some((_, scalar)) = SCALARS.iter().find(|(n, _)| *n == name) {
+            return Ok(self.add(name.to_owned(), Type::Scalar(scalar)));
+        }
+        if name == "any" {
+            return Ok(self.add(name.to_owned(), Type::Any));
+        }
+        let full = self.qualify(stem, name);
+        if !self.definitions.contains_key(&full) {
+            return Err(format!("{stem}: no type {name}"));
+        }
+        Ok(self.add(full, Type::Unknown))
+    }
+
+    /// The number of a type expression, with the facts of the field that names it.
+    fn expression(&mut self, stem: &str, ty: &TypeExpr, facts: &Facts) -> Result<usize> {
+        match ty {
+            TypeExpr::Pointer(ty) => self.expression(stem, ty, facts),
+            TypeExpr::Name(name) => {
+                let id = self.named(stem, name)?;
+                if facts.get("map") != Some("atomic") {
+                    return Ok(id);
+                }
+                // The same struct, owned as one value where this field holds it.
+                let full = self.qualify(stem, name);
+                let (module, ty) = self.definitions[&full];
+                let Type::Struct { name, package, fields, members, flags } =
+                    self.define(module, ty)?
+                else {
+                    return Err(format!("{stem}: {full} cannot be atomic"));
+                };
+                let flags = flags | ATOMIC;
+                let atomic = Type::Struct { name, package, fields, members, flags };
+                Ok(self.add(format!("atomic {full}"), atomic))
+            }
+            TypeExpr::List(item) => {
+                let item = self.expression(stem, item, &Facts::default())?;
+                let list = match facts.get("list") {
+                    None => "List::Atomic".to_owned(),
+                    Some("set") => "List::Set".to_owned(),
+                    Some(keys) => {
+                        let keys = keys.strip_prefix("map:").ok_or("list is set or map:KEYS")?;
+                        format!("List::Map({})", self.name_list(keys.split(',')))
+                    }
+                };
+                let key = format!("[]{item} {list}");
+                Ok(self.add(key, Type::List { item, list, message: false }))
+            }
+            TypeExpr::Map(value) => {
+                let value = self.expression(stem, value, &Facts::default())?;
+                let atomic = facts.get("map") == Some("atomic");
+                Ok(self.add(format!("map {value} {atomic}"), Type::Map { value, atomic }))
+            }
+        }
+    }
+
+    fn define(&mut self, module: &Module, ty: &TypeDef) -> Result<Type> {
+        let stem = &module.stem;
+        if ty.facts.has("list") {
+            let [items] = ty.fields.as_slice() else {
+                return Err(format!("{}: one field", ty.name));
+            };
+            let TypeExpr::List(item) = &items.ty else {
+                return Err(format!("{}: no list", ty.name));
+            };
+            let item = self.expression(stem, item, &Facts::default())?;
+            return Ok(Type::List { item, list: "List::Atomic".into(), message: true });
+        }
+        if ty.facts.has("union") {
+            let (mut object, mut other) = (None, None);
+            for field in &ty.fields {
+                let id = self.expression(stem, &field.ty, &field.facts)?;
+                let named = matches!(&field.ty, TypeExpr::Name(n) if n != "bool");
+                *(if named { &mut object } else { &mut other }) = Some((field.tag, id));
+            }
+            let (Some(object), Some(other)) = (object, other) else {
+                return Err(format!("{}: a union has an object and another form", ty.name));
+            };
+            return Ok(Type::Union { object, other });
+        }
+        let fields = self.json_fields(module, ty)?;
+        let members = self.protobuf_members(module, ty)?;
+        let flags = if ty.facts.has("atomic") { ATOMIC } else { 0 };
+        let name = self.string(&ty.name);
+        let package = self.string(&module.version);
+        Ok(Type::Struct { name, package, fields, members, flags })
+    }
+
+    /// The JSON fields of a struct, inlined ones among them, sorted by name.
+    fn json_fields(&mut self, module: &Module, ty: &TypeDef) -> Result<(usize, usize)> {
+        let flat = flat_fields(&self.definitions, module, ty)?;
+        let mut ranked: Vec<_> = flat.into_iter().enumerate().collect();
+        ranked.sort_by(|a, b| a.1.1.name.cmp(&b.1.1.name));
+        let ranked: Vec<(usize, String, FieldDef)> = ranked
+            .into_iter()
+            .map(|(rank, (stem, field))| (rank, stem.to_owned(), field))
+            .collect();
+        let start = self.fields.len();
+        let count = ranked.len();
+        for (rank, stem, field) in ranked {
+            let entry = self.entry(&stem, rank, &field)?;
+            self.fields.push(entry);
+        }
+        Ok((start, count))
+    }
+
+    fn entry(&mut self, stem: &str, rank: usize, field: &FieldDef) -> Result<Entry> {
+        let facts = &field.facts;
+        let ty = self.expression(stem, &field.ty, facts)?;
+        let required = facts.has("required");
+        let always = facts.has("always") || (required && !facts.has("omitempty"));
+        let flags = [
+            (1, matches!(field.ty, TypeExpr::Pointer(_))),
+            (2, always),
+            (4, required),
+            (8, facts.has("deprecated")),
+            (16, facts.has("nullable")),
+            (32, facts.has("omitzero")),
+            (64, facts.has("type-meta")),
+            (128, facts.has("default-empty")),
+        ];
+        let flags: u16 = flags.iter().filter(|(_, set)| *set).map(|(bit, _)| bit).sum();
+        let name = self.string(&field.name);
+        let go = self.string(facts.get("go").unwrap_or_default());
+        let default = self.default(facts)?;
+        let merge = self.merge(facts);
+        let values = facts.get("enum").map(|list| list.trim_matches('"').split(','));
+        let values = self.name_list(values.into_iter().flatten());
+        let source = format!(
+            "FieldEntry {{ name: {name}, go: {go}, ty: {ty}, rank: {rank}, flags: FieldFlags({flags}), \
+             default: {default}, merge: {merge}, values: {values} }}"
+        );
+        Ok(Entry { source, ty, defaulted: default != 0 })
+    }
+
+    fn protobuf_members(&mut self, module: &Module, ty: &TypeDef) -> Result<(usize, usize)> {
+        let flat = flat_fields(&self.definitions, module, ty)?;
+        let mut names: Vec<&str> = flat.iter().map(|(_, field)| field.name.as_str()).collect();
+        names.sort_unstable();
+        let mut members: Vec<(u16, String)> = Vec::new();
+        for field in ty.fields.iter().filter(|f| f.tag != 0) {
+            let role = match names.binary_search(&field.name.as_str()) {
+                Ok(position) => format!("Role::Field({position})"),
+                Err(_) => {
+                    let TypeExpr::Name(name) = &field.ty else {
+                        return Err(format!("{}: only a struct can be inlined", ty.name));
+                    };
+                    let full = self.qualify(&module.stem, name);
+                    format!("Role::Inline({})", self.named(&module.stem, &full)?)
+                }
+            };
+            members.push((field.tag, role));
+        }
+        members.sort();
+        let start = self.members.len();
+        let count = members.len();
+        let source = |(tag, role)| format!("Member {{ tag: {tag}, role: {role} }}");
+        self.members.extend(members.into_iter().map(source));
+        Ok((start, count))
+    }
+
+    /// The number (from 1) of a field's default, 0 for none.
+    fn default(&mut self, facts: &Facts) -> Result<usize> {
+        let Some(json) = facts.get("default") else { return Ok(0) };
+        let quoted = json.strip_prefix('"').and_then(|s| s.strip_suffix('"'));
+        let value = match json {
+            "true" | "false" => format!("Constant::Bool({json})"),
+            "{}" => "Constant::EmptyMap".to_owned(),
+            "[]" => "Constant::EmptyList".to_owned(),
+            _ if json.parse::<i64>().is_ok() => format!("Constant::Int({json})"),
+            _ if json.starts_with('$') => format!("Constant::Sibling({})", self.string(&json[1..])),
+            _ if json.starts_with('@') => format!("Constant::Rule({})", self.string(&json[1..])),
+            _ => match quoted {
+                Some(text) if !text.contains('\\') => {
+                    format!("Constant::Str({})", self.string(text))
+                }
+                _ => format!("Constant::Json({})", self.string(json)),
+            },
+        };
+        let when = match facts.get("when").map(|when| when.split_once(':')) {
+            None => "None".to_owned(),
+            Some(Some((field, value))) => {
+                format!("Some(({}, {}))", self.string(field), self.string(value))
+            }
+            Some(None) => return Err("when is FIELD:VALUE".into()),
+        };
+        let source = format!("DefaultEntry {{ value: {value}, when: {when} }}");
+        Ok(number(&mut self.defaults, source))
+    }
+
+    /// The number (from 1) of a field's merge facts, 0 for none.
+    fn merge(&mut self, facts: &Facts) -> usize {
+        let Some(patch) = facts.get("patch") else { return 0 };
+        let (strategies, key) = patch.split_once(':').unwrap_or((patch, ""));
+        let has = |name| strategies.split(',').any(|s| s == name);
+        let key = self.string(key);
+        let (merge, retain) = (has("merge"), has("retainKeys"));
+        let source = format!("MergeEntry {{ merge: {merge}, retain_keys: {retain}, key: {key} }}");
+        number(&mut self.merges, source)
+    }
+
+    fn name_list<'s>(&mut self, list: impl Iterator<Item = &'s str>) -> String {
+        let list: Vec<String> = list.map(|name| self.string(name)).collect();
+        if list.is_empty() {
+            return "Span(0, 0)".to_owned();
+        }
+        let found = self.names.windows(list.len()).position(|window| window == list.as_slice());
+        let start = found.unwrap_or_else(|| {
+            self.names.extend(list.iter().cloned());
+            self.names.len() - list.len()
+        });
+        format!("Span({start}, {})", list.len())
+    }
+
+    fn string(&mut self, s: &str) -> String {
+        if s.is_empty() {
+            return "Str(0, 0)".to_owned();
+        }
+        if let Some(known) = self.strings.get(s) {
+            return known.clone();
+        }
+        let source = format!("Str({}, {})", self.text.len(), s.len());
+        self.text.push_str(s);
+        self.strings.insert(s.to_owned(), source.clone());
+        source
+    }
+
+    /// Marks every struct that has a default, or reaches one.
+    fn mark_defaults(&mut self) {
+        let mut marked = vec![false; self.types.len()];
+        loop {
+            let before = marked.clone();
+            for (id, ty) in self.types.iter().enumerate() {
+                marked[id] |= match ty {
+                    Type::Struct { fields: (start, count), .. } => self.fields
+                        [*start..start + count]
+                        .iter()
+                        .any(|field| field.defaulted || before[field.ty]),
+                    Type::List { item, .. } => before[*item],
+                    Type::Map { value, .. } => before[*value],
+                    Type::Union { object, other } => before[object.1] || before[other.1],
+                    // Quantities in a resource list are rounded.
+                    Type::Scalar(_) | Type::Any | Type::Unknown => false,
+                };
+            }
+            if marked == before {
+                break;
+            }
+        }
+        for (ty, marked) in self.types.iter_mut().zip(marked) {
+            if let (Type::Struct { flags, .. }, true) = (ty, marked) {
+                *flags |= DEFAULTS;
+            }
+        }
+    }
+
+    fn source(&self, modules: &[Module]) -> Result<String> {
+        let types = self.types.iter().map(|ty| match ty {
+            Type::Unknown => "Type::Any".to_owned(),
+            Type::Any => "Type::Any".to_owned(),
+            Type::Scalar(name) => format!("Type::Scalar(Scalar::{name})"),
+            Type::List { item, list, message } => {
+                format!("Type::List {{ item: {item}, list: {list}, message: {message} }}")
+            }
+            Type::Map { value, atomic } => {
+                format!("Type::Map {{ value: {value}, atomic: {atomic} }}")
+            }
+            Type::Union { object, other } => format!(
+                "Type::Union {{ object: Choice {{ tag: {}, ty: {} }}, \
+                 other: Choice {{ tag: {}, ty: {} }} }}",
+                object.0, object.1, other.0, other.1
+            ),
+            Type::Struct { name, package, fields, members, flags } => format!(
+                "Type::Struct(Struct {{ name: {name}, package: {package}, fields: Span({}, {}), \
+                 members: Span({}, {}), flags: StructFlags({flags}) }})",
+                fields.0, fields.1, members.0, members.1
+            ),
+        });
+        let mut out = String::new();
+        let mut array = |name: &str, ty: &str, items: Vec<String>| {
+            let _ = writeln!(out, "static {name}: [{ty}; {}] = [", items.len());
+            items.iter().for_each(|item| {
+                let _ = writeln!(out, "    {item},");
+            });
+            out.push_str("];\n");
+        };
+        array("TYPES", "Type", types.collect());
+        array("FIELDS", "FieldEntry", self.fields.iter().map(|f| f.source.clone()).collect());
+        array("MEMBERS", "Member", self.members.clone());
+        array("DEFAULTS", "DefaultEntry", self.defaults.clone());
+        array("MERGES", "MergeEntry", self.merges.clone());
+        array("NAMES", "Str", self.names.clone());
+        array("KINDS", "Kind", self.kinds(modules)?);
+        array("RESOURCES", "Resource", resources(modules)?);
+        let _ = writeln!(out, "static TEXT: &str = {:?};", self.text);
+        Ok(out)
+    }
+
+    /// Every kind under every group and version that speaks it, in order.
+    fn kinds(&self, modules: &[Module]) -> Result<Vec<String>> {
+        let mut kinds = BTreeMap::new();
+        for module in modules {
+            for ty in module.types.iter().filter(|t| t.kind) {
+                let id = self.ids[&format!("{}.{}", module.stem, ty.name)];
+                let mut homes = vec![(module.group.as_str(), module.version.as_str())];
+                if ty.facts.has("core") || ty.facts.has("everywhere") {
+                    homes.push(("", "v1"));
+                }
+                if ty.facts.has("everywhere") {
+                    homes.extend(modules.iter().map(|m| (m.group.as_str(), m.version.as_str())));
+                }
+                for (group, version) in homes {
+                    kinds.entry((group, version, ty.name.as_str())).or_insert(id);
+                }
+            }
+        }
+        Ok(kinds
+            .into_iter()
+            .map(|((group, version, name), ty)| {
+                format!(
+                    "Kind {{ group: {group:?}, version: {version:?}, name: {name:?}, ty: {ty} }}"
+                )
+            })
+            .collect())
+    }
+}
+
+/// A struct's JSON fields in Go's order, with the home of each: `kind` and `apiVersion` first where
+/// it has them, those of inlined structs in their place.
+fn flat_fields<'m>(
+    definitions: &HashMap<String, (&'m Module, &'m TypeDef)>,
+    module: &Module,
+    ty: &TypeDef,
+) -> Result<Vec<(&'m str, FieldDef)>> {
+    let mut flat = Vec::new();
+    if ty.kind && !ty.facts.has("bare") {
+        for name in ["kind", "apiVersion"] {
+            let ty = TypeExpr::Name("string".into());
+            let mut field = FieldDef { name: name.into(), ty, ..FieldDef::default() };
+            field.facts.set("type-meta", None);
+            flat.push(("", field));
+        }
+    }
+    flatten(definitions, module, ty, &mut flat)?;
+    Ok(flat)
+}
+
+fn flatten<'m>(
+    definitions: &HashMap<String, (&'m Module, &'m TypeDef)>,
+    module: &Module,
+    ty: &TypeDef,
+    out: &mut Vec<(&'m str, FieldDef)>,
+) -> Result<()> {
+    let home = definitions[&format!("{}.{}", module.stem, ty.name)].0;
+    for field in &ty.fields {
+        if field.name != "-" {
+            out.push((&home.stem, field.clone()));
+            continue;
+        }
+        let TypeExpr::Name(name) = &field.ty else {
+            return Err(format!("{}: only a struct can be inlined", ty.name));
+        };
+        let full =
+            if name.contains('.') { name.clone() } else { format!("{}.{name}", module.stem) };
+        let (module, ty) = definitions.get(&full).ok_or(format!("no type {full}"))?;
+        flatten(definitions, module, ty, out)?;
+    }
+    Ok(())
+}
+
+fn resources(modules: &[Module]) -> Result<Vec<String>> {
+    let gv: HashMap<&str, (&str, &str)> =
+        modules.iter().map(|m| (m.stem.as_str(), (m.group.as_str(), m.version.as_str()))).collect();
+    let mut out = Vec::new();
+    for module in modules {
+        for resource in &module.resources {
+            out.push(resource_source(&gv, module, resource)?);
+        }
+    }
+    Ok(out)
+}
+
+fn resource_source(
+    gv: &HashMap<&str, (&str, &str)>,
+    module: &Module,
+    resource: &Resource,
+) -> Result<String> {
+    let (home, kind) = match resource.kind.rsplit_once('.') {
+        Some((stem, kind)) => (*gv.get(stem).ok_or(format!("no module {stem}"))?, kind),
+        None => ((module.group.as_str(), module.version.as_str()), resource.kind.as_str()),
+    };
+    let list = |key: &str| {
+        let words: Vec<String> = resource.facts.list(key).map(|w| format!("{w:?}")).collect();
+        format!("&[{}]", words.join(", "))
+    };
+    Ok(format!(
+        "Resource {{ group: {:?}, version: {:?}, path: {:?}, kind_group: {:?}, kind_version: {:?}, \
+         kind: {kind:?}, namespaced: {}, singular: {:?}, short: {}, categories: {}, verbs: {}, \
+         on: {} }}",
+        module.group,
+        module.version,
+        resource.path,
+        home.0,
+        home.1,
+        resource.namespaced,
+        resource.facts.get("singular").unwrap_or_default(),
+        list("short"),
+        list("categories"),
+        list("verbs"),
+        !module.facts.has("off") && !resource.facts.has("off"),
+    ))
+}
+
+fn number(list: &mut Vec<String>, source: String) -> usize {
+    let found = list.iter().position(|known| *known == source);
+    found.unwrap_or_else(|| {
+        list.push(source);
+        list.len() - 1
+    }) + 1
+}

@@ -1,0 +1,115 @@
+//! The built-in kinds: the tables that the build script makes out of `api/`.
+
+use std::borrow::Cow;
+
+use crate::schema::*;
+
+include!(concat!(env!("OUT_DIR"), "/tables.rs"));
+
+static TABLE: Table = Table {
+    types: Cow::Borrowed(&TYPES),
+    fields: Cow::Borrowed(&FIELDS),
+    members: Cow::Borrowed(&MEMBERS),
+    defaults: Cow::Borrowed(&DEFAULTS),
+    merges: Cow::Borrowed(&MERGES),
+    names: Cow::Borrowed(&NAMES),
+    elements: Cow::Borrowed(&[]),
+    values: Cow::Borrowed(&[]),
+    text: Cow::Borrowed(TEXT),
+};
+
+/// A kind under one of the groups and versions that speak it.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    pub group: &'static str,
+    pub version: &'static str,
+    pub name: &'static str,
+    ty: TypeId,
+}
+
+impl Kind {
+    pub fn schema(&self) -> Schema<'static> {
+        Schema::new(&TABLE, self.ty)
+    }
+}
+
+/// A resource or subresource that the reference serves.
+#[derive(Clone, Copy, Debug)]
+pub struct Resource {
+    pub group: &'static str,
+    pub version: &'static str,
+    /// `deployments`, `deployments/scale`.
+    pub path: &'static str,
+    pub kind_group: &'static str,
+    pub kind_version: &'static str,
+    pub kind: &'static str,
+    pub namespaced: bool,
+    pub singular: &'static str,
+    pub short: &'static [&'static str],
+    pub categories: &'static [&'static str],
+    pub verbs: &'static [&'static str],
+    /// Whether it is served without being asked for.
+    pub on: bool,
+}
+
+/// The table of all built-in types.
+pub fn table() -> &'static Table {
+    &TABLE
+}
+
+/// Every kind, sorted by group, version and name.
+pub fn kinds() -> &'static [Kind] {
+    &KINDS
+}
+
+/// Every resource, by group, version and path.
+pub fn resources() -> &'static [Resource] {
+    &RESOURCES
+}
+
+/// A kind's schema.
+///
+/// ```
+/// let pod = kevel_api::builtin::schema("", "v1", "Pod").unwrap();
+/// assert!(pod.field("spec").is_some());
+/// ```
+pub fn schema(group: &str, version: &str, kind: &str) -> Option<Schema<'static>> {
+    let wanted = (group, version, kind);
+    let found = KINDS.binary_search_by(|k| (k.group, k.version, k.name).cmp(&wanted));
+    Some(KINDS[found.ok()?].schema())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_know_their_facts() {
+        let spec = schema("apps", "v1", "Deployment").unwrap().field("spec").unwrap().schema();
+        let replicas = spec.field("replicas").unwrap();
+        assert_eq!(replicas.schema().scalar(), Some(Scalar::Int32));
+        assert!(replicas.pointer() && !replicas.required() && !replicas.always());
+        let selector = spec.field("selector").unwrap();
+        assert!(selector.pointer() && selector.required() && selector.always());
+        assert_eq!(spec.as_struct().unwrap().name(), "DeploymentSpec");
+    }
+
+    #[test]
+    fn inlined_fields_stand_among_their_structs_own() {
+        let spec = schema("", "v1", "Pod").unwrap().field("spec").unwrap().schema();
+        let volume = spec.field("volumes").unwrap().schema().item().unwrap();
+        assert_eq!(spec.field("volumes").unwrap().schema().list_keys().unwrap().count(), 1);
+        assert!(volume.field("emptyDir").is_some() && volume.field("volumeSource").is_none());
+        let members = volume.as_struct().unwrap().members();
+        assert!(matches!(members[1], Member { tag: 2, role: Role::Inline(_) }));
+    }
+
+    #[test]
+    fn every_served_resource_speaks_a_kind_we_define() {
+        for r in resources() {
+            // Connect options (proxy, exec) are spoken as query parameters.
+            let known = schema(r.kind_group, r.kind_version, r.kind).is_some();
+            assert!(known, "{}/{} {} speaks {}", r.group, r.version, r.path, r.kind);
+        }
+    }
+}

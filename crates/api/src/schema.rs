@@ -1,0 +1,470 @@
+//! What a type is, once, for everything that reads, checks, defaults, merges or writes objects.
+//!
+//! A [`Table`] is an arena of types that refer to each other by index. The built-in kinds are one
+//! table, made at build time out of `api/` and placed in read-only memory: no pointers (so nothing
+//! to relocate), no parsing, no allocation at start. A custom kind's OpenAPI schema becomes a table
+//! of its own. A [`Schema`] is a copyable handle on one type of a table; all generic code takes it.
+
+use std::borrow::Cow;
+
+use compact_str::CompactString;
+
+use crate::value::Value;
+
+/// An index into [`Table::types`]. With [`BUILTIN`] set it is one into the built-in table instead,
+/// which is how a custom kind refers to `ObjectMeta`.
+pub type TypeId = u32;
+
+/// See [`TypeId`].
+pub const BUILTIN: TypeId = 1 << 31;
+
+/// An arena of types.
+#[derive(Debug)]
+pub struct Table {
+    pub types: Cow<'static, [Type]>,
+    pub fields: Cow<'static, [FieldEntry]>,
+    pub members: Cow<'static, [Member]>,
+    pub defaults: Cow<'static, [DefaultEntry]>,
+    pub merges: Cow<'static, [MergeEntry]>,
+    /// Lists of strings: enum values, list map keys.
+    pub names: Cow<'static, [Str]>,
+    /// What a custom kind says about the elements of its lists and maps, sorted by their type.
+    pub elements: Cow<'static, [ElementEntry]>,
+    /// Defaults of a custom kind: see [`Constant::Value`].
+    pub values: Cow<'static, [Value]>,
+    pub text: Cow<'static, str>,
+}
+
+/// A string: offset and length in [`Table::text`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Str(pub u32, pub u16);
+
+/// A run of entries in one of a table's arrays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span(pub u32, pub u16);
+
+impl Span {
+    fn of<T>(self, all: &[T]) -> &[T] {
+        let start = self.0 as usize;
+        all.get(start..start + self.1 as usize).unwrap_or_default()
+    }
+}
+
+/// One type of a table.
+#[derive(Clone, Copy, Debug)]
+pub enum Type {
+    Struct(Struct),
+    /// `message`: its protobuf form is a message that holds the items as member 1 (`ExtraValue`).
+    List {
+        item: TypeId,
+        list: List,
+        message: bool,
+    },
+    Map {
+        value: TypeId,
+        atomic: bool,
+    },
+    Scalar(Scalar),
+    /// An object or something else, told apart by the JSON form: `JSONSchemaPropsOrBool` and its
+    /// like. In protobuf a message with one member for each.
+    Union {
+        object: Choice,
+        other: Choice,
+    },
+    /// Anything at all, kept as a tree: `x-kubernetes-preserve-unknown-fields` without a type.
+    Any,
+}
+
+/// One form of a union: its protobuf tag and its type.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    pub tag: u16,
+    pub ty: TypeId,
+}
+
+/// An object with named fields.
+#[derive(Clone, Copy, Debug)]
+pub struct Struct {
+    /// `DeploymentSpec`; empty for a custom kind's inner objects.
+    pub name: Str,
+    /// The Go package's name, as Go's errors print it: `v1`.
+    pub package: Str,
+    /// JSON fields (those of inlined structs among them), sorted by name.
+    pub fields: Span,
+    /// Protobuf members, sorted by tag.
+    pub members: Span,
+    pub flags: StructFlags,
+}
+
+/// A set of facts about a struct.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StructFlags(pub u8);
+
+impl StructFlags {
+    /// Applied and owned as one value.
+    pub const ATOMIC: u8 = 1;
+    /// Fields that the schema does not name are kept.
+    pub const PRESERVE_UNKNOWN: u8 = 2;
+    /// Holds an object with apiVersion, kind and metadata of its own.
+    pub const EMBEDDED: u8 = 4;
+    /// It or something below it has a default.
+    pub const DEFAULTS: u8 = 8;
+
+    pub fn has(self, flag: u8) -> bool {
+        self.0 & flag != 0
+    }
+}
+
+/// How a list merges and is owned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum List {
+    Atomic,
+    Set,
+    /// Elements are told apart by these fields.
+    Map(Span),
+}
+
+/// A leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scalar {
+    String,
+    Bool,
+    Int32,
+    Int64,
+    Double,
+    /// Base64 in JSON.
+    Bytes,
+    /// RFC 3339 to the second.
+    Time,
+    /// RFC 3339 to the microsecond.
+    MicroTime,
+    /// Go's duration syntax.
+    Duration,
+    Quantity,
+    IntOrString,
+    /// A document inside the document, kept as text: `runtime.RawExtension`.
+    Raw,
+    /// The same, for `apiextensions.JSON` (`null` is a value).
+    Json,
+    /// The same, for the field sets of `managedFields`.
+    FieldsV1,
+    /// A custom kind's plain number or integer without a format.
+    Number,
+    Integer,
+}
+
+/// A JSON field, as tables hold it.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldEntry {
+    pub name: Str,
+    /// The Go type as Go's errors print it, where it is not what the type says.
+    pub go: Str,
+    pub ty: TypeId,
+    /// Position in the JSON that the reference writes.
+    pub rank: u16,
+    pub flags: FieldFlags,
+    /// Defaults: index plus one, 0 for none.
+    pub default: u16,
+    /// Merge facts: index plus one, 0 for none.
+    pub merge: u16,
+    /// Allowed values.
+    pub values: Span,
+}
+
+/// A set of facts about a field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FieldFlags(pub u16);
+
+impl FieldFlags {
+    /// A Go pointer: absent and zero differ.
+    pub const POINTER: u16 = 1;
+    /// Written even when empty (no `omitempty`).
+    pub const ALWAYS: u16 = 2;
+    pub const REQUIRED: u16 = 4;
+    pub const DEPRECATED: u16 = 8;
+    pub const NULLABLE: u16 = 16;
+    /// A struct that is left out when zero (`omitzero`).
+    pub const OMIT_ZERO: u16 = 32;
+    /// `kind` and `apiVersion` of a top-level object: not part of its protobuf message.
+    pub const TYPE_META: u16 = 64;
+    /// An empty list or map is defaulted as if it were missing.
+    pub const DEFAULT_EMPTY: u16 = 128;
+
+    pub fn has(self, flag: u16) -> bool {
+        self.0 & flag != 0
+    }
+}
+
+/// A protobuf member of a struct.
+#[derive(Clone, Copy, Debug)]
+pub struct Member {
+    pub tag: u16,
+    pub role: Role,
+}
+
+/// What a protobuf member holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The JSON field at this position of the struct's fields.
+    Field(u16),
+    /// A struct whose JSON fields stand among this struct's own.
+    Inline(TypeId),
+}
+
+/// What a missing field is filled with.
+#[derive(Clone, Copy, Debug)]
+pub struct DefaultEntry {
+    pub value: Constant,
+    /// Only where a sibling field has this value.
+    pub when: Option<(Str, Str)>,
+}
+
+/// A value in a table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Constant {
+    Bool(bool),
+    Int(i64),
+    Str(Str),
+    EmptyMap,
+    EmptyList,
+    /// A JSON document.
+    Json(Str),
+    /// A tree: an index into [`Table::values`].
+    Value(u32),
+    /// The value of a sibling field.
+    Sibling(Str),
+    /// A rule of the kind's own, by name.
+    Rule(Str),
+}
+
+/// What holds for each element of a list or map of a custom kind.
+#[derive(Clone, Copy, Debug)]
+pub struct ElementEntry {
+    /// The list or map.
+    pub of: TypeId,
+    pub nullable: bool,
+    /// What stands in for `null`: index plus one, 0 for none.
+    pub default: u16,
+}
+
+/// Strategic merge facts of a field.
+#[derive(Clone, Copy, Debug)]
+pub struct MergeEntry {
+    pub merge: bool,
+    pub retain_keys: bool,
+    pub key: Str,
+}
+
+/// A handle on one type.
+#[derive(Clone, Copy)]
+pub struct Schema<'t> {
+    table: &'t Table,
+    id: TypeId,
+}
+
+impl std::fmt::Debug for Schema<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Schema({}, {:?})", self.id, self.ty())
+    }
+}
+
+impl PartialEq for Schema<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id && std::ptr::eq(self.table, other.table)
+    }
+}
+
+static ANY: Type = Type::Any;
+
+impl<'t> Schema<'t> {
+    pub fn new(table: &'t Table, id: TypeId) -> Self {
+        if id & BUILTIN != 0 {
+            Schema { table: crate::builtin::table(), id: id & !BUILTIN }
+        } else {
+            Schema { table, id }
+        }
+    }
+
+    pub fn id(self) -> TypeId {
+        self.id
+    }
+
+    pub fn table(self) -> &'t Table {
+        self.table
+    }
+
+    pub fn ty(self) -> &'t Type {
+        self.table.types.get(self.id as usize).unwrap_or(&ANY)
+    }
+
+    /// Another type of the same table.
+    pub fn other(self, id: TypeId) -> Schema<'t> {
+        Schema::new(self.table, id)
+    }
+
+    /// The struct it is, if it is one.
+    pub fn as_struct(self) -> Option<StructSchema<'t>> {
+        match self.ty() {
+            Type::Struct(entry) => Some(StructSchema { table: self.table, entry }),
+            _ => None,
+        }
+    }
+
+    /// The element type of a list.
+    pub fn item(self) -> Option<Schema<'t>> {
+        if let Type::List { item, .. } = self.ty() { Some(self.other(*item)) } else { None }
+    }
+
+    /// The value type of a map.
+    pub fn value(self) -> Option<Schema<'t>> {
+        if let Type::Map { value, .. } = self.ty() { Some(self.other(*value)) } else { None }
+    }
+
+    pub fn scalar(self) -> Option<Scalar> {
+        if let Type::Scalar(scalar) = self.ty() { Some(*scalar) } else { None }
+    }
+
+    /// The fields that tell a list's elements apart, where it is a list of that sort.
+    pub fn list_keys(self) -> Option<impl Iterator<Item = &'t str>> {
+        match self.ty() {
+            Type::List { list: List::Map(keys), .. } => Some(self.table.list(*keys)),
+            _ => None,
+        }
+    }
+
+    /// A struct's field by its JSON name.
+    pub fn field(self, name: &str) -> Option<Field<'t>> {
+        self.as_struct()?.field(name)
+    }
+}
+
+/// A handle on a struct.
+#[derive(Clone, Copy, Debug)]
+pub struct StructSchema<'t> {
+    table: &'t Table,
+    entry: &'t Struct,
+}
+
+impl<'t> StructSchema<'t> {
+    pub fn name(self) -> &'t str {
+        self.table.str(self.entry.name)
+    }
+
+    pub fn package(self) -> &'t str {
+        self.table.str(self.entry.package)
+    }
+
+    pub fn flags(self) -> StructFlags {
+        self.entry.flags
+    }
+
+    /// The JSON fields, sorted by name.
+    pub fn entries(self) -> &'t [FieldEntry] {
+        self.entry.fields.of(&self.table.fields)
+    }
+
+    pub fn fields(self) -> impl ExactSizeIterator<Item = Field<'t>> {
+        let table = self.table;
+        self.entries().iter().map(move |entry| Field { table, entry })
+    }
+
+    /// The field at a position of [`StructSchema::entries`].
+    pub fn field_at(self, index: usize) -> Option<Field<'t>> {
+        Some(Field { table: self.table, entry: self.entries().get(index)? })
+    }
+
+    pub fn position(self, name: &str) -> Option<usize> {
+        self.entries().binary_search_by(|entry| self.table.str(entry.name).cmp(name)).ok()
+    }
+
+    pub fn field(self, name: &str) -> Option<Field<'t>> {
+        self.field_at(self.position(name)?)
+    }
+
+    /// The protobuf members, sorted by tag.
+    pub fn members(self) -> &'t [Member] {
+        self.entry.members.of(&self.table.members)
+    }
+
+    /// Another type of the same table: the struct behind an inlined member.
+    pub fn other(self, id: TypeId) -> Schema<'t> {
+        Schema::new(self.table, id)
+    }
+}
+
+/// A handle on a struct's field.
+#[derive(Clone, Copy, Debug)]
+pub struct Field<'t> {
+    table: &'t Table,
+    entry: &'t FieldEntry,
+}
+
+impl<'t> Field<'t> {
+    pub fn name(self) -> &'t str {
+        self.table.str(self.entry.name)
+    }
+
+    /// The name as a map key: without a copy for built-in kinds, however long.
+    pub fn key(self) -> CompactString {
+        match &self.table.text {
+            Cow::Borrowed(text) => CompactString::const_new(str_in(text, self.entry.name)),
+            Cow::Owned(text) => CompactString::new(str_in(text, self.entry.name)),
+        }
+    }
+
+    pub fn schema(self) -> Schema<'t> {
+        Schema::new(self.table, self.entry.ty)
+    }
+
+    /// The Go type as Go's errors print it, where the type alone does not say.
+    pub fn go(self) -> Option<&'t str> {
+        Some(self.table.str(self.entry.go)).filter(|go| !go.is_empty())
+    }
+
+    pub fn rank(self) -> usize {
+        self.entry.rank as usize
+    }
+
+    pub fn flags(self) -> FieldFlags {
+        self.entry.flags
+    }
+
+    pub fn pointer(self) -> bool {
+        self.entry.flags.has(FieldFlags::POINTER)
+    }
+
+    pub fn always(self) -> bool {
+        self.entry.flags.has(FieldFlags::ALWAYS)
+    }
+
+    pub fn required(self) -> bool {
+        self.entry.flags.has(FieldFlags::REQUIRED)
+    }
+
+    pub fn default(self) -> Option<&'t DefaultEntry> {
+        self.table.defaults.get((self.entry.default as usize).checked_sub(1)?)
+    }
+
+    pub fn merge(self) -> Option<&'t MergeEntry> {
+        self.table.merges.get((self.entry.merge as usize).checked_sub(1)?)
+    }
+
+    /// The values it may have; none where any will do.
+    pub fn values(self) -> impl ExactSizeIterator<Item = &'t str> {
+        self.table.list(self.entry.values)
+    }
+}
+
+impl Table {
+    pub fn str(&self, s: Str) -> &str {
+        str_in(&self.text, s)
+    }
+
+    pub fn list(&self, span: Span) -> impl ExactSizeIterator<Item = &str> {
+        span.of(&self.names).iter().map(|s| self.str(*s))
+    }
+}
+
+fn str_in(text: &str, Str(start, len): Str) -> &str {
+    text.get(start as usize..start as usize + len as usize).unwrap_or_default()
+}

@@ -1,0 +1,268 @@
+//! The tree that every codec reads and writes: JSON's data model, with integers kept exact.
+//!
+//! Values are short-lived (the cache holds wire bytes), so the tree is made to be built and walked
+//! quickly: 24 bytes a value, short strings inline, maps as sorted vectors.
+
+use compact_str::CompactString;
+use thin_vec::ThinVec;
+
+/// A JSON value.
+///
+/// In a value of a built-in type an absent field is Go's zero value, and a present scalar is never
+/// zero unless its field is a pointer: the decoders drop `null` and such zeros, the encoders write
+/// them back where the reference does. Custom resources keep what they were given.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Value {
+    #[default]
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    String(CompactString),
+    List(ThinVec<Value>),
+    Map(Map),
+    /// A document kept as the text it came in (compact JSON): `runtime.RawExtension`,
+    /// `FieldsV1`, `apiextensions.JSON`. Its numbers and key order are not ours to change.
+    Raw(Box<str>),
+}
+
+impl Value {
+    pub fn as_bool(&self) -> Option<bool> {
+        if let Value::Bool(b) = self { Some(*b) } else { None }
+    }
+
+    pub fn as_int(&self) -> Option<i64> {
+        if let Value::Int(i) = self { Some(*i) } else { None }
+    }
+
+    pub fn as_str(&self) -> Option<&str> {
+        if let Value::String(s) = self { Some(s) } else { None }
+    }
+
+    pub fn as_list(&self) -> Option<&[Value]> {
+        if let Value::List(l) = self { Some(l) } else { None }
+    }
+
+    pub fn as_list_mut(&mut self) -> Option<&mut ThinVec<Value>> {
+        if let Value::List(l) = self { Some(l) } else { None }
+    }
+
+    pub fn as_map(&self) -> Option<&Map> {
+        if let Value::Map(m) = self { Some(m) } else { None }
+    }
+
+    pub fn as_map_mut(&mut self) -> Option<&mut Map> {
+        if let Value::Map(m) = self { Some(m) } else { None }
+    }
+
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    /// The value at a path of map keys.
+    ///
+    /// ```
+    /// use kevel_api::value::{Map, Value};
+    /// let spec = Map::from_iter([("replicas", Value::Int(3))]);
+    /// let object = Value::Map(Map::from_iter([("spec", Value::Map(spec))]));
+    /// assert_eq!(object.at(&["spec", "replicas"]), Some(&Value::Int(3)));
+    /// assert_eq!(object.at(&["spec", "paused"]), None);
+    /// ```
+    pub fn at(&self, path: &[&str]) -> Option<&Value> {
+        path.iter().try_fold(self, |value, key| value.as_map()?.get(key))
+    }
+
+    /// Like [`Value::at`], to change it.
+    pub fn at_mut(&mut self, path: &[&str]) -> Option<&mut Value> {
+        path.iter().try_fold(self, |value, key| value.as_map_mut()?.get_mut(key))
+    }
+
+    /// The string at a path of map keys, empty where there is none.
+    pub fn str_at(&self, path: &[&str]) -> &str {
+        self.at(path).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// What Go's encoder calls empty: `false`, 0, "", no elements, nothing.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Value::Null => true,
+            Value::Bool(b) => !b,
+            Value::Int(i) => *i == 0,
+            Value::Float(f) => *f == 0.0,
+            Value::String(s) => s.is_empty(),
+            Value::List(l) => l.is_empty(),
+            Value::Map(m) => m.is_empty(),
+            Value::Raw(_) => false,
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(s: &str) -> Self {
+        Value::String(s.into())
+    }
+}
+
+impl From<i64> for Value {
+    fn from(i: i64) -> Self {
+        Value::Int(i)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(b: bool) -> Self {
+        Value::Bool(b)
+    }
+}
+
+impl From<Map> for Value {
+    fn from(m: Map) -> Self {
+        Value::Map(m)
+    }
+}
+
+/// A map from strings to values, sorted by key as Go prints maps.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Map(ThinVec<(CompactString, Value)>);
+
+impl Map {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes entries in any order; of equal keys the last one wins.
+    pub fn from_entries(mut entries: ThinVec<(CompactString, Value)>) -> Self {
+        if !entries.is_sorted_by(|a, b| a.0 < b.0) {
+            entries.sort_by(|a, b| a.0.cmp(&b.0));
+            // `dedup_by` keeps the first of a run, so the later value moves into it.
+            entries.dedup_by(|later, kept| {
+                let same = later.0 == kept.0;
+                if same {
+                    std::mem::swap(&mut later.1, &mut kept.1);
+                }
+                same
+            });
+        }
+        Map(entries)
+    }
+
+    fn find(&self, key: &str) -> Result<usize, usize> {
+        // Appending in order is what decoders and encoders do.
+        match self.0.last() {
+            Some(last) if last.0.as_str() < key => Err(self.0.len()),
+            _ => self.0.binary_search_by(|(k, _)| k.as_str().cmp(key)),
+        }
+    }
+
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.find(key).ok().map(|i| &self.0[i].1)
+    }
+
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
+        match self.find(key) {
+            Ok(i) => Some(&mut self.0[i].1),
+            Err(_) => None,
+        }
+    }
+
+    pub fn contains_key(&self, key: &str) -> bool {
+        self.find(key).is_ok()
+    }
+
+    /// Puts a value in and hands back the one it replaces.
+    pub fn insert(&mut self, key: impl Into<CompactString>, value: Value) -> Option<Value> {
+        let key = key.into();
+        match self.find(&key) {
+            Ok(i) => Some(std::mem::replace(&mut self.0[i].1, value)),
+            Err(i) => {
+                self.0.insert(i, (key, value));
+                None
+            }
+        }
+    }
+
+    /// The value under a key, made by `make` if there is none.
+    pub fn entry_or_insert_with(&mut self, key: &str, make: impl FnOnce() -> Value) -> &mut Value {
+        let i = match self.find(key) {
+            Ok(i) => i,
+            Err(i) => {
+                self.0.insert(i, (key.into(), make()));
+                i
+            }
+        };
+        &mut self.0[i].1
+    }
+
+    pub fn remove(&mut self, key: &str) -> Option<Value> {
+        self.find(key).ok().map(|i| self.0.remove(i).1)
+    }
+
+    pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut Value) -> bool) {
+        self.0.retain_mut(|(k, v)| keep(k, v));
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> + Clone {
+        self.0.iter().map(|(k, v)| (k.as_str(), v))
+    }
+
+    pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&str, &mut Value)> {
+        self.0.iter_mut().map(|(k, v)| (k.as_str(), v))
+    }
+
+    /// The entries, sorted by key.
+    pub fn entries(&self) -> &[(CompactString, Value)] {
+        &self.0
+    }
+
+    pub fn into_entries(self) -> ThinVec<(CompactString, Value)> {
+        self.0
+    }
+}
+
+impl<K: Into<CompactString>> FromIterator<(K, Value)> for Map {
+    fn from_iter<I: IntoIterator<Item = (K, Value)>>(entries: I) -> Self {
+        Map::from_entries(entries.into_iter().map(|(k, v)| (k.into(), v)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_three_words() {
+        assert_eq!(size_of::<Value>(), 24);
+    }
+
+    #[test]
+    fn of_equal_keys_the_last_wins() {
+        let map = Map::from_iter([
+            ("b", Value::Int(1)),
+            ("a", Value::Int(2)),
+            ("b", Value::Int(3)),
+            ("a", Value::Int(4)),
+        ]);
+        let seen: Vec<_> = map.iter().map(|(k, v)| (k, v.as_int())).collect();
+        assert_eq!(seen, [("a", Some(4)), ("b", Some(3))]);
+    }
+
+    #[test]
+    fn insert_get_remove() {
+        let mut map = Map::new();
+        for key in ["m", "z", "a", "q"] {
+            assert_eq!(map.insert(key, Value::from(key)), None);
+        }
+        assert_eq!(map.insert("q", Value::Int(1)), Some(Value::from("q")));
+        assert_eq!(map.iter().map(|(k, _)| k).collect::<Vec<_>>(), ["a", "m", "q", "z"]);
+        assert_eq!(map.remove("m"), Some(Value::from("m")));
+        assert_eq!((map.get("m"), map.get("z")), (None, Some(&Value::from("z"))));
+    }
+}
