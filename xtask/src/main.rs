@@ -1,11 +1,18 @@
-//! Chores: regenerate `api/`, convert objects between formats.
+//! Chores: regenerate `api/`, convert objects between formats, hold the codecs against golden objects.
 
 use std::process::ExitCode;
 
+mod convert;
 mod generate;
+mod golden;
 
 const USAGE: &str = "\
-usage: cargo xtask generate [DATA]      regenerate api/ from DATA (default ../shared/kubernetes-1.36)
+usage: cargo xtask generate [DATA]
+           regenerate api/ from DATA (default ../shared/kubernetes-1.36) and say what changed
+       cargo xtask convert --from json|yaml|protobuf --to json|yaml|protobuf
+           turn the object on standard input into another format
+       cargo xtask golden [DIR]
+           hold the codecs against the golden objects in DIR (default ../shared/kubernetes-1.36/testdata)
 ";
 
 fn main() -> ExitCode {
@@ -14,6 +21,13 @@ fn main() -> ExitCode {
     let result = match args.as_slice() {
         ["generate"] => generate::run("../shared/kubernetes-1.36".as_ref()),
         ["generate", data] => generate::run(data.as_ref()),
+        ["convert", "--from", from, "--to", to] | ["convert", "--to", to, "--from", from] => from
+            .parse()
+            .and_then(|from| Ok((from, to.parse()?)))
+            .map_err(Into::into)
+            .and_then(|(from, to)| convert::run(from, to)),
+        ["golden"] => golden::run("../shared/kubernetes-1.36/testdata".as_ref()),
+        ["golden", dir] => golden::run(dir.as_ref()),
         _ => Err(USAGE.into()),
     };
     match result {

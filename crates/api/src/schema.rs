@@ -373,8 +373,19 @@ impl<'t> StructSchema<'t> {
         Some(Field { table: self.table, entry: self.entries().get(index)? })
     }
 
+    /// Where the field of this name is in [`StructSchema::entries`].
     pub fn position(self, name: &str) -> Option<usize> {
-        self.entries().binary_search_by(|entry| self.table.str(entry.name).cmp(name)).ok()
+        // Decoders come here for every field: most names differ in their first eight bytes, which
+        // compare as one number.
+        let text = self.table.text.as_bytes();
+        let head = head(name.as_bytes(), 0, name.len());
+        let find = |entry: &FieldEntry| {
+            let Str(start, len) = entry.name;
+            self::head(text, start as usize, len as usize)
+                .cmp(&head)
+                .then_with(|| self.table.str(entry.name).cmp(name))
+        };
+        self.entries().binary_search_by(find).ok()
     }
 
     pub fn field(self, name: &str) -> Option<Field<'t>> {
@@ -407,7 +418,10 @@ impl<'t> Field<'t> {
     /// The name as a map key: without a copy for built-in kinds, however long.
     pub fn key(self) -> CompactString {
         match &self.table.text {
-            Cow::Borrowed(text) => CompactString::const_new(str_in(text, self.entry.name)),
+            Cow::Borrowed(text) if self.entry.name.1 > INLINE => {
+                CompactString::const_new(str_in(text, self.entry.name))
+            }
+            Cow::Borrowed(text) => CompactString::new(str_in(text, self.entry.name)),
             Cow::Owned(text) => CompactString::new(str_in(text, self.entry.name)),
         }
     }
@@ -462,6 +476,26 @@ impl Table {
 
     pub fn list(&self, span: Span) -> impl ExactSizeIterator<Item = &str> {
         span.of(&self.names).iter().map(|s| self.str(*s))
+    }
+}
+
+/// How long a string may be that a [`CompactString`] holds in itself.
+const INLINE: u16 = size_of::<CompactString>() as u16;
+
+/// The first eight bytes of the name at a place, as a number that sorts as they do.
+#[inline]
+fn head(text: &[u8], start: usize, len: usize) -> u64 {
+    match text.get(start..start + 8) {
+        Some(&[a, b, c, d, e, f, g, h]) if len >= 8 => {
+            u64::from_be_bytes([a, b, c, d, e, f, g, h])
+        }
+        Some(&[a, b, c, d, e, f, g, h]) => {
+            u64::from_be_bytes([a, b, c, d, e, f, g, h]) & !(u64::MAX >> (8 * len as u32))
+        }
+        _ => {
+            let name = text.get(start..start + len).unwrap_or_default();
+            name.iter().take(8).enumerate().fold(0, |head, (i, b)| head | u64::from(*b) << (56 - 8 * i))
+        }
     }
 }
 

@@ -146,6 +146,12 @@ impl Map {
         Map(entries)
     }
 
+    /// Takes entries whose keys are sorted and differ, which is not checked in release builds.
+    pub fn from_sorted(entries: ThinVec<(CompactString, Value)>) -> Self {
+        debug_assert!(entries.is_sorted_by(|a, b| a.0 < b.0));
+        Map(entries)
+    }
+
     fn find(&self, key: &str) -> Result<usize, usize> {
         // Appending in order is what decoders and encoders do.
         match self.0.last() {

@@ -1,0 +1,25 @@
+//! Events: the core form is the main one; `events.k8s.io` says the same in other words.
+
+use super::{ReadJson, rename};
+use crate::value::Map;
+
+/// Fields by their name in core and in `events.k8s.io`.
+const NAMES: [(&str, &str); 7] = [
+    ("count", "deprecatedCount"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("involvedObject", "regarding"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("message", "note"),
+    ("reportingComponent", "reportingController"),
+    ("source", "deprecatedSource"),
+];
+
+pub(super) fn from_core(event: &mut Map, _: ReadJson<'_>) -> Result<(), String> {
+    rename(event, NAMES);
+    Ok(())
+}
+
+pub(super) fn to_core(event: &mut Map, _: ReadJson<'_>) -> Result<(), String> {
+    rename(event, NAMES.map(|(core, events)| (events, core)));
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! The same object in another version of its group.
+//!
+//! Most versions of a kind differ in nothing but their name. Where one differs in form, it has a
+//! row here with the two steps between it and the kind's main form. A conversion goes up from its
+//! version and down to the other; what the other's schema does not know is dropped.
+//!
+//! The reference converts every object that it stores to a form of its own and back, which settles
+//! fields that say the same thing twice (`serviceAccount` and `serviceAccountName`). Here that is a
+//! conversion from a version to itself.
+
+mod apps;
+mod core;
+mod dynamic_resources;
+mod event;
+mod horizontal_pod_autoscaler;
+mod metric;
+mod pod;
+
+use crate::builtin;
+use crate::gvk::{GroupVersion, GroupVersionKind};
+use crate::prune::prune;
+use crate::schema::{Schema, Type};
+use crate::value::{Map, Value};
+
+/// Reads a JSON text into a tree, if it is JSON. (The codecs are another crate.)
+pub type ReadJson<'a> = &'a dyn Fn(&str) -> Option<Value>;
+
+/// Converts an object of a built-in kind to another version, or settles it in its own.
+///
+/// ```
+/// use kevel_api::{convert, gvk::{GroupVersion, GroupVersionKind}, value::{Map, Value}};
+/// let event = Map::from_iter([("message", Value::from("Started")), ("apiVersion", "v1".into())]);
+/// let event = convert::convert(
+///     Value::Map(event),
+///     &GroupVersionKind::new("", "v1", "Event"),
+///     &GroupVersion::new("events.k8s.io", "v1"),
+///     &|_| None,
+/// )?;
+/// assert_eq!(event.str_at(&["note"]), "Started");
+/// assert_eq!(event.str_at(&["apiVersion"]), "events.k8s.io/v1");
+/// # Ok::<(), String>(())
+/// ```
+pub fn convert(
+    mut value: Value,
+    from: &GroupVersionKind,
+    to: &GroupVersion,
+    json: ReadJson<'_>,
+) -> Result<Value, String> {
+    let kind = from.kind.as_str();
+    let schema = builtin::schema(&to.group, &to.version, kind);
+    let related = from.group == to.group || GROUPS_OF_EVENTS == sorted(&from.group, &to.group);
+    let Some(schema) = schema.filter(|_| related) else {
+        return Err(format!("no kind {kind:?} is registered for version {:?}", to.to_string()));
+    };
+    let Value::Map(object) = &mut value else { return Err("not an object".to_owned()) };
+    let of_list = kind.strip_suffix("List").filter(|_| object.contains_key("items"));
+    let stepped = of_list.unwrap_or(kind);
+    let up = form(&from.group, &from.version, stepped);
+    let down = form(&to.group, &to.version, stepped);
+    let step = |object: &mut Map| -> Result<(), String> {
+        up.map_or(Ok(()), |form| (form.1)(object, json))?;
+        down.map_or(Ok(()), |form| (form.2)(object, json))
+    };
+    if of_list.is_some() {
+        let items = object.get_mut("items").and_then(Value::as_list_mut);
+        let mut items = items.into_iter().flatten().filter_map(Value::as_map_mut);
+        items.try_for_each(step)?;
+    } else {
+        step(object)?;
+    }
+    if from.group == to.group && from.version == to.version {
+        return Ok(value);
+    }
+    if object.contains_key("apiVersion") {
+        object.insert("apiVersion", to.to_string().as_str().into());
+    }
+    prune(&mut value, schema);
+    drop_zeros(&mut value, schema);
+    Ok(value)
+}
+
+/// A form of a kind: its group, version and kind, the step to the main form, the step from it.
+type Form = ((&'static str, &'static str, &'static str), Step, Step);
+
+type Step = fn(&mut Map, ReadJson<'_>) -> Result<(), String>;
+
+/// The forms that are not the main one, or whose fields have to be brought to agree.
+const FORMS: [Form; 20] = [
+    (("", "v1", "Node"), core::node, keep),
+    (("", "v1", "Pod"), pod::pod, keep),
+    (("", "v1", "PodStatusResult"), pod::status, keep),
+    (("", "v1", "PodTemplate"), pod::template, keep),
+    (("", "v1", "ReplicationController"), pod::template_in_spec, keep),
+    (("", "v1", "Secret"), core::secret, keep),
+    (
+        ("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+        core::custom_resource_definition,
+        keep,
+    ),
+    (("apps", "v1", "DaemonSet"), apps::daemon_set, keep),
+    (("apps", "v1", "Deployment"), apps::deployment, keep),
+    (("apps", "v1", "ReplicaSet"), pod::template_in_spec, keep),
+    (("apps", "v1", "StatefulSet"), apps::stateful_set, keep),
+    (
+        ("autoscaling", "v1", "HorizontalPodAutoscaler"),
+        horizontal_pod_autoscaler::from_v1,
+        horizontal_pod_autoscaler::to_v1,
+    ),
+    (
+        ("autoscaling", "v2", "HorizontalPodAutoscaler"),
+        horizontal_pod_autoscaler::drop_annotations,
+        keep,
+    ),
+    (("batch", "v1", "CronJob"), pod::cron_job, keep),
+    (("batch", "v1", "Job"), pod::template_in_spec, keep),
+    (("events.k8s.io", "v1", "Event"), event::to_core, event::from_core),
+    (("policy", "v1", "PodDisruptionBudget"), core::pod_disruption_budget, keep),
+    (
+        ("resource.k8s.io", "v1beta1", "ResourceClaim"),
+        dynamic_resources::claim_from_v1beta1,
+        dynamic_resources::claim_to_v1beta1,
+    ),
+    (
+        ("resource.k8s.io", "v1beta1", "ResourceClaimTemplate"),
+        dynamic_resources::template_from_v1beta1,
+        dynamic_resources::template_to_v1beta1,
+    ),
+    (
+        ("resource.k8s.io", "v1beta1", "ResourceSlice"),
+        dynamic_resources::slice_from_v1beta1,
+        dynamic_resources::slice_to_v1beta1,
+    ),
+];
+
+fn keep(_: &mut Map, _: ReadJson<'_>) -> Result<(), String> {
+    Ok(())
+}
+
+/// One kind is spoken in two groups.
+const GROUPS_OF_EVENTS: [&str; 2] = ["", "events.k8s.io"];
+
+fn sorted<'a>(a: &'a str, b: &'a str) -> [&'a str; 2] {
+    if a < b { [a, b] } else { [b, a] }
+}
+
+fn form(group: &str, version: &str, kind: &str) -> Option<&'static Form> {
+    FORMS.iter().find(|form| form.0 == (group, version, kind))
+}
+
+/// Drops zeros that were told from nothing where the value came from, but are not here.
+fn drop_zeros(value: &mut Value, schema: Schema<'_>) {
+    match (value, schema.ty()) {
+        (Value::Map(map), Type::Struct(_)) => map.retain(|name, value| {
+            let Some(field) = schema.field(name) else { return true };
+            drop_zeros(value, field.schema());
+            let scalar = matches!(value, Value::Bool(_) | Value::Int(_) | Value::String(_));
+            field.pointer() || !scalar || !value.is_empty()
+        }),
+        (Value::Map(map), Type::Map { value: of, .. }) => {
+            map.iter_mut().for_each(|(_, value)| drop_zeros(value, schema.other(*of)));
+        }
+        (Value::List(list), Type::List { item, .. }) => {
+            list.iter_mut().for_each(|value| drop_zeros(value, schema.other(*item)));
+        }
+        _ => {}
+    }
+}
+
+/// The annotations at a place, if there are any.
+fn annotations(object: &mut Map) -> Option<&mut Map> {
+    object.get_mut("metadata")?.at_mut(&["annotations"])?.as_map_mut()
+}
+
+/// The struct in a field, made if there is none.
+fn made_in<'m>(map: &'m mut Map, field: &str) -> Option<&'m mut Map> {
+    map.entry_or_insert_with(field, || Value::Map(Map::new())).as_map_mut()
+}
+
+/// The string in a field, empty where there is none.
+fn string<'m>(map: &'m Map, field: &str) -> &'m str {
+    map.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Moves fields to other names.
+fn rename(map: &mut Map, names: impl IntoIterator<Item = (&'static str, &'static str)>) {
+    for (from, to) in names {
+        if let Some(value) = map.remove(from) {
+            map.insert(to, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

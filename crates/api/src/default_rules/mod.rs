@@ -1,0 +1,100 @@
+//! The few defaults that are more than a value: an overlay names them as `default=@name`.
+
+mod apiextensions;
+mod batch;
+mod container_image;
+mod core;
+mod networking;
+mod pod;
+mod pod_resources;
+mod rbac;
+mod resource;
+mod service;
+mod stateful_set;
+
+use crate::value::{Map, Value};
+
+/// Fills in fields of a struct. It is also told the field that names it.
+pub(crate) type Rule = fn(&mut Map, &str);
+
+/// The rules, sorted by name.
+const RULES: [(&str, Rule); 20] = [
+    ("allocatable", core::allocatable),
+    ("customResourceDefinition", apiextensions::custom_resource_definition),
+    ("deviceRequest", resource::device_request),
+    ("externalTrafficPolicy", service::external_traffic_policy),
+    ("imagePullPolicy", pod::image_pull_policy),
+    ("internalTrafficPolicy", service::internal_traffic_policy),
+    ("job", batch::job),
+    ("limitRangeItem", core::limit_range_item),
+    ("loadBalancerIPMode", service::load_balancer_ip_mode),
+    ("namespaceLabel", core::namespace_label),
+    ("now", resource::now),
+    ("persistentVolume", core::persistent_volume),
+    ("pod", pod::pod),
+    ("policyTypes", networking::policy_types),
+    ("replicationController", core::replication_controller),
+    ("resourceList", core::resource_list),
+    ("sessionAffinityConfig", service::session_affinity_config),
+    ("statefulSetUpdateStrategy", stateful_set::update_strategy),
+    ("subjectGroup", rbac::subject_group),
+    ("volume", pod::volume),
+];
+
+/// The rule of a name.
+pub(crate) fn find(name: &str) -> Option<Rule> {
+    let found = RULES.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
+    RULES.get(found).map(|(_, rule)| *rule)
+}
+
+/// The struct in a field, made if there is none.
+fn struct_in<'m>(map: &'m mut Map, field: &str) -> Option<&'m mut Map> {
+    map.entry_or_insert_with(field, || Value::Map(Map::new())).as_map_mut()
+}
+
+/// Puts a value where there is none.
+fn set_missing(map: &mut Map, field: &str, value: impl Into<Value>) {
+    map.entry_or_insert_with(field, || value.into());
+}
+
+/// The string in a field, empty where there is none.
+fn string<'m>(map: &'m Map, field: &str) -> &'m str {
+    map.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Whether a list or map has elements.
+fn has_elements(value: Option<&Value>) -> bool {
+    value.is_some_and(|value| !value.is_empty())
+}
+
+/// Gives an object without labels those of its pod template.
+fn labels_of_template(object: &mut Map) {
+    let labels = object.get("spec").and_then(|s| s.at(&["template", "metadata", "labels"]));
+    let Some(labels) = labels.filter(|labels| !labels.is_empty()).cloned() else { return };
+    if let Some(metadata) = struct_in(object, "metadata")
+        && !has_elements(metadata.get("labels"))
+    {
+        metadata.insert("labels", labels);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_is_found_by_its_name() {
+        assert!(RULES.is_sorted_by(|a, b| a.0 < b.0));
+        assert!(find("pod").is_some() && find("pods").is_none());
+    }
+
+    #[test]
+    fn every_rule_that_the_definitions_name_exists() {
+        let table = crate::builtin::table();
+        for default in table.defaults.iter() {
+            if let crate::schema::Constant::Rule(name) = default.value {
+                assert!(find(table.str(name)).is_some(), "{}", table.str(name));
+            }
+        }
+    }
+}

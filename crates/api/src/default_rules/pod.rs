@@ -1,0 +1,59 @@
+//! Pods, and the parts of pod templates.
+
+use super::container_image::is_latest;
+use super::core::add_missing_amounts;
+use super::pod_resources::default_pod_resources;
+use super::{set_missing, string, struct_in};
+use crate::value::{Map, Value};
+
+/// What holds for a pod but not for a pod template.
+pub(super) fn pod(pod: &mut Map, field: &str) {
+    let Some(spec) = struct_in(pod, field) else { return };
+    for list in ["containers", "initContainers"] {
+        for container in structs(spec, list) {
+            // A container that is limited asks for its limit.
+            if let Some(Value::Map(resources)) = container.get_mut("resources") {
+                add_missing_amounts(resources, "limits", "requests");
+            }
+        }
+    }
+    default_pod_resources(spec);
+    set_missing(spec, "enableServiceLinks", true);
+    if spec.get("hostNetwork").and_then(Value::as_bool) == Some(true) {
+        for list in ["containers", "initContainers"] {
+            structs(spec, list).for_each(publish_ports);
+        }
+    }
+}
+
+/// On the host's network a container's port is the host's.
+fn publish_ports(container: &mut Map) {
+    for port in structs(container, "ports") {
+        if let Some(number) = port.get("containerPort").cloned() {
+            set_missing(port, "hostPort", number);
+        }
+    }
+}
+
+/// A volume without a source is an empty directory.
+pub(super) fn volume(volume: &mut Map, _: &str) {
+    if volume.iter().all(|(field, _)| field == "name") {
+        volume.insert("emptyDir", Value::Map(Map::new()));
+    }
+}
+
+/// An image is pulled each time if its name does not pin it.
+pub(super) fn image_pull_policy(map: &mut Map, field: &str) {
+    if map.contains_key(field) {
+        return;
+    }
+    let image = if field == "imagePullPolicy" { "image" } else { "reference" };
+    let latest = is_latest(string(map, image));
+    map.insert(field, if latest { "Always" } else { "IfNotPresent" }.into());
+}
+
+/// The structs in a list.
+fn structs<'m>(map: &'m mut Map, field: &str) -> impl Iterator<Item = &'m mut Map> {
+    let list = map.get_mut(field).and_then(Value::as_list_mut);
+    list.into_iter().flatten().filter_map(Value::as_map_mut)
+}

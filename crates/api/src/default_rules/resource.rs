@@ -1,0 +1,21 @@
+//! Dynamic resource allocation.
+
+use super::{set_missing, string};
+use crate::time::Time;
+use crate::value::Map;
+
+/// In v1beta1 a request either names a class, or has subrequests and must not be counted itself.
+pub(super) fn device_request(request: &mut Map, field: &str) {
+    if !string(request, "deviceClassName").is_empty() {
+        set_missing(request, field, "ExactCount");
+        if string(request, field) == "ExactCount" {
+            set_missing(request, "count", 1_i64);
+        }
+    }
+}
+
+pub(super) fn now(map: &mut Map, field: &str) {
+    if !map.contains_key(field) {
+        map.insert(field, Time::now().to_string().as_str().into());
+    }
+}

@@ -1,0 +1,78 @@
+//! What a quantity's text becomes on its way through the server.
+
+use super::parse::{Reading, Significant};
+use super::{Format, MILLI, NANO, ParseQuantityError, write_suffix};
+use std::borrow::Cow;
+
+/// The text of a quantity after the reference has decoded it from JSON and encoded it again, to
+/// JSON or to protobuf.
+///
+/// Most texts come out in canonical form (`1000m` as `1`, `0.5Gi` as `512Mi`), but a text whose
+/// digits look canonical is kept as it was written (`+5`, `007`, `1.500`, `1E3`).
+///
+/// `text` is what stands between the quotes in the JSON document, or a bare JSON number; escape
+/// sequences are not resolved by the reference and are therefore errors. Space around it is
+/// dropped; protobuf, which does not allow it, is read with [`canonicalize_protobuf`].
+///
+/// ```
+/// use kevel_api::quantity::canonicalize_json;
+/// assert_eq!(canonicalize_json("1000m")?, "1");
+/// assert_eq!(canonicalize_json("1.500")?, "1.500");
+/// # Ok::<(), kevel_api::quantity::ParseQuantityError>(())
+/// ```
+pub fn canonicalize_json(text: &str) -> Result<Cow<'_, str>, ParseQuantityError> {
+    canonicalize_protobuf(text.trim())
+}
+
+/// The text of a quantity after the reference has decoded it from protobuf and encoded it again:
+/// as [`canonicalize_json`] has it, but space is an error.
+pub fn canonicalize_protobuf(text: &str) -> Result<Cow<'_, str>, ParseQuantityError> {
+    let reading = Reading::new(text)?;
+    if reading.is_kept() {
+        return Ok(Cow::Borrowed(text));
+    }
+    Ok(canonical(text, &reading, NANO))
+}
+
+/// The text of a quantity after defaulting: the amounts of a core/v1 `ResourceList` are rounded up
+/// to thousandths, all others are left alone.
+///
+/// As a text that needs no rounding is not touched, this includes [`canonicalize_json`].
+pub fn default_resource_json(text: &str) -> Result<Cow<'_, str>, ParseQuantityError> {
+    let text = text.trim();
+    let reading = Reading::new(text)?;
+    if reading.short_scale().is_some_and(|scale| scale >= MILLI) && reading.is_kept() {
+        return Ok(Cow::Borrowed(text));
+    }
+    Ok(canonical(text, &reading, MILLI))
+}
+
+fn canonical<'a>(text: &'a str, reading: &Reading<'_>, unit: i64) -> Cow<'a, str> {
+    let (quantity, exact) = reading.quantity(unit);
+    let canonical = if exact { quantity.to_string() } else { long_decimal(reading, unit) };
+    if canonical == text { Cow::Borrowed(text) } else { Cow::Owned(canonical) }
+}
+
+/// The canonical form of a decimal number with more digits than a [`super::Quantity`] holds.
+fn long_decimal(reading: &Reading<'_>, unit: i64) -> String {
+    let Significant { start, end, mut scale, round_up } = reading.significant(unit);
+    let mut digits: Vec<u8> = (start..end).map(|i| reading.digit(i)).collect();
+    if round_up {
+        let nines = digits.iter().rev().take_while(|&&digit| digit == 9).count();
+        digits.truncate(digits.len() - nines);
+        scale += nines as i64;
+        match digits.last_mut() {
+            Some(last) => *last += 1,
+            None => digits.push(1),
+        }
+    }
+    let zeros = scale.rem_euclid(3);
+    let mut out = String::with_capacity(digits.len() + 8);
+    out.extend(reading.negative.then_some('-'));
+    out.extend(digits.iter().map(|digit| char::from(b'0' + digit)));
+    out.extend((0..zeros).map(|_| '0'));
+    debug_assert!(reading.format() != Format::BinarySi, "binary quantities are capped");
+    // Writing to a String cannot fail.
+    _ = write_suffix(&mut out, scale - zeros, reading.format());
+    out
+}

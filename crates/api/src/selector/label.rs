@@ -1,0 +1,327 @@
+//! Label selectors: `app=web,tier in (a,b),!legacy`.
+
+mod parse;
+
+pub use parse::ParseLabelSelectorError;
+
+use crate::field_error::{BadValue, FieldError, Path, aggregate};
+use crate::name::{is_label_key, is_label_value};
+use crate::quote::quote;
+use compact_str::CompactString;
+use std::fmt;
+use thin_vec::{ThinVec, thin_vec};
+
+/// Requirements on an object's labels, all of which must hold. None at all select everything.
+///
+/// ```
+/// use kevel_api::selector::label::LabelSelector;
+/// let selector: LabelSelector = "app in (web,api),!legacy".parse()?;
+/// assert!(selector.matches(|key| (key == "app").then_some("web")));
+/// # Ok::<(), kevel_api::selector::label::ParseLabelSelectorError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct LabelSelector {
+    selects_nothing: bool,
+    requirements: Vec<Requirement>,
+}
+
+/// A requirement on one label.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Requirement {
+    key: CompactString,
+    operator: Operator,
+    /// Sorted. Both types are small, because a selector may have very many requirements.
+    values: ThinVec<CompactString>,
+}
+
+/// How a label must relate to a requirement's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operator {
+    /// `key in (a,b)`
+    In,
+    /// `key notin (a,b)`
+    NotIn,
+    /// `key=a`
+    Equals,
+    /// `key==a`
+    DoubleEquals,
+    /// `key!=a`
+    NotEquals,
+    /// `key>1`
+    GreaterThan,
+    /// `key<1`
+    LessThan,
+    /// `key`
+    Exists,
+    /// `!key`
+    DoesNotExist,
+}
+
+/// One of an API object's `matchExpressions`.
+#[derive(Clone, Copy, Debug)]
+pub struct MatchExpression<'a, V> {
+    /// The label's key.
+    pub key: &'a str,
+    /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
+    pub operator: &'a str,
+    /// The values for `In` and `NotIn`.
+    pub values: V,
+}
+
+impl LabelSelector {
+    /// The selector that selects everything.
+    pub const EVERYTHING: LabelSelector =
+        LabelSelector { selects_nothing: false, requirements: Vec::new() };
+
+    /// The selector that selects nothing: what an API object without a selector has.
+    pub const NOTHING: LabelSelector =
+        LabelSelector { selects_nothing: true, requirements: Vec::new() };
+
+    /// A selector of the given requirements, which it puts in the order of their keys.
+    pub fn new(mut requirements: Vec<Requirement>) -> Self {
+        requirements.sort_by(|a, b| a.key.cmp(&b.key));
+        LabelSelector { selects_nothing: false, requirements }
+    }
+
+    /// The selector that an API object spells out as `matchLabels` and `matchExpressions`. The
+    /// error is the message about the first part that is wrong.
+    pub fn from_parts<'a, V>(
+        match_labels: impl IntoIterator<Item = (&'a str, &'a str)>,
+        match_expressions: impl IntoIterator<Item = MatchExpression<'a, V>>,
+    ) -> Result<Self, ParseLabelSelectorError>
+    where
+        V: IntoIterator<Item = &'a str>,
+    {
+        let mut requirements = Vec::new();
+        let mut add = |key: &str, operator, values| {
+            let requirement = Requirement::new(key, operator, values, &Path::NONE);
+            requirements.push(requirement.map_err(ParseLabelSelectorError::from_errors)?);
+            Ok(())
+        };
+        for (key, value) in match_labels {
+            add(key, Operator::Equals, thin_vec![value.into()])?;
+        }
+        for MatchExpression { key, operator, values } in match_expressions {
+            let operator = match operator {
+                "In" => Operator::In,
+                "NotIn" => Operator::NotIn,
+                "Exists" => Operator::Exists,
+                "DoesNotExist" => Operator::DoesNotExist,
+                other => {
+                    let message =
+                        format!("{} is not a valid label selector operator", quote(other));
+                    return Err(ParseLabelSelectorError::new(message));
+                }
+            };
+            add(key, operator, values.into_iter().map(CompactString::from).collect())?;
+        }
+        Ok(LabelSelector::new(requirements))
+    }
+
+    /// The requirements, in the order of their keys.
+    pub fn requirements(&self) -> &[Requirement] {
+        &self.requirements
+    }
+
+    /// Whether everything is selected.
+    pub fn is_empty(&self) -> bool {
+        !self.selects_nothing && self.requirements.is_empty()
+    }
+
+    /// Whether nothing is selected, whatever its labels.
+    pub fn selects_nothing(&self) -> bool {
+        self.selects_nothing
+    }
+
+    /// Whether the labels satisfy every requirement.
+    pub fn matches<'a>(&self, lookup: impl Fn(&str) -> Option<&'a str>) -> bool {
+        !self.selects_nothing
+            && self
+                .requirements
+                .iter()
+                .all(|requirement| requirement.matches(lookup(&requirement.key)))
+    }
+
+    /// The value that the label must have, if the first requirement on it leaves only one.
+    pub fn requires_exact_match(&self, key: &str) -> Option<&str> {
+        let requirement = self.requirements.iter().find(|requirement| requirement.key == key)?;
+        match (requirement.operator, requirement.values.as_slice()) {
+            (Operator::Equals | Operator::DoubleEquals | Operator::In, [value]) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+impl Requirement {
+    /// A requirement whose key, operator and values go together; otherwise all that is wrong with
+    /// them, at paths below `path`.
+    pub fn new(
+        key: impl Into<CompactString>,
+        operator: Operator,
+        mut values: ThinVec<CompactString>,
+        path: &Path<'_>,
+    ) -> Result<Self, Vec<FieldError>> {
+        let key = key.into();
+        let mut errors = Vec::from_iter(check_key(&key, &path.child("key")));
+        errors.extend(check_values(&key, operator, &values, &path.child("values")));
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        values.sort_unstable();
+        Ok(Requirement { key, operator, values })
+    }
+
+    /// The label's key.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// How the label must relate to the values.
+    pub fn operator(&self) -> Operator {
+        self.operator
+    }
+
+    /// The values, sorted.
+    pub fn values(&self) -> &[CompactString] {
+        &self.values
+    }
+
+    /// Whether a label with this value, or the lack of one, satisfies the requirement.
+    pub fn matches(&self, label: Option<&str>) -> bool {
+        let listed =
+            |label: &str| self.values.binary_search_by(|value| value.as_str().cmp(label)).is_ok();
+        match self.operator {
+            Operator::In | Operator::Equals | Operator::DoubleEquals => label.is_some_and(listed),
+            Operator::NotIn | Operator::NotEquals => !label.is_some_and(listed),
+            Operator::Exists => label.is_some(),
+            Operator::DoesNotExist => label.is_none(),
+            Operator::GreaterThan => self.compares(label, |label, bound| label > bound),
+            Operator::LessThan => self.compares(label, |label, bound| label < bound),
+        }
+    }
+
+    fn compares(&self, label: Option<&str>, holds: impl Fn(i64, i64) -> bool) -> bool {
+        let bound = self.values.first().and_then(|value| parse_integer(value));
+        let label = label.and_then(parse_integer);
+        label.zip(bound).is_some_and(|(label, bound)| holds(label, bound))
+    }
+}
+
+impl Operator {
+    /// Why there cannot be so many values, if so.
+    fn rejects(self, values: usize) -> Option<&'static str> {
+        match self {
+            Self::In | Self::NotIn => {
+                (values == 0).then_some("for 'in', 'notin' operators, values set can't be empty")
+            }
+            Self::Equals | Self::DoubleEquals | Self::NotEquals => {
+                (values != 1).then_some("exact-match compatibility requires one single value")
+            }
+            Self::Exists | Self::DoesNotExist => {
+                (values != 0).then_some("values set must be empty for exists and does not exist")
+            }
+            Self::GreaterThan | Self::LessThan => {
+                (values != 1).then_some("for 'Gt', 'Lt' operators, exactly one value is required")
+            }
+        }
+    }
+
+    /// What stands between key and values, in front of the key for `DoesNotExist`.
+    fn symbol(self) -> &'static str {
+        match self {
+            Self::In => " in ",
+            Self::NotIn => " notin ",
+            Self::Equals => "=",
+            Self::DoubleEquals => "==",
+            Self::NotEquals => "!=",
+            Self::GreaterThan => ">",
+            Self::LessThan => "<",
+            Self::Exists => "",
+            Self::DoesNotExist => "!",
+        }
+    }
+}
+
+fn check_key(key: &str, path: &Path<'_>) -> Option<FieldError> {
+    let problems = is_label_key(key);
+    (!problems.is_empty()).then(|| FieldError::invalid(path, key, problems.join("; ")))
+}
+
+/// Checks a requirement's values; `path` is theirs.
+fn check_values(
+    key: &str,
+    operator: Operator,
+    values: &[CompactString],
+    path: &Path<'_>,
+) -> Vec<FieldError> {
+    // Enough to say what is wrong; a list of a million values need not be answered by as many errors.
+    const MAX_ERRORS: usize = 256;
+    let mut errors = Vec::new();
+    if let Some(detail) = operator.rejects(values.len()) {
+        let shown = match values {
+            [] => BadValue::Text("null".to_owned()),
+            values => BadValue::strings(values),
+        };
+        errors.push(FieldError::invalid(path, shown, detail));
+    }
+    if matches!(operator, Operator::GreaterThan | Operator::LessThan) {
+        for (index, value) in values.iter().enumerate() {
+            if parse_integer(value).is_none() {
+                errors.push(FieldError::invalid(
+                    &path.index(index),
+                    value.as_str(),
+                    "for 'Gt', 'Lt' operators, the value must be an integer",
+                ));
+            }
+        }
+    }
+    for (index, value) in values.iter().enumerate() {
+        if errors.len() >= MAX_ERRORS {
+            break;
+        }
+        let problems = is_label_value(value);
+        if !problems.is_empty() {
+            let (at, detail) = (path.index(index), problems.join("; "));
+            errors.push(FieldError::invalid(&at.key(key), value.as_str(), detail));
+        }
+    }
+    errors
+}
+
+fn parse_integer(text: &str) -> Option<i64> {
+    text.parse().ok()
+}
+
+impl fmt::Display for LabelSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, requirement) in self.requirements.iter().enumerate() {
+            if index > 0 {
+                f.write_str(",")?;
+            }
+            requirement.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (key, symbol) = (&self.key, self.operator.symbol());
+        match self.operator {
+            Operator::DoesNotExist => write!(f, "{symbol}{key}"),
+            Operator::In | Operator::NotIn => {
+                write!(f, "{key}{symbol}({})", self.values.join(","))
+            }
+            _ => write!(f, "{key}{symbol}{}", self.values.join(",")),
+        }
+    }
+}
+
+impl ParseLabelSelectorError {
+    fn from_errors(errors: Vec<FieldError>) -> Self {
+        Self::new(aggregate(&errors).unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests;

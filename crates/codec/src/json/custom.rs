@@ -1,0 +1,76 @@
+//! Custom kinds: unknown fields are dropped where the schema does not keep them, and everything
+//! else stays as it is given, of whatever type; validation speaks of types.
+
+use std::borrow::Cow;
+
+use kevel_api::schema::{Schema, StructFlags, StructSchema, Type};
+use kevel_api::value::Value;
+
+use super::decode::Decoder;
+use super::error::StrictProblem;
+use super::path::{Frame, Step};
+use super::scan::Stop;
+
+/// Whether the type is a custom kind's.
+#[inline]
+pub(super) fn is_custom(schema: Schema<'_>) -> bool {
+    matches!(schema.table().text, Cow::Owned(_))
+}
+
+/// What every object has, although the schema of one inside another need not say so.
+const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+impl<'t> Decoder<'_, 't> {
+    pub(super) fn custom(
+        &mut self,
+        schema: Schema<'t>,
+        frame: &Frame<'_>,
+    ) -> Result<Value, Stop> {
+        match (schema.ty(), self.scan.peek()) {
+            (Type::Struct(_), b'{') => match schema.as_struct() {
+                Some(structure) => self.custom_structure(structure, frame),
+                None => self.any(frame),
+            },
+            (Type::Struct(_), _) if frame.is_root() => self.other_or_null(schema, frame),
+            (Type::List { item, .. }, b'[') => {
+                let item = schema.other(*item);
+                let items = self.items(frame, |decoder, _, frame| decoder.value(item, frame))?;
+                Ok(Value::List(items))
+            }
+            (Type::Map { value, .. }, b'{') => {
+                let value = schema.other(*value);
+                let map = self.entries(frame, |decoder, _, frame| {
+                    decoder.value(value, frame).map(Some)
+                })?;
+                Ok(Value::Map(map))
+            }
+            _ => self.any(frame),
+        }
+    }
+
+    fn custom_structure(
+        &mut self,
+        structure: StructSchema<'t>,
+        frame: &Frame<'_>,
+    ) -> Result<Value, Stop> {
+        let flags = structure.flags();
+        let map = self.entries(frame, |decoder, at, down| {
+            let key = down.key();
+            if let Some(field) = structure.field(key) {
+                let down = frame.down(Step::Field(structure, field));
+                return decoder.value(field.schema(), &down).map(Some);
+            }
+            if flags.has(StructFlags::PRESERVE_UNKNOWN)
+                || flags.has(StructFlags::EMBEDDED) && OBJECT_FIELDS.contains(&key)
+            {
+                return decoder.any(down).map(Some);
+            }
+            if decoder.report {
+                decoder.strict.add(at, StrictProblem::Unknown, || frame.path_to(key));
+            }
+            decoder.scan.skip_value()?;
+            Ok(None)
+        })?;
+        Ok(Value::Map(map))
+    }
+}

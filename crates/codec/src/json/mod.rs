@@ -1,0 +1,39 @@
+//! JSON, read and written by the type's [`Schema`](kevel_api::schema::Schema).
+//!
+//! ```
+//! use kevel_codec::json;
+//! let read = json::decode_any(br#"{"b": [1, 2.5], "a": null, "b": []}"#, json::Unknown::Report)?;
+//! assert_eq!(json::strict_message(&read.strict), r#"strict decoding error: duplicate field "b""#);
+//! let mut out = Vec::new();
+//! json::encode_any(&read.value, &mut out);
+//! assert_eq!(out, br#"{"a":null,"b":[]}"#);
+//! # Ok::<(), json::Error>(())
+//! ```
+
+mod any;
+mod custom;
+mod decode;
+mod encode;
+mod error;
+mod float;
+mod path;
+mod pretty;
+mod raw;
+mod scalar;
+mod scan;
+mod type_meta;
+
+pub use decode::{Decoded, Unknown, decode, decode_any};
+pub use encode::{encode, encode_any};
+pub use error::{Error, MAX_STRICT_ERRORS, StrictError, StrictProblem, strict_message};
+pub(crate) use float::{write_float, write_int};
+pub use pretty::{encode_any_pretty, encode_pretty, indent};
+pub use raw::compact;
+pub use type_meta::{TypeMeta, type_meta};
+
+/// How deep a tree may be. Go's readers allow ten times as much, on stacks that grow.
+pub const MAX_DEPTH: usize = 1000;
+
+/// How many entries duplicate fields may carry over from one occurrence to the next, all in all.
+/// Only input made to cost time comes near it.
+const MAX_MERGED: usize = 1 << 20;

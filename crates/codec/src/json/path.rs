@@ -1,0 +1,174 @@
+//! Where in a document the decoder is, and how Go names what should stand there.
+//!
+//! A frame lives on the decoder's stack and is looked at only when something is wrong.
+
+use std::fmt::Write;
+
+use kevel_api::schema::{Field, FieldFlags, Role, Scalar, Schema, StructSchema, Type};
+
+/// A step down from the document's root.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step<'f> {
+    Root,
+    Field(StructSchema<'f>, Field<'f>),
+    Index(usize),
+    Key(&'f str),
+    /// Into a type that reads itself, which forgets the structs inside when it reports an error.
+    Union,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame<'f> {
+    parent: Option<&'f Frame<'f>>,
+    step: Step<'f>,
+}
+
+impl<'f> Frame<'f> {
+    pub(super) const ROOT: Frame<'static> = Frame { parent: None, step: Step::Root };
+
+    #[inline]
+    pub(super) fn down(&'f self, step: Step<'f>) -> Frame<'f> {
+        Frame { parent: Some(self), step }
+    }
+
+    pub(super) fn is_root(&self) -> bool {
+        self.parent.is_none()
+    }
+
+    /// The key that leads here.
+    pub(super) fn key(&self) -> &'f str {
+        if let Step::Key(key) = self.step { key } else { "" }
+    }
+
+    /// The path of a key below here, as strict errors have it: `spec.containers[0].foo`.
+    pub(super) fn path_to(&self, key: &str) -> String {
+        let mut path = String::new();
+        for step in self.steps() {
+            match step {
+                Step::Root | Step::Union => {}
+                Step::Field(_, field) => push_key(&mut path, field.name()),
+                Step::Key(key) => push_key(&mut path, key),
+                Step::Index(i) => _ = write!(path, "[{i}]"),
+            }
+        }
+        push_key(&mut path, key);
+        path
+    }
+
+    /// Go's words for a value that does not fit the Go type `go` here.
+    pub(super) fn type_error(&self, value: &str, go: &str) -> String {
+        let mut names = Vec::new();
+        let mut owner = None;
+        let mut inside = false;
+        for step in self.steps() {
+            inside |= matches!(step, Step::Union);
+            if let Step::Field(structure, field) = step {
+                embedding(structure, field, &mut names);
+                names.push(field.name());
+                owner = owner.filter(|_| inside).or(Some(structure.name()));
+            }
+        }
+        match owner {
+            Some(owner) => format!(
+                "json: cannot unmarshal {value} into Go struct field {owner}.{} of type {go}",
+                names.join(".")
+            ),
+            None => format!("json: cannot unmarshal {value} into Go value of type {go}"),
+        }
+    }
+
+    /// The Go type of the value here, whose schema is given, as Go prints it.
+    pub(super) fn go_type(&self, schema: Schema<'_>) -> String {
+        let (mut frame, mut down) = (self, 0);
+        while let (Step::Index(_) | Step::Key(_), Some(parent)) = (frame.step, frame.parent) {
+            (frame, down) = (parent, down + 1);
+        }
+        let Step::Field(_, field) = frame.step else { return go_type_of(schema) };
+        match field.go().and_then(|go| element_type(go, down)) {
+            Some(go) => go.to_owned(),
+            None => go_type_of(schema),
+        }
+    }
+
+    fn steps(&self) -> Vec<Step<'f>> {
+        let mut steps = vec![self.step];
+        let mut parent = self.parent;
+        while let Some(frame) = parent {
+            steps.push(frame.step);
+            parent = frame.parent;
+        }
+        steps.reverse();
+        steps
+    }
+}
+
+fn push_key(path: &mut String, key: &str) {
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path.push_str(key);
+}
+
+/// The names of the inlined structs that a field comes from, outermost first.
+fn embedding<'t>(structure: StructSchema<'t>, field: Field<'t>, names: &mut Vec<&'t str>) {
+    if field.flags().has(FieldFlags::TYPE_META) {
+        names.push("TypeMeta");
+        return;
+    }
+    for member in structure.members() {
+        let Role::Inline(id) = member.role else { continue };
+        let Some(inner) = structure.other(id).as_struct() else { continue };
+        if inner.position(field.name()).is_some() {
+            names.push(inner.name());
+            return embedding(inner, field, names);
+        }
+    }
+}
+
+/// The type of what lies so many lists and maps down in a Go type: `*[]v1.Foo`, 1 is `v1.Foo`.
+fn element_type(go: &str, down: usize) -> Option<&str> {
+    let go = go.trim_start_matches('*');
+    match down {
+        0 => Some(go),
+        _ => {
+            let element = go.strip_prefix("[]").or_else(|| {
+                let (_, value) = go.strip_prefix("map[")?.split_once(']')?;
+                Some(value)
+            })?;
+            element_type(element, down - 1)
+        }
+    }
+}
+
+/// The Go type that a schema says by itself.
+fn go_type_of(schema: Schema<'_>) -> String {
+    let name = match schema.ty() {
+        Type::Struct(_) => match schema.as_struct() {
+            Some(s) if !s.name().is_empty() => return format!("{}.{}", s.package(), s.name()),
+            _ => "map[string]interface {}",
+        },
+        Type::List { item, .. } => return format!("[]{}", go_type_of(schema.other(*item))),
+        Type::Map { value, .. } => {
+            return format!("map[string]{}", go_type_of(schema.other(*value)));
+        }
+        Type::Scalar(scalar) => match scalar {
+            Scalar::String => "string",
+            Scalar::Bool => "bool",
+            Scalar::Int32 => "int32",
+            Scalar::Int64 => "int64",
+            Scalar::Double => "float64",
+            Scalar::Bytes => "[]uint8",
+            Scalar::Time => "v1.Time",
+            Scalar::MicroTime => "v1.MicroTime",
+            Scalar::Duration => "v1.Duration",
+            Scalar::Quantity => "resource.Quantity",
+            Scalar::IntOrString => "intstr.IntOrString",
+            Scalar::Raw => "runtime.RawExtension",
+            Scalar::Json => "v1.JSON",
+            Scalar::FieldsV1 => "v1.FieldsV1",
+            Scalar::Number | Scalar::Integer => "interface {}",
+        },
+        Type::Union { .. } | Type::Any => "interface {}",
+    };
+    name.to_owned()
+}

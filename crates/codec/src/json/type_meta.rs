@@ -1,0 +1,94 @@
+//! The kind that a document says it is.
+
+use compact_str::CompactString;
+
+use super::error::Error;
+use super::scan::{Scanner, Stop, text_of};
+
+/// A document's own word on its type, both parts empty where it says nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TypeMeta {
+    /// `apps/v1`
+    pub api_version: CompactString,
+    pub kind: CompactString,
+}
+
+/// Finds `apiVersion` and `kind` of a document without reading the rest of it into anything.
+///
+/// As in the reference, the whole document must be JSON, the names are found in whatever case
+/// they are written, and the last one counts.
+///
+/// ```
+/// let meta = kevel_codec::json::type_meta(br#"{"apiVersion": "v1", "spec": {}, "Kind": "Pod"}"#)?;
+/// assert_eq!((&*meta.api_version, &*meta.kind), ("v1", "Pod"));
+/// # Ok::<(), kevel_codec::json::Error>(())
+/// ```
+pub fn type_meta(input: &[u8]) -> Result<TypeMeta, Error> {
+    let text = text_of(input);
+    let mut scan = Scanner::new(&text);
+    let mut meta = TypeMeta::default();
+    let mut wrong = None;
+    match read(&mut scan, &mut meta, &mut wrong) {
+        Err(Stop) => Err(Error::Syntax(scan.error(input))),
+        Ok(()) => wrong.map_or(Ok(meta), |message| Err(Error::Value(message))),
+    }
+}
+
+/// How Go prints the struct that the reference reads the two into.
+const GO_TYPE: &str = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+
+fn read(
+    scan: &mut Scanner<'_>,
+    meta: &mut TypeMeta,
+    wrong: &mut Option<String>,
+) -> Result<(), Stop> {
+    scan.skip_space();
+    if scan.peek() != b'{' {
+        let found = scan.describe();
+        scan.skip_value()?;
+        if found != "null" {
+            *wrong = Some(format!("json: cannot unmarshal {found} into Go value of type {GO_TYPE}"));
+        }
+        return scan.end();
+    }
+    scan.open(super::scan::MAX_NESTING)?;
+    let mut more = scan.first(b'}');
+    while more {
+        let key = scan.key()?;
+        scan.colon()?;
+        let (name, part) = if folds_to(&key, "apiversion") {
+            ("apiVersion", &mut meta.api_version)
+        } else if folds_to(&key, "kind") {
+            ("kind", &mut meta.kind)
+        } else {
+            scan.skip_value()?;
+            more = scan.next(b'}')?;
+            continue;
+        };
+        if scan.peek() == b'"' {
+            *part = scan.string()?.into();
+        } else {
+            let found = scan.describe();
+            scan.skip_value()?;
+            if found != "null" && wrong.is_none() {
+                *wrong = Some(format!(
+                    "json: cannot unmarshal {found} into Go struct field .{name} of type string"
+                ));
+            }
+        }
+        more = scan.next(b'}')?;
+    }
+    scan.end()
+}
+
+/// Whether a key is a name but for its case; two letters of the names have a third case.
+fn folds_to(key: &str, lower: &str) -> bool {
+    let fold = |c: char| match c {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        c => c.to_ascii_lowercase(),
+    };
+    // A letter takes three bytes at most.
+    (lower.len()..=lower.len() * 3).contains(&key.len())
+        && key.chars().map(fold).eq(lower.chars())
+}

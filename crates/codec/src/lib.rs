@@ -1,0 +1,6 @@
+//! JSON, YAML and protobuf, each written once over `Schema`.
+
+pub mod base64;
+pub mod json;
+pub mod protobuf;
+pub mod yaml;

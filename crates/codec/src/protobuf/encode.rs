@@ -1,0 +1,158 @@
+//! Values to messages, back to front: members from the last tag to the first, lists and maps from
+//! their last element, and each length after what it measures.
+
+use std::cmp::Ordering;
+
+use compact_str::CompactString;
+use kevel_api::schema::{Choice, Field, Role, Scalar, Schema, StructSchema, Type};
+use kevel_api::value::Value;
+
+use super::scalar;
+use super::wire::Buffer;
+
+/// Most objects fit; a larger one doubles the buffer a few times.
+const CAPACITY: usize = 4096;
+
+/// The message of a value, without an envelope.
+pub fn encode(value: &Value, schema: Schema<'_>) -> Vec<u8> {
+    let mut writer = Writer::new();
+    writer.object(value, schema);
+    writer.out.finish()
+}
+
+type Entry = (CompactString, Value);
+
+pub(super) struct Writer<'v> {
+    pub out: Buffer,
+    /// The values of the fields of each struct under way, by position.
+    slots: Vec<Option<&'v Value>>,
+}
+
+impl<'v> Writer<'v> {
+    pub(super) fn new() -> Self {
+        Writer { out: Buffer::with_capacity(CAPACITY), slots: Vec::with_capacity(128) }
+    }
+
+    /// A message's members without a key and length before them.
+    pub(super) fn object(&mut self, value: &'v Value, schema: Schema<'_>) {
+        if let Some(of) = schema.as_struct() {
+            self.members(entries(value), of);
+        }
+    }
+
+    fn members(&mut self, entries: &'v [Entry], of: StructSchema<'_>) {
+        let base = self.slots.len();
+        self.place(entries, of);
+        for member in of.members().iter().rev() {
+            match member.role {
+                Role::Field(position) => {
+                    let position = position as usize;
+                    let value = self.slots.get(base + position).copied().flatten();
+                    if let Some(field) = of.field_at(position) {
+                        self.field(member.tag, field, value);
+                    }
+                }
+                Role::Inline(id) => {
+                    let end = self.out.len();
+                    if let Some(inner) = of.other(id).as_struct() {
+                        self.members(entries, inner);
+                    }
+                    self.out.delimit(member.tag, end);
+                }
+            }
+        }
+        self.slots.truncate(base);
+    }
+
+    /// Puts each entry into its field's slot. Both are sorted by name, so one walk finds all.
+    fn place(&mut self, entries: &'v [Entry], of: StructSchema<'_>) {
+        let base = self.slots.len();
+        self.slots.resize(base + of.entries().len(), None);
+        let mut entries = entries.iter().peekable();
+        for (field, slot) in of.fields().zip(&mut self.slots[base..]) {
+            let order = loop {
+                let Some((key, _)) = entries.peek() else { return };
+                let order = key.as_str().cmp(field.name());
+                if order != Ordering::Less {
+                    break order;
+                }
+                entries.next();
+            };
+            if order == Ordering::Equal {
+                *slot = entries.next().map(|(_, value)| value);
+            }
+        }
+    }
+
+    fn field(&mut self, tag: u16, field: Field<'_>, value: Option<&'v Value>) {
+        if value.is_none() && field.pointer() {
+            return;
+        }
+        let schema = field.schema();
+        match (schema.ty(), value.filter(|value| !value.is_null())) {
+            (Type::List { message: false, .. }, value) => {
+                self.items(tag, schema, value.and_then(Value::as_list).unwrap_or_default());
+            }
+            (Type::Map { value: id, .. }, value) => {
+                let of = schema.other(*id);
+                for (key, value) in value.map(entries).unwrap_or_default().iter().rev() {
+                    let end = self.out.len();
+                    self.value(2, of, value);
+                    self.out.text(1, key.as_bytes());
+                    self.out.delimit(tag, end);
+                }
+            }
+            (_, Some(value)) => self.value(tag, schema, value),
+            (Type::List { .. } | Type::Union { .. }, None) => {}
+            (_, None) if field.pointer() => {}
+            (_, None) => self.value(tag, schema, &Value::Null),
+        }
+    }
+
+    fn items(&mut self, tag: u16, list: Schema<'_>, items: &'v [Value]) {
+        if let Some(of) = list.item() {
+            for item in items.iter().rev() {
+                self.value(tag, of, item);
+            }
+        }
+    }
+
+    /// One value as a member; what does not fit the type counts as zero.
+    fn value(&mut self, tag: u16, schema: Schema<'_>, value: &'v Value) {
+        let end = self.out.len();
+        match schema.ty() {
+            Type::Scalar(of) => return scalar::write(&mut self.out, tag, *of, value),
+            Type::Struct(_) => self.object(value, schema),
+            Type::List { message: true, .. } => {
+                self.items(1, schema, value.as_list().unwrap_or_default());
+            }
+            Type::Union { object, other } => self.union(schema, *object, *other, value),
+            // Lists of lists and trees without a type have no protobuf form.
+            Type::List { .. } | Type::Map { .. } | Type::Any => return,
+        }
+        self.out.delimit(tag, end);
+    }
+
+    fn union(&mut self, union: Schema<'_>, object: Choice, other: Choice, value: &'v Value) {
+        let is_object = value.as_map().is_some();
+        let mut choices = [object, other];
+        choices.sort_by_key(|choice| std::cmp::Reverse(choice.tag));
+        for choice in choices {
+            let schema = union.other(choice.ty);
+            match schema.ty() {
+                Type::Struct(_) if is_object => self.value(choice.tag, schema, value),
+                Type::Struct(_) => {}
+                // An object is allowed, so it goes with `true`.
+                Type::Scalar(Scalar::Bool) if is_object => self.out.number(choice.tag, 1),
+                Type::List { .. } => {
+                    self.items(choice.tag, schema, value.as_list().unwrap_or_default());
+                }
+                _ => self.value(choice.tag, schema, value),
+            }
+        }
+    }
+}
+
+fn entries(value: &Value) -> &[Entry] {
+    value.as_map().map(|map| map.entries()).unwrap_or_default()
+}

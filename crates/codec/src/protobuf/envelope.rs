@@ -1,0 +1,98 @@
+//! The envelope around an object: four bytes that no JSON begins with, then a `runtime.Unknown`.
+
+use compact_str::CompactString;
+use kevel_api::schema::{FieldFlags, Schema};
+use kevel_api::value::Value;
+
+use super::encode::Writer;
+use super::error;
+use super::{Error, decode, scalar, wire};
+
+/// The first bytes of an object in protobuf.
+pub const MAGIC: &[u8; 4] = b"k8s\0";
+
+/// An object whose kind is known and whose message has not been read yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope<'i> {
+    pub api_version: CompactString,
+    pub kind: CompactString,
+    /// The message.
+    pub raw: &'i [u8],
+}
+
+impl Envelope<'_> {
+    /// The object, with `apiVersion` and `kind` as the envelope names them.
+    pub fn decode(&self, schema: Schema<'_>) -> Result<Value, Error> {
+        let mut value = decode(self.raw, schema)?;
+        if let Value::Map(map) = &mut value {
+            for (name, text) in [("apiVersion", &self.api_version), ("kind", &self.kind)] {
+                match schema.field(name) {
+                    Some(field) if field.flags().has(FieldFlags::TYPE_META) && !text.is_empty() => {
+                        map.insert(field.key(), Value::String(text.clone()));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(value)
+    }
+}
+
+/// Opens an envelope.
+pub fn decode_object(input: &[u8]) -> Result<Envelope<'_>, Error> {
+    let body = match input.strip_prefix(MAGIC) {
+        _ if input.is_empty() => return Err(Error::EmptyData),
+        None => return Err(Error::NoMagic),
+        Some([]) => return Err(Error::EmptyBody),
+        Some(body) => body,
+    };
+    let mut envelope =
+        Envelope { api_version: CompactString::default(), kind: CompactString::default(), raw: &[] };
+    wire::members(body, "Unknown", |key, rest| {
+        let name = match key.tag {
+            1 => "TypeMeta",
+            2 => "Raw",
+            3 => "ContentEncoding",
+            4 => "ContentType",
+            _ => return Ok(false),
+        };
+        let bytes = key.delimited(rest, || name.to_owned())?;
+        match key.tag {
+            1 => read_type_meta(bytes, &mut envelope)?,
+            2 => envelope.raw = bytes,
+            _ => {}
+        }
+        Ok(true)
+    })
+    .map_err(|error| *error)?;
+    Ok(envelope)
+}
+
+fn read_type_meta(input: &[u8], envelope: &mut Envelope<'_>) -> error::Result<()> {
+    wire::members(input, "TypeMeta", |key, rest| {
+        let (name, text) = match key.tag {
+            1 => ("APIVersion", &mut envelope.api_version),
+            2 => ("Kind", &mut envelope.kind),
+            _ => return Ok(false),
+        };
+        *text = scalar::text(key.delimited(rest, || name.to_owned())?);
+        Ok(true)
+    })
+}
+
+/// An object in its envelope, under the `apiVersion` and `kind` that the value has.
+pub fn encode_object(value: &Value, schema: Schema<'_>) -> Vec<u8> {
+    let mut writer = Writer::new();
+    // Neither an encoding nor a content type: the message is plain protobuf.
+    writer.out.text(4, b"");
+    writer.out.text(3, b"");
+    let end = writer.out.len();
+    writer.object(value, schema);
+    writer.out.delimit(2, end);
+    let end = writer.out.len();
+    writer.out.text(2, value.str_at(&["kind"]).as_bytes());
+    writer.out.text(1, value.str_at(&["apiVersion"]).as_bytes());
+    writer.out.delimit(1, end);
+    writer.out.bytes(MAGIC);
+    writer.out.finish()
+}

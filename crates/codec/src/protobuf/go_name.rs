@@ -1,0 +1,45 @@
+//! What the reference's errors call a field: by its name in Go.
+
+use kevel_api::schema::{Field, Scalar, Schema, Type};
+
+/// First words that Go writes in capitals. A plural keeps its small `s`: `IPs`.
+const INITIALISMS: &[&str] = &[
+    "api", "aws", "ca", "cel", "cidr", "csi", "dns", "fc", "fs", "gce", "gid", "gmsa", "grpc",
+    "http", "id", "ip", "iqn", "iscsi", "json", "nfs", "os", "pd", "pkix", "qos", "rbd", "se",
+    "ssl", "tcp", "tls", "ttl", "tty", "uid", "url", "wwid",
+];
+
+/// The Go name of a field, made out of its JSON name. (A few dozen fields have one that cannot be
+/// told from it.)
+pub(super) fn of_field(field: Field<'_>) -> String {
+    let name = field.name();
+    // Metadata is embedded, so its type is its name.
+    if let ("metadata", Some(metadata)) = (name, field.schema().as_struct()) {
+        return metadata.name().to_owned();
+    }
+    let name = name.trim_start_matches('$').replace("-kubernetes", "");
+    name.split('-').map(capitalize).collect()
+}
+
+fn capitalize(name: &str) -> String {
+    let (word, rest) =
+        name.split_at(name.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(name.len()));
+    let singular = word.strip_suffix('s').unwrap_or(word);
+    let capitals = match word {
+        word if INITIALISMS.contains(&word) => word.len(),
+        _ if INITIALISMS.contains(&singular) => singular.len(),
+        word => word.len().min(1),
+    };
+    word[..capitals].to_ascii_uppercase() + &word[capitals..] + rest
+}
+
+/// The Go type of a union, made out of what it may be beside an object.
+pub(super) fn of_union(other: Schema<'_>) -> &'static str {
+    match other.ty() {
+        Type::Scalar(Scalar::Bool) => "JSONSchemaPropsOrBool",
+        _ if other.item().is_some_and(|item| item.as_struct().is_some()) => {
+            "JSONSchemaPropsOrArray"
+        }
+        _ => "JSONSchemaPropsOrStringArray",
+    }
+}

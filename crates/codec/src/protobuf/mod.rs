@@ -1,0 +1,22 @@
+//! Protobuf as the reference speaks it: proto2 messages written by gogo's rules, in an envelope
+//! that names the kind.
+//!
+//! What is not a pointer in Go is always written, zero or not; pointers, lists, maps and bytes are
+//! written when they are there; members stand in the order of their tags, map entries in that of
+//! their keys. Those rules make the bytes of an object unique, so that they can be compared.
+
+mod decode;
+mod encode;
+mod envelope;
+mod error;
+mod go_name;
+mod scalar;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+pub use decode::decode;
+pub use encode::encode;
+pub use envelope::{Envelope, MAGIC, decode_object, encode_object};
+pub use error::Error;

@@ -1,0 +1,59 @@
+//! YAML, read into and written out of JSON's data model.
+//!
+//! The reference turns YAML into JSON, then reads that, and turns JSON into YAML to write it; so does
+//! this. The reader is one of our own, since what is YAML 1.1 here and how errors are worded is
+//! fixed by the reference's, and since no reader at hand keeps its pace on hostile documents.
+//!
+//! ```
+//! let json = kevel_codec::yaml::to_json(b"a: [1, yes]\nb: &x 0x10\nc: *x\n")?;
+//! assert_eq!(json.text, br#"{"a":[1,true],"b":16,"c":16}"#);
+//! let mut yaml = Vec::new();
+//! kevel_codec::yaml::from_json(&json.text, &mut yaml)?;
+//! assert_eq!(yaml, b"a:\n- 1\n- true\nb: 16\nc: 16\n");
+//! # Ok::<(), kevel_codec::yaml::Error>(())
+//! ```
+
+mod check;
+mod document;
+mod emit;
+mod error;
+mod float;
+mod from_json;
+mod go_syntax;
+mod key_order;
+mod parser;
+mod reader;
+mod resolve;
+mod scalar;
+mod scanner;
+mod style;
+mod tag;
+mod timestamp;
+mod to_json;
+
+pub use error::Error;
+pub use to_json::Json;
+
+/// Converts the first document of a stream to JSON.
+pub fn to_json(input: &[u8]) -> Result<Json, Error> {
+    if input.len() > MAX_INPUT {
+        return Err(Error::new(format!("document has more than {MAX_INPUT} bytes")));
+    }
+    let input = reader::read(input);
+    let document = parser::parse(&input)?;
+    check::check(&document)?;
+    to_json::write(&document)
+}
+
+/// Appends a JSON document as YAML.
+pub fn from_json(json: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+    let document = std::str::from_utf8(json).ok().and_then(from_json::from_json);
+    let Some(document) = document else {
+        return Err(Error::new("the document to write is not JSON"));
+    };
+    emit::emit(&document, out);
+    Ok(())
+}
+
+/// Places in a document are counted with 32 bits.
+const MAX_INPUT: usize = 1 << 30;

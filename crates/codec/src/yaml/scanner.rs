@@ -1,0 +1,581 @@
+//! Characters to tokens, by the rules of libyaml, which the reference follows to the letter.
+//!
+//! The hard part of YAML is that `a` may turn out to be a key only at the `:` behind it. A place
+//! where a key may start is remembered ([`SimpleKey`]), one a flow level, and the tokens from there
+//! on wait in the queue until it is known; a key ends on its line and within 1024 characters.
+
+use std::collections::VecDeque;
+
+use super::Error;
+
+/// How deep flow collections, and block collections, may stand in each other.
+const MAX_LEVELS: usize = 10_000;
+
+/// How far behind a key's start its `:` may stand.
+const MAX_KEY_LENGTH: u32 = 1024;
+
+#[derive(Debug)]
+pub(super) enum Token<'a> {
+    StreamEnd,
+    Version { major: u8, minor: u8 },
+    TagDirective { handle: &'a str, prefix: Vec<u8> },
+    DocumentStart,
+    DocumentEnd,
+    BlockSequenceStart,
+    BlockMappingStart,
+    BlockEnd,
+    FlowSequenceStart,
+    FlowSequenceEnd,
+    FlowMappingStart,
+    FlowMappingEnd,
+    BlockEntry,
+    FlowEntry,
+    Key,
+    Value,
+    Alias(&'a str),
+    Anchor(&'a str),
+    Tag { handle: &'a str, suffix: Vec<u8> },
+    Scalar { text: Text, plain: bool },
+}
+
+/// A token and the line it starts on, counted from 0.
+#[derive(Debug)]
+pub(super) struct Lexeme<'a> {
+    pub token: Token<'a>,
+    pub line: u32,
+}
+
+/// The text of a scalar: a part of the source, or of what was put together in the scratch space.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Text {
+    pub in_scratch: bool,
+    pub start: u32,
+    pub len: u32,
+}
+
+/// A place where a key may have started.
+#[derive(Clone, Copy, Debug, Default)]
+struct SimpleKey {
+    possible: bool,
+    /// It must be a key: it starts a line of a block mapping.
+    required: bool,
+    /// The tokens from `token` on are held back for it.
+    holds: bool,
+    token: usize,
+    line: u32,
+    column: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Scanner<'a> {
+    pub(super) source: &'a str,
+    pub(super) scratch: String,
+    pub(super) at: usize,
+    pub(super) line: u32,
+    pub(super) column: u32,
+    /// The column of the innermost block collection, -1 for none.
+    pub(super) indent: i64,
+    /// A key may start here.
+    pub(super) key_allowed: bool,
+    unreadable: Option<&'static str>,
+    queue: VecDeque<Lexeme<'a>>,
+    taken: usize,
+    /// One for each flow level, and one for the block level.
+    keys: Vec<SimpleKey>,
+    indents: Vec<i64>,
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(source: &'a str, unreadable: Option<&'static str>) -> Self {
+        Scanner {
+            source,
+            scratch: String::new(),
+            at: 0,
+            line: 0,
+            column: 0,
+            indent: -1,
+            key_allowed: true,
+            unreadable,
+            queue: VecDeque::new(),
+            taken: 0,
+            keys: vec![SimpleKey::default()],
+            indents: Vec::new(),
+        }
+    }
+
+    /// The next token.
+    pub(super) fn peek(&mut self) -> Result<&Lexeme<'a>, Error> {
+        while self.queue.is_empty() || self.front_may_be_key()? {
+            let fetched = self.fetch();
+            // What looks like the end may be the piece that cannot be read.
+            match self.unreadable {
+                Some(problem) if self.at >= self.source.len() => return Err(Error::new(problem)),
+                _ => fetched?,
+            }
+        }
+        self.queue.front().ok_or_else(|| Error::new("unknown problem parsing YAML content"))
+    }
+
+    /// Takes the token that was seen by [`Scanner::peek`].
+    pub(super) fn take(&mut self) -> Option<Lexeme<'a>> {
+        self.taken += 1;
+        self.queue.pop_front()
+    }
+
+    pub(super) fn text(&self, text: Text) -> &str {
+        let of = if text.in_scratch { &self.scratch } else { self.source };
+        of.get(text.start as usize..(text.start + text.len) as usize).unwrap_or_default()
+    }
+
+    /// Keeps the text that some bytes are; each that is part of no character becomes U+FFFD.
+    pub(super) fn keep(&mut self, bytes: &[u8]) -> Text {
+        let start = self.scratch.len();
+        for chunk in bytes.utf8_chunks() {
+            self.scratch.push_str(chunk.valid());
+            self.scratch.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+        }
+        let len = self.scratch.len() - start;
+        Text { in_scratch: true, start: start as u32, len: len as u32 }
+    }
+
+    pub(super) fn in_flow(&self) -> bool {
+        self.keys.len() > 1
+    }
+
+    pub(super) fn error(&self, problem: &str) -> Error {
+        Error::on_line(if self.line == 0 { 0 } else { self.line + 1 }, problem)
+    }
+
+    fn fetch(&mut self) -> Result<(), Error> {
+        self.skip_to_token();
+        self.unroll_indent(i64::from(self.column));
+        let next_ends = self.is_blank_or_end(1);
+        match self.byte(0) {
+            0 => self.fetch_stream_end(),
+            b'%' if self.column == 0 => self.fetch_directive(),
+            b'-' if self.at_marker(b"---") => self.fetch_marker(Token::DocumentStart),
+            b'.' if self.at_marker(b"...") => self.fetch_marker(Token::DocumentEnd),
+            b'[' => self.fetch_flow_start(Token::FlowSequenceStart),
+            b'{' => self.fetch_flow_start(Token::FlowMappingStart),
+            b']' => self.fetch_flow_end(Token::FlowSequenceEnd),
+            b'}' => self.fetch_flow_end(Token::FlowMappingEnd),
+            b',' => {
+                self.drop_key()?;
+                self.key_allowed = true;
+                self.push_indicator(Token::FlowEntry);
+                Ok(())
+            }
+            b'-' if next_ends => self.fetch_block_entry(),
+            b'?' if self.in_flow() || next_ends => self.fetch_key(),
+            b':' if self.in_flow() || next_ends => self.fetch_value(),
+            indicator @ (b'*' | b'&') => self.fetch_anchor(indicator == b'*'),
+            b'!' => {
+                self.save_key()?;
+                self.key_allowed = false;
+                let line = self.line;
+                let token = self.scan_tag()?;
+                self.push(token, line);
+                Ok(())
+            }
+            indicator @ (b'|' | b'>') if !self.in_flow() => {
+                self.drop_key()?;
+                self.key_allowed = true;
+                let line = self.line;
+                let text = self.block_scalar(indicator == b'|')?;
+                self.push(Token::Scalar { text, plain: false }, line);
+                Ok(())
+            }
+            quote @ (b'\'' | b'"') => self.fetch_scalar(false, |s| s.quoted_scalar(quote)),
+            b' ' | b'\t' | b'#' | b'|' | b'>' | b'%' | b'@' | b'`' => Err(self.no_token()),
+            _ => self.fetch_scalar(true, Self::plain_scalar),
+        }
+    }
+
+    fn no_token(&self) -> Error {
+        self.error("found character that cannot start any token")
+    }
+
+    /// Skips blanks, comments and line breaks.
+    fn skip_to_token(&mut self) {
+        if self.at == 0 && self.source.starts_with('\u{feff}') {
+            self.skip(1);
+        }
+        loop {
+            // A tab is no indentation.
+            let tabs = self.in_flow() || !self.key_allowed;
+            while self.byte(0) == b' ' || tabs && self.byte(0) == b'\t' {
+                self.skip(1);
+            }
+            self.skip_comment();
+            if self.break_len(0) == 0 {
+                return;
+            }
+            self.skip_break();
+            if !self.in_flow() {
+                self.key_allowed = true;
+            }
+        }
+    }
+
+    fn fetch_stream_end(&mut self) -> Result<(), Error> {
+        if self.column != 0 {
+            self.column = 0;
+            self.line += 1;
+        }
+        self.unroll_indent(-1);
+        self.drop_key()?;
+        self.key_allowed = false;
+        self.push(Token::StreamEnd, self.line);
+        Ok(())
+    }
+
+    fn fetch_directive(&mut self) -> Result<(), Error> {
+        self.unroll_indent(-1);
+        self.drop_key()?;
+        self.key_allowed = false;
+        let line = self.line;
+        let token = self.scan_directive()?;
+        self.push(token, line);
+        Ok(())
+    }
+
+    fn fetch_marker(&mut self, token: Token<'a>) -> Result<(), Error> {
+        self.unroll_indent(-1);
+        self.drop_key()?;
+        self.key_allowed = false;
+        self.skip(2);
+        self.push_indicator(token);
+        Ok(())
+    }
+
+    fn fetch_flow_start(&mut self, token: Token<'a>) -> Result<(), Error> {
+        self.save_key()?;
+        self.keys.push(SimpleKey { token: self.next_token(), ..SimpleKey::default() });
+        if self.keys.len() > MAX_LEVELS + 1 {
+            return Err(self.too_deep());
+        }
+        self.key_allowed = true;
+        self.push_indicator(token);
+        Ok(())
+    }
+
+    fn fetch_flow_end(&mut self, token: Token<'a>) -> Result<(), Error> {
+        self.drop_key()?;
+        if self.in_flow()
+            && let Some(inner) = self.keys.pop()
+            && let Some(outer) = self.keys.last_mut()
+            && outer.token == inner.token
+        {
+            // The reference forgets that an empty collection may be a key, and hands it out.
+            outer.holds = false;
+        }
+        self.key_allowed = false;
+        self.push_indicator(token);
+        Ok(())
+    }
+
+    fn fetch_block_entry(&mut self) -> Result<(), Error> {
+        if !self.in_flow() {
+            if !self.key_allowed {
+                let problem = "block sequence entries are not allowed in this context";
+                return Err(self.error(problem));
+            }
+            self.roll_indent(self.column, None, Token::BlockSequenceStart, self.line)?;
+        }
+        self.drop_key()?;
+        self.key_allowed = true;
+        self.push_indicator(Token::BlockEntry);
+        Ok(())
+    }
+
+    fn fetch_key(&mut self) -> Result<(), Error> {
+        if !self.in_flow() {
+            if !self.key_allowed {
+                return Err(self.error("mapping keys are not allowed in this context"));
+            }
+            self.roll_indent(self.column, None, Token::BlockMappingStart, self.line)?;
+        }
+        self.drop_key()?;
+        self.key_allowed = !self.in_flow();
+        self.push_indicator(Token::Key);
+        Ok(())
+    }
+
+    fn fetch_value(&mut self) -> Result<(), Error> {
+        let level = self.keys.len() - 1;
+        if self.key_is_valid(level)? {
+            let key = self.keys[level];
+            self.insert(key.token, Token::Key, key.line);
+            self.roll_indent(key.column, Some(key.token), Token::BlockMappingStart, key.line)?;
+            self.keys[level].possible = false;
+            self.keys[level].holds = false;
+            self.key_allowed = false;
+        } else {
+            if !self.in_flow() {
+                if !self.key_allowed {
+                    return Err(self.error("mapping values are not allowed in this context"));
+                }
+                self.roll_indent(self.column, None, Token::BlockMappingStart, self.line)?;
+            }
+            self.key_allowed = !self.in_flow();
+        }
+        self.push_indicator(Token::Value);
+        Ok(())
+    }
+
+    fn fetch_anchor(&mut self, alias: bool) -> Result<(), Error> {
+        self.save_key()?;
+        self.key_allowed = false;
+        let line = self.line;
+        self.skip(1);
+        let name = self.scan_word();
+        let ended = self.is_blank_or_end(0)
+            || matches!(self.byte(0), b'?' | b':' | b',' | b']' | b'}' | b'%' | b'@' | b'`');
+        if name.is_empty() || !ended {
+            return Err(self.error("did not find expected alphabetic or numeric character"));
+        }
+        self.push(if alias { Token::Alias(name) } else { Token::Anchor(name) }, line);
+        Ok(())
+    }
+
+    fn fetch_scalar(
+        &mut self,
+        plain: bool,
+        scan: impl FnOnce(&mut Self) -> Result<Text, Error>,
+    ) -> Result<(), Error> {
+        self.save_key()?;
+        self.key_allowed = false;
+        let line = self.line;
+        let text = scan(self)?;
+        self.push(Token::Scalar { text, plain }, line);
+        Ok(())
+    }
+
+    // Simple keys.
+
+    /// Whether the token at the front is held back because a key may have started there.
+    fn front_may_be_key(&mut self) -> Result<bool, Error> {
+        // The tokens of the levels' keys grow with the level.
+        let from = self.keys.partition_point(|key| key.token < self.taken);
+        for level in from..self.keys.len() {
+            let key = self.keys[level];
+            if key.token != self.taken {
+                break;
+            }
+            if key.holds {
+                return self.key_is_valid(level);
+            }
+        }
+        Ok(false)
+    }
+
+    fn key_is_valid(&mut self, level: usize) -> Result<bool, Error> {
+        let key = self.keys[level];
+        if !key.possible {
+            return Ok(false);
+        }
+        if key.line < self.line || key.column + MAX_KEY_LENGTH < self.column {
+            if key.required {
+                return Err(self.error("could not find expected ':'"));
+            }
+            self.keys[level].possible = false;
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    fn save_key(&mut self) -> Result<(), Error> {
+        if self.key_allowed {
+            self.drop_key()?;
+            let key = SimpleKey {
+                possible: true,
+                required: !self.in_flow() && self.indent == i64::from(self.column),
+                holds: true,
+                token: self.next_token(),
+                line: self.line,
+                column: self.column,
+            };
+            if let Some(last) = self.keys.last_mut() {
+                *last = key;
+            }
+        }
+        Ok(())
+    }
+
+    fn drop_key(&mut self) -> Result<(), Error> {
+        let Some(key) = self.keys.last_mut().filter(|key| key.possible) else { return Ok(()) };
+        key.possible = false;
+        key.holds = false;
+        if key.required { Err(self.error("could not find expected ':'")) } else { Ok(()) }
+    }
+
+    // Indentation.
+
+    fn roll_indent(
+        &mut self,
+        column: u32,
+        before: Option<usize>,
+        token: Token<'a>,
+        line: u32,
+    ) -> Result<(), Error> {
+        let column = i64::from(column);
+        if !self.in_flow() && self.indent < column {
+            self.indents.push(self.indent);
+            self.indent = column;
+            if self.indents.len() > MAX_LEVELS {
+                return Err(self.too_deep());
+            }
+            self.insert(before.unwrap_or(usize::MAX), token, line);
+        }
+        Ok(())
+    }
+
+    fn unroll_indent(&mut self, column: i64) {
+        if self.in_flow() {
+            return;
+        }
+        while self.indent > column {
+            self.push(Token::BlockEnd, self.line);
+            self.indent = self.indents.pop().unwrap_or(-1);
+        }
+    }
+
+    fn too_deep(&self) -> Error {
+        self.error(&format!("exceeded max depth of {MAX_LEVELS}"))
+    }
+
+    // The queue.
+
+    /// The number that the next token gets.
+    fn next_token(&self) -> usize {
+        self.taken + self.queue.len()
+    }
+
+    fn push(&mut self, token: Token<'a>, line: u32) {
+        self.queue.push_back(Lexeme { token, line });
+    }
+
+    /// Takes the character in front as a token.
+    fn push_indicator(&mut self, token: Token<'a>) {
+        self.push(token, self.line);
+        self.skip(1);
+    }
+
+    /// Puts a token before another, or last where that one is taken already.
+    fn insert(&mut self, before: usize, token: Token<'a>, line: u32) {
+        let lexeme = Lexeme { token, line };
+        match before.checked_sub(self.taken) {
+            Some(at) if at < self.queue.len() => self.queue.insert(at, lexeme),
+            _ => self.queue.push_back(lexeme),
+        }
+    }
+
+    // Characters.
+
+    /// The byte `ahead` of the place; 0 behind the end (a stream has none of its own).
+    #[inline]
+    pub(super) fn byte(&self, ahead: usize) -> u8 {
+        self.source.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
+    }
+
+    /// The length in bytes of the line break `ahead` of the place, 0 for none.
+    #[inline]
+    pub(super) fn break_len(&self, ahead: usize) -> usize {
+        match self.byte(ahead) {
+            b'\n' => 1,
+            b'\r' => 1 + usize::from(self.byte(ahead + 1) == b'\n'),
+            0xc2 if self.byte(ahead + 1) == 0x85 => 2,
+            0xe2 if self.byte(ahead + 1) == 0x80 && self.byte(ahead + 2) | 1 == 0xa9 => 3,
+            _ => 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_blank(&self) -> bool {
+        matches!(self.byte(0), b' ' | b'\t')
+    }
+
+    #[inline]
+    pub(super) fn is_blank_or_end(&self, ahead: usize) -> bool {
+        matches!(self.byte(ahead), b' ' | b'\t' | 0) || self.break_len(ahead) > 0
+    }
+
+    #[inline]
+    pub(super) fn is_break_or_end(&self) -> bool {
+        self.byte(0) == 0 || self.break_len(0) > 0
+    }
+
+    /// Whether a document marker stands here.
+    pub(super) fn at_marker(&self, marker: &[u8]) -> bool {
+        self.column == 0
+            && self.source.as_bytes()[self.at..].starts_with(marker)
+            && self.is_blank_or_end(3)
+    }
+
+    /// Goes on by a number of characters of one line.
+    pub(super) fn skip(&mut self, count: u32) {
+        for _ in 0..count {
+            self.at += match self.byte(0) {
+                0..0x80 => 1,
+                0x80..0xe0 => 2,
+                0xe0..0xf0 => 3,
+                _ => 4,
+            };
+        }
+        self.at = self.at.min(self.source.len());
+        self.column += count;
+    }
+
+    /// Goes on to a place on the same line.
+    #[inline]
+    pub(super) fn skip_to(&mut self, at: usize) {
+        let bytes = &self.source.as_bytes()[self.at..at];
+        self.column += bytes.iter().filter(|&&byte| byte & 0xc0 != 0x80).count() as u32;
+        self.at = at;
+    }
+
+    pub(super) fn skip_break(&mut self) {
+        let len = self.break_len(0);
+        if len > 0 {
+            self.at += len;
+            self.line += 1;
+            self.column = 0;
+        }
+    }
+
+    pub(super) fn skip_comment(&mut self) {
+        if self.byte(0) == b'#' {
+            self.skip_line();
+        }
+    }
+
+    /// Goes on to the end of the line.
+    pub(super) fn skip_line(&mut self) {
+        let bytes = self.source.as_bytes();
+        let mut end = self.at;
+        while let Some(&byte) = bytes.get(end) {
+            let ends = match byte {
+                b'\n' | b'\r' => true,
+                0xc2 | 0xe2 => self.break_len(end - self.at) > 0,
+                _ => false,
+            };
+            if ends {
+                break;
+            }
+            end += 1;
+        }
+        self.skip_to(end);
+    }
+
+    /// Letters, digits, `-` and `_`.
+    pub(super) fn scan_word(&mut self) -> &'a str {
+        let rest = &self.source[self.at..];
+        let len = rest
+            .bytes()
+            .position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_')))
+            .unwrap_or(rest.len());
+        self.at += len;
+        self.column += len as u32;
+        &rest[..len]
+    }
+}

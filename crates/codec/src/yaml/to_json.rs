@@ -1,0 +1,309 @@
+//! A document as JSON, with sorted keys and the last of equal ones, as the reference writes it.
+
+use std::cmp::Reverse;
+use std::io::Write;
+
+use kevel_api::json_string::write_json_string;
+
+use super::Error;
+use super::document::{Document, Id, View};
+use super::float::general32;
+use super::go_syntax::go_syntax;
+use crate::json::{write_float, write_int};
+
+/// A document in JSON.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Json {
+    pub text: Vec<u8>,
+    /// What a strict reader objects to: keys that are set twice.
+    pub duplicates: Option<String>,
+}
+
+/// Writes a document that was found to be in order.
+pub(super) fn write(document: &Document<'_>) -> Result<Json, Error> {
+    let mut writer = Writer {
+        document,
+        out: Vec::with_capacity(document.source.len()),
+        entries: Vec::new(),
+        names: Vec::new(),
+        open: Vec::new(),
+        merging: Vec::new(),
+        duplicates: Vec::new(),
+        dropped: Vec::new(),
+    };
+    writer.tree(0)?;
+    // A value that is set again is not written, but has been read.
+    while let Some(id) = writer.dropped.pop() {
+        let len = writer.out.len();
+        _ = writer.tree(id);
+        writer.out.truncate(len);
+        writer.open.clear();
+        writer.entries.clear();
+    }
+    let duplicates = writer.duplicates();
+    Ok(Json { text: writer.out, duplicates })
+}
+
+struct Writer<'d> {
+    document: &'d Document<'d>,
+    out: Vec<u8>,
+    /// The entries of the mappings that are not complete.
+    entries: Vec<Entry>,
+    /// Names of keys that are not strings, each behind its length.
+    names: Vec<u8>,
+    open: Vec<Open>,
+    /// Mappings whose entries are being gathered: the rest of each.
+    merging: Vec<(Id, Id)>,
+    duplicates: Vec<Duplicate>,
+    /// Collections that are not written, since their keys are set again.
+    dropped: Vec<Id>,
+}
+
+enum Open {
+    Sequence { next: Id, end: Id },
+    Mapping { base: usize, next: usize },
+}
+
+/// An entry of a mapping while it is sorted.
+#[derive(Clone, Copy)]
+struct Entry {
+    /// The name's first bytes, which settle most comparisons.
+    head: u64,
+    key: Id,
+    value: Id,
+    /// Where the name stands in `names`, [`IN_KEY`] for that of a string.
+    name: u32,
+    order: u32,
+}
+
+const IN_KEY: u32 = u32::MAX;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Duplicate {
+    /// Where the value ends: the reference reads it first.
+    after: Id,
+    /// And what ends there too before that.
+    value: Reverse<Id>,
+    key: Id,
+}
+
+/// So many duplicate keys are told, in a message of about so many bytes.
+const MAX_DUPLICATES: usize = 1000;
+const MAX_DUPLICATES_TEXT: usize = 1 << 20;
+
+impl Writer<'_> {
+    fn tree(&mut self, root: Id) -> Result<(), Error> {
+        let document = self.document;
+        self.node(root)?;
+        while let Some(open) = self.open.last_mut() {
+            match open {
+                Open::Sequence { next, end } if next == end => {
+                    self.out.push(b']');
+                    self.open.pop();
+                }
+                Open::Sequence { next, .. } => {
+                    let id = *next;
+                    *next = document.after(id);
+                    self.separate(b'[');
+                    self.node(id)?;
+                }
+                Open::Mapping { base, next } if *next == self.entries.len() => {
+                    self.entries.truncate(*base);
+                    if self.entries.is_empty() {
+                        self.names.clear();
+                    }
+                    self.out.push(b'}');
+                    self.open.pop();
+                }
+                Open::Mapping { next, .. } => {
+                    let entry = self.entries[*next];
+                    *next += 1;
+                    self.separate(b'{');
+                    write_json_string(&mut self.out, name(document, &self.names, &entry));
+                    self.out.push(b':');
+                    self.node(entry.value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn node(&mut self, id: Id) -> Result<(), Error> {
+        let id = self.document.resolve(id);
+        match self.document.view(id) {
+            View::Null | View::Alias(_) | View::Cycle(_) | View::Fault(_) => self.out.extend_from_slice(b"null"),
+            View::Bool(true) => self.out.extend_from_slice(b"true"),
+            View::Bool(false) => self.out.extend_from_slice(b"false"),
+            View::Int(int) => write_int(int, &mut self.out),
+            // Writing to a Vec cannot fail.
+            View::Uint(uint) => _ = write!(self.out, "{uint}"),
+            View::Float(float) if !float.is_finite() => {
+                let float = super::float::general(float);
+                return Err(Error::bare(format!("json: unsupported value: {float}")));
+            }
+            View::Float(float) => write_float(float, &mut self.out),
+            View::Str(text) => write_json_string(&mut self.out, text),
+            View::Sequence(end) if end == id + 1 => self.out.extend_from_slice(b"[]"),
+            View::Sequence(end) => {
+                self.out.push(b'[');
+                self.open.push(Open::Sequence { next: id + 1, end });
+            }
+            View::Mapping(end) => {
+                self.out.push(b'{');
+                let base = self.entries.len();
+                self.gather(id + 1, end);
+                self.sort(base);
+                self.open.push(Open::Mapping { base, next: base });
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a comma, unless the collection has just begun.
+    fn separate(&mut self, begin: u8) {
+        if self.out.last() != Some(&begin) {
+            self.out.push(b',');
+        }
+    }
+
+    /// Puts the entries of a mapping, and of those merged into it, behind the entries there are.
+    fn gather(&mut self, next: Id, end: Id) {
+        let base = self.entries.len();
+        self.merging.push((next, end));
+        while let Some((next, end)) = self.merging.last_mut() {
+            if next == end {
+                self.merging.pop();
+                continue;
+            }
+            let key = *next;
+            let value = self.document.after(key);
+            *next = self.document.after(value);
+            if self.document.is_merge(key) {
+                self.gather_merged(value);
+            } else {
+                self.gather_entry(key, value, base);
+            }
+        }
+    }
+
+    fn gather_merged(&mut self, value: Id) {
+        let id = self.document.resolve(value);
+        match self.document.view(id) {
+            View::Mapping(end) => self.merging.push((id + 1, end)),
+            View::Sequence(end) => {
+                // The last is gone through first, so that the first has the last word.
+                let mut id = id + 1;
+                while id < end {
+                    let mapping = self.document.resolve(id);
+                    self.merging.push((mapping + 1, self.document.after(mapping)));
+                    id = self.document.after(id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn gather_entry(&mut self, key: Id, value: Id, base: usize) {
+        let key = self.document.resolve(key);
+        let mut name = IN_KEY;
+        if !matches!(self.document.view(key), View::Str(_)) {
+            let text = match self.document.view(key) {
+                View::Bool(is) => is.to_string(),
+                View::Int(int) => int.to_string(),
+                View::Float(float) => match general32(float).as_str() {
+                    "+Inf" => ".inf".to_owned(),
+                    "-Inf" => "-.inf".to_owned(),
+                    "NaN" => ".nan".to_owned(),
+                    other => other.to_owned(),
+                },
+                _ => String::new(),
+            };
+            name = self.names.len() as u32;
+            self.names.push(text.len() as u8);
+            self.names.extend_from_slice(text.as_bytes());
+        }
+        let order = (self.entries.len() - base) as u32;
+        let mut entry = Entry { head: 0, key, value, name, order };
+        let mut head = [0; 8];
+        for (to, from) in head.iter_mut().zip(self.name(&entry).bytes()) {
+            *to = from;
+        }
+        entry.head = u64::from_be_bytes(head);
+        self.entries.push(entry);
+    }
+
+    fn name(&self, entry: &Entry) -> &str {
+        name(self.document, &self.names, entry)
+    }
+
+    /// Sorts the entries from `base` on by name and drops all but the last of a name.
+    fn sort(&mut self, base: usize) {
+        let (document, names) = (self.document, &self.names);
+        let compare = |a: &Entry, b: &Entry| {
+            let by_name = || name(document, names, a).cmp(name(document, names, b));
+            a.head.cmp(&b.head).then_with(by_name)
+        };
+        let entries = &mut self.entries[base..];
+        if entries.is_sorted_by(|a, b| compare(a, b).is_lt()) {
+            return;
+        }
+        entries.sort_unstable_by(|a, b| compare(a, b).then(a.order.cmp(&b.order)));
+        let mut kept = 0;
+        for at in 0..entries.len() {
+            let same_name = kept > 0 && compare(&entries[kept - 1], &entries[at]).is_eq();
+            if !same_name {
+                entries[kept] = entries[at];
+                kept += 1;
+                continue;
+            }
+            // A number and a string are one name in JSON, but two keys in YAML.
+            let (before, entry) = (entries[kept - 1], entries[at]);
+            if document.view(before.key) == document.view(entry.key) {
+                let after = document.after(entry.value);
+                let value = Reverse(entry.value);
+                self.duplicates.push(Duplicate { after, value, key: entry.key });
+            }
+            if document.after(before.value) > before.value + 1
+                || document.resolve(before.value) != before.value
+            {
+                self.dropped.push(before.value);
+            }
+            entries[kept - 1] = entry;
+        }
+        self.entries.truncate(base + kept);
+        if self.duplicates.len() > 2 * MAX_DUPLICATES {
+            self.first_duplicates();
+        }
+    }
+
+    fn first_duplicates(&mut self) {
+        self.duplicates.sort();
+        self.duplicates.truncate(MAX_DUPLICATES);
+    }
+
+    fn duplicates(&mut self) -> Option<String> {
+        self.first_duplicates();
+        let mut text = String::new();
+        for duplicate in &self.duplicates {
+            if text.len() < MAX_DUPLICATES_TEXT {
+                let key = go_syntax(self.document, duplicate.key);
+                let line = self.document.line(duplicate.value.0) + 1;
+                text += &format!("\n  line {line}: key {key} already set in map");
+            }
+        }
+        (!text.is_empty()).then(|| format!("yaml: unmarshal errors:{text}"))
+    }
+}
+
+fn name<'n>(document: &'n Document<'_>, names: &'n [u8], entry: &Entry) -> &'n str {
+    if entry.name == IN_KEY {
+        return match document.view(entry.key) {
+            View::Str(text) => text,
+            _ => "",
+        };
+    }
+    let start = entry.name as usize;
+    let len = names.get(start).copied().unwrap_or_default() as usize;
+    let name = names.get(start + 1..start + 1 + len).unwrap_or_default();
+    std::str::from_utf8(name).unwrap_or_default()
+}

@@ -1,0 +1,188 @@
+//! The recent past of a resource: what watchers read from and what old snapshots are rebuilt with.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::snapshot::Placed;
+use super::{Object, Snapshot};
+use crate::Revision;
+
+/// Events younger than this stay in the log: longer than a client needs to reconnect.
+pub const LOG_AGE: Duration = Duration::from_secs(75);
+/// At least this many events stay, however old.
+pub const LOG_MIN_EVENTS: usize = 100;
+/// At most this many events stay, however young.
+pub const LOG_MAX_EVENTS: usize = 100 * 1024;
+/// At most this many bytes of objects that are no longer current stay.
+pub const LOG_MAX_BYTES: usize = 64 << 20;
+
+/// What happened to an object, as one watcher sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Change {
+    Added,
+    Modified,
+    Deleted,
+}
+
+/// One change of one object, shared by everybody who hears of it.
+#[derive(Debug)]
+pub struct Event {
+    /// Its place in the log of its resource.
+    number: u64,
+    revision: Revision,
+    current: Option<Arc<Object>>,
+    previous: Option<Arc<Object>>,
+    /// The last state under the revision that ended it: what a DELETED event shows.
+    gone: OnceLock<Arc<Object>>,
+    /// What it looks like on the wire, for each form that somebody asked for.
+    encoded: Mutex<Vec<(u32, Change, Bytes)>>,
+}
+
+impl Event {
+    pub(super) fn new(
+        number: u64,
+        revision: Revision,
+        current: Option<Arc<Object>>,
+        previous: Option<Arc<Object>>,
+    ) -> Self {
+        Event {
+            number,
+            revision,
+            current,
+            previous,
+            gone: OnceLock::new(),
+            encoded: Mutex::default(),
+        }
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// The object after the change; `None` when it was deleted.
+    pub fn current(&self) -> Option<&Arc<Object>> {
+        self.current.as_ref()
+    }
+
+    /// The object before the change; `None` when it was created.
+    pub fn previous(&self) -> Option<&Arc<Object>> {
+        self.previous.as_ref()
+    }
+
+    /// The object that a watcher is shown: its new state, or its last one under this revision.
+    pub fn shown(&self, change: Change) -> Option<&Arc<Object>> {
+        match change {
+            Change::Added | Change::Modified => self.current.as_ref(),
+            Change::Deleted => {
+                let previous = self.previous.as_ref()?;
+                Some(self.gone.get_or_init(|| Arc::new(previous.gone(self.revision))))
+            }
+        }
+    }
+
+    /// The event in the form numbered `form`, made once and shared.
+    pub fn encoded(&self, form: u32, change: Change, encode: impl FnOnce() -> Bytes) -> Bytes {
+        let mut encoded = self.encoded.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = encoded.iter().find(|(f, c, _)| *f == form && *c == change);
+        if let Some((_, _, bytes)) = known {
+            return bytes.clone();
+        }
+        let bytes = encode();
+        encoded.push((form, change, bytes.clone()));
+        bytes
+    }
+
+    fn weight(&self) -> usize {
+        self.previous.as_ref().map_or(0, |object| object.size()) + size_of::<Event>()
+    }
+}
+
+/// Recent events in order, each with a running number.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    events: VecDeque<(Instant, Arc<Event>)>,
+    /// The number of the first event.
+    first: u64,
+    bytes: usize,
+    /// Everything after this revision is here.
+    complete_after: Revision,
+}
+
+impl Log {
+    /// Empties the log: what happened up to `revision` is not known. With `gap` nobody who read it
+    /// before can read on.
+    pub fn reset(&mut self, revision: Revision, gap: bool) {
+        self.first = self.end() + u64::from(gap);
+        self.events.clear();
+        self.bytes = 0;
+        self.complete_after = revision;
+    }
+
+    pub fn push(&mut self, event: Arc<Event>, now: Instant) {
+        self.bytes += event.weight();
+        self.events.push_back((now, event));
+        while let Some((time, event)) = self.events.front() {
+            let over = self.events.len() > LOG_MAX_EVENTS || self.bytes > LOG_MAX_BYTES;
+            let stale = self.events.len() > LOG_MIN_EVENTS && now - *time > LOG_AGE;
+            if !over && !stale {
+                break;
+            }
+            self.bytes -= event.weight();
+            self.complete_after = event.revision;
+            self.events.pop_front();
+            self.first += 1;
+        }
+    }
+
+    /// The number that the next event will have.
+    pub fn end(&self) -> u64 {
+        self.first + self.events.len() as u64
+    }
+
+    pub fn complete_after(&self) -> Revision {
+        self.complete_after
+    }
+
+    /// The number of the first event after a revision; `None` when that is no longer known.
+    pub fn position_after(&self, revision: Revision) -> Option<u64> {
+        if revision < self.complete_after {
+            return None;
+        }
+        let skip = self.events.partition_point(|(_, event)| event.revision <= revision);
+        Some(self.first + skip as u64)
+    }
+
+    /// Events from a number on, at most `limit`; `None` when the first is no longer here.
+    pub fn read(&self, from: u64, limit: usize) -> Option<impl Iterator<Item = &Arc<Event>>> {
+        let skip = usize::try_from(from.checked_sub(self.first)?).ok()?;
+        Some(self.events.iter().skip(skip).take(limit).map(|(_, event)| event))
+    }
+
+    /// A snapshot as it was at an earlier revision; `None` when that is no longer known.
+    pub fn rewind(&self, snapshot: &Snapshot, revision: Revision) -> Option<Snapshot> {
+        if revision < self.complete_after {
+            return None;
+        }
+        let mut objects = snapshot.objects.clone();
+        let newer = self.events.iter().rev().map(|(_, event)| event);
+        for event in newer.take_while(|event| event.revision > revision) {
+            match (&event.previous, &event.current) {
+                (Some(previous), _) => {
+                    objects.insert(Placed(previous.clone()));
+                }
+                (None, Some(current)) => {
+                    objects.remove(current.key());
+                }
+                (None, None) => {}
+            }
+        }
+        Some(Snapshot { objects, revision })
+    }
+}

@@ -1,0 +1,150 @@
+//! An object as the cache holds it: the bytes that go on the wire, and where in them the values
+//! stand that selectors ask for.
+
+use bytes::Bytes;
+
+use crate::Revision;
+
+/// A part of an object's wire bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    pub start: u32,
+    pub len: u32,
+}
+
+impl Part {
+    fn end(self) -> usize {
+        self.start as usize + self.len as usize
+    }
+
+    fn of(self, wire: &[u8]) -> Option<&str> {
+        std::str::from_utf8(wire.get(self.start as usize..self.end())?).ok()
+    }
+}
+
+/// What a [`super::Decode`] makes of stored bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wire {
+    /// JSON with its resourceVersion, without kind and apiVersion.
+    pub bytes: Bytes,
+    /// The digits of the resourceVersion.
+    pub revision: Part,
+    /// The text of `metadata.labels`, braces included; empty where there are none.
+    pub labels: Part,
+    /// The text (without quotes) of each selectable field of the resource, in its order.
+    pub fields: Box<[Part]>,
+}
+
+impl Wire {
+    /// The same object under another revision.
+    fn restamped(&self, revision: Revision) -> Wire {
+        let (start, end) = (self.revision.start as usize, self.revision.end());
+        let (Some(before), Some(after)) = (self.bytes.get(..start), self.bytes.get(end..)) else {
+            return self.clone();
+        };
+        let digits = revision.to_string();
+        let moved = |part: Part| match part.start as usize >= end {
+            true => Part { start: part.start + digits.len() as u32 - self.revision.len, ..part },
+            false => part,
+        };
+        Wire {
+            bytes: [before, digits.as_bytes(), after].concat().into(),
+            revision: Part { len: digits.len() as u32, ..self.revision },
+            labels: moved(self.labels),
+            fields: self.fields.iter().copied().map(moved).collect(),
+        }
+    }
+}
+
+/// An object in the cache.
+#[derive(Debug)]
+pub struct Object {
+    key: Box<str>,
+    revision: Revision,
+    wire: Result<Wire, Box<str>>,
+}
+
+impl Object {
+    pub(super) fn new(key: &str, revision: Revision, wire: Result<Wire, String>) -> Self {
+        Object { key: key.into(), revision, wire: wire.map_err(String::into_boxed_str) }
+    }
+
+    /// Its last state, under the revision that ended it.
+    pub(super) fn gone(&self, revision: Revision) -> Self {
+        let wire = self.wire.as_ref().map(|wire| wire.restamped(revision)).map_err(Clone::clone);
+        Object { key: self.key.clone(), revision, wire }
+    }
+
+    /// The key below the resource's prefix: `namespace/name`, or `name`.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub fn name(&self) -> &str {
+        self.key.rsplit_once('/').map_or(&self.key, |(_, name)| name)
+    }
+
+    /// Empty for objects that have none.
+    pub fn namespace(&self) -> &str {
+        self.key.rsplit_once('/').map_or("", |(namespace, _)| namespace)
+    }
+
+    /// The revision that wrote it.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// The JSON that goes on the wire; the error says why what is stored cannot be read.
+    pub fn wire(&self) -> Result<&Bytes, &str> {
+        self.wire.as_ref().map(|wire| &wire.bytes).map_err(|error| &**error)
+    }
+
+    /// The value of a label.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        let wire = self.wire.as_ref().ok()?;
+        label_in(wire.labels.of(&wire.bytes)?, key)
+    }
+
+    /// The value of the resource's selectable field at this position; empty where it has none.
+    pub fn field(&self, position: usize) -> &str {
+        let Ok(wire) = &self.wire else { return "" };
+        wire.fields.get(position).and_then(|part| part.of(&wire.bytes)).unwrap_or_default()
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.wire.as_ref().map_or(0, |wire| wire.bytes.len())
+    }
+}
+
+/// Finds a label in the text of a JSON object of strings. Neither keys nor values of labels can
+/// hold a quote or a backslash, so the text needs no unescaping.
+fn label_in<'t>(text: &'t str, key: &str) -> Option<&'t str> {
+    let mut strings = text.split('"').skip(1).step_by(2);
+    while let (Some(name), Some(value)) = (strings.next(), strings.next()) {
+        if name == key {
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_found_in_their_text() {
+        let text = r#"{"app":"web","tier":"","a.b/c":"app"}"#;
+        for (key, value) in [
+            ("app", Some("web")),
+            ("tier", Some("")),
+            ("a.b/c", Some("app")),
+            ("web", None),
+            ("", None),
+        ] {
+            assert_eq!(label_in(text, key), value, "{key}");
+        }
+        assert_eq!(label_in("", "app"), None);
+        assert_eq!(label_in("{}", "app"), None);
+    }
+}

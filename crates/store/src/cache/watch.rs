@@ -1,0 +1,299 @@
+//! Watchers: readers of a cache's log, or, where a field narrows them down, takers from a queue.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kevel_api::selector::{field::FieldSelector, label::LabelSelector};
+use tokio::sync::{mpsc, watch as signal};
+
+use super::{Cache, CacheError, Change, Event, Object, Snapshot, State};
+use crate::Revision;
+
+/// How many events may wait for a watcher that is found by a field before it is ended.
+pub const WATCHER_QUEUE: usize = 1000;
+/// How many events a watcher takes from the log at a time.
+const READ_BATCH: usize = 256;
+
+/// Which objects somebody wants to see.
+#[derive(Debug, Default)]
+pub struct Selection {
+    /// `namespace/` or nothing.
+    pub prefix: String,
+    pub labels: LabelSelector,
+    pub fields: FieldSelector,
+    /// The resource's selectable fields by name: the position of each in [`super::Wire::fields`].
+    /// `metadata.name` and `metadata.namespace` need none.
+    pub names: Arc<[Box<str>]>,
+}
+
+impl Selection {
+    pub fn matches(&self, object: &Object) -> bool {
+        object.key().starts_with(&self.prefix)
+            && (self.labels.is_empty() || self.labels.matches(|key| object.label(key)))
+            && (self.fields.is_empty() || self.fields.matches(|name| Some(self.field(object, name))))
+    }
+
+    fn field<'o>(&self, object: &'o Object, name: &str) -> &'o str {
+        match name {
+            "metadata.name" => object.name(),
+            "metadata.namespace" => object.namespace(),
+            name => {
+                let position = self.names.iter().position(|n| **n == *name);
+                position.map_or("", |position| object.field(position))
+            }
+        }
+    }
+
+    /// The field and value that all selected objects share, where watchers are indexed by it.
+    fn topic(&self, indexed: &[usize]) -> Option<Topic> {
+        if let Some(name) = self.fields.requires_exact_match("metadata.name") {
+            return Some((NAME, name.into()));
+        }
+        indexed.iter().find_map(|position| {
+            let name = self.names.get(*position)?;
+            let value = self.fields.requires_exact_match(name)?;
+            Some((*position, value.into()))
+        })
+    }
+
+    /// What a change is to somebody who sees only the selected objects.
+    fn change(&self, event: &Event) -> Option<Change> {
+        let selected = |object: Option<&Arc<Object>>| object.is_some_and(|o| self.matches(o));
+        match (selected(event.previous()), selected(event.current())) {
+            (false, true) => Some(Change::Added),
+            (true, true) => Some(Change::Modified),
+            (true, false) => Some(Change::Deleted),
+            (false, false) => None,
+        }
+    }
+}
+
+/// An event and what it is to this watcher.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    pub change: Change,
+    pub event: Arc<Event>,
+}
+
+/// A field's position and value.
+type Topic = (usize, Box<str>);
+/// The position that stands for `metadata.name`.
+const NAME: usize = usize::MAX;
+
+fn value_at(object: &Object, position: usize) -> &str {
+    if position == NAME { object.name() } else { object.field(position) }
+}
+
+/// Watchers that are found by a field's value.
+#[derive(Debug, Default)]
+pub(super) struct Subscribers {
+    queues: Mutex<HashMap<Topic, Vec<mpsc::Sender<Arc<Event>>>>>,
+}
+
+impl Subscribers {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Topic, Vec<mpsc::Sender<Arc<Event>>>>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn subscribe(&self, topic: Topic) -> mpsc::Receiver<Arc<Event>> {
+        let (sender, receiver) = mpsc::channel(WATCHER_QUEUE);
+        self.lock().entry(topic).or_default().push(sender);
+        receiver
+    }
+
+    /// Hands events to the watchers of the values that their objects have or had. A queue that is
+    /// full or abandoned is dropped, which ends its watcher.
+    pub fn publish(&self, events: &[Arc<Event>], indexed: &[usize]) {
+        let mut queues = self.lock();
+        if queues.is_empty() {
+            return;
+        }
+        for event in events {
+            for position in indexed.iter().copied().chain([NAME]) {
+                let (before, after) = (
+                    event.previous().map(|object| value_at(object, position)),
+                    event.current().map(|object| value_at(object, position)),
+                );
+                let left = before.filter(|_| before != after);
+                for value in [after, left].into_iter().flatten() {
+                    let topic = (position, value.into());
+                    let Some(senders) = queues.get_mut(&topic) else { continue };
+                    senders.retain(|sender| sender.try_send(event.clone()).is_ok());
+                    if senders.is_empty() {
+                        queues.remove(&topic);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends every watcher.
+    pub fn clear(&self) {
+        self.lock().clear();
+    }
+
+    /// Forgets the watchers that have gone away, so that values that never change again do not
+    /// keep them.
+    pub fn sweep(&self) {
+        self.lock().retain(|_, senders| {
+            senders.retain(|sender| !sender.is_closed());
+            !senders.is_empty()
+        });
+    }
+}
+
+/// Somebody who follows a resource.
+#[derive(Debug)]
+pub struct Watcher {
+    cache: Arc<Cache>,
+    selection: Selection,
+    source: Source,
+    /// The number of the first event that was not looked at yet.
+    next: u64,
+    /// Everything up to here was delivered.
+    revision: Revision,
+}
+
+#[derive(Debug)]
+enum Source {
+    /// Every event, from the log.
+    Log { grown: signal::Receiver<u64> },
+    /// Events about one value of a field: those before the subscription, then those since.
+    Queue { backlog: VecDeque<Arc<Event>>, events: mpsc::Receiver<Arc<Event>> },
+}
+
+impl Cache {
+    /// Follows the selected objects: every change after revision `after`.
+    pub async fn watch(
+        self: &Arc<Self>,
+        selection: Selection,
+        after: Revision,
+    ) -> Result<Watcher, CacheError> {
+        self.loaded().await?;
+        let mut watcher = self.watcher(selection);
+        watcher.start_after(after)?;
+        Ok(watcher)
+    }
+
+    /// Follows the selected objects from now on: a snapshot, and every change after it.
+    pub async fn list_watch(
+        self: &Arc<Self>,
+        selection: Selection,
+        at: super::At,
+    ) -> Result<(Snapshot, Watcher), CacheError> {
+        self.snapshot(at).await?;
+        let mut watcher = self.watcher(selection);
+        // A watcher is subscribed before the snapshot is taken, so nothing falls between.
+        let snapshot = self.latest();
+        watcher.start_after(snapshot.revision())?;
+        Ok((snapshot, watcher))
+    }
+
+    fn watcher(self: &Arc<Self>, selection: Selection) -> Watcher {
+        let source = match selection.topic(&self.resource.indexed) {
+            None => Source::Log { grown: self.grown.subscribe() },
+            Some(topic) => Source::Queue {
+                backlog: VecDeque::new(),
+                events: self.subscribers.subscribe(topic),
+            },
+        };
+        Watcher { cache: self.clone(), selection, source, next: 0, revision: Revision::default() }
+    }
+}
+
+impl Watcher {
+    fn start_after(&mut self, after: Revision) -> Result<(), CacheError> {
+        let log = self.cache.log();
+        let expired = || CacheError::Expired { requested: after, oldest: log.complete_after() };
+        self.next = log.position_after(after).ok_or_else(expired)?;
+        if let Source::Queue { backlog, .. } = &mut self.source {
+            let missed = log.read(self.next, usize::MAX).ok_or_else(expired)?;
+            backlog.extend(missed.filter(|e| self.selection.change(e).is_some()).cloned());
+        }
+        self.revision = after;
+        Ok(())
+    }
+
+    /// Waits for changes and adds them to `out`; at least one.
+    ///
+    /// May be dropped at any time without losing an event.
+    pub async fn next(&mut self, out: &mut Vec<Delivery>) -> Result<(), CacheError> {
+        let before = out.len();
+        while out.len() == before {
+            self.step(out).await?;
+        }
+        Ok(())
+    }
+
+    async fn step(&mut self, out: &mut Vec<Delivery>) -> Result<(), CacheError> {
+        match &mut self.source {
+            Source::Log { grown } => {
+                if *grown.borrow_and_update() <= self.next {
+                    // Closing signals too, after the state says so: looked at in this order, it is
+                    // not missed.
+                    let closed = *self.cache.state.borrow() == State::Closed;
+                    if closed || grown.changed().await.is_err() {
+                        return Err(CacheError::Closed);
+                    }
+                    return Ok(());
+                }
+                let log = self.cache.log();
+                let expired = || CacheError::Expired {
+                    requested: self.revision,
+                    oldest: log.complete_after(),
+                };
+                for event in log.read(self.next, READ_BATCH).ok_or_else(expired)? {
+                    self.next = event.number() + 1;
+                    self.revision = event.revision();
+                    if let Some(change) = self.selection.change(event) {
+                        out.push(Delivery { change, event: event.clone() });
+                    }
+                }
+            }
+            Source::Queue { backlog, events } => {
+                let first = match backlog.pop_front() {
+                    Some(event) => event,
+                    None => match events.recv().await {
+                        Some(event) => event,
+                        None => return self.ended(),
+                    },
+                };
+                let ready = std::iter::from_fn(|| backlog.pop_front().or_else(|| events.try_recv().ok()));
+                for event in std::iter::once(first).chain(ready).take(READ_BATCH) {
+                    // The queue may repeat what the backlog held.
+                    if event.number() < self.next {
+                        continue;
+                    }
+                    self.next = event.number() + 1;
+                    self.revision = event.revision();
+                    if let Some(change) = self.selection.change(&event) {
+                        out.push(Delivery { change, event });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Why the queue was closed: the resource went away, or this watcher was too slow.
+    fn ended(&self) -> Result<(), CacheError> {
+        if *self.cache.state.borrow() == State::Closed {
+            return Err(CacheError::Closed);
+        }
+        Err(CacheError::Expired { requested: self.revision, oldest: self.cache.oldest() })
+    }
+
+    /// The revision up to which nothing is left to deliver: what a bookmark says.
+    pub fn caught_up(&mut self) -> Revision {
+        // Progress first, see `Cache::latest`.
+        let progress = *self.cache.progress.borrow();
+        let idle = match &self.source {
+            Source::Log { .. } => self.cache.log().end() == self.next,
+            Source::Queue { backlog, events } => backlog.is_empty() && events.is_empty(),
+        };
+        if idle {
+            self.revision = self.revision.max(progress);
+        }
+        self.revision
+    }
+}

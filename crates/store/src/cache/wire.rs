@@ -1,0 +1,308 @@
+//! Stored JSON to wire JSON in one shallow pass: no tree, no field looked at twice.
+//!
+//! The store holds an object without its resourceVersion (that is the revision of the write). The
+//! cache wants it with one, without `kind` and `apiVersion`, and wants to know where its labels and
+//! selectable fields stand.
+
+use bytes::Bytes;
+
+use super::{Decode, Part, Wire};
+use crate::Revision;
+
+/// Reads objects that are stored as JSON.
+#[derive(Debug, Clone)]
+pub struct JsonDecode {
+    fields: Vec<Vec<Box<str>>>,
+    order: KeyOrder,
+}
+
+/// In what order the fields of an object's metadata stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyOrder {
+    /// As in Go's `ObjectMeta`: built-in kinds.
+    Struct,
+    /// By name: custom kinds.
+    Sorted,
+}
+
+impl JsonDecode {
+    /// `fields` are the resource's selectable fields as paths: `spec.nodeName`.
+    pub fn new(fields: &[&str], order: KeyOrder) -> Self {
+        let path = |field: &&str| field.split('.').map(Into::into).collect();
+        JsonDecode { fields: fields.iter().map(path).collect(), order }
+    }
+}
+
+impl Decode for JsonDecode {
+    fn decode(&self, stored: &Bytes, revision: Revision) -> Result<Wire, String> {
+        wire(stored, revision, &self.fields, self.order).ok_or_else(|| "not a JSON object".into())
+    }
+}
+
+/// The fields of `ObjectMeta` that Go writes before resourceVersion.
+const BEFORE_REVISION: [&[u8]; 5] = [b"name", b"generateName", b"namespace", b"selfLink", b"uid"];
+
+fn wire(
+    stored: &[u8],
+    revision: Revision,
+    paths: &[Vec<Box<str>>],
+    order: KeyOrder,
+) -> Option<Wire> {
+    let mut out = Vec::with_capacity(stored.len() + 32);
+    let mut metadata = Metadata::default();
+    let mut fields = vec![Part::default(); paths.len()].into_boxed_slice();
+    out.push(b'{');
+    for member in members(stored)? {
+        let (key, value) = member?;
+        if matches!(key, b"kind" | b"apiVersion") {
+            continue;
+        }
+        separate(&mut out);
+        push_key(&mut out, key);
+        if key == b"metadata" {
+            metadata = push_metadata(&mut out, value, revision, order)?;
+            continue;
+        }
+        let start = out.len();
+        out.extend_from_slice(value);
+        for (path, part) in paths.iter().zip(&mut fields) {
+            if path.first().is_some_and(|first| first.as_bytes() == key) {
+                *part = locate(value, &path[1..], start);
+            }
+        }
+    }
+    out.push(b'}');
+    u32::try_from(out.len()).ok()?;
+    out.shrink_to_fit();
+    let Metadata { revision, labels } = metadata;
+    Some(Wire { bytes: Bytes::from(out), revision, labels, fields })
+}
+
+/// Where the parts of an object's metadata stand.
+#[derive(Default)]
+struct Metadata {
+    revision: Part,
+    labels: Part,
+}
+
+/// Copies an object's metadata with its resourceVersion in place.
+fn push_metadata(
+    out: &mut Vec<u8>,
+    metadata: &[u8],
+    revision: Revision,
+    order: KeyOrder,
+) -> Option<Metadata> {
+    let after = |key: &[u8]| match order {
+        KeyOrder::Struct => !BEFORE_REVISION.contains(&key),
+        KeyOrder::Sorted => key > b"resourceVersion".as_slice(),
+    };
+    let mut parts = Metadata::default();
+    out.push(b'{');
+    for member in members(metadata)? {
+        let (key, value) = member?;
+        if key == b"resourceVersion" {
+            continue;
+        }
+        if parts.revision.len == 0 && after(key) {
+            parts.revision = push_revision(out, revision);
+        }
+        separate(out);
+        push_key(out, key);
+        if key == b"labels" {
+            parts.labels = Part { start: out.len() as u32, len: value.len() as u32 };
+        }
+        out.extend_from_slice(value);
+    }
+    if parts.revision.len == 0 {
+        parts.revision = push_revision(out, revision);
+    }
+    out.push(b'}');
+    Some(parts)
+}
+
+fn push_revision(out: &mut Vec<u8>, revision: Revision) -> Part {
+    separate(out);
+    push_key(out, b"resourceVersion");
+    out.push(b'"');
+    let digits = revision.to_string();
+    let part = Part { start: out.len() as u32, len: digits.len() as u32 };
+    out.extend_from_slice(digits.as_bytes());
+    out.push(b'"');
+    part
+}
+
+fn push_key(out: &mut Vec<u8>, key: &[u8]) {
+    out.push(b'"');
+    out.extend_from_slice(key);
+    out.extend_from_slice(b"\":");
+}
+
+fn separate(out: &mut Vec<u8>) {
+    if out.last() != Some(&b'{') {
+        out.push(b',');
+    }
+}
+
+/// Where a string field below a value stands, `start` being where the value does.
+fn locate(value: &[u8], path: &[Box<str>], start: usize) -> Part {
+    let Some((first, rest)) = path.split_first() else {
+        // Strings without their quotes; booleans and numbers as they are.
+        let quoted = value.strip_prefix(b"\"").and_then(|v| v.strip_suffix(b"\""));
+        let (skip, text) = quoted.map_or((0, value), |text| (1, text));
+        return Part { start: (start + skip) as u32, len: text.len() as u32 };
+    };
+    let found = members(value).and_then(|mut all| {
+        all.find_map(|member| member.filter(|(key, _)| *key == first.as_bytes()))
+    });
+    let Some((_, inner)) = found else { return Part::default() };
+    let offset = inner.as_ptr() as usize - value.as_ptr() as usize;
+    locate(inner, rest, start + offset)
+}
+
+/// The members of a compact JSON object, keys without quotes, values as text. Yields `None` and
+/// ends where the text is not what a JSON encoder writes.
+fn members(object: &[u8]) -> Option<Members<'_>> {
+    let inner = object.strip_prefix(b"{")?.strip_suffix(b"}")?;
+    Some(Members { rest: inner })
+}
+
+struct Members<'t> {
+    rest: &'t [u8],
+}
+
+impl<'t> Iterator for Members<'t> {
+    type Item = Option<(&'t [u8], &'t [u8])>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let member = self.member();
+        if member.is_none() {
+            self.rest = &[];
+        }
+        Some(member)
+    }
+}
+
+impl<'t> Members<'t> {
+    fn member(&mut self) -> Option<(&'t [u8], &'t [u8])> {
+        let end = string_end(self.rest)?;
+        let key = self.rest.get(1..end - 1)?;
+        let after = self.rest.get(end..)?.strip_prefix(b":")?;
+        let len = value_end(after)?;
+        let (value, rest) = after.split_at_checked(len)?;
+        self.rest = match rest.split_first() {
+            None => rest,
+            Some((b',', rest)) if !rest.is_empty() => rest,
+            Some(_) => return None,
+        };
+        Some((key, value))
+    }
+}
+
+/// The length of the string that a text begins with, quotes included.
+fn string_end(text: &[u8]) -> Option<usize> {
+    if text.first() != Some(&b'"') {
+        return None;
+    }
+    let mut at = 1;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', text.get(at..)?)?;
+        if text[at] == b'"' {
+            return Some(at + 1);
+        }
+        at += 2;
+    }
+}
+
+/// The length of the value that a text begins with.
+fn value_end(text: &[u8]) -> Option<usize> {
+    match text.first()? {
+        b'"' => string_end(text),
+        b'{' | b'[' => {
+            let (mut depth, mut at) = (0usize, 0);
+            loop {
+                match text.get(at)? {
+                    b'"' => {
+                        at += string_end(&text[at..])?;
+                        continue;
+                    }
+                    b'{' | b'[' => depth += 1,
+                    b'}' | b']' => depth -= 1,
+                    _ => {}
+                }
+                at += 1;
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+        }
+        _ => Some(text.iter().position(|c| matches!(c, b',' | b'}' | b']')).unwrap_or(text.len())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode(stored: &str, fields: &[&str], order: KeyOrder) -> Result<Wire, String> {
+        JsonDecode::new(fields, order).decode(&Bytes::copy_from_slice(stored.as_bytes()), Revision(7))
+    }
+
+    #[test]
+    fn the_revision_goes_where_the_reference_writes_it() {
+        for (stored, order, wire) in [
+            (
+                r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","uid":"u","labels":{"x":"y"}},"spec":{}}"#,
+                KeyOrder::Struct,
+                r#"{"metadata":{"name":"a","uid":"u","resourceVersion":"7","labels":{"x":"y"}},"spec":{}}"#,
+            ),
+            (
+                r#"{"apiVersion":"e.x/v1","data":1,"kind":"X","metadata":{"labels":{},"name":"a","uid":"u"}}"#,
+                KeyOrder::Sorted,
+                r#"{"data":1,"metadata":{"labels":{},"name":"a","resourceVersion":"7","uid":"u"}}"#,
+            ),
+            (
+                r#"{"kind":"A","apiVersion":"v1","metadata":{}}"#,
+                KeyOrder::Struct,
+                r#"{"metadata":{"resourceVersion":"7"}}"#,
+            ),
+            (
+                r#"{"metadata":{"resourceVersion":"3","name":"a"}}"#,
+                KeyOrder::Struct,
+                r#"{"metadata":{"name":"a","resourceVersion":"7"}}"#,
+            ),
+        ] {
+            let found = decode(stored, &[], order).unwrap();
+            assert_eq!(std::str::from_utf8(&found.bytes).unwrap(), wire);
+        }
+    }
+
+    #[test]
+    fn a_new_revision_moves_what_follows_it() {
+        let stored = r#"{"metadata":{"name":"a","labels":{"x":"y"}},"spec":{"nodeName":"n1"}}"#;
+        let wire = decode(stored, &["spec.nodeName"], KeyOrder::Struct).unwrap();
+        let object = super::super::Object::new("ns/a", Revision(7), Ok(wire)).gone(Revision(1234));
+        assert_eq!((object.label("x"), object.field(0)), (Some("y"), "n1"));
+        let expected = r#"{"metadata":{"name":"a","resourceVersion":"1234","labels":{"x":"y"}},"spec":{"nodeName":"n1"}}"#;
+        assert_eq!(object.wire().unwrap(), expected.as_bytes());
+    }
+
+    #[test]
+    fn fields_are_located() {
+        let stored = r#"{"kind":"Pod","metadata":{"name":"a","labels":{"l\\":"}{"}},"spec":{"x":[{"nodeName":"no"},"\"]"],"nodeName":"n1","host":true}}"#;
+        let paths = ["spec.nodeName", "spec.host", "spec.missing", "status.phase", "spec.x.y"];
+        let wire = decode(stored, &paths, KeyOrder::Struct).unwrap();
+        let object = super::super::Object::new("ns/a", Revision(7), Ok(wire));
+        let values: Vec<_> = (0..paths.len()).map(|i| object.field(i)).collect();
+        assert_eq!(values, ["n1", "true", "", "", ""]);
+    }
+
+    #[test]
+    fn damaged_text_is_an_error() {
+        for stored in ["", "[]", "{", r#"{"a"}"#, r#"{"a":1,}"#, r#"{"a":"b}"#, r#"{"a":{"b":1}"#] {
+            assert!(decode(stored, &["a.b"], KeyOrder::Struct).is_err(), "{stored}");
+        }
+    }
+}

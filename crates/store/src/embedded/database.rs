@@ -1,0 +1,363 @@
+//! The SQLite files of a data directory: how they are opened and what tables they hold.
+
+use std::{
+    fs::{self, File, TryLockError},
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, hooks::Wal};
+
+use super::record::checksum_of;
+use crate::{Error, Result};
+
+pub(super) const DATABASE_FILE: &str = "kevel.db";
+const LOCK_FILE: &str = "lock";
+const HEAD_FILE: &str = "head";
+
+/// "KEVL": lets `file` and a curious operator tell what the database is.
+const APPLICATION_ID: i32 = 0x4b45_564c;
+const SCHEMA_VERSION: i32 = 1;
+/// Large pages hold several objects each, so a batch of writes touches few of them.
+const PAGE_BYTES: u32 = 16 * 1024;
+const WRITER_CACHE_KIB: i32 = 8 * 1024;
+const READER_CACHE_KIB: i32 = 1024;
+/// Readers that may run at once; each has a connection of its own.
+pub(super) const READERS: usize = 4;
+
+/// `history` is the log of all writes, in order of revision; appending to it is all a write costs.
+/// `keys` finds the revisions of a key and follows the log at a distance (`meta.indexed`); what it
+/// does not know yet is in memory. A `created` of 0 marks a deletion, and so does a missing value.
+const SCHEMA: &str = "
+CREATE TABLE history (
+    revision INTEGER PRIMARY KEY,
+    key      BLOB    NOT NULL,
+    created  INTEGER NOT NULL,
+    previous INTEGER NOT NULL,
+    expires  INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
+    value    BLOB
+);
+CREATE TABLE keys (
+    key      BLOB    NOT NULL,
+    revision INTEGER NOT NULL,
+    created  INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
+    PRIMARY KEY (key, revision DESC)
+) WITHOUT ROWID;
+CREATE TABLE expiring (
+    expires  INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    PRIMARY KEY (expires, revision)
+) WITHOUT ROWID;
+CREATE TABLE meta (
+    name     TEXT    PRIMARY KEY,
+    value    INTEGER NOT NULL,
+    checksum INTEGER NOT NULL
+) WITHOUT ROWID;
+";
+
+/// The data and the connections to it.
+#[derive(Debug)]
+pub(super) struct Database {
+    /// The connection that writes. In memory there is no other, and everybody takes turns.
+    writer: Mutex<Connection>,
+    directory: Option<Directory>,
+    idle_readers: Mutex<Vec<Connection>>,
+    log_pages: Arc<AtomicUsize>,
+    closed: AtomicBool,
+}
+
+impl Database {
+    /// Opens or creates the data in the directory `path`.
+    pub(super) fn open(path: &Path) -> Result<Database> {
+        let directory = Directory::open(path)?;
+        let connection = connect(&directory.database())?;
+        Database::new(connection, Some(directory))
+    }
+
+    /// A new, empty database in memory.
+    pub(super) fn memory() -> Result<Database> {
+        Database::new(Connection::open_in_memory().map_err(sqlite)?, None)
+    }
+
+    fn new(mut connection: Connection, directory: Option<Directory>) -> Result<Database> {
+        prepare(&mut connection, WRITER_CACHE_KIB)?;
+        let log_pages = Arc::new(AtomicUsize::new(0));
+        let pages = log_pages.clone();
+        let note_pages = move |_: &mut Wal, count| {
+            pages.store(usize::try_from(count).unwrap_or(0), Ordering::Relaxed);
+            Ok(())
+        };
+        connection.wal_hook(Some(note_pages)).map_err(sqlite)?;
+        let writer = Mutex::new(connection);
+        let (idle_readers, closed) = Default::default();
+        Ok(Database { writer, directory, idle_readers, log_pages, closed })
+    }
+
+    pub(super) fn directory(&self) -> Option<&Directory> {
+        self.directory.as_ref()
+    }
+
+    /// Lets go of the files, so that they can be opened again.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        lock(&self.idle_readers).clear();
+        let Some(directory) = &self.directory else { return };
+        // A stand-in for the connection, which is closed by being replaced.
+        if let Ok(stand_in) = Connection::open_in_memory() {
+            *self.writer() = stand_in;
+        }
+        let _ = directory.lock.unlock();
+    }
+
+    /// Pages in the write-ahead log after the last commit.
+    pub(super) fn log_pages(&self) -> usize {
+        self.log_pages.load(Ordering::Relaxed)
+    }
+
+    /// The writer's connection.
+    pub(super) fn writer(&self) -> MutexGuard<'_, Connection> {
+        lock(&self.writer)
+    }
+
+    /// Runs `copy` on a connection that can be copied from.
+    pub(super) fn with_source<T>(&self, copy: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        match &self.directory {
+            Some(directory) => copy(&reader(&directory.database())?),
+            None => copy(&self.writer()),
+        }
+    }
+
+    /// Runs `read` on a connection, within one snapshot.
+    pub(super) fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::closed());
+        }
+        let Some(directory) = &self.directory else {
+            return snapshot(&self.writer(), read);
+        };
+        let idle = lock(&self.idle_readers).pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => reader(&directory.database())?,
+        };
+        let result = snapshot(&connection, read);
+        let mut idle = lock(&self.idle_readers);
+        // A connection that cannot leave its snapshot is of no more use.
+        let useful = connection.is_autocommit() && !self.closed.load(Ordering::Acquire);
+        if useful && idle.len() < READERS {
+            idle.push(connection);
+        }
+        result
+    }
+}
+
+/// A data directory that this process alone has open.
+#[derive(Debug)]
+pub(super) struct Directory {
+    path: PathBuf,
+    head: File,
+    lock: File,
+}
+
+impl Directory {
+    pub(super) fn open(path: &Path) -> Result<Directory> {
+        let invalid = |what: &str, error| Error::Invalid(format!("cannot {what} {path:?}: {error}"));
+        fs::create_dir_all(path).map_err(|e| invalid("create data directory", e))?;
+        let open = |name: &str| {
+            File::options().read(true).write(true).create(true).truncate(false).open(path.join(name))
+        };
+        let lock = open(LOCK_FILE).map_err(|e| invalid("lock data directory", e))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(Error::Locked(path.into())),
+            Err(TryLockError::Error(e)) => return Err(invalid("lock data directory", e)),
+        }
+        let head = open(HEAD_FILE).map_err(|e| invalid("open data directory", e))?;
+        // The names of new files must survive a power loss as well as their contents.
+        File::open(path).and_then(|d| d.sync_all()).map_err(|e| invalid("sync", e))?;
+        Ok(Directory { path: path.into(), head, lock })
+    }
+
+    pub(super) fn database(&self) -> PathBuf {
+        self.path.join(DATABASE_FILE)
+    }
+
+    /// Notes that `revision` is durable. SQLite takes a damaged write-ahead log for one that was
+    /// torn by a crash and drops its rest; this note is what tells the two apart. It is written
+    /// after the sync, so it is never ahead of the data, and needs no sync of its own.
+    pub(super) fn note_head(&self, revision: u64) {
+        let mut note = [0; 12];
+        let (number, checksum) = note.split_at_mut(8);
+        number.copy_from_slice(&revision.to_le_bytes());
+        checksum.copy_from_slice(&crc32c::crc32c(number).to_le_bytes());
+        // Failing to write it weakens a check, nothing else.
+        let _ = self.head.write_all_at(&note, 0);
+    }
+
+    /// The last revision noted; 0 when there is none that can be trusted.
+    pub(super) fn noted_head(&self) -> u64 {
+        let mut note = [0; 12];
+        if self.head.read_exact_at(&mut note, 0).is_err() {
+            return 0;
+        }
+        let (number, checksum) = note.split_at(8);
+        if crc32c::crc32c(number).to_le_bytes() != checksum {
+            return 0;
+        }
+        number.try_into().map_or(0, u64::from_le_bytes)
+    }
+
+    /// Makes the directory and the note durable.
+    pub(super) fn sync(&self) -> Result<()> {
+        let synced = self.head.sync_all().and_then(|()| File::open(&self.path)?.sync_all());
+        synced.map_err(|e| Error::Unavailable(format!("cannot sync {:?}: {e}", self.path)))
+    }
+
+    pub(super) fn head_path(&self) -> PathBuf {
+        self.path.join(HEAD_FILE)
+    }
+}
+
+/// Opens a connection for reading to a database that exists.
+pub(super) fn reader(file: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags).map_err(sqlite)?;
+    configure(&connection, READER_CACHE_KIB)?;
+    connection.pragma_update(None, "query_only", true).map_err(sqlite)?;
+    Ok(connection)
+}
+
+/// Opens a connection for writing, creating the file if need be.
+pub(super) fn connect(file: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(file, flags).map_err(sqlite)
+}
+
+/// Makes the tables of a new database, or refuses one that is not ours.
+fn prepare(connection: &mut Connection, cache_kib: i32) -> Result<()> {
+    // Only effective before the first table is made.
+    connection.pragma_update(None, "page_size", PAGE_BYTES).map_err(sqlite)?;
+    configure(connection, cache_kib)?;
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let (application, version) =
+        (pragma("application_id").map_err(sqlite)?, pragma("user_version").map_err(sqlite)?);
+    match (application, version) {
+        (APPLICATION_ID, SCHEMA_VERSION) => Ok(()),
+        (APPLICATION_ID, newer) => Err(Error::Invalid(format!(
+            "the data has format {newer}, this version understands {SCHEMA_VERSION}"
+        ))),
+        (0, 0) => create_tables(connection),
+        _ => Err(Error::Invalid("the database belongs to another program".into())),
+    }
+}
+
+fn create_tables(connection: &mut Connection) -> Result<()> {
+    let transaction = connection.transaction().map_err(sqlite)?;
+    transaction.execute_batch(SCHEMA).map_err(sqlite)?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(sqlite)?;
+    transaction.pragma_update(None, "user_version", SCHEMA_VERSION).map_err(sqlite)?;
+    transaction.commit().map_err(sqlite)
+}
+
+fn configure(connection: &Connection, cache_kib: i32) -> Result<()> {
+    connection.set_prepared_statement_cache_capacity(32);
+    connection.busy_timeout(std::time::Duration::from_secs(5)).map_err(sqlite)?;
+    connection
+        .execute_batch(&format!(
+            "PRAGMA journal_mode = WAL;
+             PRAGMA synchronous = FULL;
+             PRAGMA wal_autocheckpoint = 0;
+             PRAGMA cache_size = -{cache_kib};
+             PRAGMA cache_spill = OFF;
+             PRAGMA cell_size_check = ON;
+             PRAGMA temp_store = MEMORY;"
+        ))
+        .map_err(sqlite)
+}
+
+pub(super) fn snapshot<T>(
+    connection: &Connection,
+    read: impl FnOnce(&Connection) -> Result<T>,
+) -> Result<T> {
+    connection.execute_batch("BEGIN").map_err(sqlite)?;
+    let result = read(connection);
+    connection.execute_batch("COMMIT").map_err(sqlite)?;
+    result
+}
+
+/// The numbers that the database remembers about itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Meta {
+    /// The oldest revision that can be read.
+    Compacted,
+    /// How far superseded records have been removed.
+    Swept,
+    /// How far `keys` has followed `history`.
+    Indexed,
+    /// Written to find out whether writing works.
+    Probe,
+}
+
+impl Meta {
+    fn name(self) -> &'static str {
+        match self {
+            Meta::Compacted => "compacted",
+            Meta::Swept => "swept",
+            Meta::Indexed => "indexed",
+            Meta::Probe => "probe",
+        }
+    }
+
+    pub(super) fn read(self, connection: &Connection) -> Result<u64> {
+        let row: Option<(i64, i64)> = connection
+            .prepare_cached("SELECT value, checksum FROM meta WHERE name = ?1")
+            .and_then(|mut statement| {
+                statement.query_row([self.name()], |row| Ok((row.get(0)?, row.get(1)?))).optional()
+            })
+            .map_err(sqlite)?;
+        let Some((value, checksum)) = row else { return Ok(0) };
+        match u64::try_from(value) {
+            Ok(value) if checksum_of(self.name().as_bytes(), &[value]) == checksum => Ok(value),
+            _ => Err(Error::Corrupt(format!("the note of {}", self.name()))),
+        }
+    }
+
+    pub(super) fn write(self, connection: &Connection, value: u64) -> rusqlite::Result<()> {
+        connection.prepare_cached("INSERT OR REPLACE INTO meta VALUES (?1, ?2, ?3)")?.execute((
+            self.name(),
+            value.cast_signed(),
+            checksum_of(self.name().as_bytes(), &[value]),
+        ))?;
+        Ok(())
+    }
+}
+
+/// Sorts SQLite's errors into what a caller can do about them.
+pub(super) fn sqlite(error: rusqlite::Error) -> Error {
+    use rusqlite::Error::*;
+    match &error {
+        SqliteFailure(failure, _) => match failure.code {
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => {
+                Error::Corrupt(error.to_string())
+            }
+            _ => Error::Unavailable(error.to_string()),
+        },
+        FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | InvalidColumnType(..) => {
+            Error::Corrupt(error.to_string())
+        }
+        _ => Error::Unavailable(error.to_string()),
+    }
+}
+
+/// Locks, also after a panic elsewhere: what our locks guard is whole between statements.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,263 @@
+//! From a key to its revisions.
+//!
+//! Keys arrive in no order, so keeping the `keys` table current would touch one page for each write
+//! of a batch. Instead the newest versions wait in memory and are folded into the table in order of
+//! key, a few with each batch, which touches each page once for many writes. `meta.indexed` tells
+//! where an opening store has to pick up the history again.
+
+use std::{
+    collections::BTreeMap,
+    ops::{Bound, ControlFlow},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use rusqlite::{Connection, Row, Rows};
+
+use super::{
+    database::sqlite,
+    record::{Record, checksum_of},
+};
+use crate::{Error, Result, prefix_end};
+
+/// Versions that gather before they are folded. Opening reads at most two such generations.
+const GENERATION: usize = 4096;
+
+/// Key and revision of a version, to the revision that created the key (0: this deleted it).
+pub(super) type Versions = BTreeMap<(Bytes, u64), u64>;
+
+/// The versions that the `keys` table may not have yet.
+#[derive(Debug, Default)]
+pub(super) struct Recent {
+    /// The last revision of the store.
+    pub(super) last: u64,
+    active: Versions,
+    /// The generation that is being folded: in the table in part, and here until all of it is.
+    frozen: Arc<Versions>,
+}
+
+impl Recent {
+    pub(super) fn new(last: u64) -> Recent {
+        Recent { last, ..Recent::default() }
+    }
+
+    pub(super) fn insert(&mut self, record: &Record) {
+        self.active.insert((record.key.clone(), record.revision), record.created);
+        self.last = record.revision;
+    }
+
+    /// How many versions have gathered since the last generation was frozen.
+    pub(super) fn gathered(&self) -> usize {
+        self.active.len()
+    }
+
+    pub(super) fn is_generation(&self) -> bool {
+        self.active.len() >= GENERATION
+    }
+
+    /// Begins to fold what has gathered. The generation before must be forgotten.
+    pub(super) fn freeze(&mut self) -> Arc<Versions> {
+        self.frozen = Arc::new(std::mem::take(&mut self.active));
+        self.frozen.clone()
+    }
+
+    /// Drops the generation that is folded.
+    pub(super) fn forget(&mut self) {
+        self.frozen = Arc::default();
+    }
+
+    /// The version of `key` at `revision`, if it is among these.
+    pub(super) fn find(&self, key: &Bytes, revision: u64) -> Option<Version> {
+        [&self.active, &*self.frozen].into_iter().find_map(|versions| {
+            let mut older = versions.range((key.clone(), 0)..=(key.clone(), revision));
+            let ((_, revision), created) = older.next_back()?;
+            Some(Version { revision: *revision, created: *created })
+        })
+    }
+
+    /// All versions of the keys in `range`, in order of key.
+    pub(super) fn within(&self, range: &KeyRange) -> Vec<(Bytes, Version)> {
+        let mut found = Vec::new();
+        for versions in [&self.active, &*self.frozen] {
+            let from = versions.range((Bound::Included((range.start.clone(), 0)), Bound::Unbounded));
+            let inside = from.take_while(|((key, _), _)| range.is_before_end(key));
+            found.extend(inside.map(|((key, revision), created)| {
+                (key.clone(), Version { revision: *revision, created: *created })
+            }));
+        }
+        found.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        found
+    }
+}
+
+/// A revision at which a key was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Version {
+    pub(super) revision: u64,
+    /// The revision that created the key; 0 when this version is its deletion.
+    pub(super) created: u64,
+}
+
+impl Version {
+    fn checksum(self, key: &[u8]) -> i64 {
+        checksum_of(key, &[self.revision, self.created])
+    }
+}
+
+/// The keys from `start` on that are before `end`.
+#[derive(Debug, Clone)]
+pub(super) struct KeyRange {
+    start: Bytes,
+    end: Option<Vec<u8>>,
+}
+
+impl KeyRange {
+    /// The keys that begin with `prefix` and come after `after`.
+    pub(super) fn new(prefix: &[u8], after: Option<&[u8]>) -> KeyRange {
+        let start = match after {
+            // The key that follows `after` most closely.
+            Some(after) if after >= prefix => [after, &[0]].concat(),
+            _ => prefix.to_vec(),
+        };
+        KeyRange { start: start.into(), end: prefix_end(prefix) }
+    }
+
+    fn is_before_end(&self, key: &[u8]) -> bool {
+        self.end.as_deref().is_none_or(|end| key < end)
+    }
+}
+
+/// Writes a version into the table. Writing it twice is harmless.
+pub(super) fn fold(connection: &Connection, key: &[u8], version: Version) -> rusqlite::Result<()> {
+    connection.prepare_cached("INSERT OR REPLACE INTO keys VALUES (?1, ?2, ?3, ?4)")?.execute((
+        key,
+        version.revision.cast_signed(),
+        version.created.cast_signed(),
+        version.checksum(key),
+    ))?;
+    Ok(())
+}
+
+/// Removes a version from the table.
+pub(super) fn remove(connection: &Connection, key: &[u8], revision: u64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("DELETE FROM keys WHERE key = ?1 AND revision = ?2")?
+        .execute((key, revision.cast_signed()))?;
+    Ok(())
+}
+
+/// The version of `key` at `revision` as far as the table knows.
+pub(super) fn find(connection: &Connection, key: &[u8], revision: u64) -> Result<Option<Version>> {
+    let mut statement = connection
+        .prepare_cached(
+            "SELECT key, revision, created, checksum FROM keys
+             WHERE key = ?1 AND revision <= ?2 ORDER BY revision DESC LIMIT 1",
+        )
+        .map_err(sqlite)?;
+    let mut rows = statement.query((key, revision.cast_signed())).map_err(sqlite)?;
+    match rows.next().map_err(sqlite)? {
+        Some(row) => Ok(Some(version_of(row)?.1)),
+        None => Ok(None),
+    }
+}
+
+/// Calls `visit` with each key of `range` that existed at `revision`, in order, and its version
+/// then. `recent` is what [`Recent::within`] said before the connection's snapshot began.
+pub(super) fn scan(
+    connection: &Connection,
+    recent: Vec<(Bytes, Version)>,
+    range: &KeyRange,
+    revision: u64,
+    mut visit: impl FnMut(&[u8], Version) -> ControlFlow<()>,
+) -> Result<()> {
+    const BOUNDED: &str = "SELECT key, revision, created, checksum FROM keys
+        WHERE key >= ?1 AND key < ?2 ORDER BY key, revision DESC";
+    const UNBOUNDED: &str = "SELECT key, revision, created, checksum FROM keys
+        WHERE key >= ?1 ORDER BY key, revision DESC";
+    let sql = if range.end.is_some() { BOUNDED } else { UNBOUNDED };
+    let mut statement = connection.prepare_cached(sql).map_err(sqlite)?;
+    let rows = match &range.end {
+        Some(end) => statement.query((&range.start[..], &end[..])),
+        None => statement.query([&range.start[..]]),
+    };
+    let mut table = Cursor::new(rows.map_err(sqlite)?)?;
+    let mut recent = recent.into_iter().peekable();
+    let mut key = Vec::new();
+    loop {
+        key.clear();
+        match (table.key(), recent.peek()) {
+            (None, None) => return Ok(()),
+            (Some(stored), None) => key.extend_from_slice(stored),
+            (None, Some((waiting, _))) => key.extend_from_slice(waiting),
+            (Some(stored), Some((waiting, _))) => key.extend_from_slice(stored.min(waiting)),
+        }
+        let mut newest: Option<Version> = None;
+        let mut consider = |version: Version| {
+            if version.revision <= revision && newest.is_none_or(|n| n.revision < version.revision)
+            {
+                newest = Some(version);
+            }
+        };
+        while table.key() == Some(&key) {
+            consider(table.version);
+            table.advance()?;
+        }
+        while let Some((_, version)) = recent.next_if(|(waiting, _)| waiting == &key) {
+            consider(version);
+        }
+        if let Some(version) = newest.filter(|version| version.created != 0)
+            && visit(&key, version).is_break()
+        {
+            return Ok(());
+        }
+    }
+}
+
+/// A walk over rows of `keys` that can look at the row it is on.
+struct Cursor<'a> {
+    rows: Rows<'a>,
+    at_end: bool,
+    key: Vec<u8>,
+    version: Version,
+}
+
+impl<'a> Cursor<'a> {
+    fn new(rows: Rows<'a>) -> Result<Cursor<'a>> {
+        let version = Version { revision: 0, created: 0 };
+        let mut cursor = Cursor { rows, at_end: false, key: Vec::new(), version };
+        cursor.advance()?;
+        Ok(cursor)
+    }
+
+    fn key(&self) -> Option<&[u8]> {
+        (!self.at_end).then_some(&self.key)
+    }
+
+    fn advance(&mut self) -> Result<()> {
+        match self.rows.next().map_err(sqlite)? {
+            None => self.at_end = true,
+            Some(row) => {
+                let (key, version) = version_of(row)?;
+                self.key.clear();
+                self.key.extend_from_slice(key);
+                self.version = version;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads and verifies a row of key, revision, created, checksum.
+pub(super) fn version_of<'a>(row: &'a Row<'_>) -> Result<(&'a [u8], Version)> {
+    let corrupt = || Error::Corrupt("an entry of the key index".into());
+    let key = row.get_ref(0).map_err(sqlite)?.as_blob().map_err(|_| corrupt())?;
+    let number = |column| {
+        let value: i64 = row.get(column).map_err(sqlite)?;
+        u64::try_from(value).map_err(|_| corrupt())
+    };
+    let version = Version { revision: number(1)?, created: number(2)? };
+    if row.get::<_, i64>(3).map_err(sqlite)? != version.checksum(key) {
+        return Err(corrupt());
+    }
+    Ok((key, version))
+}

@@ -1,0 +1,367 @@
+//! The one thread that writes: it commits all waiting writes together, then tells everybody.
+//!
+//! Folding the index, sweeping what was compacted and deleting what has expired ride along with the
+//! batches in small portions, and go on alone when nothing else is to do.
+
+use std::{
+    sync::{Arc, PoisonError},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use bytes::Bytes;
+use rusqlite::Connection;
+
+use super::{
+    Shared,
+    batch::Batch,
+    database::{Meta, sqlite},
+    index::{self, Version},
+    queue::{Request, Write},
+    read::each_record,
+};
+use crate::{Error, Event, Result, Revision};
+
+/// Versions folded and records swept with each batch, on top of twice its size: enough to keep
+/// ahead of any load.
+const PORTION: usize = 64;
+/// The same when nobody waits.
+const IDLE_PORTION: usize = 1024;
+/// With nothing to write for this long, the index is brought up to date.
+const IDLE: Duration = Duration::from_secs(1);
+/// How often a store that could not write tries again by itself.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+/// Keys deleted at once because their time is up.
+const EXPIRY_PORTION: usize = 256;
+
+/// The writer's view of the store.
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    /// The last revision committed.
+    last: u64,
+    /// How far `keys` has followed the history.
+    indexed: u64,
+    /// How far what was compacted has been removed.
+    swept: u64,
+    fold: Option<Fold>,
+    /// When the next key expires, in milliseconds since 1970.
+    next_expiry: u64,
+    /// When to compact next, and what was the last revision one interval before that.
+    next_compaction: Option<(Instant, u64)>,
+    next_probe: Option<Instant>,
+}
+
+/// A generation of the index on its way into the table.
+struct Fold {
+    versions: Vec<(Bytes, Version)>,
+    done: usize,
+    /// The last revision of the generation.
+    until: u64,
+}
+
+impl Writer {
+    /// Picks up where the data was left.
+    pub(super) fn new(shared: Arc<Shared>) -> Result<Writer> {
+        let (last, interval) = (shared.current(), shared.options.compaction_interval);
+        let connection = shared.database.writer();
+        let (indexed, swept) = (Meta::Indexed.read(&connection)?, Meta::Swept.read(&connection)?);
+        let next_expiry = earliest_expiry(&connection).map_err(sqlite)?;
+        drop(connection);
+        let next_compaction = interval.map(|interval| (Instant::now() + interval, 0));
+        let (fold, next_probe) = (None, None);
+        Ok(Writer {
+            shared, last, indexed, swept, fold, next_expiry, next_compaction, next_probe,
+        })
+    }
+
+    /// Works until the queue is closed.
+    pub(super) fn run(mut self) {
+        while let Some(requests) = self.shared.queue.take(self.patience()) {
+            let mut writes = Vec::with_capacity(requests.len());
+            for request in requests {
+                match request {
+                    Request::Write(write) => writes.push(write),
+                    Request::Compact { revision, reply } => {
+                        let _ = reply.send(self.compact(revision));
+                    }
+                }
+            }
+            let idle = writes.is_empty();
+            if !idle {
+                self.write(writes);
+            }
+            self.do_chores(idle);
+            self.shared.checkpoints.after_batch(&self.shared.database);
+        }
+        // What is folded now need not be read again when the store is opened.
+        while self.begin_fold(0) && self.commit_chores(IDLE_PORTION).is_ok() {}
+    }
+
+    /// How long to wait for requests before a chore is due.
+    fn patience(&self) -> Duration {
+        let now = Instant::now();
+        let until = |at: Instant| at.saturating_duration_since(now);
+        if let Some(at) = self.next_probe {
+            // Nothing else would succeed.
+            return until(at);
+        }
+        if self.sweep_limit() > self.swept {
+            return Duration::ZERO;
+        }
+        let until_expiry = self.next_expiry.saturating_sub(unix_millis());
+        [
+            self.next_compaction.map(|(at, _)| until(at)),
+            (self.next_expiry != u64::MAX).then(|| Duration::from_millis(until_expiry)),
+        ]
+        .into_iter()
+        .flatten()
+        .fold(IDLE, Duration::min)
+    }
+
+    fn write(&mut self, writes: Vec<Write>) {
+        let portion = PORTION + 2 * writes.len();
+        self.begin_fold(usize::MAX);
+        let outcome = self.commit(portion, |batch| {
+            writes.iter().map(|write| batch.apply(&write.key, &write.operation)).collect()
+        });
+        match outcome {
+            Ok(results) => {
+                for (write, result) in writes.into_iter().zip::<Vec<_>>(results) {
+                    let _ = write.reply.send(result);
+                }
+            }
+            Err(error) => {
+                for write in writes {
+                    let _ = write.reply.send(Err(error.clone()));
+                }
+            }
+        }
+    }
+
+    fn do_chores(&mut self, idle: bool) {
+        if let Some(at) = self.next_probe
+            && at <= Instant::now()
+        {
+            self.next_probe = Some(Instant::now() + PROBE_INTERVAL);
+            let connection = self.shared.database.writer();
+            let probed = Meta::Probe.write(&connection, self.last).map_err(sqlite);
+            drop(connection);
+            self.report_health(&probed);
+        }
+        if self.next_probe.is_some() {
+            return;
+        }
+        if self.next_expiry <= unix_millis() {
+            // An error is in the health report; what could not be deleted is due again later.
+            let _ = self.commit(0, |batch| batch.expire(unix_millis(), EXPIRY_PORTION));
+        }
+        if let (Some((at, mark)), Some(interval)) =
+            (self.next_compaction, self.shared.options.compaction_interval)
+            && at <= Instant::now()
+        {
+            self.next_compaction = Some((Instant::now() + interval, self.last));
+            if mark > self.shared.compacted().0 {
+                let _ = self.compact(Revision(mark));
+            }
+        }
+        if idle && (self.begin_fold(0) || self.sweep_limit() > self.swept) {
+            let _ = self.commit_chores(IDLE_PORTION);
+        }
+    }
+
+    /// Makes `revision` the oldest that can be read. Removing what it hides comes later.
+    fn compact(&mut self, revision: Revision) -> Result<()> {
+        let compacted = self.shared.compacted();
+        if revision <= compacted {
+            return Err(Error::Compacted { requested: revision, compacted });
+        }
+        if revision.0 > self.last {
+            return Err(Error::FutureRevision { requested: revision, current: Revision(self.last) });
+        }
+        let connection = self.shared.database.writer();
+        let written = Meta::Compacted.write(&connection, revision.0).map_err(sqlite);
+        drop(connection);
+        self.report_health(&written);
+        written?;
+        self.shared.set_compacted(revision);
+        Ok(())
+    }
+
+    fn commit_chores(&mut self, portion: usize) -> Result<()> {
+        self.commit(portion, |_| Ok(()))
+    }
+
+    /// Runs `work` and a portion of chores as one transaction, and if it holds, tells the readers,
+    /// then the watchers. The caller tells those who wrote.
+    fn commit<T>(
+        &mut self,
+        portion: usize,
+        work: impl FnOnce(&mut Batch<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T> {
+        let committed = self.transact(portion, work).map_err(sqlite);
+        self.report_health(&committed);
+        let Committed { value, records, events, progress, next_expiry } = committed?;
+        self.next_expiry = next_expiry;
+        self.swept = progress.swept;
+        if let Some(last) = records.last() {
+            self.last = last.revision;
+            if let Some(directory) = self.shared.database.directory() {
+                directory.note_head(self.last);
+            }
+        }
+        let mut recent = self.shared.recent.write().unwrap_or_else(PoisonError::into_inner);
+        for record in &records {
+            recent.insert(record);
+        }
+        if let Some(fold) = &mut self.fold {
+            fold.done = progress.folded;
+            if fold.done == fold.versions.len() {
+                self.indexed = fold.until;
+                self.fold = None;
+                recent.forget();
+            }
+        }
+        drop(recent);
+        if !records.is_empty() {
+            self.shared.set_current(self.last);
+            self.shared.hub.publish(&events, self.last);
+        }
+        Ok(value)
+    }
+
+    fn transact<T>(
+        &self,
+        portion: usize,
+        work: impl FnOnce(&mut Batch<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Committed<T>> {
+        let connection = self.shared.database.writer();
+        connection.execute_batch("BEGIN IMMEDIATE")?;
+        let result = self.work(&connection, portion, work).and_then(|committed| {
+            connection.execute_batch("COMMIT")?;
+            Ok(committed)
+        });
+        if result.is_err() && !connection.is_autocommit() {
+            connection.execute_batch("ROLLBACK")?;
+        }
+        result
+    }
+
+    fn work<T>(
+        &self,
+        connection: &Connection,
+        portion: usize,
+        work: impl FnOnce(&mut Batch<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<Committed<T>> {
+        let mut batch = Batch::new(connection, &self.shared.recent, self.last);
+        let value = work(&mut batch)?;
+        let next_expiry = match batch.earliest_expiry() {
+            Some(None) => earliest_expiry(connection)?,
+            Some(Some(earliest)) => self.next_expiry.min(earliest),
+            None => self.next_expiry,
+        };
+        let (records, events) = batch.finish();
+        let folded = self.fold_portion(connection, portion)?;
+        let swept = self.sweep_portion(connection, portion)?;
+        Ok(Committed { value, records, events, progress: Progress { folded, swept }, next_expiry })
+    }
+
+    /// Has something to fold, if there is a full generation, or at least more than `enough`.
+    fn begin_fold(&mut self, enough: usize) -> bool {
+        if self.fold.is_some() {
+            return true;
+        }
+        let mut recent = self.shared.recent.write().unwrap_or_else(PoisonError::into_inner);
+        if !recent.is_generation() && recent.gathered() <= enough {
+            return false;
+        }
+        let until = recent.last;
+        let generation = recent.freeze();
+        let versions = generation
+            .iter()
+            .map(|((key, revision), created)| {
+                (key.clone(), Version { revision: *revision, created: *created })
+            })
+            .collect();
+        self.fold = Some(Fold { versions, done: 0, until });
+        true
+    }
+
+    fn fold_portion(&self, connection: &Connection, portion: usize) -> rusqlite::Result<usize> {
+        let Some(fold) = &self.fold else { return Ok(0) };
+        let end = fold.versions.len().min(fold.done + portion);
+        for (key, version) in fold.versions.get(fold.done..end).unwrap_or_default() {
+            index::fold(connection, key, *version)?;
+        }
+        if end == fold.versions.len() {
+            Meta::Indexed.write(connection, fold.until)?;
+        }
+        Ok(end)
+    }
+
+    /// Superseded records can go up to here. The newest record stays in any case: it is what tells
+    /// the revision of the store.
+    fn sweep_limit(&self) -> u64 {
+        self.shared.compacted().0.min(self.indexed).min(self.last.saturating_sub(1))
+    }
+
+    /// Removes what the next records superseded. A record names its predecessor, so this reads each
+    /// record once and needs no search.
+    fn sweep_portion(&self, connection: &Connection, portion: usize) -> rusqlite::Result<u64> {
+        let until = self.sweep_limit().min(self.swept + portion as u64);
+        if until <= self.swept {
+            return Ok(self.swept);
+        }
+        let mut doomed = Vec::new();
+        let read = each_record(connection, self.swept, until, |record| {
+            if record.previous != 0 {
+                doomed.push((record.key.clone(), record.previous));
+            }
+            if record.value.is_none() {
+                doomed.push((record.key, record.revision));
+            }
+            Ok(std::ops::ControlFlow::Continue(()))
+        });
+        if read.is_err() {
+            // Nothing is removed on the word of damaged records; `check` and readers report them.
+            doomed.clear();
+        }
+        let mut delete = connection.prepare_cached("DELETE FROM history WHERE revision = ?1")?;
+        for (key, revision) in doomed {
+            index::remove(connection, &key, revision)?;
+            delete.execute([revision.cast_signed()])?;
+        }
+        Meta::Swept.write(connection, until)?;
+        Ok(until)
+    }
+
+    fn report_health<T>(&mut self, outcome: &Result<T>) {
+        let error = outcome.as_ref().err().cloned();
+        self.next_probe = error.as_ref().map(|_| Instant::now() + PROBE_INTERVAL);
+        self.shared.set_health(error);
+    }
+}
+
+struct Committed<T> {
+    value: T,
+    records: Vec<super::record::Record>,
+    events: Vec<Event>,
+    progress: Progress,
+    next_expiry: u64,
+}
+
+struct Progress {
+    folded: usize,
+    swept: u64,
+}
+
+fn earliest_expiry(connection: &Connection) -> rusqlite::Result<u64> {
+    let earliest: Option<i64> = connection
+        .prepare_cached("SELECT min(expires) FROM expiring")?
+        .query_row([], |row| row.get(0))?;
+    Ok(earliest.map_or(u64::MAX, |millis| u64::try_from(millis).unwrap_or(0)))
+}
+
+/// The time, in milliseconds since 1970.
+pub(super) fn unix_millis() -> u64 {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,257 @@
+//! Calls to an etcd cluster: which member to ask, when to ask again, what an error means.
+
+use std::{
+    error::Error as _,
+    fs,
+    path::Path,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use http::uri::PathAndQuery;
+use prost::Message;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep, timeout_at},
+};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{
+    Code, ConnectError, Status, Streaming,
+    client::Grpc,
+    metadata::MetadataValue,
+    transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity},
+};
+use tonic_prost::ProstCodec;
+
+use super::{Options, TlsFiles, proto};
+use crate::{Error, Result};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// As the reference has them: a dead member is noticed soon, at little cost.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Lists are long: with the protocol's 64 KiB they would wait for window updates.
+const STREAM_WINDOW: u32 = 4 << 20;
+const CONNECTION_WINDOW: u32 = 16 << 20;
+/// What the reference's client accepts too.
+const MAX_RESPONSE_BYTES: usize = i32::MAX as usize;
+/// The pause before the next member is asked.
+pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(100);
+/// etcd's own default limit of a request, to name one in errors.
+const MAX_REQUEST_BYTES: usize = 3 << 19;
+const WATCH_REQUESTS: usize = 16;
+
+/// Connections to the members of a cluster, one of which is in use.
+#[derive(Debug)]
+pub(super) struct Client {
+    members: Vec<Channel>,
+    chosen: AtomicUsize,
+    timeout: Duration,
+}
+
+/// What may be done about a call whose outcome is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Retry {
+    /// It reads, or does no harm done twice.
+    Always,
+    /// It writes: it is only repeated if it certainly never reached a member.
+    Unsent,
+}
+
+impl Client {
+    /// Prepares the connections; they are made when they are needed.
+    pub(super) fn new(options: &Options) -> Result<Client> {
+        let tls = options.tls.as_ref().map(tls_config).transpose()?;
+        let members = options.endpoints.iter().map(|url| channel(url, tls.clone()));
+        let members = members.collect::<Result<Vec<_>>>()?;
+        if members.is_empty() {
+            return Err(Error::Invalid("no etcd endpoint is given".into()));
+        }
+        Ok(Client { members, chosen: AtomicUsize::new(0), timeout: options.request_timeout })
+    }
+
+    /// Calls a method that answers once. Fails within the request timeout.
+    pub(super) async fn call<Q, A>(
+        &self,
+        path: &'static str,
+        request: Q,
+        retry: Retry,
+    ) -> Result<A, Status>
+    where
+        Q: Message + Clone + 'static,
+        A: Message + Default + 'static,
+    {
+        let deadline = Instant::now() + self.timeout;
+        let mut last = Status::unavailable(format!("no answer within {:?}", self.timeout));
+        loop {
+            let (place, channel) = self.member();
+            let call = call_once(channel, path, request.clone());
+            let Ok(outcome) = timeout_at(deadline, call).await else { return Err(last) };
+            match outcome {
+                Ok(answer) => return Ok(answer),
+                Err(status) if may_repeat(&status, retry) => {
+                    self.leave(place);
+                    last = status;
+                }
+                Err(status) => return Err(status),
+            }
+            if Instant::now() + RETRY_PAUSE >= deadline {
+                return Err(last);
+            }
+            sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    /// Opens a stream of watch responses, and the way to send further requests on it.
+    pub(super) async fn watch(
+        &self,
+        request: proto::WatchRequest,
+    ) -> Result<(mpsc::Sender<proto::WatchRequest>, Streaming<proto::WatchResponse>), Status> {
+        let (place, channel) = self.member();
+        let (requests, stream) = mpsc::channel(WATCH_REQUESTS);
+        // There is room: the channel is new.
+        let _ = requests.try_send(request);
+        let mut call = tonic::Request::new(ReceiverStream::new(stream));
+        // A member without a leader would be silent for ever; this way it says so.
+        call.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
+        let open = async {
+            let mut grpc = Grpc::new(channel).max_decoding_message_size(MAX_RESPONSE_BYTES);
+            grpc.ready().await.map_err(|e| Status::from_error(e.into()))?;
+            let path = PathAndQuery::from_static("/etcdserverpb.Watch/Watch");
+            grpc.streaming(call, path, ProstCodec::default()).await
+        };
+        let opened = timeout_at(Instant::now() + self.timeout, open).await;
+        match opened.unwrap_or_else(|_| Err(Status::unavailable("no answer to a watch"))) {
+            Ok(responses) => Ok((requests, responses.into_inner())),
+            Err(status) => {
+                self.leave(place);
+                Err(status)
+            }
+        }
+    }
+
+    /// Turns to the next member.
+    pub(super) fn rotate(&self) {
+        self.leave(self.chosen.load(Ordering::Relaxed));
+    }
+
+    fn member(&self) -> (usize, Channel) {
+        let place = self.chosen.load(Ordering::Relaxed);
+        // There is at least one member.
+        let channel = self.members.get(place % self.members.len()).or(self.members.first());
+        match channel {
+            Some(channel) => (place, channel.clone()),
+            None => unreachable!("a client has members"),
+        }
+    }
+
+    /// Of all calls that fail on a member, the first moves on to the next.
+    fn leave(&self, place: usize) {
+        let next = place.wrapping_add(1) % self.members.len();
+        let _ = self.chosen.compare_exchange(place, next, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+/// What an etcd error means to a caller. Compaction and future revisions are for the caller to
+/// complete with numbers.
+pub(super) fn store_error(status: Status) -> Error {
+    match status.code() {
+        Code::InvalidArgument if status.message().contains("request is too large") => {
+            Error::TooLarge { size: MAX_REQUEST_BYTES + 1, limit: MAX_REQUEST_BYTES }
+        }
+        Code::ResourceExhausted if status.message().contains("larger than max") => {
+            Error::TooLarge { size: MAX_REQUEST_BYTES + 1, limit: MAX_REQUEST_BYTES }
+        }
+        _ => Error::Unavailable(format!("etcd: {}", describe(&status))),
+    }
+}
+
+pub(super) fn is_compacted(status: &Status) -> bool {
+    status.code() == Code::OutOfRange && status.message().contains("has been compacted")
+}
+
+pub(super) fn is_future(status: &Status) -> bool {
+    status.code() == Code::OutOfRange && status.message().contains("is a future revision")
+}
+
+async fn call_once<Q, A>(channel: Channel, path: &'static str, request: Q) -> Result<A, Status>
+where
+    Q: Message + 'static,
+    A: Message + Default + 'static,
+{
+    let mut grpc = Grpc::new(channel).max_decoding_message_size(MAX_RESPONSE_BYTES);
+    grpc.ready().await.map_err(|e| Status::from_error(e.into()))?;
+    let request = tonic::Request::new(request);
+    let codec = ProstCodec::default();
+    Ok(grpc.unary(request, PathAndQuery::from_static(path), codec).await?.into_inner())
+}
+
+fn may_repeat(status: &Status, retry: Retry) -> bool {
+    match retry {
+        Retry::Always => status.code() == Code::Unavailable,
+        Retry::Unsent => is_connect_error(status),
+    }
+}
+
+fn is_connect_error(status: &Status) -> bool {
+    let mut cause = status.source();
+    while let Some(error) = cause {
+        if error.is::<ConnectError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// A transport error hides what happened in its causes.
+fn describe(status: &Status) -> String {
+    let mut text = status.message().to_string();
+    let mut cause = status.source();
+    while let Some(error) = cause {
+        let message = error.to_string();
+        if !text.contains(&message) {
+            text = format!("{text}: {message}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+fn channel(url: &str, tls: Option<ClientTlsConfig>) -> Result<Channel> {
+    let invalid = |e: tonic::transport::Error| Error::Invalid(format!("etcd endpoint {url}: {e}"));
+    let with_scheme = match (url.contains("://"), &tls) {
+        (true, _) => url.to_string(),
+        (false, Some(_)) => format!("https://{url}"),
+        (false, None) => format!("http://{url}"),
+    };
+    let mut endpoint = Endpoint::from_shared(with_scheme.clone())
+        .map_err(invalid)?
+        .connect_timeout(CONNECT_TIMEOUT)
+        .http2_keep_alive_interval(KEEP_ALIVE_INTERVAL)
+        .keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
+        .keep_alive_while_idle(true)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW);
+    if with_scheme.starts_with("https://") {
+        let tls = tls.ok_or_else(|| {
+            Error::Invalid(format!("etcd endpoint {url} needs a certificate authority file"))
+        })?;
+        endpoint = endpoint.tls_config(tls).map_err(invalid)?;
+    }
+    Ok(endpoint.connect_lazy())
+}
+
+fn tls_config(files: &TlsFiles) -> Result<ClientTlsConfig> {
+    let read = |path: &Path| {
+        fs::read(path).map_err(|e| Error::Invalid(format!("cannot read {}: {e}", path.display())))
+    };
+    let ca = Certificate::from_pem(read(&files.trusted_ca)?);
+    let config = ClientTlsConfig::new().ca_certificate(ca);
+    match &files.client {
+        Some((certificate, key)) => {
+            Ok(config.identity(Identity::from_pem(read(certificate)?, read(key)?)))
+        }
+        None => Ok(config),
+    }
+}

@@ -1,0 +1,79 @@
+//! Leases shared by keys that expire at about the same time, since leases are dear to etcd.
+
+use std::time::Duration;
+
+use tokio::{sync::Mutex, time::Instant};
+
+use super::{
+    client::{Client, Retry, store_error},
+    proto::{LeaseGrantRequest, LeaseGrantResponse},
+};
+use crate::{Error, Result};
+
+/// How leases are shared.
+#[derive(Debug, Clone, Copy)]
+pub struct LeaseOptions {
+    /// Keys are attached to a lease for this long, or for 5% of its time if that is shorter; they
+    /// live that much longer.
+    pub reuse: Duration,
+    /// Keys attached to one lease at most.
+    pub max_keys: u64,
+}
+
+impl Default for LeaseOptions {
+    fn default() -> LeaseOptions {
+        LeaseOptions { reuse: Duration::from_secs(60), max_keys: 1000 }
+    }
+}
+
+/// The lease that was granted last: nearly all keys with a time to live (events) have the same one.
+#[derive(Debug)]
+pub(super) struct Leases {
+    options: LeaseOptions,
+    last: Mutex<Option<Lease>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Lease {
+    id: i64,
+    expires: Instant,
+    keys: u64,
+}
+
+impl Leases {
+    pub(super) fn new(options: LeaseOptions) -> Leases {
+        Leases { options, last: Mutex::new(None) }
+    }
+
+    /// A lease for one key that is to live for `ttl`; 0 without one.
+    pub(super) async fn lease(&self, client: &Client, ttl: Option<Duration>) -> Result<i64> {
+        let Some(ttl) = ttl.map(whole_seconds) else { return Ok(0) };
+        let reuse = Duration::from_secs(ttl.as_secs() / 20).min(self.options.reuse);
+        let now = Instant::now();
+        let mut last = self.last.lock().await;
+        if let Some(lease) = &mut *last
+            && now + ttl < lease.expires
+            && now + ttl + reuse > lease.expires
+            && lease.keys < self.options.max_keys
+        {
+            lease.keys += 1;
+            return Ok(lease.id);
+        }
+        let lifetime = ttl + reuse;
+        let seconds = i64::try_from(lifetime.as_secs()).unwrap_or(i64::MAX);
+        let request = LeaseGrantRequest { ttl: seconds };
+        let granted: LeaseGrantResponse = client
+            .call("/etcdserverpb.Lease/LeaseGrant", request, Retry::Always)
+            .await
+            .map_err(store_error)?;
+        if !granted.error.is_empty() {
+            return Err(Error::Unavailable(format!("etcd: {}", granted.error)));
+        }
+        *last = Some(Lease { id: granted.id, expires: now + lifetime, keys: 1 });
+        Ok(granted.id)
+    }
+}
+
+fn whole_seconds(ttl: Duration) -> Duration {
+    Duration::from_secs(ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0)).max(Duration::from_secs(1))
+}

@@ -1,0 +1,190 @@
+//! Watches that outlive their connection: after a break they go on behind the last event.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use tokio::{sync::mpsc, task::AbortHandle, time::sleep};
+use tonic::{Code, Status, Streaming};
+
+use super::{
+    client::{Client, RETRY_PAUSE, store_error},
+    entry,
+    proto::{self, EventType, WatchCreateRequest, WatchProgressRequest, WatchRequestUnion},
+    revision,
+};
+use crate::{Error, Event, Pending, Result, Revision, WatchResponse, WatchSource};
+
+/// Responses that wait to be taken; then etcd is made to wait.
+const BACKLOG: usize = 16;
+
+type Requests = Arc<Mutex<Option<mpsc::Sender<proto::WatchRequest>>>>;
+
+/// The store's side of a watch. A task follows the stream, so that dropping a call of `next` cannot
+/// lose a response.
+pub(super) struct EtcdWatch {
+    responses: mpsc::Receiver<Result<WatchResponse>>,
+    requests: Requests,
+    task: AbortHandle,
+}
+
+impl EtcdWatch {
+    /// Prepares a watch and the work that feeds it, which `spawn` is to start.
+    pub(super) fn start(
+        client: Arc<Client>,
+        key: Vec<u8>,
+        range_end: Vec<u8>,
+        after: Revision,
+        spawn: impl FnOnce(Pending<'static, ()>) -> AbortHandle,
+    ) -> EtcdWatch {
+        let (sender, responses) = mpsc::channel(BACKLOG);
+        let requests = Requests::default();
+        let mut follower = Follower { client, key, range_end, after, requests: requests.clone() };
+        let task = spawn(Box::pin(async move {
+            if let Err(error) = follower.follow(&sender).await {
+                let _ = sender.send(Err(error)).await;
+            }
+        }));
+        EtcdWatch { responses, requests, task }
+    }
+}
+
+impl WatchSource for EtcdWatch {
+    fn next(&mut self) -> Pending<'_, Result<WatchResponse>> {
+        Box::pin(async {
+            self.responses.recv().await.unwrap_or_else(|| Err(Error::closed()))
+        })
+    }
+
+    fn request_progress(&mut self) {
+        if let Some(requests) = &*self.requests.lock().unwrap_or_else(PoisonError::into_inner) {
+            let request = WatchRequestUnion::Progress(WatchProgressRequest {});
+            let _ = requests.try_send(proto::WatchRequest { request: Some(request) });
+        }
+    }
+}
+
+impl Drop for EtcdWatch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+struct Follower {
+    client: Arc<Client>,
+    key: Vec<u8>,
+    range_end: Vec<u8>,
+    /// Everything up to here has been delivered.
+    after: Revision,
+    requests: Requests,
+}
+
+impl Follower {
+    /// Follows until the receiver is gone, or something makes it pointless to go on.
+    async fn follow(&mut self, sender: &mpsc::Sender<Result<WatchResponse>>) -> Result<()> {
+        loop {
+            match self.client.watch(self.create_request()).await {
+                Ok((requests, mut stream)) => {
+                    self.set_requests(Some(requests));
+                    while let Some(response) = self.receive(&mut stream).await? {
+                        if sender.send(Ok(response)).await.is_err() {
+                            return Ok(());
+                        }
+                    }
+                    self.set_requests(None);
+                    self.client.rotate();
+                }
+                Err(status) if is_final(&status) => return Err(store_error(status)),
+                Err(_) => {}
+            }
+            if sender.is_closed() {
+                return Ok(());
+            }
+            sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    /// The next response; `None` when the stream has to be opened again.
+    async fn receive(
+        &mut self,
+        stream: &mut Streaming<proto::WatchResponse>,
+    ) -> Result<Option<WatchResponse>> {
+        loop {
+            let response = match stream.message().await {
+                Ok(Some(response)) => response,
+                Ok(None) => return Ok(None),
+                Err(status) if is_final(&status) => return Err(store_error(status)),
+                Err(_) => return Ok(None),
+            };
+            if response.compact_revision != 0 {
+                let compacted = revision(response.compact_revision);
+                return Err(Error::Compacted { requested: self.after, compacted });
+            }
+            if response.canceled {
+                // The member lost its leader, or is going down: another one may know more.
+                return match response.cancel_reason.contains("permission denied") {
+                    true => Err(Error::Unavailable(format!("etcd: {}", response.cancel_reason))),
+                    false => Ok(None),
+                };
+            }
+            if response.created {
+                continue;
+            }
+            return self.accept(response).map(Some);
+        }
+    }
+
+    fn accept(&mut self, response: proto::WatchResponse) -> Result<WatchResponse> {
+        let mut events = Vec::with_capacity(response.events.len());
+        for event in response.events {
+            events.push(self.event(event)?);
+        }
+        let reached = match events.last() {
+            Some(event) => event.revision,
+            None => response.header.map_or(Revision(0), |header| revision(header.revision)),
+        };
+        self.after = self.after.max(reached);
+        Ok(WatchResponse { events, revision: reached })
+    }
+
+    fn event(&self, event: proto::Event) -> Result<Event> {
+        let deleted = event.r#type == i32::from(EventType::Delete);
+        let (Some(kv), previous) = (event.kv, event.prev_kv.map(entry)) else {
+            return Err(Error::Unavailable("etcd sent an event without a key".into()));
+        };
+        let changed = revision(kv.mod_revision);
+        let created_here = kv.create_revision == kv.mod_revision && !deleted;
+        if previous.is_none() && !created_here {
+            // What was there before is compacted, so what came before may be missing as well.
+            return Err(Error::Compacted { requested: self.after, compacted: changed });
+        }
+        Ok(Event {
+            key: Bytes::copy_from_slice(&kv.key),
+            revision: changed,
+            current: (!deleted).then(|| entry(kv)),
+            previous,
+        })
+    }
+
+    fn create_request(&self) -> proto::WatchRequest {
+        let create = WatchCreateRequest {
+            key: self.key.clone(),
+            range_end: self.range_end.clone(),
+            start_revision: super::signed(self.after.next()),
+            progress_notify: true,
+            prev_kv: true,
+        };
+        proto::WatchRequest { request: Some(WatchRequestUnion::Create(create)) }
+    }
+
+    fn set_requests(&self, requests: Option<mpsc::Sender<proto::WatchRequest>>) {
+        *self.requests.lock().unwrap_or_else(PoisonError::into_inner) = requests;
+    }
+}
+
+/// Asking again would be answered the same.
+fn is_final(status: &Status) -> bool {
+    matches!(
+        status.code(),
+        Code::PermissionDenied | Code::Unauthenticated | Code::InvalidArgument | Code::Unimplemented
+    )
+}

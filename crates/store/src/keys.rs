@@ -1,0 +1,118 @@
+//! Where each resource lives under the prefix (`/registry`): the reference's layout, so that either
+//! server finds what the other wrote.
+//!
+//! ```
+//! use kevel_store::keys::{self, Origin};
+//!
+//! let pods = keys::resource_prefix("/registry", Origin::BuiltIn, "", "pods");
+//! assert_eq!(keys::object_key(&pods, Some("default"), "web-0"), "/registry/pods/default/web-0");
+//! ```
+
+/// Who defines a resource: it decides whether its group is part of its keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// A kind of the control plane itself: `/registry/<resource>/`.
+    BuiltIn,
+    /// A kind of another API server in the same process, or a custom resource:
+    /// `/registry/<group>/<resource>/`.
+    Extension,
+}
+
+/// Built-in resources that are stored under another name than their own.
+const SPECIAL: &[(&str, &str, &str)] = &[
+    ("", "replicationcontrollers", "controllers"),
+    ("", "endpoints", "services/endpoints"),
+    ("", "nodes", "minions"),
+    ("", "services", "services/specs"),
+    ("networking.k8s.io", "ingresses", "ingress"),
+    ("extensions", "ingresses", "ingress"),
+];
+
+/// Keys, relative to the prefix, that hold bookkeeping rather than objects of a resource.
+pub mod bookkeeping {
+    /// The bitmap of allocated service addresses.
+    pub const SERVICE_IPS: &str = "ranges/serviceips";
+    /// The bitmap of the second address family.
+    pub const SECONDARY_SERVICE_IPS: &str = "ranges/secondaryserviceips";
+    /// The bitmap of allocated node ports.
+    pub const SERVICE_NODE_PORTS: &str = "ranges/servicenodeports";
+    /// Which API servers serve the `kubernetes` service.
+    pub const MASTER_LEASES: &str = "masterleases/";
+    /// Which API servers take requests of their peers.
+    pub const PEER_SERVER_LEASES: &str = "peerserverleases/";
+}
+
+/// The prefix of all keys of a resource, with a slash at its end.
+pub fn resource_prefix(prefix: &str, origin: Origin, group: &str, resource: &str) -> String {
+    let root = root(prefix);
+    let resource = resource.to_lowercase();
+    let special =
+        SPECIAL.iter().find(|(g, r, _)| (*g, *r) == (group, resource.as_str())).map(|row| row.2);
+    match (origin, special) {
+        (Origin::BuiltIn, Some(special)) => format!("{root}{special}/"),
+        (Origin::BuiltIn, None) => format!("{root}{resource}/"),
+        (Origin::Extension, _) => format!("{root}{group}/{resource}/"),
+    }
+}
+
+/// The key of one object, given the prefix of its resource.
+pub fn object_key(resource_prefix: &str, namespace: Option<&str>, name: &str) -> String {
+    match namespace {
+        Some(namespace) => format!("{resource_prefix}{namespace}/{name}"),
+        None => format!("{resource_prefix}{name}"),
+    }
+}
+
+/// The prefix as keys begin with it: one slash at either end, whatever the flag said.
+pub fn root(prefix: &str) -> String {
+    match prefix.trim_matches('/') {
+        "" => "/".into(),
+        inner => format!("/{inner}/"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resources_live_where_the_reference_puts_them() {
+        use Origin::*;
+        for (origin, group, resource, expected) in [
+            (BuiltIn, "", "pods", "/registry/pods/"),
+            (BuiltIn, "", "nodes", "/registry/minions/"),
+            (BuiltIn, "", "services", "/registry/services/specs/"),
+            (BuiltIn, "", "endpoints", "/registry/services/endpoints/"),
+            (BuiltIn, "", "replicationcontrollers", "/registry/controllers/"),
+            (BuiltIn, "networking.k8s.io", "ingresses", "/registry/ingress/"),
+            (BuiltIn, "networking.k8s.io", "networkpolicies", "/registry/networkpolicies/"),
+            (BuiltIn, "events.k8s.io", "events", "/registry/events/"),
+            (BuiltIn, "coordination.k8s.io", "leases", "/registry/leases/"),
+            (BuiltIn, "apps", "deployments", "/registry/deployments/"),
+            (
+                Extension,
+                "apiextensions.k8s.io",
+                "customresourcedefinitions",
+                "/registry/apiextensions.k8s.io/customresourcedefinitions/",
+            ),
+            (
+                Extension,
+                "apiregistration.k8s.io",
+                "apiservices",
+                "/registry/apiregistration.k8s.io/apiservices/",
+            ),
+            (Extension, "example.com", "widgets", "/registry/example.com/widgets/"),
+        ] {
+            assert_eq!(resource_prefix("/registry", origin, group, resource), expected);
+        }
+    }
+
+    #[test]
+    fn the_prefix_flag_is_taken_in_any_form() {
+        for (flag, expected) in
+            [("/registry", "/registry/"), ("registry/", "/registry/"), ("/a/b", "/a/b/"), ("", "/")]
+        {
+            assert_eq!(root(flag), expected, "{flag:?}");
+        }
+    }
+}

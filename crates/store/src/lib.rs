@@ -1,0 +1,256 @@
+//! The store contract: etcd's data model as Kubernetes uses it, and the engines that hold it.
+//!
+//! A store is an ordered map from keys to values under one revision counter. An empty store is at
+//! revision 1; every write transaction adds exactly one and stamps what it touched with the result.
+//! Old revisions stay readable until they are compacted, so a list can be continued at the revision
+//! it began at and a watch can start in the past.
+//!
+//! [`Engine`] is the contract; [`embedded::Embedded`] keeps it in a directory or in memory,
+//! [`etcd::Etcd`] in an etcd cluster with the reference's keys. [`guaranteed_update`] is the retry
+//! loop that all updates of objects go through. [`keys`] says where each resource lives.
+//!
+//! ```
+//! use kevel_store::{Engine, RangeOptions, embedded::{Embedded, Options}};
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> kevel_store::Result<()> {
+//! let store = Embedded::memory(Options::default())?;
+//! let revision = store.create(b"/registry/pods/default/a", "{}".into(), None).await?;
+//! let list = store.range(b"/registry/pods/", RangeOptions::default()).await?;
+//! assert_eq!(list.entries[0].mod_revision, revision);
+//! # Ok(()) }
+//! ```
+
+pub mod cache;
+pub mod embedded;
+mod error;
+pub mod etcd;
+pub mod keys;
+mod update;
+
+use std::{fmt, future::Future, pin::Pin, time::Duration};
+
+use bytes::Bytes;
+
+pub use error::{Error, Result};
+pub use update::{Change, UpdateError, Updated, guaranteed_update};
+
+/// A point in the history of a store: the number of the write transaction that produced it.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Revision(pub u64);
+
+impl Revision {
+    /// The revision of a store that nothing was ever written to.
+    pub const INITIAL: Revision = Revision(1);
+
+    /// The revision that the next write transaction produces.
+    pub fn next(self) -> Revision {
+        Revision(self.0.saturating_add(1))
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A key with the value it had at one revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The whole key, prefix included.
+    pub key: Bytes,
+    /// The bytes as they were written.
+    pub value: Bytes,
+    /// The revision at which the key last came into being.
+    pub create_revision: Revision,
+    /// The revision that wrote this value.
+    pub mod_revision: Revision,
+}
+
+/// One change of one key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// The key that changed.
+    pub key: Bytes,
+    /// The revision of the change.
+    pub revision: Revision,
+    /// What the key holds since; `None` when it was deleted.
+    pub current: Option<Entry>,
+    /// What the key held before; `None` when it was created.
+    pub previous: Option<Entry>,
+}
+
+/// The next step of a [`Watch`]. Never splits a revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WatchResponse {
+    /// Changes in order of revision; none when this only reports progress.
+    pub events: Vec<Event>,
+    /// With this response the watch has delivered everything up to and including this revision.
+    pub revision: Revision,
+}
+
+/// What [`Engine::get`] found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GetResponse {
+    /// The entry, if the key existed.
+    pub entry: Option<Entry>,
+    /// The revision of the store that answered.
+    pub revision: Revision,
+}
+
+/// Which part of a prefix [`Engine::range`] reads.
+#[derive(Debug, Default, Clone)]
+pub struct RangeOptions {
+    /// Read the past as it was at this revision; the present when `None`.
+    pub revision: Option<Revision>,
+    /// Return at most this many entries; 0 means all.
+    pub limit: usize,
+    /// Return only keys after this one: the last key of the page before.
+    pub after: Option<Bytes>,
+    /// Say how many entries remain after a limited page.
+    pub count: bool,
+}
+
+/// A page of entries in order of key, as they were at one revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RangeResponse {
+    /// The entries of this page.
+    pub entries: Vec<Entry>,
+    /// Whether entries follow this page.
+    pub more: bool,
+    /// How many follow it; always `Some` when asked for.
+    pub remaining: Option<u64>,
+    /// The revision that was read: pass it with the next page's request.
+    pub revision: Revision,
+}
+
+/// A boxed future, so that an engine can be used as `Arc<dyn Engine>`.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What every engine does.
+///
+/// A write is durable before it is acknowledged, and visible to every read that starts afterwards.
+/// A write whose future is dropped, or that fails with [`Error::Unavailable`], may or may not have
+/// happened.
+pub trait Engine: Send + Sync + 'static {
+    /// Reads one key, at the present or at a past revision.
+    fn get<'a>(
+        &'a self,
+        key: &'a [u8],
+        revision: Option<Revision>,
+    ) -> Pending<'a, Result<GetResponse>>;
+
+    /// Reads the keys that begin with `prefix`.
+    fn range<'a>(
+        &'a self,
+        prefix: &'a [u8],
+        options: RangeOptions,
+    ) -> Pending<'a, Result<RangeResponse>>;
+
+    /// Counts the keys that begin with `prefix`, at the present.
+    fn count<'a>(&'a self, prefix: &'a [u8]) -> Pending<'a, Result<u64>>;
+
+    /// Writes a key that does not exist, or fails with [`Error::Exists`]. With `ttl` the key is
+    /// deleted by itself when that time has passed, at the earliest.
+    fn create<'a>(
+        &'a self,
+        key: &'a [u8],
+        value: Bytes,
+        ttl: Option<Duration>,
+    ) -> Pending<'a, Result<Revision>>;
+
+    /// Replaces a value written at `expected`, or fails with [`Error::Conflict`] or
+    /// [`Error::NotFound`]. The time to live is replaced too: without one the key stays.
+    fn update<'a>(
+        &'a self,
+        key: &'a [u8],
+        value: Bytes,
+        expected: Revision,
+        ttl: Option<Duration>,
+    ) -> Pending<'a, Result<Revision>>;
+
+    /// Deletes a value written at `expected`, or fails as [`Engine::update`] does.
+    fn delete<'a>(&'a self, key: &'a [u8], expected: Revision) -> Pending<'a, Result<Revision>>;
+
+    /// Follows the keys that begin with `prefix`: every change after revision `after`, once, in
+    /// order. Fails with [`Error::Compacted`], here or in the stream, when `after` is older than
+    /// what is kept. A revision in the future is waited for. Progress up to `after` itself is not
+    /// reported: a watch starts out having come that far.
+    fn watch<'a>(&'a self, prefix: &'a [u8], after: Revision) -> Pending<'a, Result<Watch>>;
+
+    /// The revision of the last write acknowledged to anybody before this call.
+    fn current_revision(&self) -> Pending<'_, Result<Revision>>;
+
+    /// The newest revision known to be compacted: it can still be read, older ones cannot.
+    /// [`Revision::default`] (0) when nothing was compacted.
+    fn compacted_revision(&self) -> Revision;
+
+    /// Forgets what was overwritten or deleted up to `revision`.
+    fn compact(&self, revision: Revision) -> Pending<'_, Result<()>>;
+
+    /// Whether writes can be expected to succeed; the error says why not.
+    fn health(&self) -> Pending<'_, Result<()>>;
+
+    /// Stops background work and ends watches. Acknowledged writes need no close to be safe.
+    fn close(&self) -> Pending<'_, ()>;
+}
+
+/// A running watch. Dropping it ends it.
+pub struct Watch(Box<dyn WatchSource>);
+
+impl Watch {
+    pub(crate) fn new(source: impl WatchSource + 'static) -> Watch {
+        Watch(Box::new(source))
+    }
+
+    /// Waits for the next step. After an error the watch is over. The future may be dropped at any
+    /// await point without losing an event.
+    pub async fn next(&mut self) -> Result<WatchResponse> {
+        self.0.next().await
+    }
+
+    /// Asks for a response with the current revision even if nothing changes under the prefix. A
+    /// hint: ask again when no progress comes.
+    pub fn request_progress(&mut self) {
+        self.0.request_progress();
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Watch")
+    }
+}
+
+/// The engine's side of a [`Watch`].
+pub(crate) trait WatchSource: Send {
+    fn next(&mut self) -> Pending<'_, Result<WatchResponse>>;
+    fn request_progress(&mut self);
+}
+
+/// The first key after all keys that begin with `prefix`; `None` when there is no such key.
+pub(crate) fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|&byte| byte != u8::MAX)?;
+    let mut end = prefix.get(..=last)?.to_vec();
+    if let Some(byte) = end.last_mut() {
+        *byte += 1;
+    }
+    Some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefix_end_is_the_first_key_outside() {
+        for (prefix, end) in [
+            (&b"/registry/pods/"[..], Some(&b"/registry/pods0"[..])),
+            (b"a\xff", Some(b"b")),
+            (b"\xff\xff", None),
+            (b"", None),
+        ] {
+            assert_eq!(prefix_end(prefix).as_deref(), end, "{prefix:?}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The store contract, held against every engine: embedded in a directory, embedded in memory, and
+//! a real etcd when there is one (see `engines::etcd_binary`).
+
+mod concurrency;
+mod engines;
+mod reads;
+mod reconnect;
+mod updates;
+mod watches;
+mod writes;
+
+/// One test for each engine out of one statement of the contract.
+macro_rules! contract {
+    ($($(#[$doc:meta])* async fn $name:ident($store:ident: &Store) $body:block)*) => {
+        mod contract {
+            #[allow(unused_imports)]
+            use super::*;
+            use crate::engines::Store;
+            $($(#[$doc])* pub async fn $name($store: &Store) $body)*
+        }
+        crate::contract!(@engine embedded: $($name)*);
+        crate::contract!(@engine memory: $($name)*);
+        crate::contract!(@engine etcd: $($name)*);
+    };
+    (@engine $engine:ident: $($name:ident)*) => {
+        mod $engine {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                if let Some(store) = crate::engines::Store::$engine().await {
+                    super::contract::$name(&store).await;
+                    store.close().await;
+                }
+            })*
+        }
+    };
+}
+pub(crate) use contract;

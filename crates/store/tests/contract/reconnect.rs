@@ -1,0 +1,126 @@
+//! What only a server that is elsewhere can do: go away and come back.
+
+use std::time::Duration;
+
+use kevel_store::{
+    Engine, Error, Revision,
+    etcd::{self, Etcd},
+};
+use tokio::time::timeout;
+
+use crate::engines::{PATIENCE, Store, events_until, owned, show_event};
+
+fn options(endpoints: Vec<String>) -> etcd::Options {
+    etcd::Options {
+        endpoints,
+        compaction_interval: None,
+        request_timeout: Duration::from_secs(1),
+        health_timeout: Duration::from_millis(500),
+        ..etcd::Options::default()
+    }
+}
+
+async fn until_healthy(engine: &dyn Engine) {
+    timeout(PATIENCE, async { while engine.health().await.is_err() {} }).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watch_outlives_its_server() {
+    let Some(store) = Store::etcd().await else { return };
+    let mut server = store.etcd.as_ref().unwrap().lock().await;
+    let mut watch = store.watch(b"/", Revision(1)).await.unwrap();
+    let mut told = Vec::new();
+    let (mut last, mut reached) = (Revision(1), Revision(1));
+    for round in 0..3 {
+        for turn in 0..5 {
+            last = store.put("/a", &format!("{round}-{turn}")).await;
+        }
+        if round == 1 {
+            // Broken with nothing outstanding, and with some.
+            told.extend(events_until(&mut watch, reached, last).await);
+            reached = last;
+        }
+        server.restart();
+        until_healthy(&*store).await;
+    }
+    last = store.put("/b", "end").await;
+    told.extend(events_until(&mut watch, reached, last).await);
+    let revisions: Vec<_> = told.iter().map(|event| event.revision.0).collect();
+    assert_eq!(revisions, (2..=last.0).collect::<Vec<_>>());
+    assert_eq!(show_event(told.last().unwrap()), format!("{last}: none -> /b=end@{last}/{last}"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_server_requests_fail_in_time() {
+    let Some(store) = Store::etcd().await else { return };
+    let mut server = store.etcd.as_ref().unwrap().lock().await;
+    let engine = Etcd::connect(options(vec![server.endpoint()])).await.unwrap();
+    engine.create(b"/a", owned("1"), None).await.unwrap();
+    server.kill();
+    let outcomes = timeout(Duration::from_secs(10), async {
+        (
+            engine.create(b"/b", owned("1"), None).await.unwrap_err(),
+            engine.get(b"/a", None).await.unwrap_err(),
+            engine.health().await.unwrap_err(),
+        )
+    });
+    let (write, read, health) = outcomes.await.unwrap();
+    for error in [write, read, health] {
+        assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
+    }
+    server.restart();
+    until_healthy(&engine).await;
+    assert_eq!(engine.create(b"/b", owned("1"), None).await, Ok(Revision(3)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_member_is_passed_over() {
+    let Some(store) = Store::etcd().await else { return };
+    let alive = store.etcd.as_ref().unwrap().lock().await.endpoint();
+    let dead = "http://127.0.0.1:1".to_string();
+    let engine = Etcd::connect(options(vec![dead, alive])).await.unwrap();
+    assert_eq!(engine.create(b"/a", owned("1"), None).await, Ok(Revision(2)));
+    let mut watch = engine.watch(b"/", Revision(1)).await.unwrap();
+    assert_eq!(events_until(&mut watch, Revision(1), Revision(2)).await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_several_servers_compacts() {
+    let Some(store) = Store::etcd().await else { return };
+    let endpoint = store.etcd.as_ref().unwrap().lock().await.endpoint();
+    let mut servers = Vec::new();
+    for _ in 0..3 {
+        let interval = Some(Duration::from_millis(100));
+        let options =
+            etcd::Options { compaction_interval: interval, ..options(vec![endpoint.clone()]) };
+        servers.push(Etcd::connect(options).await.unwrap());
+    }
+    for turn in 0..10 {
+        store.put("/a", &turn.to_string()).await;
+    }
+    // All of them learn of it, whoever does it.
+    let all_know = async {
+        let knows = |engine: &dyn Engine| engine.compacted_revision() > Revision(5);
+        while !(servers.iter().all(|server| knows(server)) && knows(&*store)) {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, all_know).await.unwrap();
+    let clock = store.get(b"compact_rev_key", None).await.unwrap().entry.unwrap();
+    let noted: u64 = String::from_utf8_lossy(&clock.value).parse().unwrap();
+    assert!(noted > 5);
+    let before = store.get(b"/a", Some(Revision(3))).await;
+    assert!(matches!(before, Err(Error::Compacted { .. })), "{before:?}");
+}
+
+#[tokio::test]
+async fn a_bad_configuration_is_refused_at_once() {
+    for (endpoints, expected) in [
+        (vec![], "no etcd endpoint is given"),
+        (vec!["https://127.0.0.1:1".to_string()], "needs a certificate authority file"),
+        (vec!["http://bad host".to_string()], "etcd endpoint http://bad host"),
+    ] {
+        let error = Etcd::connect(options(endpoints)).await.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
