@@ -21,6 +21,7 @@ pub fn generate(modules: &[Module]) -> Result<String> {
         tables.types[id] = tables.define(module, ty)?;
     }
     tables.mark_defaults();
+    tables.name_types();
     tables.source(modules)
 }
 
@@ -33,6 +34,8 @@ struct Tables<'m> {
     defaults: Vec<String>,
     merges: Vec<String>,
     names: Vec<String>,
+    /// The name of each type, `core.v1.Pod`; empty for one without.
+    type_names: Vec<String>,
     strings: HashMap<String, String>,
     text: String,
 }
@@ -65,13 +68,16 @@ enum Type {
 }
 
 struct Entry {
-    source: String,
+    /// What stands before and after the flags.
+    source: (String, String),
+    flags: u16,
     ty: usize,
     defaulted: bool,
 }
 
 const ATOMIC: u8 = 1;
 const DEFAULTS: u8 = 8;
+const DEFAULTS_BELOW: u16 = 256;
 
 const SCALARS: [(&str, &str); 14] = [
     ("string", "String"),
@@ -105,6 +111,7 @@ impl<'m> Tables<'m> {
             defaults: Vec::new(),
             merges: Vec::new(),
             names: Vec::new(),
+            type_names: Vec::new(),
             strings: HashMap::new(),
             text: String::new(),
         }
@@ -255,11 +262,9 @@ impl<'m> Tables<'m> {
         let merge = self.merge(facts);
         let values = facts.get("enum").map(|list| list.trim_matches('"').split(','));
         let values = self.name_list(values.into_iter().flatten());
-        let source = format!(
-            "FieldEntry {{ name: {name}, go: {go}, ty: {ty}, rank: {rank}, flags: FieldFlags({flags}), \
-             default: {default}, merge: {merge}, values: {values} }}"
-        );
-        Ok(Entry { source, ty, defaulted: default != 0 })
+        let before = format!("FieldEntry {{ name: {name}, go: {go}, ty: {ty}, rank: {rank}, ");
+        let after = format!("default: {default}, merge: {merge}, values: {values} }}");
+        Ok(Entry { source: (before, after), flags, ty, defaulted: default != 0 })
     }
 
     fn protobuf_members(&mut self, module: &Module, ty: &TypeDef) -> Result<(usize, usize)> {
@@ -354,6 +359,18 @@ impl<'m> Tables<'m> {
         source
     }
 
+    /// Notes the name of each type that has one.
+    fn name_types(&mut self) {
+        let mut names = vec![String::new(); self.types.len()];
+        for (key, id) in &self.ids {
+            let name = key.strip_prefix("atomic ").unwrap_or(key);
+            if self.definitions.contains_key(name) {
+                names[*id] = name.to_owned();
+            }
+        }
+        self.type_names = names.iter().map(|name| self.string(name)).collect();
+    }
+
     /// Marks every struct that has a default, or reaches one.
     fn mark_defaults(&mut self) {
         let mut marked = vec![false; self.types.len()];
@@ -375,6 +392,9 @@ impl<'m> Tables<'m> {
             if marked == before {
                 break;
             }
+        }
+        for field in &mut self.fields {
+            field.flags |= if marked[field.ty] { DEFAULTS_BELOW } else { 0 };
         }
         for (ty, marked) in self.types.iter_mut().zip(marked) {
             if let (Type::Struct { flags, .. }, true) = (ty, marked) {
@@ -414,11 +434,15 @@ impl<'m> Tables<'m> {
             out.push_str("];\n");
         };
         array("TYPES", "Type", types.collect());
-        array("FIELDS", "FieldEntry", self.fields.iter().map(|f| f.source.clone()).collect());
+        let field = |Entry { source: (before, after), flags, .. }: &Entry| {
+            format!("{before}flags: FieldFlags({flags}), {after}")
+        };
+        array("FIELDS", "FieldEntry", self.fields.iter().map(field).collect());
         array("MEMBERS", "Member", self.members.clone());
         array("DEFAULTS", "DefaultEntry", self.defaults.clone());
         array("MERGES", "MergeEntry", self.merges.clone());
         array("NAMES", "Str", self.names.clone());
+        array("TYPE_NAMES", "Str", self.type_names.clone());
         array("KINDS", "Kind", self.kinds(modules)?);
         array("RESOURCES", "Resource", resources(modules)?);
         let _ = writeln!(out, "static TEXT: &str = {:?};", self.text);

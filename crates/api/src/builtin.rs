@@ -57,6 +57,17 @@ pub fn table() -> &'static Table {
     &TABLE
 }
 
+/// The name of a built-in type with the file that defines it: `core.v1.Pod`. Empty for one that has
+/// none.
+///
+/// ```
+/// let pod = kevel_api::builtin::schema("", "v1", "Pod").unwrap();
+/// assert_eq!(kevel_api::builtin::type_name(pod.id()), "core.v1.Pod");
+/// ```
+pub fn type_name(id: TypeId) -> &'static str {
+    TYPE_NAMES.get((id & !BUILTIN) as usize).map(|name| TABLE.str(*name)).unwrap_or_default()
+}
+
 /// Every kind, sorted by group, version and name.
 pub fn kinds() -> &'static [Kind] {
     &KINDS

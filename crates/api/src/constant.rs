@@ -34,6 +34,7 @@ fn value(text: &str) -> Option<(Value, &str)> {
         b'"' => string(text).map(|(s, rest)| (s.into(), rest)),
         b't' => Some((Value::Bool(true), text.strip_prefix("true")?)),
         b'f' => Some((Value::Bool(false), text.strip_prefix("false")?)),
+        b'n' => Some((Value::Null, text.strip_prefix("null")?)),
         _ => {
             let end = text.find([',', '}', ']']).unwrap_or(text.len());
             Some((Value::Int(text[..end].parse().ok()?), &text[end..]))
@@ -61,6 +62,18 @@ fn sequence<'t>(
 
 fn string(text: &str) -> Option<(&str, &str)> {
     text.strip_prefix('"')?.split_once('"')
+}
+
+/// A test's value: the same, with white space between what it holds.
+#[cfg(test)]
+pub(crate) fn json(text: &str) -> Value {
+    let mut quoted = false;
+    let keep = |c: &char| {
+        quoted ^= *c == '"';
+        quoted || !c.is_whitespace()
+    };
+    let text: String = text.chars().filter(keep).collect();
+    parse(&text).unwrap_or_else(|| panic!("{text}"))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! must be structural, which the validation of custom resource definitions sees to.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use crate::builtin;
 use crate::prune::prune;
@@ -172,6 +173,9 @@ impl<'j> Builder<'j> {
             if flag(property, "nullable") {
                 flags |= FieldFlags::NULLABLE;
             }
+            if ty.defaults {
+                flags |= FieldFlags::DEFAULTS_BELOW;
+            }
             let values = self.strings(property.get("enum"))?;
             fields.push((name, ty.id, flags, default, values));
         }
@@ -186,9 +190,10 @@ impl<'j> Builder<'j> {
             fields.sort_by_key(|field| field.0);
         }
         let required = schema.get("required").and_then(Value::as_list).unwrap_or_default();
+        let required: BTreeSet<&str> = required.iter().filter_map(Value::as_str).collect();
         let start = number(self.fields.len())?;
         for (rank, (name, ty, mut flags, default, values)) in fields.into_iter().enumerate() {
-            if required.iter().any(|required| required.as_str() == Some(name)) {
+            if required.contains(name) {
                 flags |= FieldFlags::REQUIRED;
             }
             let entry = FieldEntry {

@@ -4,12 +4,17 @@
 //! as the client sent it, and a struct that a default has made is defaulted in turn. Among a
 //! struct's fields, those that look at their siblings come last.
 
+use thin_vec::ThinVec;
+
 use crate::constant;
 use crate::default_rules;
 use crate::schema::{
     Constant, DefaultEntry, ElementEntry, Field, FieldFlags, Schema, StructFlags, Table, Type,
 };
 use crate::value::{Map, Value};
+
+/// With more entries than this, a map is rebuilt rather than inserted into.
+const MANY: usize = 128;
 
 /// Fills in the defaults of `schema` wherever `value` has nothing.
 ///
@@ -22,22 +27,16 @@ use crate::value::{Map, Value};
 /// ```
 pub fn apply(value: &mut Value, schema: Schema<'_>) {
     match (value, schema.ty()) {
-        (Value::Map(map), Type::Struct(ty)) => {
-            if ty.flags.has(StructFlags::DEFAULTS) {
-                apply_to_struct(map, schema);
-            }
+        (Value::Map(map), Type::Struct(ty)) if ty.flags.has(StructFlags::DEFAULTS) => {
+            apply_to_struct(map, schema);
         }
         (Value::Map(map), Type::Map { value, .. }) => {
             let (schema, element) = (schema.other(*value), element(schema));
-            if element.is_some() || reaches_default(schema) {
-                map.iter_mut().for_each(|(_, v)| apply_to_element(v, schema, element));
-            }
+            map.iter_mut().for_each(|(_, v)| apply_to_element(v, schema, element));
         }
         (Value::List(list), Type::List { item, .. }) => {
             let (schema, element) = (schema.other(*item), element(schema));
-            if element.is_some() || reaches_default(schema) {
-                list.iter_mut().for_each(|v| apply_to_element(v, schema, element));
-            }
+            list.iter_mut().for_each(|v| apply_to_element(v, schema, element));
         }
         (value @ Value::Map(_), Type::Union { object, .. }) => {
             apply(value, schema.other(object.ty))
@@ -78,31 +77,57 @@ pub fn drop_nulls(value: &mut Value, schema: Schema<'_>) {
 fn apply_to_struct(map: &mut Map, schema: Schema<'_>) {
     let Some(fields) = schema.as_struct() else { return };
     let table = schema.table();
-    let mut dependent = false;
+    let (mut dependent, mut below) = (false, false);
+    if map.len() > MANY {
+        fill_many(map, schema);
+    }
+    // Fields and entries are both in the order of their names.
+    let mut place = 0;
     for field in fields.fields() {
+        below |= field.flags().has(FieldFlags::DEFAULTS_BELOW);
         match field.default() {
             Some(default) if depends_on_siblings(default) => dependent = true,
-            Some(default) => fill(map, field, default, table),
+            Some(default) => place = fill(map, place, field, default, table),
             None => {}
         }
     }
     if dependent {
         for field in fields.fields() {
             if let Some(default) = field.default().filter(|d| depends_on_siblings(d)) {
-                fill(map, field, default, table);
+                fill_dependent(map, field, default, table);
             }
         }
     }
-    for field in fields.fields() {
-        apply_below(map, field);
+    if below {
+        let mut place = 0;
+        for field in fields.fields().filter(|f| f.flags().has(FieldFlags::DEFAULTS_BELOW)) {
+            place = apply_below(map, place, field);
+        }
     }
+}
+
+/// Puts all that is missing into a map at once, so that each need not move what follows it. Only a
+/// custom resource that keeps unknown fields has so many.
+fn fill_many(map: &mut Map, schema: Schema<'_>) {
+    let (Some(fields), table) = (schema.as_struct(), schema.table()) else { return };
+    let missing: ThinVec<_> = fields
+        .fields()
+        .filter(|field| !map.contains_key(field.name()))
+        .filter_map(|field| {
+            let default = field.default().filter(|default| !depends_on_siblings(default))?;
+            Some((field.key(), value_of(default.value, map, table)?))
+        })
+        .collect();
+    let mut entries = std::mem::take(map).into_entries();
+    entries.extend(missing);
+    *map = Map::from_entries(entries);
 }
 
 fn depends_on_siblings(default: &DefaultEntry) -> bool {
     default.when.is_some() || matches!(default.value, Constant::Sibling(_) | Constant::Rule(_))
 }
 
-fn fill(map: &mut Map, field: Field<'_>, default: &DefaultEntry, table: &Table) {
+fn fill_dependent(map: &mut Map, field: Field<'_>, default: &DefaultEntry, table: &Table) {
     if let Some((sibling, wanted)) = default.when {
         let found = map.get(table.str(sibling)).and_then(Value::as_str);
         if found != Some(table.str(wanted)) {
@@ -113,25 +138,52 @@ fn fill(map: &mut Map, field: Field<'_>, default: &DefaultEntry, table: &Table) 
         if let Some(rule) = default_rules::find(table.str(name)) {
             rule(map, field.name());
         }
-        return;
+    } else {
+        fill(map, 0, field, default, table);
     }
-    match map.get_mut(field.name()) {
-        Some(Value::Map(present)) => {
-            // An object given as a built-in default stands for a default of each of its fields.
-            if let Constant::Json(text) = default.value
-                && let Some(Value::Map(wanted)) = constant::parse(table.str(text))
-            {
-                for (key, value) in wanted.into_entries() {
-                    present.entry_or_insert_with(&key, || value);
-                }
+}
+
+/// Fills a field, looking for it from a place among the entries on; tells where to look for the next.
+fn fill(
+    map: &mut Map,
+    from: usize,
+    field: Field<'_>,
+    default: &DefaultEntry,
+    table: &Table,
+) -> usize {
+    let place = match map.seek(from, field.name()) {
+        Ok(place) => place,
+        Err(place) => {
+            if let Some(value) = value_of(default.value, map, table) {
+                map.insert_at(place, field.key(), value);
             }
+            return place;
         }
-        Some(present) if !is_missing(present, field) => {}
-        _ => match value_of(default.value, map, table) {
-            Some(value) => drop(map.insert(field.key(), value)),
-            // A copy of nothing is nothing.
-            None => drop(map.remove(field.name())),
-        },
+    };
+    let made = match map.value_at_mut(place) {
+        Some(Value::Map(present)) => {
+            fill_fields(present, default.value, table);
+            return place;
+        }
+        Some(present) if is_missing(present, field) => value_of(default.value, map, table),
+        _ => return place,
+    };
+    match (made, map.value_at_mut(place)) {
+        (Some(made), Some(present)) => *present = made,
+        // A copy of nothing is nothing.
+        _ => drop(map.remove(field.name())),
+    }
+    place
+}
+
+/// An object given as a built-in default stands for a default of each of its fields.
+fn fill_fields(present: &mut Map, default: Constant, table: &Table) {
+    if let Constant::Json(text) = default
+        && let Some(Value::Map(wanted)) = constant::parse(table.str(text))
+    {
+        for (key, value) in wanted.into_entries() {
+            present.entry_or_insert_with(&key, || value);
+        }
     }
 }
 
@@ -157,40 +209,26 @@ fn value_of(constant: Constant, map: &Map, table: &Table) -> Option<Value> {
     })
 }
 
-fn apply_below(map: &mut Map, field: Field<'_>) {
+/// Applies what is below a field, looking for it from a place on; tells where to look for the next.
+fn apply_below(map: &mut Map, from: usize, field: Field<'_>) -> usize {
     let schema = field.schema();
-    if !reaches_default(schema) {
-        return;
-    }
-    if let Some(value) = map.get_mut(field.name()) {
-        apply(value, schema);
-    } else if !field.pointer() && matches!(schema.ty(), Type::Struct(_)) {
-        // In Go the struct is there, only empty; here it is made if a default is in it.
-        let mut made = Map::new();
-        apply_to_struct(&mut made, schema);
-        if !made.is_empty() {
-            map.insert(field.key(), Value::Map(made));
+    match map.seek(from, field.name()) {
+        Ok(place) => {
+            if let Some(value) = map.value_at_mut(place) {
+                apply(value, schema);
+            }
+            place
         }
-    }
-}
-
-fn reaches_default(mut schema: Schema<'_>) -> bool {
-    loop {
-        schema = match schema.ty() {
-            Type::Struct(ty) => return ty.flags.has(StructFlags::DEFAULTS),
-            Type::List { item, .. } | Type::Map { value: item, .. } => {
-                if element(schema).is_some_and(|(_, e)| e.default != 0) {
-                    return true;
+        Err(place) => {
+            // In Go the struct is there, only empty; here it is made if a default is in it.
+            if !field.pointer() && matches!(schema.ty(), Type::Struct(_)) {
+                let mut made = Map::new();
+                apply_to_struct(&mut made, schema);
+                if !made.is_empty() {
+                    map.insert_at(place, field.key(), Value::Map(made));
                 }
-                schema.other(*item)
             }
-            Type::Union { object, other } => {
-                if reaches_default(schema.other(object.ty)) {
-                    return true;
-                }
-                schema.other(other.ty)
-            }
-            Type::Scalar(_) | Type::Any => return false,
+            place
         }
     }
 }

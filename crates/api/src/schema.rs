@@ -189,6 +189,8 @@ impl FieldFlags {
     pub const TYPE_META: u16 = 64;
     /// An empty list or map is defaulted as if it were missing.
     pub const DEFAULT_EMPTY: u16 = 128;
+    /// Its type has a default somewhere.
+    pub const DEFAULTS_BELOW: u16 = 256;
 
     pub fn has(self, flag: u16) -> bool {
         self.0 & flag != 0
@@ -486,15 +488,16 @@ const INLINE: u16 = size_of::<CompactString>() as u16;
 #[inline]
 fn head(text: &[u8], start: usize, len: usize) -> u64 {
     match text.get(start..start + 8) {
-        Some(&[a, b, c, d, e, f, g, h]) if len >= 8 => {
-            u64::from_be_bytes([a, b, c, d, e, f, g, h])
-        }
+        Some(&[a, b, c, d, e, f, g, h]) if len >= 8 => u64::from_be_bytes([a, b, c, d, e, f, g, h]),
         Some(&[a, b, c, d, e, f, g, h]) => {
             u64::from_be_bytes([a, b, c, d, e, f, g, h]) & !(u64::MAX >> (8 * len as u32))
         }
         _ => {
             let name = text.get(start..start + len).unwrap_or_default();
-            name.iter().take(8).enumerate().fold(0, |head, (i, b)| head | u64::from(*b) << (56 - 8 * i))
+            name.iter()
+                .take(8)
+                .enumerate()
+                .fold(0, |head, (i, b)| head | u64::from(*b) << (56 - 8 * i))
         }
     }
 }

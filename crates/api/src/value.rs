@@ -3,6 +3,8 @@
 //! Values are short-lived (the cache holds wire bytes), so the tree is made to be built and walked
 //! quickly: 24 bytes a value, short strings inline, maps as sorted vectors.
 
+use std::cmp::Ordering;
+
 use compact_str::CompactString;
 use thin_vec::ThinVec;
 
@@ -155,8 +157,8 @@ impl Map {
     fn find(&self, key: &str) -> Result<usize, usize> {
         // Appending in order is what decoders and encoders do.
         match self.0.last() {
-            Some(last) if last.0.as_str() < key => Err(self.0.len()),
-            _ => self.0.binary_search_by(|(k, _)| k.as_str().cmp(key)),
+            Some(last) if order(&last.0, key).is_lt() => Err(self.0.len()),
+            _ => self.0.binary_search_by(|(k, _)| order(k, key)),
         }
     }
 
@@ -199,6 +201,28 @@ impl Map {
         &mut self.0[i].1
     }
 
+    /// Where a key is, or would stand: at `from` or after it.
+    pub(crate) fn seek(&self, from: usize, key: &str) -> Result<usize, usize> {
+        let mut index = from;
+        while let Some((known, _)) = self.0.get(index) {
+            match order(known, key) {
+                Ordering::Less => index += 1,
+                Ordering::Equal => return Ok(index),
+                Ordering::Greater => break,
+            }
+        }
+        Err(index)
+    }
+
+    pub(crate) fn value_at_mut(&mut self, index: usize) -> Option<&mut Value> {
+        self.0.get_mut(index).map(|(_, value)| value)
+    }
+
+    /// Puts a value in at the place that [`Map::seek`] told.
+    pub(crate) fn insert_at(&mut self, index: usize, key: CompactString, value: Value) {
+        self.0.insert(index, (key, value));
+    }
+
     pub fn remove(&mut self, key: &str) -> Option<Value> {
         self.find(key).ok().map(|i| self.0.remove(i).1)
     }
@@ -230,6 +254,14 @@ impl Map {
 
     pub fn into_entries(self) -> ThinVec<(CompactString, Value)> {
         self.0
+    }
+}
+
+/// The order of two keys. Most differ in their first byte, which needs no call to find out.
+fn order(a: &str, b: &str) -> Ordering {
+    match (a.as_bytes().first(), b.as_bytes().first()) {
+        (Some(x), Some(y)) if x != y => x.cmp(y),
+        _ => a.cmp(b),
     }
 }
 

@@ -12,7 +12,8 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 pub fn encode(bytes: &[u8]) -> CompactString {
     let mut text = CompactString::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
-        let group = chunk.iter().enumerate().fold(0u32, |g, (i, b)| g | u32::from(*b) << (16 - 8 * i));
+        let group =
+            chunk.iter().enumerate().fold(0u32, |g, (i, b)| g | u32::from(*b) << (16 - 8 * i));
         for place in 0..4 {
             let sextet = (group >> (18 - 6 * place)) as usize & 63;
             text.push(if place <= chunk.len() { char::from(ALPHABET[sextet]) } else { '=' });
@@ -61,7 +62,11 @@ fn decode_slowly(text: &[u8], mut at: usize, bytes: &mut Vec<u8>) -> Result<(), 
                 group = group << 6 | u32::from(sextet);
                 digits += 1;
                 if digits == 4 {
-                    bytes.extend_from_slice(&[(group >> 16) as u8, (group >> 8) as u8, group as u8]);
+                    bytes.extend_from_slice(&[
+                        (group >> 16) as u8,
+                        (group >> 8) as u8,
+                        group as u8,
+                    ]);
                     (group, digits) = (0, 0);
                 }
             }
@@ -79,8 +84,7 @@ fn padding(
     digits: usize,
     bytes: &mut Vec<u8>,
 ) -> Result<(), usize> {
-    let mut rest =
-        (position + 1..text.len()).filter(|&i| !matches!(text[i], b'\n' | b'\r'));
+    let mut rest = (position + 1..text.len()).filter(|&i| !matches!(text[i], b'\n' | b'\r'));
     match digits {
         2 => {
             match rest.next() {

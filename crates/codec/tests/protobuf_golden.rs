@@ -33,10 +33,11 @@ fn golden_objects() {
 
 /// None if the kind is not defined.
 fn compare(path: &Path) -> Option<Result<(), String>> {
-    let message = std::fs::read(path).unwrap();
-    let text = std::fs::read(path.with_extension("json")).unwrap();
-    let envelope = protobuf::decode_object(&message).unwrap();
-    let (group, version) = envelope.api_version.split_once('/').unwrap_or(("", &envelope.api_version));
+    let read = |path: &Path| std::fs::read(path).expect("a golden object");
+    let (message, text) = (read(path), read(&path.with_extension("json")));
+    let envelope = protobuf::decode_object(&message).expect("an object in its envelope");
+    let (group, version) =
+        envelope.api_version.split_once('/').unwrap_or(("", &envelope.api_version));
     let schema = builtin::schema(group, version, &envelope.kind)?;
     let check = || {
         let value = envelope.decode(schema).map_err(|error| error.to_string())?;

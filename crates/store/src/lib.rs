@@ -181,6 +181,13 @@ pub trait Engine: Send + Sync + 'static {
     /// The revision of the last write acknowledged to anybody before this call.
     fn current_revision(&self) -> Pending<'_, Result<Revision>>;
 
+    /// Whether watches report progress when they are asked to. An etcd that is too old for it is only
+    /// recognised once a watch has reached it; then reads that must be consistent have to be made
+    /// here rather than waited for.
+    fn reports_progress(&self) -> bool {
+        true
+    }
+
     /// The newest revision known to be compacted: it can still be read, older ones cannot.
     /// [`Revision::default`] (0) when nothing was compacted.
     fn compacted_revision(&self) -> Revision;

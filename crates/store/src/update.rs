@@ -126,7 +126,9 @@ where
                 Some(*entry)
             }
             // Deleted in between, unless it is what was to be deleted.
-            Err(Error::NotFound) if conflicts < MAX_CONFLICTS && !(is_current && state.is_none()) => {
+            Err(Error::NotFound)
+                if conflicts < MAX_CONFLICTS && !(is_current && state.is_none()) =>
+            {
                 None
             }
             Err(error) => return Err(error.into()),
@@ -144,12 +146,7 @@ fn revision_of(state: &Option<Entry>) -> Option<Revision> {
     state.as_ref().map(|entry| entry.mod_revision)
 }
 
-fn updated(
-    key: &[u8],
-    state: Option<Entry>,
-    value: Option<Bytes>,
-    revision: Revision,
-) -> Updated {
+fn updated(key: &[u8], state: Option<Entry>, value: Option<Bytes>, revision: Revision) -> Updated {
     let create_revision = state.as_ref().map_or(revision, |entry| entry.create_revision);
     let entry = match value {
         Some(value) => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kevel_store::cache::{
-    At, Cache, CacheError, Caches, Change, Delivery, JsonDecode, KeyOrder, Resource, Selection,
+    At, Cache, CacheError, Caches, Change, Delivery, FieldPath, JsonDecode, KeyOrder, Resource, Selection,
     WATCHER_QUEUE, Watcher,
 };
 use kevel_store::embedded::{Embedded, Options};
@@ -27,8 +27,12 @@ async fn fixture() -> Fixture {
 }
 
 fn pods() -> Resource {
-    let decode = Arc::new(JsonDecode::new(&FIELDS, KeyOrder::Struct));
-    Resource { prefix: PODS.to_owned(), decode, indexed: vec![0] }
+    let decode = Arc::new(JsonDecode { order: KeyOrder::Struct });
+    Resource { prefix: PODS.to_owned(), decode, fields: field_paths(), indexed: vec![0] }
+}
+
+fn field_paths() -> Arc<[FieldPath]> {
+    FIELDS.iter().map(|field| FieldPath::new(field, field)).collect()
 }
 
 fn pod(name: &str, node: &str, app: &str) -> bytes::Bytes {
@@ -68,7 +72,7 @@ fn select(labels: &str, fields: &str) -> Selection {
     Selection {
         labels: labels.parse().unwrap(),
         fields: fields.parse().unwrap(),
-        names: FIELDS.iter().map(|name| (*name).into()).collect(),
+        paths: field_paths(),
         ..Selection::default()
     }
 }
@@ -200,7 +204,9 @@ async fn a_selection_sees_what_enters_and_leaves_it() {
     // The object that left is shown as it was last, under the revision that took it away.
     let shown = seen[4].event.shown(Deleted).unwrap();
     assert_eq!(shown.label("app"), Some("x"));
-    assert!(std::str::from_utf8(shown.wire().unwrap()).unwrap().contains(r#""resourceVersion":"7""#));
+    assert!(
+        std::str::from_utf8(shown.wire().unwrap()).unwrap().contains(r#""resourceVersion":"7""#)
+    );
 }
 
 #[tokio::test]

@@ -47,16 +47,13 @@ pub fn convert(
     json: ReadJson<'_>,
 ) -> Result<Value, String> {
     let kind = from.kind.as_str();
-    let schema = builtin::schema(&to.group, &to.version, kind);
-    let related = from.group == to.group || GROUPS_OF_EVENTS == sorted(&from.group, &to.group);
-    let Some(schema) = schema.filter(|_| related) else {
-        return Err(format!("no kind {kind:?} is registered for version {:?}", to.to_string()));
-    };
+    let same = from.group == to.group && from.version == to.version;
+    let schema = if same { None } else { Some(target(from, to)?) };
     let Value::Map(object) = &mut value else { return Err("not an object".to_owned()) };
     let of_list = kind.strip_suffix("List").filter(|_| object.contains_key("items"));
     let stepped = of_list.unwrap_or(kind);
     let up = form(&from.group, &from.version, stepped);
-    let down = form(&to.group, &to.version, stepped);
+    let down = if same { up } else { form(&to.group, &to.version, stepped) };
     let step = |object: &mut Map| -> Result<(), String> {
         up.map_or(Ok(()), |form| (form.1)(object, json))?;
         down.map_or(Ok(()), |form| (form.2)(object, json))
@@ -68,15 +65,22 @@ pub fn convert(
     } else {
         step(object)?;
     }
-    if from.group == to.group && from.version == to.version {
-        return Ok(value);
-    }
+    let Some(schema) = schema else { return Ok(value) };
     if object.contains_key("apiVersion") {
         object.insert("apiVersion", to.to_string().as_str().into());
     }
     prune(&mut value, schema);
     drop_zeros(&mut value, schema);
     Ok(value)
+}
+
+/// The schema of a kind in another version.
+fn target(from: &GroupVersionKind, to: &GroupVersion) -> Result<Schema<'static>, String> {
+    let related = from.group == to.group || GROUPS_OF_EVENTS == sorted(&from.group, &to.group);
+    let schema = builtin::schema(&to.group, &to.version, &from.kind).filter(|_| related);
+    schema.ok_or_else(|| {
+        format!("no kind {:?} is registered for version {:?}", from.kind, to.to_string())
+    })
 }
 
 /// A form of a kind: its group, version and kind, the step to the main form, the step from it.

@@ -1,5 +1,7 @@
 //! Core kinds that are neither pods nor services.
 
+use compact_str::CompactString;
+
 use super::{has_elements, labels_of_template, set_missing, string, struct_in};
 use crate::quantity;
 use crate::value::{Map, Value};
@@ -9,12 +11,19 @@ pub(super) fn resource_list(map: &mut Map, field: &str) {
     let Some(Value::Map(amounts)) = map.get_mut(field) else { return };
     for (_, amount) in amounts.iter_mut() {
         if let Value::String(text) = amount
+            && !is_whole(text)
             && let Ok(rounded) = quantity::default_resource_json(text)
             && rounded != text.as_str()
         {
             *amount = rounded.as_ref().into();
         }
     }
+}
+
+/// Whether an amount is plainly a number of thousandths or more: digits and a suffix.
+fn is_whole(text: &str) -> bool {
+    let suffix = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    matches!(suffix, "" | "m" | "k" | "M" | "G" | "T" | "P" | "E" | "Ki" | "Mi" | "Gi" | "Ti")
 }
 
 /// A node can give all that it has unless it says otherwise.
@@ -43,13 +52,17 @@ pub(super) fn limit_range_item(item: &mut Map, _: &str) {
 
 /// Copies the amounts of one field that another lacks.
 pub(super) fn add_missing_amounts(map: &mut Map, from: &str, to: &str) {
-    let Some(Value::Map(from)) = map.get(from).cloned() else { return };
-    if from.is_empty() {
-        return;
-    }
-    let Some(to) = struct_in(map, to) else { return };
-    for (name, amount) in from.into_entries() {
-        to.entry_or_insert_with(&name, || amount);
+    let Some(given) = map.get(from).and_then(Value::as_map) else { return };
+    let known = map.get(to).and_then(Value::as_map);
+    let lacks = |name: &str| known.is_none_or(|known| !known.contains_key(name));
+    let missing = given.iter().filter(|(name, _)| lacks(name));
+    let missing: Vec<_> = missing.map(|(n, v)| (CompactString::new(n), v.clone())).collect();
+    if !missing.is_empty()
+        && let Some(to) = struct_in(map, to)
+    {
+        for (name, amount) in missing {
+            to.insert(name, amount);
+        }
     }
 }
 

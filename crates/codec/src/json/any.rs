@@ -17,7 +17,7 @@ impl Decoder<'_, '_> {
             b'[' => {
                 let items = self.items(frame, |decoder, _, frame| decoder.any(frame))?;
                 Ok(Value::List(items))
-            },
+            }
             b't' => self.scan.literal("true").map(|()| Value::Bool(true)),
             b'f' => self.scan.literal("false").map(|()| Value::Bool(false)),
             b'n' => self.scan.literal("null").map(|()| Value::Null),
@@ -32,7 +32,7 @@ impl Decoder<'_, '_> {
                 match text.parse::<f64>() {
                     Ok(float) if float.is_finite() => Ok(Value::Float(float)),
                     _ => {
-                        self.mismatch(&format!("number {text}"), "float64", frame);
+                        self.mismatch(&format!("number {text}"), || "float64".to_owned(), frame);
                         Ok(Value::Null)
                     }
                 }

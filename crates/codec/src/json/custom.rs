@@ -21,11 +21,7 @@ pub(super) fn is_custom(schema: Schema<'_>) -> bool {
 const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 impl<'t> Decoder<'_, 't> {
-    pub(super) fn custom(
-        &mut self,
-        schema: Schema<'t>,
-        frame: &Frame<'_>,
-    ) -> Result<Value, Stop> {
+    pub(super) fn custom(&mut self, schema: Schema<'t>, frame: &Frame<'_>) -> Result<Value, Stop> {
         match (schema.ty(), self.scan.peek()) {
             (Type::Struct(_), b'{') => match schema.as_struct() {
                 Some(structure) => self.custom_structure(structure, frame),
@@ -39,9 +35,8 @@ impl<'t> Decoder<'_, 't> {
             }
             (Type::Map { value, .. }, b'{') => {
                 let value = schema.other(*value);
-                let map = self.entries(frame, |decoder, _, frame| {
-                    decoder.value(value, frame).map(Some)
-                })?;
+                let map =
+                    self.entries(frame, |decoder, _, frame| decoder.value(value, frame).map(Some))?;
                 Ok(Value::Map(map))
             }
             _ => self.any(frame),

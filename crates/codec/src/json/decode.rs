@@ -10,9 +10,11 @@ use kevel_api::value::{Map, Value};
 use thin_vec::ThinVec;
 
 use super::error::{Error, StrictError, StrictErrors, StrictProblem};
+use super::find::find;
 use super::path::{Frame, Step};
-use super::scan::{Scanner, Stop, text_of};
-use super::{MAX_DEPTH, MAX_MERGED, custom};
+use super::scan::{Scanner, Stop};
+use super::text::text_of;
+use super::{MAX_DEPTH, custom};
 
 /// A document that was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +66,12 @@ fn read<'t>(
     }
 }
 
+/// How many of a list's elements wait on the stack.
+const CHUNK: usize = 1024;
+
+/// How many entries of a map may be read before their keys are compared.
+const MANY: usize = 1 << 16;
+
 pub(super) struct Decoder<'a, 't> {
     pub(super) scan: Scanner<'a>,
     /// Whether strict errors are wanted where the decoder is.
@@ -73,13 +81,22 @@ pub(super) struct Decoder<'a, 't> {
     /// The first value that its type's own reader rejected; nothing is read behind it in Go.
     fatal: Option<String>,
     pub(super) strict: StrictErrors,
-    /// Fields, entries and elements of what is being read, the innermost last: each list is made
-    /// at its end, in its size.
-    fields: Vec<(usize, Value)>,
+    /// Fields, elements and entries of what is being read, the innermost last: each struct, list
+    /// and map is made at its end, in its size.
+    values: Vec<Value>,
+    pub(super) fields: Vec<Place>,
     entries: Vec<Entry>,
-    items: Vec<Value>,
-    merged: usize,
+    /// How many entries duplicate fields have carried over.
+    pub(super) merged: usize,
     _types: std::marker::PhantomData<Schema<'t>>,
+}
+
+/// Which field of its struct a value on the stack is, and where on the stack: sorted instead of
+/// the values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    field: u32,
+    value: u32,
 }
 
 /// An entry of a map, and where its key stands.
@@ -98,9 +115,9 @@ impl<'a, 't> Decoder<'a, 't> {
             saved: None,
             fatal: None,
             strict: StrictErrors::default(),
-            fields: Vec::with_capacity(32),
+            values: Vec::with_capacity(64),
+            fields: Vec::with_capacity(64),
             entries: Vec::with_capacity(16),
-            items: Vec::with_capacity(16),
             merged: 0,
             _types: std::marker::PhantomData,
         }
@@ -122,48 +139,8 @@ impl<'a, 't> Decoder<'a, 't> {
         }
     }
 
-    /// The value that begins here, read into what an earlier occurrence of its field left there,
-    /// as Go does: structs and maps are merged, lists element by element.
-    #[cold]
-    fn value_over(
-        &mut self,
-        prior: Value,
-        schema: Schema<'t>,
-        frame: &Frame<'_>,
-    ) -> Result<Value, Stop> {
-        match (schema.ty(), self.scan.peek(), prior) {
-            (Type::Struct(_), b'{', Value::Map(prior)) => {
-                let base = self.fields.len();
-                self.carry(prior.len());
-                for (key, value) in prior.into_entries() {
-                    if let Some(index) = schema.as_struct().and_then(|s| s.position(&key)) {
-                        self.fields.push((index, value));
-                    }
-                }
-                self.structure(schema, frame, base)
-            }
-            (Type::List { item, .. }, b'[', Value::List(prior)) => {
-                self.carry(prior.len());
-                self.list(schema.other(*item), frame, Some(prior))
-            }
-            (Type::Map { value, .. }, b'{', Value::Map(prior)) => {
-                self.carry(prior.len());
-                let Value::Map(map) = self.map(schema.other(*value), frame)? else {
-                    return Ok(Value::Map(prior));
-                };
-                let mut entries = prior.into_entries();
-                entries.extend(map.into_entries());
-                Ok(Value::Map(Map::from_entries(entries)))
-            }
-            (ty, b'n', prior) if null_keeps(ty, &prior) => {
-                self.scan.literal("null").map(|()| prior)
-            }
-            _ => self.value(schema, frame),
-        }
-    }
-
     /// Reads a struct onto the fields above `base`, which an earlier occurrence may have left.
-    fn structure(
+    pub(super) fn structure(
         &mut self,
         schema: Schema<'t>,
         frame: &Frame<'_>,
@@ -172,37 +149,64 @@ impl<'a, 't> Decoder<'a, 't> {
         let Some(structure) = schema.as_struct() else { return Ok(Value::Null) };
         self.scan.open(MAX_DEPTH)?;
         let carried = self.fields.len() > base;
+        let entries = structure.entries();
         let mut seen = Seen::default();
-        let mut next = 0;
         let mut more = self.scan.first(b'}');
         while more {
             let at = self.scan.at();
-            let key = self.scan.key()?;
+            let key = self.scan.peek_key();
+            let found = match find(schema, entries, key) {
+                Some(index) => {
+                    self.scan.pass_key(key);
+                    Some(index)
+                }
+                None => self.odd_key(structure, frame)?,
+            };
             self.scan.colon()?;
-            match find(structure, &key, next) {
+            match found.and_then(|index| Some((index, structure.field_at(index)?))) {
                 Some((index, field)) => {
-                    next = index + 1;
                     let again = seen.again(index);
                     if again && self.report {
-                        self.strict.add(at, StrictProblem::Duplicate, || frame.path_to(&key));
+                        let path = || frame.path_to(field.name());
+                        self.strict.add(at, StrictProblem::Duplicate, path);
                     }
-                    let slot = (again || carried)
-                        .then(|| self.fields[base..].iter().position(|(i, _)| *i == index))
-                        .flatten()
-                        .map(|slot| base + slot);
-                    let down = frame.down(Step::Field(structure, field));
-                    self.field(index, field, slot, &down)?;
+                    let slot = if again || carried { self.slot(base, index) } else { None };
+                    self.field(index, field, slot, &frame.down(Step::Field(structure, field)))?;
                 }
-                None => {
-                    if self.report {
-                        self.strict.add(at, StrictProblem::Unknown, || frame.path_to(&key));
-                    }
-                    self.scan.skip_value()?;
-                }
+                None => self.scan.skip_value()?,
             }
             more = self.scan.next(b'}')?;
         }
         Ok(Value::Map(self.take_fields(structure, base)))
+    }
+
+    /// Reads a key that is not plainly a field's name: escapes may make it one, or it is unknown.
+    #[cold]
+    fn odd_key(
+        &mut self,
+        structure: StructSchema<'t>,
+        frame: &Frame<'_>,
+    ) -> Result<Option<usize>, Stop> {
+        let at = self.scan.at();
+        let key = self.scan.key()?;
+        let found = structure.position(&key);
+        if found.is_none() && self.report {
+            self.strict.add(at, StrictProblem::Unknown, || frame.path_to(&key));
+        }
+        Ok(found)
+    }
+
+    /// Where above `base` a field is that has been read before.
+    #[cold]
+    fn slot(&self, base: usize, index: usize) -> Option<usize> {
+        let place = self.fields[base..].iter().find(|place| place.field == index as u32)?;
+        Some(place.value as usize)
+    }
+
+    #[inline]
+    pub(super) fn push_field(&mut self, index: usize, value: Value) {
+        self.fields.push(Place { field: index as u32, value: self.values.len() as u32 });
+        self.values.push(value);
     }
 
     /// Reads a field's value onto the stack, or into the slot that an earlier one left there.
@@ -217,7 +221,7 @@ impl<'a, 't> Decoder<'a, 't> {
         let schema = field.schema();
         let mut value = if field.pointer() && self.scan.peek() == b'n' {
             self.scan.literal("null").map(|()| Value::Null)?
-        } else if let Some(prior) = slot.map(|slot| std::mem::take(&mut self.fields[slot].1)) {
+        } else if let Some(prior) = slot.map(|slot| std::mem::take(&mut self.values[slot])) {
             self.value_over(prior, schema, frame)?
         } else {
             self.value(schema, frame)?
@@ -226,30 +230,37 @@ impl<'a, 't> Decoder<'a, 't> {
             value = Value::Null;
         }
         match slot {
-            Some(slot) => self.fields[slot].1 = value,
+            Some(slot) => self.values[slot] = value,
             None if value.is_null() => {}
-            None => self.fields.push((index, value)),
+            None => self.push_field(index, value),
         }
         Ok(())
     }
 
     /// Takes the fields above `base` off the stack, sorted by name.
     fn take_fields(&mut self, structure: StructSchema<'t>, base: usize) -> Map {
-        let fields = &mut self.fields[base..];
+        let places = &mut self.fields[base..];
+        let Some(first) = places.first().map(|place| place.value as usize) else {
+            return Map::new();
+        };
         // Names are sorted in the schema, so that an index is as good as a name.
-        if !fields.is_sorted_by(|a, b| a.0 < b.0) {
-            fields.sort_unstable_by_key(|(index, _)| *index);
+        if !places.is_sorted() {
+            places.sort_unstable();
         }
-        let mut entries = ThinVec::with_capacity(fields.len());
-        for (index, value) in self.fields.drain(base..) {
-            if let (Some(field), false) = (structure.field_at(index), value.is_null()) {
+        let mut entries = ThinVec::with_capacity(places.len());
+        for place in self.fields.drain(base..) {
+            let value = std::mem::take(&mut self.values[place.value as usize]);
+            if let (Some(field), false) =
+                (structure.field_at(place.field as usize), value.is_null())
+            {
                 entries.push((field.key(), value));
             }
         }
+        self.values.truncate(first);
         Map::from_sorted(entries)
     }
 
-    fn list(
+    pub(super) fn list(
         &mut self,
         item: Schema<'t>,
         frame: &Frame<'_>,
@@ -273,20 +284,27 @@ impl<'a, 't> Decoder<'a, 't> {
         mut read: impl FnMut(&mut Self, usize, &Frame<'_>) -> Result<Value, Stop>,
     ) -> Result<ThinVec<Value>, Stop> {
         self.scan.open(MAX_DEPTH)?;
-        let base = self.items.len();
+        let base = self.values.len();
+        let mut items = ThinVec::new();
         let mut more = self.scan.first(b']');
         while more {
-            let i = self.items.len() - base;
+            let i = items.len() + self.values.len() - base;
             let value = read(self, i, &frame.down(Step::Index(i)))?;
-            self.items.push(value);
+            self.values.push(value);
             more = self.scan.next(b']')?;
+            // A long list is not held twice, a short one takes no more room than it needs.
+            let waiting = self.values.len() - base;
+            if !more || waiting == CHUNK {
+                if items.is_empty() {
+                    items.reserve_exact(waiting);
+                }
+                items.extend(self.values.drain(base..));
+            }
         }
-        let mut items = ThinVec::with_capacity(self.items.len() - base);
-        items.extend(self.items.drain(base..));
         Ok(items)
     }
 
-    fn map(&mut self, value: Schema<'t>, frame: &Frame<'_>) -> Result<Value, Stop> {
+    pub(super) fn map(&mut self, value: Schema<'t>, frame: &Frame<'_>) -> Result<Value, Stop> {
         let map = self.entries(frame, |decoder, _, frame| {
             let read = decoder.value(value, frame)?;
             Ok(Some(if read.is_null() { zero(value) } else { read }))
@@ -303,6 +321,7 @@ impl<'a, 't> Decoder<'a, 't> {
     ) -> Result<Map, Stop> {
         self.scan.open(MAX_DEPTH)?;
         let base = self.entries.len();
+        let mut limit = base + MANY;
         let mut more = self.scan.first(b'}');
         while more {
             let at = self.scan.at();
@@ -312,27 +331,40 @@ impl<'a, 't> Decoder<'a, 't> {
                 self.entries.push(Entry { key: key.into(), at, value });
             }
             more = self.scan.next(b'}')?;
-        }
-        Ok(self.take_entries(base, frame))
-    }
-
-    fn take_entries(&mut self, base: usize, frame: &Frame<'_>) -> Map {
-        let entries = &mut self.entries[base..];
-        let sorted = entries.is_sorted_by(|a, b| a.key < b.key);
-        if !sorted {
-            entries.sort_by(|a, b| a.key.cmp(&b.key));
-            if self.report {
-                for pair in entries.windows(2) {
-                    if pair[0].key == pair[1].key {
-                        let path = || frame.path_to(&pair[1].key);
-                        self.strict.add(pair[1].at, StrictProblem::Duplicate, path);
-                    }
-                }
+            // Only different keys may take room.
+            if self.entries.len() == limit {
+                self.sort_entries(base, frame);
+                limit += self.entries.len() - base;
             }
         }
-        let mut taken = ThinVec::with_capacity(entries.len());
-        taken.extend(self.entries.drain(base..).map(|entry| (entry.key, entry.value)));
-        if sorted { Map::from_sorted(taken) } else { Map::from_entries(taken) }
+        self.sort_entries(base, frame);
+        let mut map = ThinVec::with_capacity(self.entries.len() - base);
+        map.extend(self.entries.drain(base..).map(|entry| (entry.key, entry.value)));
+        Ok(Map::from_sorted(map))
+    }
+
+    /// Sorts the entries above `base` by key; of equal keys the last one stays.
+    fn sort_entries(&mut self, base: usize, frame: &Frame<'_>) {
+        let entries = &mut self.entries[base..];
+        if entries.is_sorted_by(|a, b| a.key < b.key) {
+            return;
+        }
+        // Stable, so that the last one of equal keys is the last; and quick where much is sorted.
+        entries.sort_by(|a, b| a.key.cmp(&b.key));
+        let mut kept = base;
+        let mut told = false;
+        for i in base + 1..self.entries.len() {
+            if self.entries[i].key != self.entries[kept].key {
+                kept += 1;
+                told = false;
+            } else if self.report && !told {
+                let Entry { key, at, .. } = &self.entries[i];
+                self.strict.add(*at, StrictProblem::Duplicate, || frame.path_to(key));
+                told = true;
+            }
+            self.entries.swap(kept, i);
+        }
+        self.entries.truncate(kept + 1);
     }
 
     /// A type with a reader of its own in Go, that reads the object or list form anew: what is
@@ -378,15 +410,15 @@ impl<'a, 't> Decoder<'a, 't> {
         let found = self.scan.describe();
         self.scan.skip_value()?;
         if found != "null" {
-            self.mismatch(found, &frame.go_type(schema), frame);
+            self.mismatch(found, || frame.go_type(schema), frame);
         }
         Ok(Value::Null)
     }
 
     /// Notes that a value is not of the Go type that belongs here.
-    pub(super) fn mismatch(&mut self, found: &str, go: &str, frame: &Frame<'_>) {
+    pub(super) fn mismatch(&mut self, found: &str, go: impl FnOnce() -> String, frame: &Frame<'_>) {
         if self.saved.is_none() {
-            self.saved = Some(frame.type_error(found, go));
+            self.saved = Some(frame.type_error(found, &go()));
         }
     }
 
@@ -399,26 +431,6 @@ impl<'a, 't> Decoder<'a, 't> {
     pub(super) fn reject(&mut self, error: String) {
         self.fatal.get_or_insert(error);
     }
-
-    fn carry(&mut self, entries: usize) {
-        self.merged += entries;
-        if self.merged > MAX_MERGED {
-            self.reject("too many duplicate fields".to_owned());
-        }
-    }
-}
-
-/// The field of this name. Documents mostly come in the order of names or of the reference's
-/// writer; the former is tried first.
-#[inline]
-fn find<'t>(structure: StructSchema<'t>, key: &str, next: usize) -> Option<(usize, Field<'t>)> {
-    if let Some(field) = structure.field_at(next)
-        && field.name() == key
-    {
-        return Some((next, field));
-    }
-    let index = structure.position(key)?;
-    Some((index, structure.field_at(index)?))
 }
 
 /// Which of a struct's fields have been seen.
@@ -444,22 +456,6 @@ impl Seen {
             self.high.push(index);
         }
         again
-    }
-}
-
-/// Whether `null` leaves what an earlier occurrence of the field set.
-fn null_keeps(ty: &Type, prior: &Value) -> bool {
-    match ty {
-        Type::Struct(_) => true,
-        Type::Scalar(scalar) => match scalar {
-            Scalar::String | Scalar::Bool | Scalar::Int32 | Scalar::Int64 | Scalar::Double => true,
-            Scalar::Raw | Scalar::Json | Scalar::FieldsV1 => true,
-            // Go's reader clears the number, but not the text it keeps beside it.
-            Scalar::Quantity => true,
-            Scalar::IntOrString => prior.as_int().is_some(),
-            _ => false,
-        },
-        _ => false,
     }
 }
 

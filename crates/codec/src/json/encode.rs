@@ -1,10 +1,11 @@
 //! Writing: the bytes that the reference writes, without a line break at the end.
 
 use kevel_api::json_string::write_json_string;
-use kevel_api::schema::{Field, FieldFlags, Scalar, Schema, StructSchema, Type};
+use kevel_api::schema::{Field, FieldEntry, FieldFlags, Scalar, Schema, StructSchema, Type};
 use kevel_api::value::{Map, Value};
 
 use super::custom::is_custom;
+use super::find::is_named;
 use super::float::{write_float, write_int};
 use super::raw::write_raw;
 
@@ -83,9 +84,9 @@ fn write_struct(map: &Map, schema: Schema<'_>, out: &mut Vec<u8>) {
     let Some(structure) = schema.as_struct() else { return };
     let fields = structure.entries().len();
     if fields <= SLOTS {
-        write_fields(map, structure, &mut [Slot::EMPTY; SLOTS][..fields], out);
+        write_fields(map, schema, structure, &mut [Slot::EMPTY; SLOTS][..fields], out);
     } else {
-        write_fields(map, structure, &mut vec![Slot::EMPTY; fields], out);
+        write_fields(map, schema, structure, &mut vec![Slot::EMPTY; fields], out);
     }
 }
 
@@ -102,23 +103,36 @@ impl Slot {
     const EMPTY: Slot = Slot { field: Slot::NONE, entry: Slot::NONE };
 }
 
-fn write_fields(map: &Map, structure: StructSchema<'_>, slots: &mut [Slot], out: &mut Vec<u8>) {
+fn write_fields(
+    map: &Map,
+    schema: Schema<'_>,
+    structure: StructSchema<'_>,
+    slots: &mut [Slot],
+    out: &mut Vec<u8>,
+) {
     // Fields and entries are both sorted by name, so that it is enough to look for the next one.
     let entries = map.entries();
     let mut next = 0;
-    for (index, field) in structure.fields().enumerate() {
-        let Some(slot) = slots.get_mut(field.rank()) else { continue };
+    let mut wanted = entries.first().map(|(key, _)| key.as_bytes());
+    for (index, field) in structure.entries().iter().enumerate() {
+        let here = wanted.is_some_and(|name| is_named(schema, field.name, name));
+        if !here && !is_written_empty(field, schema) {
+            continue;
+        }
+        let Some(slot) = slots.get_mut(usize::from(field.rank)) else { continue };
         slot.field = index as u16;
-        if entries.get(next).is_some_and(|(key, _)| *key == field.name()) {
+        if here {
             slot.entry = next as u16;
             next += 1;
+            wanted = entries.get(next).map(|(key, _)| key.as_bytes());
         }
     }
-    // An entry that has no field was in the way; nobody's decoder makes one.
+    // An entry that has no field was in the way; no decoder makes one.
     for (entry, (key, _)) in entries.iter().enumerate().skip(next) {
-        let slot = structure.field(key).and_then(|field| slots.get_mut(field.rank()));
-        if let Some(slot) = slot {
-            slot.entry = entry as u16;
+        let Some(index) = structure.position(key) else { continue };
+        let rank = structure.field_at(index).map_or(usize::MAX, Field::rank);
+        if let Some(slot) = slots.get_mut(rank) {
+            *slot = Slot { field: index as u16, entry: entry as u16 };
         }
     }
     out.push(b'{');
@@ -131,45 +145,40 @@ fn write_fields(map: &Map, structure: StructSchema<'_>, slots: &mut [Slot], out:
     out.push(b'}');
 }
 
+/// Whether a field that the value does not have is written all the same: where the tag says so,
+/// and all that is a struct in Go, as nothing of that kind is "empty" there.
+#[inline]
+fn is_written_empty(field: &FieldEntry, schema: Schema<'_>) -> bool {
+    field.flags.has(FieldFlags::ALWAYS)
+        || !field.flags.has(FieldFlags::POINTER)
+            && !field.flags.has(FieldFlags::OMIT_ZERO)
+            && match schema.other(field.ty).ty() {
+                Type::Struct(_) => true,
+                Type::Scalar(scalar) => is_go_struct(*scalar),
+                _ => false,
+            }
+}
+
 /// Writes a field where the reference does; `start` is where the struct's first field stands.
 fn write_field(field: Field<'_>, value: Option<&Value>, start: usize, out: &mut Vec<u8>) {
     let schema = field.schema();
-    let always = field.always();
-    let value = match value {
-        Some(value) if field.pointer() => value,
-        Some(value) => {
-            let omitted = match schema.ty() {
-                Type::Struct(_) => omit_zero(field) && is_zero_struct(value, schema),
-                Type::Scalar(scalar) if is_go_struct(*scalar) => false,
-                _ => !always && value.is_empty(),
-            };
-            if omitted {
-                return;
-            }
-            value
-        }
-        None if field.pointer() => {
-            if always {
-                write_name(field, start, out);
-                out.extend_from_slice(b"null");
-            }
-            return;
-        }
-        None => {
-            let written = match schema.ty() {
-                Type::Struct(_) => !omit_zero(field),
-                Type::Scalar(scalar) if is_go_struct(*scalar) => !omit_zero(field),
-                _ => always,
-            };
-            if written {
-                write_name(field, start, out);
-                write_zero(schema, out);
-            }
-            return;
-        }
+    let Some(value) = value else {
+        write_name(field, start, out);
+        return match field.pointer() {
+            true => out.extend_from_slice(b"null"),
+            false => write_zero(schema, out),
+        };
     };
-    write_name(field, start, out);
-    encode(value, schema, out);
+    let omitted = !field.pointer()
+        && match schema.ty() {
+            Type::Struct(_) => omit_zero(field) && is_zero_struct(value, schema),
+            Type::Scalar(scalar) if is_go_struct(*scalar) => false,
+            _ => !field.always() && value.is_empty(),
+        };
+    if !omitted {
+        write_name(field, start, out);
+        encode(value, schema, out);
+    }
 }
 
 #[inline]
@@ -187,7 +196,7 @@ fn omit_zero(field: Field<'_>) -> bool {
     field.flags().has(FieldFlags::OMIT_ZERO)
 }
 
-/// Whether a leaf is a struct in Go, which is never "empty" there.
+/// Whether a leaf is a struct in Go.
 fn is_go_struct(scalar: Scalar) -> bool {
     matches!(
         scalar,

@@ -13,27 +13,26 @@
 mod any;
 mod custom;
 mod decode;
+mod duplicate;
 mod encode;
 mod error;
+mod find;
 mod float;
 mod path;
 mod pretty;
 mod raw;
 mod scalar;
 mod scan;
+mod text;
 mod type_meta;
 
 pub use decode::{Decoded, Unknown, decode, decode_any};
 pub use encode::{encode, encode_any};
 pub use error::{Error, MAX_STRICT_ERRORS, StrictError, StrictProblem, strict_message};
-pub(crate) use float::{write_float, write_int};
+pub(crate) use float::{positional, shortest, write_float, write_int};
 pub use pretty::{encode_any_pretty, encode_pretty, indent};
 pub use raw::compact;
 pub use type_meta::{TypeMeta, type_meta};
 
 /// How deep a tree may be. Go's readers allow ten times as much, on stacks that grow.
 pub const MAX_DEPTH: usize = 1000;
-
-/// How many entries duplicate fields may carry over from one occurrence to the next, all in all.
-/// Only input made to cost time comes near it.
-const MAX_MERGED: usize = 1 << 20;

@@ -1,7 +1,8 @@
 //! Documents inside documents: kept as text, without the white space between their tokens.
 
 use super::error::Error;
-use super::scan::{Scanner, text_of};
+use super::scan::Scanner;
+use super::text::text_of;
 
 /// Checks that some bytes are one JSON document and drops its white space. Nothing else changes:
 /// numbers, escapes and the order of keys stay.

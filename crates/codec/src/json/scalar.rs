@@ -36,9 +36,7 @@ impl<'t> Decoder<'_, 't> {
             (Scalar::Double, b'-' | b'0'..=b'9') => self.double(schema, frame),
             (Scalar::Bytes, b'"') => self.bytes(),
             (Scalar::Bytes, b'[') => self.byte_list(frame),
-            (Scalar::Time | Scalar::MicroTime | Scalar::Duration, _) => {
-                self.clock(scalar, frame)
-            }
+            (Scalar::Time | Scalar::MicroTime | Scalar::Duration, _) => self.clock(scalar, frame),
             (Scalar::Quantity, _) => self.quantity(),
             (Scalar::IntOrString, _) => self.int_or_string(frame),
             (Scalar::Raw | Scalar::Json | Scalar::FieldsV1, _) => self.document(),
@@ -57,20 +55,16 @@ impl<'t> Decoder<'_, 't> {
         if let Some(int) = text.parse().ok().filter(fits) {
             return Ok(Value::Int(int));
         }
-        self.mismatch(&format!("number {text}"), &go(), frame);
+        self.mismatch(&format!("number {text}"), go, frame);
         Ok(Value::Null)
     }
 
-    fn double(
-        &mut self,
-        schema: Schema<'t>,
-        frame: &Frame<'_>,
-    ) -> Result<Value, Stop> {
+    fn double(&mut self, schema: Schema<'t>, frame: &Frame<'_>) -> Result<Value, Stop> {
         let text = self.scan.number()?;
         if let Some(float) = text.parse().ok().filter(|float: &f64| float.is_finite()) {
             return Ok(Value::Float(float));
         }
-        self.mismatch(&format!("number {text}"), &frame.go_type(schema), frame);
+        self.mismatch(&format!("number {text}"), || frame.go_type(schema), frame);
         Ok(Value::Null)
     }
 
@@ -91,14 +85,12 @@ impl<'t> Decoder<'_, 't> {
         let numbers = self.items(frame, |decoder, _, frame| {
             let go = || "uint8".to_owned();
             match decoder.scan.peek() {
-                b'-' | b'0'..=b'9' => {
-                    decoder.int(|int| u8::try_from(*int).is_ok(), go, frame)
-                }
+                b'-' | b'0'..=b'9' => decoder.int(|int| u8::try_from(*int).is_ok(), go, frame),
                 b'n' => decoder.scan.literal("null").map(|()| Value::Null),
                 _ => {
                     let found = decoder.scan.describe();
                     decoder.scan.skip_value()?;
-                    decoder.mismatch(found, "uint8", frame);
+                    decoder.mismatch(found, go, frame);
                     Ok(Value::Null)
                 }
             }
@@ -131,7 +123,11 @@ impl<'t> Decoder<'_, 't> {
             Scalar::MicroTime => {
                 text.parse().map(|time: MicroTime| (!time.is_zero()).then(|| print(time)))
             }
-            _ => return Ok(self.accept(text.parse().map(|duration: Duration| Some(print(duration))))),
+            _ => {
+                return Ok(
+                    self.accept(text.parse().map(|duration: Duration| Some(print(duration))))
+                );
+            }
         };
         Ok(self.accept(read))
     }
@@ -162,10 +158,7 @@ impl<'t> Decoder<'_, 't> {
         Ok(self.accept(canonicalize_json(text).map(|text| Some(text.into()))))
     }
 
-    fn int_or_string(
-        &mut self,
-        frame: &Frame<'_>,
-    ) -> Result<Value, Stop> {
+    fn int_or_string(&mut self, frame: &Frame<'_>) -> Result<Value, Stop> {
         match self.scan.peek() {
             b'"' => self.scan.compact_string().map(Value::String),
             b'n' => self.scan.literal("null").map(|()| Value::Null),

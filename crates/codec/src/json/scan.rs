@@ -6,6 +6,8 @@ use std::borrow::Cow;
 
 use compact_str::CompactString;
 
+use super::text::byte_behind;
+
 /// How deep arrays and objects may nest in text that is only passed over, as in the reference.
 pub(super) const MAX_NESTING: usize = 10_000;
 
@@ -38,7 +40,7 @@ impl<'a> Scanner<'a> {
         Scanner { text, bytes, at: 0, depth: 0, open: Vec::new(), fault: None }
     }
 
-    /// Why it stopped. `input` is what the text was made of by [`text_of`].
+    /// Why it stopped. `input` is what the text was made of by [`text_of`](super::text::text_of).
     pub(super) fn error(self, input: &[u8]) -> String {
         let Some(Fault { at, context: Some(context) }) = self.fault else {
             return "unexpected end of JSON input".to_owned();
@@ -148,6 +150,22 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
+    /// What stands between the quote here and the next one: a key, if it needs no unescaping.
+    #[inline]
+    pub(super) fn peek_key(&self) -> &'a [u8] {
+        let start = self.at + 1;
+        if self.peek() != b'"' {
+            return &[];
+        }
+        self.bytes.get(start..quote_after(self.bytes, start)).unwrap_or_default()
+    }
+
+    /// Past a key that [`Scanner::peek_key`] showed.
+    #[inline]
+    pub(super) fn pass_key(&mut self, key: &[u8]) {
+        self.at += key.len() + 2;
+    }
+
     /// An object's key.
     #[inline]
     pub(super) fn key(&mut self) -> Result<Cow<'a, str>, Stop> {
@@ -243,8 +261,7 @@ impl<'a> Scanner<'a> {
         if let Some(c) = char::from_u32(unit.into()) {
             return Ok(c);
         }
-        if (0xd800..0xdc00).contains(&unit)
-            && self.bytes.get(self.at..self.at + 2) == Some(b"\\u")
+        if (0xd800..0xdc00).contains(&unit) && self.bytes.get(self.at..self.at + 2) == Some(b"\\u")
         {
             let back = self.at;
             self.at += 2;
@@ -424,11 +441,29 @@ impl<'a> Scanner<'a> {
     }
 }
 
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// The first quote at or after `at`, or the end.
+#[inline]
+fn quote_after(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(Ok(chunk)) = bytes.get(at..at + 8).map(<[u8; 8]>::try_from) {
+        let quote = u64::from_le_bytes(chunk) ^ (ONES * b'"' as u64);
+        let found = quote.wrapping_sub(ONES) & !quote & HIGH;
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    while bytes.get(at).is_some_and(|b| *b != b'"') {
+        at += 1;
+    }
+    at
+}
+
 /// The first byte at or after `at` that does not stand for itself in a string.
 #[inline]
 fn plain_end(bytes: &[u8], mut at: usize) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
     // Eight bytes a step; the lowest byte that is marked is marked rightly.
     while let Some(Ok(chunk)) = bytes.get(at..at + 8).map(<[u8; 8]>::try_from) {
         let word = u64::from_le_bytes(chunk);
@@ -447,44 +482,4 @@ fn plain_end(bytes: &[u8], mut at: usize) -> usize {
         at += 1;
     }
     at
-}
-
-/// The input as text: every byte that is not part of UTF-8 reads as U+FFFD, as Go has it.
-pub(super) fn text_of(input: &[u8]) -> Cow<'_, str> {
-    match std::str::from_utf8(input) {
-        Ok(text) => Cow::Borrowed(text),
-        Err(_) => Cow::Owned(replaced(input)),
-    }
-}
-
-fn replaced(input: &[u8]) -> String {
-    let mut out = String::with_capacity(input.len() + 64);
-    for chunk in input.utf8_chunks() {
-        out.push_str(chunk.valid());
-        for _ in chunk.invalid() {
-            out.push(char::REPLACEMENT_CHARACTER);
-        }
-    }
-    out
-}
-
-/// The byte of the input at a position of its text.
-fn byte_behind(input: &[u8], at: usize) -> Option<u8> {
-    let (mut in_text, mut in_input) = (0, 0);
-    for chunk in input.utf8_chunks() {
-        let valid = chunk.valid().len();
-        if at < in_text + valid {
-            return input.get(in_input + at - in_text).copied();
-        }
-        in_text += valid;
-        in_input += valid;
-        for byte in chunk.invalid() {
-            in_text += char::REPLACEMENT_CHARACTER.len_utf8();
-            if at < in_text {
-                return Some(*byte);
-            }
-            in_input += 1;
-        }
-    }
-    None
 }

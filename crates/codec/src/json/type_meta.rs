@@ -3,7 +3,8 @@
 use compact_str::CompactString;
 
 use super::error::Error;
-use super::scan::{Scanner, Stop, text_of};
+use super::scan::{Scanner, Stop};
+use super::text::text_of;
 
 /// A document's own word on its type, both parts empty where it says nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,7 +48,8 @@ fn read(
         let found = scan.describe();
         scan.skip_value()?;
         if found != "null" {
-            *wrong = Some(format!("json: cannot unmarshal {found} into Go value of type {GO_TYPE}"));
+            *wrong =
+                Some(format!("json: cannot unmarshal {found} into Go value of type {GO_TYPE}"));
         }
         return scan.end();
     }
@@ -89,6 +91,5 @@ fn folds_to(key: &str, lower: &str) -> bool {
         c => c.to_ascii_lowercase(),
     };
     // A letter takes three bytes at most.
-    (lower.len()..=lower.len() * 3).contains(&key.len())
-        && key.chars().map(fold).eq(lower.chars())
+    (lower.len()..=lower.len() * 3).contains(&key.len()) && key.chars().map(fold).eq(lower.chars())
 }

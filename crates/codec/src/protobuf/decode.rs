@@ -14,19 +14,30 @@ use super::wire::{self, DELIMITED, Key};
 use super::{Error, go_name, scalar};
 use crate::json::MAX_DEPTH;
 
+/// How many structs an object may have, unless it is so large that they are eight bytes each: four
+/// bytes can make one that takes a hundred. (Objects that people make have twenty bytes a struct.)
+const MAX_STRUCTS: usize = 1 << 19;
+
 /// The value of a message. Members that the schema does not know are dropped.
 pub fn decode(input: &[u8], schema: Schema<'_>) -> std::result::Result<Value, Error> {
-    Reader::default().message(&[input], schema).map_err(|error| *error)
+    let mut reader = Reader {
+        slots: Vec::with_capacity(256),
+        found: Vec::with_capacity(64),
+        depth: 0,
+        structs: MAX_STRUCTS.max(input.len() / 8),
+    };
+    reader.message(&[input], schema).map_err(|error| *error)
 }
 
 type Entry = (CompactString, Value);
 
-#[derive(Default)]
 struct Reader<'i> {
     /// For each field of each struct under way: where in `found` its value is, plus one.
     slots: Vec<u16>,
     found: Vec<Found<'i>>,
     depth: usize,
+    /// How many more structs there may be.
+    structs: usize,
 }
 
 /// What has been read of a field so far.
@@ -69,6 +80,10 @@ impl<'i> Reader<'i> {
 
     fn object(&mut self, pieces: &[&'i [u8]], schema: Schema<'_>) -> Result<Value> {
         let Some(of) = schema.as_struct() else { return Ok(Value::Null) };
+        if pieces.iter().all(|piece| piece.is_empty()) {
+            return Ok(Value::Map(Map::new()));
+        }
+        self.structs = self.structs.checked_sub(1).ok_or(Error::TooMany)?;
         let frame = Frame { of, slots: self.slots.len(), found: self.found.len() };
         self.slots.resize(frame.slots + of.entries().len(), 0);
         for piece in pieces {
@@ -98,8 +113,11 @@ impl<'i> Reader<'i> {
                 }
                 Role::Field(position) => {
                     let Some(field) = of.field_at(position.into()) else { return Ok(false) };
-                    let position =
-                        if inlined { frame.of.position(field.name()) } else { Some(position.into()) };
+                    let position = if inlined {
+                        frame.of.position(field.name())
+                    } else {
+                        Some(position.into())
+                    };
                     let Some(position) = position else { return Ok(false) };
                     self.field(key, rest, field, frame, position)
                 }
@@ -123,12 +141,8 @@ impl<'i> Reader<'i> {
                 self.set(frame, position, value);
             }
             Type::List { item, message: false, .. } => {
-                let of = schema.other(*item);
-                if let Some(item) = self.element(key, rest, field, of)? {
-                    self.items(frame, position).push(item);
-                } else {
-                    read_packed(rest, of, self.items(frame, position))?;
-                }
+                let items = self.items(key, rest, frame, position, field, schema.other(*item))?;
+                *self.slot(frame, position) = Found::Value(Value::List(items));
             }
             Type::Map { value, .. } => {
                 let entry = self.entry(key, rest, field, schema.other(*value))?;
@@ -147,6 +161,7 @@ impl<'i> Reader<'i> {
     }
 
     /// What has been found of a field.
+    #[inline]
     fn slot(&mut self, frame: Frame<'_>, position: usize) -> &mut Found<'i> {
         let slot = &mut self.slots[frame.slots + position];
         if *slot == 0 {
@@ -157,24 +172,13 @@ impl<'i> Reader<'i> {
     }
 
     /// Puts a scalar where the one before it was.
+    #[inline]
     fn set(&mut self, frame: Frame<'_>, position: usize, value: Option<Value>) {
         match value {
             Some(value) => *self.slot(frame, position) = Found::Value(value),
             // Most zeros come alone, and need no place.
             None if self.slots[frame.slots + position] == 0 => {}
             None => *self.slot(frame, position) = Found::Nothing,
-        }
-    }
-
-    /// The list that has been found of a field.
-    fn items(&mut self, frame: Frame<'_>, position: usize) -> &mut ThinVec<Value> {
-        let found = self.slot(frame, position);
-        if !matches!(found, Found::Value(Value::List(_))) {
-            *found = Found::Value(Value::List(ThinVec::new()));
-        }
-        match found {
-            Found::Value(Value::List(items)) => items,
-            _ => unreachable!("it was made a list"),
         }
     }
 
@@ -207,19 +211,30 @@ impl<'i> Reader<'i> {
         }
     }
 
-    /// An element of a list; none if it is a run of packed numbers.
-    fn element(
+    /// A list that has been found so far, with the elements that come now, mostly all of them.
+    fn items(
         &mut self,
         key: Key,
         rest: &mut &'i [u8],
+        frame: Frame<'_>,
+        position: usize,
         field: Field<'_>,
-        schema: Schema<'_>,
-    ) -> Result<Option<Value>> {
-        let number = schema.scalar().is_some_and(|of| scalar::wire_type(of) != DELIMITED);
-        if number && key.wire_type == DELIMITED {
-            return Ok(None);
+        item: Schema<'_>,
+    ) -> Result<ThinVec<Value>> {
+        let mut items = match std::mem::take(self.slot(frame, position)) {
+            Found::Value(Value::List(items)) => items,
+            _ => ThinVec::new(),
+        };
+        let number = item.scalar().filter(|of| scalar::wire_type(*of) != DELIMITED);
+        loop {
+            match number {
+                Some(of) if key.wire_type == DELIMITED => read_packed(rest, of, &mut items)?,
+                _ => items.push(self.item(key, rest, item, || go_name::of_field(field))?),
+            }
+            if !key.repeats(rest) {
+                return Ok(items);
+            }
         }
-        self.item(key, rest, schema, || go_name::of_field(field)).map(Some)
     }
 
     /// An element of a list.
@@ -318,6 +333,7 @@ impl<'i> Reader<'i> {
 
 /// The member with a tag. They mostly come in order, so the last one (elements of a list come one
 /// after the other) and the one after it are looked at first.
+#[inline]
 fn find(members: &[Member], last: &mut usize, tag: i32) -> Option<Role> {
     let tag = u16::try_from(tag).ok()?;
     let at = |at: usize| members.get(at).filter(|member| member.tag == tag);
@@ -345,22 +361,23 @@ fn push_field(entries: &mut ThinVec<Entry>, field: Field<'_>, value: Value) {
 }
 
 /// A scalar; none where it counts as absent.
-fn read_scalar(
-    key: Key,
-    rest: &mut &[u8],
-    field: Field<'_>,
-    of: Scalar,
-) -> Result<Option<Value>> {
+fn read_scalar(key: Key, rest: &mut &[u8], field: Field<'_>, of: Scalar) -> Result<Option<Value>> {
     key.expect(scalar::wire_type(of), || go_name::of_field(field))?;
+    if of == Scalar::String {
+        // Most members are texts, and most of those empty.
+        let bytes = wire::delimited(rest)?;
+        let present = !bytes.is_empty() || field.pointer();
+        return Ok(present.then(|| Value::String(scalar::text(bytes))));
+    }
     let value = scalar::read(of, rest)?;
     let absent = value.is_null() || !field.pointer() && scalar::is_zero(of, &value);
     Ok((!absent).then_some(value))
 }
 
 /// Many numbers in one member, which other writers than the reference may make.
-fn read_packed(rest: &mut &[u8], of: Schema<'_>, items: &mut ThinVec<Value>) -> Result<()> {
+fn read_packed(rest: &mut &[u8], of: Scalar, items: &mut ThinVec<Value>) -> Result<()> {
     let mut packed = wire::delimited(rest)?;
-    while let (Some(of), false) = (of.scalar(), packed.is_empty()) {
+    while !packed.is_empty() {
         items.push(scalar::read(of, &mut packed)?);
     }
     Ok(())
@@ -399,6 +416,10 @@ fn add_entry(found: &mut Found<'_>, entry: Entry) {
         *found = Found::Entries(ThinVec::from_iter([entry]));
         return;
     };
+    if let Some(last) = entries.last_mut().filter(|last| last.0 == entry.0) {
+        *last = entry;
+        return;
+    }
     if entries.len() >= MANY && entries.len() == entries.capacity() {
         *entries = Map::from_entries(std::mem::take(entries)).into_entries();
         if entries.len() * 2 > entries.capacity() {

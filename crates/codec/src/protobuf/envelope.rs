@@ -39,6 +39,19 @@ impl Envelope<'_> {
 }
 
 /// Opens an envelope.
+///
+/// ```
+/// use kevel_codec::{json, protobuf};
+/// let schema = kevel_api::builtin::schema("", "v1", "Namespace").unwrap();
+/// let text = br#"{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"default"}}"#;
+/// let value = json::decode(text, schema, json::Unknown::Report)?.value;
+///
+/// let bytes = protobuf::encode_object(&value, schema);
+/// let envelope = protobuf::decode_object(&bytes)?;
+/// assert_eq!((&*envelope.api_version, &*envelope.kind), ("v1", "Namespace"));
+/// assert_eq!(envelope.decode(schema)?, value);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn decode_object(input: &[u8]) -> Result<Envelope<'_>, Error> {
     let body = match input.strip_prefix(MAGIC) {
         _ if input.is_empty() => return Err(Error::EmptyData),
@@ -46,8 +59,11 @@ pub fn decode_object(input: &[u8]) -> Result<Envelope<'_>, Error> {
         Some([]) => return Err(Error::EmptyBody),
         Some(body) => body,
     };
-    let mut envelope =
-        Envelope { api_version: CompactString::default(), kind: CompactString::default(), raw: &[] };
+    let mut envelope = Envelope {
+        api_version: CompactString::default(),
+        kind: CompactString::default(),
+        raw: &[],
+    };
     wire::members(body, "Unknown", |key, rest| {
         let name = match key.tag {
             1 => "TypeMeta",

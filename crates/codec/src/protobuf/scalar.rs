@@ -160,6 +160,7 @@ pub(super) fn is_zero(scalar: Scalar, value: &Value) -> bool {
 }
 
 /// Text as it is, or with a replacement for every byte that is not UTF-8, as Go prints it.
+#[inline]
 pub(super) fn text(bytes: &[u8]) -> CompactString {
     if let Ok(text) = CompactString::from_utf8(bytes) {
         return text;

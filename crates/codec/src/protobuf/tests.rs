@@ -81,9 +81,17 @@ fn what_is_no_pointer_is_always_written() {
             r#"{"containerPort":80}"#,
             "0a{} 10 00 18 50 22{} 2a{}",
         ),
-        ("v1 Pod spec containers [] volumeMounts []", r#"{"readOnly":true}"#, "0a{} 10 01 1a{} 22{} 32{}"),
+        (
+            "v1 Pod spec containers [] volumeMounts []",
+            r#"{"readOnly":true}"#,
+            "0a{} 10 01 1a{} 22{} 32{}",
+        ),
         // A struct within a struct, with what it always writes itself.
-        ("apps/v1 ControllerRevision", "{}", "0a{0a{} 12{} 1a{} 22{} 2a{} 32{} 38 00 42{}} 12{} 18 00"),
+        (
+            "apps/v1 ControllerRevision",
+            "{}",
+            "0a{0a{} 12{} 1a{} 22{} 2a{} 32{} 38 00 42{}} 12{} 18 00",
+        ),
         ("v1 Namespace spec", "{}", ""),
     ]);
 }
@@ -105,9 +113,17 @@ fn pointers_are_written_when_they_are_there() {
 fn numbers() {
     both_ways(&[
         ("v1 Pod spec securityContext", r#"{"runAsUser":-1}"#, "10 ff ff ff ff ff ff ff ff ff 01"),
-        ("v1 Pod spec tolerations []", r#"{"tolerationSeconds":300}"#, "0a{} 12{} 1a{} 22{} 28 ac 02"),
+        (
+            "v1 Pod spec tolerations []",
+            r#"{"tolerationSeconds":300}"#,
+            "0a{} 12{} 1a{} 22{} 28 ac 02",
+        ),
         // 32 bits take as many bytes when negative.
-        ("apps/v1 Deployment spec strategy rollingUpdate", r#"{"maxSurge":-1}"#, "12{08 00 10 ff ff ff ff ff ff ff ff ff 01 1a{}}"),
+        (
+            "apps/v1 Deployment spec strategy rollingUpdate",
+            r#"{"maxSurge":-1}"#,
+            "12{08 00 10 ff ff ff ff ff ff ff ff ff 01 1a{}}",
+        ),
         (
             "apiextensions.k8s.io/v1 CustomResourceDefinition spec versions [] schema openAPIV3Schema",
             r#"{"maximum":1.5,"minimum":0}"#,
@@ -120,12 +136,32 @@ fn numbers() {
 #[test]
 fn lists_and_maps() {
     both_ways(&[
-        ("v1 Pod spec securityContext", r#"{"supplementalGroups":[1,0,300]}"#, "20 01 20 00 20 ac 02"),
-        ("v1 Pod spec affinity nodeAffinity", r#"{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1},{}]}"#, "12{08 01 12{}} 12{08 00 12{}}"),
-        ("v1 ConfigMap", r#"{"data":{"b":"","a":"x"}}"#, "0a{0a{} 12{} 1a{} 22{} 2a{} 32{} 38 00 42{}} 12{0a{'a'} 12{'x'}} 12{0a{'b'} 12{}}"),
+        (
+            "v1 Pod spec securityContext",
+            r#"{"supplementalGroups":[1,0,300]}"#,
+            "20 01 20 00 20 ac 02",
+        ),
+        (
+            "v1 Pod spec affinity nodeAffinity",
+            r#"{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1},{}]}"#,
+            "12{08 01 12{}} 12{08 00 12{}}",
+        ),
+        (
+            "v1 ConfigMap",
+            r#"{"data":{"b":"","a":"x"}}"#,
+            "0a{0a{} 12{} 1a{} 22{} 2a{} 32{} 38 00 42{}} 12{0a{'a'} 12{'x'}} 12{0a{'b'} 12{}}",
+        ),
         // Lists that are messages of their own: empty and absent differ.
-        ("v1 APIResourceList resources []", r#"{"verbs":[]}"#, "0a{} 10 00 1a{} 22{} 32{} 42{} 4a{} 52{}"),
-        ("v1 APIResourceList resources []", r#"{"verbs":["get"]}"#, "0a{} 10 00 1a{} 22{0a{'get'}} 32{} 42{} 4a{} 52{}"),
+        (
+            "v1 APIResourceList resources []",
+            r#"{"verbs":[]}"#,
+            "0a{} 10 00 1a{} 22{} 32{} 42{} 4a{} 52{}",
+        ),
+        (
+            "v1 APIResourceList resources []",
+            r#"{"verbs":["get"]}"#,
+            "0a{} 10 00 1a{} 22{0a{'get'}} 32{} 42{} 4a{} 52{}",
+        ),
         (
             "authentication.k8s.io/v1 TokenReview status user",
             r#"{"extra":{"a":["x","y"],"b":[]}}"#,
@@ -137,35 +173,90 @@ fn lists_and_maps() {
 #[test]
 fn times_and_durations() {
     both_ways(&[
-        ("v1 Pod status conditions []", r#"{"lastProbeTime":"1970-01-01T00:00:01Z"}"#, "0a{} 12{} 1a{08 01 10 00} 22{} 2a{} 32{} 38 00"),
-        ("coordination.k8s.io/v1 Lease spec", r#"{"renewTime":"2001-09-09T01:46:40.000123Z"}"#, "22{08 80 94 eb dc 03 10 f8 c0 07}"),
-        ("policy/v1 PodDisruptionBudget status", r#"{"disruptedPods":{"p":null},"currentHealthy":1}"#, "08 00 12{0a{'p'} 12{}} 18 00 20 01 28 00 30 00"),
+        (
+            "v1 Pod status conditions []",
+            r#"{"lastProbeTime":"1970-01-01T00:00:01Z"}"#,
+            "0a{} 12{} 1a{08 01 10 00} 22{} 2a{} 32{} 38 00",
+        ),
+        (
+            "coordination.k8s.io/v1 Lease spec",
+            r#"{"renewTime":"2001-09-09T01:46:40.000123Z"}"#,
+            "22{08 80 94 eb dc 03 10 f8 c0 07}",
+        ),
+        (
+            "policy/v1 PodDisruptionBudget status",
+            r#"{"disruptedPods":{"p":null},"currentHealthy":1}"#,
+            "08 00 12{0a{'p'} 12{}} 18 00 20 01 28 00 30 00",
+        ),
     ]);
 }
 
 #[test]
 fn quantities_and_int_or_strings() {
     both_ways(&[
-        ("v1 Pod spec containers [] resources", r#"{"limits":{"cpu":"1","memory":"2Gi"}}"#, "0a{0a{'cpu'} 12{0a{'1'}}} 0a{0a{'memory'} 12{0a{'2Gi'}}}"),
-        ("v1 Pod spec containers [] env [] valueFrom resourceFieldRef", r#"{"resource":"r","divisor":"1m"}"#, "0a{} 12{'r'} 1a{0a{'1m'}}"),
-        ("v1 Service spec ports []", r#"{"targetPort":8080}"#, "0a{} 12{} 18 00 22{08 00 10 90 3f 1a{}} 28 00"),
-        ("v1 Service spec ports []", r#"{"targetPort":"web"}"#, "0a{} 12{} 18 00 22{08 01 10 00 1a{'web'}} 28 00"),
-        ("v1 Service spec ports []", r#"{"targetPort":""}"#, "0a{} 12{} 18 00 22{08 01 10 00 1a{}} 28 00"),
+        (
+            "v1 Pod spec containers [] resources",
+            r#"{"limits":{"cpu":"1","memory":"2Gi"}}"#,
+            "0a{0a{'cpu'} 12{0a{'1'}}} 0a{0a{'memory'} 12{0a{'2Gi'}}}",
+        ),
+        (
+            "v1 Pod spec containers [] env [] valueFrom resourceFieldRef",
+            r#"{"resource":"r","divisor":"1m"}"#,
+            "0a{} 12{'r'} 1a{0a{'1m'}}",
+        ),
+        (
+            "v1 Service spec ports []",
+            r#"{"targetPort":8080}"#,
+            "0a{} 12{} 18 00 22{08 00 10 90 3f 1a{}} 28 00",
+        ),
+        (
+            "v1 Service spec ports []",
+            r#"{"targetPort":"web"}"#,
+            "0a{} 12{} 18 00 22{08 01 10 00 1a{'web'}} 28 00",
+        ),
+        (
+            "v1 Service spec ports []",
+            r#"{"targetPort":""}"#,
+            "0a{} 12{} 18 00 22{08 01 10 00 1a{}} 28 00",
+        ),
         ("v1 Service spec ports []", "{}", "0a{} 12{} 18 00 22{08 00 10 00 1a{}} 28 00"),
     ]);
     // A quantity that is not there is zero.
     let divisor = schema("v1 Pod spec containers [] env [] valueFrom resourceFieldRef");
-    assert_eq!(hex(&encode(&read_json("{}", divisor), divisor)), hex(&bytes("0a{} 12{} 1a{0a{'0'}}")));
+    assert_eq!(
+        hex(&encode(&read_json("{}", divisor), divisor)),
+        hex(&bytes("0a{} 12{} 1a{0a{'0'}}"))
+    );
 }
 
 #[test]
 fn bytes_and_documents() {
     both_ways(&[
-        ("v1 Secret", r#"{"data":{"a":"aGVsbG8=","b":""}}"#, "0a{0a{} 12{} 1a{} 22{} 2a{} 32{} 38 00 42{}} 12{0a{'a'} 12{'hello'}} 12{0a{'b'} 12{}} 1a{}"),
-        ("admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration webhooks [] clientConfig", r#"{"caBundle":"AP8="}"#, "12{00 ff}"),
-        ("admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration webhooks [] clientConfig", r#"{"caBundle":""}"#, "12{}"),
-        ("v1 Pod metadata managedFields []", r#"{"fieldsV1":{"f:a":{}}}"#, r#"0a{} 12{} 1a{} 32{} 3a{0a{'{"f:a":{}}'}} 42{}"#),
-        ("resource.k8s.io/v1 ResourceClaim spec devices config [] opaque", r#"{"parameters":{"b":1.0,"a":[]}}"#, r#"0a{} 12{0a{'{"b":1.0,"a":[]}'}}"#),
+        (
+            "v1 Secret",
+            r#"{"data":{"a":"aGVsbG8=","b":""}}"#,
+            "0a{0a{} 12{} 1a{} 22{} 2a{} 32{} 38 00 42{}} 12{0a{'a'} 12{'hello'}} 12{0a{'b'} 12{}} 1a{}",
+        ),
+        (
+            "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration webhooks [] clientConfig",
+            r#"{"caBundle":"AP8="}"#,
+            "12{00 ff}",
+        ),
+        (
+            "admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration webhooks [] clientConfig",
+            r#"{"caBundle":""}"#,
+            "12{}",
+        ),
+        (
+            "v1 Pod metadata managedFields []",
+            r#"{"fieldsV1":{"f:a":{}}}"#,
+            r#"0a{} 12{} 1a{} 32{} 3a{0a{'{"f:a":{}}'}} 42{}"#,
+        ),
+        (
+            "resource.k8s.io/v1 ResourceClaim spec devices config [] opaque",
+            r#"{"parameters":{"b":1.0,"a":[]}}"#,
+            r#"0a{} 12{0a{'{"b":1.0,"a":[]}'}}"#,
+        ),
         ("resource.k8s.io/v1 ResourceClaim spec devices config [] opaque", "{}", "0a{} 12{}"),
     ]);
 }
@@ -184,7 +275,8 @@ fn inlined_structs_are_messages_whose_fields_stand_among_their_structs_own() {
 
 #[test]
 fn unions_are_messages_with_a_member_for_each_form() {
-    let path = "apiextensions.k8s.io/v1 CustomResourceDefinition spec versions [] schema openAPIV3Schema";
+    let path =
+        "apiextensions.k8s.io/v1 CustomResourceDefinition spec versions [] schema openAPIV3Schema";
     let schema = schema(path);
     let empty = encode(&read_json("{}", schema), schema);
     assert!(empty.len() < 128);
@@ -230,7 +322,8 @@ fn the_envelope_names_the_kind() {
     // The message alone does not know what it is.
     let mut without = value;
     let map = without.as_map_mut().unwrap();
-    (map.remove("kind"), map.remove("apiVersion"));
+    map.remove("kind");
+    map.remove("apiVersion");
     assert_eq!(decode(envelope.raw, schema), Ok(without));
 }
 
@@ -238,26 +331,70 @@ fn the_envelope_names_the_kind() {
 fn what_was_written_otherwise_is_read_all_the_same() {
     for (path, message, expected) in [
         // In any order; the last one counts.
-        ("v1 Pod spec containers [] env []", "12{'v'} 0a{'n'} 12{'w'}", r#"{"name":"n","value":"w"}"#),
+        (
+            "v1 Pod spec containers [] env []",
+            "12{'v'} 0a{'n'} 12{'w'}",
+            r#"{"name":"n","value":"w"}"#,
+        ),
         ("v1 Pod spec containers [] env []", "0a{'n'} 12{'v'} 12{}", r#"{"name":"n"}"#),
         // Members that nobody knows, of every wire type; groups within groups.
-        ("v1 Pod spec containers [] env []", "78 01 79 0102030405060708 7a{'x'} 7d 01020304 0a{'n'}", r#"{"name":"n"}"#),
+        (
+            "v1 Pod spec containers [] env []",
+            "78 01 79 0102030405060708 7a{'x'} 7d 01020304 0a{'n'}",
+            r#"{"name":"n"}"#,
+        ),
         ("v1 Pod spec containers [] env []", "7b 0b 08 01 0c 7c 0a{'n'}", r#"{"name":"n"}"#),
         // Messages merge; so do inlined ones.
-        ("v1 Pod spec affinity", "0a{12{08 01}} 0a{12{08 02}}", r#"{"nodeAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1},{"weight":2}]}}"#),
-        ("v1 Pod spec volumes []", "12{12{0a{'Memory'}}} 0a{'v'} 12{12{12{0a{'1Gi'}}}}", r#"{"name":"v","emptyDir":{"medium":"Memory","sizeLimit":"1Gi"}}"#),
+        (
+            "v1 Pod spec affinity",
+            "0a{12{08 01}} 0a{12{08 02}}",
+            r#"{"nodeAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1},{"weight":2}]}}"#,
+        ),
+        (
+            "v1 Pod spec volumes []",
+            "12{12{0a{'Memory'}}} 0a{'v'} 12{12{12{0a{'1Gi'}}}}",
+            r#"{"name":"v","emptyDir":{"medium":"Memory","sizeLimit":"1Gi"}}"#,
+        ),
         // Numbers packed, and lists interrupted.
-        ("v1 Pod spec securityContext", "22{01 ac 02} 10 05 20 03", r#"{"runAsUser":5,"supplementalGroups":[1,300,3]}"#),
+        (
+            "v1 Pod spec securityContext",
+            "22{01 ac 02} 10 05 20 03",
+            r#"{"runAsUser":5,"supplementalGroups":[1,300,3]}"#,
+        ),
         // Map entries without a key or value, and twice.
-        ("v1 ConfigMap", "12{} 12{0a{'a'} 12{'1'}} 12{12{'2'} 0a{'a'}} 12{0a{'b'}}", r#"{"data":{"":"","a":"2","b":""}}"#),
+        (
+            "v1 ConfigMap",
+            "12{} 12{0a{'a'} 12{'1'}} 12{12{'2'} 0a{'a'}} 12{0a{'b'}}",
+            r#"{"data":{"":"","a":"2","b":""}}"#,
+        ),
         // Numbers too wide for their field.
-        ("v1 Pod spec containers [] ports []", "10 ff ff ff ff 1f 18 80 80 80 80 10", r#"{"hostPort":-1}"#),
+        (
+            "v1 Pod spec containers [] ports []",
+            "10 ff ff ff ff 1f 18 80 80 80 80 10",
+            r#"{"hostPort":-1}"#,
+        ),
         // Only whole seconds of a time are kept; the zero time is none.
-        ("v1 Pod status conditions []", "1a{08 01 10 05} 22{08 80 92 b8 c3 98 fe ff ff ff 01}", r#"{"lastProbeTime":"1970-01-01T00:00:01Z"}"#),
-        ("coordination.k8s.io/v1 Lease spec", "22{08 02 10 f8 ff ff ff ff ff ff ff ff 01}", r#"{"renewTime":"1970-01-01T00:00:02.000000Z"}"#),
+        (
+            "v1 Pod status conditions []",
+            "1a{08 01 10 05} 22{08 80 92 b8 c3 98 fe ff ff ff 01}",
+            r#"{"lastProbeTime":"1970-01-01T00:00:01Z"}"#,
+        ),
+        (
+            "coordination.k8s.io/v1 Lease spec",
+            "22{08 02 10 f8 ff ff ff ff ff ff ff ff 01}",
+            r#"{"renewTime":"1970-01-01T00:00:02.000000Z"}"#,
+        ),
         // Quantities come out as the reference prints them.
-        ("v1 Pod spec containers [] resources", "0a{0a{'cpu'} 12{0a{'1000m'}}} 0a{0a{'x'} 12{}}", r#"{"limits":{"cpu":"1","x":"0"}}"#),
-        ("v1 Pod spec containers [] env []", "0a{'a' ff fe 'b'}", "{\"name\":\"a\u{fffd}\u{fffd}b\"}"),
+        (
+            "v1 Pod spec containers [] resources",
+            "0a{0a{'cpu'} 12{0a{'1000m'}}} 0a{0a{'x'} 12{}}",
+            r#"{"limits":{"cpu":"1","x":"0"}}"#,
+        ),
+        (
+            "v1 Pod spec containers [] env []",
+            "0a{'a' ff fe 'b'}",
+            "{\"name\":\"a\u{fffd}\u{fffd}b\"}",
+        ),
     ] {
         let schema = schema(path);
         let expected = read_json(expected, schema);
@@ -270,11 +407,27 @@ fn errors_read_as_the_references() {
     for (path, message, expected) in [
         ("v1 Pod spec containers [] env []", "0a", "unexpected EOF"),
         ("v1 Pod spec containers [] env []", "0a 05 'abcd'", "unexpected EOF"),
-        ("v1 Pod spec containers [] env []", "0a ff ff ff ff ff ff ff ff ff 01", "proto: negative length found during unmarshaling"),
-        ("v1 Pod spec containers [] env []", "80 80 80 80 80 80 80 80 80 80 01", "proto: integer overflow"),
+        (
+            "v1 Pod spec containers [] env []",
+            "0a ff ff ff ff ff ff ff ff ff 01",
+            "proto: negative length found during unmarshaling",
+        ),
+        (
+            "v1 Pod spec containers [] env []",
+            "80 80 80 80 80 80 80 80 80 80 01",
+            "proto: integer overflow",
+        ),
         ("v1 Pod spec containers [] env []", "00", "proto: EnvVar: illegal tag 0 (wire type 0)"),
-        ("v1 Pod spec containers [] env []", "82 80 80 80 80 01", "proto: EnvVar: illegal tag 0 (wire type 34359738370)"),
-        ("v1 Pod spec containers [] env []", "0c", "proto: EnvVar: wiretype end group for non-group"),
+        (
+            "v1 Pod spec containers [] env []",
+            "82 80 80 80 80 01",
+            "proto: EnvVar: illegal tag 0 (wire type 34359738370)",
+        ),
+        (
+            "v1 Pod spec containers [] env []",
+            "0c",
+            "proto: EnvVar: wiretype end group for non-group",
+        ),
         ("v1 Pod spec containers [] env []", "7f", "proto: illegal wireType 7"),
         ("v1 Pod spec containers [] env []", "7b 7f", "proto: illegal wireType 7"),
         ("v1 Pod spec containers [] env []", "7b", "unexpected EOF"),
@@ -287,8 +440,16 @@ fn errors_read_as_the_references() {
         ("v1 Pod spec volumes []", "10 01", "proto: wrong wireType = 0 for field VolumeSource"),
         ("v1 Pod status", "3a{0a{}}", "proto: wrong wireType = 2 for field Seconds"),
         ("v1 Service spec ports []", "22{08 02}", "impossible IntOrString.Type"),
-        ("v1 Pod spec containers [] resources", "0a{0a{'cpu'} 12{0a{'x'}}}", "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"),
-        ("resource.k8s.io/v1 ResourceClaim spec devices config [] opaque", "12{0a{'{'}}", "unexpected end of JSON input"),
+        (
+            "v1 Pod spec containers [] resources",
+            "0a{0a{'cpu'} 12{0a{'x'}}}",
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+        ),
+        (
+            "resource.k8s.io/v1 ResourceClaim spec devices config [] opaque",
+            "12{0a{'{'}}",
+            "unexpected end of JSON input",
+        ),
     ] {
         let error = decode(&bytes(message), schema(path)).expect_err(message);
         assert_eq!(error.to_string(), expected, "{path} {message}");
@@ -302,6 +463,16 @@ fn errors_read_as_the_references() {
     ] {
         assert_eq!(decode_object(input), Err(expected));
     }
+}
+
+#[test]
+fn the_number_of_structs_is_bounded() {
+    let status = schema("v1 Pod status");
+    let many = bytes("42{20 01}").repeat(525_000);
+    assert_eq!(decode(&many, status), Err(Error::TooMany));
+    // A long list of objects is nothing unusual.
+    let list = bytes("12{0a{0a{'a-name'} 1a{'a-space'}}}").repeat(265_000);
+    assert!(decode(&list, schema("v1 PodList")).is_ok());
 }
 
 #[test]

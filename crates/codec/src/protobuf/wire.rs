@@ -27,6 +27,18 @@ impl Key {
         }
     }
 
+    /// Passes over the same key if it comes again, as it does before the next element of a list.
+    #[inline]
+    pub(super) fn repeats(self, input: &mut &[u8]) -> bool {
+        let mut ahead = *input;
+        let again = varint(&mut ahead)
+            .is_ok_and(|wire| wire == (self.tag as u64) << 3 | u64::from(self.wire_type));
+        if again {
+            *input = ahead;
+        }
+        again
+    }
+
     /// The bytes of a member that is written with its length before it.
     pub(super) fn delimited<'i>(
         self,

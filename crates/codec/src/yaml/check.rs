@@ -151,10 +151,10 @@ impl Check<'_> {
         self.visits += 1;
         self.alias_visits += usize::from(self.alias_depth > 0);
         self.alias_text += alias_text;
-        let share = self.alias_visits as f64 / self.visits as f64;
-        if self.alias_visits > 100 && self.visits > 1000 && share > allowed_alias_share(self.visits)
-            || self.alias_text > MAX_ALIASED_TEXT
-        {
+        let excessive = self.alias_visits > 100
+            && self.visits > 1000
+            && self.alias_visits as f64 / self.visits as f64 > allowed_alias_share(self.visits);
+        if excessive || self.alias_text > MAX_ALIASED_TEXT {
             return Err(Error::new("document contains excessive aliasing"));
         }
         Ok(())

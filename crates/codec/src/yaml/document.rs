@@ -66,6 +66,7 @@ impl<'a> Document<'a> {
         Document { source, scratch: String::new(), nodes: Vec::new(), faults: Vec::new() }
     }
 
+    #[inline]
     pub(super) fn view(&self, id: Id) -> View<'_> {
         let Some(node) = self.nodes.get(id as usize) else { return View::Null };
         let [first, second] = node.data;
@@ -91,18 +92,24 @@ impl<'a> Document<'a> {
     }
 
     /// A node, or the one that it is an alias of.
+    #[inline]
     pub(super) fn resolve(&self, id: Id) -> Id {
-        if let View::Alias(target) = self.view(id) { target } else { id }
+        match self.nodes.get(id as usize) {
+            Some(&Node { kind: Kind::Alias, data: [target, _], .. }) => target,
+            _ => id,
+        }
     }
 
     /// The node behind one and all that it contains.
+    #[inline]
     pub(super) fn after(&self, id: Id) -> Id {
-        match self.view(id) {
-            View::Sequence(end) | View::Mapping(end) => end,
+        match self.nodes.get(id as usize) {
+            Some(&Node { kind: Kind::Sequence | Kind::Mapping, data: [end, _], .. }) => end,
             _ => id + 1,
         }
     }
 
+    #[inline]
     pub(super) fn is_merge(&self, id: Id) -> bool {
         self.nodes.get(id as usize).is_some_and(|node| node.merge)
     }
@@ -111,9 +118,9 @@ impl<'a> Document<'a> {
         self.nodes.get(id as usize).map_or(0, |node| node.line)
     }
 
-    pub(super) fn mark_merge(&mut self, id: Id, merge: bool) {
+    pub(super) fn mark_merge(&mut self, id: Id) {
         if let Some(node) = self.nodes.get_mut(id as usize) {
-            node.merge = merge;
+            node.merge = true;
         }
     }
 

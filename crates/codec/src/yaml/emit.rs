@@ -1,5 +1,6 @@
 //! Nodes to YAML text, byte for byte as the reference's writer lays it out.
 
+use super::Error;
 use super::document::{Document, Id, View};
 use super::float::general;
 use super::key_order;
@@ -11,8 +12,9 @@ const INDENT: usize = 2;
 /// A key that is longer stands behind a `?`.
 const MAX_SIMPLE_KEY: usize = 128;
 
-/// Appends a document whose keys are strings.
-pub(super) fn emit(document: &Document<'_>, out: &mut Vec<u8>) {
+/// Appends a document whose keys are strings, in about `limit` bytes at most.
+pub(super) fn emit(document: &Document<'_>, limit: usize, out: &mut Vec<u8>) -> Result<(), Error> {
+    let limit = out.len() + limit;
     let mut emitter = Emitter {
         document,
         out,
@@ -26,8 +28,12 @@ pub(super) fn emit(document: &Document<'_>, out: &mut Vec<u8>) {
     emitter.node(0, Place::Root);
     while let Some(&open) = emitter.open.last() {
         emitter.step(open);
+        if emitter.out.len() > limit {
+            return Err(Error::new("the document to write is nested too deep"));
+        }
     }
     emitter.new_line();
+    Ok(())
 }
 
 struct Emitter<'d> {
@@ -85,7 +91,7 @@ impl Emitter<'_> {
                 let (key, value) = self.entries[next];
                 self.new_line();
                 let View::Str(name) = self.document.view(key) else { return };
-                if name.len() <= MAX_SIMPLE_KEY && !style_of(name).multiline {
+                if name.len() <= MAX_SIMPLE_KEY && !name.contains(is_break) {
                     self.node(key, Place::SimpleKey);
                     self.indicator(":", false, false);
                 } else {
@@ -117,7 +123,7 @@ impl Emitter<'_> {
             View::Sequence(end) => {
                 let outer = self.indent;
                 // The entries of a key's list are not indented against the key.
-                if !(place == Place::Mapping && !self.after_indent) {
+                if place != Place::Mapping || self.after_indent {
                     self.indent = Some(outer.map_or(0, |outer| outer + INDENT));
                 }
                 self.open.push(Open { kind: OpenKind::Sequence { next: id + 1, end }, outer });
@@ -157,6 +163,9 @@ impl Emitter<'_> {
         };
         // Of equal keys the last one counts; they come together by the plain order first.
         let entries = &mut self.entries[base..];
+        if entries.is_sorted_by(|a, b| name(a) < name(b)) {
+            return key_order::merge_sort(entries, |a, b| key_order::before(name(a), name(b)));
+        }
         entries.sort_unstable_by(|a, b| name(a).cmp(name(b)).then(b.0.cmp(&a.0)));
         let mut kept = 0;
         for at in 0..entries.len() {
@@ -285,8 +294,8 @@ impl Emitter<'_> {
             _ => {
                 let code = u32::from(c);
                 return self.put(&match code {
-                    ..=0xff => format!("\\x{code:02X}"),
-                    ..=0xffff => format!("\\u{code:04X}"),
+                    0..=0xff => format!("\\x{code:02X}"),
+                    0x100..=0xffff => format!("\\u{code:04X}"),
                     _ => format!("\\U{code:08X}"),
                 });
             }

@@ -1,48 +1,72 @@
 //! Floats as Go's `%g` prints them.
 
-/// The shortest text that reads as this number again, with an exponent where it is a million or more, or very
-/// small.
+use std::io::Write;
+
+use crate::json::{positional, shortest};
+
+/// The shortest text that reads as this number again, with an exponent where it is a million or
+/// more, or very small.
 pub(super) fn general(float: f64) -> String {
-    shape(float, format!("{float:e}"))
+    let mut out = Vec::new();
+    shape(float, &shortest(float), &mut out);
+    String::from_utf8(out).unwrap_or_default()
 }
 
-/// The same for a number that is rounded to 32 bits first.
-pub(super) fn general32(float: f64) -> String {
-    let rounded = float as f32;
-    shape(rounded.into(), format!("{rounded:e}"))
+/// Appends the same for a number of 32 bits.
+pub(super) fn write_general32(float: f32, out: &mut Vec<u8>) {
+    let mut scientific = [0; 32];
+    let mut rest = &mut scientific[..];
+    // 32 bits have 9 digits at most.
+    _ = write!(rest, "{float:e}");
+    let len = 32 - rest.len();
+    shape(float.into(), std::str::from_utf8(&scientific[..len]).unwrap_or_default(), out);
 }
 
-fn shape(float: f64, scientific: String) -> String {
-    if float.is_nan() {
-        return "NaN".to_owned();
+fn shape(float: f64, scientific: &str, out: &mut Vec<u8>) {
+    if !float.is_finite() {
+        let text: &[u8] = match float {
+            f64::INFINITY => b"+Inf",
+            f64::NEG_INFINITY => b"-Inf",
+            _ => b"NaN",
+        };
+        return out.extend_from_slice(text);
     }
-    if float.is_infinite() {
-        return if float > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
-    }
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
     if (-4..6).contains(&exponent) {
-        return positional(mantissa, exponent);
+        return positional(mantissa, exponent, out);
     }
     let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{mantissa}e{sign}{:02}", exponent.abs())
+    // Writing to a Vec cannot fail.
+    _ = write!(out, "{mantissa}e{sign}{:02}", exponent.abs());
 }
 
-/// Moves the point of `d.ddd` by an exponent.
-fn positional(mantissa: &str, exponent: i32) -> String {
-    let (sign, mantissa) = match mantissa.strip_prefix('-') {
-        Some(rest) => ("-", rest),
-        None => ("", mantissa),
-    };
-    let digits: String = mantissa.chars().filter(|c| *c != '.').collect();
-    let whole = exponent + 1;
-    if whole <= 0 {
-        return format!("{sign}0.{}{digits}", "0".repeat(whole.unsigned_abs() as usize));
-    }
-    let whole = whole as usize;
-    match digits.split_at_checked(whole) {
-        Some((before, "")) => format!("{sign}{before}"),
-        Some((before, after)) => format!("{sign}{before}.{after}"),
-        None => format!("{sign}{digits}{}", "0".repeat(whole - digits.len())),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_as_go() {
+        for (float, text, text32) in [
+            (0.0, "0", "0"),
+            (-0.0, "-0", "-0"),
+            (1.5, "1.5", "1.5"),
+            (100000.0, "100000", "100000"),
+            (1000000.0, "1e+06", "1e+06"),
+            (123456.789, "123456.789", "123456.79"),
+            (0.0001, "0.0001", "0.0001"),
+            (0.00001, "1e-05", "1e-05"),
+            (1e100, "1e+100", "+Inf"),
+            (2020163013628192.0 + 0.25, "2.0201630136281922e+15", "2.020163e+15"),
+            (f64::NAN, "NaN", "NaN"),
+            (f64::NEG_INFINITY, "-Inf", "-Inf"),
+        ] {
+            let mut out = Vec::new();
+            write_general32(float as f32, &mut out);
+            assert_eq!(
+                (general(float), String::from_utf8(out).unwrap()),
+                (text.into(), text32.into())
+            );
+        }
     }
 }

@@ -16,7 +16,8 @@ pub(super) fn from_json(json: &str) -> Option<Document<'_>> {
         match reader.next()? {
             close @ (b']' | b'}') => {
                 let (id, expected) = open.pop()?;
-                (close == expected && id as usize + 1 == reader.document.nodes.len()).then_some(())?;
+                (close == expected && id as usize + 1 == reader.document.nodes.len())
+                    .then_some(())?;
                 reader.at += 1;
                 reader.document.close(id);
             }
@@ -102,7 +103,8 @@ impl Reader<'_> {
         let source = self.document.source;
         let start = self.at + 1;
         let special = |from: usize| {
-            let at = source.as_bytes().get(from..)?.iter().position(|b| matches!(b, b'"' | b'\\'))?;
+            let at =
+                source.as_bytes().get(from..)?.iter().position(|b| matches!(b, b'"' | b'\\'))?;
             Some(from + at)
         };
         let mut end = special(start)?;

@@ -13,6 +13,7 @@
 //! # Ok::<(), kevel_codec::yaml::Error>(())
 //! ```
 
+mod chars;
 mod check;
 mod document;
 mod emit;
@@ -31,8 +32,58 @@ mod tag;
 mod timestamp;
 mod to_json;
 
+use kevel_api::schema::Schema;
+use kevel_api::value::Value;
+
 pub use error::Error;
 pub use to_json::Json;
+
+use crate::json::{self, Unknown};
+
+/// A document that was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decoded {
+    pub value: Value,
+    /// What a strict reader objects to, where it was asked for: keys set twice, then unknown fields.
+    pub strict: Vec<String>,
+}
+
+/// Reads the first document of a stream as one of the given type.
+pub fn decode(input: &[u8], schema: Schema<'_>, fields: Unknown) -> Result<Decoded, Error> {
+    read(input, fields, |json| json::decode(json, schema, fields))
+}
+
+/// Reads the first document of a stream as one of any type.
+pub fn decode_any(input: &[u8], fields: Unknown) -> Result<Decoded, Error> {
+    read(input, fields, |json| json::decode_any(json, fields))
+}
+
+fn read(
+    input: &[u8],
+    fields: Unknown,
+    decode: impl FnOnce(&[u8]) -> Result<json::Decoded, json::Error>,
+) -> Result<Decoded, Error> {
+    let json = to_json(input)?;
+    let read = decode(&json.text).map_err(|error| Error::bare(error.to_string()))?;
+    let duplicates = json.duplicates.filter(|_| fields == Unknown::Report);
+    let strict =
+        duplicates.into_iter().chain(read.strict.iter().map(ToString::to_string)).collect();
+    Ok(Decoded { value: read.value, strict })
+}
+
+/// Appends a value of the given type.
+pub fn encode(value: &Value, schema: Schema<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
+    let mut json = Vec::new();
+    json::encode(value, schema, &mut json);
+    from_json(&json, out)
+}
+
+/// Appends a value as it is.
+pub fn encode_any(value: &Value, out: &mut Vec<u8>) -> Result<(), Error> {
+    let mut json = Vec::new();
+    json::encode_any(value, &mut json);
+    from_json(&json, out)
+}
 
 /// Converts the first document of a stream to JSON.
 pub fn to_json(input: &[u8]) -> Result<Json, Error> {
@@ -51,9 +102,12 @@ pub fn from_json(json: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
     let Some(document) = document else {
         return Err(Error::new("the document to write is not JSON"));
     };
-    emit::emit(&document, out);
-    Ok(())
+    emit::emit(&document, MAX_GROWTH * json.len() + (1 << 20), out)
 }
+
+/// How many bytes of YAML a byte of JSON may become. What is nested very deep has little but
+/// indentation.
+const MAX_GROWTH: usize = 16;
 
 /// Places in a document are counted with 32 bits.
 const MAX_INPUT: usize = 1 << 30;

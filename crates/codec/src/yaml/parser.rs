@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use super::Error;
 use super::document::{Document, Id};
 use super::reader::Input;
-use super::resolve::{Resolved, Tag, resolve};
+use super::resolve::{Resolved, Tag, implicit as implicit_type, resolve};
 use super::scanner::{Lexeme, Scanner, Text, Token};
+use crate::base64;
 
 /// Reads the first document of a stream, `null` where there is none.
 pub(super) fn parse<'a>(input: &'a Input<'_>) -> Result<Document<'a>, Error> {
@@ -45,12 +46,16 @@ enum State {
     IndentlessEntry,
     BlockKey,
     BlockValue,
-    FlowEntry { first: bool },
+    FlowEntry {
+        first: bool,
+    },
     /// `[a: b]` is a list of a mapping.
     PairKey,
     PairValue,
     PairEnd,
-    FlowKey { first: bool },
+    FlowKey {
+        first: bool,
+    },
     FlowValue,
     /// The value of a key without a `:`.
     FlowNoValue,
@@ -71,7 +76,7 @@ impl<'a> Parser<'a> {
                 self.document.push_null(0);
                 return Ok(());
             }
-            Token::Version { .. } | Token::TagDirective { .. } | Token::DocumentStart => true,
+            Token::Version { .. } | Token::TagDirective(_) | Token::DocumentStart => true,
             _ => false,
         };
         self.directives()?;
@@ -86,7 +91,7 @@ impl<'a> Parser<'a> {
             content = !matches!(
                 self.peek()?.token,
                 Token::Version { .. }
-                    | Token::TagDirective { .. }
+                    | Token::TagDirective(_)
                     | Token::DocumentStart
                     | Token::DocumentEnd
                     | Token::StreamEnd
@@ -99,7 +104,8 @@ impl<'a> Parser<'a> {
         }
         while let Some(state) = self.states.pop() {
             self.step(state)?;
-            if self.document.nodes.len() > MAX_NODES {
+            // A step adds two nodes at most, and the list of nodes doubles when it is full.
+            if self.document.nodes.len() + 2 > MAX_NODES {
                 return Err(Error::new(format!("document has more than {MAX_NODES} nodes")));
             }
         }
@@ -120,11 +126,11 @@ impl<'a> Parser<'a> {
                 Token::Version { .. } => {
                     return Err(Error::on_line(line, "found incompatible YAML document"));
                 }
-                Token::TagDirective { .. } => {}
+                Token::TagDirective(_) => {}
                 _ => break,
             }
-            if let Some(Lexeme { token: Token::TagDirective { handle, prefix }, .. }) = self.take()
-            {
+            if let Some(Lexeme { token: Token::TagDirective(directive), .. }) = self.take() {
+                let (handle, prefix) = *directive;
                 if self.handles.iter().any(|(known, _)| *known == handle) {
                     return Err(Error::on_line(line, "found duplicate %TAG directive"));
                 }
@@ -322,7 +328,12 @@ impl<'a> Parser<'a> {
 
     /// A node, with its properties before it.
     fn node(&mut self, allow: Allow) -> Result<(), Error> {
-        let start = self.peek()?.line;
+        let &Lexeme { ref token, line: start } = self.peek()?;
+        if let &Token::Scalar { text, plain } = token {
+            self.take();
+            self.scalar(start, text, plain, Tag::None);
+            return Ok(());
+        }
         let mut anchor = None;
         let mut tag = None;
         loop {
@@ -341,16 +352,16 @@ impl<'a> Parser<'a> {
                     return Ok(());
                 }
                 Token::Anchor(name) if anchor.is_none() => anchor = Some(name),
-                Token::Tag { .. } if tag.is_none() => {}
+                Token::Tag(_) if tag.is_none() => {}
                 _ => break,
             }
-            if let Some(Lexeme { token: Token::Tag { handle, suffix }, line }) = self.take() {
-                tag = Some((handle, suffix, line));
+            if let Some(Lexeme { token: Token::Tag(scanned), line }) = self.take() {
+                tag = Some((scanned, line));
             }
         }
         let tag = match tag {
             None => Tag::None,
-            Some((handle, suffix, line)) => self.tag(handle, suffix, line)?,
+            Some((scanned, line)) => self.tag(scanned.0, &scanned.1, line)?,
         };
         let lexeme = self.peek()?;
         let line = lexeme.line;
@@ -393,8 +404,11 @@ impl<'a> Parser<'a> {
         let content = self.scanner.text(text);
         let implicit = plain && tag == Tag::None || tag == Tag::Bang;
         let merge = content == "<<" && (implicit || tag == Tag::Merge);
-        let resolved =
-            if plain || tag != Tag::None { resolve(tag, content) } else { Ok(Resolved::Str) };
+        let resolved = match (tag, plain) {
+            (Tag::None, true) => Ok(implicit_type(content, true)),
+            (Tag::None, false) => Ok(Resolved::Str),
+            (tag, _) => resolve(tag, content),
+        };
         let document = &mut self.document;
         let id = match resolved {
             Ok(Resolved::Null) => document.push_null(line),
@@ -403,22 +417,30 @@ impl<'a> Parser<'a> {
             Ok(Resolved::Uint(uint)) => document.push_uint(line, uint),
             Ok(Resolved::Float(float)) => document.push_float(line, float),
             Ok(Resolved::Str | Resolved::Timestamp) => document.push_str(line, text),
-            Ok(Resolved::Binary(bytes)) => {
-                let text = self.scanner.keep(&bytes);
-                document.push_str(line, text)
+            Ok(Resolved::Binary) => {
+                let mut bytes = Vec::new();
+                match base64::decode_into(content, &mut bytes) {
+                    Ok(()) => document.push_str(line, self.scanner.keep(&bytes)),
+                    Err(_) => {
+                        let fault = "!!binary value contains invalid base64 data";
+                        document.push_fault(line, fault.to_owned())
+                    }
+                }
             }
             Err(fault) => document.push_fault(line, fault),
         };
-        document.mark_merge(id, merge);
+        if merge {
+            document.mark_merge(id);
+        }
         id
     }
 
-    fn tag(&self, handle: &str, suffix: Vec<u8>, line: u32) -> Result<Tag, Error> {
+    fn tag(&self, handle: &str, suffix: &[u8], line: u32) -> Result<Tag, Error> {
         if handle.is_empty() {
-            return Ok(Tag::of(b"", &suffix));
+            return Ok(Tag::of(b"", suffix));
         }
         match self.handles.iter().find(|(known, _)| *known == handle) {
-            Some((_, prefix)) => Ok(Tag::of(prefix, &suffix)),
+            Some((_, prefix)) => Ok(Tag::of(prefix, suffix)),
             None => Err(Error::on_line(line, "found undefined tag handle")),
         }
     }
@@ -464,8 +486,9 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// How many nodes a document may have. An object that needs them is too large in other ways too.
-const MAX_NODES: usize = 1 << 21;
+/// How many nodes a document may have. One that has more within the size of a request is made to
+/// cost time and memory: it has a node in every three bytes.
+const MAX_NODES: usize = 1 << 20;
 
 /// How many tag handles a document may declare.
 const MAX_HANDLES: usize = 1000;

@@ -60,7 +60,11 @@ fn utf8_problem(bytes: &[u8]) -> &'static str {
     }
     let lead = u32::from(first) & (0x7f >> width);
     let value = trail.iter().fold(lead, |value, octet| value << 6 | u32::from(octet & 0x3f));
-    if value < smallest { "invalid length of a UTF-8 sequence" } else { "invalid Unicode character" }
+    if value < smallest {
+        "invalid length of a UTF-8 sequence"
+    } else {
+        "invalid Unicode character"
+    }
 }
 
 fn read_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Input<'static> {

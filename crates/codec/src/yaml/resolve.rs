@@ -1,7 +1,6 @@
 //! What a scalar is: the types of YAML 1.1, as the reference's reader knows them.
 
 use super::timestamp;
-use crate::base64;
 
 /// A tag, as far as it makes a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,17 +21,28 @@ pub(super) enum Tag {
 
 impl Tag {
     pub(super) fn of(prefix: &[u8], suffix: &[u8]) -> Tag {
+        const CORE: &[u8] = b"tag:yaml.org,2002:";
+        if prefix == CORE {
+            return Tag::core(suffix);
+        }
         let tag = [prefix, suffix].concat();
-        match tag.strip_prefix(b"tag:yaml.org,2002:") {
-            Some(b"str") => Tag::Str,
-            Some(b"bool") => Tag::Bool,
-            Some(b"int") => Tag::Int,
-            Some(b"float") => Tag::Float,
-            Some(b"null") => Tag::Null,
-            Some(b"timestamp") => Tag::Timestamp,
-            Some(b"binary") => Tag::Binary,
-            Some(b"merge") => Tag::Merge,
-            _ if tag == b"!" => Tag::Bang,
+        match tag.strip_prefix(CORE) {
+            Some(name) => Tag::core(name),
+            None if tag == b"!" => Tag::Bang,
+            None => Tag::Other,
+        }
+    }
+
+    fn core(name: &[u8]) -> Tag {
+        match name {
+            b"str" => Tag::Str,
+            b"bool" => Tag::Bool,
+            b"int" => Tag::Int,
+            b"float" => Tag::Float,
+            b"null" => Tag::Null,
+            b"timestamp" => Tag::Timestamp,
+            b"binary" => Tag::Binary,
+            b"merge" => Tag::Merge,
             _ => Tag::Other,
         }
     }
@@ -53,7 +63,7 @@ impl Tag {
 }
 
 /// The type, and mostly the value, of a scalar.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Resolved {
     Null,
     Bool(bool),
@@ -63,20 +73,15 @@ pub(super) enum Resolved {
     /// A string all the same, but one to be quoted.
     Timestamp,
     Str,
-    Binary(Vec<u8>),
+    /// A string in base64.
+    Binary,
 }
 
 /// Reads a scalar as its tag, or without one its text, demands.
 pub(super) fn resolve(tag: Tag, text: &str) -> Result<Resolved, String> {
     let found = match tag {
         Tag::Str | Tag::Bang | Tag::Merge | Tag::Other => return Ok(Resolved::Str),
-        Tag::Binary => {
-            let mut bytes = Vec::new();
-            return match base64::decode_into(text, &mut bytes) {
-                Ok(()) => Ok(Resolved::Binary(bytes)),
-                Err(_) => Err("!!binary value contains invalid base64 data".to_owned()),
-            };
-        }
+        Tag::Binary => return Ok(Resolved::Binary),
         Tag::None | Tag::Timestamp => implicit(text, true),
         Tag::Bool | Tag::Int | Tag::Float | Tag::Null => implicit(text, false),
     };
@@ -93,7 +98,7 @@ pub(super) fn resolve(tag: Tag, text: &str) -> Result<Resolved, String> {
         (_, Resolved::Int(_) | Resolved::Uint(_)) => Tag::Int,
         (_, Resolved::Float(_)) => Tag::Float,
         (_, Resolved::Timestamp) => Tag::Timestamp,
-        (_, Resolved::Str | Resolved::Binary(_)) => Tag::Str,
+        (_, Resolved::Str | Resolved::Binary) => Tag::Str,
     };
     Err(format!("cannot decode {} `{text}` as a {}", found_tag.name(), tag.name()))
 }
@@ -189,7 +194,9 @@ fn any_base(digits: &str) -> Option<u64> {
 /// `1`, `1.`, `1.5`, `.5`, each with or without an exponent.
 fn is_float(text: &str) -> bool {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (mantissa, exponent.strip_prefix(['+', '-']).unwrap_or(exponent)),
+        Some((mantissa, exponent)) => {
+            (mantissa, exponent.strip_prefix(['+', '-']).unwrap_or(exponent))
+        }
         None => (text, "0"),
     };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -205,9 +212,8 @@ fn is_float(text: &str) -> bool {
 fn fraction(text: &str) -> Option<Resolved> {
     let bytes = text.as_bytes();
     let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
-    let between = |(at, byte): (usize, &u8)| {
-        *byte != b'_' || digit(at.checked_sub(1)) && digit(Some(at + 1))
-    };
+    let between =
+        |(at, byte): (usize, &u8)| *byte != b'_' || digit(at.checked_sub(1)) && digit(Some(at + 1));
     let spread = text.contains('_');
     if spread && !bytes.iter().enumerate().all(between) {
         return None;

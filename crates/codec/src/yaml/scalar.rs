@@ -5,26 +5,22 @@ use super::scanner::{Scanner, Text};
 
 impl Scanner<'_> {
     pub(super) fn plain_scalar(&mut self) -> Result<Text, Error> {
+        let start = self.at;
+        let end = self.plain_run();
+        self.skip_to(end);
+        if !self.is_blank() && self.break_len(0) == 0 {
+            // The one word that most scalars are.
+            return Ok(Text { in_scratch: false, start: start as u32, len: (end - start) as u32 });
+        }
+        self.plain_words(start)
+    }
+
+    /// Goes on behind the first word of a plain scalar.
+    fn plain_words(&mut self, start: usize) -> Result<Text, Error> {
         let indent = self.indent + 1;
-        let mut text = Builder::new(self);
+        let mut text = Builder { built: false, start, end: self.at };
         let mut fold = Fold::default();
-        while !(self.byte(0) == b'#' || self.at_marker(b"---") || self.at_marker(b"...")) {
-            let start = self.at;
-            let end = self.plain_run();
-            if end > start {
-                if fold.started {
-                    text.fold(self, &mut fold);
-                } else if text.built {
-                    // Blanks inside a line stand as they are.
-                    let blanks = &self.source[text.end..start];
-                    self.scratch.push_str(blanks);
-                }
-                self.skip_to(end);
-                text.extend(self, start);
-            }
-            if !self.is_blank() && self.break_len(0) == 0 {
-                break;
-            }
+        loop {
             loop {
                 if self.is_blank() {
                     let tab = self.byte(0) == b'\t';
@@ -39,7 +35,25 @@ impl Scanner<'_> {
                     break;
                 }
             }
-            if !self.in_flow() && i64::from(self.column) < indent {
+            let outdented = !self.in_flow() && i64::from(self.column) < indent;
+            if outdented || self.byte(0) == b'#' || self.at_marker(b"---") || self.at_marker(b"...")
+            {
+                break;
+            }
+            let start = self.at;
+            let end = self.plain_run();
+            if end > start {
+                if fold.started {
+                    text.fold(self, &mut fold);
+                } else if text.built {
+                    // Blanks inside a line stand as they are.
+                    let blanks = &self.source[text.end..start];
+                    self.scratch.push_str(blanks);
+                }
+                self.skip_to(end);
+                text.extend(self, start);
+            }
+            if !self.is_blank() && self.break_len(0) == 0 {
                 break;
             }
         }
@@ -206,9 +220,7 @@ impl Scanner<'_> {
             let blank = self.is_blank();
             match first.take() {
                 Some("\n") if !literal && !after_blank && !blank => {
-                    if rest.is_empty() {
-                        self.scratch.push(' ');
-                    }
+                    self.scratch.push_str(if rest.is_empty() { " " } else { "" });
                 }
                 Some(line_break) => self.scratch.push_str(line_break),
                 None => {}
@@ -351,11 +363,7 @@ impl Builder {
 
     fn finish(self, scanner: &Scanner<'_>) -> Text {
         let end = if self.built { scanner.scratch.len() } else { self.end };
-        Text {
-            in_scratch: self.built,
-            start: self.start as u32,
-            len: (end - self.start) as u32,
-        }
+        Text { in_scratch: self.built, start: self.start as u32, len: (end - self.start) as u32 }
     }
 }
 

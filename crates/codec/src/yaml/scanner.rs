@@ -17,8 +17,11 @@ const MAX_KEY_LENGTH: u32 = 1024;
 #[derive(Debug)]
 pub(super) enum Token<'a> {
     StreamEnd,
-    Version { major: u8, minor: u8 },
-    TagDirective { handle: &'a str, prefix: Vec<u8> },
+    Version {
+        major: u8,
+        minor: u8,
+    },
+    TagDirective(Box<(&'a str, Vec<u8>)>),
     DocumentStart,
     DocumentEnd,
     BlockSequenceStart,
@@ -34,8 +37,12 @@ pub(super) enum Token<'a> {
     Value,
     Alias(&'a str),
     Anchor(&'a str),
-    Tag { handle: &'a str, suffix: Vec<u8> },
-    Scalar { text: Text, plain: bool },
+    /// A handle, which may be empty, and a suffix. Rare, so that it does not make all tokens large.
+    Tag(Box<(&'a str, Vec<u8>)>),
+    Scalar {
+        text: Text,
+        plain: bool,
+    },
 }
 
 /// A token and the line it starts on, counted from 0.
@@ -79,9 +86,13 @@ pub(super) struct Scanner<'a> {
     pub(super) key_allowed: bool,
     unreadable: Option<&'static str>,
     queue: VecDeque<Lexeme<'a>>,
+    /// The token at the front is known not to be held back.
+    ready: bool,
     taken: usize,
     /// One for each flow level, and one for the block level.
     keys: Vec<SimpleKey>,
+    /// The first level whose key may hold tokens back.
+    level: usize,
     indents: Vec<i64>,
 }
 
@@ -97,14 +108,24 @@ impl<'a> Scanner<'a> {
             key_allowed: true,
             unreadable,
             queue: VecDeque::new(),
+            ready: false,
             taken: 0,
             keys: vec![SimpleKey::default()],
+            level: 0,
             indents: Vec::new(),
         }
     }
 
     /// The next token.
+    #[inline]
     pub(super) fn peek(&mut self) -> Result<&Lexeme<'a>, Error> {
+        if !self.ready {
+            self.fetch_more()?;
+        }
+        self.queue.front().ok_or_else(|| Error::new("unknown problem parsing YAML content"))
+    }
+
+    fn fetch_more(&mut self) -> Result<(), Error> {
         while self.queue.is_empty() || self.front_may_be_key()? {
             let fetched = self.fetch();
             // What looks like the end may be the piece that cannot be read.
@@ -113,12 +134,14 @@ impl<'a> Scanner<'a> {
                 _ => fetched?,
             }
         }
-        self.queue.front().ok_or_else(|| Error::new("unknown problem parsing YAML content"))
+        self.ready = true;
+        Ok(())
     }
 
     /// Takes the token that was seen by [`Scanner::peek`].
     pub(super) fn take(&mut self) -> Option<Lexeme<'a>> {
         self.taken += 1;
+        self.ready = false;
         self.queue.pop_front()
     }
 
@@ -197,6 +220,9 @@ impl<'a> Scanner<'a> {
 
     /// Skips blanks, comments and line breaks.
     fn skip_to_token(&mut self) {
+        if matches!(self.byte(0), b'!'..=b'"' | b'$'..=b'~') {
+            return;
+        }
         if self.at == 0 && self.source.starts_with('\u{feff}') {
             self.skip(1);
         }
@@ -269,6 +295,7 @@ impl<'a> Scanner<'a> {
             // The reference forgets that an empty collection may be a key, and hands it out.
             outer.holds = false;
         }
+        self.level = self.level.min(self.keys.len() - 1);
         self.key_allowed = false;
         self.push_indicator(token);
         Ok(())
@@ -355,18 +382,12 @@ impl<'a> Scanner<'a> {
 
     /// Whether the token at the front is held back because a key may have started there.
     fn front_may_be_key(&mut self) -> Result<bool, Error> {
-        // The tokens of the levels' keys grow with the level.
-        let from = self.keys.partition_point(|key| key.token < self.taken);
-        for level in from..self.keys.len() {
-            let key = self.keys[level];
-            if key.token != self.taken {
-                break;
-            }
-            if key.holds {
-                return self.key_is_valid(level);
-            }
+        // The tokens of the levels' keys grow with the level, and what is taken is behind us.
+        while self.level + 1 < self.keys.len() && self.keys[self.level].token < self.taken {
+            self.level += 1;
         }
-        Ok(false)
+        let key = self.keys[self.level];
+        if key.token == self.taken && key.holds { self.key_is_valid(self.level) } else { Ok(false) }
     }
 
     fn key_is_valid(&mut self, level: usize) -> Result<bool, Error> {
@@ -458,7 +479,8 @@ impl<'a> Scanner<'a> {
     /// Takes the character in front as a token.
     fn push_indicator(&mut self, token: Token<'a>) {
         self.push(token, self.line);
-        self.skip(1);
+        self.at += 1;
+        self.column += 1;
     }
 
     /// Puts a token before another, or last where that one is taken already.
@@ -468,114 +490,5 @@ impl<'a> Scanner<'a> {
             Some(at) if at < self.queue.len() => self.queue.insert(at, lexeme),
             _ => self.queue.push_back(lexeme),
         }
-    }
-
-    // Characters.
-
-    /// The byte `ahead` of the place; 0 behind the end (a stream has none of its own).
-    #[inline]
-    pub(super) fn byte(&self, ahead: usize) -> u8 {
-        self.source.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
-    }
-
-    /// The length in bytes of the line break `ahead` of the place, 0 for none.
-    #[inline]
-    pub(super) fn break_len(&self, ahead: usize) -> usize {
-        match self.byte(ahead) {
-            b'\n' => 1,
-            b'\r' => 1 + usize::from(self.byte(ahead + 1) == b'\n'),
-            0xc2 if self.byte(ahead + 1) == 0x85 => 2,
-            0xe2 if self.byte(ahead + 1) == 0x80 && self.byte(ahead + 2) | 1 == 0xa9 => 3,
-            _ => 0,
-        }
-    }
-
-    #[inline]
-    pub(super) fn is_blank(&self) -> bool {
-        matches!(self.byte(0), b' ' | b'\t')
-    }
-
-    #[inline]
-    pub(super) fn is_blank_or_end(&self, ahead: usize) -> bool {
-        matches!(self.byte(ahead), b' ' | b'\t' | 0) || self.break_len(ahead) > 0
-    }
-
-    #[inline]
-    pub(super) fn is_break_or_end(&self) -> bool {
-        self.byte(0) == 0 || self.break_len(0) > 0
-    }
-
-    /// Whether a document marker stands here.
-    pub(super) fn at_marker(&self, marker: &[u8]) -> bool {
-        self.column == 0
-            && self.source.as_bytes()[self.at..].starts_with(marker)
-            && self.is_blank_or_end(3)
-    }
-
-    /// Goes on by a number of characters of one line.
-    pub(super) fn skip(&mut self, count: u32) {
-        for _ in 0..count {
-            self.at += match self.byte(0) {
-                0..0x80 => 1,
-                0x80..0xe0 => 2,
-                0xe0..0xf0 => 3,
-                _ => 4,
-            };
-        }
-        self.at = self.at.min(self.source.len());
-        self.column += count;
-    }
-
-    /// Goes on to a place on the same line.
-    #[inline]
-    pub(super) fn skip_to(&mut self, at: usize) {
-        let bytes = &self.source.as_bytes()[self.at..at];
-        self.column += bytes.iter().filter(|&&byte| byte & 0xc0 != 0x80).count() as u32;
-        self.at = at;
-    }
-
-    pub(super) fn skip_break(&mut self) {
-        let len = self.break_len(0);
-        if len > 0 {
-            self.at += len;
-            self.line += 1;
-            self.column = 0;
-        }
-    }
-
-    pub(super) fn skip_comment(&mut self) {
-        if self.byte(0) == b'#' {
-            self.skip_line();
-        }
-    }
-
-    /// Goes on to the end of the line.
-    pub(super) fn skip_line(&mut self) {
-        let bytes = self.source.as_bytes();
-        let mut end = self.at;
-        while let Some(&byte) = bytes.get(end) {
-            let ends = match byte {
-                b'\n' | b'\r' => true,
-                0xc2 | 0xe2 => self.break_len(end - self.at) > 0,
-                _ => false,
-            };
-            if ends {
-                break;
-            }
-            end += 1;
-        }
-        self.skip_to(end);
-    }
-
-    /// Letters, digits, `-` and `_`.
-    pub(super) fn scan_word(&mut self) -> &'a str {
-        let rest = &self.source[self.at..];
-        let len = rest
-            .bytes()
-            .position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_')))
-            .unwrap_or(rest.len());
-        self.at += len;
-        self.column += len as u32;
-        &rest[..len]
     }
 }

@@ -14,7 +14,7 @@ pub(super) enum Style {
 /// What a string allows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Allowed {
-    pub multiline: bool,
+    multiline: bool,
     plain: bool,
     single_quoted: bool,
     literal: bool,
@@ -43,6 +43,11 @@ impl Allowed {
 
 /// Looks through a string for what keeps it from being written plainly.
 pub(super) fn style_of(text: &str) -> Allowed {
+    // Most strings are names.
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'/');
+    if text.bytes().all(is_name) {
+        return Allowed { multiline: false, plain: true, single_quoted: true, literal: true };
+    }
     let mut indicators = text.starts_with("---") || text.starts_with("...");
     let mut special = false;
     let mut breaks = false;
@@ -85,10 +90,8 @@ fn is_base60(text: &str) -> bool {
     let mut places = places.split(':');
     let first = places.next().unwrap_or_default();
     let mut rest = 0;
-    let sixty = |place: &str| match place.as_bytes() {
-        [b'0'..=b'9'] | [b'0'..=b'5', b'0'..=b'9'] => true,
-        _ => false,
-    };
+    let sixty =
+        |place: &str| matches!(place.as_bytes(), [b'0'..=b'9'] | [b'0'..=b'5', b'0'..=b'9']);
     first.starts_with(|c: char| c.is_ascii_digit())
         && digits(first)
         && digits(fraction)

@@ -73,7 +73,7 @@ impl<'a> Scanner<'a> {
         if !self.is_blank_or_end(0) {
             return Err(self.error("did not find expected whitespace or line break"));
         }
-        Ok(Token::TagDirective { handle, prefix })
+        Ok(Token::TagDirective(Box::new((handle, prefix))))
     }
 
     /// `!<uri>`, `!handle!suffix`, `!suffix` or `!`.
@@ -108,7 +108,7 @@ impl<'a> Scanner<'a> {
         if !self.is_blank_or_end(0) {
             return Err(self.error("did not find expected whitespace or line break"));
         }
-        Ok(Token::Tag { handle, suffix })
+        Ok(Token::Tag(Box::new((handle, suffix))))
     }
 
     /// `!`, `!word` or `!word!`.

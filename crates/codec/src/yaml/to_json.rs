@@ -7,7 +7,7 @@ use kevel_api::json_string::write_json_string;
 
 use super::Error;
 use super::document::{Document, Id, View};
-use super::float::general32;
+use super::float::{general, write_general32};
 use super::go_syntax::go_syntax;
 use crate::json::{write_float, write_int};
 
@@ -119,7 +119,9 @@ impl Writer<'_> {
                     let entry = self.entries[*next];
                     *next += 1;
                     self.separate(b'{');
-                    write_json_string(&mut self.out, name(document, &self.names, &entry));
+                    let name = name_of(document, &self.names, &entry);
+                    let name = std::str::from_utf8(name).unwrap_or_default();
+                    write_json_string(&mut self.out, name);
                     self.out.push(b':');
                     self.node(entry.value)?;
                 }
@@ -131,14 +133,16 @@ impl Writer<'_> {
     fn node(&mut self, id: Id) -> Result<(), Error> {
         let id = self.document.resolve(id);
         match self.document.view(id) {
-            View::Null | View::Alias(_) | View::Cycle(_) | View::Fault(_) => self.out.extend_from_slice(b"null"),
+            View::Null | View::Alias(_) | View::Cycle(_) | View::Fault(_) => {
+                self.out.extend_from_slice(b"null")
+            }
             View::Bool(true) => self.out.extend_from_slice(b"true"),
             View::Bool(false) => self.out.extend_from_slice(b"false"),
             View::Int(int) => write_int(int, &mut self.out),
             // Writing to a Vec cannot fail.
             View::Uint(uint) => _ = write!(self.out, "{uint}"),
             View::Float(float) if !float.is_finite() => {
-                let float = super::float::general(float);
+                let float = general(float);
                 return Err(Error::bare(format!("json: unsupported value: {float}")));
             }
             View::Float(float) => write_float(float, &mut self.out),
@@ -160,6 +164,7 @@ impl Writer<'_> {
     }
 
     /// Writes a comma, unless the collection has just begun.
+    #[inline]
     fn separate(&mut self, begin: u8) {
         if self.out.last() != Some(&begin) {
             self.out.push(b',');
@@ -205,42 +210,41 @@ impl Writer<'_> {
 
     fn gather_entry(&mut self, key: Id, value: Id, base: usize) {
         let key = self.document.resolve(key);
+        let view = self.document.view(key);
         let mut name = IN_KEY;
-        if !matches!(self.document.view(key), View::Str(_)) {
-            let text = match self.document.view(key) {
-                View::Bool(is) => is.to_string(),
-                View::Int(int) => int.to_string(),
-                View::Float(float) => match general32(float).as_str() {
-                    "+Inf" => ".inf".to_owned(),
-                    "-Inf" => "-.inf".to_owned(),
-                    "NaN" => ".nan".to_owned(),
-                    other => other.to_owned(),
-                },
-                _ => String::new(),
-            };
+        if !matches!(view, View::Str(_)) {
             name = self.names.len() as u32;
-            self.names.push(text.len() as u8);
-            self.names.extend_from_slice(text.as_bytes());
+            self.names.push(0);
+            match view {
+                View::Bool(is) => self.names.extend_from_slice(if is { b"true" } else { b"false" }),
+                View::Int(int) => write_int(int, &mut self.names),
+                // The reference names a key by the number that is left of it in 32 bits.
+                View::Float(float) => match float as f32 {
+                    f32::INFINITY => self.names.extend_from_slice(b".inf"),
+                    f32::NEG_INFINITY => self.names.extend_from_slice(b"-.inf"),
+                    float if float.is_nan() => self.names.extend_from_slice(b".nan"),
+                    float => write_general32(float, &mut self.names),
+                },
+                _ => {}
+            }
+            let start = name as usize;
+            self.names[start] = (self.names.len() - start - 1) as u8;
         }
         let order = (self.entries.len() - base) as u32;
         let mut entry = Entry { head: 0, key, value, name, order };
         let mut head = [0; 8];
-        for (to, from) in head.iter_mut().zip(self.name(&entry).bytes()) {
-            *to = from;
+        for (to, from) in head.iter_mut().zip(name_of(self.document, &self.names, &entry)) {
+            *to = *from;
         }
         entry.head = u64::from_be_bytes(head);
         self.entries.push(entry);
-    }
-
-    fn name(&self, entry: &Entry) -> &str {
-        name(self.document, &self.names, entry)
     }
 
     /// Sorts the entries from `base` on by name and drops all but the last of a name.
     fn sort(&mut self, base: usize) {
         let (document, names) = (self.document, &self.names);
         let compare = |a: &Entry, b: &Entry| {
-            let by_name = || name(document, names, a).cmp(name(document, names, b));
+            let by_name = || name_of(document, names, a).cmp(name_of(document, names, b));
             a.head.cmp(&b.head).then_with(by_name)
         };
         let entries = &mut self.entries[base..];
@@ -295,15 +299,14 @@ impl Writer<'_> {
     }
 }
 
-fn name<'n>(document: &'n Document<'_>, names: &'n [u8], entry: &Entry) -> &'n str {
+fn name_of<'n>(document: &'n Document<'_>, names: &'n [u8], entry: &Entry) -> &'n [u8] {
     if entry.name == IN_KEY {
         return match document.view(entry.key) {
-            View::Str(text) => text,
-            _ => "",
+            View::Str(text) => text.as_bytes(),
+            _ => b"",
         };
     }
     let start = entry.name as usize;
     let len = names.get(start).copied().unwrap_or_default() as usize;
-    let name = names.get(start + 1..start + 1 + len).unwrap_or_default();
-    std::str::from_utf8(name).unwrap_or_default()
+    names.get(start + 1..start + 1 + len).unwrap_or_default()
 }

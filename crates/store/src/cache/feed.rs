@@ -32,7 +32,10 @@ pub struct Caches {
 pub(super) enum Command {
     Add(Arc<Cache>),
     Remove(String),
-    Loaded { prefix: String, snapshot: Snapshot },
+    Loaded {
+        prefix: String,
+        snapshot: Snapshot,
+    },
     /// Somebody waits for the engine to say how far it is.
     Progress,
 }
@@ -119,7 +122,9 @@ impl Feed {
         loop {
             match self.follow().await {
                 Ok(()) => return,
-                Err(error) => tracing::warn!(%error, "the store's watch ended; caches are loaded anew"),
+                Err(error) => {
+                    tracing::warn!(%error, "the store's watch ended; caches are loaded anew")
+                }
             }
             tokio::time::sleep(RETRY).await;
             // What was missed is not known: everybody starts over.
@@ -290,7 +295,7 @@ impl Cache {
             events.iter().for_each(|event| log.push(event.clone(), now));
             self.current.store(Arc::new(snapshot));
         });
-        self.subscribers.publish(&events, &self.resource.indexed);
+        self.subscribers.publish(&events, &self.resource);
     }
 
     /// Changes log and snapshot as one, and wakes who reads the log.

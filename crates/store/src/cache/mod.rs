@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use imbl::OrdSet;
 use tokio::sync::{mpsc, watch as signal};
 
 pub use self::feed::Caches;
@@ -30,7 +31,7 @@ pub use self::log::{Change, Event, LOG_AGE, LOG_MAX_BYTES, LOG_MAX_EVENTS, LOG_M
 pub use self::object::{Object, Part, Wire};
 pub use self::snapshot::Snapshot;
 pub use self::watch::{Delivery, Selection, WATCHER_QUEUE, Watcher};
-pub use self::wire::{JsonDecode, KeyOrder};
+pub use self::wire::{FieldPath, JsonDecode, KeyOrder};
 
 use self::feed::Command;
 use self::log::Log;
@@ -53,7 +54,9 @@ pub struct Resource {
     /// Where its objects are stored: `/registry/pods/`.
     pub prefix: String,
     pub decode: Arc<dyn Decode>,
-    /// Fields that watchers can be found by, as positions in [`Wire::fields`].
+    /// What selectors may ask for, besides name and namespace.
+    pub fields: Arc<[FieldPath]>,
+    /// Which of those, by position, watchers are found by.
     pub indexed: Vec<usize>,
 }
 
@@ -260,21 +263,28 @@ async fn load(
 ) -> Result<Snapshot, Error> {
     let prefix = resource.prefix.as_bytes();
     let mut options = RangeOptions { revision, limit: LOAD_PAGE, ..RangeOptions::default() };
-    let mut placed: Vec<Placed> = Vec::new();
+    let mut objects = OrdSet::new();
+    let mut page = engine.range(prefix, options.clone()).await?;
     loop {
-        let page = engine.range(prefix, options.clone()).await?;
         options.revision = Some(page.revision);
         options.after = page.entries.last().map(|entry| entry.key.clone());
-        for entry in page.entries {
-            let Some(key) = key_below(&resource.prefix, &entry.key) else { continue };
-            let wire = resource.decode.decode(&entry.value, entry.mod_revision);
-            placed.push(Placed(Arc::new(Object::new(key, entry.mod_revision, wire))));
+        // The next page is read while this one is taken in.
+        let entries = page.entries;
+        let next = async {
+            if page.more { Some(engine.range(prefix, options.clone()).await) } else { None }
+        };
+        let take_in = async {
+            tokio::task::yield_now().await;
+            for entry in entries {
+                let Some(key) = key_below(&resource.prefix, &entry.key) else { continue };
+                let wire = resource.decode.decode(&entry.value, entry.mod_revision);
+                objects.insert(Placed(Arc::new(Object::new(key, entry.mod_revision, wire))));
+            }
+        };
+        match tokio::join!(next, take_in).0 {
+            Some(read) => page = read?,
+            None => return Ok(Snapshot { objects, revision: page.revision }),
         }
-        if !page.more {
-            let objects = placed.into_iter().collect();
-            return Ok(Snapshot { objects, revision: page.revision });
-        }
-        tokio::task::yield_now().await;
     }
 }
 

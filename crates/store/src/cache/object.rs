@@ -1,8 +1,11 @@
 //! An object as the cache holds it: the bytes that go on the wire, and where in them the values
 //! stand that selectors ask for.
 
+use std::sync::OnceLock;
+
 use bytes::Bytes;
 
+use super::FieldPath;
 use crate::Revision;
 
 /// A part of an object's wire bytes.
@@ -31,8 +34,6 @@ pub struct Wire {
     pub revision: Part,
     /// The text of `metadata.labels`, braces included; empty where there are none.
     pub labels: Part,
-    /// The text (without quotes) of each selectable field of the resource, in its order.
-    pub fields: Box<[Part]>,
 }
 
 impl Wire {
@@ -43,15 +44,14 @@ impl Wire {
             return self.clone();
         };
         let digits = revision.to_string();
-        let moved = |part: Part| match part.start as usize >= end {
-            true => Part { start: part.start + digits.len() as u32 - self.revision.len, ..part },
-            false => part,
-        };
+        let mut labels = self.labels;
+        if labels.start as usize >= end {
+            labels.start = labels.start + digits.len() as u32 - self.revision.len;
+        }
         Wire {
             bytes: [before, digits.as_bytes(), after].concat().into(),
             revision: Part { len: digits.len() as u32, ..self.revision },
-            labels: moved(self.labels),
-            fields: self.fields.iter().copied().map(moved).collect(),
+            labels,
         }
     }
 }
@@ -62,17 +62,20 @@ pub struct Object {
     key: Box<str>,
     revision: Revision,
     wire: Result<Wire, Box<str>>,
+    /// Where the resource's selectable fields stand; looked up when one is asked for first.
+    fields: OnceLock<Box<[Part]>>,
 }
 
 impl Object {
     pub(super) fn new(key: &str, revision: Revision, wire: Result<Wire, String>) -> Self {
-        Object { key: key.into(), revision, wire: wire.map_err(String::into_boxed_str) }
+        let wire = wire.map_err(String::into_boxed_str);
+        Object { key: key.into(), revision, wire, fields: OnceLock::new() }
     }
 
     /// Its last state, under the revision that ended it.
     pub(super) fn gone(&self, revision: Revision) -> Self {
         let wire = self.wire.as_ref().map(|wire| wire.restamped(revision)).map_err(Clone::clone);
-        Object { key: self.key.clone(), revision, wire }
+        Object { key: self.key.clone(), revision, wire, fields: OnceLock::new() }
     }
 
     /// The key below the resource's prefix: `namespace/name`, or `name`.
@@ -105,10 +108,12 @@ impl Object {
         label_in(wire.labels.of(&wire.bytes)?, key)
     }
 
-    /// The value of the resource's selectable field at this position; empty where it has none.
-    pub fn field(&self, position: usize) -> &str {
+    /// The value of the selectable field at a position of its resource's; empty where it has none.
+    pub fn field(&self, paths: &[FieldPath], position: usize) -> &str {
         let Ok(wire) = &self.wire else { return "" };
-        wire.fields.get(position).and_then(|part| part.of(&wire.bytes)).unwrap_or_default()
+        let locate = || paths.iter().map(|path| path.locate(&wire.bytes)).collect();
+        let parts = self.fields.get_or_init(locate);
+        parts.get(position).and_then(|part| part.of(&wire.bytes)).unwrap_or_default()
     }
 
     pub(super) fn size(&self) -> usize {

@@ -83,7 +83,8 @@ impl Snapshot {
             _ => Bound::Unbounded,
         };
         let empty = matches!((start, end), (Bound::Excluded(s), Bound::Excluded(e)) if s >= e);
-        let range = (!empty).then(|| self.objects.range::<(Bound<&str>, Bound<&str>), str>((start, end)));
+        let range =
+            (!empty).then(|| self.objects.range::<(Bound<&str>, Bound<&str>), str>((start, end)));
         range.into_iter().flatten().map(|placed| &placed.0)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kevel_api::selector::{field::FieldSelector, label::LabelSelector};
 use tokio::sync::{mpsc, watch as signal};
 
-use super::{Cache, CacheError, Change, Event, Object, Snapshot, State};
+use super::{Cache, CacheError, Change, Event, FieldPath, Object, Resource, Snapshot, State};
 use crate::Revision;
 
 /// How many events may wait for a watcher that is found by a field before it is ended.
@@ -21,16 +21,16 @@ pub struct Selection {
     pub prefix: String,
     pub labels: LabelSelector,
     pub fields: FieldSelector,
-    /// The resource's selectable fields by name: the position of each in [`super::Wire::fields`].
-    /// `metadata.name` and `metadata.namespace` need none.
-    pub names: Arc<[Box<str>]>,
+    /// The resource's selectable fields, besides name and namespace.
+    pub paths: Arc<[FieldPath]>,
 }
 
 impl Selection {
     pub fn matches(&self, object: &Object) -> bool {
         object.key().starts_with(&self.prefix)
             && (self.labels.is_empty() || self.labels.matches(|key| object.label(key)))
-            && (self.fields.is_empty() || self.fields.matches(|name| Some(self.field(object, name))))
+            && (self.fields.is_empty()
+                || self.fields.matches(|name| Some(self.field(object, name))))
     }
 
     fn field<'o>(&self, object: &'o Object, name: &str) -> &'o str {
@@ -38,8 +38,8 @@ impl Selection {
             "metadata.name" => object.name(),
             "metadata.namespace" => object.namespace(),
             name => {
-                let position = self.names.iter().position(|n| **n == *name);
-                position.map_or("", |position| object.field(position))
+                let position = self.paths.iter().position(|path| *path.name == *name);
+                position.map_or("", |position| object.field(&self.paths, position))
             }
         }
     }
@@ -50,8 +50,8 @@ impl Selection {
             return Some((NAME, name.into()));
         }
         indexed.iter().find_map(|position| {
-            let name = self.names.get(*position)?;
-            let value = self.fields.requires_exact_match(name)?;
+            let path = self.paths.get(*position)?;
+            let value = self.fields.requires_exact_match(&path.name)?;
             Some((*position, value.into()))
         })
     }
@@ -80,8 +80,8 @@ type Topic = (usize, Box<str>);
 /// The position that stands for `metadata.name`.
 const NAME: usize = usize::MAX;
 
-fn value_at(object: &Object, position: usize) -> &str {
-    if position == NAME { object.name() } else { object.field(position) }
+fn value_at<'o>(object: &'o Object, paths: &[FieldPath], position: usize) -> &'o str {
+    if position == NAME { object.name() } else { object.field(paths, position) }
 }
 
 /// Watchers that are found by a field's value.
@@ -103,20 +103,18 @@ impl Subscribers {
 
     /// Hands events to the watchers of the values that their objects have or had. A queue that is
     /// full or abandoned is dropped, which ends its watcher.
-    pub fn publish(&self, events: &[Arc<Event>], indexed: &[usize]) {
+    pub fn publish(&self, events: &[Arc<Event>], resource: &Resource) {
         let mut queues = self.lock();
         if queues.is_empty() {
             return;
         }
         for event in events {
-            for position in indexed.iter().copied().chain([NAME]) {
-                let (before, after) = (
-                    event.previous().map(|object| value_at(object, position)),
-                    event.current().map(|object| value_at(object, position)),
-                );
-                let left = before.filter(|_| before != after);
+            for position in resource.indexed.iter().copied().chain([NAME]) {
+                let value = |object: &'_ Arc<Object>| value_at(object, &resource.fields, position).to_owned();
+                let (before, after) = (event.previous().map(value), event.current().map(value));
+                let left = before.filter(|before| Some(before) != after.as_ref());
                 for value in [after, left].into_iter().flatten() {
-                    let topic = (position, value.into());
+                    let topic = (position, value.into_boxed_str());
                     let Some(senders) = queues.get_mut(&topic) else { continue };
                     senders.retain(|sender| sender.try_send(event.clone()).is_ok());
                     if senders.is_empty() {
@@ -214,6 +212,10 @@ impl Watcher {
         Ok(())
     }
 
+    pub fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
     /// Waits for changes and adds them to `out`; at least one.
     ///
     /// May be dropped at any time without losing an event.
@@ -258,7 +260,8 @@ impl Watcher {
                         None => return self.ended(),
                     },
                 };
-                let ready = std::iter::from_fn(|| backlog.pop_front().or_else(|| events.try_recv().ok()));
+                let ready =
+                    std::iter::from_fn(|| backlog.pop_front().or_else(|| events.try_recv().ok()));
                 for event in std::iter::once(first).chain(ready).take(READ_BATCH) {
                     // The queue may repeat what the backlog held.
                     if event.number() < self.next {

@@ -1,8 +1,9 @@
-//! Stored JSON to wire JSON in one shallow pass: no tree, no field looked at twice.
+//! Stored JSON to wire JSON: its head is looked at, the rest is copied.
 //!
 //! The store holds an object without its resourceVersion (that is the revision of the write). The
-//! cache wants it with one, without `kind` and `apiVersion`, and wants to know where its labels and
-//! selectable fields stand.
+//! cache wants it with one, without `kind` and `apiVersion`, and wants to know where its labels
+//! stand. All of that is at the front of an object as encoders write it; what follows the metadata is
+//! not looked at before a selector asks for one of its fields.
 
 use bytes::Bytes;
 
@@ -10,10 +11,9 @@ use super::{Decode, Part, Wire};
 use crate::Revision;
 
 /// Reads objects that are stored as JSON.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonDecode {
-    fields: Vec<Vec<Box<str>>>,
-    order: KeyOrder,
+    pub order: KeyOrder,
 }
 
 /// In what order the fields of an object's metadata stand.
@@ -25,57 +25,84 @@ pub enum KeyOrder {
     Sorted,
 }
 
-impl JsonDecode {
-    /// `fields` are the resource's selectable fields as paths: `spec.nodeName`.
-    pub fn new(fields: &[&str], order: KeyOrder) -> Self {
-        let path = |field: &&str| field.split('.').map(Into::into).collect();
-        JsonDecode { fields: fields.iter().map(path).collect(), order }
+impl Decode for JsonDecode {
+    fn decode(&self, stored: &Bytes, revision: Revision) -> Result<Wire, String> {
+        wire(stored, revision, self.order).ok_or_else(|| "not a JSON object".into())
     }
 }
 
-impl Decode for JsonDecode {
-    fn decode(&self, stored: &Bytes, revision: Revision) -> Result<Wire, String> {
-        wire(stored, revision, &self.fields, self.order).ok_or_else(|| "not a JSON object".into())
+/// A field that selectors may ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldPath {
+    /// What selectors call it: `spec.nodeName`.
+    pub name: Box<str>,
+    keys: Vec<Box<str>>,
+}
+
+impl FieldPath {
+    /// `path` says where it stands in the object, mostly what it is called.
+    pub fn new(name: &str, path: &str) -> Self {
+        FieldPath { name: name.into(), keys: path.split('.').map(Into::into).collect() }
+    }
+
+    /// Where the field's value stands in wire bytes; nowhere where it has none.
+    pub(super) fn locate(&self, wire: &[u8]) -> Part {
+        locate(wire, &self.keys, 0)
     }
 }
 
 /// The fields of `ObjectMeta` that Go writes before resourceVersion.
 const BEFORE_REVISION: [&[u8]; 5] = [b"name", b"generateName", b"namespace", b"selfLink", b"uid"];
 
-fn wire(
-    stored: &[u8],
-    revision: Revision,
-    paths: &[Vec<Box<str>>],
-    order: KeyOrder,
-) -> Option<Wire> {
-    let mut out = Vec::with_capacity(stored.len() + 32);
-    let mut metadata = Metadata::default();
-    let mut fields = vec![Part::default(); paths.len()].into_boxed_slice();
+fn wire(stored: &[u8], revision: Revision, order: KeyOrder) -> Option<Wire> {
+    u32::try_from(stored.len()).ok().filter(|len| *len < u32::MAX - 64)?;
+    let mut out = Vec::with_capacity(stored.len() + 40);
     out.push(b'{');
-    for member in members(stored)? {
+    let mut members = members(stored)?;
+    while let Some(member) = members.next() {
         let (key, value) = member?;
         if matches!(key, b"kind" | b"apiVersion") {
             continue;
         }
         separate(&mut out);
         push_key(&mut out, key);
-        if key == b"metadata" {
-            metadata = push_metadata(&mut out, value, revision, order)?;
+        if key != b"metadata" {
+            out.extend_from_slice(value);
             continue;
         }
-        let start = out.len();
-        out.extend_from_slice(value);
-        for (path, part) in paths.iter().zip(&mut fields) {
-            if path.first().is_some_and(|first| first.as_bytes() == key) {
-                *part = locate(value, &path[1..], start);
-            }
+        let Metadata { revision, labels } = push_metadata(&mut out, value, revision, order)?;
+        push_rest(&mut out, members)?;
+        out.push(b'}');
+        out.shrink_to_fit();
+        return Some(Wire { bytes: Bytes::from(out), revision, labels });
+    }
+    None
+}
+
+/// Copies what follows the metadata, without kind and apiVersion, which custom kinds may have there.
+fn push_rest(out: &mut Vec<u8>, members: Members<'_>) -> Option<()> {
+    if members.rest.is_empty() {
+        return Some(());
+    }
+    // An encoder sorts, or writes both in front.
+    let named_before = |key: &[u8]| key > b"metadata".as_slice();
+    let sorted_or_front = members.rest.get(1..).is_some_and(|rest| {
+        rest.iter().position(|c| *c == b'"').is_some_and(|end| named_before(&rest[..end]))
+    });
+    if sorted_or_front {
+        out.push(b',');
+        out.extend_from_slice(members.rest);
+        return Some(());
+    }
+    for member in members {
+        let (key, value) = member?;
+        if !matches!(key, b"kind" | b"apiVersion") {
+            separate(out);
+            push_key(out, key);
+            out.extend_from_slice(value);
         }
     }
-    out.push(b'}');
-    u32::try_from(out.len()).ok()?;
-    out.shrink_to_fit();
-    let Metadata { revision, labels } = metadata;
-    Some(Wire { bytes: Bytes::from(out), revision, labels, fields })
+    Some(())
 }
 
 /// Where the parts of an object's metadata stand.
@@ -246,8 +273,8 @@ fn value_end(text: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn decode(stored: &str, fields: &[&str], order: KeyOrder) -> Result<Wire, String> {
-        JsonDecode::new(fields, order).decode(&Bytes::copy_from_slice(stored.as_bytes()), Revision(7))
+    fn decode(stored: &str, order: KeyOrder) -> Result<Wire, String> {
+        JsonDecode { order }.decode(&Bytes::copy_from_slice(stored.as_bytes()), Revision(7))
     }
 
     #[test]
@@ -274,7 +301,7 @@ mod tests {
                 r#"{"metadata":{"name":"a","resourceVersion":"7"}}"#,
             ),
         ] {
-            let found = decode(stored, &[], order).unwrap();
+            let found = decode(stored, order).unwrap();
             assert_eq!(std::str::from_utf8(&found.bytes).unwrap(), wire);
         }
     }
@@ -282,9 +309,9 @@ mod tests {
     #[test]
     fn a_new_revision_moves_what_follows_it() {
         let stored = r#"{"metadata":{"name":"a","labels":{"x":"y"}},"spec":{"nodeName":"n1"}}"#;
-        let wire = decode(stored, &["spec.nodeName"], KeyOrder::Struct).unwrap();
-        let object = super::super::Object::new("ns/a", Revision(7), Ok(wire)).gone(Revision(1234));
-        assert_eq!((object.label("x"), object.field(0)), (Some("y"), "n1"));
+        let object = super::super::Object::new("ns/a", Revision(7), decode(stored, KeyOrder::Struct));
+        let object = object.gone(Revision(1234));
+        assert_eq!(object.label("x"), Some("y"));
         let expected = r#"{"metadata":{"name":"a","resourceVersion":"1234","labels":{"x":"y"}},"spec":{"nodeName":"n1"}}"#;
         assert_eq!(object.wire().unwrap(), expected.as_bytes());
     }
@@ -292,17 +319,17 @@ mod tests {
     #[test]
     fn fields_are_located() {
         let stored = r#"{"kind":"Pod","metadata":{"name":"a","labels":{"l\\":"}{"}},"spec":{"x":[{"nodeName":"no"},"\"]"],"nodeName":"n1","host":true}}"#;
-        let paths = ["spec.nodeName", "spec.host", "spec.missing", "status.phase", "spec.x.y"];
-        let wire = decode(stored, &paths, KeyOrder::Struct).unwrap();
-        let object = super::super::Object::new("ns/a", Revision(7), Ok(wire));
-        let values: Vec<_> = (0..paths.len()).map(|i| object.field(i)).collect();
+        let object = super::super::Object::new("ns/a", Revision(7), decode(stored, KeyOrder::Struct));
+        let names = ["spec.nodeName", "spec.host", "spec.missing", "status.phase", "spec.x.y"];
+        let paths: Vec<_> = names.iter().map(|name| FieldPath::new(name, name)).collect();
+        let values: Vec<_> = (0..paths.len()).map(|i| object.field(&paths, i)).collect();
         assert_eq!(values, ["n1", "true", "", "", ""]);
     }
 
     #[test]
     fn damaged_text_is_an_error() {
-        for stored in ["", "[]", "{", r#"{"a"}"#, r#"{"a":1,}"#, r#"{"a":"b}"#, r#"{"a":{"b":1}"#] {
-            assert!(decode(stored, &["a.b"], KeyOrder::Struct).is_err(), "{stored}");
+        for stored in ["", "[]", "{", r#"{"a"}"#, r#"{"a":1,}"#, r#"{"metadata":"b}"#, r#"{"a":{"b":1}"#] {
+            assert!(decode(stored, KeyOrder::Struct).is_err(), "{stored}");
         }
     }
 }

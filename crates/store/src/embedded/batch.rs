@@ -70,7 +70,9 @@ impl<'a> Batch<'a> {
         for (expires, revision) in due {
             self.forget_expiry(expires, revision)?;
             // A damaged record is left to those who read it; it is not worth failing the rest.
-            let Ok(record) = Record::load(self.connection, revision.cast_unsigned()) else { continue };
+            let Ok(record) = Record::load(self.connection, revision.cast_unsigned()) else {
+                continue;
+            };
             let key = record.key.clone();
             match self.current(&key) {
                 Ok(Some(current)) if current == record => {
@@ -130,7 +132,9 @@ impl<'a> Batch<'a> {
             (Some(_), None) => revision,
         };
         let expires = ttl.map_or(0, |ttl| {
-            unix_millis().saturating_add(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)).min(i64::MAX.cast_unsigned())
+            unix_millis()
+                .saturating_add(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX))
+                .min(i64::MAX.cast_unsigned())
         });
         let previous = current.as_ref().map_or(0, |current| current.revision);
         let record = Record { revision, key: key.clone(), created, previous, expires, value };
@@ -168,7 +172,11 @@ fn require(operation: &Operation, current: Option<&Record>) -> Result<()> {
         (Operation::Create { .. }, Some(entry)) => Err(Error::Exists(entry)),
         (_, None) => Err(Error::NotFound),
         (Operation::Update { expected, .. } | Operation::Delete { expected }, Some(entry)) => {
-            if entry.mod_revision == *expected { Ok(()) } else { Err(Error::Conflict(entry)) }
+            if entry.mod_revision == *expected {
+                Ok(())
+            } else {
+                Err(Error::Conflict(entry))
+            }
         }
     }
 }

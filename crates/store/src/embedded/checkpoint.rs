@@ -3,11 +3,14 @@
 //! A thread of its own copies and syncs the bulk while writes go on. The log can only start over
 //! once nothing is left in it, so the writer then copies the little that came in meanwhile.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{
+    Condvar, Mutex, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use rusqlite::{Connection, wal::CheckpointMode};
 
-use super::database::{Database, connect, lock};
+use super::database::{Database, checkpointer, lock};
 use crate::Result;
 
 /// Log pages (16 KiB each) at which to begin.
@@ -18,6 +21,9 @@ const LOG_PAGES: usize = 1024;
 pub(super) struct Checkpoints {
     stage: Mutex<Stage>,
     changed: Condvar,
+    /// Log pages at which to begin next: more than usual while a reader keeps the log from starting
+    /// over, since trying again and again would change nothing.
+    begin_at: AtomicUsize,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -37,14 +43,17 @@ impl Checkpoints {
         if database.directory().is_none() {
             return;
         }
+        let pages = database.log_pages();
         let mut stage = lock(&self.stage);
         match *stage {
-            Stage::Idle if database.log_pages() >= LOG_PAGES => {
+            Stage::Idle if pages < LOG_PAGES => self.begin_at.store(0, Ordering::Relaxed),
+            Stage::Idle if pages >= self.begin_at.load(Ordering::Relaxed) => {
                 *stage = Stage::Bulk;
                 self.changed.notify_one();
             }
             Stage::Rest => {
                 checkpoint(&database.writer());
+                self.begin_at.store(pages + LOG_PAGES, Ordering::Relaxed);
                 *stage = Stage::Idle;
             }
             _ => {}
@@ -54,7 +63,7 @@ impl Checkpoints {
     /// The thread's part, until closed.
     pub(super) fn run(&self, database: &Database) -> Result<()> {
         let Some(directory) = database.directory() else { return Ok(()) };
-        let connection = connect(&directory.database())?;
+        let connection = checkpointer(&directory.database())?;
         loop {
             let mut stage = lock(&self.stage);
             while !matches!(*stage, Stage::Bulk | Stage::Closed) {

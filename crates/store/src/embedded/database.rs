@@ -8,9 +8,10 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, hooks::Wal};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, config::DbConfig, hooks::Wal};
 
 use super::record::checksum_of;
 use crate::{Error, Result};
@@ -24,8 +25,13 @@ const APPLICATION_ID: i32 = 0x4b45_564c;
 const SCHEMA_VERSION: i32 = 1;
 /// Large pages hold several objects each, so a batch of writes touches few of them.
 const PAGE_BYTES: u32 = 16 * 1024;
-const WRITER_CACHE_KIB: i32 = 8 * 1024;
+/// Holds the index of about 100,000 keys.
+const WRITER_CACHE_KIB: i32 = 16 * 1024;
 const READER_CACHE_KIB: i32 = 1024;
+/// A log that had to grow beyond this is cut back when it starts over.
+const LOG_FILE_BYTES: u32 = 64 << 20;
+/// Connections only ever wait for each other at moments like a recovery.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Readers that may run at once; each has a connection of its own.
 pub(super) const READERS: usize = 4;
 
@@ -167,10 +173,16 @@ pub(super) struct Directory {
 
 impl Directory {
     pub(super) fn open(path: &Path) -> Result<Directory> {
-        let invalid = |what: &str, error| Error::Invalid(format!("cannot {what} {path:?}: {error}"));
+        let invalid =
+            |what: &str, error| Error::Invalid(format!("cannot {what} {path:?}: {error}"));
         fs::create_dir_all(path).map_err(|e| invalid("create data directory", e))?;
         let open = |name: &str| {
-            File::options().read(true).write(true).create(true).truncate(false).open(path.join(name))
+            File::options()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(path.join(name))
         };
         let lock = open(LOCK_FILE).map_err(|e| invalid("lock data directory", e))?;
         match lock.try_lock() {
@@ -233,6 +245,13 @@ pub(super) fn reader(file: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
+/// Opens a connection that carries the log over into the database.
+pub(super) fn checkpointer(file: &Path) -> Result<Connection> {
+    let connection = connect(file)?;
+    configure(&connection, READER_CACHE_KIB)?;
+    Ok(connection)
+}
+
 /// Opens a connection for writing, creating the file if need be.
 pub(super) fn connect(file: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -269,12 +288,15 @@ fn create_tables(connection: &mut Connection) -> Result<()> {
 
 fn configure(connection: &Connection, cache_kib: i32) -> Result<()> {
     connection.set_prepared_statement_cache_capacity(32);
-    connection.busy_timeout(std::time::Duration::from_secs(5)).map_err(sqlite)?;
+    connection.busy_timeout(BUSY_TIMEOUT).map_err(sqlite)?;
+    // Plans must not depend on bound values: a statement would be prepared anew for each of them.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(sqlite)?;
     connection
         .execute_batch(&format!(
             "PRAGMA journal_mode = WAL;
              PRAGMA synchronous = FULL;
              PRAGMA wal_autocheckpoint = 0;
+             PRAGMA journal_size_limit = {LOG_FILE_BYTES};
              PRAGMA cache_size = -{cache_kib};
              PRAGMA cache_spill = OFF;
              PRAGMA cell_size_check = ON;

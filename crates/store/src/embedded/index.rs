@@ -79,7 +79,8 @@ impl Recent {
     pub(super) fn within(&self, range: &KeyRange) -> Vec<(Bytes, Version)> {
         let mut found = Vec::new();
         for versions in [&self.active, &*self.frozen] {
-            let from = versions.range((Bound::Included((range.start.clone(), 0)), Bound::Unbounded));
+            let from =
+                versions.range((Bound::Included((range.start.clone(), 0)), Bound::Unbounded));
             let inside = from.take_while(|((key, _), _)| range.is_before_end(key));
             found.extend(inside.map(|((key, revision), created)| {
                 (key.clone(), Version { revision: *revision, created: *created })

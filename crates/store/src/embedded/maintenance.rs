@@ -112,9 +112,8 @@ fn check_file(file: &Path) -> Result<CheckReport> {
 }
 
 fn check_structure(connection: &Connection) -> Result<()> {
-    let verdict: String = connection
-        .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
-        .map_err(sqlite)?;
+    let verdict: String =
+        connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0)).map_err(sqlite)?;
     if verdict == "ok" { Ok(()) } else { Err(Error::Corrupt(verdict)) }
 }
 
@@ -150,9 +149,8 @@ fn check_records(connection: &Connection, compacted: u64, last: u64) -> Result<u
 
 /// The index has one entry for each record that it has followed, and each agrees with its record.
 fn check_index(connection: &Connection) -> Result<()> {
-    let mut statement = connection
-        .prepare("SELECT key, revision, created, checksum FROM keys")
-        .map_err(sqlite)?;
+    let mut statement =
+        connection.prepare("SELECT key, revision, created, checksum FROM keys").map_err(sqlite)?;
     let mut rows = statement.query([]).map_err(sqlite)?;
     let indexed = Meta::Indexed.read(connection)?;
     let mut followed = 0i64;

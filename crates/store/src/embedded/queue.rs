@@ -2,8 +2,7 @@
 
 use std::{
     mem,
-    sync::{Condvar, Mutex, PoisonError},
-    thread,
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -13,8 +12,8 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use super::database::lock;
 use crate::{Error, Result, Revision};
 
-/// How often the writer looks whether more writers are about to join a batch.
-const GATHERING_LOOKS: usize = 32;
+/// The longest that the first write of a batch waits for others to join it.
+const GATHERING: Duration = Duration::from_micros(200);
 
 /// A request to the writer.
 #[derive(Debug)]
@@ -52,6 +51,10 @@ pub(super) struct Queue {
 struct Waiting {
     requests: Vec<Request>,
     closed: bool,
+    /// With this many requests the writer wants to be woken.
+    wanted: usize,
+    /// How many the last batch had.
+    last: usize,
 }
 
 impl Queue {
@@ -61,8 +64,11 @@ impl Queue {
             return Err(Error::closed());
         }
         waiting.requests.push(request);
+        let enough = waiting.requests.len() >= waiting.wanted;
         drop(waiting);
-        self.arrived.notify_one();
+        if enough {
+            self.arrived.notify_one();
+        }
         Ok(())
     }
 
@@ -73,32 +79,36 @@ impl Queue {
     }
 
     /// All that waits, after waiting at most `patience` for something. `None` at the end.
+    ///
+    /// Those who were answered last are about to write again: it is better to wait a moment for as
+    /// many of them as there were than to sync for the first one. A lone writer waits for nobody.
     pub(super) fn take(&self, patience: Duration) -> Option<Vec<Request>> {
-        let idle = |waiting: &mut Waiting| waiting.requests.is_empty() && !waiting.closed;
-        let waiting = lock(&self.waiting);
-        let (waiting, _) = self
-            .arrived
-            .wait_timeout_while(waiting, patience, idle)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.wait_for(1, patience, lock(&self.waiting));
+        if !waiting.requests.is_empty() && waiting.requests.len() < waiting.last {
+            let wanted = waiting.last;
+            waiting = self.wait_for(wanted, GATHERING, waiting);
+        }
         if waiting.requests.is_empty() {
             return (!waiting.closed).then(Vec::new);
         }
-        let arrived = waiting.requests.len();
-        drop(waiting);
-        Some(self.gather(arrived))
+        waiting.last = waiting.requests.len();
+        Some(mem::take(&mut waiting.requests))
     }
 
-    /// Those who were just answered are about to write again: as long as more arrive, it is better
-    /// to let them run than to sync for one.
-    fn gather(&self, mut arrived: usize) -> Vec<Request> {
-        for _ in 0..GATHERING_LOOKS {
-            thread::yield_now();
-            let now = lock(&self.waiting).requests.len();
-            if now == arrived {
-                break;
-            }
-            arrived = now;
-        }
-        mem::take(&mut lock(&self.waiting).requests)
+    fn wait_for<'a>(
+        &self,
+        wanted: usize,
+        patience: Duration,
+        mut waiting: MutexGuard<'a, Waiting>,
+    ) -> MutexGuard<'a, Waiting> {
+        waiting.wanted = wanted;
+        let missing = |waiting: &mut Waiting| waiting.requests.len() < wanted && !waiting.closed;
+        let (mut waiting, _) = self
+            .arrived
+            .wait_timeout_while(waiting, patience, missing)
+            .unwrap_or_else(PoisonError::into_inner);
+        // Nobody needs to wake a writer that is at work.
+        waiting.wanted = usize::MAX;
+        waiting
     }
 }

@@ -113,7 +113,8 @@ impl Reader<'_> {
                 last = record.revision;
                 if record.key.starts_with(prefix) {
                     let event = event_of(connection, &record)?;
-                    bytes += event.key.len() + value_len(&event.current) + value_len(&event.previous);
+                    bytes +=
+                        event.key.len() + value_len(&event.current) + value_len(&event.previous);
                     events.push(event);
                 }
                 Ok(if bytes < HISTORY_STEP_BYTES {
@@ -168,7 +169,9 @@ pub(super) fn each_record(
                 }
             }
             None => {
-                return Err(Error::Corrupt(format!("the record of revision {expected} is missing")));
+                return Err(Error::Corrupt(format!(
+                    "the record of revision {expected} is missing"
+                )));
             }
         }
     }

@@ -35,9 +35,8 @@ pub(super) struct Record {
 impl Record {
     /// Reads the record of `revision` and verifies it. It is expected to be there.
     pub(super) fn load(connection: &Connection, revision: u64) -> Result<Record> {
-        let mut statement = connection
-            .prepare_cached(select_records!("revision = ?1"))
-            .map_err(sqlite)?;
+        let mut statement =
+            connection.prepare_cached(select_records!("revision = ?1")).map_err(sqlite)?;
         let mut rows = statement.query([revision.cast_signed()]).map_err(sqlite)?;
         match rows.next().map_err(sqlite)? {
             Some(row) => Record::from_row(row),

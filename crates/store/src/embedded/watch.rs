@@ -153,9 +153,10 @@ impl EmbeddedWatch {
         loop {
             if self.after < self.handover {
                 let (prefix, after, until) = (self.prefix.clone(), self.after, self.handover);
-                let read = self.shared.clone().blocking(move |shared| {
-                    shared.reader().history(&prefix, after, until)
-                });
+                let read = self
+                    .shared
+                    .clone()
+                    .blocking(move |shared| shared.reader().history(&prefix, after, until));
                 let response = read.await?;
                 self.after = response.revision.0;
                 if !response.events.is_empty() {

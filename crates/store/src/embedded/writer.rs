@@ -68,9 +68,7 @@ impl Writer {
         drop(connection);
         let next_compaction = interval.map(|interval| (Instant::now() + interval, 0));
         let (fold, next_probe) = (None, None);
-        Ok(Writer {
-            shared, last, indexed, swept, fold, next_expiry, next_compaction, next_probe,
-        })
+        Ok(Writer { shared, last, indexed, swept, fold, next_expiry, next_compaction, next_probe })
     }
 
     /// Works until the queue is closed.
@@ -175,7 +173,10 @@ impl Writer {
             return Err(Error::Compacted { requested: revision, compacted });
         }
         if revision.0 > self.last {
-            return Err(Error::FutureRevision { requested: revision, current: Revision(self.last) });
+            return Err(Error::FutureRevision {
+                requested: revision,
+                current: Revision(self.last),
+            });
         }
         let connection = self.shared.database.writer();
         let written = Meta::Compacted.write(&connection, revision.0).map_err(sqlite);

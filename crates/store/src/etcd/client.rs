@@ -4,14 +4,14 @@ use std::{
     error::Error as _,
     fs,
     path::Path,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Duration,
 };
 
 use http::uri::PathAndQuery;
 use prost::Message;
 use tokio::{
-    sync::mpsc,
+    sync::{OnceCell, mpsc},
     time::{Instant, sleep, timeout_at},
 };
 use tokio_stream::wrappers::ReceiverStream;
@@ -41,12 +41,32 @@ pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(100);
 const MAX_REQUEST_BYTES: usize = 3 << 19;
 const WATCH_REQUESTS: usize = 16;
 
+/// Before these, a member may report progress ahead of the events that belong to it.
+const PROGRESS_SINCE: &[[u64; 3]] = &[[3, 4, 31], [3, 5, 13]];
+
 /// Connections to the members of a cluster, one of which is in use.
 #[derive(Debug)]
 pub(super) struct Client {
-    members: Vec<Channel>,
+    members: Vec<Member>,
     chosen: AtomicUsize,
     timeout: Duration,
+    /// A member was met whose progress cannot be trusted.
+    distrusted: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Member {
+    channel: Channel,
+    trusted: OnceCell<bool>,
+}
+
+/// A stream of watch responses.
+pub(super) struct WatchStream {
+    /// The way to send further requests.
+    pub(super) requests: mpsc::Sender<proto::WatchRequest>,
+    pub(super) responses: Streaming<proto::WatchResponse>,
+    /// Whether reports of progress can be believed.
+    pub(super) trusted: bool,
 }
 
 /// What may be done about a call whose outcome is unknown.
@@ -62,12 +82,16 @@ impl Client {
     /// Prepares the connections; they are made when they are needed.
     pub(super) fn new(options: &Options) -> Result<Client> {
         let tls = options.tls.as_ref().map(tls_config).transpose()?;
-        let members = options.endpoints.iter().map(|url| channel(url, tls.clone()));
+        let members = options.endpoints.iter().map(|url| {
+            let channel = channel(url, tls.clone())?;
+            Ok(Member { channel, trusted: OnceCell::new() })
+        });
         let members = members.collect::<Result<Vec<_>>>()?;
         if members.is_empty() {
             return Err(Error::Invalid("no etcd endpoint is given".into()));
         }
-        Ok(Client { members, chosen: AtomicUsize::new(0), timeout: options.request_timeout })
+        let (chosen, distrusted) = Default::default();
+        Ok(Client { members, chosen, timeout: options.request_timeout, distrusted })
     }
 
     /// Calls a method that answers once. Fails within the request timeout.
@@ -84,8 +108,8 @@ impl Client {
         let deadline = Instant::now() + self.timeout;
         let mut last = Status::unavailable(format!("no answer within {:?}", self.timeout));
         loop {
-            let (place, channel) = self.member();
-            let call = call_once(channel, path, request.clone());
+            let (place, member) = self.member();
+            let call = call_once(member.channel.clone(), path, request.clone());
             let Ok(outcome) = timeout_at(deadline, call).await else { return Err(last) };
             match outcome {
                 Ok(answer) => return Ok(answer),
@@ -102,32 +126,56 @@ impl Client {
         }
     }
 
-    /// Opens a stream of watch responses, and the way to send further requests on it.
-    pub(super) async fn watch(
+    /// Opens a stream of watch responses.
+    pub(super) async fn watch(&self, request: proto::WatchRequest) -> Result<WatchStream, Status> {
+        let (place, member) = self.member();
+        let open = timeout_at(Instant::now() + self.timeout, self.open_watch(member, request));
+        let opened =
+            open.await.unwrap_or_else(|_| Err(Status::unavailable("no answer to a watch")));
+        if opened.is_err() {
+            self.leave(place);
+        }
+        opened
+    }
+
+    async fn open_watch(
         &self,
+        member: &Member,
         request: proto::WatchRequest,
-    ) -> Result<(mpsc::Sender<proto::WatchRequest>, Streaming<proto::WatchResponse>), Status> {
-        let (place, channel) = self.member();
+    ) -> Result<WatchStream, Status> {
+        let trusted = self.is_trusted(member).await?;
         let (requests, stream) = mpsc::channel(WATCH_REQUESTS);
         // There is room: the channel is new.
         let _ = requests.try_send(request);
         let mut call = tonic::Request::new(ReceiverStream::new(stream));
         // A member without a leader would be silent for ever; this way it says so.
         call.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
-        let open = async {
-            let mut grpc = Grpc::new(channel).max_decoding_message_size(MAX_RESPONSE_BYTES);
-            grpc.ready().await.map_err(|e| Status::from_error(e.into()))?;
-            let path = PathAndQuery::from_static("/etcdserverpb.Watch/Watch");
-            grpc.streaming(call, path, ProstCodec::default()).await
-        };
-        let opened = timeout_at(Instant::now() + self.timeout, open).await;
-        match opened.unwrap_or_else(|_| Err(Status::unavailable("no answer to a watch"))) {
-            Ok(responses) => Ok((requests, responses.into_inner())),
-            Err(status) => {
-                self.leave(place);
-                Err(status)
+        let channel = member.channel.clone();
+        let mut grpc = Grpc::new(channel).max_decoding_message_size(MAX_RESPONSE_BYTES);
+        grpc.ready().await.map_err(|e| Status::from_error(e.into()))?;
+        let path = PathAndQuery::from_static("/etcdserverpb.Watch/Watch");
+        let responses = grpc.streaming(call, path, ProstCodec::default()).await?.into_inner();
+        Ok(WatchStream { requests, responses, trusted })
+    }
+
+    /// Whether all members met so far can be trusted to report progress.
+    pub(super) fn reports_progress(&self) -> bool {
+        !self.distrusted.load(Ordering::Relaxed)
+    }
+
+    /// Whether a member's reports of progress can be believed, by its version.
+    async fn is_trusted(&self, member: &Member) -> Result<bool, Status> {
+        let ask = || async {
+            let path = "/etcdserverpb.Maintenance/Status";
+            let status: proto::StatusResponse =
+                call_once(member.channel.clone(), path, proto::StatusRequest {}).await?;
+            let trusted = tells_progress(&status.version);
+            if !trusted {
+                self.distrusted.store(true, Ordering::Relaxed);
             }
-        }
+            Ok(trusted)
+        };
+        member.trusted.get_or_try_init(ask).await.copied()
     }
 
     /// Turns to the next member.
@@ -135,12 +183,10 @@ impl Client {
         self.leave(self.chosen.load(Ordering::Relaxed));
     }
 
-    fn member(&self) -> (usize, Channel) {
+    fn member(&self) -> (usize, &Member) {
         let place = self.chosen.load(Ordering::Relaxed);
-        // There is at least one member.
-        let channel = self.members.get(place % self.members.len()).or(self.members.first());
-        match channel {
-            Some(channel) => (place, channel.clone()),
+        match self.members.get(place).or(self.members.first()) {
+            Some(member) => (place, member),
             None => unreachable!("a client has members"),
         }
     }
@@ -149,6 +195,17 @@ impl Client {
     fn leave(&self, place: usize) {
         let next = place.wrapping_add(1) % self.members.len();
         let _ = self.chosen.compare_exchange(place, next, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+/// Whether a version of etcd reports progress only after the events that belong to it.
+fn tells_progress(version: &str) -> bool {
+    let release = version.split(['-', '+']).next().unwrap_or_default();
+    let parts: Vec<u64> = release.split('.').map_while(|part| part.parse().ok()).collect();
+    let Ok(version) = <[u64; 3]>::try_from(parts) else { return false };
+    match PROGRESS_SINCE.iter().find(|since| since[..2] == version[..2]) {
+        Some(since) => version >= *since,
+        None => PROGRESS_SINCE.iter().all(|since| version > *since),
     }
 }
 
@@ -253,5 +310,27 @@ fn tls_config(files: &TlsFiles) -> Result<ClientTlsConfig> {
             Ok(config.identity(Identity::from_pem(read(certificate)?, read(key)?)))
         }
         None => Ok(config),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_versions_are_not_trusted() {
+        for (version, expected) in [
+            ("3.3.10", false),
+            ("3.4.23", false),
+            ("3.4.31", true),
+            ("3.5.12", false),
+            ("3.5.13", true),
+            ("3.6.0-rc.1", true),
+            ("4.0.0", true),
+            ("", false),
+            ("new", false),
+        ] {
+            assert_eq!(tells_progress(version), expected, "{version}");
+        }
     }
 }

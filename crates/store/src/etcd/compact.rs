@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use super::{
     client::{Client, Retry, store_error},
     proto::{
-        Compare, CompactionRequest, CompactionResponse, KeyValue, PutRequest, RangeRequest,
+        CompactionRequest, CompactionResponse, Compare, KeyValue, PutRequest, RangeRequest,
         RangeResponse, Request, Response, TxnRequest, TxnResponse,
     },
     revision,

@@ -75,5 +75,6 @@ impl Leases {
 }
 
 fn whole_seconds(ttl: Duration) -> Duration {
-    Duration::from_secs(ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0)).max(Duration::from_secs(1))
+    Duration::from_secs(ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0))
+        .max(Duration::from_secs(1))
 }

@@ -27,7 +27,7 @@ use self::{
     compact::Compactor,
     lease::Leases,
     proto::{
-        Compare, CompactionRequest, CompactionResponse, DeleteRangeRequest, KeyValue, PutRequest,
+        CompactionRequest, CompactionResponse, Compare, DeleteRangeRequest, KeyValue, PutRequest,
         RangeRequest, Request, Response, TxnRequest, TxnResponse,
     },
     watch::EtcdWatch,
@@ -182,11 +182,7 @@ impl Etcd {
 }
 
 impl Engine for Etcd {
-    fn get<'a>(
-        &'a self,
-        key: &'a [u8],
-        at: Option<Revision>,
-    ) -> Pending<'a, Result<GetResponse>> {
+    fn get<'a>(&'a self, key: &'a [u8], at: Option<Revision>) -> Pending<'a, Result<GetResponse>> {
         Box::pin(async move {
             let revision = at.map_or(0, signed);
             let request = RangeRequest { key: key.into(), revision, ..RangeRequest::default() };
@@ -259,9 +255,9 @@ impl Engine for Etcd {
         expected: Revision,
         ttl: Option<Duration>,
     ) -> Pending<'a, Result<Revision>> {
-        Box::pin(async move {
-            self.put(key, value, signed(expected), ttl).await?.map_err(conflict)
-        })
+        Box::pin(
+            async move { self.put(key, value, signed(expected), ttl).await?.map_err(conflict) },
+        )
     }
 
     fn delete<'a>(&'a self, key: &'a [u8], expected: Revision) -> Pending<'a, Result<Revision>> {
@@ -288,6 +284,10 @@ impl Engine for Etcd {
                 self.client.call(RANGE, request, Retry::Always).await.map_err(store_error)?;
             Ok(header_revision(response.header))
         })
+    }
+
+    fn reports_progress(&self) -> bool {
+        self.client.reports_progress()
     }
 
     fn compacted_revision(&self) -> Revision {

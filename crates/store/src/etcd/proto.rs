@@ -188,6 +188,15 @@ pub(super) struct LeaseGrantResponse {
 }
 
 #[derive(Clone, PartialEq, Message)]
+pub(super) struct StatusRequest {}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct StatusResponse {
+    #[prost(string, tag = "2")]
+    pub(super) version: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
 pub(super) struct WatchRequest {
     #[prost(oneof = "WatchRequestUnion", tags = "1, 3")]
     pub(super) request: Option<WatchRequestUnion>,

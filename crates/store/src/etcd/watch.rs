@@ -7,7 +7,7 @@ use tokio::{sync::mpsc, task::AbortHandle, time::sleep};
 use tonic::{Code, Status, Streaming};
 
 use super::{
-    client::{Client, RETRY_PAUSE, store_error},
+    client::{Client, RETRY_PAUSE, WatchStream, store_error},
     entry,
     proto::{self, EventType, WatchCreateRequest, WatchProgressRequest, WatchRequestUnion},
     revision,
@@ -50,9 +50,7 @@ impl EtcdWatch {
 
 impl WatchSource for EtcdWatch {
     fn next(&mut self) -> Pending<'_, Result<WatchResponse>> {
-        Box::pin(async {
-            self.responses.recv().await.unwrap_or_else(|| Err(Error::closed()))
-        })
+        Box::pin(async { self.responses.recv().await.unwrap_or_else(|| Err(Error::closed())) })
     }
 
     fn request_progress(&mut self) {
@@ -83,14 +81,16 @@ impl Follower {
     async fn follow(&mut self, sender: &mpsc::Sender<Result<WatchResponse>>) -> Result<()> {
         loop {
             match self.client.watch(self.create_request()).await {
-                Ok((requests, mut stream)) => {
-                    self.set_requests(Some(requests));
-                    while let Some(response) = self.receive(&mut stream).await? {
+                Ok(WatchStream { requests, mut responses, trusted }) => {
+                    self.set_requests(trusted.then_some(requests.clone()));
+                    while let Some(response) = self.receive(&mut responses, trusted).await? {
                         if sender.send(Ok(response)).await.is_err() {
                             return Ok(());
                         }
                     }
                     self.set_requests(None);
+                    // Kept until here: without it etcd would take the stream for ended.
+                    drop(requests);
                     self.client.rotate();
                 }
                 Err(status) if is_final(&status) => return Err(store_error(status)),
@@ -107,6 +107,7 @@ impl Follower {
     async fn receive(
         &mut self,
         stream: &mut Streaming<proto::WatchResponse>,
+        trusted: bool,
     ) -> Result<Option<WatchResponse>> {
         loop {
             let response = match stream.message().await {
@@ -126,7 +127,7 @@ impl Follower {
                     false => Ok(None),
                 };
             }
-            if response.created {
+            if response.created || (response.events.is_empty() && !trusted) {
                 continue;
             }
             return self.accept(response).map(Some);
@@ -185,6 +186,9 @@ impl Follower {
 fn is_final(status: &Status) -> bool {
     matches!(
         status.code(),
-        Code::PermissionDenied | Code::Unauthenticated | Code::InvalidArgument | Code::Unimplemented
+        Code::PermissionDenied
+            | Code::Unauthenticated
+            | Code::InvalidArgument
+            | Code::Unimplemented
     )
 }

@@ -94,7 +94,9 @@ fn replay(mut log: Vec<Acknowledged>) -> Vec<String> {
         assert_eq!(write.replaced, held, "compared with a value that was not there: {write:?}");
         let side = |entry: &Option<(u64, u64, String)>| match entry {
             None => "none".to_string(),
-            Some((created, revision, value)) => format!("{}={value}@{created}/{revision}", write.key),
+            Some((created, revision, value)) => {
+                format!("{}={value}@{created}/{revision}", write.key)
+            }
         };
         let after = write.value.clone().map(|value| {
             let created = before.as_ref().map_or(write.revision, |(created, ..)| *created);

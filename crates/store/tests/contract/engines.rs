@@ -138,16 +138,25 @@ pub async fn events_until(
 pub struct EtcdServer {
     child: Child,
     command: Vec<String>,
-    port: u16,
+    endpoint: String,
 }
 
 impl EtcdServer {
     pub fn start(directory: &Path) -> Option<EtcdServer> {
+        EtcdServer::start_with(directory, "http", &[])
+    }
+
+    /// Starts one that speaks `scheme` to its clients, with more flags.
+    pub fn start_with(
+        directory: &Path,
+        scheme: &'static str,
+        flags: &[String],
+    ) -> Option<EtcdServer> {
         let binary = etcd_binary()?;
         let (port, peer) = (free_port(), free_port());
         let (client_url, peer_url) =
-            (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{peer}"));
-        let command: Vec<String> = [
+            (format!("{scheme}://127.0.0.1:{port}"), format!("http://127.0.0.1:{peer}"));
+        let mut command: Vec<String> = [
             binary.to_str()?,
             "--data-dir",
             directory.join("etcd").to_str()?,
@@ -167,11 +176,12 @@ impl EtcdServer {
         ]
         .map(String::from)
         .into();
-        Some(EtcdServer { child: spawn(&command), command, port })
+        command.extend_from_slice(flags);
+        Some(EtcdServer { child: spawn(&command), command, endpoint: client_url })
     }
 
     pub fn endpoint(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        self.endpoint.clone()
     }
 
     pub fn kill(&mut self) {

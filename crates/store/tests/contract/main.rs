@@ -1,10 +1,14 @@
 //! The store contract, held against every engine: embedded in a directory, embedded in memory, and
 //! a real etcd when there is one (see `engines::etcd_binary`).
 
+// Helpers of tests are tests too.
+#![allow(clippy::unwrap_used)]
+
 mod concurrency;
 mod engines;
 mod reads;
 mod reconnect;
+mod tls;
 mod updates;
 mod watches;
 mod writes;

@@ -10,7 +10,7 @@ crate::contract! {
         store.put("/pods/a", "2").await;
         store.remove("/pods/a").await;
         store.put("/pods/a", "3").await;
-        let last = store.put("/nodes/a", "2").await;
+        let last = store.current_revision().await.unwrap();
         let expected = [
             "2: none -> /pods/a=1@2/2",
             "4: /pods/a=1@2/2 -> /pods/a=2@2/4",
@@ -19,7 +19,7 @@ crate::contract! {
         ];
         let told: Vec<_> = events_until(&mut live, Revision(1), last).await.iter().map(show_event).collect();
         assert_eq!(told, expected, "live");
-        for (after, skipped) in [(1, 0), (2, 1), (3, 1), (4, 2), (5, 3), (6, 4), (7, 4)] {
+        for (after, skipped) in [(1, 0), (2, 1), (3, 1), (4, 2), (5, 3), (6, 4)] {
             let mut watch = store.watch(b"/pods/", Revision(after)).await.unwrap();
             let told = events_until(&mut watch, Revision(after), last).await;
             let told: Vec<_> = told.iter().map(show_event).collect();
@@ -40,9 +40,15 @@ crate::contract! {
     }
 
     async fn progress_is_told_when_nothing_changes(store: &Store) {
+        store.put("/quiet/a", "1").await;
         let mut watch = store.watch(b"/quiet/", Revision(1)).await.unwrap();
+        assert_eq!(next(&mut watch).await.unwrap().revision, Revision(2));
         let last = store.put("/loud/a", "1").await;
-        assert_eq!(events_until(&mut watch, Revision(1), last).await, []);
+        if !store.reports_progress() {
+            eprintln!("SKIPPED: this etcd is too old to report progress");
+            return;
+        }
+        assert_eq!(events_until(&mut watch, Revision(2), last).await, []);
     }
 
     async fn a_watch_from_a_compacted_revision_is_told_so(store: &Store) {

@@ -1,0 +1,74 @@
+//! Duplicate fields, which Go reads into what the earlier one left in memory.
+
+use kevel_api::schema::{Scalar, Schema, Type};
+use kevel_api::value::{Map, Value};
+
+use super::decode::Decoder;
+use super::path::Frame;
+use super::scan::Stop;
+
+/// How many entries duplicate fields may carry over from one occurrence to the next, all in all.
+/// Only input made to cost time comes near it.
+const MAX_MERGED: usize = 1 << 20;
+
+impl<'t> Decoder<'_, 't> {
+    /// The value that begins here, read into what an earlier occurrence of its field left there:
+    /// structs and maps are merged, lists element by element.
+    #[cold]
+    pub(super) fn value_over(
+        &mut self,
+        prior: Value,
+        schema: Schema<'t>,
+        frame: &Frame<'_>,
+    ) -> Result<Value, Stop> {
+        if self.merged > MAX_MERGED {
+            self.reject("too many duplicate fields".to_owned());
+            return self.value(schema, frame);
+        }
+        match (schema.ty(), self.scan.peek(), prior) {
+            (Type::Struct(_), b'{', Value::Map(prior)) => {
+                let base = self.fields.len();
+                self.merged += prior.len();
+                for (key, value) in prior.into_entries() {
+                    if let Some(index) = schema.as_struct().and_then(|s| s.position(&key)) {
+                        self.push_field(index, value);
+                    }
+                }
+                self.structure(schema, frame, base)
+            }
+            (Type::List { item, .. }, b'[', Value::List(prior)) => {
+                self.merged += prior.len();
+                self.list(schema.other(*item), frame, Some(prior))
+            }
+            (Type::Map { value, .. }, b'{', Value::Map(prior)) => {
+                self.merged += prior.len();
+                let Value::Map(map) = self.map(schema.other(*value), frame)? else {
+                    return Ok(Value::Map(prior));
+                };
+                let mut entries = prior.into_entries();
+                entries.extend(map.into_entries());
+                Ok(Value::Map(Map::from_entries(entries)))
+            }
+            (ty, b'n', prior) if null_keeps(ty, &prior) => {
+                self.scan.literal("null").map(|()| prior)
+            }
+            _ => self.value(schema, frame),
+        }
+    }
+}
+
+/// Whether `null` leaves what an earlier occurrence of the field set.
+fn null_keeps(ty: &Type, prior: &Value) -> bool {
+    match ty {
+        Type::Struct(_) => true,
+        Type::Scalar(scalar) => match scalar {
+            Scalar::String | Scalar::Bool | Scalar::Int32 | Scalar::Int64 | Scalar::Double => true,
+            Scalar::Raw | Scalar::Json | Scalar::FieldsV1 => true,
+            // Go's reader clears the number, but not the text it keeps beside it.
+            Scalar::Quantity => true,
+            Scalar::IntOrString => prior.as_int().is_some(),
+            _ => false,
+        },
+        _ => false,
+    }
+}

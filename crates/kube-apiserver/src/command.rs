@@ -1,0 +1,117 @@
+//! The command: from arguments to a running server.
+
+use crate::options::{FeatureGates, ServerRunOptions, VersionRequest};
+use crate::version::Info;
+use crate::{help, logging, server};
+use kevel_api::field_error::aggregate;
+use kevel_api::quote::quote;
+use std::error::Error;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use tracing::{error, info, warn};
+
+/// Runs the command on its arguments, the program's name not among them.
+pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let arguments = arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let mut options = ServerRunOptions::default();
+    let parsed = match options.parse(arguments) {
+        Ok(parsed) => parsed,
+        Err(error) => return refuse(&error),
+    };
+    for warning in &parsed.warnings {
+        eprintln!("{warning}");
+    }
+    if options.global.help {
+        // The defaults that the help shows are those of no flags.
+        let sections = ServerRunOptions::default();
+        return print(&help::help(&sections.sections(), terminal_columns()));
+    }
+    if parsed.arguments.iter().any(|argument| !argument.is_empty()) {
+        let arguments: Vec<String> = parsed.arguments.iter().map(|text| quote(text)).collect();
+        let arguments = arguments.join(" ");
+        return refuse(&format!(
+            "\"kube-apiserver\" does not take any arguments, got [{arguments}]"
+        ));
+    }
+    match start(options) {
+        Ok(code) => code,
+        Err(error) => {
+            error!(err = %error, "command failed");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(options: ServerRunOptions) -> Result<ExitCode, Box<dyn Error>> {
+    let globals = options.component_globals();
+    if globals.is_ok() {
+        let info = Info::reporting(options.global.version.reported());
+        match options.global.version {
+            VersionRequest::Print => {
+                return Ok(print(&format!("Kubernetes {}\n", info.git_version)));
+            }
+            VersionRequest::PrintRaw => return Ok(print(&format!("{info}\n"))),
+            _ => {}
+        }
+    }
+    let gates = start_logging(&options, globals.map(|(gates, _)| gates))?;
+    for (stage, name, value) in gates.warnings() {
+        info!(
+            featureGate = name,
+            value, "Warning: setting {stage} feature gate. It will be removed in a future release."
+        );
+    }
+    if logging::verbosity() >= 1 {
+        for (flag, value) in options.flags() {
+            info!("FLAG: --{}={}", flag.name(), quote(&value.text()));
+        }
+    }
+    let without_effect = options.without_effect();
+    if !without_effect.is_empty() {
+        warn!(flags = without_effect.join(" "), "These flags are accepted but have no effect yet");
+    }
+    let completed = options.complete()?;
+    if let Some(message) = aggregate(completed.validate()) {
+        return Err(message.into());
+    }
+    for warning in completed.options.authentication.warnings() {
+        warn!("{warning}");
+    }
+    info!("Version: {}", completed.options.global.version.reported());
+    server::run(completed)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Logs as the flags say, or in text if they make no sense, so that this can be told.
+fn start_logging(
+    options: &ServerRunOptions,
+    gates: Result<FeatureGates, String>,
+) -> Result<FeatureGates, String> {
+    let checked = gates.and_then(|gates| match aggregate(options.logs.validate(&gates)) {
+        None => Ok(gates),
+        Some(errors) => Err(errors),
+    });
+    match &checked {
+        Ok(_) => logging::install(&options.logs),
+        Err(_) => logging::install(&ServerRunOptions::default().logs),
+    }
+    checked
+}
+
+/// A mistake in the arguments is told plainly: there is no log yet.
+fn refuse(message: &str) -> ExitCode {
+    eprintln!("Error: {message}");
+    ExitCode::FAILURE
+}
+
+/// Whoever closes the pipe has read enough.
+fn print(text: &str) -> ExitCode {
+    let _ = io::stdout().write_all(text.as_bytes());
+    ExitCode::SUCCESS
+}
+
+/// The width of the terminal, 0 if there is none.
+fn terminal_columns() -> usize {
+    rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| usize::from(size.ws_col))
+}

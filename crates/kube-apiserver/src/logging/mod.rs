@@ -1,0 +1,156 @@
+//! The log, in the look of the reference's.
+//!
+//! The code logs through `tracing`. Levels stand for verbosity: errors, warnings and information
+//! are always logged, debugging from `-v=4` on, tracing from `-v=5` on; the libraries below us are
+//! heard only from `-v=8` and `-v=10` on, unless `--vmodule` names them. A subscriber of our own
+//! writes the lines: there are no spans to keep and no filter language to read, which is most of
+//! what a subscriber library would bring along.
+
+mod line;
+mod vmodule;
+
+use crate::options::{Level as Verbosity, Logs};
+use line::{Format, Line};
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU32, Ordering};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
+use tracing::{Event, Level, Metadata, Subscriber};
+
+static VERBOSITY: AtomicU32 = AtomicU32::new(0);
+
+/// Begins to log. What was begun first stays.
+pub fn install(logs: &Logs) {
+    let json = logs.logging_format == "json";
+    let split = if json { logs.log_json_split_stream } else { logs.log_text_split_stream };
+    let log = Log {
+        format: if json { Format::Json } else { Format::Text },
+        verbosity: logs.v,
+        modules: logs.vmodule.0.clone(),
+        write: Box::new(move |level, line| {
+            let informs = *level >= Level::INFO || (json && *level == Level::WARN);
+            // A log that cannot be written has nowhere to say so.
+            let _ = match split && informs {
+                true => io::stdout().write_all(line),
+                false => io::stderr().write_all(line),
+            };
+        }),
+    };
+    if tracing::subscriber::set_global_default(log).is_ok() {
+        VERBOSITY.store(logs.v.0, Ordering::Relaxed);
+    }
+}
+
+/// The level of `-v`, for what is not worth a level of its own.
+pub fn verbosity() -> u32 {
+    VERBOSITY.load(Ordering::Relaxed)
+}
+
+type Sink = dyn Fn(&Level, &[u8]) + Send + Sync;
+
+struct Log {
+    format: Format,
+    verbosity: Verbosity,
+    modules: Vec<(String, Verbosity)>,
+    write: Box<Sink>,
+}
+
+impl Log {
+    /// Whether the verbosity of the module reaches the level.
+    fn hears(&self, metadata: &Metadata<'_>) -> bool {
+        let module = metadata.module_path().unwrap_or_default();
+        let named = self.modules.iter().find(|(pattern, _)| vmodule::matches(pattern, module));
+        let ours = module.starts_with("kevel") || module.starts_with("kube_apiserver");
+        let needed = match *metadata.level() {
+            Level::DEBUG if ours || named.is_some() => 4,
+            Level::TRACE if ours || named.is_some() => 5,
+            Level::DEBUG => 8,
+            Level::TRACE => 10,
+            _ => 0,
+        };
+        self.verbosity.0 >= needed || named.is_some_and(|(_, level)| level.0 >= needed)
+    }
+}
+
+impl Subscriber for Log {
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        match metadata.is_event() && self.hears(metadata) {
+            true => Interest::always(),
+            false => Interest::never(),
+        }
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && self.hears(metadata)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let line = Line::of(event).print(self.format);
+        (self.write)(event.metadata().level(), &line);
+    }
+
+    // Spans are not logged.
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    fn logged(format: Format, verbosity: u32, vmodule: &[(&str, u32)], run: fn()) -> String {
+        let out = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&out);
+        let log = Log {
+            format,
+            verbosity: Verbosity(verbosity),
+            modules: vmodule.iter().map(|&(p, v)| (p.to_owned(), Verbosity(v))).collect(),
+            write: Box::new(move |_, line| sink.lock().unwrap().extend_from_slice(line)),
+        };
+        tracing::subscriber::with_default(log, run);
+        String::from_utf8(out.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn levels_are_verbosity() {
+        fn run() {
+            tracing::error!("error");
+            tracing::info!("info");
+            tracing::debug!("debug");
+            tracing::trace!("trace");
+            tracing::debug!(target: "x", "other target, same module");
+        }
+        for (verbosity, vmodule, lines) in [
+            (0, &[][..], 2),
+            (3, &[], 2),
+            (4, &[], 4),
+            (5, &[], 5),
+            (0, &[("tests", 4)], 4),
+            (0, &[("kube_apiserver::log*", 9)], 5),
+            (0, &[("nobody", 9)], 2),
+            (5, &[("tests", 0)], 5),
+        ] {
+            let text = logged(Format::Text, verbosity, vmodule, run);
+            assert_eq!(text.lines().count(), lines, "-v={verbosity} {vmodule:?}:\n{text}");
+        }
+    }
+
+    #[test]
+    fn lines_are_whole() {
+        let text = logged(Format::Text, 0, &[], || tracing::warn!(pod = "a/b", n = 3, "seen"));
+        let (head, tail) = text.split_once("] ").unwrap();
+        assert_eq!(tail, "\"seen\" pod=\"a/b\" n=3\n");
+        assert!(head.starts_with('W') && head.contains(" mod.rs:"), "{head}");
+        assert_eq!(head.find('.'), Some(14), "{head}");
+    }
+}

@@ -1,0 +1,123 @@
+//! Flags of the admission chain.
+
+use crate::flags::{Given, PENDING, Strings, section};
+use kevel_api::quote::quote;
+
+section! {
+    /// Options of the admission chain.
+    Admission, "admission" {
+        /// Plugins of the chain, comma separated; no others run. Their order does not matter.
+        admission_control: Strings, PENDING
+            .deprecated("Use --enable-admission-plugins or --disable-admission-plugins instead. \
+                         Will be removed in a future version.");
+        /// File with the configuration of the admission plugins.
+        admission_control_config_file: String, PENDING;
+        /// For how many seconds a pod tolerates that its node is not ready, unless it says so
+        /// itself.
+        default_not_ready_toleration_seconds: i64 = "300", PENDING;
+        /// For how many seconds a pod tolerates that its node is unreachable, unless it says so
+        /// itself.
+        default_unreachable_toleration_seconds: i64 = "300", PENDING;
+        /// Admission plugins to switch off that are on by default, comma separated.
+        disable_admission_plugins: Strings, PENDING;
+        /// Admission plugins to switch on beside those that are on by default, comma separated.
+        /// Their order does not matter.
+        enable_admission_plugins: Strings, PENDING;
+    }
+}
+
+/// The admission plugins in the order in which they run, and whether they do unless asked.
+pub const PLUGINS: [(&str, bool); 41] = [
+    ("AlwaysAdmit", false),
+    ("NamespaceAutoProvision", false),
+    ("NamespaceLifecycle", true),
+    ("NamespaceExists", false),
+    ("LimitPodHardAntiAffinityTopology", false),
+    ("LimitRanger", true),
+    ("ServiceAccount", true),
+    ("NodeRestriction", false),
+    ("TaintNodesByCondition", true),
+    ("AlwaysPullImages", false),
+    ("ImagePolicyWebhook", false),
+    ("PodSecurity", true),
+    ("PodNodeSelector", false),
+    ("Priority", true),
+    ("DefaultTolerationSeconds", true),
+    ("PodTolerationRestriction", false),
+    ("EventRateLimit", false),
+    ("ExtendedResourceToleration", false),
+    ("DefaultStorageClass", true),
+    ("StorageObjectInUseProtection", true),
+    ("PodGroupProtection", true),
+    ("OwnerReferencesPermissionEnforcement", false),
+    ("PersistentVolumeClaimResize", true),
+    ("RuntimeClass", true),
+    ("CertificateApproval", true),
+    ("CertificateSigning", true),
+    ("ClusterTrustBundleAttest", true),
+    ("CertificateSubjectRestriction", true),
+    ("DefaultIngressClass", true),
+    ("DenyServiceExternalIPs", false),
+    ("PodTopologyLabels", true),
+    ("PodGroupWorkloadExists", true),
+    ("NodeDeclaredFeatureValidator", true),
+    ("JobValidation", true),
+    ("PodResizeValidator", true),
+    ("MutatingAdmissionPolicy", true),
+    ("MutatingAdmissionWebhook", true),
+    ("ValidatingAdmissionPolicy", true),
+    ("ValidatingAdmissionWebhook", true),
+    ("ResourceQuota", true),
+    ("AlwaysDeny", false),
+];
+
+impl Admission {
+    /// The plugins that run, in order.
+    pub fn enabled_plugins(&self, given: &Given) -> Vec<&'static str> {
+        let has = |list: &Strings, name: &str| list.iter().any(|listed| listed == name);
+        let runs = |&(name, by_default): &(&str, bool)| {
+            if given.has("admission_control") {
+                return has(&self.admission_control, name);
+            }
+            has(&self.enable_admission_plugins, name)
+                || (by_default && !has(&self.disable_admission_plugins, name))
+        };
+        PLUGINS.iter().filter(|plugin| runs(plugin)).map(|&(name, _)| name).collect()
+    }
+
+    /// What is wrong with these options by themselves.
+    pub(super) fn validate(&self, given: &Given) -> Vec<String> {
+        let mut errors = Vec::new();
+        if given.has("admission_control")
+            && given.has_any(&["enable_admission_plugins", "disable_admission_plugins"])
+        {
+            errors.push(
+                "admission-control and enable-admission-plugins/disable-admission-plugins flags \
+                 are mutually exclusive"
+                    .to_owned(),
+            );
+        }
+        for (flag, names) in [
+            ("admission-control", &self.admission_control),
+            ("enable-admission-plugins", &self.enable_admission_plugins),
+            ("disable-admission-plugins", &self.disable_admission_plugins),
+        ] {
+            let known = |name: &str| PLUGINS.iter().any(|(plugin, _)| *plugin == name);
+            let unknown = names.iter().filter(|name| !known(name));
+            errors.extend(unknown.map(|name| format!("{flag} plugin {} is unknown", quote(name))));
+        }
+        let disabled = &self.disable_admission_plugins;
+        let mut both: Vec<&str> =
+            self.enable_admission_plugins.iter().map(String::as_str).collect();
+        both.retain(|name| disabled.iter().any(|disabled| disabled == name));
+        both.sort_unstable();
+        both.dedup();
+        if !both.is_empty() {
+            errors.push(format!(
+                "[{}] in enable-admission-plugins and disable-admission-plugins overlapped",
+                both.join(" ")
+            ));
+        }
+        errors
+    }
+}

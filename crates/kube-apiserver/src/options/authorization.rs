@@ -1,0 +1,97 @@
+//! Flags that say who decides what a client may do.
+
+use super::files::read_error;
+use crate::flags::{Given, PENDING, Strings, section};
+use kevel_api::duration::Duration;
+use kevel_api::quote::quote;
+use std::collections::BTreeSet;
+
+section! {
+    /// Options that say who decides what a client may do.
+    Authorization, "authorization" {
+        /// File with the chain of authorizers, in place of --authorization-mode and the
+        /// --authorization-webhook-* flags.
+        authorization_config: String, PENDING;
+        /// Authorizers in the order in which they are asked, comma separated: AlwaysAllow,
+        /// AlwaysDeny, ABAC, Webhook, RBAC, Node. AlwaysAllow unless given here or in
+        /// --authorization-config.
+        authorization_mode: Strings, PENDING;
+        /// File with the policy of the ABAC mode, a JSON object per line.
+        authorization_policy_file: String, PENDING;
+        /// For how long a webhook's yes is remembered.
+        authorization_webhook_cache_authorized_ttl: Duration = "5m0s", PENDING;
+        /// For how long a webhook's no is remembered.
+        authorization_webhook_cache_unauthorized_ttl: Duration = "30s", PENDING;
+        /// Kubeconfig file that says where the Webhook mode asks.
+        authorization_webhook_config_file: String, PENDING;
+        /// Version of the SubjectAccessReview that is sent to the webhook.
+        authorization_webhook_version: String = "v1beta1", PENDING;
+    }
+}
+
+/// The modes that there are.
+const MODES: [&str; 6] = ["AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node"];
+
+impl Authorization {
+    /// Without a word about authorizers, everything is allowed.
+    pub(super) fn complete(&mut self) {
+        if self.authorization_config.is_empty() && self.authorization_mode.is_empty() {
+            self.authorization_mode.push("AlwaysAllow".to_owned());
+        }
+    }
+
+    /// What is wrong with these options by themselves.
+    pub(super) fn validate(&self, given: &Given) -> Vec<String> {
+        if !self.authorization_config.is_empty() {
+            if given.has("authorization_mode") || given.has_prefix("authorization_webhook_") {
+                return vec![
+                    "--authorization-config can not be specified when --authorization-mode or \
+                     --authorization-webhook-* flags are defined"
+                        .to_owned(),
+                ];
+            }
+            return read_error(&self.authorization_config).into_iter().collect();
+        }
+        self.mode_errors()
+    }
+
+    fn mode_errors(&self) -> Vec<String> {
+        let modes = &self.authorization_mode;
+        let has = |wanted: &str| modes.iter().any(|mode| mode == wanted);
+        let mut errors = Vec::new();
+        if modes.is_empty() {
+            errors.push("at least one authorization-mode must be passed".to_owned());
+        }
+        for mode in modes.iter() {
+            if !MODES.contains(&mode.as_str()) {
+                errors.push(format!("authorization-mode {} is not a valid mode", quote(mode)));
+            }
+            if mode == "ABAC" && self.authorization_policy_file.is_empty() {
+                errors.push(
+                    "authorization-mode ABAC's authorization policy file not passed".to_owned(),
+                );
+            }
+            if mode == "Webhook" && self.authorization_webhook_config_file.is_empty() {
+                errors.push(
+                    "authorization-mode Webhook's authorization config file not passed".to_owned(),
+                );
+            }
+        }
+        for (file, flag, mode) in [
+            (&self.authorization_policy_file, "policy-file", "ABAC"),
+            (&self.authorization_webhook_config_file, "webhook-config-file", "Webhook"),
+        ] {
+            if !file.is_empty() && !has(mode) {
+                errors.push(format!("cannot specify --authorization-{flag} without mode {mode}"));
+            }
+        }
+        if modes.iter().collect::<BTreeSet<_>>().len() != modes.len() {
+            let quoted: Vec<String> = modes.iter().map(|mode| quote(mode)).collect();
+            errors.push(format!(
+                "authorization-mode [{}] has mode specified more than once",
+                quoted.join(" ")
+            ));
+        }
+        errors
+    }
+}

@@ -1,0 +1,299 @@
+//! What follows from the options.
+
+use super::files::read_error;
+use super::{
+    EffectiveVersion, FeatureGates, ResourceConfig, ServerRunOptions, ServiceIps, StorageKind,
+};
+use kevel_api::duration::Duration;
+use kevel_api::gvk::GroupResource;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use tracing::{info, warn};
+
+/// Options with everything that follows from them. Only [`ServerRunOptions::complete`] makes them.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CompletedOptions {
+    /// The options, defaults filled in.
+    pub options: ServerRunOptions,
+    /// Which features are on.
+    pub feature_gates: FeatureGates,
+    /// The version that the server behaves as.
+    pub effective_version: EffectiveVersion,
+    /// Where objects are kept.
+    pub storage: StorageKind,
+    /// The address at which others reach the server.
+    pub advertise_address: IpAddr,
+    /// The networks of the services, and the server's own address among them.
+    pub service_ips: ServiceIps,
+    /// The host in URLs that lead back to the server.
+    pub external_host: String,
+    /// The serving certificate to make if its files are missing.
+    pub generated_cert: Option<GeneratedCert>,
+    /// The directory of the authority and keys that the server makes for itself, unless it was
+    /// given others.
+    pub own_pki: Option<String>,
+    /// Resources with a watch cache of their own size.
+    pub watch_cache_sizes: BTreeMap<GroupResource, i64>,
+    /// How far back watch caches reach at least.
+    pub events_history_window: Duration,
+    /// The admission plugins that run, in order.
+    pub admission_plugins: Vec<&'static str>,
+}
+
+/// A serving certificate to make.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GeneratedCert {
+    /// Where the certificate goes.
+    pub cert_file: String,
+    /// Where its key goes.
+    pub key_file: String,
+    /// The host that it is for.
+    pub host: String,
+    /// Other names that it is for.
+    pub alternate_dns: Vec<String>,
+    /// Other addresses that it is for.
+    pub alternate_ips: Vec<IpAddr>,
+}
+
+/// The issuer of service account tokens when the server makes the key.
+const OWN_ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+
+/// The names of the kubernetes service.
+const SERVICE_NAMES: [&str; 3] = ["kubernetes.default.svc", "kubernetes.default", "kubernetes"];
+
+const SECOND: i64 = 1_000_000_000;
+
+/// How far back watch caches reach by default.
+const EVENTS_HISTORY_WINDOW: Duration = Duration(75 * SECOND);
+
+/// From when on a token that is valid for longer is one that was extended.
+const WARN_ONLY_EXPIRATION_SECONDS: i64 = 60 * 60 + 7;
+
+/// The validity of an extended token.
+const EXTENDED_EXPIRATION_SECONDS: i64 = 365 * 24 * 60 * 60;
+
+impl ServerRunOptions {
+    /// The features and the version that the flags ask for. Everything else may depend on them, so
+    /// a mistake in them is told alone.
+    pub fn component_globals(&self) -> Result<(FeatureGates, EffectiveVersion), String> {
+        let generic = &self.generic;
+        let version =
+            EffectiveVersion::new(&generic.emulated_version, &generic.min_compatibility_version)?;
+        Ok((FeatureGates::new(&generic.feature_gates)?, version))
+    }
+
+    /// Fills in what follows from the flags.
+    pub fn complete(mut self) -> Result<CompletedOptions, String> {
+        let (feature_gates, effective_version) = self.component_globals()?;
+        let service_ips = ServiceIps::new(&self.misc.service_cluster_ip_range)?;
+        let storage = self.storage();
+        let own_pki = self.complete_own_files(storage);
+        let advertise_address = self.advertise_address();
+        self.generic.advertise_address = Some(advertise_address);
+        let generated_cert = self.complete_serving_cert(advertise_address, service_ips.api_server);
+        let external_host = self.complete_external_host(advertise_address);
+        if self.given.has("audit_webhook_batch_initial_backoff") {
+            self.audit.audit_webhook_initial_backoff =
+                self.audit.audit_webhook_batch_initial_backoff;
+        }
+        self.authorization.complete();
+        self.complete_anonymous_auth();
+        self.complete_service_accounts()?;
+        self.api_enablement.complete();
+        let watch_cache_sizes = match self.etcd.watch_cache {
+            true => self.etcd.sizes_of_watch_caches()?,
+            false => BTreeMap::new(),
+        };
+        let after_timeout = self.generic.request_timeout.0.saturating_add(15 * SECOND);
+        let events_history_window = match self.generic.request_timeout.0 {
+            1.. => EVENTS_HISTORY_WINDOW.max(Duration(after_timeout)),
+            _ => EVENTS_HISTORY_WINDOW,
+        };
+        Ok(CompletedOptions {
+            admission_plugins: self.admission.enabled_plugins(&self.given),
+            options: self,
+            feature_gates,
+            effective_version,
+            storage,
+            advertise_address,
+            service_ips,
+            external_host,
+            generated_cert,
+            own_pki,
+            watch_cache_sizes,
+            events_history_window,
+        })
+    }
+
+    fn storage(&self) -> StorageKind {
+        let derived = match self.etcd.etcd_servers.is_empty() {
+            true => StorageKind::Embedded,
+            false => StorageKind::Etcd,
+        };
+        self.kevel.storage.unwrap_or(derived)
+    }
+
+    /// A server that stands alone keeps in its data directory what others give it. One on etcd may
+    /// have others beside it, which would not know its keys. Returns the directory of the authority
+    /// and keys that it makes, if any.
+    fn complete_own_files(&mut self, storage: StorageKind) -> Option<String> {
+        if storage == StorageKind::Etcd {
+            return None;
+        }
+        let directory = format!("{}/pki", self.kevel.data_dir.trim_end_matches('/'));
+        let cert = !self.given.has_any(&["cert_dir", "tls_cert_file", "tls_private_key_file"]);
+        if cert {
+            self.secure_serving.cert_dir.clone_from(&directory);
+        }
+        let key = !self.given.has_any(&[
+            "service_account_issuer",
+            "service_account_key_file",
+            "service_account_signing_key_file",
+            "service_account_signing_endpoint",
+        ]);
+        if key {
+            let file = format!("{directory}/sa.key");
+            self.authentication.service_account_issuer.push(OWN_ISSUER.to_owned());
+            self.authentication.service_account_key_file.push(file.clone());
+            self.misc.service_account_signing_key_file = file;
+        }
+        (cert || key).then_some(directory)
+    }
+
+    /// The address given, or the one listened on, or the host's. A host without a network still
+    /// has clients on itself.
+    fn advertise_address(&self) -> IpAddr {
+        let given = self.generic.advertise_address.filter(|ip| !ip.is_unspecified());
+        if let Some(given) = given {
+            return given;
+        }
+        let bind = self.secure_serving.bind_address.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+        if !bind.is_unspecified() && !bind.is_loopback() {
+            return bind;
+        }
+        host_address(bind.is_ipv6()).unwrap_or_else(|error| {
+            let loopback = Ipv4Addr::LOCALHOST.into();
+            let address = if bind.is_loopback() { bind } else { loopback };
+            warn!("the host has no network ({error}), advertising {address}");
+            address
+        })
+    }
+
+    fn complete_serving_cert(&mut self, host: IpAddr, service: IpAddr) -> Option<GeneratedCert> {
+        let serving = &mut self.secure_serving;
+        if !serving.tls_cert_file.is_empty() || !serving.tls_private_key_file.is_empty() {
+            return None;
+        }
+        let directory = serving.cert_dir.trim_end_matches('/');
+        serving.tls_cert_file = format!("{directory}/apiserver.crt");
+        serving.tls_private_key_file = format!("{directory}/apiserver.key");
+        let mut alternate_dns: Vec<String> = SERVICE_NAMES.map(str::to_owned).into();
+        let mut alternate_ips = vec![service];
+        match serving.bind_address {
+            Some(bind) if !bind.is_unspecified() => alternate_ips.push(bind),
+            _ => alternate_dns.push("localhost".to_owned()),
+        }
+        Some(GeneratedCert {
+            cert_file: serving.tls_cert_file.clone(),
+            key_file: serving.tls_private_key_file.clone(),
+            host: host.to_string(),
+            alternate_dns,
+            alternate_ips,
+        })
+    }
+
+    fn complete_external_host(&mut self, advertise_address: IpAddr) -> String {
+        let host = &mut self.generic.external_hostname;
+        if host.is_empty() {
+            *host = advertise_address.to_string();
+            info!("external host was not specified, using {host}");
+        }
+        host.clone()
+    }
+
+    /// Where everything is allowed, nobody may come unnamed.
+    fn complete_anonymous_auth(&mut self) {
+        let allows = self.authorization.authorization_mode.iter().any(|mode| mode == "AlwaysAllow");
+        if allows && self.authentication.anonymous_auth {
+            self.authentication.anonymous_auth = false;
+            if self.given.has("anonymous_auth") {
+                warn!(
+                    "AnonymousAuth is not allowed with the AlwaysAllow authorizer. Resetting \
+                     AnonymousAuth to false. You should use a different authorizer"
+                );
+            }
+        }
+    }
+
+    fn complete_service_accounts(&mut self) -> Result<(), String> {
+        let max = self.authentication.service_account_max_token_expiration;
+        if max.0 != 0 && !(3600 * SECOND..=(1_i64 << 32) * SECOND).contains(&max.0) {
+            return Err(
+                "the service-account-max-token-expiration must be between 1 hour and 2^32 \
+                        seconds"
+                    .to_owned(),
+            );
+        }
+        let key_file = &self.misc.service_account_signing_key_file;
+        let issuer = self.authentication.service_account_issuer.first();
+        if issuer.is_some_and(|issuer| !issuer.is_empty()) && !key_file.is_empty() {
+            if !self.misc.service_account_signing_endpoint.is_empty() {
+                return Err("service-account-signing-key-file and \
+                            service-account-signing-endpoint are mutually exclusive and cannot be \
+                            set at the same time"
+                    .to_owned());
+            }
+            let given = self.given.has("service_account_signing_key_file");
+            if let Some(error) = read_error(key_file).filter(|_| given) {
+                return Err(format!("failed to parse service-account-issuer-key-file: {error}"));
+            }
+        }
+        let authentication = &mut self.authentication;
+        if authentication.api_audiences.is_empty() {
+            authentication.api_audiences.0.clone_from(&authentication.service_account_issuer);
+        }
+        if authentication.service_account_extend_token_expiration && max.0 != 0 {
+            if max.0 < WARN_ONLY_EXPIRATION_SECONDS * SECOND {
+                warn!(
+                    "service-account-extend-token-expiration is true, in order to correctly \
+                     trigger safe transition logic, service-account-max-token-expiration must be \
+                     set longer than {WARN_ONLY_EXPIRATION_SECONDS} seconds (currently {max})"
+                );
+            }
+            if max.0 < EXTENDED_EXPIRATION_SECONDS * SECOND {
+                warn!(
+                    "service-account-extend-token-expiration is true, enabling tokens valid up to \
+                     {EXTENDED_EXPIRATION_SECONDS} seconds, which is longer than \
+                     service-account-max-token-expiration set to {max}"
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+impl CompletedOptions {
+    /// Which built-in resources are served.
+    pub fn resource_config(&self) -> ResourceConfig {
+        self.options.api_enablement.resource_config().unwrap_or_default()
+    }
+}
+
+/// The address of the interface with the default route. Connecting a datagram socket asks the
+/// routing table and sends nothing; the addresses are those set aside for documentation.
+fn host_address(prefer_ipv6: bool) -> io::Result<IpAddr> {
+    let ipv4 = || address_towards(Ipv4Addr::UNSPECIFIED.into(), [198, 51, 100, 1].into());
+    let ipv6 = || {
+        let documentation = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+        address_towards(Ipv6Addr::UNSPECIFIED.into(), documentation.into())
+    };
+    if prefer_ipv6 { ipv6().or_else(|_| ipv4()) } else { ipv4().or_else(|_| ipv6()) }
+}
+
+fn address_towards(from: IpAddr, to: IpAddr) -> io::Result<IpAddr> {
+    let socket = UdpSocket::bind((from, 0))?;
+    socket.connect((to, 9))?;
+    Ok(socket.local_addr()?.ip())
+}

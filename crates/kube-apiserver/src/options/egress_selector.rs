@@ -1,0 +1,22 @@
+//! Flags of the ways out of the server.
+
+use super::files::read_error;
+use crate::flags::{PENDING, section};
+
+section! {
+    /// Options of the ways out of the server.
+    EgressSelector, "egress selector" {
+        /// File that says through which proxies the server reaches the cluster, etcd and the
+        /// control plane. Without it, it connects directly.
+        egress_selector_config_file: String, PENDING;
+    }
+}
+
+impl EgressSelector {
+    /// What is wrong with these options by themselves.
+    pub(super) fn validate(&self) -> Option<String> {
+        let file = &self.egress_selector_config_file;
+        read_error(file).filter(|_| !file.is_empty())?;
+        Some(format!("egress-selector-config-file {file} does not exist"))
+    }
+}

@@ -1,0 +1,138 @@
+//! Flags of the storage.
+
+use crate::flags::{PENDING, Strings, section};
+use kevel_api::duration::Duration;
+use kevel_api::gvk::GroupResource;
+use std::collections::BTreeMap;
+
+section! {
+    /// Options of the storage.
+    Etcd, "etcd" {
+        /// Watch cache size for resources that have none of their own; 0 turns their cache off.
+        default_watch_cache_size: i64 = "100", PENDING
+            .deprecated("watch caches are sized automatically and this flag will be removed in a \
+                         future version")
+            .hidden();
+        /// How many objects a delete of a collection works on at a time.
+        delete_collection_workers: i64 = "1", PENDING;
+        /// Leave objects with dependents to the garbage collector. Must be as for the
+        /// kube-controller-manager.
+        enable_garbage_collector: bool = "true", PENDING;
+        /// File that says which resources are encrypted in the storage, and how.
+        encryption_provider_config: String, PENDING;
+        /// Read --encryption-provider-config again whenever the file changes. The health checks of
+        /// its KMS plugins are then one.
+        encryption_provider_config_automatic_reload: bool = "false", PENDING;
+        /// File with the authority that etcd's certificate is checked against.
+        etcd_cafile: String, PENDING;
+        /// File with the client certificate for etcd.
+        etcd_certfile: String, PENDING;
+        /// How often the server asks etcd to compact; 0 leaves that to others.
+        etcd_compaction_interval: Duration = "5m0s", PENDING;
+        /// How often the objects of each resource are counted for the metrics; 0 does not count.
+        etcd_count_metric_poll_period: Duration = "1m0s", PENDING;
+        /// How often the size of the database is read for the metrics; 0 does not.
+        etcd_db_metric_poll_interval: Duration = "30s", PENDING;
+        /// For how long a health check waits for etcd.
+        etcd_healthcheck_timeout: Duration = "2s", PENDING;
+        /// File with the private key of --etcd-certfile.
+        etcd_keyfile: String, PENDING;
+        /// What every key begins with.
+        etcd_prefix: String = "/registry", PENDING;
+        /// For how long a readiness check waits for etcd.
+        etcd_readycheck_timeout: Duration = "2s", PENDING;
+        /// URLs of the etcd servers (scheme://ip:port), comma separated. Without any, and without
+        /// --storage, objects are kept in --data-dir.
+        etcd_servers: Strings, PENDING;
+        /// Other etcd servers for single resources, comma separated, each as group/resource#URLs
+        /// with semicolons between the URLs, as in /events#http://etcd4:2379;http://etcd5:2379.
+        etcd_servers_overrides: Strings, PENDING;
+        /// For how many seconds a lease is used for further objects. Fewer seconds make more
+        /// leases; more put more objects under the same one.
+        lease_reuse_duration_seconds: i64 = "60", PENDING;
+        /// Kind of etcd: etcd3.
+        storage_backend: String, PENDING;
+        /// Media type in which objects are stored: application/json, application/yaml or
+        /// application/vnd.kubernetes.protobuf. Custom resources are always JSON.
+        storage_media_type: String = "application/vnd.kubernetes.protobuf", PENDING;
+        /// Serve reads and watches from a cache of the storage.
+        watch_cache: bool = "true", PENDING;
+        /// Resources whose watch cache is on or off, comma separated, each as
+        /// resource[.group]#size. Size 0 is off, any other is on.
+        watch_cache_sizes: Strings, PENDING;
+    }
+}
+
+/// The media types that objects can be stored in.
+const MEDIA_TYPES: [&str; 3] =
+    ["application/json", "application/vnd.kubernetes.protobuf", "application/yaml"];
+
+impl Etcd {
+    /// What is wrong with these options by themselves. That there are etcd servers at all is
+    /// checked with `--storage`.
+    pub(super) fn validate(&self) -> Vec<String> {
+        let mut errors = Vec::new();
+        if !matches!(self.storage_backend.as_str(), "" | "etcd3") {
+            errors.push(
+                "--storage-backend invalid, allowed values: etcd3. If not specified, it will \
+                 default to 'etcd3'"
+                    .to_owned(),
+            );
+        }
+        if self.etcd_servers_overrides.iter().any(|text| !is_servers_override(text)) {
+            errors.push(
+                "--etcd-servers-overrides invalid, must be of format: group/resource#servers, \
+                 where servers are URLs, semicolon separated"
+                    .to_owned(),
+            );
+        }
+        if self.encryption_provider_config.is_empty()
+            && self.encryption_provider_config_automatic_reload
+        {
+            errors.push(
+                "--encryption-provider-config-automatic-reload must be set with \
+                 --encryption-provider-config"
+                    .to_owned(),
+            );
+        }
+        let media_type = self.storage_media_type.as_str();
+        if !media_type.is_empty() && !MEDIA_TYPES.contains(&media_type) {
+            errors.push(format!(
+                "--storage-media-type {media_type:?} invalid, allowed values: {}",
+                MEDIA_TYPES.join(", ")
+            ));
+        }
+        errors
+    }
+
+    /// The resources whose cache is set apart, and the size of it. Events have none unless asked
+    /// for: there are many of them and few who watch.
+    pub(super) fn sizes_of_watch_caches(&self) -> Result<BTreeMap<GroupResource, i64>, String> {
+        let events = |group| (GroupResource::from_static(group, "events"), 0);
+        let mut sizes = BTreeMap::from([events(""), events("events.k8s.io")]);
+        for text in self.watch_cache_sizes.iter() {
+            let mut parts = text.split('#');
+            let (Some(resource), Some(size), None) = (parts.next(), parts.next(), parts.next())
+            else {
+                return Err(format!("invalid value of watch cache size: {text}"));
+            };
+            let size: i64 =
+                size.parse().map_err(|_| format!("invalid size of watch cache size: {text}"))?;
+            if size < 0 {
+                return Err(format!("watch cache size cannot be negative: {text}"));
+            }
+            let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+            sizes.insert(GroupResource::new(group, resource), size);
+        }
+        Ok(sizes)
+    }
+}
+
+/// Whether this is `group/resource#server;server`.
+fn is_servers_override(text: &str) -> bool {
+    text.split_once('#').is_some_and(|(resource, servers)| {
+        resource.matches('/').count() == 1
+            && !servers.contains('#')
+            && servers.split(';').all(|server| !server.is_empty())
+    })
+}

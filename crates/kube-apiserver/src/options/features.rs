@@ -1,0 +1,18 @@
+//! Flags of what a server can do beside serving.
+
+use crate::flags::{PENDING, section};
+
+section! {
+    /// Options of what a server can do beside serving.
+    Features, "features" {
+        /// Record where threads wait for each other, if profiling is on.
+        contention_profiling: bool = "false", PENDING;
+        /// Path of a Unix socket for profiling without authentication or authorization.
+        debug_socket_path: String, PENDING;
+        /// Queue requests by priority and share the server between clients, instead of the two
+        /// limits of requests in flight.
+        enable_priority_and_fairness: bool = "true", PENDING;
+        /// Serve profiles under /debug/pprof/.
+        profiling: bool = "true", PENDING;
+    }
+}

@@ -1,0 +1,21 @@
+//! Flags of tracing.
+
+use super::files::read_error;
+use crate::flags::{PENDING, section};
+
+section! {
+    /// Options of tracing.
+    Traces, "traces" {
+        /// File that says where spans are sent and how many of them.
+        tracing_config_file: String, PENDING;
+    }
+}
+
+impl Traces {
+    /// What is wrong with these options by themselves.
+    pub(super) fn validate(&self) -> Option<String> {
+        let file = &self.tracing_config_file;
+        read_error(file).filter(|_| !file.is_empty())?;
+        Some(format!("tracing-config-file {file} does not exist"))
+    }
+}
