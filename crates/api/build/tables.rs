@@ -21,6 +21,7 @@ pub fn generate(modules: &[Module]) -> Result<String> {
         tables.types[id] = tables.define(module, ty)?;
     }
     tables.mark_defaults();
+    tables.mark_written_empty();
     tables.name_types();
     tables.source(modules)
 }
@@ -37,6 +38,9 @@ struct Tables<'m> {
     /// The name of each type, `core.v1.Pod`; empty for one without.
     type_names: Vec<String>,
     strings: HashMap<String, String>,
+    /// Field names, each where it is in `keys` and in `text`.
+    field_names: HashMap<String, (usize, String)>,
+    keys: Vec<String>,
     text: String,
 }
 
@@ -77,7 +81,14 @@ struct Entry {
 
 const ATOMIC: u8 = 1;
 const DEFAULTS: u8 = 8;
+const POINTER: u16 = 1;
+const ALWAYS: u16 = 2;
+const OMIT_ZERO: u16 = 32;
 const DEFAULTS_BELOW: u16 = 256;
+const WRITTEN_EMPTY: u16 = 512;
+
+/// As in `schema`.
+const MAX_FIELDS: usize = 64;
 
 const SCALARS: [(&str, &str); 14] = [
     ("string", "String"),
@@ -96,6 +107,10 @@ const SCALARS: [(&str, &str); 14] = [
     ("fieldsV1", "FieldsV1"),
 ];
 
+/// The leaves that are structs in Go.
+const GO_STRUCTS: [&str; 8] =
+    ["Time", "MicroTime", "Duration", "Quantity", "IntOrString", "Raw", "Json", "FieldsV1"];
+
 impl<'m> Tables<'m> {
     fn new(modules: &'m [Module]) -> Self {
         let definitions = modules
@@ -113,6 +128,8 @@ impl<'m> Tables<'m> {
             names: Vec::new(),
             type_names: Vec::new(),
             strings: HashMap::new(),
+            field_names: HashMap::new(),
+            keys: Vec::new(),
             text: String::new(),
         }
     }
@@ -233,6 +250,9 @@ impl<'m> Tables<'m> {
             .collect();
         let start = self.fields.len();
         let count = ranked.len();
+        if count > MAX_FIELDS {
+            return Err(format!("{}: more than {MAX_FIELDS} fields", ty.name));
+        }
         for (rank, stem, field) in ranked {
             let entry = self.entry(&stem, rank, &field)?;
             self.fields.push(entry);
@@ -246,24 +266,28 @@ impl<'m> Tables<'m> {
         let required = facts.has("required");
         let always = facts.has("always") || (required && !facts.has("omitempty"));
         let flags = [
-            (1, matches!(field.ty, TypeExpr::Pointer(_))),
-            (2, always),
+            (POINTER, matches!(field.ty, TypeExpr::Pointer(_))),
+            (ALWAYS, always),
             (4, required),
             (8, facts.has("deprecated")),
             (16, facts.has("nullable")),
-            (32, facts.has("omitzero")),
+            (OMIT_ZERO, facts.has("omitzero")),
             (64, facts.has("type-meta")),
             (128, facts.has("default-empty")),
         ];
         let flags: u16 = flags.iter().filter(|(_, set)| *set).map(|(bit, _)| bit).sum();
-        let name = self.string(&field.name);
+        let (key, name) = self.field_name(&field.name);
+        let head = head(&field.name);
         let go = self.string(facts.get("go").unwrap_or_default());
         let default = self.default(facts)?;
         let merge = self.merge(facts);
         let values = facts.get("enum").map(|list| list.trim_matches('"').split(','));
         let values = self.name_list(values.into_iter().flatten());
-        let before = format!("FieldEntry {{ name: {name}, go: {go}, ty: {ty}, rank: {rank}, ");
-        let after = format!("default: {default}, merge: {merge}, values: {values} }}");
+        let before = format!(
+            "FieldEntry {{ head: {head:#x}, name: {name}, go: {go}, ty: {ty}, rank: {rank}, "
+        );
+        let after =
+            format!("default: {default}, merge: {merge}, values: {values}, key: {key} }}");
         Ok(Entry { source: (before, after), flags, ty, defaulted: default != 0 })
     }
 
@@ -359,6 +383,19 @@ impl<'m> Tables<'m> {
         source
     }
 
+    /// Where a field's name is among the keys, and where in the text, in which it stands as JSON
+    /// has it: after a comma, quoted and with a colon.
+    fn field_name(&mut self, name: &str) -> (usize, String) {
+        if let Some(known) = self.field_names.get(name) {
+            return known.clone();
+        }
+        let at = (self.keys.len(), format!("Str({}, {})", self.text.len() + 2, name.len()));
+        let _ = write!(self.text, ",{name:?}:");
+        self.keys.push(format!("CompactString::const_new({name:?})"));
+        self.field_names.insert(name.to_owned(), at.clone());
+        at
+    }
+
     /// Notes the name of each type that has one.
     fn name_types(&mut self) {
         let mut names = vec![String::new(); self.types.len()];
@@ -403,6 +440,22 @@ impl<'m> Tables<'m> {
         }
     }
 
+    /// Marks every field that is written although it is not there: see
+    /// `FieldFlags::WRITTEN_EMPTY`.
+    fn mark_written_empty(&mut self) {
+        for field in &mut self.fields {
+            let go_struct = match &self.types[field.ty] {
+                Type::Struct { .. } => true,
+                Type::Scalar(name) => GO_STRUCTS.contains(name),
+                _ => false,
+            };
+            let always = field.flags & ALWAYS != 0;
+            if always || go_struct && field.flags & (POINTER | OMIT_ZERO) == 0 {
+                field.flags |= WRITTEN_EMPTY;
+            }
+        }
+    }
+
     fn source(&self, modules: &[Module]) -> Result<String> {
         let types = self.types.iter().map(|ty| match ty {
             Type::Unknown => "Type::Any".to_owned(),
@@ -442,6 +495,7 @@ impl<'m> Tables<'m> {
         array("DEFAULTS", "DefaultEntry", self.defaults.clone());
         array("MERGES", "MergeEntry", self.merges.clone());
         array("NAMES", "Str", self.names.clone());
+        array("KEYS", "CompactString", self.keys.clone());
         array("TYPE_NAMES", "Str", self.type_names.clone());
         array("KINDS", "Kind", self.kinds(modules)?);
         array("RESOURCES", "Resource", resources(modules)?);
@@ -562,6 +616,13 @@ fn resource_source(
         list("verbs"),
         !module.facts.has("off") && !resource.facts.has("off"),
     ))
+}
+
+/// The first eight bytes of a name, as `schema::FieldName::head` has them.
+fn head(name: &str) -> u64 {
+    let mut head = [0; 8];
+    head.iter_mut().zip(name.bytes()).for_each(|(to, byte)| *to = byte);
+    u64::from_be_bytes(head)
 }
 
 fn number(list: &mut Vec<String>, source: String) -> usize {

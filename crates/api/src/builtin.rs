@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use compact_str::CompactString;
+
 use crate::schema::*;
 
 include!(concat!(env!("OUT_DIR"), "/tables.rs"));
@@ -15,6 +17,7 @@ static TABLE: Table = Table {
     names: Cow::Borrowed(&NAMES),
     elements: Cow::Borrowed(&[]),
     values: Cow::Borrowed(&[]),
+    keys: Cow::Borrowed(&KEYS),
     text: Cow::Borrowed(TEXT),
 };
 

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use crate::builtin;
 use crate::prune::prune;
 use crate::schema::{
-    BUILTIN, Constant, DefaultEntry, ElementEntry, FieldEntry, FieldFlags, List, Scalar, Schema,
-    Span, Str, Struct, StructFlags, Table, Type, TypeId,
+    BUILTIN, Constant, DefaultEntry, ElementEntry, FieldEntry, FieldFlags, FieldName, List, Scalar,
+    Schema, Span, Str, Struct, StructFlags, Table, Type, TypeId,
 };
 use crate::value::{Map, Value};
 
@@ -197,6 +197,7 @@ impl<'j> Builder<'j> {
                 flags |= FieldFlags::REQUIRED;
             }
             let entry = FieldEntry {
+                head: FieldName::head(name.as_bytes()),
                 name: self.string(name)?,
                 go: Str(0, 0),
                 ty,
@@ -205,6 +206,7 @@ impl<'j> Builder<'j> {
                 default,
                 merge: 0,
                 values,
+                key: 0,
             };
             self.fields.push(entry);
         }
@@ -285,6 +287,7 @@ impl<'j> Builder<'j> {
             names: Cow::Owned(self.names),
             elements: Cow::Owned(self.elements),
             values: Cow::Borrowed(&[]),
+            keys: Cow::Borrowed(&[]),
             text: Cow::Owned(self.text),
         };
         // Fields of a default that its own schema does not name would be dropped again.

@@ -46,10 +46,39 @@ pub fn write_json_string(out: &mut Vec<u8>, s: &str) {
 
 /// How many of the first bytes stand for themselves.
 fn plain_prefix(bytes: &[u8]) -> usize {
-    let (blocks, _) = bytes.as_chunks::<BLOCK>();
+    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
     let plain = BLOCK * blocks.iter().take_while(|block| is_plain(block)).count();
+    if plain + rest.len() == bytes.len() && is_plain(&block_of(bytes, rest)) {
+        return bytes.len();
+    }
     let rest = bytes[plain..].iter().take(BLOCK);
     plain + rest.take_while(|&&byte| ESCAPE[usize::from(byte)] == PLAIN).count()
+}
+
+/// A block that has the bytes of the rest behind whole blocks, and maybe some others of the text.
+fn block_of(bytes: &[u8], rest: &[u8]) -> [u8; BLOCK] {
+    if let Some(last) = bytes.last_chunk() {
+        return *last;
+    }
+    match (rest.first_chunk::<8>(), rest.last_chunk::<8>()) {
+        (Some(first), Some(last)) => {
+            let halves = [u64::from_ne_bytes(*first), u64::from_ne_bytes(*last)];
+            (u128::from(halves[0]) | u128::from(halves[1]) << 64).to_ne_bytes()
+        }
+        _ => match (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
+            (Some(first), Some(last)) => {
+                let halves = [u32::from_ne_bytes(*first), u32::from_ne_bytes(*last)];
+                let both = u128::from(halves[0]) | u128::from(halves[1]) << 64;
+                (both | both << 32).to_ne_bytes()
+            }
+            _ => {
+                let byte = |i: usize| rest.get(i).copied().unwrap_or(b' ');
+                let mut block = [b' '; BLOCK];
+                (block[0], block[1], block[2]) = (byte(0), byte(1), byte(2));
+                block
+            }
+        },
+    }
 }
 
 const BLOCK: usize = 16;

@@ -11,6 +11,10 @@ use compact_str::CompactString;
 
 use crate::value::Value;
 
+pub use field_name::{FieldName, FieldsOf};
+
+mod field_name;
+
 /// An index into [`Table::types`]. With [`BUILTIN`] set it is one into the built-in table instead,
 /// which is how a custom kind refers to `ObjectMeta`.
 pub type TypeId = u32;
@@ -32,6 +36,9 @@ pub struct Table {
     pub elements: Cow<'static, [ElementEntry]>,
     /// Defaults of a custom kind: see [`Constant::Value`].
     pub values: Cow<'static, [Value]>,
+    /// The names of built-in fields, ready to be map keys.
+    pub keys: Cow<'static, [CompactString]>,
+    /// All strings. Built-in fields' names stand in it as JSON has them, `,"name":`.
     pub text: Cow<'static, str>,
 }
 
@@ -89,12 +96,16 @@ pub struct Struct {
     pub name: Str,
     /// The Go package's name, as Go's errors print it: `v1`.
     pub package: Str,
-    /// JSON fields (those of inlined structs among them), sorted by name.
+    /// JSON fields (those of inlined structs among them), sorted by name. A built-in struct has
+    /// [`MAX_FIELDS`] at most.
     pub fields: Span,
     /// Protobuf members, sorted by tag.
     pub members: Span,
     pub flags: StructFlags,
 }
+
+/// How many fields a built-in struct may have, so that a set of them is one number.
+pub const MAX_FIELDS: usize = u64::BITS as usize;
 
 /// A set of facts about a struct.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -156,6 +167,8 @@ pub enum Scalar {
 /// A JSON field, as tables hold it.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldEntry {
+    /// The first bytes of the name: see [`FieldName::head`].
+    pub head: u64,
     pub name: Str,
     /// The Go type as Go's errors print it, where it is not what the type says.
     pub go: Str,
@@ -169,6 +182,8 @@ pub struct FieldEntry {
     pub merge: u16,
     /// Allowed values.
     pub values: Span,
+    /// Where in [`Table::keys`] its name is.
+    pub key: u16,
 }
 
 /// A set of facts about a field.
@@ -191,6 +206,9 @@ impl FieldFlags {
     pub const DEFAULT_EMPTY: u16 = 128;
     /// Its type has a default somewhere.
     pub const DEFAULTS_BELOW: u16 = 256;
+    /// A built-in field that is written although the object does not have it: where the tag says
+    /// so, and all that is a struct in Go, as nothing of that kind is "empty" there.
+    pub const WRITTEN_EMPTY: u16 = 512;
 
     pub fn has(self, flag: u16) -> bool {
         self.0 & flag != 0
@@ -377,17 +395,15 @@ impl<'t> StructSchema<'t> {
 
     /// Where the field of this name is in [`StructSchema::entries`].
     pub fn position(self, name: &str) -> Option<usize> {
-        // Decoders come here for every field: most names differ in their first eight bytes, which
-        // compare as one number.
-        let text = self.table.text.as_bytes();
-        let head = head(name.as_bytes(), 0, name.len());
-        let find = |entry: &FieldEntry| {
-            let Str(start, len) = entry.name;
-            self::head(text, start as usize, len as usize)
-                .cmp(&head)
-                .then_with(|| self.table.str(entry.name).cmp(name))
-        };
-        self.entries().binary_search_by(find).ok()
+        let name = FieldName::new(name.as_bytes());
+        self.entries().binary_search_by(|entry| name.order(self.table, entry).reverse()).ok()
+    }
+
+    /// Each field with the entry that an object has for it: its position in `entries`, which are
+    /// sorted by key. Entries that are no fields are passed over.
+    #[inline]
+    pub fn fields_of<'v>(self, entries: &'v [(CompactString, Value)]) -> FieldsOf<'t, 'v> {
+        FieldsOf::new(self.table, self.entries(), entries)
     }
 
     pub fn field(self, name: &str) -> Option<Field<'t>> {
@@ -417,15 +433,22 @@ impl<'t> Field<'t> {
         self.table.str(self.entry.name)
     }
 
-    /// The name as a map key: without a copy for built-in kinds, however long.
+    /// The name as a map key.
+    #[inline]
     pub fn key(self) -> CompactString {
-        match &self.table.text {
-            Cow::Borrowed(text) if self.entry.name.1 > INLINE => {
-                CompactString::const_new(str_in(text, self.entry.name))
-            }
-            Cow::Borrowed(text) => CompactString::new(str_in(text, self.entry.name)),
-            Cow::Owned(text) => CompactString::new(str_in(text, self.entry.name)),
+        match self.table.keys.get(usize::from(self.entry.key)) {
+            Some(key) => key.clone(),
+            None => CompactString::new(self.name()),
         }
+    }
+
+    /// The name as it stands in JSON after other fields, `,"name":`; only for built-in kinds.
+    #[inline]
+    pub fn json_name(self) -> Option<&'t [u8]> {
+        let Str(start, len) = self.entry.name;
+        let (start, end) = ((start as usize).checked_sub(2)?, start as usize + len as usize + 2);
+        let text = self.table.text.as_bytes().get(start..end)?;
+        (text.starts_with(b",\"") && text.ends_with(b"\":")).then_some(text)
     }
 
     pub fn schema(self) -> Schema<'t> {
@@ -478,27 +501,6 @@ impl Table {
 
     pub fn list(&self, span: Span) -> impl ExactSizeIterator<Item = &str> {
         span.of(&self.names).iter().map(|s| self.str(*s))
-    }
-}
-
-/// How long a string may be that a [`CompactString`] holds in itself.
-const INLINE: u16 = size_of::<CompactString>() as u16;
-
-/// The first eight bytes of the name at a place, as a number that sorts as they do.
-#[inline]
-fn head(text: &[u8], start: usize, len: usize) -> u64 {
-    match text.get(start..start + 8) {
-        Some(&[a, b, c, d, e, f, g, h]) if len >= 8 => u64::from_be_bytes([a, b, c, d, e, f, g, h]),
-        Some(&[a, b, c, d, e, f, g, h]) => {
-            u64::from_be_bytes([a, b, c, d, e, f, g, h]) & !(u64::MAX >> (8 * len as u32))
-        }
-        _ => {
-            let name = text.get(start..start + len).unwrap_or_default();
-            name.iter()
-                .take(8)
-                .enumerate()
-                .fold(0, |head, (i, b)| head | u64::from(*b) << (56 - 8 * i))
-        }
     }
 }
 

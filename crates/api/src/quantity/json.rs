@@ -27,6 +27,9 @@ pub fn canonicalize_json(text: &str) -> Result<Cow<'_, str>, ParseQuantityError>
 /// The text of a quantity after the reference has decoded it from protobuf and encoded it again:
 /// as [`canonicalize_json`] has it, but space is an error.
 pub fn canonicalize_protobuf(text: &str) -> Result<Cow<'_, str>, ParseQuantityError> {
+    if is_plainly_canonical(text) {
+        return Ok(Cow::Borrowed(text));
+    }
     let reading = Reading::new(text)?;
     if reading.is_kept() {
         return Ok(Cow::Borrowed(text));
@@ -45,6 +48,23 @@ pub fn default_resource_json(text: &str) -> Result<Cow<'_, str>, ParseQuantityEr
         return Ok(Cow::Borrowed(text));
     }
     Ok(canonical(text, &reading, MILLI))
+}
+
+/// Whether a text is one that people write, and the canonical form of its number: a few digits
+/// that no larger suffix would shorten, and a suffix. Of others it tells nothing.
+fn is_plainly_canonical(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    // With so few the number is within all limits.
+    if !(1..=4).contains(&digits) || bytes[0] == b'0' {
+        return false;
+    }
+    let number = bytes[..digits].iter().fold(0, |n, digit| n * 10 + u32::from(digit - b'0'));
+    match &bytes[digits..] {
+        b"" | b"m" | b"k" | b"M" | b"G" | b"T" => number % 1000 != 0,
+        b"Ki" | b"Mi" | b"Gi" | b"Ti" => number % 1024 != 0,
+        _ => false,
+    }
 }
 
 fn canonical<'a>(text: &'a str, reading: &Reading<'_>, unit: i64) -> Cow<'a, str> {

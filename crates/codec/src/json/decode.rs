@@ -4,8 +4,10 @@
 //! document that is not JSON at all is told so first; what a type's own reader rejects counts
 //! before that, and only a document that is right otherwise has its strict errors looked at.
 
+use std::borrow::Cow;
+
 use compact_str::CompactString;
-use kevel_api::schema::{Choice, Field, Scalar, Schema, StructSchema, Type};
+use kevel_api::schema::{Choice, Field, MAX_FIELDS, Scalar, Schema, StructSchema, Type};
 use kevel_api::value::{Map, Value};
 use thin_vec::ThinVec;
 
@@ -66,6 +68,9 @@ fn read<'t>(
     }
 }
 
+/// How many values have room on the stack at first: what an allocator still calls small.
+const WAITING: usize = 40;
+
 /// How many of a list's elements wait on the stack.
 const CHUNK: usize = 1024;
 
@@ -84,19 +89,30 @@ pub(super) struct Decoder<'a, 't> {
     /// Fields, elements and entries of what is being read, the innermost last: each struct, list
     /// and map is made at its end, in its size.
     values: Vec<Value>,
-    pub(super) fields: Vec<Place>,
     entries: Vec<Entry>,
     /// How many entries duplicate fields have carried over.
     pub(super) merged: usize,
     _types: std::marker::PhantomData<Schema<'t>>,
 }
 
-/// Which field of its struct a value on the stack is, and where on the stack: sorted instead of
-/// the values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
-    field: u32,
-    value: u32,
+/// Which fields of a struct have been read, and where on the stack their values are.
+pub(super) struct Found {
+    /// Where the struct's values begin.
+    base: usize,
+    /// A bit for each field that the document has named.
+    seen: u64,
+    /// A bit for each field that has a place.
+    placed: u64,
+    places: [u8; MAX_FIELDS],
+}
+
+impl Found {
+    /// Where a field's value is, if one has been read before.
+    #[inline]
+    fn slot(&self, index: usize) -> Option<usize> {
+        let placed = self.placed >> index & 1 != 0;
+        placed.then(|| self.base + usize::from(self.places[index]))
+    }
 }
 
 /// An entry of a map, and where its key stands.
@@ -115,8 +131,7 @@ impl<'a, 't> Decoder<'a, 't> {
             saved: None,
             fatal: None,
             strict: StrictErrors::default(),
-            values: Vec::with_capacity(64),
-            fields: Vec::with_capacity(64),
+            values: Vec::with_capacity(WAITING),
             entries: Vec::with_capacity(16),
             merged: 0,
             _types: std::marker::PhantomData,
@@ -130,7 +145,7 @@ impl<'a, 't> Decoder<'a, 't> {
         }
         match (schema.ty(), self.scan.peek()) {
             (Type::Scalar(scalar), _) => self.scalar(*scalar, schema, frame),
-            (Type::Struct(_), b'{') => self.structure(schema, frame, self.fields.len()),
+            (Type::Struct(_), b'{') => self.structure(schema, frame, None),
             (Type::List { item, .. }, b'[') => self.list(schema.other(*item), frame, None),
             (Type::Map { value, .. }, b'{') => self.map(schema.other(*value), frame),
             (Type::Union { object, other }, _) => self.union(schema, *object, *other, frame),
@@ -139,23 +154,26 @@ impl<'a, 't> Decoder<'a, 't> {
         }
     }
 
-    /// Reads a struct onto the fields above `base`, which an earlier occurrence may have left.
+    /// Reads a struct into what an earlier occurrence may have left.
     pub(super) fn structure(
         &mut self,
         schema: Schema<'t>,
         frame: &Frame<'_>,
-        base: usize,
+        prior: Option<Map>,
     ) -> Result<Value, Stop> {
         let Some(structure) = schema.as_struct() else { return Ok(Value::Null) };
         self.scan.open(MAX_DEPTH)?;
-        let carried = self.fields.len() > base;
         let entries = structure.entries();
-        let mut seen = Seen::default();
+        let mut found =
+            Found { base: self.values.len(), seen: 0, placed: 0, places: [0; MAX_FIELDS] };
+        if let Some(prior) = prior {
+            self.carry_over(prior, structure, &mut found);
+        }
         let mut more = self.scan.first(b'}');
         while more {
             let at = self.scan.at();
             let key = self.scan.peek_key();
-            let found = match find(schema, entries, key) {
+            let index = match find(schema, entries, key) {
                 Some(index) => {
                     self.scan.pass_key(key);
                     Some(index)
@@ -163,21 +181,32 @@ impl<'a, 't> Decoder<'a, 't> {
                 None => self.odd_key(structure, frame)?,
             };
             self.scan.colon()?;
-            match found.and_then(|index| Some((index, structure.field_at(index)?))) {
-                Some((index, field)) => {
-                    let again = seen.again(index);
+            match index.and_then(|index| Some((index, structure.field_at(index)?))) {
+                Some((index, field)) if index < MAX_FIELDS => {
+                    let again = found.seen >> index & 1 != 0;
+                    found.seen |= 1 << index;
                     if again && self.report {
                         let path = || frame.path_to(field.name());
                         self.strict.add(at, StrictProblem::Duplicate, path);
                     }
-                    let slot = if again || carried { self.slot(base, index) } else { None };
-                    self.field(index, field, slot, &frame.down(Step::Field(structure, field)))?;
+                    let frame = frame.down(Step::Field(structure, field));
+                    self.field(index, field, &mut found, &frame)?;
                 }
-                None => self.scan.skip_value()?,
+                _ => self.scan.skip_value()?,
             }
             more = self.scan.next(b'}')?;
         }
-        Ok(Value::Map(self.take_fields(structure, base)))
+        Ok(Value::Map(self.take_fields(structure, &found)))
+    }
+
+    /// Puts what an earlier occurrence of a struct left onto the stack.
+    #[cold]
+    fn carry_over(&mut self, prior: Map, structure: StructSchema<'t>, found: &mut Found) {
+        for (key, value) in prior.into_entries() {
+            if let Some(index) = structure.position(&key) {
+                self.push_field(index, value, found);
+            }
+        }
     }
 
     /// Reads a key that is not plainly a field's name: escapes may make it one, or it is unknown.
@@ -189,23 +218,20 @@ impl<'a, 't> Decoder<'a, 't> {
     ) -> Result<Option<usize>, Stop> {
         let at = self.scan.at();
         let key = self.scan.key()?;
-        let found = structure.position(&key);
+        let found = match &key {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(unescaped) => structure.position(unescaped),
+        };
         if found.is_none() && self.report {
             self.strict.add(at, StrictProblem::Unknown, || frame.path_to(&key));
         }
         Ok(found)
     }
 
-    /// Where above `base` a field is that has been read before.
-    #[cold]
-    fn slot(&self, base: usize, index: usize) -> Option<usize> {
-        let place = self.fields[base..].iter().find(|place| place.field == index as u32)?;
-        Some(place.value as usize)
-    }
-
     #[inline]
-    pub(super) fn push_field(&mut self, index: usize, value: Value) {
-        self.fields.push(Place { field: index as u32, value: self.values.len() as u32 });
+    fn push_field(&mut self, index: usize, value: Value, found: &mut Found) {
+        found.places[index] = (self.values.len() - found.base) as u8;
+        found.placed |= 1 << index;
         self.values.push(value);
     }
 
@@ -215,16 +241,22 @@ impl<'a, 't> Decoder<'a, 't> {
         &mut self,
         index: usize,
         field: Field<'t>,
-        slot: Option<usize>,
+        found: &mut Found,
         frame: &Frame<'_>,
     ) -> Result<(), Stop> {
         let schema = field.schema();
-        let mut value = if field.pointer() && self.scan.peek() == b'n' {
-            self.scan.literal("null").map(|()| Value::Null)?
-        } else if let Some(prior) = slot.map(|slot| std::mem::take(&mut self.values[slot])) {
-            self.value_over(prior, schema, frame)?
-        } else {
-            self.value(schema, frame)?
+        let slot = found.slot(index);
+        let mut value = match (schema.ty(), self.scan.peek()) {
+            // Most fields are texts.
+            (Type::Scalar(Scalar::String), b'"') => Value::String(self.scan.compact_string()?),
+            (_, b'n') if field.pointer() => self.scan.literal("null").map(|()| Value::Null)?,
+            _ => match slot {
+                Some(slot) => {
+                    let prior = std::mem::take(&mut self.values[slot]);
+                    self.value_over(prior, schema, frame)?
+                }
+                None => self.value(schema, frame)?,
+            },
         };
         if !field.pointer() && is_zero(&value, schema) {
             value = Value::Null;
@@ -232,31 +264,29 @@ impl<'a, 't> Decoder<'a, 't> {
         match slot {
             Some(slot) => self.values[slot] = value,
             None if value.is_null() => {}
-            None => self.push_field(index, value),
+            None => self.push_field(index, value, found),
         }
         Ok(())
     }
 
-    /// Takes the fields above `base` off the stack, sorted by name.
-    fn take_fields(&mut self, structure: StructSchema<'t>, base: usize) -> Map {
-        let places = &mut self.fields[base..];
-        let Some(first) = places.first().map(|place| place.value as usize) else {
+    /// Takes a struct's fields off the stack, sorted by name: so they are in the schema, and a
+    /// field's bit is as good as its name.
+    fn take_fields(&mut self, structure: StructSchema<'t>, found: &Found) -> Map {
+        if found.placed == 0 {
             return Map::new();
-        };
-        // Names are sorted in the schema, so that an index is as good as a name.
-        if !places.is_sorted() {
-            places.sort_unstable();
         }
-        let mut entries = ThinVec::with_capacity(places.len());
-        for place in self.fields.drain(base..) {
-            let value = std::mem::take(&mut self.values[place.value as usize]);
-            if let (Some(field), false) =
-                (structure.field_at(place.field as usize), value.is_null())
-            {
+        let mut entries = ThinVec::with_capacity(self.values.len() - found.base);
+        let mut left = found.placed;
+        while left != 0 {
+            let index = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let place = found.base + usize::from(found.places[index]);
+            let value = std::mem::take(&mut self.values[place]);
+            if let (Some(field), false) = (structure.field_at(index), value.is_null()) {
                 entries.push((field.key(), value));
             }
         }
-        self.values.truncate(first);
+        self.values.truncate(found.base);
         Map::from_sorted(entries)
     }
 
@@ -430,32 +460,6 @@ impl<'a, 't> Decoder<'a, 't> {
     /// Notes what a type's own reader says.
     pub(super) fn reject(&mut self, error: String) {
         self.fatal.get_or_insert(error);
-    }
-}
-
-/// Which of a struct's fields have been seen.
-#[derive(Default)]
-struct Seen {
-    low: u128,
-    /// The indexes that the set has no bit for.
-    high: Vec<usize>,
-}
-
-impl Seen {
-    /// Marks a field: whether it was marked before.
-    #[inline]
-    fn again(&mut self, index: usize) -> bool {
-        if index < 128 {
-            let bit = 1 << index;
-            let again = self.low & bit != 0;
-            self.low |= bit;
-            return again;
-        }
-        let again = self.high.contains(&index);
-        if !again {
-            self.high.push(index);
-        }
-        again
     }
 }
 

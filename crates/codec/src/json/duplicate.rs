@@ -27,14 +27,8 @@ impl<'t> Decoder<'_, 't> {
         }
         match (schema.ty(), self.scan.peek(), prior) {
             (Type::Struct(_), b'{', Value::Map(prior)) => {
-                let base = self.fields.len();
                 self.merged += prior.len();
-                for (key, value) in prior.into_entries() {
-                    if let Some(index) = schema.as_struct().and_then(|s| s.position(&key)) {
-                        self.push_field(index, value);
-                    }
-                }
-                self.structure(schema, frame, base)
+                self.structure(schema, frame, Some(prior))
             }
             (Type::List { item, .. }, b'[', Value::List(prior)) => {
                 self.merged += prior.len();

@@ -1,11 +1,10 @@
 //! Writing: the bytes that the reference writes, without a line break at the end.
 
 use kevel_api::json_string::write_json_string;
-use kevel_api::schema::{Field, FieldEntry, FieldFlags, Scalar, Schema, StructSchema, Type};
+use kevel_api::schema::{Field, FieldFlags, MAX_FIELDS, Scalar, Schema, Type};
 use kevel_api::value::{Map, Value};
 
 use super::custom::is_custom;
-use super::find::is_named;
 use super::float::{write_float, write_int};
 use super::raw::write_raw;
 
@@ -77,19 +76,6 @@ fn write_map(map: &Map, out: &mut Vec<u8>, write: impl Fn(&Value, &mut Vec<u8>))
     out.push(b'}');
 }
 
-/// Structs of up to so many fields are sorted out on the stack.
-const SLOTS: usize = 64;
-
-fn write_struct(map: &Map, schema: Schema<'_>, out: &mut Vec<u8>) {
-    let Some(structure) = schema.as_struct() else { return };
-    let fields = structure.entries().len();
-    if fields <= SLOTS {
-        write_fields(map, schema, structure, &mut [Slot::EMPTY; SLOTS][..fields], out);
-    } else {
-        write_fields(map, schema, structure, &mut vec![Slot::EMPTY; fields], out);
-    }
-}
-
 /// For one place in the written order: which field stands there, and which entry of the map it
 /// has.
 #[derive(Clone, Copy)]
@@ -99,64 +85,36 @@ struct Slot {
 }
 
 impl Slot {
-    const NONE: u16 = u16::MAX;
-    const EMPTY: Slot = Slot { field: Slot::NONE, entry: Slot::NONE };
+    const EMPTY: Slot = Slot { field: 0, entry: u16::MAX };
 }
 
-fn write_fields(
-    map: &Map,
-    schema: Schema<'_>,
-    structure: StructSchema<'_>,
-    slots: &mut [Slot],
-    out: &mut Vec<u8>,
-) {
-    // Fields and entries are both sorted by name, so that it is enough to look for the next one.
+fn write_struct(map: &Map, schema: Schema<'_>, out: &mut Vec<u8>) {
+    let Some(structure) = schema.as_struct() else { return };
     let entries = map.entries();
-    let mut next = 0;
-    let mut wanted = entries.first().map(|(key, _)| key.as_bytes());
-    for (index, field) in structure.entries().iter().enumerate() {
-        let here = wanted.is_some_and(|name| is_named(schema, field.name, name));
-        if !here && !is_written_empty(field, schema) {
+    let mut slots = [Slot::EMPTY; MAX_FIELDS];
+    // A bit for each slot that is written.
+    let mut written = 0u64;
+    for (index, field, entry) in structure.fields_of(entries) {
+        if entry.is_none() && !field.flags.has(FieldFlags::WRITTEN_EMPTY) {
             continue;
         }
-        let Some(slot) = slots.get_mut(usize::from(field.rank)) else { continue };
-        slot.field = index as u16;
-        if here {
-            slot.entry = next as u16;
-            next += 1;
-            wanted = entries.get(next).map(|(key, _)| key.as_bytes());
-        }
-    }
-    // An entry that has no field was in the way; no decoder makes one.
-    for (entry, (key, _)) in entries.iter().enumerate().skip(next) {
-        let Some(index) = structure.position(key) else { continue };
-        let rank = structure.field_at(index).map_or(usize::MAX, Field::rank);
+        let rank = usize::from(field.rank);
         if let Some(slot) = slots.get_mut(rank) {
-            *slot = Slot { field: index as u16, entry: entry as u16 };
+            slot.field = index as u16;
+            slot.entry = entry.map_or(u16::MAX, |entry| entry as u16);
+            written |= 1 << rank;
         }
     }
     out.push(b'{');
     let start = out.len();
-    for slot in slots.iter() {
+    while written != 0 {
+        let slot = slots[written.trailing_zeros() as usize];
+        written &= written - 1;
         let Some(field) = structure.field_at(slot.field.into()) else { continue };
         let value = entries.get(usize::from(slot.entry)).map(|(_, value)| value);
         write_field(field, value, start, out);
     }
     out.push(b'}');
-}
-
-/// Whether a field that the value does not have is written all the same: where the tag says so,
-/// and all that is a struct in Go, as nothing of that kind is "empty" there.
-#[inline]
-fn is_written_empty(field: &FieldEntry, schema: Schema<'_>) -> bool {
-    field.flags.has(FieldFlags::ALWAYS)
-        || !field.flags.has(FieldFlags::POINTER)
-            && !field.flags.has(FieldFlags::OMIT_ZERO)
-            && match schema.other(field.ty).ty() {
-                Type::Struct(_) => true,
-                Type::Scalar(scalar) => is_go_struct(*scalar),
-                _ => false,
-            }
 }
 
 /// Writes a field where the reference does; `start` is where the struct's first field stands.
@@ -183,13 +141,16 @@ fn write_field(field: Field<'_>, value: Option<&Value>, start: usize, out: &mut 
 
 #[inline]
 fn write_name(field: Field<'_>, start: usize, out: &mut Vec<u8>) {
-    if out.len() > start {
-        out.push(b',');
-    }
+    let first = out.len() == start;
     // Names of built-in fields need no escapes.
-    out.push(b'"');
-    out.extend_from_slice(field.name().as_bytes());
-    out.extend_from_slice(b"\":");
+    match field.json_name() {
+        Some(name) => out.extend_from_slice(if first { &name[1..] } else { name }),
+        None => {
+            out.extend_from_slice(if first { b"\"" } else { b",\"" });
+            out.extend_from_slice(field.name().as_bytes());
+            out.extend_from_slice(b"\":");
+        }
+    }
 }
 
 fn omit_zero(field: Field<'_>) -> bool {

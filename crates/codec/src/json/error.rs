@@ -62,30 +62,41 @@ pub fn strict_message<E: fmt::Display>(errors: &[E]) -> String {
     format!("strict decoding error: {}", each.join(", "))
 }
 
+/// How many strict errors are looked at. Only input made to cost time has so many that say the
+/// same.
+const MAX_LOOKED_AT: usize = 1 << 14;
+
 /// The strict errors of a document, in its order, whatever the order they are found in: an
 /// unsorted map's duplicates are seen when it ends.
 #[derive(Debug, Default)]
-pub(super) struct StrictErrors(Vec<(usize, StrictError)>);
+pub(super) struct StrictErrors {
+    found: Vec<(usize, StrictError)>,
+    looked_at: usize,
+}
 
 impl StrictErrors {
     /// Adds what is wrong at a position, unless enough is wrong before it.
     pub(super) fn add(&mut self, at: usize, problem: StrictProblem, path: impl FnOnce() -> String) {
-        if self.0.len() == MAX_STRICT_ERRORS && self.0.last().is_some_and(|last| last.0 < at) {
+        let found = &mut self.found;
+        if found.len() == MAX_STRICT_ERRORS && found.last().is_some_and(|last| last.0 < at)
+            || self.looked_at == MAX_LOOKED_AT
+        {
             return;
         }
+        self.looked_at += 1;
         let error = StrictError { problem, path: path() };
-        if let Some(same) = self.0.iter().position(|(_, known)| *known == error) {
-            if self.0[same].0 <= at {
+        if let Some(same) = found.iter().position(|(_, known)| *known == error) {
+            if found[same].0 <= at {
                 return;
             }
-            self.0.remove(same);
+            found.remove(same);
         }
-        let place = self.0.partition_point(|(known, _)| *known <= at);
-        self.0.insert(place, (at, error));
-        self.0.truncate(MAX_STRICT_ERRORS);
+        let place = found.partition_point(|(known, _)| *known <= at);
+        found.insert(place, (at, error));
+        found.truncate(MAX_STRICT_ERRORS);
     }
 
     pub(super) fn into_vec(self) -> Vec<StrictError> {
-        self.0.into_iter().map(|(_, error)| error).collect()
+        self.found.into_iter().map(|(_, error)| error).collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use kevel_api::schema::{FieldEntry, Schema, Str};
+use kevel_api::schema::{FieldEntry, FieldName, Schema};
 
 /// How many names are remembered: more than the documents of a busy server have of them.
 const REMEMBERED: usize = 1 << 12;
@@ -14,20 +14,13 @@ static FOUND: [AtomicU16; REMEMBERED] = [const { AtomicU16::new(0) }; REMEMBERED
 /// The position of the field of this name.
 #[inline]
 pub(super) fn find(schema: Schema<'_>, fields: &[FieldEntry], name: &[u8]) -> Option<usize> {
-    let found = &FOUND[slot(fields, name)];
+    let sought = FieldName::new(name);
+    let found = &FOUND[slot(fields, FieldName::head(name), name)];
     let guess = usize::from(found.load(Ordering::Relaxed));
     match fields.get(guess) {
-        Some(field) if is_named(schema, field.name, name) => Some(guess),
+        Some(field) if sought.is(schema.table(), field) => Some(guess),
         _ => search(schema, name, found),
     }
-}
-
-/// Whether a name of the schema's table is this one.
-#[inline]
-pub(super) fn is_named(schema: Schema<'_>, Str(start, len): Str, name: &[u8]) -> bool {
-    let start = start as usize;
-    usize::from(len) == name.len()
-        && schema.table().text.as_bytes().get(start..start + name.len()) == Some(name)
 }
 
 #[inline(never)]
@@ -37,24 +30,13 @@ fn search(schema: Schema<'_>, name: &[u8], found: &AtomicU16) -> Option<usize> {
     Some(index)
 }
 
-/// Both ends of the name and the struct's place in memory, mixed.
+/// The name's first bytes, its length and its last byte, and the struct's place in memory, mixed.
 #[inline]
-fn slot(fields: &[FieldEntry], name: &[u8]) -> usize {
-    let (head, tail) = match (name.first_chunk(), name.last_chunk()) {
-        (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
-        _ => match (name.first_chunk(), name.last_chunk()) {
-            (Some(head), Some(tail)) => {
-                (u32::from_le_bytes(*head).into(), u32::from_le_bytes(*tail).into())
-            }
-            _ => match name {
-                [first, .., last] => (u64::from(*first), u64::from(*last)),
-                _ => (0, 0),
-            },
-        },
-    };
-    let place = fields.as_ptr() as u64;
-    let mixed = (head ^ tail.rotate_left(29) ^ name.len() as u64)
-        .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        .wrapping_add(place.wrapping_mul(0xd6e8_feb8_6659_fd93));
+fn slot(fields: &[FieldEntry], head: u64, name: &[u8]) -> usize {
+    let last = u64::from(name.last().copied().unwrap_or_default());
+    let rest = (name.len() as u64) << 8 | last;
+    let mixed = (head ^ (fields.as_ptr() as u64).rotate_left(24))
+        .wrapping_add(rest.wrapping_mul(0xd6e8_feb8_6659_fd93))
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> (64 - REMEMBERED.ilog2())) as usize
 }

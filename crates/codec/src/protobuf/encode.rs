@@ -1,8 +1,6 @@
 //! Values to messages, back to front: members from the last tag to the first, lists and maps from
 //! their last element, and each length after what it measures.
 
-use std::cmp::Ordering;
-
 use compact_str::CompactString;
 use kevel_api::schema::{Choice, Field, Role, Scalar, Schema, StructSchema, Type};
 use kevel_api::value::Value;
@@ -64,24 +62,10 @@ impl<'v> Writer<'v> {
         self.slots.truncate(base);
     }
 
-    /// Puts each entry into its field's slot. Both are sorted by name, so one walk finds all.
+    /// Puts each entry into its field's slot.
     fn place(&mut self, entries: &'v [Entry], of: StructSchema<'_>) {
-        let base = self.slots.len();
-        self.slots.resize(base + of.entries().len(), None);
-        let mut entries = entries.iter().peekable();
-        for (field, slot) in of.fields().zip(&mut self.slots[base..]) {
-            let order = loop {
-                let Some((key, _)) = entries.peek() else { return };
-                let order = key.as_str().cmp(field.name());
-                if order != Ordering::Less {
-                    break order;
-                }
-                entries.next();
-            };
-            if order == Ordering::Equal {
-                *slot = entries.next().map(|(_, value)| value);
-            }
-        }
+        let value = |index: Option<usize>| Some(&entries.get(index?)?.1);
+        self.slots.extend(of.fields_of(entries).map(|(_, _, entry)| value(entry)));
     }
 
     fn field(&mut self, tag: u16, field: Field<'_>, value: Option<&'v Value>) {

@@ -7,6 +7,7 @@ use super::document::{Document, Id};
 use super::reader::Input;
 use super::resolve::{Resolved, Tag, implicit as implicit_type, resolve};
 use super::scanner::{Lexeme, Scanner, Text, Token};
+use super::tag;
 use crate::base64;
 
 /// Reads the first document of a stream, `null` where there is none.
@@ -36,7 +37,7 @@ struct Parser<'a> {
     open: Vec<Id>,
     anchors: HashMap<&'a str, Id>,
     /// Tag handles and what they stand for.
-    handles: Vec<(&'a str, Vec<u8>)>,
+    handles: Vec<(&'a str, &'a str)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +77,7 @@ impl<'a> Parser<'a> {
                 self.document.push_null(0);
                 return Ok(());
             }
-            Token::Version { .. } | Token::TagDirective(_) | Token::DocumentStart => true,
+            Token::Version { .. } | Token::TagDirective { .. } | Token::DocumentStart => true,
             _ => false,
         };
         self.directives()?;
@@ -91,7 +92,7 @@ impl<'a> Parser<'a> {
             content = !matches!(
                 self.peek()?.token,
                 Token::Version { .. }
-                    | Token::TagDirective(_)
+                    | Token::TagDirective { .. }
                     | Token::DocumentStart
                     | Token::DocumentEnd
                     | Token::StreamEnd
@@ -126,11 +127,11 @@ impl<'a> Parser<'a> {
                 Token::Version { .. } => {
                     return Err(Error::on_line(line, "found incompatible YAML document"));
                 }
-                Token::TagDirective(_) => {}
+                Token::TagDirective { .. } => {}
                 _ => break,
             }
-            if let Some(Lexeme { token: Token::TagDirective(directive), .. }) = self.take() {
-                let (handle, prefix) = *directive;
+            if let Some(Lexeme { token: Token::TagDirective { handle, prefix }, .. }) = self.take()
+            {
                 if self.handles.iter().any(|(known, _)| *known == handle) {
                     return Err(Error::on_line(line, "found duplicate %TAG directive"));
                 }
@@ -143,7 +144,7 @@ impl<'a> Parser<'a> {
         }
         for (handle, prefix) in [("!", "!"), ("!!", "tag:yaml.org,2002:")] {
             if !self.handles.iter().any(|(known, _)| *known == handle) {
-                self.handles.push((handle, prefix.into()));
+                self.handles.push((handle, prefix));
             }
         }
         Ok(())
@@ -355,13 +356,13 @@ impl<'a> Parser<'a> {
                 Token::Tag(_) if tag.is_none() => {}
                 _ => break,
             }
-            if let Some(Lexeme { token: Token::Tag(scanned), line }) = self.take() {
-                tag = Some((scanned, line));
+            if let Some(Lexeme { token: Token::Tag(written), line }) = self.take() {
+                tag = Some((written, line));
             }
         }
         let tag = match tag {
             None => Tag::None,
-            Some((scanned, line)) => self.tag(scanned.0, &scanned.1, line)?,
+            Some((written, line)) => self.tag(written, line)?,
         };
         let lexeme = self.peek()?;
         let line = lexeme.line;
@@ -435,14 +436,24 @@ impl<'a> Parser<'a> {
         id
     }
 
-    fn tag(&self, handle: &str, suffix: &[u8], line: u32) -> Result<Tag, Error> {
-        if handle.is_empty() {
-            return Ok(Tag::of(b"", suffix));
+    fn tag(&self, written: &str, line: u32) -> Result<Tag, Error> {
+        let (handle, suffix) = tag::split(written);
+        let prefix = match self.handles.iter().find(|(known, _)| *known == handle) {
+            Some((_, prefix)) => prefix,
+            None if handle.is_empty() => "",
+            None => return Err(Error::on_line(line, "found undefined tag handle")),
+        };
+        match prefix {
+            "tag:yaml.org,2002:" if !suffix.contains('%') => {
+                return Ok(Tag::core(suffix.as_bytes()));
+            }
+            "!" => return Ok(Tag::Other),
+            _ => {}
         }
-        match self.handles.iter().find(|(known, _)| *known == handle) {
-            Some((_, prefix)) => Ok(Tag::of(prefix, suffix)),
-            None => Err(Error::on_line(line, "found undefined tag handle")),
-        }
+        let mut uri = Vec::new();
+        tag::unescape(prefix, &mut uri);
+        tag::unescape(suffix, &mut uri);
+        Ok(Tag::of(&uri))
     }
 
     fn anchor(&mut self, name: Option<&'a str>, id: Id) {

@@ -20,20 +20,16 @@ pub(super) enum Tag {
 }
 
 impl Tag {
-    pub(super) fn of(prefix: &[u8], suffix: &[u8]) -> Tag {
-        const CORE: &[u8] = b"tag:yaml.org,2002:";
-        if prefix == CORE {
-            return Tag::core(suffix);
-        }
-        let tag = [prefix, suffix].concat();
-        match tag.strip_prefix(CORE) {
+    pub(super) fn of(tag: &[u8]) -> Tag {
+        match tag.strip_prefix(b"tag:yaml.org,2002:") {
             Some(name) => Tag::core(name),
             None if tag == b"!" => Tag::Bang,
             None => Tag::Other,
         }
     }
 
-    fn core(name: &[u8]) -> Tag {
+    /// One of YAML's own tags.
+    pub(super) fn core(name: &[u8]) -> Tag {
         match name {
             b"str" => Tag::Str,
             b"bool" => Tag::Bool,

@@ -21,7 +21,10 @@ pub(super) enum Token<'a> {
         major: u8,
         minor: u8,
     },
-    TagDirective(Box<(&'a str, Vec<u8>)>),
+    TagDirective {
+        handle: &'a str,
+        prefix: &'a str,
+    },
     DocumentStart,
     DocumentEnd,
     BlockSequenceStart,
@@ -37,8 +40,8 @@ pub(super) enum Token<'a> {
     Value,
     Alias(&'a str),
     Anchor(&'a str),
-    /// A handle, which may be empty, and a suffix. Rare, so that it does not make all tokens large.
-    Tag(Box<(&'a str, Vec<u8>)>),
+    /// As it is written; [`super::tag::split`] takes it apart.
+    Tag(&'a str),
     Scalar {
         text: Text,
         plain: bool,

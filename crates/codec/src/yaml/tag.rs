@@ -66,49 +66,38 @@ impl<'a> Scanner<'a> {
             return Err(self.error("did not find expected whitespace"));
         }
         self.skip_blanks();
-        let mut prefix = Vec::new();
-        if !self.scan_uri(&mut prefix)? {
+        let start = self.at;
+        if !self.scan_uri()? {
             return Err(self.error("did not find expected tag URI"));
         }
         if !self.is_blank_or_end(0) {
             return Err(self.error("did not find expected whitespace or line break"));
         }
-        Ok(Token::TagDirective(Box::new((handle, prefix))))
+        Ok(Token::TagDirective { handle, prefix: &self.source[start..self.at] })
     }
 
     /// `!<uri>`, `!handle!suffix`, `!suffix` or `!`.
     pub(super) fn scan_tag(&mut self) -> Result<Token<'a>, Error> {
-        let mut suffix = Vec::new();
-        let mut handle = "";
-        let expected;
-        if self.byte(1) == b'<' {
+        let start = self.at;
+        let found = if self.byte(1) == b'<' {
             self.skip(2);
-            expected = self.scan_uri(&mut suffix)?;
-            if expected && self.byte(0) != b'>' {
+            let found = self.scan_uri()?;
+            if found && self.byte(0) != b'>' {
                 return Err(self.error("did not find the expected '>'"));
             }
-            self.skip(u32::from(expected));
+            self.skip(u32::from(found));
+            found
         } else {
-            handle = self.scan_handle()?;
-            if is_handle(handle) {
-                expected = self.scan_uri(&mut suffix)?;
-            } else {
-                suffix.extend_from_slice(&handle.as_bytes()[1..]);
-                self.scan_uri(&mut suffix)?;
-                expected = true;
-                handle = "!";
-                if suffix.is_empty() {
-                    (handle, suffix) = ("", b"!".to_vec());
-                }
-            }
-        }
-        if !expected {
+            let handle = self.scan_handle()?;
+            self.scan_uri()? || !is_handle(handle)
+        };
+        if !found {
             return Err(self.error("did not find expected tag URI"));
         }
         if !self.is_blank_or_end(0) {
             return Err(self.error("did not find expected whitespace or line break"));
         }
-        Ok(Token::Tag(Box::new((handle, suffix))))
+        Ok(Token::Tag(&self.source[start..self.at]))
     }
 
     /// `!`, `!word` or `!word!`.
@@ -125,15 +114,14 @@ impl<'a> Scanner<'a> {
         Ok(&self.source[start..self.at])
     }
 
-    /// Appends the characters of a URI and says whether there were any.
-    fn scan_uri(&mut self, uri: &mut Vec<u8>) -> Result<bool, Error> {
+    /// Goes over the characters of a URI and says whether there were any.
+    fn scan_uri(&mut self) -> Result<bool, Error> {
         let start = self.at;
         loop {
             let byte = self.byte(0);
             if byte == b'%' {
-                self.scan_uri_escape(uri)?;
+                self.scan_uri_escape()?;
             } else if byte.is_ascii_alphanumeric() || b"-_;/?:@&=+$,.!~*'()[]".contains(&byte) {
-                uri.push(byte);
                 self.skip(1);
             } else {
                 return Ok(self.at > start);
@@ -141,14 +129,12 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Appends one character that is written as `%XX` for each of its octets.
-    fn scan_uri_escape(&mut self, uri: &mut Vec<u8>) -> Result<(), Error> {
+    /// Goes over one character that is written as `%XX` for each of its octets.
+    fn scan_uri_escape(&mut self) -> Result<(), Error> {
         let mut left = None;
         while left != Some(0) {
-            let digit = |at| (self.byte(at) as char).to_digit(16);
-            let octet = match (self.byte(0), digit(1), digit(2)) {
-                (b'%', Some(high), Some(low)) => (high << 4 | low) as u8,
-                _ => return Err(self.error("did not find URI escaped octet")),
+            let Some(octet) = escaped_octet(&self.source[self.at..]) else {
+                return Err(self.error("did not find URI escaped octet"));
             };
             left = Some(match left {
                 None => match octet {
@@ -163,7 +149,6 @@ impl<'a> Scanner<'a> {
                 }
                 Some(left) => left - 1,
             });
-            uri.push(octet);
             self.skip(3);
         }
         Ok(())
@@ -179,4 +164,40 @@ impl<'a> Scanner<'a> {
 /// Whether it is `!!` or `!word!`.
 fn is_handle(handle: &str) -> bool {
     handle.len() > 1 && handle.ends_with('!')
+}
+
+/// The handle and the suffix of a tag; a tag without a handle has all in its suffix.
+pub(super) fn split(tag: &str) -> (&str, &str) {
+    if let Some(uri) = tag.strip_prefix("!<") {
+        return ("", uri.strip_suffix('>').unwrap_or(uri));
+    }
+    let word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let rest = tag.get(1..).unwrap_or_default();
+    let len = rest.bytes().take_while(word).count();
+    match rest.as_bytes().get(len) {
+        Some(b'!') => tag.split_at(len + 2),
+        _ if rest.is_empty() => ("", tag),
+        _ => ("!", rest),
+    }
+}
+
+/// Appends what a URI says to what is there.
+pub(super) fn unescape(uri: &str, to: &mut Vec<u8>) {
+    let mut rest = uri;
+    while let Some((plain, _)) = rest.split_once('%') {
+        to.extend_from_slice(plain.as_bytes());
+        rest = &rest[plain.len()..];
+        to.push(escaped_octet(rest).unwrap_or_default());
+        rest = rest.get(3..).unwrap_or_default();
+    }
+    to.extend_from_slice(rest.as_bytes());
+}
+
+/// The octet that is written as `%XX` in front.
+fn escaped_octet(text: &str) -> Option<u8> {
+    let digit = |byte: u8| (byte as char).to_digit(16);
+    match *text.as_bytes() {
+        [b'%', high, low, ..] => Some((digit(high)? << 4 | digit(low)?) as u8),
+        _ => None,
+    }
 }

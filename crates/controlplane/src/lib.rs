@@ -1,0 +1,10 @@
+//! The built-in kinds: their rows, and what is special about each of them.
+
+mod kinds;
+mod namespace_lifecycle;
+mod rows;
+mod system_namespaces;
+
+pub use namespace_lifecycle::NamespaceLifecycle;
+pub use rows::{StorageOptions, rows};
+pub use system_namespaces::system_namespaces;

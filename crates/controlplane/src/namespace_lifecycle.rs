@@ -1,0 +1,85 @@
+//! Nothing is created in a namespace that is not there or is going away, and the namespaces that the
+//! system needs stay.
+
+use std::sync::Arc;
+
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_server::admission::{Attributes, Operation, Plugin};
+use kevel_server::handler::Pending;
+use kevel_server::storage::Storage;
+use kevel_store::cache::At;
+
+/// Namespaces that cannot be deleted.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// The admission plug-in of that name.
+#[derive(Debug)]
+pub struct NamespaceLifecycle {
+    namespaces: Arc<Storage>,
+}
+
+impl NamespaceLifecycle {
+    pub fn new(namespaces: Arc<Storage>) -> Self {
+        NamespaceLifecycle { namespaces }
+    }
+
+    async fn check(&self, attributes: &Attributes<'_>) -> Result<(), StatusError> {
+        let resource = attributes.resource;
+        let namespaces = resource.kind.group.is_empty() && resource.plural == "namespaces";
+        if namespaces {
+            if attributes.operation == Operation::Delete && IMMORTAL.contains(&attributes.name) {
+                let error = "this namespace may not be deleted";
+                return Err(StatusError::forbidden(&resource.group_resource(), attributes.name, error));
+            }
+            return Ok(());
+        }
+        let creates = attributes.operation == Operation::Create && resource.namespaced;
+        // Whoever asks whether something would be allowed need not have the namespace.
+        let review = resource.kind.group == "authorization.k8s.io";
+        if !creates || review || !attributes.subresource.is_empty() {
+            return Ok(());
+        }
+        let name = attributes.namespace;
+        let found = match self.find(name, At::Any).await? {
+            None => self.find(name, At::Consistent).await?,
+            found => found,
+        };
+        let Some(namespace) = found else {
+            let namespaces = kevel_api::gvk::GroupResource::new("", "namespaces");
+            return Err(StatusError::not_found(&namespaces, name));
+        };
+        if namespace.str_at(&["status", "phase"]) == "Terminating" {
+            let error = format!(
+                "unable to create new content in namespace {name} because it is being terminated"
+            );
+            return Err(StatusError::forbidden(
+                &resource.group_resource(),
+                attributes.name,
+                error,
+            ));
+        }
+        Ok(())
+    }
+
+    async fn find(&self, name: &str, at: At) -> Result<Option<Value>, StatusError> {
+        let found = self.namespaces.cache.get(name, at).await;
+        let Some(object) = found.map_err(StatusError::internal)? else { return Ok(None) };
+        let wire = object.wire().map_err(StatusError::internal)?;
+        self.namespaces.read(wire).map(Some).map_err(StatusError::internal)
+    }
+}
+
+impl Plugin for NamespaceLifecycle {
+    fn name(&self) -> &'static str {
+        "NamespaceLifecycle"
+    }
+
+    fn admit<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        _object: Option<&'a mut Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        Box::pin(self.check(attributes))
+    }
+}

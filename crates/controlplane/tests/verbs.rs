@@ -1,0 +1,217 @@
+//! The verbs of resources, on a memory store, without a socket.
+
+use std::sync::Arc;
+
+use http_body_util::BodyExt as _;
+use kevel_api::builtin;
+use kevel_controlplane::{NamespaceLifecycle, StorageOptions, rows};
+use kevel_server::admission::Admission;
+use kevel_server::body::Body;
+use kevel_server::delegate::Delegate;
+use kevel_server::endpoints::Endpoints;
+use kevel_server::handler::Handler;
+use kevel_server::request::{Request, RequestBody};
+use kevel_server::resource::Resources;
+use kevel_server::storage::Format;
+use kevel_store::Engine;
+use kevel_store::cache::Caches;
+use kevel_store::embedded::{Embedded, Options};
+
+struct Server {
+    delegate: Delegate,
+    _caches: Caches,
+}
+
+impl Server {
+    async fn start(format: Format) -> Self {
+        let engine: Arc<dyn Engine> = Arc::new(Embedded::memory(Options::default()).unwrap());
+        let caches = Caches::start(engine.clone(), "/registry/");
+        let options = StorageOptions { prefix: "/registry".into(), format };
+        let resources = Resources::default();
+        resources.install(rows(|resource| resource.on, &options, &engine, &caches));
+        let namespaces = resources.current().get("", "v1", "namespaces").unwrap().storage.clone();
+        let lifecycle = NamespaceLifecycle::new(namespaces.unwrap());
+        let delegate = Delegate {
+            name: "kube",
+            resources: Arc::new(resources),
+            endpoints: Arc::new(Endpoints { admission: Admission::new(vec![Arc::new(lifecycle)]) }),
+            paths: Vec::new(),
+            next: None,
+        };
+        let server = Server { delegate, _caches: caches };
+        server.ok("POST /api/v1/namespaces", r#"{"metadata":{"name":"ns"}}"#, 201).await;
+        server
+    }
+
+    async fn send(&self, what: &str, body: &str, content_type: &str) -> http::Response<Body> {
+        let (method, uri) = what.split_once(' ').unwrap();
+        let request = http::Request::builder()
+            .method(method)
+            .uri(uri)
+            .header("content-type", content_type)
+            .body(())
+            .unwrap();
+        let body = RequestBody::Bytes(body.to_owned().into());
+        let request = Request::new(request.into_parts().0, body, Arc::default());
+        self.delegate.handle(request).await
+    }
+
+    async fn ok(&self, what: &str, body: &str, code: u16) -> String {
+        self.typed(what, body, code, "application/json").await
+    }
+
+    async fn typed(&self, what: &str, body: &str, code: u16, content_type: &str) -> String {
+        let response = self.send(what, body, content_type).await;
+        let found = response.status().as_u16();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        assert_eq!(found, code, "{what}: {text}");
+        text
+    }
+}
+
+fn field<'t>(text: &'t str, name: &str) -> &'t str {
+    let start = text.find(&format!("\"{name}\":\"")).unwrap_or_else(|| panic!("{name} in {text}"));
+    let rest = &text[start + name.len() + 4..];
+    &rest[..rest.find('"').unwrap()]
+}
+
+const CM: &str = "/api/v1/namespaces/ns/configmaps";
+
+#[tokio::test]
+async fn an_object_is_created_read_changed_and_deleted() {
+    for format in [Format::Json, Format::Protobuf] {
+        let server = Server::start(format).await;
+        let made =
+            server.ok(&format!("POST {CM}"), r#"{"metadata":{"name":"a"},"data":{"x":"1"}}"#, 201).await;
+        assert!(made.starts_with(r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"ns","uid":""#), "{made}");
+        assert_eq!(server.ok(&format!("GET {CM}/a"), "", 200).await, made);
+        server.ok(&format!("POST {CM}"), r#"{"metadata":{"name":"a"}}"#, 409).await;
+        let changed = made.replace(r#""x":"1""#, r#""x":"2""#);
+        let updated = server.ok(&format!("PUT {CM}/a"), &changed, 200).await;
+        assert_ne!(field(&updated, "resourceVersion"), field(&made, "resourceVersion"));
+        // Writing what is there writes nothing.
+        let again = server.ok(&format!("PUT {CM}/a"), &updated, 200).await;
+        assert_eq!(again, updated);
+        // The version that the first answer showed is gone.
+        let conflict = server.ok(&format!("PUT {CM}/a"), &changed, 409).await;
+        assert!(conflict.contains("the object has been modified"), "{conflict}");
+        let patched = server
+            .typed(&format!("PATCH {CM}/a"), r#"{"data":{"y":"3","x":null}}"#, 200, "application/merge-patch+json")
+            .await;
+        assert!(patched.contains(r#""data":{"y":"3"}"#), "{patched}");
+        let patch = r#"[{"op":"test","path":"/data/y","value":"3"},{"op":"add","path":"/data/z","value":"4"}]"#;
+        let patched =
+            server.typed(&format!("PATCH {CM}/a"), patch, 200, "application/json-patch+json").await;
+        assert!(patched.contains(r#""data":{"y":"3","z":"4"}"#), "{patched}");
+        let gone = server.ok(&format!("DELETE {CM}/a"), "", 200).await;
+        assert!(gone.contains(r#""status":"Success""#), "{gone}");
+        let missing = server.ok(&format!("GET {CM}/a"), "", 404).await;
+        assert!(missing.contains(r#"configmaps \"a\" not found"#), "{missing}");
+    }
+}
+
+#[tokio::test]
+async fn every_stored_kind_is_served() {
+    let server = Server::start(Format::Json).await;
+    let mut seen = 0;
+    for resource in builtin::resources().iter().filter(|r| r.on && !r.path.contains('/')) {
+        if !resource.verbs.contains(&"list") {
+            continue;
+        }
+        let base = match resource.group {
+            "" => format!("/api/{}", resource.version),
+            group => format!("/apis/{group}/{}", resource.version),
+        };
+        let list = server.ok(&format!("GET {base}/{}", resource.path), "", 200).await;
+        assert!(list.starts_with(&format!("{{\"kind\":\"{}List\"", resource.kind)), "{list}");
+        seen += 1;
+    }
+    assert!(seen > 50, "{seen}");
+}
+
+#[tokio::test]
+async fn lists_are_cut_and_continued() {
+    let server = Server::start(Format::Json).await;
+    for i in 0..5 {
+        let body = format!(r#"{{"metadata":{{"name":"c{i}","labels":{{"odd":"{}"}}}}}}"#, i % 2);
+        server.ok(&format!("POST {CM}"), &body, 201).await;
+    }
+    let first = server.ok(&format!("GET {CM}?limit=2"), "", 200).await;
+    assert!(first.contains(r#""remainingItemCount":3"#), "{first}");
+    // What is created meanwhile is not in the pages that follow.
+    server.ok(&format!("POST {CM}"), r#"{"metadata":{"name":"c3a"}}"#, 201).await;
+    let token = field(&first, "continue");
+    let second = server.ok(&format!("GET {CM}?limit=5&continue={token}"), "", 200).await;
+    let names: Vec<_> = second.matches(r#""name":"c"#).collect();
+    assert_eq!((names.len(), second.contains("c3a")), (3, false), "{second}");
+    let odd = server.ok(&format!("GET {CM}?labelSelector=odd%3D1"), "", 200).await;
+    assert_eq!(odd.matches(r#""name":"c"#).count(), 2);
+    let one = server.ok(&format!("GET {CM}?fieldSelector=metadata.name%3Dc3"), "", 200).await;
+    assert_eq!(one.matches(r#""name":"c"#).count(), 1);
+}
+
+#[tokio::test]
+async fn a_watch_begins_with_what_is_there() {
+    let server = Server::start(Format::Json).await;
+    server.ok(&format!("POST {CM}"), r#"{"metadata":{"name":"a"}}"#, 201).await;
+    let response = server
+        .send(
+            &format!("GET {CM}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"),
+            "",
+            "",
+        )
+        .await;
+    assert_eq!(response.status(), 200);
+    let mut body = response.into_body();
+    let mut text = String::new();
+    while !text.contains("BOOKMARK") {
+        let frame = body.frame().await.unwrap().unwrap();
+        text += std::str::from_utf8(&frame.into_data().unwrap()).unwrap();
+    }
+    assert!(text.starts_with(r#"{"type":"ADDED","object":{"kind":"ConfigMap""#), "{text}");
+    assert!(text.contains(r#""k8s.io/initial-events-end":"true""#), "{text}");
+    server.ok(&format!("DELETE {CM}/a"), "", 200).await;
+    let frame = body.frame().await.unwrap().unwrap().into_data().unwrap();
+    assert!(frame.starts_with(br#"{"type":"DELETED""#), "{frame:?}");
+}
+
+#[tokio::test]
+async fn spec_and_status_are_written_apart() {
+    let server = Server::start(Format::Json).await;
+    let path = "/apis/apps/v1/namespaces/ns/deployments";
+    let body = r#"{"metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}},"status":{"replicas":7}}"#;
+    let made = server.ok(&format!("POST {path}"), body, 201).await;
+    assert!(made.contains(r#""generation":1"#) && made.contains(r#""status":{}"#), "{made}");
+    let patch = r#"{"spec":{"replicas":3},"status":{"replicas":3}}"#;
+    let merge = "application/merge-patch+json";
+    let status = server.typed(&format!("PATCH {path}/d/status"), patch, 200, merge).await;
+    assert!(status.contains(r#""status":{"replicas":3}"#) && status.contains(r#""spec":{"replicas":1"#), "{status}");
+    assert!(status.contains(r#""generation":1"#), "{status}");
+    let spec = server.typed(&format!("PATCH {path}/d"), patch, 200, merge).await;
+    assert!(spec.contains(r#""spec":{"replicas":3"#) && spec.contains(r#""generation":2"#), "{spec}");
+}
+
+#[tokio::test]
+async fn finalizers_hold_an_object() {
+    let server = Server::start(Format::Json).await;
+    let body = r#"{"metadata":{"name":"a","finalizers":["x.y/z"]}}"#;
+    server.ok(&format!("POST {CM}"), body, 201).await;
+    let held = server.ok(&format!("DELETE {CM}/a"), "", 200).await;
+    assert!(held.contains("deletionTimestamp"), "{held}");
+    let merge = "application/merge-patch+json";
+    server.typed(&format!("PATCH {CM}/a"), r#"{"metadata":{"finalizers":null}}"#, 200, merge).await;
+    server.ok(&format!("GET {CM}/a"), "", 404).await;
+}
+
+#[tokio::test]
+async fn namespaces_are_looked_after() {
+    let server = Server::start(Format::Json).await;
+    let missing = server
+        .ok("POST /api/v1/namespaces/none/configmaps", r#"{"metadata":{"name":"a"}}"#, 404)
+        .await;
+    assert!(missing.contains(r#"namespaces \"none\" not found"#), "{missing}");
+    server.ok("POST /api/v1/namespaces", r#"{"metadata":{"name":"default"}}"#, 201).await;
+    let kept = server.ok("DELETE /api/v1/namespaces/default", "", 403).await;
+    assert!(kept.contains("this namespace may not be deleted"), "{kept}");
+}

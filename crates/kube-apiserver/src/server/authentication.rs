@@ -1,0 +1,55 @@
+//! Who asks, and may they: what the options say of it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use kevel_server::authentication::{
+    Anonymous, AuthenticatedGroup, Authenticator, BearerToken, ClientCertificate, TokenFile, Union,
+};
+use kevel_server::authorization::{self, AlwaysAllow, AlwaysDeny, Authorizer, PrivilegedGroups};
+use kevel_server::certificates::{CaBundle, ClientVerifier, Dynamic};
+use kevel_server::user::PRIVILEGED;
+
+use crate::options::CompletedOptions;
+
+/// Those who know users, in the order in which they are asked.
+pub fn authenticator(
+    options: &CompletedOptions,
+    client_ca: Option<&Arc<Dynamic<CaBundle>>>,
+) -> Result<Arc<dyn Authenticator>, String> {
+    let flags = &options.options.authentication;
+    let mut known: Vec<Arc<dyn Authenticator>> = Vec::new();
+    if let Some(roots) = client_ca {
+        let verifier = ClientVerifier::new(roots.clone());
+        known.push(Arc::new(ClientCertificate::new(move |chain| verifier.verify(chain))));
+    }
+    if !flags.token_auth_file.is_empty() {
+        let tokens = TokenFile::load(Path::new(&flags.token_auth_file))?;
+        known.push(Arc::new(BearerToken::new(vec![Arc::new(tokens)])));
+    }
+    let known: Arc<dyn Authenticator> = Arc::new(AuthenticatedGroup(Union::new(known)));
+    let mut all = vec![known];
+    if flags.anonymous_auth {
+        all.push(Arc::new(Anonymous::default()));
+    }
+    Ok(Arc::new(Union::fail_on_error(all)))
+}
+
+/// Those who decide, in the order in which they are asked. A mode that is not built yet is refused:
+/// a server must not start with less than it was asked for.
+pub fn authorizer(options: &CompletedOptions) -> Result<Arc<dyn Authorizer>, String> {
+    let masters = PrivilegedGroups(vec![PRIVILEGED.to_owned()]);
+    let mut members: Vec<Arc<dyn Authorizer>> = vec![Arc::new(masters)];
+    // A server that was started without a word about permission lets in its administrator alone.
+    if !options.options.given.has("authorization_mode") && options.own_pki.is_some() {
+        return Ok(Arc::new(authorization::Union::new(members)));
+    }
+    for mode in &options.options.authorization.authorization_mode.0 {
+        members.push(match mode.as_str() {
+            "AlwaysAllow" => Arc::new(AlwaysAllow),
+            "AlwaysDeny" => Arc::new(AlwaysDeny),
+            other => return Err(format!("--authorization-mode {other} is not built yet")),
+        });
+    }
+    Ok(Arc::new(authorization::Union::new(members)))
+}

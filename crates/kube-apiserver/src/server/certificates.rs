@@ -1,0 +1,91 @@
+//! The certificates and keys to serve with: the user's, or those that the server makes.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kevel_server::certificates::{CaBundle, Dynamic, Pki, PkiFiles, self_signed};
+use kevel_server::serving::{ServingCertificate, Tls, TlsOptions};
+
+use crate::options::CompletedOptions;
+
+/// What the server shows, and whom it believes.
+#[derive(Debug)]
+pub struct Certificates {
+    pub tls: Arc<Tls>,
+    /// Who vouches for clients.
+    pub client_ca: Option<Arc<Dynamic<CaBundle>>>,
+    /// What the server made for itself, and the kubeconfig that goes with it.
+    pub own: Option<(PkiFiles, String)>,
+}
+
+impl Certificates {
+    pub fn new(options: &CompletedOptions) -> Result<Self, String> {
+        let flags = &options.options;
+        let own = options.own_pki.as_ref().map(|folder| make_own(options, folder)).transpose()?;
+        let client_ca_file = match flags.authentication.client_ca_file.as_str() {
+            "" => own.as_ref().map(|(files, _)| files.ca_certificate.clone()),
+            file => Some(PathBuf::from(file)),
+        };
+        let client_ca = client_ca_file.map(|file| load_ca(&file)).transpose()?;
+        let mut certificates = vec![serving_certificate(options, own.as_ref())?];
+        for sni in &flags.secure_serving.tls_sni_cert_key.0 {
+            certificates.push(ServingCertificate {
+                certificate: PathBuf::from(&sni.cert_file),
+                key: PathBuf::from(&sni.key_file),
+                names: sni.names.clone(),
+            });
+        }
+        let tls_options = TlsOptions {
+            min_version: flags.secure_serving.tls_min_version.clone(),
+            cipher_suites: flags.secure_serving.tls_cipher_suites.0.clone(),
+            curve_preferences: flags.secure_serving.tls_curve_preferences.0.clone(),
+            disable_http2: flags.secure_serving.disable_http2_serving,
+        };
+        let tls = Tls::new(&tls_options, &certificates, client_ca.iter().cloned().collect())?;
+        Ok(Certificates { tls: Arc::new(tls), client_ca, own })
+    }
+}
+
+fn load_ca(file: &Path) -> Result<Arc<Dynamic<CaBundle>>, String> {
+    let loaded = Dynamic::load("client-ca-bundle", &[file], |files| match files {
+        [pem] => CaBundle::parse(pem),
+        _ => Err("no file".to_owned()),
+    });
+    loaded.map(Arc::new)
+}
+
+/// An authority, certificates, keys and an admin's kubeconfig, made on the first start.
+fn make_own(options: &CompletedOptions, folder: &str) -> Result<(PkiFiles, String), String> {
+    let flags = &options.options;
+    let kubeconfig = Path::new(&flags.kevel.data_dir).join("admin.kubeconfig");
+    let mut addresses: Vec<IpAddr> = vec![options.advertise_address];
+    addresses.push(options.service_ips.api_server);
+    let pki = Pki {
+        folder: PathBuf::from(folder),
+        kubeconfig: kubeconfig.clone(),
+        server: format!("https://127.0.0.1:{}", flags.secure_serving.secure_port),
+        names: Pki::names(&options.external_host, &addresses),
+    };
+    Ok((pki.ensure()?, kubeconfig.display().to_string()))
+}
+
+fn serving_certificate(
+    options: &CompletedOptions,
+    own: Option<&(PkiFiles, String)>,
+) -> Result<ServingCertificate, String> {
+    let flags = &options.options.secure_serving;
+    let (certificate, key) = match (&flags.tls_cert_file, own) {
+        (file, _) if !file.is_empty() && options.generated_cert.is_none() => {
+            (PathBuf::from(file), PathBuf::from(&flags.tls_private_key_file))
+        }
+        (_, Some((files, _))) => (files.serving_certificate.clone(), files.serving_key.clone()),
+        _ => self_signed(
+            Path::new(&flags.cert_dir),
+            options.advertise_address,
+            flags.bind_address.unwrap_or(IpAddr::from([0, 0, 0, 0])),
+            Some(options.service_ips.api_server),
+        )?,
+    };
+    Ok(ServingCertificate { certificate, key, names: Vec::new() })
+}

@@ -1,0 +1,220 @@
+//! The server chain, from the inside out: extensions, kube API, aggregator; then the handler chain.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use kevel_controlplane::{NamespaceLifecycle, StorageOptions, rows, system_namespaces};
+use kevel_server::admission::{Admission, Plugin};
+use kevel_server::chain;
+use kevel_server::controller::Client;
+use kevel_server::delegate::{Delegate, Path};
+use kevel_server::discovery::{Addresses, Discovery, Rule};
+use kevel_server::endpoints::Endpoints;
+use kevel_server::handler::{Filtered, Handler};
+use kevel_server::health::{Check, Health};
+use kevel_server::lifecycle::HookContext;
+use kevel_server::metrics::Metrics;
+use kevel_server::resource::Resources;
+use kevel_server::serving::{Limits, Listen, SecureServing, listen};
+use kevel_server::storage::Storage;
+use kevel_server::version;
+
+use super::PreparedServer;
+use super::config::{Config, duration};
+
+/// Groups that the extensions server and the aggregator hold, not the kube API server.
+const EXTENSIONS: &str = "apiextensions.k8s.io";
+const AGGREGATOR: &str = "apiregistration.k8s.io";
+
+/// Puts the servers together and makes them ready to run.
+pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
+    let mut health = Health::new(duration(config.options.options.generic.livez_grace_period));
+    health.add(Check::ping());
+    health.add(Check::log());
+    let engine = config.engine.clone();
+    health.add(Check::later("etcd", move || {
+        let engine = engine.clone();
+        Box::pin(async move { engine.health().await.map_err(|error| error.to_string()) })
+    }));
+    let metrics = Arc::new(Metrics::default());
+
+    let extensions = server(&config, "apiextensions", &[EXTENSIONS], None, Vec::new())?;
+    let kube_rows = |group: &str| group != EXTENSIONS && group != AGGREGATOR;
+    let kube = kube_server(&config, kube_rows, extensions.clone(), &mut health)?;
+    let aggregator = server(&config, "aggregator", &[AGGREGATOR], Some(kube.clone()), Vec::new())?;
+
+    let tables = [&aggregator, &kube, &extensions].map(|server| server.resources.clone());
+    let health = health.install(&config.lifecycle.signals);
+    let mut listed = health.paths();
+    listed.extend(["/metrics", "/version", "/version/"].map(str::to_owned));
+    let discovery = Discovery::new(tables.to_vec(), addresses(&config), listed);
+    let paths = plain_paths(health, &metrics);
+    let front = Delegate {
+        name: "front",
+        resources: Arc::default(),
+        endpoints: Arc::default(),
+        paths,
+        next: Some(aggregator.clone()),
+    };
+    let front: Arc<dyn Handler> = Arc::new(front);
+    let front: Arc<dyn Handler> = Arc::new(Filtered::new(discovery, front));
+    let handler = chain::build(chain_config(&config, &metrics, tables.to_vec()), front);
+    config.lifecycle.signals.mux_and_discovery_complete.signal();
+    prepared(config, handler)
+}
+
+/// One server of the chain, with the rows of some groups.
+fn server(
+    config: &Config,
+    name: &'static str,
+    groups: &[&str],
+    next: Option<Arc<Delegate>>,
+    plugins: Vec<Arc<dyn Plugin>>,
+) -> Result<Arc<Delegate>, String> {
+    let resources = install(config, |group| groups.contains(&group));
+    let endpoints = Arc::new(Endpoints { admission: Admission::new(plugins) });
+    Ok(Arc::new(Delegate { name, resources, endpoints, paths: Vec::new(), next }))
+}
+
+fn install(config: &Config, groups: impl Fn(&str) -> bool) -> Arc<Resources> {
+    let enabled = config.options.resource_config();
+    let options = StorageOptions {
+        prefix: config.options.options.etcd.etcd_prefix.clone(),
+        format: config.format,
+    };
+    let wanted = |resource: &kevel_api::builtin::Resource| {
+        groups(resource.group) && enabled.enabled(resource.group, resource.version, resource.path)
+    };
+    let resources = Resources::default();
+    resources.install(rows(wanted, &options, &config.engine, &config.caches));
+    Arc::new(resources)
+}
+
+/// The server of the built-in kinds, with its admission and its hooks.
+fn kube_server(
+    config: &Config,
+    groups: impl Fn(&str) -> bool,
+    next: Arc<Delegate>,
+    health: &mut Health,
+) -> Result<Arc<Delegate>, String> {
+    let resources = install(config, groups);
+    let namespaces: Arc<Storage> = {
+        let rows = resources.current();
+        let row = rows.get("", "v1", "namespaces").ok_or("namespaces must be served")?;
+        row.storage.clone().ok_or("namespaces must be stored")?
+    };
+    let mut plugins: Vec<Arc<dyn Plugin>> = Vec::new();
+    if config.options.admission_plugins.contains(&"NamespaceLifecycle") {
+        plugins.push(Arc::new(NamespaceLifecycle::new(namespaces.clone())));
+    }
+    let endpoints = Arc::new(Endpoints { admission: Admission::new(plugins) });
+    let delegate = Delegate { name: "kube", resources, endpoints, paths: Vec::new(), next: Some(next) };
+    let delegate = Arc::new(delegate);
+    let client = Client::new(delegate.clone());
+    let hook = move |context: HookContext| async move {
+        let controller = system_namespaces(client, namespaces);
+        tokio::spawn(async move {
+            tokio::select! {
+                () = controller => {}
+                () = context.stop.wait() => {}
+            }
+        });
+        Ok(())
+    };
+    let name = "start-system-namespaces-controller";
+    health.add_boot(config.lifecycle.hooks.add_post_start(name, hook)?);
+    Ok(delegate)
+}
+
+fn plain_paths(health: kevel_server::health::HealthHandler, metrics: &Arc<Metrics>) -> Vec<Path> {
+    let health: Arc<dyn Handler> = Arc::new(health);
+    let mut paths: Vec<Path> = Vec::new();
+    for name in ["healthz", "livez", "readyz"] {
+        for path in [format!("/{name}"), format!("/{name}/")] {
+            paths.push(Path { path, handler: health.clone() });
+        }
+    }
+    let version: Arc<dyn Handler> = Arc::new(version::Version::new(&version::Info::default()));
+    for path in ["/version", "/version/"] {
+        paths.push(Path { path: path.into(), handler: version.clone() });
+    }
+    paths.push(Path { path: "/metrics".into(), handler: metrics.clone() });
+    paths
+}
+
+/// Where clients find the server, as `/api` tells them.
+fn addresses(config: &Config) -> Addresses {
+    let port = config.options.options.secure_serving.secure_port;
+    let host = match config.options.advertise_address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    };
+    let services = &config.options.service_ips;
+    let rule = Rule {
+        network: services.primary.address,
+        prefix_length: u8::try_from(services.primary.prefix_length).unwrap_or(0),
+        address: format!("{}:443", services.api_server),
+    };
+    Addresses { default: format!("{host}:{port}"), rules: vec![rule] }
+}
+
+fn chain_config(
+    config: &Config,
+    metrics: &Arc<Metrics>,
+    tables: Vec<Arc<Resources>>,
+) -> chain::Config {
+    let flags = &config.options.options.generic;
+    let installed = move |info: &kevel_server::request_info::RequestInfo| {
+        tables.iter().any(|table| {
+            let rows = table.current();
+            let row = rows.get(&info.group, &info.version, &info.resource);
+            row.is_some_and(|row| {
+                info.subresource.is_empty() || row.subresources.contains_key(&info.subresource)
+            })
+        })
+    };
+    chain::Config {
+        installed: Arc::new(installed),
+        metrics: metrics.clone(),
+        send_retry_after: flags.shutdown_send_retry_after,
+        goaway_chance: flags.goaway_chance,
+        request_timeout: duration(flags.request_timeout),
+        max_requests_in_flight: usize::try_from(flags.max_requests_inflight).unwrap_or(0),
+        max_mutating_requests_in_flight: usize::try_from(flags.max_mutating_requests_inflight)
+            .unwrap_or(0),
+        hsts_directives: flags.strict_transport_security_directives.0.clone(),
+        cors_allowed_origins: chain::cors_origins(&flags.cors_allowed_origins.0)
+            .unwrap_or_default(),
+        ..chain::Config::new(
+            &config.lifecycle,
+            config.authenticator.clone(),
+            config.authorizer.clone(),
+        )
+    }
+}
+
+fn prepared(config: Config, handler: Arc<dyn Handler>) -> Result<PreparedServer, String> {
+    let flags = &config.options.options.secure_serving;
+    let place = Listen {
+        address: flags.bind_address.unwrap_or(IpAddr::from([0, 0, 0, 0])),
+        port: u16::try_from(flags.secure_port).map_err(|_| "--secure-port is out of range")?,
+        share_port: flags.permit_port_sharing,
+    };
+    let listener = listen(place)
+        .map_err(|error| format!("failed to listen on {}:{}: {error}", place.address, place.port))?;
+    let mut limits = Limits::default();
+    if let Ok(streams @ 1..) = u32::try_from(flags.http2_max_streams_per_connection) {
+        limits.streams = streams;
+    }
+    let shutdown_timeout = config.shutdown.http_timeout();
+    let tls = config.certificates.tls.clone();
+    Ok(PreparedServer {
+        handler,
+        lifecycle: config.lifecycle,
+        shutdown: config.shutdown,
+        serving: SecureServing { listener, tls, limits, shutdown_timeout },
+        engine: config.engine,
+        caches: config.caches,
+        own: config.certificates.own,
+    })
+}

@@ -1,0 +1,74 @@
+//! Everything that the servers of the chain share: built, not running.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kevel_server::authentication::Authenticator;
+use kevel_server::authorization::Authorizer;
+use kevel_server::lifecycle::{Lifecycle, Shutdown};
+use kevel_server::storage::Format;
+use kevel_store::Engine;
+use kevel_store::cache::Caches;
+
+use super::authentication::{authenticator, authorizer};
+use super::certificates::Certificates;
+use super::storage;
+use crate::options::CompletedOptions;
+
+/// The generic config.
+pub struct Config {
+    pub options: CompletedOptions,
+    pub engine: Arc<dyn Engine>,
+    pub format: Format,
+    pub caches: Caches,
+    pub certificates: Certificates,
+    pub authenticator: Arc<dyn Authenticator>,
+    pub authorizer: Arc<dyn Authorizer>,
+    pub lifecycle: Arc<Lifecycle>,
+    pub shutdown: Shutdown,
+}
+
+impl std::fmt::Debug for Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Config").finish_non_exhaustive()
+    }
+}
+
+impl Config {
+    pub async fn new(options: CompletedOptions) -> Result<Self, String> {
+        let certificates = Certificates::new(&options)?;
+        let authenticator = authenticator(&options, certificates.client_ca.as_ref())?;
+        let authorizer = authorizer(&options)?;
+        let (engine, format) = storage::open(&options).await?;
+        let prefix = kevel_store::keys::root(&options.options.etcd.etcd_prefix);
+        let caches = Caches::start(engine.clone(), &prefix);
+        let shutdown = shutdown(&options);
+        let lifecycle = Arc::new(Lifecycle::default());
+        Ok(Config {
+            options,
+            engine,
+            format,
+            caches,
+            certificates,
+            authenticator,
+            authorizer,
+            lifecycle,
+            shutdown,
+        })
+    }
+}
+
+fn shutdown(options: &CompletedOptions) -> Shutdown {
+    let flags = &options.options.generic;
+    Shutdown {
+        delay: duration(flags.shutdown_delay_duration),
+        send_retry_after: flags.shutdown_send_retry_after,
+        watch_termination_grace_period: duration(flags.shutdown_watch_termination_grace_period),
+        request_timeout: duration(flags.request_timeout),
+    }
+}
+
+/// A flag's duration; what is below zero is none.
+pub fn duration(flag: kevel_api::duration::Duration) -> Duration {
+    Duration::from_nanos(u64::try_from(flag.0).unwrap_or(0))
+}

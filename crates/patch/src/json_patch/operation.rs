@@ -1,0 +1,292 @@
+//! One operation of a patch, and the places in a document that it speaks of.
+
+use std::borrow::Cow;
+
+use kevel_api::value::Value;
+use kevel_codec::json::encode_any;
+
+use super::{Limits, depth};
+
+/// One step of a JSON patch. What it lacks is told when it is applied.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operation {
+    op: Option<String>,
+    path: Option<String>,
+    from: Option<String>,
+    /// No value at all is taken for `null`.
+    value: Value,
+}
+
+impl From<Value> for Operation {
+    fn from(value: Value) -> Self {
+        let Value::Map(mut map) = value else {
+            return Operation { op: None, path: None, from: None, value: Value::Null };
+        };
+        let text = |key| map.get(key).and_then(Value::as_str).map(str::to_owned);
+        let (op, path, from) = (text("op"), text("path"), text("from"));
+        Operation { op, path, from, value: map.remove("value").unwrap_or_default() }
+    }
+}
+
+impl Operation {
+    /// `add`, `remove`, `replace`, `move`, `copy` or `test`.
+    pub fn op(&self) -> &str {
+        self.op.as_deref().unwrap_or("unknown")
+    }
+
+    pub(super) fn apply(&self, document: &mut Value, limits: &mut Limits) -> Result<(), String> {
+        match self.op() {
+            "add" => self.add(document, limits),
+            "remove" => self.remove(document),
+            "replace" => self.replace(document, limits),
+            "move" => self.move_from(document, limits),
+            "test" => self.test(document),
+            "copy" => self.copy_from(document, limits),
+            other => Err(format!("Unexpected kind: {other}")),
+        }
+    }
+
+    fn path(&self) -> Result<&str, String> {
+        self.path.as_deref().ok_or_else(|| {
+            let op = self.op();
+            match op {
+                "add" | "remove" | "copy" => {
+                    format!("{op} operation failed to decode path: {MISSING}")
+                }
+                _ => format!(
+                    "{op} operation failed to decode path: operation missing path field: {MISSING}"
+                ),
+            }
+        })
+    }
+
+    fn from(&self) -> Result<&str, String> {
+        self.from.as_deref().ok_or_else(|| {
+            let op = self.op();
+            format!(
+                "{op} operation failed to decode from: operation, missing from field: {MISSING}"
+            )
+        })
+    }
+
+    fn add(&self, document: &mut Value, limits: &mut Limits) -> Result<(), String> {
+        let path = self.path()?;
+        let place = Place::find(document, path).ok_or_else(|| {
+            format!("add operation does not apply: doc is missing path: \"{path}\": {MISSING}")
+        })?;
+        limits.put(place.depth, depth(&self.value));
+        place
+            .add(self.value.clone())
+            .map_err(|error| format!("error in add for path: '{path}': {error}"))
+    }
+
+    fn remove(&self, document: &mut Value) -> Result<(), String> {
+        let path = self.path()?;
+        let place = Place::find(document, path).ok_or_else(|| {
+            format!("remove operation does not apply: doc is missing path: \"{path}\": {MISSING}")
+        })?;
+        let removed = place.remove();
+        removed.map_err(|error| format!("error in remove for path: '{path}': {error}"))?;
+        Ok(())
+    }
+
+    fn replace(&self, document: &mut Value, limits: &mut Limits) -> Result<(), String> {
+        let path = self.path()?;
+        if path.is_empty() {
+            if !matches!(self.value, Value::Map(_) | Value::List(_)) {
+                return Err("replace operation value must be object or array".to_owned());
+            }
+            limits.put(0, depth(&self.value));
+            *document = self.value.clone();
+            return Ok(());
+        }
+        let place = Place::find(document, path).ok_or_else(|| {
+            format!("replace operation does not apply: doc is missing path: {path}: {MISSING}")
+        })?;
+        limits.put(place.depth, depth(&self.value));
+        place.set(self.value.clone()).map_err(|_| {
+            format!("replace operation does not apply: doc is missing key: {path}: {MISSING}")
+        })
+    }
+
+    fn move_from(&self, document: &mut Value, limits: &mut Limits) -> Result<(), String> {
+        let from = self.from()?;
+        let source = Place::find(document, from).ok_or_else(|| {
+            format!("move operation does not apply: doc is missing from path: {from}: {MISSING}")
+        })?;
+        let (key, below) = (source.key.clone().into_owned(), source.depth);
+        let value =
+            source.remove().map_err(|error| format!("error in move for path: '{key}': {error}"))?;
+        let path = self.path()?;
+        let place = Place::find(document, path).ok_or_else(|| {
+            format!(
+                "move operation does not apply: doc is missing destination path: {path}: {MISSING}"
+            )
+        })?;
+        limits.put(place.depth, limits.depth.saturating_sub(below));
+        place.add(value).map_err(|error| format!("error in move for path: '{path}': {error}"))
+    }
+
+    fn copy_from(&self, document: &mut Value, limits: &mut Limits) -> Result<(), String> {
+        let from = self.from()?;
+        let source = Place::find(document, from).ok_or_else(|| {
+            format!("copy operation does not apply: doc is missing from path: {from}: {MISSING}")
+        })?;
+        let found =
+            source.get().map_err(|error| format!("error in copy for from: '{from}': {error}"))?;
+        // The value is copied only when its size is known to be within the limit.
+        let mut json = Vec::new();
+        if let Some(value) = found.filter(|value| !value.is_null()) {
+            encode_any(value, &mut json);
+        }
+        limits.count_copy(json.len())?;
+        let value = found.cloned().unwrap_or_default();
+        let path = self.path()?;
+        let place = Place::find(document, path).ok_or_else(|| {
+            format!(
+                "copy operation does not apply: doc is missing destination path: {path}: {MISSING}"
+            )
+        })?;
+        limits.put(place.depth, depth(&value));
+        place.add(value).map_err(|error| format!("error while adding value during copy: {error}"))
+    }
+
+    fn test(&self, document: &mut Value) -> Result<(), String> {
+        let path = self.path()?;
+        let failed = || format!("testing value {path} failed: test failed");
+        if path.is_empty() {
+            return if *document == self.value { Ok(()) } else { Err(failed()) };
+        }
+        let place = Place::find(document, path).ok_or_else(|| {
+            format!("test operation does not apply: is missing path: {path}: {MISSING}")
+        })?;
+        let found =
+            place.get().map_err(|error| format!("error in test for path: '{path}': {error}"))?;
+        // What an object does not have equals `null`.
+        if *found.unwrap_or(&Value::Null) == self.value { Ok(()) } else { Err(failed()) }
+    }
+}
+
+const MISSING: &str = "missing value";
+
+/// A key or index in an object or list that is there.
+struct Place<'d, 'p> {
+    container: &'d mut Value,
+    key: Cow<'p, str>,
+    /// How deep in the document the value at this place stands.
+    depth: usize,
+}
+
+impl<'d, 'p> Place<'d, 'p> {
+    /// The place that a pointer (RFC 6901) names. Whatever stands before its first `/` is ignored.
+    fn find(document: &'d mut Value, path: &'p str) -> Option<Self> {
+        let (_, path) = path.split_once('/')?;
+        let mut tokens = path.split('/').map(unescape).peekable();
+        let mut container = document;
+        let mut depth = 1;
+        loop {
+            let key = tokens.next()?;
+            if tokens.peek().is_none() {
+                return Some(Place { container, key, depth });
+            }
+            let next = match container {
+                Value::Map(map) => map.get_mut(&key)?,
+                Value::List(items) => {
+                    let index = index(&key, items.len()).ok()?;
+                    items.get_mut(index)?
+                }
+                _ => return None,
+            };
+            if !matches!(next, Value::Map(_) | Value::List(_)) {
+                return None;
+            }
+            container = next;
+            depth += 1;
+        }
+    }
+
+    fn get(&self) -> Result<Option<&Value>, String> {
+        match &*self.container {
+            Value::Map(map) => Ok(map.get(&self.key)),
+            Value::List(items) => Ok(items.get(index(&self.key, items.len())?)),
+            _ => Ok(None),
+        }
+    }
+
+    fn add(self, value: Value) -> Result<(), String> {
+        match self.container {
+            Value::Map(map) => _ = map.insert(self.key.as_ref(), value),
+            Value::List(items) if self.key == "-" => items.push(value),
+            Value::List(items) => {
+                let index = index(&self.key, items.len() + 1).map_err(|error| match error {
+                    error if error.starts_with("strconv") => {
+                        format!("value was not a proper array index: '{}': {error}", self.key)
+                    }
+                    error => error,
+                })?;
+                items.insert(index, value);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn set(self, value: Value) -> Result<(), String> {
+        match self.container {
+            Value::Map(map) => _ = map.insert(self.key.as_ref(), value),
+            Value::List(items) => {
+                let index = index(&self.key, items.len())?;
+                items[index] = value;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn remove(self) -> Result<Value, String> {
+        match self.container {
+            Value::Map(map) => map.remove(&self.key).ok_or_else(|| {
+                format!("Unable to remove nonexistent key: {}: {MISSING}", self.key)
+            }),
+            Value::List(items) => {
+                let index = index(&self.key, items.len())?;
+                Ok(items.remove(index))
+            }
+            _ => Ok(Value::Null),
+        }
+    }
+}
+
+/// The index that a token names in a list with so many places; a negative one counts from the end.
+fn index(token: &str, places: usize) -> Result<usize, String> {
+    let number: i64 = token.parse().map_err(|_| {
+        let quoted = kevel_api::quote::quote(token);
+        format!("strconv.Atoi: parsing {quoted}: invalid syntax")
+    })?;
+    let index = if number < 0 { number.saturating_add(places as i64) } else { number };
+    match usize::try_from(index) {
+        Ok(index) if index < places => Ok(index),
+        _ => Err(format!("Unable to access invalid index: {number}: invalid index referenced")),
+    }
+}
+
+/// `~1` is `/` and `~0` is `~`.
+fn unescape(token: &str) -> Cow<'_, str> {
+    if !token.contains('~') {
+        return Cow::Borrowed(token);
+    }
+    let mut out = String::with_capacity(token.len());
+    let mut rest = token;
+    while let Some((before, after)) = rest.split_once('~') {
+        out.push_str(before);
+        let (c, skip) = match after.as_bytes().first() {
+            Some(b'1') => ('/', 1),
+            Some(b'0') => ('~', 1),
+            _ => ('~', 0),
+        };
+        out.push(c);
+        rest = &after[skip..];
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}

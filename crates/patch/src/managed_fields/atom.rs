@@ -1,0 +1,257 @@
+//! How a type is owned: as one value, as a map of fields, or as a list of elements.
+
+use std::borrow::Cow;
+
+use compact_str::CompactString;
+use kevel_api::schema::{
+    BUILTIN, Constant, DefaultEntry, List, Scalar, Schema, StructFlags, StructSchema, Type,
+};
+use kevel_api::value::Value;
+
+use super::path::PathElement;
+
+/// The type of a value.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum TypeRef<'t> {
+    Schema {
+        schema: Schema<'t>,
+        /// Something above keeps fields that the schema does not name.
+        preserve: bool,
+    },
+    /// No type: maps are owned field by field, lists as one value.
+    Deduced,
+    /// No type: everything is owned as one value.
+    Untyped,
+}
+
+/// A type, of those that it allows the one that a value has.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Atom<'t> {
+    Scalar(ScalarType),
+    List(ListType<'t>),
+    Map(MapType<'t>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ScalarType {
+    Numeric,
+    String,
+    Boolean,
+    Untyped,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MapType<'t> {
+    structure: Option<StructSchema<'t>>,
+    /// The type of fields without a name in the schema, where they are allowed.
+    element: Option<TypeRef<'t>>,
+    preserve: bool,
+    pub(super) atomic: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ListType<'t> {
+    pub(super) element: TypeRef<'t>,
+    list: List,
+    schema: Option<Schema<'t>>,
+}
+
+impl<'t> TypeRef<'t> {
+    pub(super) fn of(schema: Schema<'t>) -> Self {
+        TypeRef::Schema { schema, preserve: false }
+    }
+
+    /// The type as it is for this value. `None` is no value at all.
+    pub(super) fn atom(self, value: Option<&Value>) -> Atom<'t> {
+        match self {
+            TypeRef::Deduced => open(value, TypeRef::Deduced, false),
+            TypeRef::Untyped => open(value, TypeRef::Untyped, true),
+            TypeRef::Schema { schema, preserve } => match schema.ty() {
+                Type::Struct(_) => Atom::Map(MapType::of_struct(schema, preserve)),
+                Type::Map { value, atomic } => Atom::Map(MapType {
+                    structure: None,
+                    element: Some(TypeRef::Schema { schema: schema.other(*value), preserve }),
+                    preserve,
+                    atomic: *atomic,
+                }),
+                Type::List { item, list, .. } => Atom::List(ListType {
+                    element: TypeRef::Schema { schema: schema.other(*item), preserve },
+                    list: *list,
+                    schema: Some(schema),
+                }),
+                Type::Scalar(scalar) => scalar_atom(*scalar, value),
+                Type::Union { .. } | Type::Any => open(value, TypeRef::Deduced, false),
+            },
+        }
+    }
+
+    /// Whether the type allows values of every form.
+    pub(super) fn is_open(self) -> bool {
+        match self {
+            TypeRef::Deduced | TypeRef::Untyped => true,
+            TypeRef::Schema { schema, .. } => match schema.ty() {
+                Type::Union { .. } | Type::Any => true,
+                Type::Scalar(scalar) => {
+                    matches!(scalar, Scalar::Raw | Scalar::Json | Scalar::IntOrString)
+                }
+                _ => false,
+            },
+        }
+    }
+}
+
+/// A type of every form, of which a value chooses; nothing is taken for a map.
+fn open<'t>(value: Option<&Value>, element: TypeRef<'t>, atomic: bool) -> Atom<'t> {
+    match value {
+        Some(Value::List(_)) => {
+            Atom::List(ListType { element: TypeRef::Untyped, list: List::Atomic, schema: None })
+        }
+        Some(Value::Map(_) | Value::Null) | None => {
+            Atom::Map(MapType { structure: None, element: Some(element), preserve: false, atomic })
+        }
+        Some(_) => Atom::Scalar(ScalarType::Untyped),
+    }
+}
+
+fn scalar_atom<'t>(scalar: Scalar, value: Option<&Value>) -> Atom<'t> {
+    match scalar {
+        Scalar::String | Scalar::Bytes | Scalar::Duration => Atom::Scalar(ScalarType::String),
+        Scalar::Bool => Atom::Scalar(ScalarType::Boolean),
+        Scalar::Int32 | Scalar::Int64 | Scalar::Double | Scalar::Number | Scalar::Integer => {
+            Atom::Scalar(ScalarType::Numeric)
+        }
+        Scalar::Time | Scalar::MicroTime | Scalar::Quantity => Atom::Scalar(ScalarType::Untyped),
+        Scalar::Raw => open(value, TypeRef::Untyped, true),
+        Scalar::Json | Scalar::IntOrString => open(value, TypeRef::Deduced, false),
+        Scalar::FieldsV1 => Atom::Map(MapType {
+            structure: None,
+            element: Some(TypeRef::Deduced),
+            preserve: false,
+            atomic: false,
+        }),
+    }
+}
+
+impl<'t> MapType<'t> {
+    fn of_struct(schema: Schema<'t>, preserve: bool) -> Self {
+        let structure = schema.as_struct();
+        let flags = structure.map(StructSchema::flags).unwrap_or_default();
+        let preserve = preserve || flags.has(StructFlags::PRESERVE_UNKNOWN);
+        // An object without fields in its schema may have any.
+        let free = preserve || structure.is_none_or(|s| s.entries().is_empty());
+        MapType {
+            structure,
+            element: free.then_some(TypeRef::Deduced),
+            preserve,
+            atomic: flags.has(StructFlags::ATOMIC),
+        }
+    }
+
+    /// The type of a field that the schema names.
+    pub(super) fn field(&self, name: &str) -> Option<TypeRef<'t>> {
+        let structure = self.structure?;
+        if let Some(field) = structure.field(name) {
+            return Some(TypeRef::Schema { schema: field.schema(), preserve: self.preserve });
+        }
+        // An object inside an object has these whether its schema says so or not.
+        if structure.flags().has(StructFlags::EMBEDDED) {
+            let pod = kevel_api::builtin::schema("", "v1", "Pod")?;
+            if let "apiVersion" | "kind" | "metadata" = name {
+                let id = pod.field(name)?.schema().id();
+                let schema = structure.other(id | BUILTIN);
+                return Some(TypeRef::Schema { schema, preserve: self.preserve });
+            }
+        }
+        None
+    }
+
+    /// The type of a field, whether named or not.
+    pub(super) fn type_of(&self, name: &str) -> Option<TypeRef<'t>> {
+        self.field(name).or(self.element)
+    }
+
+    /// Whether it has no fields of its own and takes any.
+    pub(super) fn is_deduced(&self) -> bool {
+        let fieldless = self.structure.is_none_or(|s| s.entries().is_empty());
+        fieldless && matches!(self.element, Some(TypeRef::Deduced))
+    }
+}
+
+impl ListType<'_> {
+    pub(super) fn is_atomic(&self) -> bool {
+        self.list == List::Atomic
+    }
+
+    /// What tells an element of this list, which is not atomic, from the others.
+    pub(super) fn element_of(&self, item: &Value) -> Result<PathElement, String> {
+        match (self.list, self.schema) {
+            (List::Map(_), Some(schema)) => keyed(schema, item),
+            _ => match item {
+                Value::Map(_) => {
+                    Err("associative list without keys has an element that's a map type".into())
+                }
+                Value::List(_) => {
+                    Err("not supported: associative list with lists as elements".into())
+                }
+                Value::Null => {
+                    Err("associative list without keys has an element that's an explicit null"
+                        .into())
+                }
+                scalar => Ok(PathElement::Value(scalar.clone())),
+            },
+        }
+    }
+}
+
+fn keyed(list: Schema<'_>, item: &Value) -> Result<PathElement, String> {
+    let map = match item {
+        Value::Map(map) => map,
+        Value::Null => return Err("associative list with keys may not have a null element".into()),
+        _ => return Err("associative list with keys may not have non-map elements".into()),
+    };
+    let keys = || list.list_keys().into_iter().flatten();
+    let mut fields: Vec<(CompactString, Value)> = keys()
+        .filter_map(|key| {
+            let value = map.get(key).cloned().or_else(|| key_default(list, key))?;
+            Some((key.into(), value))
+        })
+        .collect();
+    if fields.is_empty() {
+        let quoted: Vec<_> = keys().map(kevel_api::quote::quote).collect();
+        return Err(format!(
+            "associative list with keys has an element that omits all key fields [{}] (and \
+             doesn't have default values for any key fields)",
+            quoted.join(" ")
+        ));
+    }
+    fields.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(PathElement::Key(fields))
+}
+
+/// What a key field is where it is missing: its default, or zero where it is always written.
+fn key_default(list: Schema<'_>, key: &str) -> Option<Value> {
+    let item = list.item()?;
+    let field = item.field(key)?;
+    let table = item.table();
+    if let Some(DefaultEntry { value, when: None }) = field.default() {
+        match value {
+            Constant::Bool(bool) => return Some(Value::Bool(*bool)),
+            Constant::Int(int) => return Some(Value::Int(*int)),
+            Constant::Str(text) => return Some(Value::from(table.str(*text))),
+            Constant::Value(index) => return table.values.get(*index as usize).cloned(),
+            _ => {}
+        }
+    }
+    // The one optional field that is a list's only key, `LocalObjectReference.name`, is "" too.
+    let only_key = list.list_keys().is_some_and(|keys| keys.count() == 1);
+    let builtin = matches!(table.text, Cow::Borrowed(_));
+    if field.pointer() || !(field.always() || only_key && builtin) {
+        return None;
+    }
+    match field.schema().scalar()? {
+        Scalar::String => Some(Value::from("")),
+        Scalar::Int32 | Scalar::Int64 => Some(Value::Int(0)),
+        Scalar::Bool => Some(Value::Bool(false)),
+        _ => None,
+    }
+}

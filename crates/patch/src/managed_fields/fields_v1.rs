@@ -1,0 +1,165 @@
+//! `FieldsV1`, the JSON form of a set: `{"f:spec":{"f:ports":{".":{},"k:{\"port\":80}":{}}}}`.
+
+mod quick;
+
+use std::fmt;
+
+use kevel_api::json_string::write_json_string;
+use kevel_api::value::Value;
+use kevel_codec::json::{Unknown, decode_any, encode_any};
+
+use super::path::PathElement;
+use super::set::{Node, Set};
+
+/// Why a document is no set of fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldsError(String);
+
+impl fmt::Display for FieldsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for FieldsError {}
+
+impl Set {
+    /// Reads the JSON form. Steps of kinds that are not known yet are dropped.
+    pub fn from_fields(json: &str) -> Result<Set, FieldsError> {
+        if let Some(set) = quick::set(json) {
+            return Ok(set);
+        }
+        let read = decode_any(json.as_bytes(), Unknown::Ignore);
+        let tree = read.map_err(|error| FieldsError(error.to_string()))?.value;
+        Set::from_tree(&tree)
+    }
+
+    /// The same, of a document that was read already.
+    pub(super) fn from_tree(tree: &Value) -> Result<Set, FieldsError> {
+        Ok(read(tree)?.0)
+    }
+
+    /// The JSON form, byte for byte as the reference writes it.
+    pub fn to_fields(&self) -> String {
+        let mut out = String::with_capacity(128);
+        out.push('{');
+        write_nodes(self, &mut out);
+        out.push('}');
+        out
+    }
+}
+
+/// A set, and whether what holds it is a member of the set above: so it is if the set is empty.
+fn read(tree: &Value) -> Result<(Set, bool), FieldsError> {
+    let map = match tree {
+        Value::Null => return Ok((Set::new(), true)),
+        Value::Map(map) => map,
+        _ => return Err(FieldsError("expect { or n".to_owned())),
+    };
+    let mut nodes = Vec::with_capacity(map.len());
+    let mut member = false;
+    for (key, value) in map.iter() {
+        if key == "." {
+            member = true;
+        } else if let Some(element) = read_element(key)? {
+            let (children, member) = read(value)?;
+            nodes.push(Node { element, member, children });
+        }
+    }
+    let set = Set::from_nodes(nodes);
+    member |= set.is_empty();
+    Ok((set, member))
+}
+
+pub(super) fn read_element(key: &str) -> Result<Option<PathElement>, FieldsError> {
+    if key.len() < 2 {
+        return Err(FieldsError("key must be 2 characters long:".to_owned()));
+    }
+    let Some((kind, rest)) = key.split_once(':').filter(|(kind, _)| kind.len() == 1) else {
+        return Err(FieldsError(format!("missing colon: {key}")));
+    };
+    let json = || {
+        if let Some(value) = quick::value(rest) {
+            return Ok(value);
+        }
+        let read = decode_any(rest.as_bytes(), Unknown::Ignore);
+        read.map(|read| read.value).map_err(|error| FieldsError(error.to_string()))
+    };
+    Ok(match kind {
+        "f" => Some(PathElement::field(rest)),
+        "v" => Some(PathElement::Value(json()?)),
+        "i" => {
+            let index = rest.parse().map_err(|_| FieldsError(format!("invalid index: {rest}")))?;
+            Some(PathElement::Index(index))
+        }
+        "k" => match json()? {
+            Value::Map(map) => Some(PathElement::Key(map.into_entries().into_iter().collect())),
+            Value::Null => Some(PathElement::Key(Vec::new())),
+            _ => return Err(FieldsError("expect { or n".to_owned())),
+        },
+        _ => None,
+    })
+}
+
+fn write_nodes(set: &Set, out: &mut String) {
+    for (i, node) in set.nodes().iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        write_element(&node.element, out);
+        out.push_str(":{");
+        if !node.children.is_empty() {
+            if node.member {
+                out.push_str("\".\":{},");
+            }
+            write_nodes(&node.children, out);
+        }
+        out.push('}');
+    }
+}
+
+fn write_element(element: &PathElement, out: &mut String) {
+    match element {
+        PathElement::Field(name) => write_key(out, "f:", name),
+        PathElement::Index(index) => write_key(out, "i:", &index.to_string()),
+        PathElement::Value(value) => write_key(out, "v:", &json_text(value)),
+        PathElement::Key(fields) => {
+            let mut key = Vec::with_capacity(32);
+            key.push(b'{');
+            for (i, (name, value)) in fields.iter().enumerate() {
+                if i > 0 {
+                    key.push(b',');
+                }
+                write_json_string(&mut key, name);
+                key.push(b':');
+                encode_any(value, &mut key);
+            }
+            key.push(b'}');
+            write_key(out, "k:", &String::from_utf8_lossy(&key));
+        }
+    }
+}
+
+fn json_text(value: &Value) -> String {
+    let mut json = Vec::new();
+    encode_any(value, &mut json);
+    String::from_utf8_lossy(&json).into_owned()
+}
+
+/// A key of the document: a JSON string without the escapes that only HTML needs.
+fn write_key(out: &mut String, kind: &str, text: &str) {
+    out.push('"');
+    out.push_str(kind);
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\0'..='\x1f' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}

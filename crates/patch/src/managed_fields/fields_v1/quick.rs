@@ -1,0 +1,127 @@
+//! The form in which sets are stored, read in one pass. Whatever has white space, unusual escapes
+//! or errors is left to the general reader: every write of every object comes through here.
+
+use std::borrow::Cow;
+
+use compact_str::CompactString;
+use kevel_api::value::{Map, Value};
+use kevel_codec::json::MAX_DEPTH;
+
+use super::read_element;
+use crate::managed_fields::set::{Node, Set};
+
+/// A whole document.
+pub(super) fn set(json: &str) -> Option<Set> {
+    let mut text = Text(json);
+    let (set, _) = text.set(0)?;
+    text.0.is_empty().then_some(set)
+}
+
+/// A scalar, or an object of scalars.
+pub(super) fn value(json: &str) -> Option<Value> {
+    let mut text = Text(json);
+    let value = if json.starts_with('{') { text.object()? } else { text.scalar()? };
+    text.0.is_empty().then_some(value)
+}
+
+/// What is left to read.
+struct Text<'t>(&'t str);
+
+impl<'t> Text<'t> {
+    fn take(&mut self, prefix: &str) -> Option<()> {
+        self.0 = self.0.strip_prefix(prefix)?;
+        Some(())
+    }
+
+    /// A set, and whether what holds it is a member.
+    fn set(&mut self, depth: usize) -> Option<(Set, bool)> {
+        self.take("{")?;
+        if self.take("}").is_some() {
+            return Some((Set::new(), true));
+        }
+        if depth == MAX_DEPTH {
+            return None;
+        }
+        let mut nodes = Vec::new();
+        let mut member = false;
+        loop {
+            let key = self.string()?;
+            self.take(":")?;
+            let (children, is_member) = self.set(depth + 1)?;
+            if key == "." {
+                member = true;
+            } else if let Some(element) = read_element(&key).ok()? {
+                nodes.push(Node { element, member: is_member, children });
+            }
+            if self.take("}").is_some() {
+                break;
+            }
+            self.take(",")?;
+        }
+        let set = Set::from_nodes(nodes);
+        member |= set.is_empty();
+        Some((set, member))
+    }
+
+    fn object(&mut self) -> Option<Value> {
+        self.take("{")?;
+        let mut entries = thin_vec::ThinVec::new();
+        loop {
+            let key = self.string()?;
+            self.take(":")?;
+            entries.push((CompactString::from(key), self.scalar()?));
+            if self.take("}").is_some() {
+                return Some(Value::Map(Map::from_entries(entries)));
+            }
+            self.take(",")?;
+        }
+    }
+
+    fn scalar(&mut self) -> Option<Value> {
+        if self.0.starts_with('"') {
+            return self.string().map(|text| Value::String(text.into()));
+        }
+        for (word, value) in [("true", true), ("false", false)] {
+            if self.take(word).is_some() {
+                return Some(Value::Bool(value));
+            }
+        }
+        let end = self.0.find([',', '}']).unwrap_or(self.0.len());
+        let (number, rest) = self.0.split_at(end);
+        // Leading zeros and signs that JSON does not have are the other reader's to refuse.
+        let plain = number == "0" || matches!(number.as_bytes().first(), Some(b'1'..=b'9'));
+        let value = number.parse().ok().filter(|_| plain).map(Value::Int)?;
+        self.0 = rest;
+        Some(value)
+    }
+
+    fn string(&mut self) -> Option<Cow<'t, str>> {
+        self.take("\"")?;
+        let text = self.0;
+        let mut unescaped = String::new();
+        let mut from = 0;
+        let mut bytes = text.bytes().enumerate();
+        while let Some((at, byte)) = bytes.next() {
+            match byte {
+                b'"' => {
+                    self.0 = text.get(at + 1..)?;
+                    let last = text.get(from..at)?;
+                    if from == 0 {
+                        return Some(Cow::Borrowed(last));
+                    }
+                    unescaped.push_str(last);
+                    return Some(Cow::Owned(unescaped));
+                }
+                b'\\' => {
+                    let (_, b'"' | b'\\') = bytes.next()? else { return None };
+                    // The escaped character is the first of the next run.
+                    unescaped.push_str(text.get(from..at)?);
+                    from = at + 1;
+                }
+                0..0x20 => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,158 @@
+//! A step from a value to one inside it.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use compact_str::CompactString;
+use kevel_api::quote::quote;
+use kevel_api::value::Value;
+
+use crate::go_format::Plain;
+
+/// Selects a field of a map or an element of a list.
+#[derive(Clone, Debug)]
+pub enum PathElement {
+    /// A field of a struct or a key of a map.
+    Field(CompactString),
+    /// The element with these fields, which are sorted by name.
+    Key(Vec<(CompactString, Value)>),
+    /// The element of a set that is this scalar.
+    Value(Value),
+    /// The element at a position.
+    Index(i64),
+}
+
+impl PathElement {
+    pub fn field(name: &str) -> PathElement {
+        PathElement::Field(name.into())
+    }
+
+    fn rank(&self) -> u8 {
+        match self {
+            PathElement::Field(_) => 0,
+            PathElement::Key(_) => 1,
+            PathElement::Value(_) => 2,
+            PathElement::Index(_) => 3,
+        }
+    }
+}
+
+impl Ord for PathElement {
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (PathElement::Field(a), PathElement::Field(b)) => a.cmp(b),
+            (PathElement::Key(a), PathElement::Key(b)) => {
+                let pairs = a.iter().zip(b).map(|((name, value), (other_name, other_value))| {
+                    name.cmp(other_name).then_with(|| compare_values(value, other_value))
+                });
+                let first = pairs.into_iter().find(|order| order.is_ne());
+                first.unwrap_or_else(|| a.len().cmp(&b.len()))
+            }
+            (PathElement::Value(a), PathElement::Value(b)) => compare_values(a, b),
+            (PathElement::Index(a), PathElement::Index(b)) => a.cmp(b),
+            _ => self.rank().cmp(&other.rank()),
+        }
+    }
+}
+
+impl PartialOrd for PathElement {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for PathElement {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for PathElement {}
+
+/// `.spec`, `[name="a"]`, `[="a"]`, `[0]`.
+impl fmt::Display for PathElement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PathElement::Field(name) => write!(f, ".{name}"),
+            PathElement::Key(fields) => {
+                let fields: Vec<_> =
+                    fields.iter().map(|(name, value)| format!("{name}={}", Text(value))).collect();
+                write!(f, "[{}]", fields.join(","))
+            }
+            PathElement::Value(value) => write!(f, "[={}]", Text(value)),
+            PathElement::Index(index) => write!(f, "[{index}]"),
+        }
+    }
+}
+
+/// A value inside a path.
+struct Text<'a>(&'a Value);
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Value::Null => f.write_str("null"),
+            Value::String(text) => f.write_str(&quote(text)),
+            Value::List(items) => {
+                let items: Vec<_> = items.iter().map(|item| Text(item).to_string()).collect();
+                write!(f, "[{}]", items.join(","))
+            }
+            Value::Map(map) => {
+                map.iter().try_for_each(|(key, value)| write!(f, "{key}={}", Text(value)))
+            }
+            other => Plain(other).fmt(f),
+        }
+    }
+}
+
+/// Orders values of all types: numbers by size, then strings, booleans, lists, maps, nothing.
+pub(super) fn compare_values(a: &Value, b: &Value) -> Ordering {
+    match (a, b) {
+        (Value::Int(a), Value::Int(b)) => a.cmp(b),
+        (Value::Float(a), Value::Float(b)) => a.total_cmp(b),
+        (Value::Float(a), Value::Int(b)) => a.total_cmp(&(*b as f64)),
+        (Value::Int(a), Value::Float(b)) => (*a as f64).total_cmp(b),
+        (Value::String(a), Value::String(b)) => a.cmp(b),
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        (Value::List(a), Value::List(b)) => {
+            let first = a.iter().zip(b).map(|(a, b)| compare_values(a, b)).find(|o| o.is_ne());
+            first.unwrap_or_else(|| a.len().cmp(&b.len()))
+        }
+        (Value::Map(a), Value::Map(b)) => {
+            let pairs = a.iter().zip(b.iter());
+            let first = pairs
+                .map(|((k, v), (other_k, other_v))| {
+                    k.cmp(other_k).then_with(|| compare_values(v, other_v))
+                })
+                .find(|order| order.is_ne());
+            first.unwrap_or_else(|| a.len().cmp(&b.len()))
+        }
+        _ => value_rank(a).cmp(&value_rank(b)),
+    }
+}
+
+fn value_rank(value: &Value) -> u8 {
+    match value {
+        Value::Int(_) | Value::Float(_) => 0,
+        Value::String(_) | Value::Raw(_) => 1,
+        Value::Bool(_) => 2,
+        Value::List(_) => 3,
+        Value::Map(_) => 4,
+        Value::Null => 5,
+    }
+}
+
+/// Whether two values are the same; an integer equals a float of its size.
+pub(super) fn same_values(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Int(a), Value::Float(b)) | (Value::Float(b), Value::Int(a)) => *a as f64 == *b,
+        (Value::List(a), Value::List(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_values(a, b))
+        }
+        (Value::Map(a), Value::Map(b)) => {
+            let mut pairs = a.iter().zip(b.iter());
+            a.len() == b.len() && pairs.all(|((k, v), (l, w))| k == l && same_values(v, w))
+        }
+        _ => a == b,
+    }
+}

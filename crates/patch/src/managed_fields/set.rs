@@ -1,0 +1,214 @@
+//! Sets of fields, as trees.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use super::path::PathElement;
+
+/// A set of fields of an object. That a field is in it says nothing of the fields around it.
+///
+/// ```
+/// use kevel_patch::managed_fields::Set;
+/// let a = Set::from_fields(r#"{"f:spec":{"f:replicas":{},"f:paused":{}}}"#)?;
+/// let b = Set::from_fields(r#"{"f:spec":{"f:paused":{}}}"#)?;
+/// assert_eq!(a.difference(&b).to_string(), ".spec.replicas");
+/// assert_eq!(a.union(&b), a);
+/// # Ok::<(), kevel_patch::managed_fields::FieldsError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Set {
+    /// Sorted; none is neither a member nor has members below it.
+    nodes: Vec<Node>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Node {
+    pub(super) element: PathElement,
+    pub(super) member: bool,
+    pub(super) children: Set,
+}
+
+impl Set {
+    pub fn new() -> Set {
+        Set::default()
+    }
+
+    /// The set of these paths of field names.
+    pub fn of_fields(paths: &[&[&str]]) -> Set {
+        let mut set = Set::new();
+        for path in paths {
+            let path: Vec<_> = path.iter().map(|name| PathElement::field(name)).collect();
+            set.insert(&path);
+        }
+        set
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    pub fn insert(&mut self, path: &[PathElement]) {
+        let [element, rest @ ..] = path else { return };
+        let node = self.node_mut(element);
+        if rest.is_empty() { node.member = true } else { node.children.insert(rest) }
+    }
+
+    fn node_mut(&mut self, element: &PathElement) -> &mut Node {
+        let i = match self.find(element) {
+            Ok(i) => i,
+            Err(i) => {
+                let children = Set::new();
+                self.nodes.insert(i, Node { element: element.clone(), member: false, children });
+                i
+            }
+        };
+        &mut self.nodes[i]
+    }
+
+    fn find(&self, element: &PathElement) -> Result<usize, usize> {
+        match self.nodes.last() {
+            Some(last) if last.element < *element => Err(self.nodes.len()),
+            _ => self.nodes.binary_search_by(|node| node.element.cmp(element)),
+        }
+    }
+
+    pub(super) fn get(&self, element: &PathElement) -> Option<&Node> {
+        self.find(element).ok().map(|i| &self.nodes[i])
+    }
+
+    pub(super) fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    pub(super) fn nodes_mut(&mut self) -> impl Iterator<Item = &mut Node> {
+        self.nodes.iter_mut()
+    }
+
+    /// Takes nodes in any order; of equal elements all members and the last children count.
+    pub(super) fn from_nodes(mut nodes: Vec<Node>) -> Set {
+        nodes.retain(|node| node.member || !node.children.is_empty());
+        if !nodes.is_sorted_by(|a, b| a.element < b.element) {
+            nodes.sort_by(|a, b| a.element.cmp(&b.element));
+            nodes.dedup_by(|later, kept| {
+                let same = later.element == kept.element;
+                if same {
+                    kept.member |= later.member;
+                    if !later.children.is_empty() {
+                        std::mem::swap(&mut kept.children, &mut later.children);
+                    }
+                }
+                same
+            });
+        }
+        Set { nodes }
+    }
+
+    pub fn contains(&self, path: &[PathElement]) -> bool {
+        let [element, rest @ ..] = path else { return false };
+        self.get(element).is_some_and(|node| {
+            if rest.is_empty() { node.member } else { node.children.contains(rest) }
+        })
+    }
+
+    pub fn union(&self, other: &Set) -> Set {
+        join(self, other, |pair| match pair {
+            (Some(a), Some(b)) => Some(Node {
+                element: a.element.clone(),
+                member: a.member || b.member,
+                children: a.children.union(&b.children),
+            }),
+            (a, b) => a.or(b).cloned(),
+        })
+    }
+
+    pub fn intersection(&self, other: &Set) -> Set {
+        join(self, other, |(a, b)| {
+            let (a, b) = (a?, b?);
+            Some(Node {
+                element: a.element.clone(),
+                member: a.member && b.member,
+                children: a.children.intersection(&b.children),
+            })
+        })
+    }
+
+    /// What is in this set and not in the other.
+    pub fn difference(&self, other: &Set) -> Set {
+        join(self, other, |(a, b)| {
+            let (a, Some(b)) = (a?, b) else { return a.cloned() };
+            Some(Node {
+                element: a.element.clone(),
+                member: a.member && !b.member,
+                children: a.children.difference(&b.children),
+            })
+        })
+    }
+
+    /// What is in this set and neither in the other nor below one of its members.
+    pub fn recursive_difference(&self, other: &Set) -> Set {
+        join(self, other, |(a, b)| {
+            let (a, Some(b)) = (a?, b) else { return a.cloned() };
+            (!b.member).then(|| Node {
+                element: a.element.clone(),
+                member: a.member,
+                children: a.children.recursive_difference(&b.children),
+            })
+        })
+    }
+
+    /// Calls `visit` with each member's path: those of one level before those below it.
+    pub fn for_each(&self, mut visit: impl FnMut(&[PathElement])) {
+        fn walk(set: &Set, path: &mut Vec<PathElement>, visit: &mut dyn FnMut(&[PathElement])) {
+            for node in set.nodes.iter().filter(|node| node.member) {
+                path.push(node.element.clone());
+                visit(path);
+                path.pop();
+            }
+            for node in set.nodes.iter().filter(|node| !node.children.is_empty()) {
+                path.push(node.element.clone());
+                walk(&node.children, path, visit);
+                path.pop();
+            }
+        }
+        walk(self, &mut Vec::new(), &mut visit);
+    }
+}
+
+/// One path a line.
+impl fmt::Display for Set {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lines = Vec::new();
+        self.for_each(|path| lines.push(path_text(path)));
+        f.write_str(&lines.join("\n"))
+    }
+}
+
+/// A path as messages have it: `.spec.containers[name="a"].image`.
+pub(super) fn path_text(path: &[PathElement]) -> String {
+    path.iter().map(PathElement::to_string).collect()
+}
+
+/// Walks two sets side by side.
+fn join<'s>(
+    a: &'s Set,
+    b: &'s Set,
+    mut combine: impl FnMut((Option<&'s Node>, Option<&'s Node>)) -> Option<Node>,
+) -> Set {
+    let mut nodes = Vec::with_capacity(a.nodes.len());
+    let (mut a, mut b) = (a.nodes.iter().peekable(), b.nodes.iter().peekable());
+    loop {
+        let order = match (a.peek(), b.peek()) {
+            (None, None) => return Set { nodes },
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(a), Some(b)) => a.element.cmp(&b.element),
+        };
+        let pair = match order {
+            Ordering::Less => (a.next(), None),
+            Ordering::Equal => (a.next(), b.next()),
+            Ordering::Greater => (None, b.next()),
+        };
+        let node = combine(pair);
+        nodes.extend(node.filter(|node| node.member || !node.children.is_empty()));
+    }
+}

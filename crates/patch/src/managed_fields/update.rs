@@ -1,0 +1,277 @@
+//! Ordinary writes: create, update, patch.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use compact_str::{CompactString, ToCompactString};
+use kevel_api::time::Time;
+use kevel_api::value::{Map, Value};
+
+use super::atom::TypeRef;
+use super::compare::{Comparison, compare};
+use super::conflict::{Conflict, Conflicts};
+use super::entry::{Managed, ManagerId, Operation, Owned, is_reset, managed_fields};
+use super::field_manager::{FieldManager, remove_managed_fields, set_managed_fields};
+use super::reconcile::reconcile;
+use super::set::Set;
+use super::validate::{Duplicates, validate};
+use crate::unstructured::unstructured_differences;
+
+/// How many updaters an object has at most; the oldest are merged beyond that.
+const MAX_UPDATERS: usize = 10;
+
+/// Whom the fields of merged updaters belong to.
+const ANCIENT: &str = "ancient-changes";
+
+/// What nobody owns: the identity of an object, and what the server itself fills in.
+static UNOWNED: LazyLock<Set> = LazyLock::new(|| {
+    Set::of_fields(&[
+        &["apiVersion"],
+        &["kind"],
+        &["metadata"],
+        &["metadata", "name"],
+        &["metadata", "namespace"],
+        &["metadata", "creationTimestamp"],
+        &["metadata", "selfLink"],
+        &["metadata", "uid"],
+        &["metadata", "clusterName"],
+        &["metadata", "generation"],
+        &["metadata", "managedFields"],
+        &["metadata", "resourceVersion"],
+    ])
+});
+
+impl FieldManager<'_> {
+    /// Writes into `new` who owns its fields, given the object it takes the place of.
+    ///
+    /// A client may set `managedFields` itself, or send one empty entry to forget all managers;
+    /// what cannot be read is taken from the live object.
+    pub fn update(&self, live: Option<&Value>, new: &mut Value, manager: &str, now: Time) {
+        let managed = self.decode_live_or_new(live, new);
+        remove_managed_fields(new);
+        // An object that is not tracked stays so; applying starts it.
+        let created = live.is_none_or(|live| live.str_at(&["metadata", "uid"]).is_empty());
+        if managed.is_empty() && !created {
+            return;
+        }
+        let (before, after) = self.trees(live, new, &managed);
+        if let Ok(managed) = self.updated(&before, &after, managed, manager, now) {
+            set_managed_fields(new, managed.encode());
+        }
+    }
+
+    /// The trees before and after a write, as far as they matter.
+    fn trees(&self, live: Option<&Value>, new: &Value, managed: &Managed) -> (Value, Value) {
+        let other_versions = managed.0.values().any(|o| o.api_version != self.api_version);
+        if self.is_custom() || other_versions {
+            return (self.tree(live), self.tree(Some(new)));
+        }
+        let empty = Value::Map(Map::new());
+        let live = live.unwrap_or(&empty);
+        let (mut before, mut after) = unstructured_differences(live, new, self.schema);
+        self.finish_tree(&mut before);
+        self.finish_tree(&mut after);
+        (before, after)
+    }
+
+    fn decode_live_or_new(&self, live: Option<&Value>, new: &Value) -> Managed {
+        let live = || Managed::decode(live.and_then(managed_fields)).unwrap_or_default();
+        // A subresource's writers have no say in this.
+        if !self.subresource.is_empty() {
+            return live();
+        }
+        let entries = managed_fields(new);
+        if is_reset(entries) {
+            return Managed::default();
+        }
+        match Managed::decode(entries) {
+            Ok(managed) if !managed.is_empty() => managed,
+            // Clients that know nothing of the record must not delete it.
+            _ => live(),
+        }
+    }
+
+    /// The record after a write that makes one tree of another.
+    pub(super) fn updated(
+        &self,
+        before: &Value,
+        after: &Value,
+        mut managed: Managed,
+        manager: &str,
+        now: Time,
+    ) -> Result<Managed, String> {
+        // A built-in type's decoder has seen to this.
+        if self.is_custom() {
+            for (tree, what) in [(after, "new"), (before, "live")] {
+                validate(tree, TypeRef::of(self.schema), Duplicates::Allow).map_err(|errors| {
+                    let name = self.name(tree);
+                    format!("failed to convert {what} object ({name}) to smd typed: {errors}")
+                })?;
+            }
+        }
+        self.reconcile(&mut managed);
+        let changes = match self.take_over(before, after, &mut managed, None, true) {
+            Ok(changes) => changes,
+            Err(TakeOverError::Other(message)) => {
+                let name = self.name(after);
+                return Err(format!("failed to update ManagedFields ({name}): {message}"));
+            }
+            Err(TakeOverError::Conflicts(conflicts)) => return Err(conflicts.to_string()),
+        };
+        let set = changes.modified.union(&changes.added).difference(&UNOWNED);
+        if !set.is_empty() {
+            let id = self.manager_id(manager, Operation::Update);
+            let set = match managed.0.get(&id) {
+                Some(previous) => set.union(&previous.set),
+                None => set,
+            };
+            let time = Some(now.to_compact_string());
+            managed.0.insert(id, Owned { set, api_version: self.api_version.into(), time });
+        }
+        merge_oldest_updaters(&mut managed);
+        Ok(managed)
+    }
+
+    /// Brings sets in line with today's schema, and forgets the managers in versions of the past.
+    pub(super) fn reconcile(&self, managed: &mut Managed) {
+        managed.0.retain(|_, owned| match self.type_in(&owned.api_version) {
+            Some(ty) => {
+                reconcile(&mut owned.set, ty);
+                true
+            }
+            None => false,
+        });
+    }
+
+    /// Takes what a write changes from everybody but `writer`, or says who would not let it go.
+    pub(super) fn take_over(
+        &self,
+        before: &Value,
+        after: &Value,
+        managed: &mut Managed,
+        writer: Option<&ManagerId>,
+        force: bool,
+    ) -> Result<Comparison, TakeOverError> {
+        let own = self.comparison(before, after, self.api_version)?.unwrap_or_default();
+        let mut versions: BTreeMap<CompactString, Option<Taken>> = BTreeMap::new();
+        versions.insert(self.api_version.into(), Some(Taken::by(&own)));
+        let mut conflicts = Vec::new();
+        let mut gone = Vec::new();
+        for (id, owned) in managed.0.iter_mut().filter(|(id, _)| Some(*id) != writer) {
+            if !versions.contains_key(&owned.api_version) {
+                let other = self.comparison(before, after, &owned.api_version)?;
+                versions.insert(owned.api_version.clone(), other.as_ref().map(Taken::by));
+            }
+            let Some(Some(taken)) = versions.get(&owned.api_version) else {
+                gone.push(id.clone());
+                continue;
+            };
+            let set = owned.set.intersection(&taken.set);
+            if !force {
+                set.for_each(|path| {
+                    conflicts.push(Conflict { manager: id.clone(), path: path.to_vec() });
+                });
+            }
+            if !set.is_empty() {
+                owned.set = owned.set.difference(&set);
+            }
+            if !taken.removed.is_empty() {
+                owned.set = owned.set.difference(&taken.removed);
+            }
+        }
+        if !conflicts.is_empty() {
+            return Err(TakeOverError::Conflicts(Conflicts::sorted(conflicts)));
+        }
+        managed.0.retain(|id, owned| !owned.set.is_empty() && !gone.contains(id));
+        Ok(own)
+    }
+
+    fn comparison(
+        &self,
+        before: &Value,
+        after: &Value,
+        api_version: &str,
+    ) -> Result<Option<Comparison>, TakeOverError> {
+        let (Some((before, ty)), Some((after, _))) =
+            (self.convert(before, api_version), self.convert(after, api_version))
+        else {
+            return Ok(None);
+        };
+        let changes = compare(&before, &after, ty).map_err(|error| {
+            TakeOverError::Other(format!("failed to compare objects: {}", error.0))
+        })?;
+        Ok(Some(changes.filtered(self.filter_in(api_version))))
+    }
+
+    /// Drops from a manager's set what nobody owns.
+    pub(super) fn strip(managed: &mut Managed, id: &ManagerId) {
+        if let Some(owned) = managed.0.get_mut(id) {
+            owned.set = owned.set.difference(&UNOWNED);
+            if owned.set.is_empty() {
+                managed.0.remove(id);
+            }
+        }
+    }
+}
+
+/// What a write takes from everybody else, in one version.
+struct Taken {
+    /// What is its own now.
+    set: Set,
+    /// What is nobody's.
+    removed: Set,
+}
+
+impl Taken {
+    fn by(changes: &Comparison) -> Taken {
+        let set = changes.modified.union(&changes.added);
+        Taken { set, removed: changes.removed.clone() }
+    }
+}
+
+/// Why a write cannot take over what it changes.
+#[derive(Clone, Debug)]
+pub(super) enum TakeOverError {
+    Conflicts(Conflicts),
+    Other(String),
+}
+
+/// Merges the oldest updaters, those of a version into one, until there are few enough.
+fn merge_oldest_updaters(managed: &mut Managed) {
+    let updaters = managed.0.iter().filter(|(id, _)| id.operation == Operation::Update);
+    let mut updaters: Vec<_> =
+        updaters.map(|(id, owned)| (owned.seconds(), id.identifier(), id.clone())).collect();
+    let mut count = updaters.len();
+    if count <= MAX_UPDATERS {
+        return;
+    }
+    updaters.sort();
+    let mut oldest: BTreeMap<CompactString, ManagerId> = BTreeMap::new();
+    for (_, _, id) in updaters {
+        if count <= MAX_UPDATERS {
+            break;
+        }
+        let Some(version) = managed.0.get(&id).map(|owned| owned.api_version.clone()) else {
+            continue;
+        };
+        let bucket = ManagerId::new(ANCIENT, Operation::Update, &version, "");
+        let Some(first) = oldest.get(&version) else {
+            oldest.insert(version, id);
+            continue;
+        };
+        if id == bucket {
+            continue;
+        }
+        if !managed.0.contains_key(&bucket)
+            && let Some(owned) = managed.0.remove(first)
+        {
+            managed.0.insert(bucket.clone(), owned);
+        }
+        let Some(owned) = managed.0.remove(&id) else { continue };
+        if let Some(ancient) = managed.0.get_mut(&bucket) {
+            ancient.set = owned.set.union(&ancient.set);
+            ancient.time = owned.time;
+        }
+        count -= 1;
+    }
+}

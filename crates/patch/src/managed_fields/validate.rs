@@ -1,0 +1,157 @@
+//! Whether a tree is of its type, as far as ownership needs it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use kevel_api::value::{Map, Value};
+
+use super::atom::{Atom, ScalarType, TypeRef};
+use super::path::PathElement;
+use crate::go_format::{Plain, Syntax, go_type};
+
+/// Why a tree is not of its type: paths and messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TypeErrors(Vec<(String, String)>);
+
+impl fmt::Display for TypeErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = |(path, message): &(String, String)| match path.as_str() {
+            "" => message.clone(),
+            path => format!("{path}: {message}"),
+        };
+        match &self.0[..] {
+            [only] => f.write_str(&line(only)),
+            all => {
+                f.write_str("errors:")?;
+                all.iter().try_for_each(|error| write!(f, "\n  {}", line(error)))
+            }
+        }
+    }
+}
+
+/// How many errors are collected; a hostile document has one at every node.
+const MAX_ERRORS: usize = 100;
+
+/// Checks a tree against its type.
+pub(super) fn validate(
+    value: &Value,
+    ty: TypeRef<'_>,
+    duplicates: Duplicates,
+) -> Result<(), TypeErrors> {
+    let mut walker = Walker { duplicates, path: Vec::new(), errors: Vec::new() };
+    walker.value(value, ty);
+    if walker.errors.is_empty() { Ok(()) } else { Err(TypeErrors(walker.errors)) }
+}
+
+/// Whether elements of a list may be the same. A configuration may not say a thing twice; objects
+/// that are stored may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Duplicates {
+    Allow,
+    Forbid,
+}
+
+struct Walker {
+    duplicates: Duplicates,
+    path: Vec<String>,
+    errors: Vec<(String, String)>,
+}
+
+impl Walker {
+    fn error(&mut self, message: String) {
+        if self.errors.len() < MAX_ERRORS {
+            self.errors.push((self.path.concat(), message));
+        }
+    }
+
+    fn value(&mut self, value: &Value, ty: TypeRef<'_>) {
+        match (ty.atom(Some(value)), value) {
+            (_, Value::Null) => {}
+            (Atom::Scalar(scalar), _) => self.scalar(value, scalar),
+            (Atom::List(list), Value::List(items)) => {
+                let mut seen = BTreeSet::new();
+                for (i, item) in items.iter().enumerate() {
+                    let element = if list.is_atomic() {
+                        PathElement::Index(i as i64)
+                    } else {
+                        match list.element_of(item) {
+                            Ok(element) => element,
+                            Err(error) => return self.error(format!("element {i}: {error}")),
+                        }
+                    };
+                    if !list.is_atomic() && self.duplicates == Duplicates::Forbid {
+                        if seen.contains(&element) {
+                            self.error(format!("duplicate entries for key {element}"));
+                        }
+                        seen.insert(element.clone());
+                    }
+                    self.below(&element, item, list.element);
+                }
+            }
+            (Atom::Map(map_type), Value::Map(map)) => {
+                for (key, value) in map.iter() {
+                    let element = PathElement::field(key);
+                    match map_type.type_of(key) {
+                        Some(ty) => self.below(&element, value, ty),
+                        None => {
+                            self.path.push(element.to_string());
+                            self.error("field not declared in schema".to_owned());
+                            self.path.pop();
+                            return;
+                        }
+                    }
+                }
+            }
+            (Atom::List(_), _) => self.error(format!("expected list, got {}", pointer(value))),
+            (Atom::Map(_), _) => self.error(format!("expected map, got {}", pointer(value))),
+        }
+    }
+
+    fn below(&mut self, element: &PathElement, value: &Value, ty: TypeRef<'_>) {
+        self.path.push(element.to_string());
+        self.value(value, ty);
+        self.path.pop();
+    }
+
+    fn scalar(&mut self, value: &Value, scalar: ScalarType) {
+        let number = matches!(value, Value::Int(_) | Value::Float(_));
+        let (fits, expected) = match scalar {
+            ScalarType::Numeric => (number, "numeric (int or float)"),
+            ScalarType::String => (value.as_str().is_some(), "string"),
+            ScalarType::Boolean => (value.as_bool().is_some(), "boolean"),
+            ScalarType::Untyped => {
+                (number || matches!(value, Value::String(_) | Value::Bool(_)), "any scalar")
+            }
+        };
+        if fits {
+            return;
+        }
+        // The reference prints a pointer to its wrapper of the value, each time another way.
+        let got = match scalar {
+            ScalarType::Numeric => go_type(value).to_owned(),
+            ScalarType::String => {
+                format!("&value.valueUnstructured{{Value:{}}}", Syntax(&as_floats(value)))
+            }
+            ScalarType::Boolean | ScalarType::Untyped => pointer(value),
+        };
+        self.error(format!("expected {expected}, got {got}"));
+    }
+}
+
+fn pointer(value: &Value) -> String {
+    format!("&{{{}}}", Plain(&as_floats(value)))
+}
+
+/// The reference reads a configuration's numbers as floats.
+fn as_floats(value: &Value) -> Value {
+    match value {
+        Value::Int(int) => Value::Float(*int as f64),
+        Value::List(items) => Value::List(items.iter().map(as_floats).collect()),
+        Value::Map(map) => {
+            let entries = map.entries().iter();
+            let entries = entries.map(|(key, value)| (key.clone(), as_floats(value)));
+            Value::Map(Map::from_sorted(entries.collect()))
+        }
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,207 @@
+//! Strategic merge patch: a merge patch that knows from the schema which lists merge, and by what.
+
+mod error;
+mod list;
+mod order;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use compact_str::CompactString;
+pub use error::Error;
+use kevel_api::schema::Schema;
+use kevel_api::value::{Map, Value};
+use schema::Cursor;
+use thin_vec::ThinVec;
+
+/// In a map or in an element of a list: `replace`, `delete` or `merge`.
+const PATCH: &str = "$patch";
+/// The fields of a map that stay; all others go.
+const RETAIN_KEYS: &str = "$retainKeys";
+/// With `/` and a field's name: the elements that its list of scalars loses.
+const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
+/// With `/` and a field's name: the order of its list.
+const SET_ORDER: &str = "$setElementOrder";
+
+/// Applies a patch to an object's tree of the given type.
+///
+/// ```
+/// use kevel_api::builtin;
+/// use kevel_codec::json::{Unknown, decode_any, encode_any};
+/// let tree = |json: &str| decode_any(json.as_bytes(), Unknown::Ignore).unwrap().value;
+/// let pod = builtin::schema("", "v1", "Pod").unwrap();
+/// let document = tree(r#"{"spec":{"containers":[{"name":"a","image":"x"},{"name":"b"}]}}"#);
+/// let patch = tree(r#"{"spec":{"containers":[{"name":"b","image":"y"}]}}"#);
+/// let mut out = Vec::new();
+/// encode_any(&kevel_patch::strategic::apply(document, patch, pod)?, &mut out);
+/// let expected = br#"{"spec":{"containers":[{"image":"x","name":"a"},{"image":"y","name":"b"}]}}"#;
+/// assert_eq!(out, expected);
+/// # Ok::<(), kevel_patch::strategic::Error>(())
+/// ```
+pub fn apply(document: Value, patch: Value, schema: Schema<'_>) -> Result<Value, Error> {
+    if schema::is_custom(schema) {
+        return Err(Error::UNSUPPORTED);
+    }
+    match (document, patch) {
+        (Value::Map(document), Value::Map(patch)) => {
+            merge_map(document, patch, Cursor::root(schema)).map(Value::Map)
+        }
+        // The decoder of patches takes no other document than an object, or nothing.
+        (document, _) => Ok(document),
+    }
+}
+
+fn merge_map(mut original: Map, mut patch: Map, at: Cursor<'_>) -> Result<Map, Error> {
+    if let Some(directive) = patch.get(PATCH) {
+        return match directive.as_str() {
+            Some("replace") => {
+                patch.remove(PATCH);
+                Ok(patch)
+            }
+            Some("delete") => Ok(Map::new()),
+            _ => Err(Error::unknown_directive(directive, &patch)),
+        };
+    }
+    if let Some(keys) = patch.remove(RETAIN_KEYS) {
+        retain_keys(&mut original, &patch, &keys)?;
+    }
+    order::set_element_orders(&mut original, &mut patch, at)?;
+    merge_fields(original, patch, at)
+}
+
+/// Drops the fields that `$retainKeys` does not name. A patch may set no other field than those.
+fn retain_keys(original: &mut Map, patch: &Map, keys: &Value) -> Result<(), Error> {
+    let Value::List(keys) = keys else { return Err(Error::RETAIN_KEYS) };
+    let mut keys: Vec<&str> = keys.iter().filter_map(Value::as_str).collect();
+    keys.sort_unstable();
+    let named = |key: &str| keys.binary_search(&key).is_ok();
+    let fits = |(key, value): (&str, &Value)| {
+        value.is_null()
+            || key.starts_with(DELETE_FROM_LIST)
+            || key.starts_with(SET_ORDER)
+            || named(key)
+    };
+    if !patch.iter().all(fits) {
+        return Err(Error::RETAIN_KEYS);
+    }
+    original.retain(|key, _| named(key));
+    Ok(())
+}
+
+/// A patch for one field: its key without a directive's prefix, and whether it lists what goes.
+struct FieldPatch {
+    key: CompactString,
+    value: Value,
+    deletes: bool,
+}
+
+/// Merges field by field. Both sides are sorted by key, so that one pass is enough.
+fn merge_fields(original: Map, patch: Map, at: Cursor<'_>) -> Result<Map, Error> {
+    let mut merged = ThinVec::with_capacity(original.len() + patch.len());
+    let mut original = original.into_entries().into_iter().peekable();
+    let mut patches = field_patches(patch)?.into_iter().peekable();
+    while let Some(first) = patches.next() {
+        let key = first.key.clone();
+        while let Some(entry) = original.next_if(|(other, _)| *other < key) {
+            merged.push(entry);
+        }
+        let mut value = original.next_if(|(other, _)| *other == key).map(|(_, value)| value);
+        value = merge_field(value, first, at)?;
+        // What goes from a list and what is merged into it come as two patches of one field.
+        while let Some(next) = patches.next_if(|next| next.key == key) {
+            value = merge_field(value, next, at)?;
+        }
+        if let Some(value) = value {
+            merged.push((key, value));
+        }
+    }
+    merged.extend(original);
+    Ok(Map::from_sorted(merged))
+}
+
+fn field_patches(patch: Map) -> Result<Vec<FieldPatch>, Error> {
+    let mut patches = Vec::with_capacity(patch.len());
+    for (key, value) in patch.into_entries() {
+        let deletes = key.starts_with(DELETE_FROM_LIST);
+        let key = if deletes {
+            field_of(&key, DELETE_FROM_LIST).ok_or(Error::DELETE_FROM_LIST)?.into()
+        } else {
+            key
+        };
+        patches.push(FieldPatch { key, value, deletes });
+    }
+    // Stable: of one field, what its list loses comes first.
+    patches.sort_by(|a, b| a.key.cmp(&b.key));
+    Ok(patches)
+}
+
+/// The field that a directive with a prefix is about.
+fn field_of<'k>(key: &'k str, prefix: &str) -> Option<&'k str> {
+    key.strip_prefix(prefix)?.strip_prefix('/')
+}
+
+fn merge_field(
+    original: Option<Value>,
+    patch: FieldPatch,
+    at: Cursor<'_>,
+) -> Result<Option<Value>, Error> {
+    let FieldPatch { key, value, deletes } = patch;
+    match (original, value) {
+        (_, Value::Null) => Ok(None),
+        (Some(Value::Map(original)), Value::Map(patch)) => {
+            let (below, _) = at.field(&key)?;
+            merge_map(original, patch, below).map(|map| Some(Value::Map(map)))
+        }
+        (Some(Value::List(original)), Value::List(patch)) => {
+            let (item, merge) = at.list(&key)?;
+            let merged = if merge.merge || deletes {
+                list::merge(original, patch, item, merge.key, deletes)?
+            } else {
+                patch
+            };
+            Ok(Some(Value::List(merged)))
+        }
+        (Some(original), patch) if same_type(&original, &patch) => Ok(Some(patch)),
+        // Nothing, or something else, is there to merge into.
+        (original, patch) => Ok(if deletes { original } else { fresh(patch) }),
+    }
+}
+
+fn same_type(a: &Value, b: &Value) -> bool {
+    std::mem::discriminant(a) == std::mem::discriminant(b)
+}
+
+/// What a patch says where there was nothing before.
+fn fresh(mut patch: Value) -> Option<Value> {
+    discard_nulls(&mut patch);
+    without_directives(patch)
+}
+
+fn discard_nulls(value: &mut Value) {
+    match value {
+        Value::Map(map) => map.retain(|_, value| {
+            discard_nulls(value);
+            !value.is_null()
+        }),
+        Value::List(items) => items.iter_mut().for_each(discard_nulls),
+        _ => {}
+    }
+}
+
+/// A value without the maps that hold a `$patch`.
+fn without_directives(value: Value) -> Option<Value> {
+    match value {
+        Value::Map(map) if map.contains_key(PATCH) => None,
+        Value::Map(map) => {
+            let entries = map.into_entries().into_iter();
+            let kept = entries.filter_map(|(key, value)| Some((key, without_directives(value)?)));
+            Some(Value::Map(Map::from_sorted(kept.collect())))
+        }
+        Value::List(items) => Some(Value::List(list_without_directives(items))),
+        other => Some(other),
+    }
+}
+
+fn list_without_directives(items: ThinVec<Value>) -> ThinVec<Value> {
+    items.into_iter().filter_map(without_directives).collect()
+}

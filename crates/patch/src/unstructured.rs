@@ -1,0 +1,209 @@
+//! An object's JSON tree: what the encoder writes, as a value.
+
+use std::borrow::Cow;
+
+use compact_str::CompactString;
+use kevel_api::schema::{Field, FieldFlags, Scalar, Schema, Type};
+use kevel_api::value::{Map, Value};
+use kevel_codec::json::{Unknown, decode_any};
+use thin_vec::ThinVec;
+
+use crate::zip::zip;
+
+/// The tree that a client sees: zeros that the encoder writes are there, documents inside the
+/// document are trees. Patches and ownership speak of this tree.
+///
+/// ```
+/// use kevel_api::{builtin, value::{Map, Value}};
+/// let pod = builtin::schema("", "v1", "Pod").unwrap();
+/// let tree = kevel_patch::unstructured(&Value::Map(Map::new()), pod);
+/// assert_eq!(tree.at(&["spec", "containers"]), Some(&Value::Null));
+/// ```
+pub fn unstructured(value: &Value, schema: Schema<'_>) -> Value {
+    build(value, schema, Fields::Tree)
+}
+
+/// The same, for whoever does not look into the field sets of `managedFields`.
+pub(crate) fn unstructured_but_fields(value: &Value, schema: Schema<'_>) -> Value {
+    build(value, schema, Fields::Text)
+}
+
+/// What becomes of field sets, the largest of the documents inside objects.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fields {
+    Tree,
+    Text,
+}
+
+fn build(value: &Value, schema: Schema<'_>, fields: Fields) -> Value {
+    let custom = matches!(schema.table().text, Cow::Owned(_));
+    match (schema.ty(), value) {
+        (Type::Scalar(Scalar::FieldsV1), _) if fields == Fields::Text => value.clone(),
+        (_, Value::Raw(text)) => {
+            decode_any(text.as_bytes(), Unknown::Ignore).map_or(Value::Null, |read| read.value)
+        }
+        (Type::Struct(_), Value::Map(map)) if custom => {
+            let entries = map.iter().map(|(key, value)| {
+                let value = match schema.field(key) {
+                    Some(field) => build(value, field.schema(), fields),
+                    None => value.clone(),
+                };
+                (CompactString::new(key), value)
+            });
+            Value::Map(Map::from_sorted(entries.collect()))
+        }
+        (Type::Struct(_), Value::Map(map)) => Value::Map(structure(map, schema, fields)),
+        (Type::List { item, .. }, Value::List(items)) => {
+            let item = schema.other(*item);
+            Value::List(items.iter().map(|value| build(value, item, fields)).collect())
+        }
+        (Type::Map { value: element, .. }, Value::Map(map)) => {
+            let element = schema.other(*element);
+            let entries = map.entries().iter();
+            let entries = entries.map(|(key, value)| (key.clone(), build(value, element, fields)));
+            Value::Map(Map::from_sorted(entries.collect()))
+        }
+        (Type::Union { object, .. }, Value::Map(_)) => {
+            build(value, schema.other(object.ty), fields)
+        }
+        // The reference does not tell an empty list from none here.
+        (Type::Union { .. }, Value::List(items)) if items.is_empty() => Value::Null,
+        (Type::Union { other, .. }, _) => build(value, schema.other(other.ty), fields),
+        _ => value.clone(),
+    }
+}
+
+/// The trees of two objects of a built-in type, without fields that are the same in both: whoever
+/// looks for differences need not build what most writes leave alone.
+pub(crate) fn unstructured_differences(
+    old: &Value,
+    new: &Value,
+    schema: Schema<'_>,
+) -> (Value, Value) {
+    let (Value::Map(a), Value::Map(b), Some(structure)) = (old, new, schema.as_struct()) else {
+        return (build(old, schema, Fields::Text), build(new, schema, Fields::Text));
+    };
+    let (mut before, mut after) = (ThinVec::new(), ThinVec::new());
+    for (key, old, new) in zip(Some(a), Some(b)) {
+        let Some(field) = structure.field(key).filter(|_| old != new) else { continue };
+        let inside = matches!(field.schema().ty(), Type::Struct(_)) && !omit_zero(field);
+        let (old, new) = match (old, new) {
+            (Some(old), Some(new)) if inside => {
+                let (old, new) = unstructured_differences(old, new, field.schema());
+                (Some(old), Some(new))
+            }
+            _ => (written(field, old, Fields::Text), written(field, new, Fields::Text)),
+        };
+        before.extend(old.map(|value| (field.key(), value)));
+        after.extend(new.map(|value| (field.key(), value)));
+    }
+    (Value::Map(Map::from_sorted(before)), Value::Map(Map::from_sorted(after)))
+}
+
+fn structure(map: &Map, schema: Schema<'_>, fields: Fields) -> Map {
+    let Some(structure) = schema.as_struct() else { return Map::new() };
+    let mut entries = ThinVec::with_capacity(map.len() + 4);
+    // Fields and entries are both sorted by name.
+    let mut rest = map.entries();
+    for field in structure.fields() {
+        while rest.first().is_some_and(|(key, _)| key.as_str() < field.name()) {
+            rest = &rest[1..];
+        }
+        let value = rest.first().filter(|(key, _)| key.as_str() == field.name());
+        if let Some(value) = written(field, value.map(|(_, value)| value), fields) {
+            entries.push((field.key(), value));
+        }
+    }
+    Map::from_sorted(entries)
+}
+
+/// What is written of a field, if anything.
+fn written(field: Field<'_>, value: Option<&Value>, fields: Fields) -> Option<Value> {
+    let schema = field.schema();
+    let omit_zero = omit_zero(field);
+    let go_struct = matches!(schema.ty(), Type::Struct(_))
+        || matches!(schema.scalar(), Some(scalar) if is_go_struct(scalar));
+    match value {
+        Some(value) if field.pointer() => Some(build(value, schema, fields)),
+        Some(value) => {
+            let omitted = match schema.ty() {
+                Type::Struct(_) => omit_zero && is_zero_struct(value, schema),
+                _ => !go_struct && !field.always() && value.is_empty(),
+            };
+            (!omitted).then(|| build(value, schema, fields))
+        }
+        None if field.pointer() => field.always().then_some(Value::Null),
+        None if go_struct => (!omit_zero).then(|| zero(schema)),
+        None => field.always().then(|| zero(schema)),
+    }
+}
+
+fn omit_zero(field: Field<'_>) -> bool {
+    field.flags().has(FieldFlags::OMIT_ZERO)
+}
+
+/// Whether a leaf is a struct in Go, which is never "empty" there.
+fn is_go_struct(scalar: Scalar) -> bool {
+    matches!(
+        scalar,
+        Scalar::Time
+            | Scalar::MicroTime
+            | Scalar::Duration
+            | Scalar::Quantity
+            | Scalar::IntOrString
+            | Scalar::Raw
+            | Scalar::Json
+            | Scalar::FieldsV1
+    )
+}
+
+/// Whether a struct holds nothing but structs that hold nothing.
+fn is_zero_struct(value: &Value, schema: Schema<'_>) -> bool {
+    let Value::Map(map) = value else { return value.is_null() };
+    map.iter().all(|(key, value)| match schema.field(key) {
+        Some(field) => !field.pointer() && is_zero_struct(value, field.schema()),
+        None => true,
+    })
+}
+
+/// Go's zero value of a type, as it is written.
+fn zero(schema: Schema<'_>) -> Value {
+    match schema.ty() {
+        Type::Struct(_) => Value::Map(structure(&Map::new(), schema, Fields::Text)),
+        Type::Scalar(scalar) => match scalar {
+            Scalar::String => Value::from(""),
+            Scalar::Bool => Value::Bool(false),
+            Scalar::Int32 | Scalar::Int64 | Scalar::Double | Scalar::IntOrString => Value::Int(0),
+            Scalar::Quantity => Value::from("0"),
+            Scalar::Duration => Value::from("0s"),
+            _ => Value::Null,
+        },
+        Type::Union { other, .. } if schema.other(other.ty).scalar().is_some() => {
+            Value::Bool(false)
+        }
+        _ => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kevel_api::builtin;
+    use kevel_codec::json;
+
+    /// The tree and the encoder must agree on every kind.
+    #[test]
+    fn is_what_the_encoder_writes() {
+        for kind in builtin::kinds() {
+            let schema = kind.schema();
+            let empty = Value::Map(Map::new());
+            let (mut wire, mut tree) = (Vec::new(), Vec::new());
+            json::encode(&empty, schema, &mut wire);
+            let read = json::decode_any(&wire, Unknown::Ignore).unwrap().value;
+            wire.clear();
+            json::encode_any(&read, &mut wire);
+            json::encode_any(&unstructured(&empty, schema), &mut tree);
+            assert_eq!(String::from_utf8(tree), String::from_utf8(wire), "{}", kind.name);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What a cluster allows: plug-ins that see every write before it is stored.
+
+use std::sync::Arc;
+
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+
+use crate::handler::Pending;
+use crate::request::Warnings;
+use crate::resource::Resource;
+use crate::user::User;
+
+/// What is about to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    Create,
+    Update,
+    Delete,
+    Connect,
+}
+
+/// A write on its way to the store.
+#[derive(Debug)]
+pub struct Attributes<'a> {
+    pub resource: &'a Resource,
+    pub subresource: &'a str,
+    pub operation: Operation,
+    pub namespace: &'a str,
+    pub name: &'a str,
+    pub user: &'a User,
+    pub dry_run: bool,
+    pub warnings: &'a Warnings,
+    /// What is there now, for updates and deletions.
+    pub old: Option<&'a Value>,
+}
+
+/// A policy. Both steps let everything pass unless a plug-in says otherwise.
+pub trait Plugin: Send + Sync + 'static {
+    fn name(&self) -> &'static str;
+
+    /// May change the object (`None` for deletions).
+    fn admit<'a>(
+        &'a self,
+        _attributes: &'a Attributes<'a>,
+        _object: Option<&'a mut Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Sees the object as it will be stored.
+    fn validate<'a>(
+        &'a self,
+        _attributes: &'a Attributes<'a>,
+        _object: Option<&'a Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// The plug-ins, in order: all of them admit, then all of them validate.
+#[derive(Clone, Default)]
+pub struct Admission {
+    plugins: Vec<Arc<dyn Plugin>>,
+}
+
+impl std::fmt::Debug for Admission {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.plugins.iter().map(|plugin| plugin.name())).finish()
+    }
+}
+
+impl Admission {
+    pub fn new(plugins: Vec<Arc<dyn Plugin>>) -> Self {
+        Admission { plugins }
+    }
+
+    pub async fn admit(
+        &self,
+        attributes: &Attributes<'_>,
+        mut object: Option<&mut Value>,
+    ) -> Result<(), StatusError> {
+        for plugin in &self.plugins {
+            plugin.admit(attributes, object.as_deref_mut()).await?;
+        }
+        Ok(())
+    }
+
+    pub async fn validate(
+        &self,
+        attributes: &Attributes<'_>,
+        object: Option<&Value>,
+    ) -> Result<(), StatusError> {
+        for plugin in &self.plugins {
+            plugin.validate(attributes, object).await?;
+        }
+        Ok(())
+    }
+}

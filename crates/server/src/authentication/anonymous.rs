@@ -1,0 +1,25 @@
+//! `--anonymous-auth`: somebody who does not say who they are is `system:anonymous`.
+
+use std::collections::HashSet;
+use std::sync::{Arc, LazyLock};
+
+use super::{Authenticated, Authenticator};
+use crate::handler::Pending;
+use crate::request::Request;
+use crate::user::User;
+
+/// Everybody is `system:anonymous`.
+#[derive(Clone, Debug, Default)]
+pub struct Anonymous {
+    /// Only on these paths, if there are any.
+    pub paths: HashSet<String>,
+}
+
+static USER: LazyLock<Arc<User>> = LazyLock::new(|| Arc::new(User::anonymous()));
+
+impl Authenticator for Anonymous {
+    fn authenticate<'a>(&'a self, request: &'a mut Request) -> Pending<'a, Authenticated> {
+        let here = self.paths.is_empty() || self.paths.contains(request.parts.uri.path());
+        Box::pin(std::future::ready(Ok(here.then(|| USER.clone()))))
+    }
+}

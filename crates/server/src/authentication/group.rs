@@ -1,0 +1,39 @@
+//! `system:authenticated`: the group of everybody who said who they are.
+
+use std::sync::Arc;
+
+use super::{Authenticated, Authenticator};
+use crate::handler::Pending;
+use crate::request::Request;
+use crate::user::{ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, ANONYMOUS, User};
+
+/// Puts users into `system:authenticated`.
+#[derive(Clone, Debug)]
+pub struct AuthenticatedGroup<A>(pub A);
+
+impl<A: Authenticator> Authenticator for AuthenticatedGroup<A> {
+    fn authenticate<'a>(&'a self, request: &'a mut Request) -> Pending<'a, Authenticated> {
+        Box::pin(async move {
+            let user = self.0.authenticate(request).await?;
+            Ok(user.map(|user| if is_grouped(&user) { user } else { joined(user) }))
+        })
+    }
+}
+
+fn joined(user: Arc<User>) -> Arc<User> {
+    Arc::new(in_authenticated_group(Arc::unwrap_or_clone(user)))
+}
+
+/// The user as a member of `system:authenticated`. Authenticators that keep users call it once, so
+/// that it need not be done for each request.
+pub(super) fn in_authenticated_group(mut user: User) -> User {
+    if !is_grouped(&user) {
+        user.groups.push(ALL_AUTHENTICATED.to_owned());
+    }
+    user
+}
+
+fn is_grouped(user: &User) -> bool {
+    let of_all = |group: &String| group == ALL_AUTHENTICATED || group == ALL_UNAUTHENTICATED;
+    user.name == ANONYMOUS || user.groups.iter().any(of_all)
+}

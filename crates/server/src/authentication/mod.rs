@@ -1,0 +1,65 @@
+//! Who asks.
+//!
+//! An [`Authenticator`] reads a request's credentials: it knows the user, finds nothing that it
+//! could judge, or finds something that is wrong. [`Union`] asks several in the order of the
+//! reference: client certificate, then bearer tokens; [`Anonymous`] comes after all, and not for
+//! somebody whose credentials were wrong.
+
+mod anonymous;
+mod bearer_token;
+mod client_certificate;
+mod csv;
+mod group;
+mod token_file;
+mod union;
+
+use std::sync::Arc;
+
+pub use anonymous::Anonymous;
+pub use bearer_token::{BearerToken, TokenAuthenticator};
+pub use client_certificate::ClientCertificate;
+pub use group::AuthenticatedGroup;
+pub use token_file::TokenFile;
+pub use union::Union;
+
+use crate::handler::Pending;
+use crate::request::Request;
+use crate::user::User;
+
+/// Finds out who asks.
+pub trait Authenticator: Send + Sync + 'static {
+    /// The user; `None` if the request has no credentials for this authenticator to judge. May take
+    /// the credentials out of the request.
+    fn authenticate<'a>(&'a self, request: &'a mut Request) -> Pending<'a, Authenticated>;
+}
+
+/// What an authenticator finds.
+pub type Authenticated = Result<Option<Arc<User>>, AuthError>;
+
+impl<A: Authenticator + ?Sized> Authenticator for Arc<A> {
+    fn authenticate<'a>(&'a self, request: &'a mut Request) -> Pending<'a, Authenticated> {
+        (**self).authenticate(request)
+    }
+}
+
+/// Why credentials are not good. For the log: the client is told only that they are not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthError(pub String);
+
+impl std::fmt::Display for AuthError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for AuthError {}
+
+/// Several errors as one, in the words of the reference: `[first, second]`.
+pub(crate) fn aggregate(mut errors: Vec<String>) -> Option<String> {
+    let mut seen = std::collections::HashSet::new();
+    errors.retain(|error| seen.insert(error.clone()));
+    match errors.len() {
+        0 | 1 => errors.pop(),
+        _ => Some(format!("[{}]", errors.join(", "))),
+    }
+}

@@ -1,0 +1,51 @@
+//! Several authenticators, asked in turn.
+
+use std::sync::Arc;
+
+use super::{AuthError, Authenticated, Authenticator, aggregate};
+use crate::handler::Pending;
+use crate::request::Request;
+
+/// Asks one authenticator after the other until one knows the user. One without members knows
+/// nobody.
+#[derive(Clone, Default)]
+pub struct Union {
+    members: Vec<Arc<dyn Authenticator>>,
+    fail_on_error: bool,
+}
+
+impl std::fmt::Debug for Union {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Union of {} authenticators", self.members.len())
+    }
+}
+
+impl Union {
+    /// Goes on after one who finds something wrong: the next may know the user.
+    pub fn new(members: Vec<Arc<dyn Authenticator>>) -> Self {
+        Union { members, fail_on_error: false }
+    }
+
+    /// Ends with the first who finds something wrong: wrong credentials do not make an anonymous
+    /// user.
+    pub fn fail_on_error(members: Vec<Arc<dyn Authenticator>>) -> Self {
+        Union { members, fail_on_error: true }
+    }
+}
+
+impl Authenticator for Union {
+    fn authenticate<'a>(&'a self, request: &'a mut Request) -> Pending<'a, Authenticated> {
+        Box::pin(async move {
+            let mut errors = Vec::new();
+            for member in &self.members {
+                match member.authenticate(request).await {
+                    Ok(Some(user)) => return Ok(Some(user)),
+                    Ok(None) => {}
+                    Err(error) if self.fail_on_error => return Err(error),
+                    Err(error) => errors.push(error.0),
+                }
+            }
+            aggregate(errors).map_or(Ok(None), |error| Err(AuthError(error)))
+        })
+    }
+}

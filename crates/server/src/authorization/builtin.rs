@@ -1,0 +1,43 @@
+//! Authorizers that need to know nothing.
+
+use super::{Attributes, Authorizer, Opinion};
+use crate::handler::Pending;
+
+/// `--authorization-mode=AlwaysAllow`: everybody may do everything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AlwaysAllow;
+
+impl Authorizer for AlwaysAllow {
+    fn authorize<'a>(&'a self, _: &'a Attributes<'a>) -> Pending<'a, Opinion> {
+        Box::pin(std::future::ready(Opinion::allow()))
+    }
+}
+
+/// `--authorization-mode=AlwaysDeny`: nobody may do anything that nobody else allows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AlwaysDeny;
+
+impl Authorizer for AlwaysDeny {
+    fn authorize<'a>(&'a self, _: &'a Attributes<'a>) -> Pending<'a, Opinion> {
+        Box::pin(std::future::ready(Opinion::none("Everything is forbidden.")))
+    }
+}
+
+/// Members of these groups may do everything.
+#[derive(Clone, Debug)]
+pub struct PrivilegedGroups(pub Vec<String>);
+
+impl Default for PrivilegedGroups {
+    /// `system:masters`.
+    fn default() -> Self {
+        PrivilegedGroups(vec![crate::user::PRIVILEGED.to_owned()])
+    }
+}
+
+impl Authorizer for PrivilegedGroups {
+    fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> Pending<'a, Opinion> {
+        let privileged = attributes.user.groups.iter().any(|group| self.0.contains(group));
+        let opinion = if privileged { Opinion::allow() } else { Opinion::none("") };
+        Box::pin(std::future::ready(opinion))
+    }
+}

@@ -1,0 +1,111 @@
+//! Who may do what.
+//!
+//! An [`Authorizer`] is asked about [`Attributes`]. It allows, denies, or has no opinion; when all
+//! have been asked and none has allowed, the request is refused.
+
+mod builtin;
+mod forbidden;
+mod union;
+
+pub use builtin::{AlwaysAllow, AlwaysDeny, PrivilegedGroups};
+pub use forbidden::forbidden;
+pub(crate) use forbidden::without_markup;
+pub use union::Union;
+
+use crate::handler::Pending;
+use crate::request_info::RequestInfo;
+use crate::user::User;
+
+/// Judges requests.
+pub trait Authorizer: Send + Sync + 'static {
+    /// What this authorizer has to say. The server goes on with [`Decision::Allow`] only.
+    fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> Pending<'a, Opinion>;
+}
+
+impl<A: Authorizer + ?Sized> Authorizer for std::sync::Arc<A> {
+    fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> Pending<'a, Opinion> {
+        (**self).authorize(attributes)
+    }
+}
+
+/// What is asked for, by whom.
+#[derive(Clone, Copy, Debug)]
+pub struct Attributes<'a> {
+    /// Who asks.
+    pub user: &'a User,
+    /// `get`, `list`, ...; for plain paths the method in lower case.
+    pub verb: &'a str,
+    /// Whether a resource is asked for; `path` counts otherwise.
+    pub is_resource: bool,
+    /// The request's path.
+    pub path: &'a str,
+    /// The resource's group.
+    pub group: &'a str,
+    /// The resource's version.
+    pub version: &'a str,
+    /// Empty for what is not in a namespace, and for all namespaces.
+    pub namespace: &'a str,
+    /// The resource, in the plural.
+    pub resource: &'a str,
+    /// The subresource.
+    pub subresource: &'a str,
+    /// The object's name; empty for all.
+    pub name: &'a str,
+}
+
+impl<'a> Attributes<'a> {
+    /// The attributes of a request.
+    pub fn of(info: &'a RequestInfo, user: &'a User) -> Self {
+        Attributes {
+            user,
+            verb: info.verb,
+            is_resource: info.is_resource,
+            path: &info.path,
+            group: &info.group,
+            version: &info.version,
+            namespace: &info.namespace,
+            resource: &info.resource,
+            subresource: &info.subresource,
+            name: &info.name,
+        }
+    }
+}
+
+/// What an authorizer decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// The request may go on, whatever the others think.
+    Allow,
+    /// The request may not go on, whatever the others think.
+    Deny,
+    /// Somebody else may know.
+    NoOpinion,
+}
+
+/// A decision, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opinion {
+    /// What is decided.
+    pub decision: Decision,
+    /// Why; the client reads it.
+    pub reason: String,
+    /// What kept the authorizer from knowing better. It does not undo an [`Decision::Allow`].
+    pub error: Option<String>,
+}
+
+impl Opinion {
+    /// Yes.
+    pub fn allow() -> Self {
+        Opinion { decision: Decision::Allow, reason: String::new(), error: None }
+    }
+
+    /// No.
+    pub fn deny(reason: impl Into<String>) -> Self {
+        Opinion { decision: Decision::Deny, reason: reason.into(), error: None }
+    }
+
+    /// Nothing to say.
+    pub fn none(reason: impl Into<String>) -> Self {
+        Opinion { decision: Decision::NoOpinion, reason: reason.into(), error: None }
+    }
+}

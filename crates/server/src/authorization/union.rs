@@ -1,0 +1,101 @@
+//! Several authorizers, asked in turn.
+
+use std::sync::Arc;
+
+use super::{Attributes, Authorizer, Decision, Opinion};
+use crate::handler::Pending;
+
+/// Asks one authorizer after the other until one allows or denies. One without members allows
+/// nothing.
+#[derive(Clone, Default)]
+pub struct Union(Vec<Arc<dyn Authorizer>>);
+
+impl std::fmt::Debug for Union {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Union of {} authorizers", self.0.len())
+    }
+}
+
+impl Union {
+    /// The authorizers, in the order in which they are asked.
+    pub fn new(members: Vec<Arc<dyn Authorizer>>) -> Self {
+        Union(members)
+    }
+}
+
+impl Authorizer for Union {
+    fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> Pending<'a, Opinion> {
+        Box::pin(async move {
+            let (mut reasons, mut errors) = (Vec::new(), Vec::new());
+            for member in &self.0 {
+                let opinion = member.authorize(attributes).await;
+                if opinion.decision != Decision::NoOpinion {
+                    return opinion;
+                }
+                errors.extend(opinion.error);
+                if !opinion.reason.is_empty() {
+                    reasons.push(opinion.reason);
+                }
+            }
+            Opinion {
+                error: crate::authentication::aggregate(errors),
+                ..Opinion::none(reasons.join("\n"))
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{AlwaysAllow, AlwaysDeny, PrivilegedGroups};
+    use super::*;
+    use crate::request_info::RequestInfo;
+    use crate::user::User;
+
+    struct Says(Opinion);
+
+    impl Authorizer for Says {
+        fn authorize<'a>(&'a self, _: &'a Attributes<'a>) -> Pending<'a, Opinion> {
+            Box::pin(std::future::ready(self.0.clone()))
+        }
+    }
+
+    async fn ask(members: Vec<Arc<dyn Authorizer>>, groups: &[&str]) -> Opinion {
+        let groups = groups.iter().map(|&group| group.to_owned()).collect();
+        let user = User { name: "jane".into(), groups, ..User::default() };
+        let info = RequestInfo::default();
+        Union::new(members).authorize(&Attributes::of(&info, &user)).await
+    }
+
+    #[tokio::test]
+    async fn the_first_who_decides_decides() {
+        let failed = Opinion { error: Some("no lister".into()), ..Opinion::none("not found") };
+        let privileged = || Arc::new(PrivilegedGroups::default()) as Arc<dyn Authorizer>;
+        for (members, groups, expected) in [
+            (vec![], &[][..], Opinion::none("")),
+            (vec![privileged(), Arc::new(AlwaysAllow) as _], &[], Opinion::allow()),
+            (
+                vec![privileged(), Arc::new(AlwaysDeny) as _],
+                &[],
+                Opinion::none("Everything is forbidden."),
+            ),
+            (vec![privileged(), Arc::new(AlwaysDeny) as _], &["system:masters"], Opinion::allow()),
+            (
+                vec![Arc::new(Says(Opinion::deny("no"))) as _, Arc::new(AlwaysAllow) as _],
+                &[],
+                Opinion::deny("no"),
+            ),
+            (
+                vec![Arc::new(Says(failed.clone())) as _, Arc::new(AlwaysDeny) as _],
+                &[],
+                Opinion {
+                    error: Some("no lister".into()),
+                    ..Opinion::none("not found\nEverything is forbidden.")
+                },
+            ),
+            (vec![Arc::new(Says(failed)) as _, Arc::new(AlwaysAllow) as _], &[], Opinion::allow()),
+        ] {
+            assert_eq!(ask(members, groups).await, expected);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The body of an answer.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+
+/// The body of an answer: bytes that are there, or pieces as they come.
+#[derive(Default)]
+pub struct Body(Inner);
+
+#[derive(Default)]
+enum Inner {
+    #[default]
+    Empty,
+    Full(Bytes),
+    Pieces(Pin<Box<dyn Pieces>>),
+}
+
+/// Where a body's pieces come from. An error cannot be told any more once a body has begun: it ends.
+pub trait Pieces: Send {
+    fn poll_piece(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>>;
+}
+
+impl Body {
+    pub fn empty() -> Self {
+        Body(Inner::Empty)
+    }
+
+    pub fn pieces(pieces: impl Pieces + 'static) -> Self {
+        Body(Inner::Pieces(Box::pin(pieces)))
+    }
+
+    /// The bytes of a body that has them all; `None` for one that comes in pieces.
+    pub fn bytes(&self) -> Option<Bytes> {
+        match &self.0 {
+            Inner::Empty => Some(Bytes::new()),
+            Inner::Full(bytes) => Some(bytes.clone()),
+            Inner::Pieces(_) => None,
+        }
+    }
+}
+
+impl<B: Into<Bytes>> From<B> for Body {
+    fn from(bytes: B) -> Self {
+        let bytes = bytes.into();
+        if bytes.is_empty() { Body::empty() } else { Body(Inner::Full(bytes)) }
+    }
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.0 {
+            Inner::Empty => f.write_str("Body(empty)"),
+            Inner::Full(bytes) => write!(f, "Body({} bytes)", bytes.len()),
+            Inner::Pieces(_) => f.write_str("Body(pieces)"),
+        }
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut self.0 {
+            Inner::Empty => Poll::Ready(None),
+            Inner::Full(bytes) => {
+                let bytes = std::mem::take(bytes);
+                self.0 = Inner::Empty;
+                Poll::Ready(Some(Ok(Frame::data(bytes))))
+            }
+            Inner::Pieces(pieces) => {
+                pieces.as_mut().poll_piece(context).map(|piece| Some(Ok(Frame::data(piece?))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self.0, Inner::Empty)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Inner::Empty => SizeHint::with_exact(0),
+            Inner::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Inner::Pieces(_) => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! A certificate authority of the server's own.
+
+use std::fs;
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use rcgen::string::Ia5String;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, SanType,
+};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, UnixTime};
+
+use super::ca_bundle::CaBundle;
+use super::certificate::{AltNames, Certificate};
+use super::files::{Readable, write};
+
+/// How long an authority lasts.
+const AUTHORITY_LASTS: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+/// How long a certificate lasts.
+const CERTIFICATE_LASTS: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// A certificate that has less than this left is made anew.
+const RENEWED_BEFORE: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+/// Certificates are valid from before they were made: clocks differ.
+const CLOCK_SKEW: Duration = Duration::from_secs(60 * 60);
+
+/// A certificate authority: ECDSA on P-256, which is made and used in a fraction of a millisecond.
+#[derive(Debug)]
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+    bundle: CaBundle,
+}
+
+/// Whom a certificate is for.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// A server by these names.
+    Server { common_name: String, names: AltNames },
+    /// A user in these groups.
+    Client { common_name: String, organizations: Vec<String> },
+}
+
+/// A certificate and its key, both PEM.
+#[derive(Clone, Debug)]
+pub struct Issued {
+    /// The certificate.
+    pub certificate: String,
+    /// Its private key (PKCS #8).
+    pub key: String,
+}
+
+impl Authority {
+    /// A new authority, which is in no file.
+    pub fn new(common_name: &str) -> Result<Self, String> {
+        let key = KeyPair::generate().map_err(|error| error.to_string())?;
+        let params = authority_params(common_name);
+        let pem = params.self_signed(&key).map_err(|error| error.to_string())?.pem();
+        let bundle = CaBundle::parse(pem.as_bytes())?;
+        Ok(Authority { issuer: Issuer::new(params, key), pem, bundle })
+    }
+
+    /// The authority of two files, which are made if neither is there.
+    pub fn load_or_create(
+        common_name: &str,
+        certificate: &Path,
+        key: &Path,
+    ) -> Result<Self, String> {
+        match (certificate.exists(), key.exists()) {
+            (false, false) => {
+                let authority = Authority::new(common_name)?;
+                write(key, authority.issuer.key().serialize_pem().as_bytes(), Readable::ByOwner)?;
+                write(certificate, authority.pem.as_bytes(), Readable::ByAll)?;
+                Ok(authority)
+            }
+            (true, true) => Authority::load(common_name, certificate, key),
+            (_, false) => Err(format!("{}: the key of the certificate is missing", key.display())),
+            (false, _) => {
+                Err(format!("{}: the certificate of the key is missing", certificate.display()))
+            }
+        }
+    }
+
+    fn load(common_name: &str, certificate: &Path, key: &Path) -> Result<Self, String> {
+        let read = |path: &Path| {
+            fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+        };
+        let pem = read(certificate)?;
+        let key_pair = KeyPair::from_pem(&read(key)?)
+            .map_err(|error| format!("{}: {error}", key.display()))?;
+        let bundle = CaBundle::parse(pem.as_bytes())
+            .map_err(|error| format!("{}: {error}", certificate.display()))?;
+        let params = authority_params(common_name);
+        // Whose name or key is another one's would sign what nobody could verify.
+        let own = params.self_signed(&key_pair).map_err(|error| error.to_string())?;
+        let expected = Certificate::read(own.der());
+        let found = CertificateDer::from_pem_slice(pem.as_bytes()).ok();
+        let found = found.as_deref().and_then(Certificate::read);
+        let identity = |certificate: Certificate<'_>| {
+            (certificate.raw_subject().to_vec(), certificate.public_key().to_vec())
+        };
+        if found.map(identity) != expected.map(identity) {
+            return Err(format!(
+                "{}: not the certificate of {} with the name {common_name}",
+                certificate.display(),
+                key.display()
+            ));
+        }
+        Ok(Authority { issuer: Issuer::new(params, key_pair), pem, bundle })
+    }
+
+    /// The authority's own certificate, as PEM.
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// Makes a key and a certificate for it.
+    pub fn issue(&self, subject: &Subject) -> Result<Issued, String> {
+        let key = KeyPair::generate().map_err(|error| error.to_string())?;
+        let params = subject.params()?;
+        let certificate = params.signed_by(&key, &self.issuer).map_err(|e| e.to_string())?;
+        Ok(Issued { certificate: certificate.pem(), key: key.serialize_pem() })
+    }
+
+    /// Makes the pair of files of a certificate and its key if they are not there, are of another
+    /// authority or for others, or end soon. Says whether it did.
+    pub fn ensure(
+        &self,
+        subject: &Subject,
+        certificate: &Path,
+        key: &Path,
+    ) -> Result<bool, String> {
+        if key.exists() && fs::read(certificate).is_ok_and(|pem| self.still_good(subject, &pem)) {
+            return Ok(false);
+        }
+        let issued = self.issue(subject)?;
+        write(key, issued.key.as_bytes(), Readable::ByOwner)?;
+        write(certificate, issued.certificate.as_bytes(), Readable::ByAll)?;
+        Ok(true)
+    }
+
+    fn still_good(&self, subject: &Subject, pem: &[u8]) -> bool {
+        let Ok(der) = CertificateDer::from_pem_slice(pem) else { return false };
+        let Some(certificate) = Certificate::read(&der) else { return false };
+        let fresh = certificate.not_after().is_some_and(|end| {
+            end.duration_since(SystemTime::now()).is_ok_and(|left| left > RENEWED_BEFORE)
+        });
+        let of_this_authority = webpki::EndEntityCert::try_from(&der).and_then(|read| {
+            read.verify_for_usage(
+                webpki::ALL_VERIFICATION_ALGS,
+                &self.bundle.anchors,
+                &[],
+                UnixTime::now(),
+                subject.usage(),
+                None,
+                None,
+            )
+            .map(|_| ())
+        });
+        fresh && of_this_authority.is_ok() && subject.is_of(&certificate)
+    }
+}
+
+impl Subject {
+    fn params(&self) -> Result<CertificateParams, String> {
+        let mut params = CertificateParams::default();
+        let mut name = DistinguishedName::new();
+        let usage = match self {
+            Subject::Server { common_name, names } => {
+                name.push(DnType::CommonName, common_name.as_str());
+                params.subject_alt_names = alt_names(names)?;
+                ExtendedKeyUsagePurpose::ServerAuth
+            }
+            Subject::Client { common_name, organizations } => {
+                for organization in organizations {
+                    name.push(DnType::OrganizationName, organization.as_str());
+                }
+                name.push(DnType::CommonName, common_name.as_str());
+                ExtendedKeyUsagePurpose::ClientAuth
+            }
+        };
+        params.distinguished_name = name;
+        params.extended_key_usages = vec![usage];
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.use_authority_key_identifier_extension = true;
+        valid_for(&mut params, CERTIFICATE_LASTS);
+        Ok(params)
+    }
+
+    fn usage(&self) -> webpki::KeyUsage {
+        match self {
+            Subject::Server { .. } => webpki::KeyUsage::server_auth(),
+            Subject::Client { .. } => webpki::KeyUsage::client_auth(),
+        }
+    }
+
+    fn is_of(&self, certificate: &Certificate<'_>) -> bool {
+        let subject = certificate.subject();
+        match self {
+            Subject::Server { common_name, names } => {
+                let found = certificate.alt_names();
+                subject.common_name == *common_name
+                    && names.dns_names.iter().all(|name| found.dns_names.contains(name))
+                    && names.ips.iter().all(|ip| found.ips.contains(ip))
+            }
+            Subject::Client { common_name, organizations } => {
+                subject.common_name == *common_name && subject.organizations == *organizations
+            }
+        }
+    }
+}
+
+fn authority_params(common_name: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, common_name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![
+        KeyUsagePurpose::DigitalSignature,
+        KeyUsagePurpose::KeyCertSign,
+        KeyUsagePurpose::CrlSign,
+    ];
+    valid_for(&mut params, AUTHORITY_LASTS);
+    params
+}
+
+fn valid_for(params: &mut CertificateParams, duration: Duration) {
+    let now = SystemTime::now();
+    params.not_before = (now - CLOCK_SKEW).into();
+    params.not_after = (now + duration).into();
+}
+
+fn alt_names(names: &AltNames) -> Result<Vec<SanType>, String> {
+    let dns = names.dns_names.iter().map(|name| {
+        let name = Ia5String::try_from(name.as_str());
+        name.map(SanType::DnsName).map_err(|error| error.to_string())
+    });
+    let ips = names.ips.iter().map(|ip: &IpAddr| Ok(SanType::IpAddress(*ip)));
+    dns.chain(ips).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(names: &[&str]) -> Subject {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        let names = AltNames { dns_names: names, ips: vec![[127, 0, 0, 1].into()] };
+        Subject::Server { common_name: "kube-apiserver".into(), names }
+    }
+
+    #[test]
+    fn a_certificate_is_kept_while_it_fits() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let load = |name| Authority::load_or_create(name, &path("ca.crt"), &path("ca.key"));
+        let authority = load("kubernetes").unwrap();
+        let (crt, key) = (path("apiserver.crt"), path("apiserver.key"));
+        assert_eq!(authority.ensure(&server(&["localhost"]), &crt, &key), Ok(true));
+        let again = load("kubernetes").unwrap();
+        assert_eq!(again.pem(), authority.pem());
+        assert_eq!(again.ensure(&server(&["localhost"]), &crt, &key), Ok(false));
+        assert_eq!(again.ensure(&server(&["localhost", "other"]), &crt, &key), Ok(true));
+        fs::remove_file(&key).unwrap();
+        assert_eq!(again.ensure(&server(&["localhost"]), &crt, &key), Ok(true));
+        let other = Authority::new("kubernetes").unwrap();
+        assert_eq!(other.ensure(&server(&["localhost"]), &crt, &key), Ok(true));
+        assert!(load("another").unwrap_err().contains("not the certificate of"));
+        fs::remove_file(path("ca.key")).unwrap();
+        assert!(load("kubernetes").unwrap_err().contains("is missing"));
+    }
+
+    #[test]
+    fn what_is_issued_is_read_back() {
+        let authority = Authority::new("kubernetes").unwrap();
+        let issued = authority.issue(&server(&["localhost", "kubernetes"])).unwrap();
+        let der = CertificateDer::from_pem_slice(issued.certificate.as_bytes()).unwrap();
+        let certificate = Certificate::read(&der).unwrap();
+        assert_eq!(certificate.subject().common_name, "kube-apiserver");
+        assert_eq!(certificate.alt_names().dns_names, ["localhost", "kubernetes"]);
+        assert_eq!(certificate.alt_names().ips, [IpAddr::from([127, 0, 0, 1])]);
+        let left = certificate.not_after().unwrap().duration_since(SystemTime::now()).unwrap();
+        assert_eq!(left.as_secs().div_ceil(24 * 60 * 60), 365);
+        assert!(certificate.not_before().unwrap() < SystemTime::now());
+        assert!(certificate.identifier().contains("SKID=, AKID="), "{}", certificate.identifier());
+    }
+}

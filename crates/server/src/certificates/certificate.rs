@@ -1,0 +1,259 @@
+//! What is in a certificate.
+
+use std::net::IpAddr;
+use std::time::{Duration, SystemTime};
+
+use super::der::{self, Element, Reader};
+
+/// Object identifiers, as they are encoded.
+const COMMON_NAME: &[u8] = &[0x55, 4, 3];
+const ORGANIZATION: &[u8] = &[0x55, 4, 10];
+/// 1.3.6.1.4.1.57683.2: Kubernetes' own, the uid of a user.
+const USER_UID: &[u8] = &[0x2b, 6, 1, 4, 1, 0x83, 0xc2, 0x53, 2];
+const SUBJECT_KEY_IDENTIFIER: &[u8] = &[0x55, 0x1d, 14];
+const SUBJECT_ALT_NAME: &[u8] = &[0x55, 0x1d, 17];
+const AUTHORITY_KEY_IDENTIFIER: &[u8] = &[0x55, 0x1d, 35];
+
+/// A certificate's parts that somebody here asks for. Reading it judges nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Certificate<'a> {
+    serial: &'a [u8],
+    subject: &'a [u8],
+    validity: [Element<'a>; 2],
+    public_key: &'a [u8],
+    extensions: &'a [u8],
+}
+
+/// The parts of a name that Kubernetes reads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Name {
+    /// CN, the last one.
+    pub common_name: String,
+    /// O, all of them.
+    pub organizations: Vec<String>,
+    /// Kubernetes' uid, all of them.
+    pub uids: Vec<String>,
+}
+
+/// What a certificate is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AltNames {
+    /// DNS names, of which the first label may be `*`.
+    pub dns_names: Vec<String>,
+    /// Addresses.
+    pub ips: Vec<IpAddr>,
+}
+
+impl<'a> Certificate<'a> {
+    /// Reads a certificate; `None` if it is not one.
+    pub fn read(certificate: &'a [u8]) -> Option<Self> {
+        let mut to_be_signed = Reader(certificate).open(der::SEQUENCE)?.open(der::SEQUENCE)?;
+        let _version = to_be_signed.read(der::context(0));
+        let serial = to_be_signed.read(der::INTEGER)?.contents;
+        let _algorithm = to_be_signed.read(der::SEQUENCE)?;
+        let _issuer = to_be_signed.read(der::SEQUENCE)?;
+        let mut validity = to_be_signed.open(der::SEQUENCE)?;
+        let validity = [validity.next()?, validity.next()?];
+        let subject = to_be_signed.read(der::SEQUENCE)?.contents;
+        let public_key = to_be_signed.read(der::SEQUENCE)?.whole;
+        let extensions = to_be_signed.find(|element| element.tag == der::context(3));
+        let extensions = match extensions {
+            Some(element) => Reader(element.contents).read(der::SEQUENCE)?.contents,
+            None => &[],
+        };
+        Some(Certificate { serial, subject, validity, public_key, extensions })
+    }
+
+    /// The subject's name, encoded, without the sequence around it.
+    pub fn raw_subject(&self) -> &'a [u8] {
+        self.subject
+    }
+
+    /// The public key with its algorithm, encoded.
+    pub fn public_key(&self) -> &'a [u8] {
+        self.public_key
+    }
+
+    /// Who the certificate is of.
+    pub fn subject(&self) -> Name {
+        let mut name = Name::default();
+        for set in Reader(self.subject).filter(|element| element.tag == der::SET) {
+            for attribute in Reader(set.contents) {
+                let mut attribute = Reader(attribute.contents);
+                let kind = attribute.read(der::OBJECT_IDENTIFIER).map(|oid| oid.contents);
+                let Some(value) = attribute.next().and_then(text) else { continue };
+                match kind {
+                    Some(COMMON_NAME) => name.common_name = value,
+                    Some(ORGANIZATION) => name.organizations.push(value),
+                    Some(USER_UID) => name.uids.push(value),
+                    _ => {}
+                }
+            }
+        }
+        name
+    }
+
+    /// The first moment at which it is valid.
+    pub fn not_before(&self) -> Option<SystemTime> {
+        time(self.validity[0])
+    }
+
+    /// The last moment at which it is valid.
+    pub fn not_after(&self) -> Option<SystemTime> {
+        time(self.validity[1])
+    }
+
+    /// What it is for.
+    pub fn alt_names(&self) -> AltNames {
+        let mut names = AltNames::default();
+        let list = self.extension(SUBJECT_ALT_NAME);
+        let list = list.and_then(|value| Reader(value).open(der::SEQUENCE));
+        for name in list.into_iter().flatten() {
+            match name.tag {
+                0x82 => names.dns_names.extend(String::from_utf8(name.contents.to_vec())),
+                0x87 => names.ips.extend(address(name.contents)),
+                _ => {}
+            }
+        }
+        names
+    }
+
+    /// How the reference's log names a certificate.
+    pub fn identifier(&self) -> String {
+        let hex = |bytes: &[u8]| {
+            let pairs: Vec<_> = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+            pairs.join(":")
+        };
+        let own = self.extension(SUBJECT_KEY_IDENTIFIER);
+        let own = own.and_then(|value| Reader(value).read(der::OCTET_STRING));
+        let authority = self.extension(AUTHORITY_KEY_IDENTIFIER);
+        let authority = authority.and_then(|value| Reader(value).open(der::SEQUENCE)?.read(0x80));
+        format!(
+            "SN={}, SKID={}, AKID={}",
+            decimal(self.serial),
+            hex(own.map_or(&[], |element| element.contents)),
+            hex(authority.map_or(&[], |element| element.contents)),
+        )
+    }
+
+    fn extension(&self, wanted: &[u8]) -> Option<&'a [u8]> {
+        Reader(self.extensions).find_map(|extension| {
+            let mut extension = Reader(extension.contents);
+            let found = extension.read(der::OBJECT_IDENTIFIER)?.contents;
+            let _critical = extension.read(der::BOOLEAN);
+            (found == wanted).then(|| extension.read(der::OCTET_STRING))?
+        }).map(|value| value.contents)
+    }
+}
+
+/// A string of any of the types that names have.
+fn text(value: Element<'_>) -> Option<String> {
+    if value.tag == der::BMP_STRING {
+        let (units, rest) = value.contents.as_chunks::<2>();
+        let units: Vec<_> = units.iter().map(|unit| u16::from_be_bytes(*unit)).collect();
+        return String::from_utf16(&units).ok().filter(|_| rest.is_empty());
+    }
+    String::from_utf8(value.contents.to_vec()).ok()
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    let sixteen = || <[u8; 16]>::try_from(bytes).map(IpAddr::from);
+    four.or_else(|_| sixteen()).ok()
+}
+
+/// `YYMMDDhhmmssZ` or `YYYYMMDDhhmmssZ`.
+fn time(value: Element<'_>) -> Option<SystemTime> {
+    let digits = value.contents.strip_suffix(b"Z")?;
+    let number = |from: usize, to: usize| {
+        let digits = std::str::from_utf8(digits.get(from..to)?).ok()?;
+        digits.parse::<i64>().ok()
+    };
+    let (year, at) = match (value.tag, digits.len()) {
+        // RFC 5280: 50 and later are of the last century.
+        (der::UTC_TIME, 12) => (number(0, 2).map(|y| if y < 50 { 2000 + y } else { 1900 + y })?, 2),
+        (der::GENERALIZED_TIME, 14) => (number(0, 4)?, 4),
+        _ => return None,
+    };
+    let [month, day, hour, minute, second] =
+        [0, 2, 4, 6, 8].map(|offset| number(at + offset, at + offset + 2));
+    let days = days_since_1970(year, month?, day?);
+    let seconds = ((days * 24 + hour?) * 60 + minute?) * 60 + second?;
+    let distance = Duration::from_secs(seconds.unsigned_abs());
+    match seconds < 0 {
+        true => SystemTime::UNIX_EPOCH.checked_sub(distance),
+        false => SystemTime::UNIX_EPOCH.checked_add(distance),
+    }
+}
+
+/// Days of the Gregorian calendar. Years are counted from March on, so that the leap day is last.
+fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    year * 365 + leap_days + (month * 153 + 2) / 5 + day - 1 - 719_468
+}
+
+/// A serial number in decimal. Longer ones than the 20 bytes of RFC 5280 are not worth the time.
+fn decimal(bytes: &[u8]) -> String {
+    let mut digits = vec![0u8];
+    for &byte in bytes.iter().take(32) {
+        let mut carry = u32::from(byte);
+        for digit in &mut digits {
+            let value = u32::from(*digit) * 256 + carry;
+            *digit = (value % 10) as u8;
+            carry = value / 10;
+        }
+        while carry > 0 {
+            digits.push((carry % 10) as u8);
+            carry /= 10;
+        }
+    }
+    digits.iter().rev().map(|digit| char::from(b'0' + digit)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read() {
+        let at = |tag, text: &str| {
+            let time = time(Element { tag, contents: text.as_bytes(), whole: &[] })?;
+            Some(match time.duration_since(SystemTime::UNIX_EPOCH) {
+                Ok(after) => after.as_secs() as i64,
+                Err(before) => -(before.duration().as_secs() as i64),
+            })
+        };
+        for (tag, text, expected) in [
+            (der::UTC_TIME, "700101000000Z", Some(0)),
+            (der::UTC_TIME, "261115223724Z", Some(1_794_782_244)),
+            (der::UTC_TIME, "500101000000Z", Some(-631_152_000)),
+            (der::GENERALIZED_TIME, "20360229120000Z", Some(2_087_899_200)),
+            (der::GENERALIZED_TIME, "99991231235959Z", Some(253_402_300_799)),
+            (der::UTC_TIME, "2611152237Z", None),
+            (der::UTC_TIME, "26111522372xZ", None),
+            (der::UTC_TIME, "", None),
+        ] {
+            assert_eq!(at(tag, text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn serial_numbers_are_decimal() {
+        for (bytes, expected) in [
+            (&[0][..], "0"),
+            (&[1, 0], "256"),
+            (&[0x7f; 8], "9187201950435737471"),
+            (&[0xff; 16], "340282366920938463463374607431768211455"),
+        ] {
+            assert_eq!(decimal(bytes), expected);
+        }
+    }
+
+    #[test]
+    fn rubbish_is_no_certificate() {
+        for bytes in [&b""[..], b"\x30\x03\x30\x01\x02", &[0x30; 200]] {
+            assert!(Certificate::read(bytes).is_none());
+        }
+    }
+}

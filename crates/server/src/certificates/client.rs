@@ -1,0 +1,260 @@
+//! Client certificates: who a client is, if an authority vouches for it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use webpki::{EndEntityCert, Error, KeyUsage};
+
+use super::ca_bundle::CaBundle;
+use super::certificate::Certificate;
+use super::dynamic::Dynamic;
+
+/// Who a client certificate says that the client is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientIdentity {
+    /// The user's name. A certificate may have none: then it says nothing about who asks.
+    pub common_name: String,
+    /// The user's groups.
+    pub organizations: Vec<String>,
+    /// The user's uid; empty if the certificate has none.
+    pub uid: String,
+    /// What the reference calls the credential: `X509SHA256=` and the certificate's hash.
+    pub credential_id: String,
+}
+
+/// Judges a client's certificates, its own first: that an authority of the bundle has signed them,
+/// that they are valid now, and that they may be used by a client.
+///
+/// The time for it is bounded whatever the client presents: path building has a budget of signature
+/// checks.
+pub fn verify_client(certificates: &[Bytes], roots: &CaBundle) -> Result<ClientIdentity, String> {
+    let (own, intermediates) = certificates.split_first().ok_or("no certificate")?;
+    let read = Certificate::read(own).ok_or("x509: malformed certificate")?;
+    verify_chain(own, intermediates, roots).map_err(|error| {
+        let reason = reason(&error, &read);
+        format!("verifying certificate {} failed: {reason}", read.identifier())
+    })?;
+    let subject = read.subject();
+    let uid = match subject.uids.as_slice() {
+        [] => String::new(),
+        [uid] if uid.is_empty() => return Err("UID cannot be an empty string".to_owned()),
+        [uid] => uid.clone(),
+        uids => return Err(format!("expected 1 UID, but found multiple: [{}]", uids.join(" "))),
+    };
+    Ok(ClientIdentity {
+        common_name: subject.common_name,
+        organizations: subject.organizations,
+        uid,
+        credential_id: credential_id(own),
+    })
+}
+
+fn verify_chain(own: &Bytes, intermediates: &[Bytes], roots: &CaBundle) -> Result<(), Error> {
+    let der = |bytes| CertificateDer::from_slice(bytes);
+    let own = der(own);
+    let intermediates: Vec<_> = intermediates.iter().map(|bytes| der(bytes)).collect();
+    EndEntityCert::try_from(&own)?.verify_for_usage(
+        webpki::ALL_VERIFICATION_ALGS,
+        &roots.anchors,
+        &intermediates,
+        UnixTime::now(),
+        KeyUsage::client_auth(),
+        None,
+        None,
+    )?;
+    Ok(())
+}
+
+/// What the reference's log says.
+fn reason(error: &Error, certificate: &Certificate<'_>) -> String {
+    let seconds = |time: Option<SystemTime>| {
+        let since = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
+        since.map_or(0, |since| since.as_secs())
+    };
+    let expiry = |relation: &str, limit| {
+        format!(
+            "x509: certificate has expired or is not yet valid: current time {} is {relation} {}",
+            seconds(Some(SystemTime::now())),
+            seconds(limit),
+        )
+    };
+    match error {
+        Error::CertExpired { .. } => expiry("after", certificate.not_after()),
+        Error::CertNotValidYet { .. } => expiry("before", certificate.not_before()),
+        Error::UnknownIssuer => "x509: certificate signed by unknown authority".to_owned(),
+        Error::RequiredEkuNotFoundContext(_) => {
+            "x509: certificate specifies an incompatible key usage".to_owned()
+        }
+        other => format!("x509: {other}"),
+    }
+}
+
+fn credential_id(certificate: &[u8]) -> String {
+    let hash = ring::digest::digest(&ring::digest::SHA256, certificate);
+    let hex: String = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("X509SHA256={hex}")
+}
+
+/// How long a judgement is good, unless the authorities or the time change it before.
+const REMEMBERED: Duration = Duration::from_secs(60);
+/// How many clients' judgements are remembered.
+const MOST_REMEMBERED: usize = 1024;
+
+/// Judges client certificates against authorities that may change, and remembers: verifying
+/// signatures for each request would cost more than most requests.
+#[derive(Debug)]
+pub struct ClientVerifier {
+    roots: Arc<Dynamic<CaBundle>>,
+    remembered: Mutex<Remembered>,
+}
+
+#[derive(Debug, Default)]
+struct Remembered {
+    roots: Option<Arc<CaBundle>>,
+    clients: HashMap<Vec<Bytes>, (SystemTime, Arc<ClientIdentity>)>,
+}
+
+impl ClientVerifier {
+    /// Judges against these authorities.
+    pub fn new(roots: Arc<Dynamic<CaBundle>>) -> Self {
+        ClientVerifier { roots, remembered: Mutex::default() }
+    }
+
+    /// As [`verify_client`].
+    pub fn verify(&self, certificates: &[Bytes]) -> Result<Arc<ClientIdentity>, String> {
+        let roots = self.roots.current();
+        let now = SystemTime::now();
+        if let Some(identity) = self.remembered(&roots, certificates, now) {
+            return Ok(identity);
+        }
+        let identity = Arc::new(verify_client(certificates, &roots)?);
+        let ends = certificates.iter().filter_map(|der| Certificate::read(der)?.not_after());
+        let until = ends.fold(now + REMEMBERED, SystemTime::min);
+        let mut remembered = self.lock();
+        if remembered.clients.len() >= MOST_REMEMBERED {
+            remembered.clients.clear();
+        }
+        remembered.clients.insert(certificates.to_vec(), (until, identity.clone()));
+        Ok(identity)
+    }
+
+    fn remembered(
+        &self,
+        roots: &Arc<CaBundle>,
+        certificates: &[Bytes],
+        now: SystemTime,
+    ) -> Option<Arc<ClientIdentity>> {
+        let mut remembered = self.lock();
+        if !remembered.roots.as_ref().is_some_and(|known| Arc::ptr_eq(known, roots)) {
+            *remembered = Remembered { roots: Some(roots.clone()), clients: HashMap::new() };
+        }
+        let (until, identity) = remembered.clients.get(certificates)?;
+        (now < *until).then(|| identity.clone())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Remembered> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, DnType, DnValue, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+
+    use super::*;
+
+    struct Ca {
+        issuer: Issuer<'static, KeyPair>,
+        bundle: CaBundle,
+    }
+
+    fn ca(name: &str) -> Ca {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        let bundle = CaBundle::parse(pem.as_bytes()).unwrap();
+        Ca { issuer: Issuer::new(params, key), bundle }
+    }
+
+    fn client(change: impl FnOnce(&mut CertificateParams)) -> CertificateParams {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, "jane");
+        params.distinguished_name.push(DnType::OrganizationName, "devs");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        change(&mut params);
+        params
+    }
+
+    fn issue(ca: &Ca, params: CertificateParams) -> Vec<Bytes> {
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &ca.issuer).unwrap();
+        vec![Bytes::copy_from_slice(certificate.der())]
+    }
+
+    #[test]
+    fn a_certificate_of_the_authority_says_who_the_client_is() {
+        let ca = ca("kubernetes");
+        let uid = DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]);
+        let uid_value = DnValue::Utf8String("1-2-3".into());
+        let chain =
+            issue(&ca, client(|params| params.distinguished_name.push(uid, uid_value)));
+        let identity = verify_client(&chain, &ca.bundle).unwrap();
+        assert_eq!(identity.common_name, "jane");
+        assert_eq!(identity.organizations, ["devs"]);
+        assert_eq!(identity.uid, "1-2-3");
+        assert_eq!(identity.credential_id.len(), "X509SHA256=".len() + 64);
+    }
+
+    #[test]
+    fn other_certificates_are_refused() {
+        let (ours, theirs) = (ca("kubernetes"), ca("kubernetes"));
+        let day = Duration::from_secs(86400);
+        let now = SystemTime::now();
+        for (chain, expected) in [
+            (issue(&ca("other"), client(|_| {})), "x509: certificate signed by unknown authority"),
+            (
+                issue(&ours, client(|params| {
+                    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+                })),
+                "x509: certificate specifies an incompatible key usage",
+            ),
+            (
+                issue(&ours, client(|params| params.not_after = (now - day).into())),
+                "x509: certificate has expired or is not yet valid: current time ",
+            ),
+            (
+                issue(&ours, client(|params| params.not_before = (now + day).into())),
+                "x509: certificate has expired or is not yet valid: current time ",
+            ),
+            // Same name, another key.
+            (issue(&theirs, client(|_| {})), "failed: x509: "),
+            (vec![Bytes::from_static(b"rubbish")], "x509: malformed certificate"),
+            (vec![], "no certificate"),
+        ] {
+            let error = verify_client(&chain, &ours.bundle).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_judgement_is_remembered_until_the_authorities_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ca.crt");
+        let (first, second) = (ca("first"), ca("second"));
+        std::fs::write(&path, first.bundle.pem()).unwrap();
+        let parse = |files: &[Vec<u8>]| CaBundle::parse(&files[0]);
+        let roots = Arc::new(Dynamic::load("client-ca", &[&path], parse).unwrap().impatient());
+        let verifier = ClientVerifier::new(roots);
+        let chain = issue(&first, client(|_| {}));
+        let judged = verifier.verify(&chain).unwrap();
+        assert!(Arc::ptr_eq(&judged, &verifier.verify(&chain).unwrap()));
+        std::fs::write(&path, second.bundle.pem()).unwrap();
+        assert!(verifier.verify(&chain).is_err());
+    }
+}

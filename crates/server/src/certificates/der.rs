@@ -1,0 +1,111 @@
+//! The distinguished encoding rules, as far as certificates and keys need them.
+
+/// Universal and context tags.
+pub(super) const BOOLEAN: u8 = 0x01;
+pub(super) const INTEGER: u8 = 0x02;
+pub(super) const BIT_STRING: u8 = 0x03;
+pub(super) const OCTET_STRING: u8 = 0x04;
+pub(super) const OBJECT_IDENTIFIER: u8 = 0x06;
+pub(super) const UTC_TIME: u8 = 0x17;
+pub(super) const GENERALIZED_TIME: u8 = 0x18;
+pub(super) const BMP_STRING: u8 = 0x1e;
+pub(super) const SEQUENCE: u8 = 0x30;
+pub(super) const SET: u8 = 0x31;
+
+/// The tag of a structure that is told from others by a number.
+pub(super) const fn context(number: u8) -> u8 {
+    0xa0 | number
+}
+
+/// An element: its tag, what is in it, and all of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Element<'a> {
+    pub tag: u8,
+    pub contents: &'a [u8],
+    pub whole: &'a [u8],
+}
+
+/// Reads elements, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reader<'a>(pub &'a [u8]);
+
+impl<'a> Reader<'a> {
+    /// The next element, if its tag is this one.
+    pub fn read(&mut self, tag: u8) -> Option<Element<'a>> {
+        let (&found, _) = self.0.split_first()?;
+        if found == tag { self.next() } else { None }
+    }
+
+    /// A reader of what is in the next element, if its tag is this one.
+    pub fn open(&mut self, tag: u8) -> Option<Reader<'a>> {
+        self.read(tag).map(|element| Reader(element.contents))
+    }
+}
+
+impl<'a> Iterator for Reader<'a> {
+    type Item = Element<'a>;
+
+    fn next(&mut self) -> Option<Element<'a>> {
+        let (&[tag, first], rest) = self.0.split_first_chunk::<2>()?;
+        let (length, head) = match first {
+            short @ 0..=0x7f => (usize::from(short), 2),
+            // Long form, up to 4 GiB; the indefinite form (0x80) is not DER.
+            long @ 0x81..=0x84 => {
+                let digits = usize::from(long & 0x7f);
+                let digits = rest.get(..digits)?;
+                let length = digits.iter().fold(0, |length, digit| length << 8 | u32::from(*digit));
+                (usize::try_from(length).ok()?, 2 + digits.len())
+            }
+            _ => return None,
+        };
+        let (whole, after) = self.0.split_at_checked(head.checked_add(length)?)?;
+        self.0 = after;
+        Some(Element { tag, contents: whole.get(head..)?, whole })
+    }
+}
+
+/// Writes an element of up to 65,535 bytes.
+pub(super) fn element(tag: u8, contents: &[&[u8]]) -> Vec<u8> {
+    let contents = contents.concat();
+    let mut out = vec![tag];
+    match contents.len() {
+        length @ 0..0x80 => out.push(length as u8),
+        length @ 0x80..0x100 => out.extend_from_slice(&[0x81, length as u8]),
+        length => out.extend_from_slice(&[0x82, (length >> 8) as u8, length as u8]),
+    }
+    out.extend_from_slice(&contents);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        for length in [0, 1, 127, 128, 255, 256, 40_000] {
+            let contents = vec![7; length];
+            let written = element(SEQUENCE, &[&contents]);
+            let mut reader = Reader(&written);
+            assert_eq!(reader.read(INTEGER).map(|_| ()), None);
+            let read = reader.read(SEQUENCE).unwrap();
+            assert_eq!((read.contents, read.whole), (&contents[..], &written[..]));
+            assert!(reader.next().is_none());
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_or_lies_about_its_length_is_nothing() {
+        for bytes in [
+            &b""[..],
+            b"\x30",
+            b"\x30\x01",
+            b"\x30\x80\x00\x00",
+            b"\x30\x82\x01",
+            b"\x30\x84\xff\xff\xff\xff",
+            b"\x30\x85\x00\x00\x00\x00\x01\x00",
+        ] {
+            assert!(Reader(bytes).next().is_none(), "{bytes:x?}");
+        }
+    }
+}

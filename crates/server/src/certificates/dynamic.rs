@@ -1,0 +1,197 @@
+//! Files that are read again when they change.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, TryLockError};
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwap;
+
+/// How often the files are looked at, at most; only when somebody asks for them.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often they are read again even if they look the same.
+const READ: Duration = Duration::from_secs(60);
+
+/// What some files say. Nothing runs in the background: whoever asks for the value looks, once a
+/// second at most, whether the files are still the same. Files that have become unreadable leave
+/// the value as it was.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("tokens");
+/// # std::fs::write(&path, "a\nb\n").unwrap();
+/// use kevel_server::certificates::Dynamic;
+/// let lines = Dynamic::load("tokens", &[&path], |files| {
+///     let text = String::from_utf8(files[0].clone()).map_err(|e| e.to_string())?;
+///     Ok(text.lines().count())
+/// });
+/// assert_eq!(*lines.unwrap().current(), 2);
+/// ```
+pub struct Dynamic<T> {
+    name: String,
+    paths: Vec<PathBuf>,
+    parse: Parse<T>,
+    current: ArcSwap<T>,
+    start: Instant,
+    /// When the files are looked at next, in milliseconds since the start.
+    next: AtomicU64,
+    look: Duration,
+    seen: Mutex<Seen>,
+}
+
+type Parse<T> = Box<dyn Fn(&[Vec<u8>]) -> Result<T, String> + Send + Sync>;
+
+struct Seen {
+    stamps: Vec<Option<Stamp>>,
+    files: Vec<Vec<u8>>,
+    read: Instant,
+}
+
+/// What changes when a file does: device, inode, size, and both times.
+type Stamp = (u64, u64, u64, i64, i64, i64, i64);
+
+impl<T> std::fmt::Debug for Dynamic<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Dynamic({}, {:?})", self.name, self.paths)
+    }
+}
+
+impl<T> Dynamic<T> {
+    /// Reads the files; `parse` gets the contents of all of them, in their order.
+    pub fn load<P: AsRef<Path>>(
+        name: &str,
+        paths: &[P],
+        parse: impl Fn(&[Vec<u8>]) -> Result<T, String> + Send + Sync + 'static,
+    ) -> Result<Self, String> {
+        let paths: Vec<PathBuf> = paths.iter().map(|path| path.as_ref().to_owned()).collect();
+        let stamps = stamps(&paths);
+        let files = read(&paths)?;
+        let value = parse(&files)?;
+        let start = Instant::now();
+        Ok(Dynamic {
+            name: name.to_owned(),
+            paths,
+            parse: Box::new(parse),
+            current: ArcSwap::from_pointee(value),
+            start,
+            next: AtomicU64::new(LOOK.as_millis() as u64),
+            look: LOOK,
+            seen: Mutex::new(Seen { stamps, files, read: start }),
+        })
+    }
+
+    /// A value that is in no file.
+    pub fn fixed(value: T) -> Self {
+        let seen = Seen { stamps: Vec::new(), files: Vec::new(), read: Instant::now() };
+        Dynamic {
+            name: String::new(),
+            paths: Vec::new(),
+            parse: Box::new(|_| Err(String::new())),
+            current: ArcSwap::from_pointee(value),
+            start: Instant::now(),
+            next: AtomicU64::new(u64::MAX),
+            look: LOOK,
+            seen: Mutex::new(seen),
+        }
+    }
+
+    /// Looks at the files at every use: for tests.
+    pub fn impatient(mut self) -> Self {
+        self.look = Duration::ZERO;
+        self.next = AtomicU64::new(0);
+        self
+    }
+
+    /// What the files say.
+    pub fn current(&self) -> Arc<T> {
+        let now = self.start.elapsed().as_millis() as u64;
+        if now >= self.next.load(Ordering::Relaxed) {
+            self.next.store(now + self.look.as_millis() as u64, Ordering::Relaxed);
+            self.look();
+        }
+        self.current.load_full()
+    }
+
+    fn look(&self) {
+        let mut seen = match self.seen.try_lock() {
+            Ok(seen) => seen,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // Somebody else is looking.
+            Err(TryLockError::WouldBlock) => return,
+        };
+        // Before reading: what changes meanwhile is seen the next time.
+        let stamps = stamps(&self.paths);
+        if seen.stamps == stamps && seen.read.elapsed() < READ {
+            return;
+        }
+        (seen.stamps, seen.read) = (stamps, Instant::now());
+        match read(&self.paths) {
+            Ok(files) if files == seen.files => {}
+            Ok(files) => match (self.parse)(&files) {
+                Ok(value) => {
+                    seen.files = files;
+                    self.current.store(Arc::new(value));
+                    tracing::info!(name = self.name, "loaded again");
+                }
+                Err(error) => self.complain(&error),
+            },
+            Err(error) => self.complain(&error),
+        }
+    }
+
+    fn complain(&self, error: &str) {
+        tracing::error!(name = self.name, error, "cannot be loaded again, the old content stays");
+    }
+}
+
+fn stamps(paths: &[PathBuf]) -> Vec<Option<Stamp>> {
+    let stamp = |path: &PathBuf| {
+        let data = fs::metadata(path).ok()?;
+        let modified = (data.mtime(), data.mtime_nsec());
+        let changed = (data.ctime(), data.ctime_nsec());
+        Some((
+            data.dev(), data.ino(), data.size(), modified.0, modified.1, changed.0, changed.1,
+        ))
+    };
+    paths.iter().map(stamp).collect()
+}
+
+fn read(paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, String> {
+    let read = |path: &PathBuf| {
+        fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    paths.iter().map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_seen_and_a_broken_file_is_not_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("number");
+        let number = |files: &[Vec<u8>]| {
+            let text = String::from_utf8_lossy(&files[0]).into_owned();
+            text.trim().parse::<u32>().map_err(|error| error.to_string())
+        };
+        assert!(Dynamic::load("number", &[&path], number).is_err());
+        fs::write(&path, "1").unwrap();
+        let dynamic = Dynamic::load("number", &[&path], number).unwrap().impatient();
+        assert_eq!(*dynamic.current(), 1);
+        for (content, expected) in [("22", 22), ("333x", 22), ("4444", 4444)] {
+            fs::write(&path, content).unwrap();
+            assert_eq!(*dynamic.current(), expected, "{content}");
+        }
+        fs::remove_file(&path).unwrap();
+        assert_eq!(*dynamic.current(), 4444);
+        // As a volume of a Secret is updated: by a rename.
+        fs::write(folder.path().join("next"), "5555").unwrap();
+        fs::rename(folder.path().join("next"), &path).unwrap();
+        assert_eq!(*dynamic.current(), 5555);
+        let before = dynamic.current();
+        assert!(Arc::ptr_eq(&before, &dynamic.current()));
+    }
+}

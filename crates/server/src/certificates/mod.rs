@@ -1,0 +1,27 @@
+//! X.509: the certificates and keys that a server makes for itself, those that it is given in
+//! files, and those that clients present.
+//!
+//! With no flags, [`Pki`] makes a certificate authority and all that hangs on it, once. With the
+//! reference's flags, the files are the user's, or the self-signed pair of [`self_signed`] in
+//! `--cert-dir`. Files are read again when they change: [`Dynamic`].
+
+mod authority;
+mod ca_bundle;
+mod certificate;
+mod client;
+mod der;
+mod dynamic;
+mod files;
+mod kubeconfig;
+mod pki;
+mod self_signed;
+mod service_account_key;
+
+pub use authority::{Authority, Issued, Subject};
+pub use ca_bundle::CaBundle;
+pub use certificate::{AltNames, Certificate, Name};
+pub use client::{ClientIdentity, ClientVerifier, verify_client};
+pub use dynamic::Dynamic;
+pub use kubeconfig::kubeconfig;
+pub use pki::{Pki, PkiFiles};
+pub use self_signed::self_signed;

@@ -1,0 +1,170 @@
+//! What a server that was given nothing makes for itself on its first start.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+
+use super::authority::{Authority, Issued, Subject};
+use super::certificate::AltNames;
+use super::files::{Readable, write};
+use super::{kubeconfig, service_account_key};
+
+/// The name of the authority, as in clusters made by others.
+const AUTHORITY: &str = "kubernetes";
+/// The user of the kubeconfig, and its group.
+const ADMIN: &str = "kubernetes-admin";
+const ADMIN_GROUP: &str = "system:masters";
+
+/// A folder of certificates and keys that the server makes for itself, and a kubeconfig with which
+/// the person who started it may do everything.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// use kevel_server::certificates::Pki;
+/// let pki = Pki {
+///     folder: folder.path().join("pki"),
+///     kubeconfig: folder.path().join("admin.kubeconfig"),
+///     server: "https://127.0.0.1:6443".to_owned(),
+///     names: Pki::names("host", &["10.0.0.1".parse().unwrap()]),
+/// };
+/// let files = pki.ensure().unwrap();
+/// assert!(files.serving_certificate.exists());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Pki {
+    /// Where the certificates and keys are.
+    pub folder: PathBuf,
+    /// Where the kubeconfig is.
+    pub kubeconfig: PathBuf,
+    /// The server's address for the kubeconfig.
+    pub server: String,
+    /// What the server is called.
+    pub names: AltNames,
+}
+
+/// The files of a [`Pki`], by the names that kubeadm has for them.
+#[derive(Clone, Debug)]
+pub struct PkiFiles {
+    /// `ca.crt`: for `--client-ca-file`, and for clients.
+    pub ca_certificate: PathBuf,
+    /// `ca.key`.
+    pub ca_key: PathBuf,
+    /// `apiserver.crt`: for `--tls-cert-file`.
+    pub serving_certificate: PathBuf,
+    /// `apiserver.key`: for `--tls-private-key-file`.
+    pub serving_key: PathBuf,
+    /// `sa.key`: for `--service-account-signing-key-file`.
+    pub service_account_key: PathBuf,
+    /// `sa.pub`: for `--service-account-key-file`.
+    pub service_account_public_key: PathBuf,
+    /// `admin.crt`.
+    pub admin_certificate: PathBuf,
+    /// `admin.key`.
+    pub admin_key: PathBuf,
+}
+
+impl Pki {
+    /// What a server is called inside a cluster and on its own machine: by its host's name, and by
+    /// the addresses given, such as that of the `kubernetes` Service and the one advertised.
+    pub fn names(host: &str, addresses: &[IpAddr]) -> AltNames {
+        let mut dns_names: Vec<String> = [
+            "kubernetes",
+            "kubernetes.default",
+            "kubernetes.default.svc",
+            "kubernetes.default.svc.cluster.local",
+            "localhost",
+        ]
+        .map(str::to_owned)
+        .into();
+        let mut ips = vec![IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
+        if !host.is_empty() && host.is_ascii() && !dns_names.iter().any(|name| name == host) {
+            dns_names.push(host.to_owned());
+        }
+        for address in addresses.iter().filter(|address| !address.is_unspecified()) {
+            if !ips.contains(address) {
+                ips.push(*address);
+            }
+        }
+        AltNames { dns_names, ips }
+    }
+
+    /// Makes what is missing, and what ends soon anew. To be called at each start, and from time to
+    /// time: the server reads the files again when they change.
+    pub fn ensure(&self) -> Result<PkiFiles, String> {
+        let files = PkiFiles::in_folder(&self.folder);
+        let authority =
+            Authority::load_or_create(AUTHORITY, &files.ca_certificate, &files.ca_key)?;
+        let server =
+            Subject::Server { common_name: "kube-apiserver".into(), names: self.names.clone() };
+        authority.ensure(&server, &files.serving_certificate, &files.serving_key)?;
+        let organizations = vec![ADMIN_GROUP.to_owned()];
+        let admin = Subject::Client { common_name: ADMIN.into(), organizations };
+        authority.ensure(&admin, &files.admin_certificate, &files.admin_key)?;
+        service_account_key::ensure(
+            &files.service_account_key,
+            &files.service_account_public_key,
+        )?;
+        self.write_kubeconfig(&files, &authority)?;
+        Ok(files)
+    }
+
+    fn write_kubeconfig(&self, files: &PkiFiles, authority: &Authority) -> Result<(), String> {
+        let read = |path: &Path| {
+            fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+        };
+        let admin =
+            Issued { certificate: read(&files.admin_certificate)?, key: read(&files.admin_key)? };
+        let text = kubeconfig(&self.server, authority.pem(), ADMIN, &admin);
+        if fs::read_to_string(&self.kubeconfig).is_ok_and(|old| old == text) {
+            return Ok(());
+        }
+        write(&self.kubeconfig, text.as_bytes(), Readable::ByOwner)
+    }
+}
+
+impl PkiFiles {
+    fn in_folder(folder: &Path) -> Self {
+        let file = |name| folder.join(name);
+        PkiFiles {
+            ca_certificate: file("ca.crt"),
+            ca_key: file("ca.key"),
+            serving_certificate: file("apiserver.crt"),
+            serving_key: file("apiserver.key"),
+            service_account_key: file("sa.key"),
+            service_account_public_key: file("sa.pub"),
+            admin_certificate: file("admin.crt"),
+            admin_key: file("admin.key"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_start_changes_nothing_and_a_new_address_changes_the_kubeconfig() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut pki = Pki {
+            folder: folder.path().join("pki"),
+            kubeconfig: folder.path().join("admin.kubeconfig"),
+            server: "https://127.0.0.1:6443".to_owned(),
+            names: Pki::names("localhost", &["10.0.0.1".parse().unwrap()]),
+        };
+        let contents = || {
+            let files = fs::read_dir(folder.path().join("pki")).unwrap();
+            let mut files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+            files.sort();
+            files.iter().map(|file| fs::read(file).unwrap()).collect::<Vec<_>>()
+        };
+        pki.ensure().unwrap();
+        let first = (contents(), fs::read_to_string(&pki.kubeconfig).unwrap());
+        assert_eq!(first.0.len(), 8);
+        pki.ensure().unwrap();
+        assert_eq!((contents(), fs::read_to_string(&pki.kubeconfig).unwrap()), first);
+        pki.server = "https://127.0.0.1:7443".to_owned();
+        pki.ensure().unwrap();
+        assert_eq!(contents(), first.0);
+        assert!(fs::read_to_string(&pki.kubeconfig).unwrap().contains(":7443\n"));
+    }
+}

@@ -1,0 +1,66 @@
+//! The key that signs service account tokens.
+
+use std::path::Path;
+
+use rcgen::KeyPair;
+
+use super::der::{self, Reader, element};
+use super::files::{Readable, pem, write};
+
+/// prime256v1, encoded.
+const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
+
+/// Makes the pair of files of a new key, if there is no private key yet: ECDSA on P-256, the private
+/// key in SEC 1 form, because that is the only one of an ECDSA key that the reference reads in both
+/// places where it may be named, `--service-account-signing-key-file` and
+/// `--service-account-key-file`.
+pub(super) fn ensure(private: &Path, public: &Path) -> Result<(), String> {
+    if private.exists() {
+        // The public key may be somewhere else, or not be needed: it is in the private one.
+        return Ok(());
+    }
+    let key = KeyPair::generate().map_err(|error| error.to_string())?;
+    let sec1 = sec1(key.serialized_der()).ok_or("cannot read the key just made")?;
+    write(public, key.public_key_pem().as_bytes(), Readable::ByAll)?;
+    write(private, pem("EC PRIVATE KEY", &sec1).as_bytes(), Readable::ByOwner)
+}
+
+/// The SEC 1 form of a P-256 key in PKCS #8 form.
+fn sec1(pkcs8: &[u8]) -> Option<Vec<u8>> {
+    let mut outer = Reader(pkcs8).open(der::SEQUENCE)?;
+    let _version = outer.read(der::INTEGER)?;
+    let _algorithm = outer.read(der::SEQUENCE)?;
+    let mut inner = outer.open(der::OCTET_STRING)?.open(der::SEQUENCE)?;
+    let version = inner.read(der::INTEGER)?;
+    let secret = inner.read(der::OCTET_STRING)?;
+    let public = inner.open(der::context(1))?.read(der::BIT_STRING)?;
+    // In PKCS #8 the curve stands outside; here it has to be inside.
+    let curve = element(der::OBJECT_IDENTIFIER, &[P256]);
+    let curve = element(der::context(0), &[&curve]);
+    let public = element(der::context(1), &[public.whole]);
+    Some(element(der::SEQUENCE, &[version.whole, secret.whole, &curve, &public]))
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::pki_types::PrivateKeyDer;
+    use rustls::pki_types::pem::PemObject as _;
+
+    use super::*;
+
+    #[test]
+    fn the_key_is_readable_and_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (private, public) = (folder.path().join("sa.key"), folder.path().join("sa.pub"));
+        ensure(&private, &public).unwrap();
+        let text = std::fs::read_to_string(&private).unwrap();
+        assert!(text.starts_with("-----BEGIN EC PRIVATE KEY-----\n"));
+        let key = PrivateKeyDer::from_pem_slice(text.as_bytes()).unwrap();
+        assert!(matches!(key, PrivateKeyDer::Sec1(_)));
+        rustls::crypto::ring::sign::any_supported_type(&key).unwrap();
+        let public_text = std::fs::read_to_string(&public).unwrap();
+        assert!(public_text.starts_with("-----BEGIN PUBLIC KEY-----"));
+        ensure(&private, &public).unwrap();
+        assert_eq!(std::fs::read_to_string(&private).unwrap(), text);
+    }
+}

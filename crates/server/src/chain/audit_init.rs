@@ -1,0 +1,42 @@
+//! Every request has an audit ID, and its client knows it.
+
+use http::{HeaderName, HeaderValue};
+
+use crate::handler::{Filter, Handler, Pending, Response};
+use crate::request::Request;
+
+/// The header of an audit ID.
+pub(crate) const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// Gives a request the client's audit ID, or a new one, and says it in the answer.
+#[derive(Debug)]
+pub(super) struct AuditInit;
+
+impl Filter for AuditInit {
+    fn filter<'a>(&'a self, mut request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
+        let given = request.parts.headers.get(AUDIT_ID).filter(|given| !given.is_empty()).cloned();
+        let id = match &given {
+            Some(given) => String::from_utf8_lossy(given.as_bytes()).into_owned(),
+            None => uuid::Uuid::new_v4().to_string(),
+        };
+        let echoed = given.or_else(|| HeaderValue::from_str(&id).ok());
+        request.audit_id = id;
+        let pending = next.handle(request);
+        Box::pin(async move {
+            let mut response = pending.await;
+            if let Some(echoed) = echoed {
+                response.headers_mut().entry(AUDIT_ID).or_insert(echoed);
+            }
+            response
+        })
+    }
+}
+
+/// How much of an audit ID the log shows.
+const MAX_LOGGED: usize = 64;
+
+/// An audit ID for the log. Clients may send long ones.
+pub(super) fn logged(id: &str) -> &str {
+    let end = (0..=MAX_LOGGED.min(id.len())).rev().find(|&end| id.is_char_boundary(end));
+    id.get(..end.unwrap_or(0)).unwrap_or_default()
+}

@@ -1,0 +1,108 @@
+//! Who asks: nobody goes on unknown.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::{HeaderMap, Version, header};
+use kevel_api::status::StatusError;
+
+use super::audit::{self, AuditSink};
+use super::plain;
+use crate::authentication::Authenticator;
+use crate::endpoints::failure;
+use crate::handler::{Filter, Handler, Pending, Response};
+use crate::metrics::Metrics;
+use crate::request::Request;
+use crate::user::{ALL_UNAUTHENTICATED, ANONYMOUS, User};
+
+/// Headers by which a front proxy says who asks. Nobody behind authentication may believe them.
+const FRONT_PROXY: [&str; 3] = ["x-remote-user", "x-remote-uid", "x-remote-group"];
+const FRONT_PROXY_EXTRA: &str = "x-remote-extra-";
+
+/// Finds out who asks, or answers 401.
+pub(super) struct Authentication {
+    pub authenticator: Arc<dyn Authenticator>,
+    pub audit: Option<Arc<dyn AuditSink>>,
+    pub metrics: Arc<Metrics>,
+}
+
+impl Filter for Authentication {
+    fn filter<'a>(&'a self, mut request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
+        Box::pin(async move {
+            let started = Instant::now();
+            let found = self.authenticator.authenticate(&mut request).await;
+            let result = match &found {
+                Ok(Some(_)) => "success",
+                Ok(None) => "failure",
+                Err(_) => "error",
+            };
+            self.record(result, started);
+            let http2 = request.parts.version == Version::HTTP_2;
+            let (mut response, unknown) = match found {
+                Ok(Some(user)) => {
+                    let name = compressed(&user.name);
+                    self.metrics.authenticated_user_requests.with(&[name]).increment();
+                    forget_credentials(&mut request.parts.headers);
+                    let unknown = is_anonymous(&user);
+                    request.user = Some(user);
+                    (next.handle(request).await, unknown)
+                }
+                other => {
+                    if let Err(error) = other {
+                        tracing::error!(err = %error, "Unable to authenticate the request");
+                    }
+                    (self.unauthorized(&request), true)
+                }
+            };
+            if http2 && unknown {
+                // A connection is cheap to abuse for somebody who is nobody: one request on each.
+                response.headers_mut().insert(header::CONNECTION, plain::CLOSE);
+            }
+            response
+        })
+    }
+}
+
+impl Authentication {
+    fn unauthorized(&self, request: &Request) -> Response {
+        let response = failure(StatusError::unauthorized("Unauthorized"));
+        if let Some(sink) = &self.audit {
+            audit::failed(Some(&**sink), request, &response, &audit::attempted(request));
+        }
+        response
+    }
+
+    fn record(&self, result: &str, started: Instant) {
+        let seconds = started.elapsed().as_secs_f64();
+        self.metrics.authentication_attempts.with(&[result]).increment();
+        self.metrics.authentication_duration.with(&[result]).observe(seconds);
+        self.metrics.filter_duration.with(&["authentication"]).observe(seconds);
+    }
+}
+
+fn forget_credentials(headers: &mut HeaderMap) {
+    headers.remove(header::AUTHORIZATION);
+    for name in FRONT_PROXY {
+        headers.remove(name);
+    }
+    let extra = headers.keys().filter(|name| name.as_str().starts_with(FRONT_PROXY_EXTRA));
+    let extra: Vec<_> = extra.cloned().collect();
+    for name in extra {
+        headers.remove(name);
+    }
+}
+
+fn is_anonymous(user: &User) -> bool {
+    user.name == ANONYMOUS || user.groups.iter().any(|group| group == ALL_UNAUTHENTICATED)
+}
+
+/// Few names for all users: metrics are not the place to learn them.
+fn compressed(name: &str) -> &str {
+    const KNOWN: [&str; 5] =
+        ["admin", "client", "kube_proxy", "kubelet", "system:serviceaccount:kube-system:default"];
+    match name {
+        name if KNOWN.contains(&name) => name,
+        name if name.contains('@') => "email_id",
+        _ => "other",
+    }
+}

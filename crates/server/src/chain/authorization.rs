@@ -1,0 +1,76 @@
+//! Whether the user may: nobody goes on who is not allowed to.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use http::header;
+
+use super::audit::Audit;
+use super::plain;
+use crate::authorization::{Attributes, Authorizer, Decision, Opinion, forbidden};
+use crate::endpoints::failure;
+use crate::handler::{Filter, Handler, Pending, Response};
+use crate::metrics::Metrics;
+use crate::request::Request;
+
+const DECISION: &str = "authorization.k8s.io/decision";
+const REASON: &str = "authorization.k8s.io/reason";
+
+/// Lets requests pass that are allowed.
+pub(super) struct Authorization {
+    pub authorizer: Arc<dyn Authorizer>,
+    pub metrics: Arc<Metrics>,
+}
+
+impl Filter for Authorization {
+    fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
+        Box::pin(async move {
+            let Some(user) = &request.user else {
+                return plain::internal_error(&request.parts.uri, "no user on request.");
+            };
+            let started = Instant::now();
+            let attributes = Attributes::of(&request.info, user);
+            let opinion = self.authorizer.authorize(&attributes).await;
+            self.record(&opinion, started);
+            // An authorizer that knows enough to allow need not know everything.
+            if opinion.decision == Decision::Allow {
+                annotate(&request, &[(DECISION, "allow"), (REASON, &opinion.reason)]);
+                return next.handle(request).await;
+            }
+            if let Some(error) = opinion.error {
+                annotate(&request, &[(REASON, "internal error")]);
+                return plain::internal_error(&request.parts.uri, &error);
+            }
+            tracing::debug!(URI = %request.parts.uri, reason = opinion.reason, "Forbidden");
+            annotate(&request, &[(DECISION, "forbid"), (REASON, &opinion.reason)]);
+            refused(&attributes, &opinion.reason)
+        })
+    }
+}
+
+impl Authorization {
+    fn record(&self, opinion: &Opinion, started: Instant) {
+        let result = match (opinion.decision, &opinion.error) {
+            (Decision::Allow, _) => "allowed",
+            (_, Some(_)) => "error",
+            (Decision::Deny, None) => "denied",
+            (Decision::NoOpinion, None) => "no-opinion",
+        };
+        let seconds = started.elapsed().as_secs_f64();
+        self.metrics.authorization_attempts.with(&[result]).increment();
+        self.metrics.authorization_duration.with(&[result]).observe(seconds);
+        self.metrics.filter_duration.with(&["authorization"]).observe(seconds);
+    }
+}
+
+fn annotate(request: &Request, annotations: &[(&str, &str)]) {
+    if let Some(audit) = Audit::of(request) {
+        annotations.iter().for_each(|(key, value)| audit.annotate(key, value));
+    }
+}
+
+fn refused(attributes: &Attributes<'_>, reason: &str) -> Response {
+    let mut response = failure(forbidden(attributes, reason));
+    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, plain::NO_SNIFF);
+    response
+}

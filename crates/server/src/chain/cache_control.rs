@@ -1,0 +1,25 @@
+//! Answers depend on who asks: nobody else may keep them.
+
+use http::HeaderValue;
+use http::header::CACHE_CONTROL;
+
+use crate::handler::{Filter, Handler, Pending, Response};
+use crate::request::Request;
+
+/// What answers say that do not say anything else about caches.
+pub(super) const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache, private");
+
+/// Forbids caches to keep answers.
+#[derive(Debug)]
+pub(super) struct CacheControl;
+
+impl Filter for CacheControl {
+    fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
+        let pending = next.handle(request);
+        Box::pin(async move {
+            let mut response = pending.await;
+            response.headers_mut().entry(CACHE_CONTROL).or_insert(NO_CACHE);
+            response
+        })
+    }
+}

@@ -1,0 +1,31 @@
+//! `--strict-transport-security-directives`.
+
+use http::HeaderValue;
+use http::header::STRICT_TRANSPORT_SECURITY;
+
+use crate::handler::{Filter, Handler, Pending, Response};
+use crate::request::Request;
+
+/// Tells browsers to come by HTTPS only.
+#[derive(Debug)]
+pub(super) struct Hsts(HeaderValue);
+
+impl Hsts {
+    /// `None` if there are no directives, or no header can hold them.
+    pub(super) fn new(directives: &[String]) -> Option<Self> {
+        let value = HeaderValue::from_str(&directives.join("; ")).ok()?;
+        (!directives.is_empty()).then_some(Hsts(value))
+    }
+}
+
+impl Filter for Hsts {
+    fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
+        let pending = next.handle(request);
+        Box::pin(async move {
+            let mut response = pending.await;
+            let header = response.headers_mut().entry(STRICT_TRANSPORT_SECURITY);
+            header.or_insert_with(|| self.0.clone());
+            response
+        })
+    }
+}

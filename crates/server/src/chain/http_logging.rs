@@ -1,0 +1,67 @@
+//! A line in the log for each request, from `-v=3` on.
+
+use std::net::SocketAddr;
+
+use http::header::USER_AGENT;
+
+use super::audit_init::logged;
+use super::held::{Hold, hold};
+use crate::handler::{Filter, Handler, Pending, Response};
+use crate::metrics::labels;
+use crate::request::Request;
+
+/// Logs requests when they have been answered.
+#[derive(Debug)]
+pub(super) struct HttpLogging;
+
+impl Filter for HttpLogging {
+    fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
+        if !tracing::enabled!(tracing::Level::DEBUG) {
+            return next.handle(request);
+        }
+        let mut line = Line {
+            verb: labels::verb(&request),
+            uri: request.parts.uri.clone(),
+            started: request.received.started,
+            user_agent: request.header(USER_AGENT).to_owned(),
+            audit_id: logged(&request.audit_id).to_owned(),
+            source: request.connection.peer,
+            code: 0,
+        };
+        let pending = next.handle(request);
+        Box::pin(async move {
+            let response = pending.await;
+            line.code = response.status().as_u16();
+            hold(response, line)
+        })
+    }
+}
+
+struct Line {
+    verb: &'static str,
+    uri: http::Uri,
+    started: std::time::Instant,
+    user_agent: String,
+    audit_id: String,
+    source: Option<SocketAddr>,
+    code: u16,
+}
+
+impl Hold for Line {}
+
+/// Written when the answer has been sent, or its client is gone.
+impl Drop for Line {
+    fn drop(&mut self) {
+        let Line { verb, uri, started, user_agent, audit_id, source, code } = self;
+        tracing::debug!(
+            verb,
+            URI = %uri,
+            latency = ?started.elapsed(),
+            userAgent = user_agent,
+            "audit-ID" = audit_id,
+            srcIP = source.map(|source| source.to_string()),
+            resp = code,
+            "HTTP"
+        );
+    }
+}

@@ -1,0 +1,86 @@
+//! Counts and measures what is served.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::held::{Hold, hold};
+use super::latency_trackers::LatencyTrackers;
+use super::long_running::is_long_running;
+use super::panic_recovery::{Abort, caught};
+use super::{Installed, is_instrumented_path};
+use crate::handler::{Filter, Handler, Pending, Response};
+use crate::metrics::{Metrics, Series};
+use crate::request::Request;
+
+/// Records requests that are for something that there is.
+pub(super) struct Instrument {
+    pub metrics: Arc<Metrics>,
+    pub installed: Installed,
+}
+
+impl Filter for Instrument {
+    fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
+        let info = &request.info;
+        let installed = || match info.is_resource {
+            true => (self.installed)(info),
+            false => is_instrumented_path(&info.path),
+        };
+        let Some(series) = self.metrics.of_request(&request, installed) else {
+            return next.handle(request);
+        };
+        let trackers = LatencyTrackers::of(&request).cloned();
+        if let Some(trackers) = &trackers {
+            trackers.set_series(series.clone());
+        }
+        let long_running = is_long_running(info);
+        if long_running {
+            series.long_running().add(1);
+        }
+        let started = request.received.started;
+        let mut served = Served { series, trackers, long_running, started, code: None, size: 0 };
+        let pending = next.handle(request);
+        Box::pin(async move {
+            let response = match caught(pending).await {
+                Ok(response) => response,
+                Err(panic) => {
+                    if panic.is::<Abort>() {
+                        served.series.aborted();
+                    }
+                    std::panic::resume_unwind(panic)
+                }
+            };
+            served.code = Some(response.status().as_u16());
+            hold(response, served)
+        })
+    }
+}
+
+/// Records when the answer has been sent, or its client is gone. Without an answer there is nothing
+/// to record.
+struct Served {
+    series: Arc<Series>,
+    trackers: Option<LatencyTrackers>,
+    long_running: bool,
+    started: Instant,
+    code: Option<u16>,
+    size: u64,
+}
+
+impl Hold for Served {
+    fn sent(&mut self, bytes: u64) {
+        self.size += bytes;
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        if self.long_running {
+            self.series.long_running().add(-1);
+        }
+        if let Some(code) = self.code {
+            let excluded = self.trackers.as_ref().map(LatencyTrackers::excluded);
+            let duration = self.started.elapsed();
+            self.series.record(code, self.size, duration, excluded.unwrap_or_default());
+        }
+    }
+}

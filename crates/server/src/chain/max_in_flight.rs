@@ -1,0 +1,87 @@
+//! `--max-requests-inflight`, `--max-mutating-requests-inflight`: more than that at a time come
+//! again later.
+
+use std::sync::Arc;
+
+use http::{HeaderValue, StatusCode, header};
+
+use super::held::{Hold, hold};
+use super::long_running::is_long_running;
+use super::{Installed, plain};
+use crate::handler::{Filter, Handler, Pending, Response};
+use crate::metrics::{InFlightWatermark, Metrics};
+use crate::request::Request;
+use crate::user::PRIVILEGED;
+
+const MESSAGE: &str = "Too many requests, please try again later.";
+const READ_ONLY: [&str; 3] = ["get", "list", "watch"];
+
+/// Limits how many requests are under way, those that read and those that write apart. 0 is no
+/// limit.
+pub(super) struct MaxInFlight {
+    pub read_only: usize,
+    pub mutating: usize,
+    pub metrics: Arc<Metrics>,
+    pub installed: Installed,
+}
+
+impl Filter for MaxInFlight {
+    fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
+        if is_long_running(&request.info) {
+            return next.handle(request);
+        }
+        let mutating = !READ_ONLY.contains(&request.info.verb);
+        let limit = if mutating { self.mutating } else { self.read_only };
+        let limit = if limit == 0 { usize::MAX } else { limit };
+        if let Some(slot) = Slot::take(&self.metrics, mutating, &request, limit) {
+            let pending = next.handle(request);
+            return Box::pin(async move { hold(pending.await, slot) });
+        }
+        // Who may do everything must be able to do something about it.
+        let groups = request.user.iter().flat_map(|user| &user.groups);
+        if groups.into_iter().any(|group| group == PRIVILEGED) {
+            return next.handle(request);
+        }
+        let series = self.metrics.of_request(&request, || (self.installed)(&request.info));
+        if let Some(series) = series {
+            series.count(StatusCode::TOO_MANY_REQUESTS.as_u16());
+            series.terminated(StatusCode::TOO_MANY_REQUESTS.as_u16());
+        }
+        let mut response = plain::text(StatusCode::TOO_MANY_REQUESTS, MESSAGE);
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        Box::pin(std::future::ready(response))
+    }
+}
+
+/// A place among the requests under way; left when dropped.
+struct Slot {
+    metrics: Arc<Metrics>,
+    mutating: bool,
+}
+
+impl Slot {
+    fn take(
+        metrics: &Arc<Metrics>,
+        mutating: bool,
+        request: &Request,
+        limit: usize,
+    ) -> Option<Self> {
+        let entered = watermark(metrics, mutating).enter(request.received.started, limit);
+        entered.then(|| Slot { metrics: metrics.clone(), mutating })
+    }
+}
+
+fn watermark(metrics: &Metrics, mutating: bool) -> &InFlightWatermark {
+    match mutating {
+        true => &metrics.mutating_in_flight,
+        false => &metrics.read_only_in_flight,
+    }
+}
+
+impl Hold for Slot {}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        watermark(&self.metrics, self.mutating).leave();
+    }
+}

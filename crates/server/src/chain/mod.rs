@@ -1,0 +1,221 @@
+//! The handler chain: what every request passes on its way to the server that knows its path.
+//!
+//! [`build`] says it all. A filter that has nothing to do with a request passes it on at the cost
+//! of a call.
+
+mod audit;
+mod audit_init;
+mod authentication;
+mod authorization;
+mod cache_control;
+mod cors;
+mod goaway;
+mod held;
+mod hsts;
+mod http_logging;
+mod impersonation;
+mod instrument;
+mod latency_trackers;
+mod long_running;
+mod max_in_flight;
+mod mux_and_discovery;
+mod panic_recovery;
+mod plain;
+mod request_deadline;
+mod retry_after;
+mod timeout;
+mod trace_context;
+mod wait_group;
+mod warning;
+mod watch_termination;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use regex_lite::Regex;
+
+pub use audit::{Audit, AuditEvent, AuditSink, Outcome, Stage};
+pub use cors::origins as cors_origins;
+pub use latency_trackers::LatencyTrackers;
+pub use long_running::is_long_running;
+pub use mux_and_discovery::MuxAndDiscoveryIncomplete;
+pub use panic_recovery::Abort;
+pub use trace_context::TraceContext;
+
+use crate::authentication::Authenticator;
+use crate::authorization::Authorizer;
+use crate::handler::{Filter, Filtered, Handler};
+use crate::lifecycle::{Lifecycle, RequestGroup, Signals};
+use crate::metrics::Metrics;
+use crate::request_info::RequestInfo;
+
+/// Builds the chain before `handler`, in the order in which a request passes it.
+pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
+    let Config { authenticator, authorizer, audit, metrics, installed, .. } = config;
+    let Config { signals, requests, watches, send_retry_after, goaway_chance, .. } = config;
+    let mut chain = Chain::default();
+    // First, so that every answer, whatever becomes of the request, can be found in the audit log.
+    chain.push(audit_init::AuditInit);
+    // Around all that follows: a panic anywhere in it is one request's.
+    chain.push(panic_recovery::PanicRecovery::new());
+    // Looks at the time of arrival, before anything that could wait.
+    let complete = signals.mux_and_discovery_complete;
+    chain.push(mux_and_discovery::MuxAndDiscoveryComplete(complete));
+    // The time of arrival and what the path says are in the request from the start.
+    // Before all that adds to them or reads them.
+    chain.push(latency_trackers::WithLatencyTrackers);
+    // Around all that answers from here on, so that those who are refused are logged, too.
+    chain.push(http_logging::HttpLogging);
+    // Before anything is done for a request that will not be served.
+    let not_accepting = signals.not_accepting_new_request;
+    chain.push_if(send_retry_after.then(|| retry_after::RetryAfter(not_accepting)));
+    // On all answers of a server that serves.
+    chain.push_if(hsts::Hsts::new(&config.hsts_directives));
+    // The same; what an endpoint says about caches counts more.
+    chain.push(cache_control::CacheControl);
+    // Whatever the answer is, its connection may be the one to end.
+    chain.push_if((goaway_chance > 0.0).then(|| goaway::ProbabilisticGoaway::new(goaway_chance)));
+    // Outside of all that takes time: the server does not go before they are through.
+    chain.push(watch_termination::WatchTermination(watches));
+    chain.push(wait_group::WaitGroup(requests));
+    // Before what enforces it.
+    let maximum = config.request_timeout;
+    chain.push(request_deadline::RequestDeadline { maximum, audit: audit.clone() });
+    // Around all that may take long, authentication by a webhook among it.
+    chain.push(timeout::Timeout);
+    // Inside of the timeout, which answers without what was found out until then.
+    chain.push(warning::WarningRecorder);
+    // Before authentication: a browser asks for permission without credentials.
+    let origins = config.cors_allowed_origins;
+    chain.push_if((!origins.is_empty()).then_some(cors::Cors(origins)));
+    // From here on somebody asks.
+    chain.push(authentication::Authentication {
+        authenticator,
+        audit: audit.clone(),
+        metrics: metrics.clone(),
+    });
+    // After authentication: who nobody knows does not decide what is traced.
+    chain.push(trace_context::Tracing);
+    // Needs the user; sees what impersonation, limits and authorization say.
+    chain.push_if(audit.map(audit::WithAudit));
+    // Before all that treats users differently.
+    let (to_impersonate, metrics_of) = (authorizer.clone(), metrics.clone());
+    chain.push(impersonation::Impersonation { authorizer: to_impersonate, metrics: metrics_of });
+    // Counts the user who is spoken for; before authorization, which may ask others.
+    chain.push(max_in_flight::MaxInFlight {
+        read_only: config.max_requests_in_flight,
+        mutating: config.max_mutating_requests_in_flight,
+        metrics: metrics.clone(),
+        installed: installed.clone(),
+    });
+    // Last of those who refuse.
+    chain.push(authorization::Authorization { authorizer, metrics: metrics.clone() });
+    // Counts what is served.
+    chain.push(instrument::Instrument { metrics, installed });
+    chain.before(handler)
+}
+
+/// Whether there is such a resource, subresource included.
+pub type Installed = Arc<dyn Fn(&RequestInfo) -> bool + Send + Sync>;
+
+/// What the chain is built from.
+pub struct Config {
+    /// Knows who asks.
+    pub authenticator: Arc<dyn Authenticator>,
+    /// Knows who may.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// Is told what happens, if anybody is.
+    pub audit: Option<Arc<dyn AuditSink>>,
+    /// Where it is counted.
+    pub metrics: Arc<Metrics>,
+    /// What metrics may have labels of: clients make up names of resources that there are not.
+    pub installed: Installed,
+    /// How far the server has come in its life.
+    pub signals: Signals,
+    /// Requests to be waited for when the server stops.
+    pub requests: RequestGroup,
+    /// Watches to be ended when the server stops.
+    pub watches: RequestGroup,
+    /// `--shutdown-send-retry-after`
+    pub send_retry_after: bool,
+    /// `--strict-transport-security-directives`
+    pub hsts_directives: Vec<String>,
+    /// `--goaway-chance`
+    pub goaway_chance: f64,
+    /// `--request-timeout`
+    pub request_timeout: Duration,
+    /// `--cors-allowed-origins`; see [`cors_origins`].
+    pub cors_allowed_origins: Vec<Regex>,
+    /// `--max-requests-inflight`; 0 is no limit.
+    pub max_requests_in_flight: usize,
+    /// `--max-mutating-requests-inflight`; 0 is no limit.
+    pub max_mutating_requests_in_flight: usize,
+}
+
+impl std::fmt::Debug for Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Config").finish_non_exhaustive()
+    }
+}
+
+impl Config {
+    /// What the reference does without flags.
+    pub fn new(
+        lifecycle: &Lifecycle,
+        authenticator: Arc<dyn Authenticator>,
+        authorizer: Arc<dyn Authorizer>,
+    ) -> Self {
+        Config {
+            authenticator,
+            authorizer,
+            audit: None,
+            metrics: Arc::default(),
+            installed: Arc::new(|_| false),
+            signals: lifecycle.signals.clone(),
+            requests: lifecycle.requests.clone(),
+            watches: lifecycle.watches.clone(),
+            send_retry_after: false,
+            hsts_directives: Vec::new(),
+            goaway_chance: 0.0,
+            request_timeout: Duration::from_secs(60),
+            cors_allowed_origins: Vec::new(),
+            max_requests_in_flight: 400,
+            max_mutating_requests_in_flight: 200,
+        }
+    }
+}
+
+/// Plain paths that are counted by their names.
+fn is_instrumented_path(path: &str) -> bool {
+    const PATHS: [&str; 5] = ["/healthz", "/livez", "/readyz", "/openapi/v2", "/openapi/v3"];
+    PATHS.contains(&path)
+}
+
+/// Filters, in the order in which a request passes them.
+#[derive(Default)]
+pub struct Chain(Vec<Link>);
+
+type Link = Box<dyn FnOnce(Arc<dyn Handler>) -> Arc<dyn Handler>>;
+
+impl std::fmt::Debug for Chain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Chain of {} filters", self.0.len())
+    }
+}
+
+impl Chain {
+    /// Adds a filter behind the others.
+    pub fn push(&mut self, filter: impl Filter) {
+        self.0.push(Box::new(|next| Arc::new(Filtered::new(filter, next))));
+    }
+
+    /// Adds a filter if there is one.
+    pub fn push_if(&mut self, filter: Option<impl Filter>) {
+        filter.into_iter().for_each(|filter| self.push(filter));
+    }
+
+    /// The filters before a handler.
+    pub fn before(self, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
+        self.0.into_iter().rev().fold(handler, |next, link| link(next))
+    }
+}

@@ -1,0 +1,57 @@
+//! How long a request may take: `timeout=` in its query, `--request-timeout` at most.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kevel_api::status::StatusError;
+
+use super::audit::{self, AuditSink};
+use super::long_running::is_long_running;
+use crate::endpoints::failure;
+use crate::handler::{Filter, Handler, Pending, Response};
+use crate::request::Request;
+
+/// Gives requests their deadlines.
+pub(super) struct RequestDeadline {
+    pub maximum: Duration,
+    pub audit: Option<Arc<dyn AuditSink>>,
+}
+
+impl Filter for RequestDeadline {
+    fn filter<'a>(&'a self, mut request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
+        if is_long_running(&request.info) {
+            return next.handle(request);
+        }
+        match asked(request.query()) {
+            Ok(asked) => {
+                // No time at all is no wish.
+                let asked = asked.filter(|&asked| !asked.is_zero() && asked < self.maximum);
+                let timeout = asked.unwrap_or(self.maximum);
+                request.deadline = request.received.started.checked_add(timeout);
+                next.handle(request)
+            }
+            Err(error) => {
+                tracing::error!("Error - {error}: {}", request.parts.uri);
+                let response = failure(StatusError::bad_request(error.clone()));
+                audit::failed(self.audit.as_deref(), &request, &response, &error);
+                Box::pin(std::future::ready(response))
+            }
+        }
+    }
+}
+
+/// The time that a query asks for. Less than none is none.
+fn asked(query: &str) -> Result<Option<Duration>, String> {
+    if !query.contains("timeout") {
+        return Ok(None);
+    }
+    let pairs = crate::query::pairs(query);
+    let value = pairs.iter().find(|(key, _)| key == "timeout").map(|(_, value)| value.as_str());
+    let Some(value) = value.filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    let duration: kevel_api::duration::Duration = value
+        .parse()
+        .map_err(|error| format!("invalid timeout specified in the request URL - {error}"))?;
+    Ok(Some(Duration::from_nanos(u64::try_from(duration.0).unwrap_or(0))))
+}

@@ -1,0 +1,35 @@
+//! A server that stops sends its clients to another one.
+
+use http::{HeaderValue, StatusCode, header};
+
+use super::plain;
+use crate::handler::{Filter, Handler, Pending, Response};
+use crate::lifecycle::Signal;
+use crate::request::Request;
+
+const MESSAGE: &str = "The apiserver is shutting down, please try again later.";
+
+/// What is asked as long as the server lives.
+const EXEMPT: [&str; 4] = ["/readyz", "/livez", "/healthz", "/metrics"];
+
+/// `--shutdown-send-retry-after`: tells new requests to come again, and ends their connections.
+#[derive(Debug)]
+pub(super) struct RetryAfter(pub Signal);
+
+impl Filter for RetryAfter {
+    fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
+        if !self.0.is_signaled() || is_exempt(&request) {
+            return next.handle(request);
+        }
+        let mut response = plain::text(StatusCode::TOO_MANY_REQUESTS, MESSAGE);
+        response.headers_mut().insert(header::CONNECTION, plain::CLOSE);
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+        Box::pin(std::future::ready(response))
+    }
+}
+
+/// Whether a request is served to the end: probes, scrapes, and the server's own.
+pub(super) fn is_exempt(request: &Request) -> bool {
+    request.header(header::USER_AGENT).starts_with("kube-apiserver/")
+        || EXEMPT.iter().any(|prefix| request.parts.uri.path().starts_with(prefix))
+}

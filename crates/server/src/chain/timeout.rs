@@ -1,0 +1,65 @@
+//! A request that takes too long gets an answer all the same.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::Body as _;
+use kevel_api::status::StatusError;
+use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
+
+use super::held::next_piece;
+use super::latency_trackers::LatencyTrackers;
+use crate::body::{Body, Pieces};
+use crate::endpoints::failure;
+use crate::handler::{Filter, Handler, Pending, Response};
+use crate::request::Request;
+
+/// Answers 504 for requests whose deadline has passed. What they were doing is dropped; what the
+/// store has begun to write it may still write.
+#[derive(Debug)]
+pub(super) struct Timeout;
+
+impl Filter for Timeout {
+    fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
+        let Some(deadline) = request.deadline.map(Instant::from_std) else {
+            return next.handle(request);
+        };
+        let trackers = LatencyTrackers::of(&request).cloned();
+        let pending = next.handle(request);
+        Box::pin(async move {
+            match timeout_at(deadline, pending).await {
+                Ok(response) if response.body().size_hint().exact().is_some() => response,
+                Ok(response) => response.map(|body| {
+                    Body::pieces(Until { body, sleep: Box::pin(sleep_until(deadline)) })
+                }),
+                Err(_) => {
+                    if let Some(series) = trackers.as_ref().and_then(LatencyTrackers::series) {
+                        series.terminated(504);
+                    }
+                    failure(StatusError::timeout(
+                        "request did not complete within the allotted timeout",
+                        0,
+                    ))
+                }
+            }
+        })
+    }
+}
+
+/// A body that must have been read by the deadline: a client that does not read shall not hold what
+/// it was answered for ever. It breaks off then.
+struct Until {
+    body: Body,
+    sleep: Pin<Box<Sleep>>,
+}
+
+impl Pieces for Until {
+    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.sleep.as_mut().poll(context).is_ready() {
+            self.body = Body::empty();
+            return Poll::Ready(None);
+        }
+        next_piece(&mut self.body, context)
+    }
+}

@@ -1,0 +1,99 @@
+//! Requests from inside the server: through admission, without a socket.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, StatusCode, header};
+use kevel_api::status::{Status, StatusError};
+use kevel_api::value::Value;
+use kevel_codec::json;
+
+use crate::handler::Handler;
+use crate::request::{Request, RequestBody};
+use crate::user::{PRIVILEGED, User};
+
+/// A controller's access to the API, under a name of its own.
+#[derive(Clone)]
+pub struct Client {
+    server: Arc<dyn Handler>,
+    user: Arc<User>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Client({})", self.user.name)
+    }
+}
+
+impl Client {
+    /// `server` is what stands behind the handler chain.
+    pub fn new(server: Arc<dyn Handler>) -> Self {
+        let user = User {
+            name: "system:apiserver".into(),
+            groups: vec![PRIVILEGED.into()],
+            ..User::default()
+        };
+        Client { server, user: Arc::new(user) }
+    }
+
+    pub async fn get(&self, path: &str) -> Result<Value, StatusError> {
+        self.send(Method::GET, path, Bytes::new(), "").await
+    }
+
+    pub async fn create(&self, path: &str, object: &Value) -> Result<Value, StatusError> {
+        let mut body = Vec::new();
+        json::encode_any(object, &mut body);
+        self.send(Method::POST, path, body.into(), "application/json").await
+    }
+
+    pub async fn update(&self, path: &str, object: &Value) -> Result<Value, StatusError> {
+        let mut body = Vec::new();
+        json::encode_any(object, &mut body);
+        self.send(Method::PUT, path, body.into(), "application/json").await
+    }
+
+    pub async fn delete(&self, path: &str) -> Result<Value, StatusError> {
+        self.send(Method::DELETE, path, Bytes::new(), "").await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+        content_type: &str,
+    ) -> Result<Value, StatusError> {
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::CONTENT_TYPE, content_type)
+            .header(header::USER_AGENT, "kube-apiserver")
+            .body(())
+            .map_err(StatusError::internal)?;
+        let body = RequestBody::Bytes(body);
+        let mut request = Request::new(request.into_parts().0, body, Arc::default());
+        request.user = Some(self.user.clone());
+        let response = self.server.handle(request).await;
+        let code = response.status();
+        let Some(body) = response.body().bytes() else {
+            return Err(StatusError::internal("an answer in pieces"));
+        };
+        let answer = json::decode_any(&body, json::Unknown::Ignore).map_err(StatusError::internal)?;
+        if code.is_success() {
+            return Ok(answer.value);
+        }
+        Err(failure(code, &answer.value))
+    }
+}
+
+/// The failure that an answer tells of.
+fn failure(code: StatusCode, answer: &Value) -> StatusError {
+    let text = |field: &str| answer.str_at(&[field]).to_owned().into();
+    StatusError::from(Status {
+        status: text("status"),
+        message: text("message"),
+        reason: text("reason"),
+        code: code.as_u16(),
+        ..Status::default()
+    })
+}

@@ -1,0 +1,40 @@
+//! What controllers hear of.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kevel_store::cache::{At, Cache, CacheError, Object, Selection};
+
+/// How long an informer waits before it begins anew.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// Calls `hear` for every object that is there, then for every one that changes (with its last state
+/// when it goes). Begins anew where it missed something. Ends when the cache is closed.
+pub fn inform(
+    cache: Arc<Cache>,
+    mut hear: impl FnMut(&Object) + Send + 'static,
+) -> impl Future<Output = ()> + Send {
+    async move {
+        loop {
+            match follow(&cache, &mut hear).await {
+                Err(CacheError::Closed) => return,
+                _ => tokio::time::sleep(RETRY).await,
+            }
+        }
+    }
+}
+
+async fn follow(cache: &Arc<Cache>, hear: &mut impl FnMut(&Object)) -> Result<(), CacheError> {
+    let (snapshot, mut watcher) = cache.list_watch(Selection::default(), At::Consistent).await?;
+    snapshot.range("", None).for_each(|object| hear(object));
+    let mut seen = Vec::new();
+    loop {
+        watcher.next(&mut seen).await?;
+        for delivery in seen.drain(..) {
+            if let Some(object) = delivery.event.shown(delivery.change) {
+                hear(object);
+            }
+        }
+    }
+}

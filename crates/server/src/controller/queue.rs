@@ -1,0 +1,235 @@
+//! A queue of keys in which no key stands twice and none is worked on twice at a time.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// How long a key that failed waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Backoff {
+    /// After the first failure; doubled after each further one.
+    pub base: Duration,
+    pub max: Duration,
+    /// How many keys a second may come again, all in all, and how many at once.
+    pub per_second: f64,
+    pub burst: f64,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Backoff {
+            base: Duration::from_millis(5),
+            max: Duration::from_secs(1000),
+            per_second: 10.0,
+            burst: 100.0,
+        }
+    }
+}
+
+/// The queue.
+#[derive(Debug)]
+pub struct WorkQueue {
+    state: Mutex<State>,
+    changed: Notify,
+    backoff: Backoff,
+}
+
+#[derive(Debug)]
+struct State {
+    waiting: VecDeque<String>,
+    /// Keys that are waiting, or must be worked on again when their worker is done.
+    dirty: HashSet<String>,
+    working: HashSet<String>,
+    failures: HashMap<String, u32>,
+    /// The bucket that limits how fast keys come again: what is in it, and as of when.
+    tokens: f64,
+    filled: Instant,
+    over: bool,
+}
+
+impl WorkQueue {
+    pub fn new(backoff: Backoff) -> Arc<Self> {
+        let state = State {
+            waiting: VecDeque::new(),
+            dirty: HashSet::new(),
+            working: HashSet::new(),
+            failures: HashMap::new(),
+            tokens: backoff.burst,
+            filled: Instant::now(),
+            over: false,
+        };
+        Arc::new(WorkQueue { state: Mutex::new(state), changed: Notify::new(), backoff })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a key, unless it is waiting already. One that is being worked on waits for that.
+    pub fn add(&self, key: &str) {
+        let mut state = self.lock();
+        if state.over || !state.dirty.insert(key.to_owned()) {
+            return;
+        }
+        if !state.working.contains(key) {
+            state.waiting.push_back(key.to_owned());
+            drop(state);
+            self.changed.notify_one();
+        }
+    }
+
+    /// Adds a key after a while.
+    pub fn add_after(self: &Arc<Self>, key: &str, wait: Duration) {
+        if wait.is_zero() {
+            return self.add(key);
+        }
+        let (queue, key) = (Arc::downgrade(self), key.to_owned());
+        tokio::spawn(async move {
+            tokio::time::sleep(wait).await;
+            if let Some(queue) = queue.upgrade() {
+                queue.add(&key);
+            }
+        });
+    }
+
+    /// Adds a key that failed, later each time.
+    pub fn add_rate_limited(self: &Arc<Self>, key: &str) {
+        let wait = {
+            let mut state = self.lock();
+            let failures = state.failures.entry(key.to_owned()).or_default();
+            let own = self.backoff.base.saturating_mul(1u32.checked_shl(*failures).unwrap_or(u32::MAX));
+            *failures = failures.saturating_add(1);
+            own.min(self.backoff.max).max(state.turn(&self.backoff))
+        };
+        self.add_after(key, wait);
+    }
+
+    /// Forgets that a key has failed.
+    pub fn forget(&self, key: &str) {
+        self.lock().failures.remove(key);
+    }
+
+    /// The next key to work on; [`WorkQueue::done`] must be called for it. `None` when the queue
+    /// is shut down and empty.
+    pub async fn next(&self) -> Option<String> {
+        loop {
+            let changed = self.changed.notified();
+            {
+                let mut state = self.lock();
+                if let Some(key) = state.waiting.pop_front() {
+                    state.dirty.remove(&key);
+                    state.working.insert(key.clone());
+                    if !state.waiting.is_empty() {
+                        self.changed.notify_one();
+                    }
+                    return Some(key);
+                }
+                if state.over {
+                    self.changed.notify_one();
+                    return None;
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// Ends the work on a key; if it was added meanwhile, it waits again.
+    pub fn done(&self, key: &str) {
+        let mut state = self.lock();
+        state.working.remove(key);
+        if state.dirty.contains(key) {
+            state.waiting.push_back(key.to_owned());
+            drop(state);
+            self.changed.notify_one();
+        }
+    }
+
+    /// Takes no more keys; workers end when those that wait are done.
+    pub fn shut_down(&self) {
+        self.lock().over = true;
+        self.changed.notify_one();
+    }
+
+    pub fn len(&self) -> usize {
+        self.lock().waiting.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl State {
+    /// How long a key must wait for its turn in the bucket.
+    fn turn(&mut self, backoff: &Backoff) -> Duration {
+        let now = Instant::now();
+        let grown = (now - self.filled).as_secs_f64() * backoff.per_second;
+        self.tokens = (self.tokens + grown).min(backoff.burst) - 1.0;
+        self.filled = now;
+        match self.tokens {
+            tokens if tokens >= 0.0 => Duration::ZERO,
+            tokens => Duration::from_secs_f64(-tokens / backoff.per_second),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_key_stands_in_the_queue_once() {
+        let queue = WorkQueue::new(Backoff::default());
+        for key in ["a", "b", "a", "b", "a"] {
+            queue.add(key);
+        }
+        assert_eq!(queue.next().await.as_deref(), Some("a"));
+        // Added while it is worked on: it comes again, but not before it is done.
+        queue.add("a");
+        assert_eq!(queue.next().await.as_deref(), Some("b"));
+        queue.done("b");
+        assert!(queue.is_empty());
+        queue.done("a");
+        assert_eq!(queue.next().await.as_deref(), Some("a"));
+        queue.done("a");
+        queue.shut_down();
+        assert_eq!(queue.next().await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_key_that_fails_waits_twice_as_long_each_time() {
+        let queue = WorkQueue::new(Backoff::default());
+        let mut waits = Vec::new();
+        for _ in 0..4 {
+            let start = Instant::now();
+            queue.add_rate_limited("a");
+            queue.next().await;
+            queue.done("a");
+            waits.push(start.elapsed().as_millis());
+        }
+        assert_eq!(waits, [5, 10, 20, 40]);
+        queue.forget("a");
+        let start = Instant::now();
+        queue.add_rate_limited("a");
+        queue.next().await;
+        assert_eq!(start.elapsed().as_millis(), 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_of_many_keys_are_spread() {
+        let queue = WorkQueue::new(Backoff::default());
+        let start = Instant::now();
+        for i in 0..120 {
+            queue.add_rate_limited(&i.to_string());
+        }
+        for _ in 0..120 {
+            let key = queue.next().await.unwrap();
+            queue.done(&key);
+        }
+        // 100 at once, the rest at ten a second.
+        assert_eq!(start.elapsed().as_secs(), 2);
+    }
+}

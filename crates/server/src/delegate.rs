@@ -1,0 +1,90 @@
+//! The chain of servers: each answers what it serves and hands on the rest.
+
+use std::sync::Arc;
+
+use http::{HeaderValue, StatusCode, header};
+
+use crate::body::Body;
+use crate::endpoints::{Endpoints, failure, unserved};
+use crate::handler::{Handler, Pending, Response};
+use crate::request::Request;
+use crate::resource::Resources;
+
+/// A handler for plain paths: an exact one, or all below one that ends with a slash.
+pub struct Path {
+    pub path: String,
+    pub handler: Arc<dyn Handler>,
+}
+
+impl std::fmt::Debug for Path {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Path({})", self.path)
+    }
+}
+
+/// A server of the chain: resources, plain paths, and who is asked next.
+pub struct Delegate {
+    pub name: &'static str,
+    pub resources: Arc<Resources>,
+    pub endpoints: Arc<Endpoints>,
+    pub paths: Vec<Path>,
+    pub next: Option<Arc<Delegate>>,
+}
+
+impl std::fmt::Debug for Delegate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Delegate").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Delegate {
+    fn path(&self, path: &str) -> Option<&Arc<dyn Handler>> {
+        let exact = self.paths.iter().find(|entry| entry.path == path);
+        let below = || {
+            let prefixes = self.paths.iter().filter(|entry| {
+                entry.path.len() > 1 && entry.path.ends_with('/') && path.starts_with(&entry.path)
+            });
+            prefixes.max_by_key(|entry| entry.path.len())
+        };
+        exact.or_else(below).map(|entry| &entry.handler)
+    }
+}
+
+impl Handler for Delegate {
+    fn handle<'a>(&'a self, request: Request) -> Pending<'a, Response> {
+        Box::pin(async move {
+            let info = &request.info;
+            if let Some(handler) = self.path(&info.path) {
+                return handler.handle(request).await;
+            }
+            if info.is_resource {
+                let found = {
+                    let rows = self.resources.current();
+                    let known = rows.groups().iter().any(|(group, _)| *group == info.group);
+                    let row = rows.get(&info.group, &info.version, &info.resource).cloned();
+                    (known, row)
+                };
+                match found {
+                    (_, Some(resource)) => return self.endpoints.serve(&resource, request).await,
+                    // The group is this server's, and nobody behind it has it too.
+                    (true, None) => return failure(unserved()),
+                    (false, None) => {}
+                }
+            }
+            match &self.next {
+                Some(next) => next.handle(request).await,
+                None => not_found(),
+            }
+        })
+    }
+}
+
+/// What is served by nobody.
+pub fn not_found() -> Response {
+    let mut response = http::Response::new(Body::from("404 page not found\n"));
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}

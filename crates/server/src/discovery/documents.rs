@@ -1,0 +1,248 @@
+//! The documents, as trees: groups, versions, resources; once one by one, once all in one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kevel_api::builtin;
+use kevel_api::gvk::GroupVersionKind;
+use kevel_api::schema::Schema;
+use kevel_api::value::{Map, Value};
+
+use super::priority;
+use super::storage_version_hash;
+use crate::resource::{Resource, Rows, Subresource, api_version};
+
+/// The rows of all servers of the chain at one moment.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    pub tables: Vec<Arc<Rows>>,
+    /// Groups in order, each with its versions, preferred first. The core group is among them.
+    pub groups: Vec<(String, Vec<String>)>,
+}
+
+impl Snapshot {
+    pub fn new(tables: Vec<Arc<Rows>>) -> Self {
+        let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+        for (group, versions) in tables.iter().flat_map(|rows| rows.groups()) {
+            let position = groups.iter().position(|(name, _)| name == group);
+            let position = position.unwrap_or_else(|| {
+                groups.push((group.clone(), Vec::new()));
+                groups.len() - 1
+            });
+            let known = &mut groups[position].1;
+            known.extend(versions.iter().filter(|v| !known.contains(v)).cloned().collect::<Vec<_>>());
+        }
+        groups.sort_by(|(a, _), (b, _)| priority::compare_groups(a, b));
+        for (group, versions) in &mut groups {
+            versions.sort_by(|a, b| priority::compare_versions(group, a, b));
+        }
+        Snapshot { tables, groups }
+    }
+
+    /// Whether this is what these tables hold now.
+    pub fn is_of<'r>(&self, tables: impl ExactSizeIterator<Item = &'r Arc<Rows>>) -> bool {
+        self.tables.len() == tables.len()
+            && self.tables.iter().zip(tables).all(|(ours, theirs)| Arc::ptr_eq(ours, theirs))
+    }
+
+    /// The resources of a group and version, by plural; of equal ones that of the first server.
+    pub fn resources(&self, group: &str, version: &str) -> BTreeMap<&str, &Arc<Resource>> {
+        let tables = self.tables.iter().rev().filter_map(|rows| rows.version(group, version));
+        tables.flatten().map(|(plural, resource)| (plural.as_str(), resource)).collect()
+    }
+
+    pub fn versions(&self, group: &str) -> Option<&[String]> {
+        let found = self.groups.iter().find(|(name, _)| name == group);
+        found.map(|(_, versions)| versions.as_slice())
+    }
+}
+
+/// The schema of a kind that documents are written in.
+pub(super) fn schema(group: &str, version: &str, kind: &str) -> Schema<'static> {
+    // The kinds of documents are always defined; any other would be written as an empty one.
+    let found = builtin::schema(group, version, kind);
+    found.unwrap_or_else(|| Schema::new(builtin::table(), u32::MAX >> 1))
+}
+
+/// `/api`
+pub(super) fn api_versions(versions: &[String], addresses: Vec<(String, String)>) -> Value {
+    let address = |(cidr, address): (String, String)| {
+        object([("clientCIDR", cidr.as_str().into()), ("serverAddress", address.as_str().into())])
+    };
+    object([
+        ("kind", "APIVersions".into()),
+        ("versions", strings(versions)),
+        ("serverAddressByClientCIDRs", list(addresses.into_iter().map(address))),
+    ])
+}
+
+/// `/apis`
+pub(super) fn api_group_list(snapshot: &Snapshot) -> Value {
+    let groups = snapshot.groups.iter().filter(|(name, _)| !name.is_empty());
+    let groups = groups.map(|(name, versions)| Value::Map(group(name, versions)));
+    object([
+        ("kind", "APIGroupList".into()),
+        ("apiVersion", "v1".into()),
+        ("groups", list(groups)),
+    ])
+}
+
+/// `/apis/<group>`
+pub(super) fn api_group(name: &str, versions: &[String]) -> Value {
+    let mut group = group(name, versions);
+    group.insert("kind", "APIGroup".into());
+    group.insert("apiVersion", "v1".into());
+    Value::Map(group)
+}
+
+fn group(name: &str, versions: &[String]) -> Map {
+    let version = |version: &String| {
+        let full = api_version(name, version);
+        object([("groupVersion", full.as_str().into()), ("version", version.as_str().into())])
+    };
+    let preferred = versions.first().map_or(Value::Null, version);
+    Map::from_iter([
+        ("name", name.into()),
+        ("versions", list(versions.iter().map(version))),
+        ("preferredVersion", preferred),
+    ])
+}
+
+/// `/api/v1`, `/apis/<group>/<version>`
+pub(super) fn api_resource_list(snapshot: &Snapshot, group: &str, version: &str) -> Value {
+    let mut entries = Vec::new();
+    for resource in snapshot.resources(group, version).values() {
+        entries.push(api_resource(resource));
+        let subs = subresources(resource);
+        entries.extend(subs.into_iter().map(|(name, sub)| api_subresource(resource, name, sub)));
+    }
+    let mut document = Map::from_iter([
+        ("kind", "APIResourceList".into()),
+        ("groupVersion", api_version(group, version).as_str().into()),
+        ("resources", list(entries)),
+    ]);
+    // The oldest documents are older than their own version.
+    if !group.is_empty() {
+        document.insert("apiVersion", "v1".into());
+    }
+    Value::Map(document)
+}
+
+fn api_resource(resource: &Resource) -> Value {
+    let hash = storage_version_hash::of(resource).unwrap_or_default();
+    object([
+        ("name", resource.plural.as_str().into()),
+        ("singularName", resource.singular.as_str().into()),
+        ("namespaced", resource.namespaced.into()),
+        ("kind", resource.kind.kind.as_str().into()),
+        ("verbs", strings(verbs(resource))),
+        ("shortNames", strings(&resource.short_names)),
+        ("categories", strings(&resource.categories)),
+        ("storageVersionHash", hash.as_str().into()),
+    ])
+}
+
+fn api_subresource(resource: &Resource, name: &str, sub: &Subresource) -> Value {
+    let (group, version) = foreign(resource, &sub.kind);
+    object([
+        ("name", format!("{}/{name}", resource.plural).as_str().into()),
+        ("namespaced", resource.namespaced.into()),
+        ("group", group.into()),
+        ("version", version.into()),
+        ("kind", sub.kind.kind.as_str().into()),
+        ("verbs", strings(&sub.verbs)),
+    ])
+}
+
+/// Everything below `/api` or `/apis` in one document, without its kind.
+pub(super) fn aggregated(snapshot: &Snapshot, core: bool) -> Map {
+    let groups = snapshot.groups.iter().filter(|(name, _)| name.is_empty() == core);
+    let items = groups.map(|(name, versions)| {
+        let versions = versions.iter().map(|version| {
+            let resources = snapshot.resources(name, version);
+            object([
+                ("version", version.as_str().into()),
+                ("resources", list(resources.values().map(|resource| discovered(resource)))),
+                ("freshness", "Current".into()),
+            ])
+        });
+        let metadata = object([("name", name.as_str().into())]);
+        object([("metadata", metadata), ("versions", list(versions))])
+    });
+    Map::from_iter([("items", list(items))])
+}
+
+fn discovered(resource: &Resource) -> Value {
+    let subs = subresources(resource).into_iter().map(|(name, sub)| {
+        object([
+            ("subresource", name.into()),
+            ("responseKind", response_kind(resource, &sub.kind)),
+            ("verbs", strings(&sub.verbs)),
+        ])
+    });
+    let scope = if resource.namespaced { "Namespaced" } else { "Cluster" };
+    object([
+        ("resource", resource.plural.as_str().into()),
+        ("responseKind", response_kind(resource, &resource.kind)),
+        ("scope", scope.into()),
+        ("singularResource", resource.singular.as_str().into()),
+        ("verbs", strings(verbs(resource))),
+        ("shortNames", strings(&resource.short_names)),
+        ("categories", strings(&resource.categories)),
+        ("subresources", list(subs)),
+    ])
+}
+
+/// Custom kinds are named in full; built-in ones only as far as they differ from where they stand.
+fn response_kind(resource: &Resource, kind: &GroupVersionKind) -> Value {
+    let (group, version) = match resource.custom {
+        true => (kind.group.as_str(), kind.version.as_str()),
+        false => foreign(resource, kind),
+    };
+    object([
+        ("group", group.into()),
+        ("version", version.into()),
+        ("kind", kind.kind.as_str().into()),
+    ])
+}
+
+/// Group and version of a kind where they are not those of the resource.
+fn foreign<'k>(resource: &Resource, kind: &'k GroupVersionKind) -> (&'k str, &'k str) {
+    match (&kind.group, &kind.version) == (&resource.kind.group, &resource.kind.version) {
+        true => ("", ""),
+        false => (&kind.group, &kind.version),
+    }
+}
+
+/// The order in which the verbs of custom kinds are listed.
+const CUSTOM_VERBS: [&str; 8] =
+    ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+
+fn verbs(resource: &Resource) -> Vec<&'static str> {
+    match resource.custom {
+        true => CUSTOM_VERBS.into_iter().filter(|verb| resource.allows(verb)).collect(),
+        false => resource.verbs.clone(),
+    }
+}
+
+/// By name; a custom kind's status before its scale.
+fn subresources(resource: &Resource) -> Vec<(&str, &Subresource)> {
+    let mut subs: Vec<_> = resource.subresources.iter().map(|(n, s)| (n.as_str(), s)).collect();
+    if resource.custom {
+        subs.reverse();
+    }
+    subs
+}
+
+/// A map without what is empty: encoders write zeros back where they belong.
+fn object<const N: usize>(entries: [(&'static str, Value); N]) -> Value {
+    Value::Map(entries.into_iter().filter(|(_, value)| !value.is_empty()).collect())
+}
+
+fn list(items: impl IntoIterator<Item = Value>) -> Value {
+    Value::List(items.into_iter().collect())
+}
+
+fn strings<S: AsRef<str>>(strings: impl IntoIterator<Item = S>) -> Value {
+    list(strings.into_iter().map(|s| Value::from(s.as_ref())))
+}

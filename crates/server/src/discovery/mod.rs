@@ -1,0 +1,366 @@
+//! What the server serves: `/`, `/api`, `/apis` and the documents below them.
+//!
+//! All of it is derived from the rows, which change while the server runs. The documents of one
+//! state of the rows are kept as bytes, each made when it is first asked for; nobody waits for a
+//! lock to read them.
+
+mod accept;
+mod addresses;
+pub(crate) mod documents;
+pub mod priority;
+mod storage_version_hash;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use http::{HeaderValue, Method, StatusCode, header};
+use kevel_api::schema::Schema;
+use kevel_api::status::StatusError;
+use kevel_api::value::{Map, Value};
+use kevel_codec::{json, protobuf, yaml};
+use ring::digest;
+
+pub use self::addresses::{Addresses, Rule};
+
+use self::accept::{Form, accept};
+use self::documents::Snapshot;
+use crate::body::Body;
+use crate::endpoints::{bare, failure};
+use crate::handler::{Filter, Handler, Pending, Response};
+use crate::negotiate::MediaType;
+use crate::request::Request;
+use crate::resource::Resources;
+
+/// Answers what is about the API rather than in it, and passes on the rest.
+#[derive(Debug)]
+pub struct Discovery {
+    tables: Vec<Arc<Resources>>,
+    addresses: Addresses,
+    /// Plain paths, for the list at `/`.
+    paths: BTreeSet<String>,
+    documents: ArcSwapOption<Documents>,
+}
+
+impl Discovery {
+    /// Discovery over the rows of the servers of a chain, in its order. `paths` are the plain paths
+    /// that `/` lists besides those of groups and versions.
+    pub fn new(
+        tables: Vec<Arc<Resources>>,
+        addresses: Addresses,
+        paths: impl IntoIterator<Item = String>,
+    ) -> Self {
+        let paths = paths.into_iter().collect();
+        Discovery { tables, addresses, paths, documents: ArcSwapOption::empty() }
+    }
+
+    /// The answer to a request for a document; none where there is no such document.
+    pub fn serve(&self, request: &Request) -> Option<Response> {
+        let path = request.parts.uri.path();
+        if path == "/" || path == "/index.html" {
+            return Some(self.index());
+        }
+        let target = Target::parse(path)?;
+        let documents = self.documents();
+        let snapshot = &documents.snapshot;
+        let exists = match target {
+            Target::Api => snapshot.versions("").is_some(),
+            Target::Apis => true,
+            Target::Group(group) => snapshot.versions(group).is_some(),
+            Target::Version(group, version) => {
+                snapshot.versions(group)?.iter().any(|name| name == version)
+            }
+        };
+        exists.then(|| {
+            let answer = self.answer(&documents, target, request);
+            answer.unwrap_or_else(failure)
+        })
+    }
+
+    fn answer(
+        &self,
+        documents: &Documents,
+        target: Target<'_>,
+        request: &Request,
+    ) -> Result<Response, StatusError> {
+        // Lists of groups and groups are answered whatever the method is, as the aggregator does.
+        let strict = matches!(target, Target::Api | Target::Version(..));
+        if strict && request.parts.method != Method::GET {
+            return Err(bare(405));
+        }
+        let roots = matches!(target, Target::Api | Target::Apis);
+        let media = match accept(request.header(header::ACCEPT), roots)? {
+            Form::Aggregated(media) => {
+                let index = usize::from(matches!(target, Target::Apis));
+                return documents.aggregated(index)?.answer(media, request);
+            }
+            Form::Alone(media) => media,
+        };
+        let body = match target {
+            Target::Api => {
+                let client = request.connection.peer.map(|peer| peer.ip());
+                let versions = documents.snapshot.versions("").unwrap_or_default();
+                let value = documents::api_versions(versions, self.addresses.of(client));
+                encode(&value, documents::schema("", "v1", "APIVersions"), media)?
+            }
+            _ => documents.alone(target, media)?,
+        };
+        Ok(respond(media.name(), pretty(body, media, request)))
+    }
+
+    /// `/`: every path there is.
+    fn index(&self) -> Response {
+        let documents = self.documents();
+        let mut paths: BTreeSet<&str> = self.paths.iter().map(String::as_str).collect();
+        let mut own: Vec<String> = vec!["/apis".into(), "/apis/".into()];
+        for (group, versions) in &documents.snapshot.groups {
+            let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
+            own.extend(versions.iter().map(|version| format!("{root}/{version}")));
+            own.push(root);
+        }
+        paths.extend(own.iter().map(String::as_str));
+        let paths = Value::List(paths.into_iter().map(Value::from).collect());
+        let mut body = Vec::new();
+        json::encode_any_pretty(&Value::Map(Map::from_iter([("paths", paths)])), &mut body);
+        respond(MediaType::Json.name(), body.into())
+    }
+
+    /// The documents of the rows as they are now.
+    fn documents(&self) -> Arc<Documents> {
+        let rows: Vec<_> = self.tables.iter().map(|table| table.current()).collect();
+        if let Some(known) = &*self.documents.load()
+            && known.snapshot.is_of(rows.iter().map(|rows| &**rows))
+        {
+            return known.clone();
+        }
+        let tables = rows.iter().map(|rows| Arc::clone(rows)).collect();
+        let documents = Arc::new(Documents::new(Snapshot::new(tables)));
+        self.documents.store(Some(documents.clone()));
+        documents
+    }
+}
+
+impl Filter for Discovery {
+    fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
+        match self.serve(&request) {
+            Some(response) => Box::pin(std::future::ready(response)),
+            None => next.handle(request),
+        }
+    }
+}
+
+/// What a path asks about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target<'p> {
+    Api,
+    Apis,
+    Group(&'p str),
+    Version(&'p str, &'p str),
+}
+
+impl<'p> Target<'p> {
+    fn parse(path: &'p str) -> Option<Self> {
+        let path = path.strip_prefix('/')?;
+        let mut parts = path.strip_suffix('/').unwrap_or(path).split('/');
+        let named = |part: &&str| !part.is_empty();
+        match (parts.next()?, parts.next(), parts.next(), parts.next()) {
+            ("api", None, ..) => Some(Target::Api),
+            ("api", Some(version), None, _) => Some(Target::Version("", version)),
+            ("apis", None, ..) => Some(Target::Apis),
+            ("apis", Some(group), None, _) => Some(group).filter(named).map(Target::Group),
+            ("apis", Some(group), Some(version), None) => {
+                Some(group).filter(named).map(|group| Target::Version(group, version))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The documents of one state of the rows.
+#[derive(Debug)]
+struct Documents {
+    snapshot: Snapshot,
+    /// `/api` and `/apis`.
+    aggregated: [OnceLock<Aggregated>; 2],
+    groups: Vec<GroupDocuments>,
+    list: Forms,
+}
+
+#[derive(Debug)]
+struct GroupDocuments {
+    group: Forms,
+    versions: Vec<Forms>,
+}
+
+/// A document as bytes: JSON, YAML, protobuf.
+#[derive(Debug, Default)]
+struct Forms([OnceLock<Bytes>; 3]);
+
+impl Documents {
+    fn new(snapshot: Snapshot) -> Self {
+        let groups = snapshot.groups.iter().map(|(_, versions)| GroupDocuments {
+            group: Forms::default(),
+            versions: versions.iter().map(|_| Forms::default()).collect(),
+        });
+        let groups = groups.collect();
+        Documents { snapshot, aggregated: Default::default(), groups, list: Forms::default() }
+    }
+
+    fn alone(&self, target: Target<'_>, media: MediaType) -> Result<Bytes, StatusError> {
+        let snapshot = &self.snapshot;
+        let missing = || bare(404);
+        let position = |group: &str| snapshot.groups.iter().position(|(name, _)| name == group);
+        match target {
+            Target::Api | Target::Apis => {
+                let make = || documents::api_group_list(snapshot);
+                self.list.get(media, "APIGroupList", make)
+            }
+            Target::Group(group) => {
+                let forms = position(group).and_then(|at| self.groups.get(at));
+                let versions = snapshot.versions(group).unwrap_or_default();
+                let make = || documents::api_group(group, versions);
+                forms.ok_or_else(missing)?.group.get(media, "APIGroup", make)
+            }
+            Target::Version(group, version) => {
+                let versions = snapshot.versions(group).unwrap_or_default();
+                let at = versions.iter().position(|name| name == version);
+                let forms = position(group).and_then(|at| self.groups.get(at));
+                let forms = forms.zip(at).and_then(|(forms, at)| forms.versions.get(at));
+                let make = || documents::api_resource_list(snapshot, group, version);
+                forms.ok_or_else(missing)?.get(media, "APIResourceList", make)
+            }
+        }
+    }
+
+    fn aggregated(&self, index: usize) -> Result<&Aggregated, StatusError> {
+        let slot = self.aggregated.get(index).ok_or_else(|| bare(404))?;
+        Ok(slot.get_or_init(|| Aggregated::new(documents::aggregated(&self.snapshot, index == 0))))
+    }
+}
+
+impl Forms {
+    fn get(
+        &self,
+        media: MediaType,
+        kind: &str,
+        make: impl FnOnce() -> Value,
+    ) -> Result<Bytes, StatusError> {
+        let encode = || encode(&make(), documents::schema("", "v1", kind), media);
+        self.kept(media, encode)
+    }
+
+    /// What there is in this form, or is made now. Whoever else does it at the same time makes the
+    /// same bytes.
+    fn kept(
+        &self,
+        media: MediaType,
+        make: impl FnOnce() -> Result<Bytes, StatusError>,
+    ) -> Result<Bytes, StatusError> {
+        let [json, yaml, protobuf] = &self.0;
+        let slot = match media {
+            MediaType::Json => json,
+            MediaType::Yaml => yaml,
+            MediaType::Protobuf => protobuf,
+        };
+        if let Some(bytes) = slot.get() {
+            return Ok(bytes.clone());
+        }
+        let bytes = make()?;
+        Ok(slot.get_or_init(|| bytes).clone())
+    }
+}
+
+/// Everything below one root in one document. Its tag is of its content, not of its form: the form
+/// is what `Vary` is for.
+#[derive(Debug)]
+struct Aggregated {
+    value: Value,
+    tag: HeaderValue,
+    forms: Forms,
+}
+
+const AGGREGATED_GROUP: &str = "apidiscovery.k8s.io";
+const AGGREGATED_KIND: &str = "APIGroupDiscoveryList";
+
+impl Aggregated {
+    fn new(mut document: Map) -> Self {
+        let mut text = Vec::new();
+        let schema = documents::schema(AGGREGATED_GROUP, "v2", AGGREGATED_KIND);
+        json::encode(&Value::Map(document.clone()), schema, &mut text);
+        let digest = digest::digest(&digest::SHA512, &text);
+        let digits: String = digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
+        let tag = HeaderValue::from_str(&format!("\"{digits}\""));
+        document.insert("kind", AGGREGATED_KIND.into());
+        document.insert("apiVersion", "apidiscovery.k8s.io/v2".into());
+        Aggregated {
+            value: Value::Map(document),
+            tag: tag.unwrap_or(HeaderValue::from_static("\"\"")),
+            forms: Forms::default(),
+        }
+    }
+
+    fn answer(&self, media: MediaType, request: &Request) -> Result<Response, StatusError> {
+        let mut response = if request.parts.headers.get(header::IF_NONE_MATCH) == Some(&self.tag) {
+            let mut response = http::Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        } else {
+            let schema = documents::schema(AGGREGATED_GROUP, "v2", AGGREGATED_KIND);
+            let body = self.forms.kept(media, || encode(&self.value, schema, media))?;
+            respond(content_type(media), pretty(body, media, request))
+        };
+        let headers = response.headers_mut();
+        headers.insert(header::ETAG, self.tag.clone());
+        headers.insert(header::VARY, HeaderValue::from_static("Accept"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
+        Ok(response)
+    }
+}
+
+fn content_type(media: MediaType) -> &'static str {
+    match media {
+        MediaType::Json => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+        MediaType::Yaml => "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+        MediaType::Protobuf => {
+            "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+        }
+    }
+}
+
+fn encode(value: &Value, schema: Schema<'_>, media: MediaType) -> Result<Bytes, StatusError> {
+    let mut text = Vec::new();
+    match media {
+        MediaType::Protobuf => return Ok(protobuf::encode_object(value, schema).into()),
+        MediaType::Yaml => yaml::encode(value, schema, &mut text).map_err(StatusError::internal)?,
+        MediaType::Json => {
+            json::encode(value, schema, &mut text);
+            text.push(b'\n');
+        }
+    }
+    text.shrink_to_fit();
+    Ok(text.into())
+}
+
+/// Indented, where a person asks.
+fn pretty(body: Bytes, media: MediaType, request: &Request) -> Bytes {
+    let asked = crate::query::pairs(request.query()).into_iter().find(|(key, _)| key == "pretty");
+    let agent = request.header(header::USER_AGENT);
+    let person = || ["curl", "Wget", "Mozilla/5.0"].iter().any(|name| agent.starts_with(name));
+    let wanted = asked.map_or_else(person, |(_, value)| crate::request_info::truthy(&value));
+    if media != MediaType::Json || !wanted {
+        return body;
+    }
+    let mut text = Vec::with_capacity(body.len() * 2);
+    json::indent(body.trim_ascii_end(), &mut text);
+    text.push(b'\n');
+    text.into()
+}
+
+fn respond(media: &'static str, body: Bytes) -> Response {
+    let mut response = http::Response::new(Body::from(body));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    response
+}

@@ -1,0 +1,365 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, header};
+use kevel_api::builtin;
+use kevel_api::gvk::GroupVersionKind;
+use kevel_api::value::Value;
+use kevel_codec::json::{self, Unknown};
+use kevel_codec::{protobuf, yaml};
+use kevel_store::cache::Caches;
+use kevel_store::embedded::{Embedded, Options};
+
+use super::*;
+use crate::request::{Connection, RequestBody};
+use crate::resource::{Part, Resource, Subresource, TypeRef};
+use crate::storage::{Format, Storage, StorageConfig};
+use crate::strategy::{Generic, Strategy};
+
+const CAPTURES: &str = "/work/shared/kubernetes-1.36/captures";
+
+/// What a resource is made of that is not a field or a name.
+struct Keep {
+    engine: Arc<Embedded>,
+    caches: Caches,
+}
+
+impl Keep {
+    fn new() -> Self {
+        let engine = Arc::new(Embedded::memory(Options::default()).unwrap());
+        let caches = Caches::start(engine.clone(), "/registry/");
+        Keep { engine, caches }
+    }
+
+    fn storage(&self, kind: GroupVersionKind, ty: TypeRef, plural: &str) -> Arc<Storage> {
+        let config = StorageConfig {
+            prefix: format!("/registry/{}/{}/{plural}/", kind.group, kind.version),
+            kind,
+            ty,
+            format: Format::Json,
+            fields: Vec::new(),
+            indexed: Vec::new(),
+            time_to_live: None,
+        };
+        Arc::new(Storage::new(config, self.engine.clone(), &self.caches))
+    }
+}
+
+/// A kind whose deletion answers with the object.
+struct ReturnsDeleted;
+
+impl Strategy for ReturnsDeleted {
+    fn returns_deleted(&self) -> bool {
+        true
+    }
+}
+
+/// The resources of which that holds, by group.
+const RETURNS_DELETED: [(&str, &[&str]); 3] = [
+    (
+        "",
+        &[
+            "persistentvolumeclaims",
+            "persistentvolumes",
+            "pods",
+            "podtemplates",
+            "resourcequotas",
+            "serviceaccounts",
+            "services",
+        ],
+    ),
+    (
+        "resource.k8s.io",
+        &[
+            "deviceclasses",
+            "devicetaintrules",
+            "resourceclaims",
+            "resourceclaimtemplates",
+            "resourcepoolstatusrequests",
+            "resourceslices",
+        ],
+    ),
+    (
+        "storage.k8s.io",
+        &["csidrivers", "csinodes", "storageclasses", "volumeattachments", "volumeattributesclasses"],
+    ),
+];
+
+fn strategy(group: &str, plural: &str) -> Arc<dyn Strategy> {
+    let all = RETURNS_DELETED.iter().filter(|(name, _)| *name == group);
+    match all.flat_map(|(_, plurals)| plurals.iter()).any(|name| *name == plural) {
+        true => Arc::new(ReturnsDeleted),
+        false => Arc::new(Generic),
+    }
+}
+
+/// Resources that are not stored in the version in which they stand.
+const STORED_AS: [(&str, &str, &str, &str); 4] = [
+    ("events.k8s.io", "events", "", "v1"),
+    ("autoscaling", "horizontalpodautoscalers", "autoscaling", "v2"),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies", "admissionregistration.k8s.io", "v1beta1"),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings", "admissionregistration.k8s.io", "v1beta1"),
+];
+
+/// Rows of built-in resources; `names` restricts them.
+pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
+    let keep = Keep::new();
+    let all: Vec<_> = builtin::resources().iter().filter(|r| wanted(r)).collect();
+    let parents = all.iter().filter(|r| !r.path.contains('/'));
+    let rows = parents.map(|r| {
+        let kind = GroupVersionKind::from_static(r.group, r.version, r.kind);
+        let schema = |g, v, k| TypeRef::BuiltIn(builtin::schema(g, v, k).unwrap());
+        let ty = schema(r.group, r.version, r.kind);
+        let stored = STORED_AS.iter().find(|(group, plural, ..)| (*group, *plural) == (r.group, r.path));
+        let (group, version) = stored.map_or((r.group, r.version), |(_, _, g, v)| (*g, *v));
+        let stored = GroupVersionKind::from_static(group, version, r.kind);
+        let subs = all.iter().filter(|sub| (sub.group, sub.version) == (r.group, r.version));
+        let subs = subs.filter_map(|sub| {
+            let (_, name) = sub.path.split_once('/').filter(|(of, _)| *of == r.path)?;
+            let kind = GroupVersionKind::from_static(sub.kind_group, sub.kind_version, sub.kind);
+            let ty = schema(sub.kind_group, sub.kind_version, sub.kind);
+            Some((name.to_owned(), Subresource { kind, verbs: sub.verbs.to_vec(), ty, part: Part::Other }))
+        });
+        Resource {
+            kind,
+            plural: r.path.to_owned(),
+            singular: r.singular.to_owned(),
+            short_names: r.short.iter().map(|s| s.to_string()).collect(),
+            categories: r.categories.iter().map(|s| s.to_string()).collect(),
+            namespaced: r.namespaced,
+            verbs: r.verbs.to_vec(),
+            storage: r.verbs.contains(&"get").then(|| keep.storage(stored, ty.clone(), r.path)),
+            ty,
+            strategy: strategy(r.group, r.path),
+            subresources: subs.collect(),
+            custom: false,
+        }
+    });
+    let resources = Resources::default();
+    resources.install(rows.collect::<Vec<_>>());
+    resources
+}
+
+/// A custom kind with everything that one may have.
+pub(crate) fn widgets() -> Resource {
+    let ty = TypeRef::BuiltIn(builtin::schema("", "v1", "ConfigMap").unwrap());
+    let kind = GroupVersionKind::from_static("example.com", "v1", "Widget");
+    let scale = GroupVersionKind::from_static("autoscaling", "v1", "Scale");
+    let sub = |kind: &GroupVersionKind, part| Subresource {
+        kind: kind.clone(),
+        verbs: vec!["get", "patch", "update"],
+        ty: ty.clone(),
+        part,
+    };
+    let subresources = BTreeMap::from([
+        ("status".to_owned(), sub(&kind, Part::Field("status"))),
+        ("scale".to_owned(), sub(&scale, Part::Scale)),
+    ]);
+    Resource {
+        storage: Some(Keep::new().storage(kind.clone(), ty.clone(), "widgets")),
+        kind,
+        plural: "widgets".into(),
+        singular: "widget".into(),
+        short_names: vec!["wd".into()],
+        categories: Vec::new(),
+        namespaced: true,
+        verbs: vec!["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+        ty,
+        strategy: Arc::new(Generic),
+        subresources,
+        custom: true,
+    }
+}
+
+fn discovery(tables: Vec<Resources>) -> Discovery {
+    let addresses = Addresses { default: "127.0.0.1:26443".into(), rules: Vec::new() };
+    let paths = ["/healthz", "/healthz/ping", "/version"].map(str::to_owned);
+    Discovery::new(tables.into_iter().map(Arc::new).collect(), addresses, paths)
+}
+
+pub(crate) fn request(path: &str, headers: &[(header::HeaderName, &str)]) -> Request {
+    let mut request = http::Request::builder().uri(path);
+    for (name, value) in headers {
+        request = request.header(name, *value);
+    }
+    let (parts, ()) = request.body(()).unwrap().into_parts();
+    Request::new(parts, RequestBody::Bytes(Bytes::new()), Arc::new(Connection::default()))
+}
+
+fn get(discovery: &Discovery, path: &str, accept: &str) -> Option<Response> {
+    discovery.serve(&request(path, &[(header::ACCEPT, accept)]))
+}
+
+fn body(response: &Response) -> Bytes {
+    response.body().bytes().unwrap()
+}
+
+pub(crate) fn parse(text: &[u8]) -> Value {
+    json::decode_any(text, Unknown::Ignore).unwrap().value
+}
+
+/// A recorded document; where there is none, the test says so and is done.
+fn capture(name: &str) -> Option<Value> {
+    let file = Path::new(CAPTURES).join(name);
+    let text = std::fs::read(&file).ok();
+    if text.is_none() {
+        eprintln!("skipped: no {}", file.display());
+    }
+    Some(parse(&text?))
+}
+
+const V2: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+#[tokio::test]
+async fn documents_equal_the_reference_s() {
+    let Some(expected) = capture("discovery.json") else { return };
+    let discovery = discovery(vec![rows(|r| r.on)]);
+    for (path, expected) in expected.as_map().unwrap().iter().filter(|(path, _)| *path != "/") {
+        let response = get(&discovery, path, "application/json").expect(path);
+        let found = parse(&body(&response));
+        assert_eq!(&found, expected, "{path}");
+    }
+    let index = parse(&body(&get(&discovery, "/", "").unwrap()));
+    let paths = |value: &Value| -> Vec<String> {
+        let all = value.at(&["paths"]).unwrap().as_list().unwrap().iter();
+        let all = all.map(|path| path.as_str().unwrap().to_owned());
+        all.filter(|path| path.starts_with("/api")).collect()
+    };
+    assert_eq!(paths(&index), paths(expected.at(&["/"]).unwrap()));
+}
+
+#[tokio::test]
+async fn the_aggregated_document_equals_the_reference_s() {
+    let Some(expected) = capture("aggregated-discovery.json") else { return };
+    let discovery = discovery(vec![rows(|r| r.on)]);
+    for (path, expected) in expected.as_map().unwrap().iter() {
+        let response = get(&discovery, path, V2).expect(path);
+        assert_eq!(response.headers()[header::CONTENT_TYPE], V2);
+        assert_eq!(&parse(&body(&response)), expected, "{path}");
+    }
+}
+
+fn small(r: &builtin::Resource) -> bool {
+    (r.group == "apps" && r.path.starts_with("deployments"))
+        || (r.group == "autoscaling" && r.path.starts_with("horizontal"))
+        || (r.group.is_empty() && (r.path == "configmaps" || r.path == "bindings"))
+}
+
+#[tokio::test]
+async fn every_path_has_its_document() {
+    let discovery = discovery(vec![rows(small)]);
+    for (path, expected) in [
+        (
+            "/api",
+            r#"{"kind":"APIVersions","versions":["v1"],"serverAddressByClientCIDRs":[{"clientCIDR":"0.0.0.0/0","serverAddress":"127.0.0.1:26443"}]}"#,
+        ),
+        (
+            "/api/v1",
+            r#"{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"bindings","singularName":"binding","namespaced":true,"kind":"Binding","verbs":["create"]},{"name":"configmaps","singularName":"configmap","namespaced":true,"kind":"ConfigMap","verbs":["create","delete","deletecollection","get","list","patch","update","watch"],"shortNames":["cm"],"storageVersionHash":"qFsyl6wFWjQ="}]}"#,
+        ),
+        (
+            "/apis",
+            r#"{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}},{"name":"autoscaling","versions":[{"groupVersion":"autoscaling/v2","version":"v2"},{"groupVersion":"autoscaling/v1","version":"v1"}],"preferredVersion":{"groupVersion":"autoscaling/v2","version":"v2"}}]}"#,
+        ),
+        (
+            "/apis/apps/",
+            r#"{"kind":"APIGroup","apiVersion":"v1","name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}}"#,
+        ),
+        (
+            "/apis/apps/v1",
+            r#"{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"apps/v1","resources":[{"name":"deployments","singularName":"deployment","namespaced":true,"kind":"Deployment","verbs":["create","delete","deletecollection","get","list","patch","update","watch"],"shortNames":["deploy"],"categories":["all"],"storageVersionHash":"8aSe+NMegvE="},{"name":"deployments/scale","singularName":"","namespaced":true,"group":"autoscaling","version":"v1","kind":"Scale","verbs":["get","patch","update"]},{"name":"deployments/status","singularName":"","namespaced":true,"kind":"Deployment","verbs":["get","patch","update"]}]}"#,
+        ),
+    ] {
+        let response = get(&discovery, path, "").expect(path);
+        assert_eq!(std::str::from_utf8(&body(&response)).unwrap(), format!("{expected}\n"), "{path}");
+    }
+    let index = get(&discovery, "/", "").unwrap();
+    let expected = r#"{
+  "paths": [
+    "/api",
+    "/api/v1",
+    "/apis",
+    "/apis/",
+    "/apis/apps",
+    "/apis/apps/v1",
+    "/apis/autoscaling",
+    "/apis/autoscaling/v1",
+    "/apis/autoscaling/v2",
+    "/healthz",
+    "/healthz/ping",
+    "/version"
+  ]
+}"#;
+    assert_eq!(std::str::from_utf8(&body(&index)).unwrap(), expected);
+}
+
+#[tokio::test]
+async fn what_is_not_a_document_is_passed_on() {
+    let discovery = discovery(vec![rows(small)]);
+    for path in ["/api/v2", "/apis/batch", "/apis/apps/v2", "/apis/apps/v1/deployments", "/version", "/apis//", "//"] {
+        assert!(get(&discovery, path, "").is_none(), "{path}");
+    }
+    let mut post = request("/api/v1", &[]);
+    post.parts.method = Method::POST;
+    assert_eq!(discovery.serve(&post).unwrap().status(), 405);
+    assert_eq!(get(&discovery, "/apis/apps/v1", "text/html").unwrap().status(), 406);
+}
+
+#[tokio::test]
+async fn every_form_says_the_same() {
+    let discovery = discovery(vec![rows(small)]);
+    for path in ["/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1"] {
+        let expected = parse(&body(&get(&discovery, path, "").unwrap()));
+        let yaml = body(&get(&discovery, path, "application/yaml").unwrap());
+        assert_eq!(yaml::decode_any(&yaml, Unknown::Ignore).unwrap().value, expected, "{path}");
+        let response = get(&discovery, path, "application/vnd.kubernetes.protobuf").unwrap();
+        let bytes = body(&response);
+        let envelope = protobuf::decode_object(&bytes).unwrap();
+        let kind = expected.str_at(&["kind"]);
+        let schema = documents::schema("", "v1", kind);
+        let mut text = Vec::new();
+        json::encode(&envelope.decode(schema).unwrap(), schema, &mut text);
+        assert_eq!(parse(&text), expected, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn clients_keep_what_has_not_changed() {
+    let discovery = discovery(vec![rows(small)]);
+    let first = get(&discovery, "/apis", V2).unwrap();
+    let tag = first.headers()[header::ETAG].to_str().unwrap().to_owned();
+    assert_eq!((first.status().as_u16(), tag.len()), (200, 130));
+    assert_eq!(first.headers()[header::VARY], "Accept");
+    let again = |discovery: &Discovery| {
+        let headers = [(header::ACCEPT, V2), (header::IF_NONE_MATCH, tag.as_str())];
+        discovery.serve(&request("/apis", &headers)).unwrap()
+    };
+    let second = again(&discovery);
+    assert_eq!((second.status().as_u16(), body(&second).len()), (304, 0));
+    assert_eq!(second.headers()[header::ETAG], tag.as_str());
+    discovery.tables[0].install([widgets()]);
+    assert_eq!(again(&discovery).status(), 200);
+    discovery.tables[0].remove("example.com", "widgets", None);
+    assert_eq!(again(&discovery).status(), 304);
+}
+
+#[tokio::test]
+async fn rows_come_and_go_and_may_be_another_server_s() {
+    let other = Resources::default();
+    let discovery = discovery(vec![rows(small), other]);
+    assert!(get(&discovery, "/apis/example.com", "").is_none());
+    discovery.tables[1].install([widgets()]);
+    let resources = r#"[{"name":"widgets","singularName":"widget","namespaced":true,"kind":"Widget","verbs":["delete","deletecollection","get","list","patch","create","update","watch"],"shortNames":["wd"],"storageVersionHash":"gIwvi5rymmg="},{"name":"widgets/status","singularName":"","namespaced":true,"kind":"Widget","verbs":["get","patch","update"]},{"name":"widgets/scale","singularName":"","namespaced":true,"group":"autoscaling","version":"v1","kind":"Scale","verbs":["get","patch","update"]}]"#;
+    let found = parse(&body(&get(&discovery, "/apis/example.com/v1", "").unwrap()));
+    assert_eq!(found.at(&["resources"]), Some(&parse(resources.as_bytes())));
+    let groups = parse(&body(&get(&discovery, "/apis", V2).unwrap()));
+    let last = groups.at(&["items"]).unwrap().as_list().unwrap().last().unwrap().clone();
+    assert_eq!(last.str_at(&["metadata", "name"]), "example.com");
+    let kind = last.at(&["versions"]).unwrap().as_list().unwrap()[0].at(&["resources"]).unwrap();
+    let kind = kind.as_list().unwrap()[0].at(&["responseKind"]).unwrap();
+    assert_eq!((kind.str_at(&["group"]), kind.str_at(&["version"])), ("example.com", "v1"));
+    discovery.tables[1].remove("example.com", "widgets", None);
+    assert!(get(&discovery, "/apis/example.com", "").is_none());
+}

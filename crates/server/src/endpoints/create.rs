@@ -1,0 +1,173 @@
+use http::StatusCode;
+use kevel_api::field_error::FieldError;
+use kevel_api::status::StatusError;
+use kevel_api::time::Time;
+use kevel_api::value::Value;
+use kevel_api::{default, name};
+
+use super::meta;
+use super::options::WriteOptions;
+use super::{Call, store_error, unserved};
+use crate::admission::{Attributes, Operation};
+use crate::handler::Response;
+use crate::strategy::reset_fields;
+
+/// How often a generated name is tried again.
+const NAME_ATTEMPTS: usize = 8;
+
+impl Call<'_> {
+    pub(super) async fn create(mut self) -> Result<Response, StatusError> {
+        if !self.name().is_empty() && self.subresource.is_none() {
+            return Err(super::bare(405));
+        }
+        if self.subresource.is_some() {
+            return Err(unserved());
+        }
+        let options = self.write_options("CreateOptions")?;
+        let kind = self.resource.kind.clone();
+        let ty = self.resource.ty.clone();
+        let mut object = self.decode_body(&kind, &ty, options.field_validation).await?;
+        self.fill_in_namespace(&mut object)?;
+        if !meta::text(&object, "resourceVersion").is_empty() {
+            return Err(StatusError::unknown(
+                500,
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        default::apply(&mut object, ty.schema());
+        let generated = meta::text(&object, "name").is_empty()
+            && !meta::text(&object, "generateName").is_empty();
+        for attempt in 1.. {
+            let candidate = object.clone();
+            match self.create_once(candidate, generated, &options).await {
+                Err(error) if generated && attempt < NAME_ATTEMPTS && exists(&error) => {}
+                result => return result,
+            }
+        }
+        Err(unserved())
+    }
+
+    async fn create_once(
+        &self,
+        mut object: Value,
+        generated: bool,
+        options: &WriteOptions,
+    ) -> Result<Response, StatusError> {
+        if generated {
+            let name = name::generate_name(meta::text(&object, "generateName"));
+            meta::set(&mut object, "name", Some(name.as_str().into()));
+        }
+        self.prepare_new(&mut object);
+        let name = meta::text(&object, "name").to_owned();
+        let attributes = Attributes {
+            resource: self.resource,
+            subresource: "",
+            operation: Operation::Create,
+            namespace: self.namespace(),
+            name: &name,
+            user: &self.user,
+            dry_run: options.dry_run,
+            warnings: &self.request.warnings,
+            old: None,
+        };
+        let admission = &self.endpoints.admission;
+        admission.admit(&attributes, Some(&mut object)).await?;
+        self.resource.strategy.prepare_create(&mut object);
+        let mut errors: Vec<FieldError> = meta::check(self.resource, &object);
+        errors.extend(self.resource.strategy.check_create(&object));
+        if !errors.is_empty() {
+            let name = meta::text(&object, "name");
+            return Err(StatusError::invalid(&self.resource.group_kind(), name, &errors));
+        }
+        let warnings = self.resource.strategy.warnings(&object);
+        warnings.into_iter().for_each(|warning| self.request.warnings.add(warning));
+        admission.validate(&attributes, Some(&object)).await?;
+        self.store_new(object, &name, options).await
+    }
+
+    async fn store_new(
+        &self,
+        object: Value,
+        name: &str,
+        options: &WriteOptions,
+    ) -> Result<Response, StatusError> {
+        let stored = self.to_storage(object)?;
+        let bytes = self.storage.encode(&stored);
+        let key = self.storage.key(self.namespace(), name);
+        let revision = if options.dry_run {
+            let there = self.storage.engine.get(&key, None).await.map_err(store_error)?;
+            if there.entry.is_some() {
+                return Err(StatusError::already_exists(&self.group_resource(), name));
+            }
+            return self.written(StatusCode::CREATED, stored);
+        } else {
+            let ttl = self.storage.time_to_live;
+            let created = self.storage.engine.create(&key, bytes.clone(), ttl).await;
+            created.map_err(|error| match error {
+                kevel_store::Error::Exists(_) => {
+                    StatusError::already_exists(&self.group_resource(), name)
+                }
+                error => store_error(error),
+            })?
+        };
+        let wire = self.storage.wire(&bytes, revision).map_err(StatusError::internal)?;
+        self.object(StatusCode::CREATED, &wire.bytes)
+    }
+
+    /// An object that was not written, as it would be.
+    pub(super) fn written(&self, code: StatusCode, stored: Value) -> Result<Response, StatusError> {
+        let to = self.resource.kind.group_version();
+        let value = self.storage.convert(stored, &self.storage.kind, &to);
+        self.value(code, value.map_err(StatusError::internal)?)
+    }
+
+    /// An object in the version that it is stored in, without what is not stored.
+    pub(super) fn to_storage(&self, object: Value) -> Result<Value, StatusError> {
+        let to = self.storage.kind.group_version();
+        let converted = self.storage.convert(object, &self.resource.kind, &to);
+        let mut object = converted.map_err(StatusError::internal)?;
+        meta::set(&mut object, "resourceVersion", None);
+        meta::set(&mut object, "selfLink", None);
+        Ok(object)
+    }
+
+    /// What the server says about a new object, whatever the client said.
+    fn prepare_new(&self, object: &mut Value) {
+        meta::set(object, "uid", Some(meta::new_uid().as_str().into()));
+        meta::set(object, "creationTimestamp", Some(Time::now().to_string().as_str().into()));
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+            meta::set(object, field, None);
+        }
+        let mut has_generation = false;
+        if let Some(map) = object.as_map_mut() {
+            for field in reset_fields(self.resource) {
+                map.remove(field);
+                has_generation = true;
+            }
+            has_generation = has_generation && map.contains_key("spec");
+        }
+        let generation = has_generation.then_some(Value::Int(1));
+        meta::set(object, "generation", generation);
+    }
+
+    /// The namespace of the path goes where the object says none; another one is refused.
+    pub(super) fn fill_in_namespace(&self, object: &mut Value) -> Result<(), StatusError> {
+        let namespace = self.namespace();
+        let said = meta::text(object, "namespace");
+        if !self.resource.namespaced {
+            return Ok(());
+        }
+        if said.is_empty() {
+            meta::set(object, "namespace", Some(namespace.into()));
+        } else if said != namespace {
+            return Err(StatusError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn exists(error: &StatusError) -> bool {
+    error.reason() == kevel_api::status::reason::ALREADY_EXISTS
+}

@@ -1,0 +1,150 @@
+//! A request's body as an object.
+
+use bytes::Bytes;
+use kevel_api::gvk::GroupVersionKind;
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_codec::{json, protobuf, yaml};
+
+use super::Call;
+use super::options::FieldValidation;
+use crate::negotiate::{self, MediaType};
+use crate::resource::{TypeRef, api_version};
+
+impl Call<'_> {
+    /// Reads the body as an object of the kind that the path speaks.
+    pub(super) async fn decode_body(
+        &mut self,
+        kind: &GroupVersionKind,
+        ty: &TypeRef,
+        validation: FieldValidation,
+    ) -> Result<Value, StatusError> {
+        let media = negotiate::body(self.request.header(http::header::CONTENT_TYPE))?;
+        let body = self.request.read_body().await?;
+        self.decode(&body, media, kind, ty, validation)
+    }
+
+    pub(super) fn decode(
+        &self,
+        body: &Bytes,
+        media: MediaType,
+        kind: &GroupVersionKind,
+        ty: &TypeRef,
+        validation: FieldValidation,
+    ) -> Result<Value, StatusError> {
+        match media {
+            MediaType::Json => self.decode_json(body, body, &[], kind, ty, validation),
+            MediaType::Yaml => {
+                let json = yaml::to_json(body)
+                    .map_err(|error| unrecognized(kind, &format!("error converting YAML to JSON: {error}"), body))?;
+                let twice: Vec<String> = json.duplicates.iter().map(ToString::to_string).collect();
+                self.decode_json(&json.text, body, &twice, kind, ty, validation)
+            }
+            MediaType::Protobuf => {
+                let envelope = protobuf::decode_object(body)
+                    .map_err(|error| StatusError::bad_request(error.to_string()))?;
+                check_kind(kind, &envelope.api_version, &envelope.kind)?;
+                envelope.decode(ty.schema()).map_err(|error| unhandled(kind, &error))
+            }
+        }
+    }
+
+    fn decode_json(
+        &self,
+        text: &[u8],
+        original: &[u8],
+        duplicates: &[String],
+        kind: &GroupVersionKind,
+        ty: &TypeRef,
+        validation: FieldValidation,
+    ) -> Result<Value, StatusError> {
+        let meta = json::type_meta(text).map_err(|error| {
+            let why = format!("couldn't get version/kind; json parse error: {error}");
+            unrecognized(kind, &why, original)
+        })?;
+        check_kind(kind, &meta.api_version, &meta.kind)?;
+        let unknown = match validation {
+            FieldValidation::Ignore => json::Unknown::Ignore,
+            FieldValidation::Warn | FieldValidation::Strict => json::Unknown::Report,
+        };
+        let decoded = json::decode(text, ty.schema(), unknown).map_err(|e| unhandled(kind, &e))?;
+        let problems: Vec<String> =
+            duplicates.iter().cloned().chain(decoded.strict.iter().map(ToString::to_string)).collect();
+        if !problems.is_empty() && validation == FieldValidation::Strict {
+            return Err(unhandled(kind, &json::strict_message(&problems)));
+        }
+        if validation == FieldValidation::Warn {
+            problems.into_iter().for_each(|problem| self.request.warnings.add(problem));
+        }
+        let mut value = decoded.value;
+        if let Value::Map(map) = &mut value {
+            // What the path says goes where the body says nothing.
+            map.insert("apiVersion", api_version(&kind.group, &kind.version).as_str().into());
+            map.insert("kind", kind.kind.as_str().into());
+        }
+        Ok(value)
+    }
+}
+
+/// Refuses an object of another kind than the path's.
+fn check_kind(
+    expected: &GroupVersionKind,
+    version: &str,
+    kind: &str,
+) -> Result<(), StatusError> {
+    let wanted = api_version(&expected.group, &expected.version);
+    if (version.is_empty() || version == wanted) && (kind.is_empty() || kind == expected.kind) {
+        return Ok(());
+    }
+    let found = GroupVersionKind::from_api_version_and_kind(version, kind);
+    let known = kevel_api::builtin::schema(&found.group, &found.version, &found.kind).is_some();
+    let why = if known {
+        let internal = if expected.group.is_empty() { "core" } else {
+            expected.group.split('.').next().unwrap_or_default()
+        };
+        format!(
+            "converting ({}.{}) to ({internal}.{}): unknown conversion",
+            found.version, found.kind, expected.kind
+        )
+    } else {
+        let scheme = "pkg/api/legacyscheme/scheme.go:30";
+        format!("no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{scheme}\"")
+    };
+    Err(StatusError::bad_request(format!(
+        "{kind} in version \"{version}\" cannot be handled as a {}: {why}",
+        expected.kind,
+        version = found.version,
+    )))
+}
+
+fn unhandled(kind: &GroupVersionKind, error: &dyn std::fmt::Display) -> StatusError {
+    StatusError::bad_request(format!(
+        "{} in version \"{}\" cannot be handled as a {}: {error}",
+        kind.kind, kind.version, kind.kind
+    ))
+}
+
+fn unrecognized(kind: &GroupVersionKind, why: &str, body: &[u8]) -> StatusError {
+    StatusError::bad_request(format!(
+        "the object provided is unrecognized (must be of type {}): {why} ({})",
+        kind.kind,
+        summary(body)
+    ))
+}
+
+/// The beginning of a body, for people: text as text, anything else in hexadecimal.
+fn summary(body: &[u8]) -> String {
+    const MOST: usize = 30;
+    if body.is_empty() {
+        return "<empty>".into();
+    }
+    let cut = &body[..body.len().min(MOST)];
+    let more = if body.len() > MOST { " ..." } else { "" };
+    let hex: String = cut.iter().map(|byte| format!("{byte:02x}")).collect();
+    match std::str::from_utf8(body) {
+        Ok(_) if body.first() == Some(&b'{') => {
+            format!("{}{more}", String::from_utf8_lossy(cut))
+        }
+        _ => format!("{hex}{more}"),
+    }
+}

@@ -1,0 +1,21 @@
+use http::StatusCode;
+use kevel_api::status::StatusError;
+
+use super::{Call, cache_error, unserved};
+use crate::handler::Response;
+use crate::resource::Part;
+use crate::storage::local_key;
+
+impl Call<'_> {
+    pub(super) async fn get(self) -> Result<Response, StatusError> {
+        let key = local_key(self.namespace(), self.name());
+        let found = self.storage.cache.get(&key, self.get_at()?).await.map_err(cache_error)?;
+        let not_found = || StatusError::not_found(&self.group_resource(), self.name());
+        let object = found.ok_or_else(not_found)?;
+        let wire = object.wire().map_err(StatusError::internal)?;
+        if self.subresource.is_some_and(|sub| sub.part == Part::Other) {
+            return Err(unserved());
+        }
+        self.object(StatusCode::OK, wire)
+    }
+}

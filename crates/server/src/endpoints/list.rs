@@ -1,0 +1,301 @@
+//! Lists: joined out of the objects' wire bytes and sent as they are joined.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::StatusCode;
+use kevel_api::field_error::{FieldError, Path};
+use kevel_api::gvk::GroupKind;
+use kevel_api::status::StatusError;
+use kevel_api::value::{Map, Value};
+use kevel_codec::base64;
+use kevel_store::Revision;
+use kevel_store::cache::{At, Object, Selection, Snapshot};
+
+use super::respond::respond;
+use super::{Call, cache_error};
+use crate::body::{Body, Pieces};
+use crate::handler::Response;
+use crate::negotiate::{MediaType, Shape};
+
+/// How much of a list is joined before it is handed to the connection.
+const PIECE: usize = 64 << 10;
+
+/// Where a list was cut, and as of when it goes on.
+struct Continue {
+    revision: Revision,
+    after: String,
+}
+
+/// What a list is, besides its items.
+struct Page {
+    items: Vec<Arc<Object>>,
+    revision: Revision,
+    token: Option<String>,
+    remaining: Option<u64>,
+}
+
+impl Call<'_> {
+    pub(super) async fn list(self) -> Result<Response, StatusError> {
+        let selection = self.selection()?;
+        let limit = usize::try_from(self.number("limit")?.unwrap_or(0)).unwrap_or(0);
+        let token = self.parameter("continue").filter(|token| !token.is_empty());
+        let token = token.map(|token| read_token(token, &selection.prefix)).transpose()?;
+        let at = self.list_at(token.as_ref(), limit)?;
+        let snapshot = self.storage.cache.snapshot(at).await.map_err(cache_error)?;
+        let page = page(&snapshot, &selection, token.as_ref(), limit);
+        self.list_response(page)
+    }
+
+    /// How fresh a list is wanted.
+    fn list_at(&self, token: Option<&Continue>, limit: usize) -> Result<At, StatusError> {
+        let revision = self.revision()?;
+        let matching = self.parameter("resourceVersionMatch").unwrap_or_default();
+        let invalid = |error: FieldError| {
+            StatusError::invalid(&GroupKind::new("meta.k8s.io", "ListOptions"), "", &[error])
+        };
+        let path = Path::new("resourceVersionMatch");
+        let forbidden = |detail: &'static str| invalid(FieldError::forbidden(&path, detail));
+        if let Some(token) = token {
+            if !matching.is_empty() {
+                return Err(forbidden(
+                    "resourceVersionMatch is forbidden when continue is provided",
+                ));
+            }
+            if revision.is_some_and(|revision| revision.0 != 0) {
+                return Err(StatusError::bad_request(
+                    "specifying resource version is not allowed when using continue",
+                ));
+            }
+            return Ok(match token.revision {
+                Revision(0) => At::Consistent,
+                revision => At::Exact(revision),
+            });
+        }
+        match (matching, revision) {
+            ("", None) => Ok(At::Consistent),
+            ("", Some(Revision(0))) => Ok(At::Any),
+            // A limited list is continued at the revision it began at, so it begins at that.
+            ("", Some(revision)) if limit > 0 => Ok(At::Exact(revision)),
+            ("", Some(revision)) => Ok(At::NotOlderThan(revision)),
+            (_, None) => Err(forbidden(
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            )),
+            ("NotOlderThan", Some(Revision(0))) => Ok(At::Any),
+            ("NotOlderThan", Some(revision)) => Ok(At::NotOlderThan(revision)),
+            ("Exact", Some(Revision(0))) => Err(forbidden(
+                "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"",
+            )),
+            ("Exact", Some(revision)) => Ok(At::Exact(revision)),
+            (other, Some(_)) => {
+                let known = ["", "Exact", "NotOlderThan"];
+                Err(invalid(FieldError::not_supported(&path, other, &known)))
+            }
+        }
+    }
+
+    fn list_response(&self, page: Page) -> Result<Response, StatusError> {
+        for item in &page.items {
+            item.wire().map_err(StatusError::internal)?;
+        }
+        let streamed = self.accepted.media == MediaType::Json
+            && self.accepted.shape == Shape::Whole
+            && !self.accepted.pretty
+            && self.storage.stores(&self.resource.kind);
+        if !streamed {
+            return self.list_value(page);
+        }
+        let mut head = self.list_head(&page);
+        if page.items.is_empty() {
+            head.extend_from_slice(b"]}\n");
+            return Ok(respond(StatusCode::OK, MediaType::Json.name(), head));
+        }
+        // Custom kinds name the kind of each item.
+        let prefix = if self.resource.custom { self.kind_prefix().into() } else { Bytes::from("{") };
+        let pieces = ListPieces { head, prefix, items: page.items.into_iter(), first: true, done: false };
+        Ok(respond(StatusCode::OK, MediaType::Json.name(), Body::pieces(pieces)))
+    }
+
+    fn list_head(&self, page: &Page) -> Vec<u8> {
+        let (kind, version) = (&self.resource.kind.kind, self.resource.api_version());
+        let mut metadata = format!(r#"{{"resourceVersion":"{}""#, page.revision);
+        if let Some(token) = &page.token {
+            metadata += &format!(r#","continue":"{token}""#);
+        }
+        if let Some(remaining) = page.remaining {
+            metadata += &format!(r#","remainingItemCount":{remaining}"#);
+        }
+        let (kind, version) = match self.resource.custom {
+            true => (format!(r#""apiVersion":"{version}""#), format!(r#""kind":"{kind}List""#)),
+            false => (format!(r#""kind":"{kind}List""#), format!(r#""apiVersion":"{version}""#)),
+        };
+        format!(r#"{{{kind},{version},"metadata":{metadata}}},"items":["#).into_bytes()
+    }
+
+    /// A list as a tree: for other formats, versions and shapes.
+    fn list_value(&self, page: Page) -> Result<Response, StatusError> {
+        let mut items = thin_vec::ThinVec::with_capacity(page.items.len());
+        for item in &page.items {
+            let wire = item.wire().map_err(StatusError::internal)?;
+            items.push(self.served(wire)?);
+        }
+        let mut metadata = Map::new();
+        metadata.insert("resourceVersion", page.revision.to_string().as_str().into());
+        if let Some(token) = &page.token {
+            metadata.insert("continue", token.as_str().into());
+        }
+        if let Some(remaining) = page.remaining {
+            metadata.insert("remainingItemCount", Value::Int(remaining as i64));
+        }
+        match &self.accepted.shape {
+            Shape::Table(version) => {
+                let table = super::table::of_list(self, items, metadata, version);
+                return self.encoded(StatusCode::OK, &table, None);
+            }
+            Shape::Metadata(version) | Shape::MetadataList(version) => {
+                let list = super::table::metadata_list(items, metadata, version);
+                let ty = super::table::metadata_list_type();
+                return self.encoded(StatusCode::OK, &list, Some(&ty));
+            }
+            Shape::Whole => {}
+        }
+        if !self.resource.custom {
+            // The kind of a built-in list's items goes without saying.
+            for item in items.iter_mut().filter_map(Value::as_map_mut) {
+                item.remove("kind");
+                item.remove("apiVersion");
+            }
+        }
+        let list = Map::from_iter([
+            ("kind", Value::from(format!("{}List", self.resource.kind.kind).as_str())),
+            ("apiVersion", self.resource.api_version().as_str().into()),
+            ("metadata", metadata.into()),
+            ("items", Value::List(items)),
+        ]);
+        let ty = self.list_type();
+        self.encoded(StatusCode::OK, &list.into(), ty.as_ref())
+    }
+
+    fn list_type(&self) -> Option<crate::resource::TypeRef> {
+        let kind = &self.resource.kind;
+        let name = format!("{}List", kind.kind);
+        let schema = kevel_api::builtin::schema(&kind.group, &kind.version, &name)?;
+        (!self.resource.custom).then_some(crate::resource::TypeRef::BuiltIn(schema))
+    }
+}
+
+/// The part of a snapshot that a request asks for.
+fn page(
+    snapshot: &Snapshot,
+    selection: &Selection,
+    token: Option<&Continue>,
+    limit: usize,
+) -> Page {
+    let after = token.map(|token| token.after.as_str());
+    let mut all = snapshot.range(&selection.prefix, after);
+    let mut items: Vec<Arc<Object>> = Vec::new();
+    let revision = token.map_or(snapshot.revision(), |token| token.revision);
+    let revision = if revision.0 == 0 { snapshot.revision() } else { revision };
+    let mut more = false;
+    for object in all.by_ref() {
+        if limit > 0 && items.len() == limit {
+            more = true;
+            break;
+        }
+        if selection.matches(object) {
+            items.push(object.clone());
+        }
+    }
+    let selected = !selection.labels.is_empty() || !selection.fields.is_empty();
+    // What is left is counted only where counting needs no look at the objects.
+    let remaining = (more && !selected).then(|| 1 + all.count() as u64);
+    let token = items.last().filter(|_| more).map(|last| write_token(revision, last.key(), &selection.prefix));
+    Page { items, revision, token, remaining }
+}
+
+/// A continue token, in the reference's form: base64 of `{"v":..,"rv":..,"start":..}`, where start is
+/// the first key that may come next, relative to the prefix of the list.
+fn write_token(revision: Revision, last: &str, prefix: &str) -> String {
+    let start = last.strip_prefix(prefix).unwrap_or(last);
+    let mut text = format!(r#"{{"v":"meta.k8s.io/v1","rv":{revision},"start":"#).into_bytes();
+    kevel_api::json_string::write_json_string(&mut text, &format!("{start}\0"));
+    text.push(b'}');
+    to_url_base64(&text)
+}
+
+fn read_token(token: &str, prefix: &str) -> Result<Continue, StatusError> {
+    let invalid = |why: &dyn std::fmt::Display| {
+        StatusError::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+    };
+    let text = from_url_base64(token).map_err(|e| invalid(&e))?;
+    let decoded = kevel_codec::json::decode_any(&text, kevel_codec::json::Unknown::Ignore);
+    let value = decoded.map_err(|e| invalid(&e))?.value;
+    if value.str_at(&["v"]) != "meta.k8s.io/v1" {
+        let version = value.str_at(&["v"]);
+        return Err(invalid(&format!("server does not recognize this encoded version {version:?}")));
+    }
+    let start = value.str_at(&["start"]);
+    let revision = value.at(&["rv"]).and_then(Value::as_int).unwrap_or(0);
+    if start.is_empty() {
+        return Err(invalid(&"encoded start key empty"));
+    }
+    if start.split('/').any(|part| part == "..") {
+        return Err(invalid(&start));
+    }
+    // A key ending in a zero byte is the first one after the key without it.
+    let after = format!("{prefix}{}", start.strip_suffix('\0').unwrap_or(start));
+    Ok(Continue { revision: Revision(revision.max(0) as u64), after })
+}
+
+/// Base64 for URLs, without padding.
+fn to_url_base64(bytes: &[u8]) -> String {
+    let text = base64::encode(bytes);
+    text.trim_end_matches('=').replace('+', "-").replace('/', "_")
+}
+
+fn from_url_base64(text: &str) -> Result<Vec<u8>, String> {
+    let mut padded = text.replace('-', "+").replace('_', "/");
+    while padded.len() % 4 != 0 {
+        padded.push('=');
+    }
+    let mut bytes = Vec::new();
+    let decoded = base64::decode_into(&padded, &mut bytes);
+    decoded.map_err(|at| format!("illegal base64 data at input byte {at}"))?;
+    Ok(bytes)
+}
+
+/// A list on its way.
+struct ListPieces {
+    head: Vec<u8>,
+    prefix: Bytes,
+    items: std::vec::IntoIter<Arc<Object>>,
+    first: bool,
+    done: bool,
+}
+
+impl Pieces for ListPieces {
+    fn poll_piece(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.done {
+            return Poll::Ready(None);
+        }
+        let mut piece = std::mem::take(&mut self.head);
+        piece.reserve(PIECE + (8 << 10));
+        while piece.len() < PIECE {
+            let Some(item) = self.items.next() else {
+                piece.extend_from_slice(b"]}\n");
+                self.done = true;
+                break;
+            };
+            if !std::mem::take(&mut self.first) {
+                piece.push(b',');
+            }
+            piece.extend_from_slice(&self.prefix);
+            if let Ok(wire) = item.wire() {
+                piece.extend_from_slice(wire.get(1..).unwrap_or_default());
+            }
+        }
+        Poll::Ready(Some(piece.into()))
+    }
+}

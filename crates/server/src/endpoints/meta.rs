@@ -1,0 +1,110 @@
+//! The metadata that the server keeps, and the rules that all objects' metadata follow.
+
+use kevel_api::field_error::{FieldError, Path};
+use kevel_api::name;
+use kevel_api::value::{Map, Value};
+
+use crate::resource::Resource;
+
+/// The most that an object's annotations may have, names and values together.
+const MAX_ANNOTATIONS: usize = 256 << 10;
+
+/// The object's metadata, made where there is none.
+pub(super) fn metadata_mut(object: &mut Value) -> Option<&mut Map> {
+    object.as_map_mut()?.entry_or_insert_with("metadata", || Map::new().into()).as_map_mut()
+}
+
+pub(super) fn text<'v>(object: &'v Value, field: &str) -> &'v str {
+    object.str_at(&["metadata", field])
+}
+
+pub(super) fn set(object: &mut Value, field: &str, value: Option<Value>) {
+    let Some(metadata) = metadata_mut(object) else { return };
+    match value {
+        Some(value) => {
+            metadata.insert(field, value);
+        }
+        None => {
+            metadata.remove(field);
+        }
+    }
+}
+
+/// What is wrong with the metadata of an object.
+pub(super) fn check(resource: &Resource, object: &Value) -> Vec<FieldError> {
+    let root = Path::new("metadata");
+    let mut errors = Vec::new();
+    let generate = text(object, "generateName");
+    if !generate.is_empty() {
+        let path = root.child("generateName");
+        let problems = resource.strategy.check_name(generate, true);
+        errors.extend(problems.into_iter().map(|p| FieldError::invalid(&path, generate, p)));
+    }
+    let (name, path) = (text(object, "name"), root.child("name"));
+    if name.is_empty() {
+        errors.push(FieldError::required(&path, "name or generateName is required"));
+    } else {
+        let problems = resource.strategy.check_name(name, false);
+        errors.extend(problems.into_iter().map(|p| FieldError::invalid(&path, name, p)));
+    }
+    let (namespace, path) = (text(object, "namespace"), root.child("namespace"));
+    match (resource.namespaced, namespace.is_empty()) {
+        (true, true) => errors.push(FieldError::required(&path, "")),
+        (true, false) => {
+            let problems = name::name_is_dns_label(namespace, false);
+            errors.extend(problems.into_iter().map(|p| FieldError::invalid(&path, namespace, p)));
+        }
+        (false, false) => {
+            errors.push(FieldError::forbidden(&path, "not allowed on this type"));
+        }
+        (false, true) => {}
+    }
+    errors.extend(check_labels(object, &root.child("labels")));
+    errors.extend(check_annotations(object, &root.child("annotations")));
+    errors
+}
+
+fn check_labels(object: &Value, path: &Path<'_>) -> Vec<FieldError> {
+    let labels = object.at(&["metadata", "labels"]).and_then(Value::as_map);
+    let mut errors = Vec::new();
+    for (key, value) in labels.into_iter().flat_map(Map::iter) {
+        let value = value.as_str().unwrap_or_default();
+        let keys = name::is_label_key(key).into_iter().map(|p| (key, p));
+        let values = name::is_label_value(value).into_iter().map(|p| (value, p));
+        errors.extend(keys.chain(values).map(|(bad, p)| FieldError::invalid(path, bad, p)));
+    }
+    errors
+}
+
+fn check_annotations(object: &Value, path: &Path<'_>) -> Vec<FieldError> {
+    let annotations = object.at(&["metadata", "annotations"]).and_then(Value::as_map);
+    let mut errors = Vec::new();
+    let mut size = 0;
+    for (key, value) in annotations.into_iter().flat_map(Map::iter) {
+        size += key.len() + value.as_str().map_or(0, str::len);
+        let problems = name::is_annotation_key(&key.to_lowercase());
+        errors.extend(problems.into_iter().map(|p| FieldError::invalid(path, key, p)));
+    }
+    if size > MAX_ANNOTATIONS {
+        errors.push(FieldError::too_long(path, MAX_ANNOTATIONS));
+    }
+    errors
+}
+
+/// What is wrong with a change of an object's metadata.
+pub(super) fn check_update(object: &Value, old: &Value) -> Vec<FieldError> {
+    let root = Path::new("metadata");
+    let mut errors = Vec::new();
+    for field in ["name", "namespace", "uid", "creationTimestamp"] {
+        let (new, old) = (text(object, field), text(old, field));
+        if new != old {
+            errors.push(FieldError::invalid(&root.child(field), new, "field is immutable"));
+        }
+    }
+    errors
+}
+
+/// A new random UID.
+pub(super) fn new_uid() -> String {
+    uuid::Uuid::new_v4().to_string()
+}

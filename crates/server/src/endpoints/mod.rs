@@ -1,0 +1,186 @@
+//! The verbs of resources.
+
+mod create;
+mod decode;
+mod delete;
+mod get;
+mod list;
+mod meta;
+mod options;
+mod patch;
+mod respond;
+mod table;
+mod update;
+mod watch;
+
+use std::sync::Arc;
+
+use kevel_api::gvk::GroupResource;
+use kevel_api::status::StatusError;
+use kevel_store::cache::CacheError;
+
+use crate::admission::Admission;
+use crate::handler::Response;
+use crate::negotiate::{self, Accepted};
+use crate::request::Request;
+use crate::resource::{Resource, Subresource};
+use crate::storage::Storage;
+use crate::user::User;
+
+pub use self::respond::{failure, json_response};
+
+/// What all endpoints of a server share.
+#[derive(Debug, Default)]
+pub struct Endpoints {
+    pub admission: Admission,
+}
+
+/// A request to a resource.
+pub(crate) struct Call<'a> {
+    pub endpoints: &'a Endpoints,
+    pub resource: &'a Arc<Resource>,
+    pub storage: &'a Arc<Storage>,
+    pub subresource: Option<&'a Subresource>,
+    pub request: Request,
+    pub query: Vec<(String, String)>,
+    pub accepted: Accepted,
+    pub user: Arc<User>,
+}
+
+impl Call<'_> {
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn parameters<'c>(&'c self, name: &'c str) -> impl Iterator<Item = &'c str> {
+        let named = self.query.iter().filter(move |(key, _)| key == name);
+        named.map(|(_, value)| value.as_str())
+    }
+
+    /// The namespace of the object; empty where its kind has none.
+    pub fn namespace(&self) -> &str {
+        if self.resource.namespaced { &self.request.info.namespace } else { "" }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.request.info.name
+    }
+
+    pub fn group_resource(&self) -> GroupResource {
+        self.resource.group_resource()
+    }
+}
+
+impl Endpoints {
+    /// Answers a request to a resource of this server.
+    pub async fn serve(&self, resource: &Arc<Resource>, request: Request) -> Response {
+        let query = crate::query::pairs(request.query());
+        let accept = request.header(http::header::ACCEPT).to_owned();
+        let pretty = query.iter().any(|(k, v)| k == "pretty" && crate::request_info::truthy(v))
+            || (!query.iter().any(|(k, _)| k == "pretty") && for_a_person(&request));
+        let accepted = match negotiate::accept(&accept, pretty, !resource.custom) {
+            Ok(accepted) => accepted,
+            Err(error) => return failure(error),
+        };
+        match self.dispatch(resource, request, query, accepted).await {
+            Ok(response) => response,
+            Err(error) => failure(error),
+        }
+    }
+
+    async fn dispatch(
+        &self,
+        resource: &Arc<Resource>,
+        request: Request,
+        query: Vec<(String, String)>,
+        accepted: Accepted,
+    ) -> Result<Response, StatusError> {
+        let info = &request.info;
+        let subresource = match info.subresource.as_str() {
+            "" => None,
+            name => {
+                Some(resource.subresources.get(name).ok_or_else(unserved)?)
+            }
+        };
+        let allowed = match subresource {
+            None => resource.allows(info.verb),
+            Some(sub) => sub.verbs.contains(&info.verb),
+        };
+        // Namespaced objects are written and read by name in a namespace only.
+        let needs_namespace = matches!(info.verb, "create" | "get" | "update" | "patch" | "delete");
+        if resource.namespaced && info.namespace.is_empty() && needs_namespace {
+            return Err(unserved());
+        }
+        if !resource.namespaced && !info.namespace.is_empty() && resource.plural != "namespaces" {
+            return Err(unserved());
+        }
+        if !allowed {
+            return Err(bare(405));
+        }
+        let storage = resource.storage.as_ref().ok_or_else(|| bare(405))?;
+        let user = request.user.clone().unwrap_or_else(|| Arc::new(User::anonymous()));
+        let verb = info.verb;
+        let call = Call {
+            endpoints: self,
+            resource,
+            storage,
+            subresource,
+            request,
+            query,
+            accepted,
+            user,
+        };
+        match verb {
+            "get" => call.get().await,
+            "list" => call.list().await,
+            "watch" => call.watch().await,
+            "create" => call.create().await,
+            "update" => call.update().await,
+            "patch" => call.patch().await,
+            "delete" => call.delete().await,
+            "deletecollection" => call.delete_collection().await,
+            _ => Err(bare(405)),
+        }
+    }
+}
+
+/// Whether a browser or curl asks: people like to read.
+fn for_a_person(request: &Request) -> bool {
+    let agent = request.header(http::header::USER_AGENT);
+    ["curl", "Wget", "Mozilla/5.0"].iter().any(|name| agent.starts_with(name))
+}
+
+/// A failure of the routes themselves, of which there is nothing more to say than its code.
+pub fn bare(code: u16) -> StatusError {
+    StatusError::generic(code, "", &GroupResource::default(), "", "", 0, false)
+}
+
+/// No such resource.
+pub fn unserved() -> StatusError {
+    bare(404)
+}
+
+/// What a failure of the cache is to a client.
+fn cache_error(error: CacheError) -> StatusError {
+    match error {
+        CacheError::Expired { .. } => StatusError::resource_expired(error.to_string()),
+        CacheError::TooLarge { requested, current } => {
+            StatusError::too_large_resource_version(requested.0, current.0, 1)
+        }
+        CacheError::Closed => unserved(),
+        CacheError::Store(error) => store_error(error),
+    }
+}
+
+/// What a failure of the store is to a client that did not expect one.
+fn store_error(error: kevel_store::Error) -> StatusError {
+    match error {
+        kevel_store::Error::Compacted { .. } => {
+            StatusError::resource_expired("The resourceVersion for the provided watch is too old.")
+        }
+        kevel_store::Error::TooLarge { .. } => {
+            StatusError::request_entity_too_large(&error.to_string())
+        }
+        error => StatusError::internal(error),
+    }
+}

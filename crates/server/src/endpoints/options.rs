@@ -1,0 +1,136 @@
+//! Query parameters as options, checked as the reference checks them.
+
+use kevel_api::field_error::{BadValue, FieldError, Path};
+use kevel_api::gvk::GroupKind;
+use kevel_api::selector::{field::FieldSelector, label::LabelSelector};
+use kevel_api::status::StatusError;
+use kevel_store::Revision;
+use kevel_store::cache::{At, Selection};
+
+use super::Call;
+use crate::request_info::truthy;
+
+/// What becomes of fields that a kind does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FieldValidation {
+    Ignore,
+    Warn,
+    Strict,
+}
+
+/// Options of a write.
+#[derive(Debug)]
+pub(super) struct WriteOptions {
+    pub dry_run: bool,
+    pub field_validation: FieldValidation,
+    pub field_manager: String,
+}
+
+impl Call<'_> {
+    pub(super) fn write_options(&self, kind: &str) -> Result<WriteOptions, StatusError> {
+        let mut errors = Vec::new();
+        let dry_run: Vec<&str> = self.parameters("dryRun").collect();
+        if dry_run.iter().any(|value| *value != "All") {
+            let path = Path::new("dryRun");
+            errors.push(FieldError::not_supported(&path, BadValue::strings(&dry_run), &["All"]));
+        }
+        let field_validation = match self.parameter("fieldValidation").unwrap_or_default() {
+            "" | "Warn" => FieldValidation::Warn,
+            "Ignore" => FieldValidation::Ignore,
+            "Strict" => FieldValidation::Strict,
+            other => {
+                let path = Path::new("fieldValidation");
+                let known = ["", "Ignore", "Strict", "Warn"];
+                errors.push(FieldError::not_supported(&path, other, &known));
+                FieldValidation::Ignore
+            }
+        };
+        if !errors.is_empty() {
+            return Err(StatusError::invalid(&GroupKind::new("meta.k8s.io", kind), "", &errors));
+        }
+        let manager = self.parameter("fieldManager").unwrap_or_default();
+        let field_manager = match manager {
+            "" => self.default_manager(),
+            name => name.to_owned(),
+        };
+        Ok(WriteOptions { dry_run: !dry_run.is_empty(), field_validation, field_manager })
+    }
+
+    /// The client's program: its user agent up to the first slash.
+    fn default_manager(&self) -> String {
+        let agent = self.request.header(http::header::USER_AGENT);
+        agent.split('/').next().unwrap_or_default().chars().filter(|c| !c.is_control()).take(128).collect()
+    }
+
+    /// The objects that a list or watch is about.
+    pub(super) fn selection(&self) -> Result<Selection, StatusError> {
+        let bad = |error: &dyn std::fmt::Display| StatusError::bad_request(error.to_string());
+        let labels: LabelSelector = match self.parameter("labelSelector") {
+            Some(text) => text.parse().map_err(|e| bad(&e))?,
+            None => LabelSelector::default(),
+        };
+        let mut fields: FieldSelector = match self.parameter("fieldSelector") {
+            Some(text) => text.parse().map_err(|e| bad(&e))?,
+            None => FieldSelector::default(),
+        };
+        let known = |name: &str| {
+            matches!(name, "metadata.name" | "metadata.namespace")
+                || self.storage.fields.iter().any(|field| *field.name == *name)
+        };
+        if let Some(unknown) = fields.requirements().iter().find(|r| !known(&r.field)) {
+            let message = format!(
+                "\"{}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+                unknown.field
+            );
+            return Err(StatusError::bad_request(message));
+        }
+        if !self.name().is_empty() && fields.requires_exact_match("metadata.name").is_none() {
+            // The old form of a watch on one object names it in the path.
+            let text = format!("metadata.name={}", self.name());
+            fields = text.parse().map_err(|e| bad(&e))?;
+        }
+        let prefix = match self.namespace() {
+            "" => String::new(),
+            namespace => format!("{namespace}/"),
+        };
+        Ok(Selection { prefix, labels, fields, paths: self.storage.fields.clone() })
+    }
+
+    pub(super) fn flag(&self, name: &str) -> bool {
+        self.parameter(name).is_some_and(truthy)
+    }
+
+    /// A whole number; the error is Go's.
+    pub(super) fn number(&self, name: &str) -> Result<Option<i64>, StatusError> {
+        let Some(text) = self.parameter(name).filter(|text| !text.is_empty()) else {
+            return Ok(None);
+        };
+        let error = |_| {
+            StatusError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
+        };
+        text.parse().map(Some).map_err(error)
+    }
+
+    /// A resource version; `None` where it says nothing or 0.
+    pub(super) fn revision(&self) -> Result<Option<Revision>, StatusError> {
+        let text = self.parameter("resourceVersion").unwrap_or_default();
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let parsed: Result<u64, _> = text.parse();
+        parsed.map(|number| Some(Revision(number))).map_err(|_| {
+            let message = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
+            let error = FieldError::invalid(&Path::new("resourceVersion"), text, message);
+            StatusError::bad_request(format!("invalid resource version: {error}"))
+        })
+    }
+
+    /// How fresh a GET wants its object.
+    pub(super) fn get_at(&self) -> Result<At, StatusError> {
+        Ok(match self.revision()? {
+            None => At::Consistent,
+            Some(Revision(0)) => At::Any,
+            Some(revision) => At::NotOlderThan(revision),
+        })
+    }
+}

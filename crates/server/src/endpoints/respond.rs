@@ -1,0 +1,133 @@
+//! Objects and failures as answers.
+
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode, header};
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_codec::{json, protobuf, yaml};
+
+use super::Call;
+use crate::body::Body;
+use crate::handler::Response;
+use crate::negotiate::{MediaType, Shape};
+use crate::resource::TypeRef;
+
+/// A failure as an answer.
+pub fn failure(error: StatusError) -> Response {
+    let status = error.into_status();
+    let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut body = status.to_json();
+    body.push(b'\n');
+    let mut response = json_response(code, body);
+    let retry = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    if retry > 0 {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(retry));
+    }
+    response
+}
+
+/// JSON as an answer.
+pub fn json_response(code: StatusCode, body: impl Into<Bytes>) -> Response {
+    respond(code, MediaType::Json.name(), body.into())
+}
+
+pub(super) fn respond(code: StatusCode, media: &'static str, body: impl Into<Body>) -> Response {
+    let mut response = http::Response::new(body.into());
+    *response.status_mut() = code;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    response
+}
+
+impl Call<'_> {
+    /// An object's wire bytes as an answer. In the version and format that it is kept in, nothing
+    /// of it is looked at.
+    pub(super) fn object(&self, code: StatusCode, wire: &Bytes) -> Result<Response, StatusError> {
+        let plain = self.accepted.media == MediaType::Json
+            && self.accepted.shape == Shape::Whole
+            && !self.accepted.pretty
+            && self.subresource.is_none_or(|sub| sub.kind.kind == self.resource.kind.kind)
+            && self.storage.stores(&self.resource.kind);
+        if plain {
+            let mut body = self.kind_prefix().into_bytes();
+            body.reserve(wire.len() + 1);
+            body.extend_from_slice(wire.get(1..).unwrap_or_default());
+            body.push(b'\n');
+            return Ok(respond(code, MediaType::Json.name(), body));
+        }
+        let value = self.served(wire)?;
+        self.value(code, value)
+    }
+
+    /// `{"kind":"Pod","apiVersion":"v1",`
+    pub(super) fn kind_prefix(&self) -> String {
+        let kind = &self.resource.kind.kind;
+        let version = self.resource.api_version();
+        match self.resource.custom {
+            true => format!(r#"{{"apiVersion":"{version}","kind":"{kind}","#),
+            false => format!(r#"{{"kind":"{kind}","apiVersion":"{version}","#),
+        }
+    }
+
+    /// An object's tree in the version that was asked for.
+    pub(super) fn served(&self, wire: &[u8]) -> Result<Value, StatusError> {
+        let value = self.storage.read(wire).map_err(StatusError::internal)?;
+        if self.storage.stores(&self.resource.kind) {
+            return Ok(value);
+        }
+        let to = self.resource.kind.group_version();
+        self.storage.convert(value, &self.storage.kind, &to).map_err(StatusError::internal)
+    }
+
+    /// An object's tree as an answer, in the shape and format that was asked for.
+    pub(super) fn value(&self, code: StatusCode, value: Value) -> Result<Response, StatusError> {
+        let (value, ty) = match &self.accepted.shape {
+            Shape::Whole => (value, self.ty()),
+            Shape::Table(version) => {
+                let table = super::table::of_object(self, value, version);
+                return self.encoded(code, &table, None);
+            }
+            Shape::Metadata(version) => {
+                (super::table::metadata_only(value, version), super::table::metadata_type())
+            }
+            Shape::MetadataList(_) => {
+                return Err(StatusError::not_acceptable(&crate::negotiate::ANSWER_TYPES));
+            }
+        };
+        self.encoded(code, &value, Some(&ty))
+    }
+
+    /// The type of what is answered: the object's, or that of its subresource.
+    pub(super) fn ty(&self) -> TypeRef {
+        self.subresource.map_or_else(|| self.resource.ty.clone(), |sub| sub.ty.clone())
+    }
+
+    /// A tree in the format that was asked for.
+    pub(super) fn encoded(
+        &self,
+        code: StatusCode,
+        value: &Value,
+        ty: Option<&TypeRef>,
+    ) -> Result<Response, StatusError> {
+        let mut text = Vec::with_capacity(2048);
+        match (self.accepted.media, ty) {
+            (MediaType::Protobuf, Some(ty)) => {
+                let body = protobuf::encode_object(value, ty.schema());
+                return Ok(respond(code, MediaType::Protobuf.name(), body));
+            }
+            (_, Some(ty)) => json::encode(value, ty.schema(), &mut text),
+            (_, None) => json::encode_any(value, &mut text),
+        }
+        if self.accepted.media == MediaType::Yaml {
+            let mut body = Vec::with_capacity(text.len());
+            yaml::from_json(&text, &mut body).map_err(StatusError::internal)?;
+            return Ok(respond(code, MediaType::Yaml.name(), body));
+        }
+        if self.accepted.pretty {
+            let mut body = Vec::with_capacity(text.len() * 2);
+            json::indent(&text, &mut body);
+            text = body;
+        }
+        text.push(b'\n');
+        Ok(respond(code, MediaType::Json.name(), text))
+    }
+}

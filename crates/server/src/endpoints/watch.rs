@@ -1,0 +1,430 @@
+//! Watches: events as they happen, several in one write where they come together.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use kevel_api::field_error::{FieldError, Path};
+use kevel_api::gvk::GroupKind;
+use kevel_api::status::StatusError;
+use kevel_api::value::{Map, Value};
+use kevel_codec::{json, protobuf};
+use kevel_store::Revision;
+use kevel_store::cache::{At, CacheError, Change, Delivery, Object, Snapshot, Watcher};
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+
+use super::respond::respond;
+use super::{Call, cache_error};
+use crate::body::{Body, Pieces};
+use crate::handler::{Pending, Response};
+use crate::negotiate::{MediaType, Shape};
+use crate::resource::{Resource, TypeRef};
+use crate::storage::Storage;
+
+/// How long a watch lasts at least when the client does not say.
+const MIN_TIMEOUT: Duration = Duration::from_secs(1800);
+/// How often a client that wants bookmarks gets one.
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+/// How many initial objects go out at a time.
+const INITIAL_BATCH: usize = 500;
+
+/// Says that the initial state is complete.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+impl Call<'_> {
+    pub(super) async fn watch(self) -> Result<Response, StatusError> {
+        let selection = self.selection()?;
+        let bookmarks = self.flag("allowWatchBookmarks");
+        let initial = self.initial_events(bookmarks)?;
+        let revision = self.revision()?;
+        let cache = &self.storage.cache;
+        let (snapshot, watcher) = match (initial, revision) {
+            // The state as of now first, told apart from what follows by a bookmark.
+            (Some(true), _) => {
+                let at = match revision {
+                    None => At::Consistent,
+                    Some(Revision(0)) => At::Any,
+                    Some(revision) => At::NotOlderThan(revision),
+                };
+                let (s, w) = cache.list_watch(selection, at).await.map_err(cache_error)?;
+                (Some(s), w)
+            }
+            (None, None | Some(Revision(0))) => {
+                let at = if revision.is_none() { At::Consistent } else { At::Any };
+                let (s, w) = cache.list_watch(selection, at).await.map_err(cache_error)?;
+                (Some(s), w)
+            }
+            (_, Some(revision)) if revision.0 != 0 => {
+                (None, cache.watch(selection, revision).await.map_err(cache_error)?)
+            }
+            _ => {
+                let (_, w) = cache.list_watch(selection, At::Any).await.map_err(cache_error)?;
+                (None, w)
+            }
+        };
+        let encoder = Encoder::new(&self)?;
+        let media = encoder.media_type();
+        let stream = Stream {
+            initial: snapshot.map(|snapshot| Initial {
+                end_bookmark: initial == Some(true),
+                after: None,
+                snapshot,
+            }),
+            watcher,
+            encoder,
+            bookmarks: bookmarks.then(bookmark_timer),
+            deadline: Instant::now() + self.timeout()?,
+            over: false,
+        };
+        let body = Body::pieces(WatchPieces { next: Some(Box::pin(stream.step())) });
+        Ok(respond(StatusCode::OK, media, body))
+    }
+
+    fn initial_events(&self, bookmarks: bool) -> Result<Option<bool>, StatusError> {
+        let matching = self.parameter("resourceVersionMatch").unwrap_or_default();
+        let invalid = |error: FieldError| {
+            StatusError::invalid(&GroupKind::new("meta.k8s.io", "ListOptions"), "", &[error])
+        };
+        let path = Path::new("resourceVersionMatch");
+        let Some(asked) = self.parameter("sendInitialEvents") else {
+            return match matching {
+                "" => Ok(None),
+                _ => Err(invalid(FieldError::forbidden(
+                    &path,
+                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+                ))),
+            };
+        };
+        if matching != "NotOlderThan" {
+            return Err(invalid(FieldError::forbidden(
+                &path,
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            )));
+        }
+        let _ = bookmarks;
+        Ok(Some(crate::request_info::truthy(asked)))
+    }
+
+    fn timeout(&self) -> Result<Duration, StatusError> {
+        Ok(match self.number("timeoutSeconds")? {
+            Some(seconds) if seconds > 0 => Duration::from_secs(seconds as u64),
+            // Spread, so that clients that came together do not come back together.
+            _ => MIN_TIMEOUT + MIN_TIMEOUT.mul_f64(spread()),
+        })
+    }
+}
+
+/// A number from 0 to 1 that differs from watch to watch.
+fn spread() -> f64 {
+    use std::hash::{BuildHasher, Hasher};
+    let hasher = std::collections::hash_map::RandomState::new().build_hasher();
+    (hasher.finish() >> 11) as f64 / (1u64 << 53) as f64
+}
+
+fn bookmark_timer() -> Interval {
+    let mut timer = tokio::time::interval_at(Instant::now() + BOOKMARK_INTERVAL, BOOKMARK_INTERVAL);
+    timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    timer
+}
+
+/// A watch on its way.
+struct Stream {
+    initial: Option<Initial>,
+    watcher: Watcher,
+    encoder: Encoder,
+    bookmarks: Option<Interval>,
+    deadline: Instant,
+    over: bool,
+}
+
+/// The state that a watch begins with.
+struct Initial {
+    snapshot: Snapshot,
+    /// The last key that was sent.
+    after: Option<String>,
+    end_bookmark: bool,
+}
+
+impl Stream {
+    /// The next piece, and what is left.
+    async fn step(mut self) -> (Bytes, Option<Stream>) {
+        if self.over {
+            return (Bytes::new(), None);
+        }
+        let mut out = Vec::new();
+        if let Some(initial) = self.initial.take() {
+            self.send_initial(initial, &mut out);
+            return (out.into(), Some(self));
+        }
+        let mut seen = Vec::new();
+        let tick = async {
+            match &mut self.bookmarks {
+                Some(timer) => timer.tick().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            result = self.watcher.next(&mut seen) => match result {
+                Ok(()) => {
+                    seen.iter().for_each(|delivery| self.encoder.event(delivery, &mut out));
+                }
+                Err(error) => {
+                    self.encoder.failure(error, &mut out);
+                    self.over = true;
+                }
+            },
+            _ = tick => {
+                let revision = self.watcher.caught_up();
+                self.encoder.bookmark(revision, false, &mut out);
+            }
+            () = tokio::time::sleep_until(self.deadline) => {
+                if self.bookmarks.is_some() {
+                    let revision = self.watcher.caught_up();
+                    self.encoder.bookmark(revision, false, &mut out);
+                }
+                self.over = true;
+            }
+        }
+        (out.into(), Some(self))
+    }
+
+    fn send_initial(&mut self, mut initial: Initial, out: &mut Vec<u8>) {
+        let selection = self.watcher.selection();
+        let mut last = None;
+        let mut count = 0;
+        for object in initial.snapshot.range(&selection.prefix, initial.after.as_deref()) {
+            if count == INITIAL_BATCH {
+                break;
+            }
+            count += 1;
+            last = Some(object.key().to_owned());
+            if selection.matches(object) {
+                self.encoder.object("ADDED", object, out);
+            }
+        }
+        if count == INITIAL_BATCH {
+            initial.after = last;
+            self.initial = Some(initial);
+        } else if initial.end_bookmark {
+            self.encoder.bookmark(initial.snapshot.revision(), true, out);
+        }
+    }
+}
+
+/// A watch as a body.
+struct WatchPieces {
+    next: Option<Pending<'static, (Bytes, Option<Stream>)>>,
+}
+
+impl Pieces for WatchPieces {
+    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        loop {
+            let Some(next) = &mut self.next else { return Poll::Ready(None) };
+            let Poll::Ready((piece, rest)) = next.as_mut().poll(context) else {
+                return Poll::Pending;
+            };
+            self.next = rest.map(|stream| Box::pin(stream.step()) as Pending<'static, _>);
+            if !piece.is_empty() {
+                return Poll::Ready(Some(piece));
+            }
+        }
+    }
+}
+
+/// Writes events in the form that was asked for.
+struct Encoder {
+    resource: Arc<Resource>,
+    storage: Arc<Storage>,
+    media: MediaType,
+    shape: Shape,
+    /// The form's number, for sharing what is written.
+    form: u32,
+    prefix: String,
+}
+
+impl Encoder {
+    fn new(call: &Call<'_>) -> Result<Self, StatusError> {
+        if call.accepted.media == MediaType::Yaml {
+            return Err(StatusError::not_acceptable(&crate::negotiate::ANSWER_TYPES));
+        }
+        let shape = match call.accepted.shape {
+            Shape::Whole => 0,
+            Shape::Table(_) => 1,
+            Shape::Metadata(_) | Shape::MetadataList(_) => 2,
+        };
+        let media = u32::from(call.accepted.media == MediaType::Protobuf);
+        // Versions of one kind are told apart by what their objects begin with.
+        let prefix = call.kind_prefix();
+        let version = prefix.bytes().fold(0u32, |hash, b| hash.wrapping_mul(31).wrapping_add(b.into()));
+        Ok(Encoder {
+            resource: call.resource.clone(),
+            storage: call.storage.clone(),
+            media: call.accepted.media,
+            shape: call.accepted.shape.clone(),
+            form: version << 3 | shape << 1 | media,
+            prefix,
+        })
+    }
+
+    fn media_type(&self) -> &'static str {
+        match self.media {
+            MediaType::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+            _ => "application/json",
+        }
+    }
+
+    fn event(&self, delivery: &Delivery, out: &mut Vec<u8>) {
+        let Some(object) = delivery.event.shown(delivery.change) else { return };
+        let name = match delivery.change {
+            Change::Added => "ADDED",
+            Change::Modified => "MODIFIED",
+            Change::Deleted => "DELETED",
+        };
+        let encoded = delivery.event.encoded(self.form, delivery.change, || {
+            let mut frame = Vec::new();
+            self.object(name, object, &mut frame);
+            frame.into()
+        });
+        out.extend_from_slice(&encoded);
+    }
+
+    fn object(&self, event: &str, object: &Object, out: &mut Vec<u8>) {
+        let wire = match object.wire() {
+            Ok(wire) => wire,
+            Err(error) => return self.status(StatusError::internal(error), out),
+        };
+        let plain = self.media == MediaType::Json
+            && self.shape == Shape::Whole
+            && self.storage.stores(&self.resource.kind);
+        if plain {
+            out.reserve(wire.len() + self.prefix.len() + 40);
+            out.extend_from_slice(format!(r#"{{"type":"{event}","object":"#).as_bytes());
+            out.extend_from_slice(self.prefix.as_bytes());
+            out.extend_from_slice(wire.get(1..).unwrap_or_default());
+            out.extend_from_slice(b"}\n");
+            return;
+        }
+        let to = self.resource.kind.group_version();
+        let value = self
+            .storage
+            .read(wire)
+            .and_then(|value| self.storage.convert(value, &self.storage.kind, &to));
+        match value {
+            Ok(value) => self.value(event, value, out),
+            Err(error) => self.status(StatusError::internal(error), out),
+        }
+    }
+
+    fn value(&self, event: &str, value: Value, out: &mut Vec<u8>) {
+        let (value, ty) = match &self.shape {
+            Shape::Whole => (value, self.resource.ty.clone()),
+            Shape::Metadata(version) | Shape::MetadataList(version) => {
+                (super::table::metadata_only(value, version), super::table::metadata_type())
+            }
+            Shape::Table(version) => {
+                let table = super::table::one_row(value, version);
+                let mut text = Vec::new();
+                json::encode_any(&table, &mut text);
+                return self.frame(event, text, out);
+            }
+        };
+        self.typed(event, &value, &ty, out);
+    }
+
+    fn typed(&self, event: &str, value: &Value, ty: &TypeRef, out: &mut Vec<u8>) {
+        let mut bytes = Vec::new();
+        match self.media {
+            MediaType::Protobuf => bytes = protobuf::encode_object(value, ty.schema()),
+            _ => json::encode(value, ty.schema(), &mut bytes),
+        }
+        self.frame(event, bytes, out);
+    }
+
+    /// Puts an event around an object.
+    fn frame(&self, event: &str, object: Vec<u8>, out: &mut Vec<u8>) {
+        if self.media == MediaType::Protobuf {
+            let message = watch_event_message(event, &object);
+            out.extend_from_slice(&(message.len() as u32).to_be_bytes());
+            out.extend_from_slice(&message);
+            return;
+        }
+        out.extend_from_slice(format!(r#"{{"type":"{event}","object":"#).as_bytes());
+        out.extend_from_slice(&object);
+        out.extend_from_slice(b"}\n");
+    }
+
+    /// An object that says nothing but how far the watch is.
+    fn bookmark(&self, revision: Revision, initial_end: bool, out: &mut Vec<u8>) {
+        let mut metadata = Map::new();
+        metadata.insert("resourceVersion", revision.to_string().as_str().into());
+        if initial_end {
+            let annotations = Map::from_iter([(INITIAL_EVENTS_END, Value::from("true"))]);
+            metadata.insert("annotations", annotations.into());
+        }
+        let value = Value::Map(Map::from_iter([
+            ("kind", Value::from(self.resource.kind.kind.as_str())),
+            ("apiVersion", self.resource.api_version().as_str().into()),
+            ("metadata", metadata.into()),
+        ]));
+        self.value("BOOKMARK", value, out);
+    }
+
+    fn failure(&self, error: CacheError, out: &mut Vec<u8>) {
+        if error != CacheError::Closed {
+            self.status(cache_error(error), out);
+        }
+    }
+
+    fn status(&self, error: StatusError, out: &mut Vec<u8>) {
+        let text = error.into_status().to_json();
+        if self.media != MediaType::Protobuf {
+            return self.frame("ERROR", text, out);
+        }
+        let Some(schema) = kevel_api::builtin::schema("", "v1", "Status") else { return };
+        if let Ok(status) = json::decode(&text, schema, json::Unknown::Ignore) {
+            self.typed("ERROR", &status.value, &TypeRef::BuiltIn(schema), out);
+        }
+    }
+}
+
+/// A `metav1.WatchEvent`: its type, and its object as a `RawExtension`.
+fn watch_event_message(event: &str, object: &[u8]) -> Vec<u8> {
+    let raw = delimited(1, object);
+    let mut message = delimited(1, event.as_bytes());
+    message.extend(delimited(2, &raw));
+    message
+}
+
+fn delimited(tag: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len() + 6);
+    out.push(tag << 3 | 2);
+    let mut rest = bytes.len();
+    while rest >= 0x80 {
+        out.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    out.push(rest as u8);
+    out.extend_from_slice(bytes);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_event_is_a_message_around_an_object() {
+        assert_eq!(watch_event_message("ADDED", b"xy"), b"\n\x05ADDED\x12\x04\n\x02xy");
+        assert_eq!(delimited(2, &[0; 300])[..3], [0x12, 0xac, 0x02]);
+    }
+
+    #[test]
+    fn watches_do_not_end_together() {
+        assert!((0.0..1.0).contains(&spread()) && spread() != spread());
+    }
+}
+

@@ -1,0 +1,58 @@
+//! What answers a request.
+//!
+//! Not `tower::Service`: a request is never refused by readiness here (that is the business of
+//! priority and fairness, which knows who asks), and futures that borrow their handler need no clone
+//! of the whole chain for each request.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::body::Body;
+use crate::request::Request;
+
+/// An answer on its way.
+pub type Response = http::Response<Body>;
+
+/// A boxed future.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Answers requests.
+pub trait Handler: Send + Sync + 'static {
+    fn handle<'a>(&'a self, request: Request) -> Pending<'a, Response>;
+}
+
+impl<H: Handler + ?Sized> Handler for Arc<H> {
+    fn handle<'a>(&'a self, request: Request) -> Pending<'a, Response> {
+        (**self).handle(request)
+    }
+}
+
+/// A step of the handler chain: answers a request, or passes it on and may look at the answer.
+pub trait Filter: Send + Sync + 'static {
+    fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response>;
+}
+
+/// A filter before a handler.
+pub struct Filtered<F> {
+    filter: F,
+    next: Arc<dyn Handler>,
+}
+
+impl<F> std::fmt::Debug for Filtered<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(std::any::type_name::<F>())
+    }
+}
+
+impl<F: Filter> Filtered<F> {
+    pub fn new(filter: F, next: Arc<dyn Handler>) -> Self {
+        Filtered { filter, next }
+    }
+}
+
+impl<F: Filter> Handler for Filtered<F> {
+    fn handle<'a>(&'a self, request: Request) -> Pending<'a, Response> {
+        self.filter.filter(request, &*self.next)
+    }
+}

@@ -1,0 +1,31 @@
+//! The generic API server: from a request on a socket to an object in the store.
+//!
+//! A request passes the handler [`chain`], then the [`delegate`]s, of which one knows its path: a
+//! plain one, or that of a [`resource`]. A resource's verbs are the [`endpoints`]; what is special
+//! about a kind is its [`strategy`], what is special about a cluster its [`admission`].
+
+pub mod admission;
+pub mod authentication;
+pub mod authorization;
+pub mod body;
+pub mod certificates;
+pub mod chain;
+pub mod controller;
+pub mod delegate;
+pub mod discovery;
+pub mod endpoints;
+pub mod handler;
+pub mod health;
+pub mod lifecycle;
+pub mod metrics;
+pub mod negotiate;
+pub mod openapi;
+pub mod query;
+pub mod request;
+pub mod request_info;
+pub mod resource;
+pub mod serving;
+pub mod storage;
+pub mod strategy;
+pub mod user;
+pub mod version;

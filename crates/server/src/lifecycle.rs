@@ -1,0 +1,222 @@
+//! From ready to gone: the signals of a server's life, its hooks, and the order in which it stops.
+//!
+//! ```text
+//!                      stop asked for (SIGTERM, SIGINT)
+//!                                   |
+//!                           ShutdownInitiated          /readyz turns red
+//!                       ____________|____________
+//!                      |                         |
+//!            (shutdown delay)           (pre-shutdown hooks)
+//!          AfterShutdownDelayDuration  PreShutdownHooksStopped
+//!                      |_________________________|
+//!                                   |
+//!                        NotAcceptingNewRequest ------------. the HTTP server stops here,
+//!                       ____________|____________           | unless retry-after is sent
+//!                      |                         |          |
+//!            (requests drained)         (watches drained)   |
+//!                      |_________________________|          |
+//!                                   |                       |
+//!                        InFlightRequestsDrained -----------' and otherwise here
+//!                                   |
+//!                       HTTPServerStoppedListening
+//! ```
+
+mod hooks;
+mod process;
+mod request_group;
+mod signals;
+
+use std::future::Future;
+use std::time::Duration;
+
+pub use hooks::{HookContext, HookResult, Hooks};
+pub use process::{notify_ready, stop_requested};
+pub use request_group::{InFlight, RequestGroup};
+pub use signals::{Signal, Signals};
+
+/// How a server stops.
+#[derive(Clone, Debug)]
+pub struct Shutdown {
+    /// `--shutdown-delay-duration`: how long requests are still served as ever after the stop was
+    /// asked for, for load balancers to see that `/readyz` is red.
+    pub delay: Duration,
+    /// `--shutdown-send-retry-after`: keep listening until requests are drained, and tell new ones
+    /// to come again.
+    pub send_retry_after: bool,
+    /// `--shutdown-watch-termination-grace-period`: how long watches are waited for.
+    pub watch_termination_grace_period: Duration,
+    /// How long requests are waited for.
+    pub request_timeout: Duration,
+}
+
+impl Default for Shutdown {
+    fn default() -> Self {
+        Shutdown {
+            delay: Duration::ZERO,
+            send_retry_after: false,
+            watch_termination_grace_period: Duration::ZERO,
+            request_timeout: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Shutdown {
+    /// How long the HTTP server may take from being told to stop until it is gone.
+    pub fn http_timeout(&self) -> Duration {
+        match self.send_retry_after {
+            // Requests are drained by then: this is for the peers to read their GOAWAY.
+            true => Duration::from_secs(2),
+            false => self.request_timeout,
+        }
+    }
+}
+
+/// What a server's life consists of: its signals, its hooks, and its requests under way.
+#[derive(Debug, Default)]
+pub struct Lifecycle {
+    /// What has happened so far.
+    pub signals: Signals,
+    /// What runs after the start and before the stop.
+    pub hooks: Hooks,
+    /// The requests that are not long-running.
+    pub requests: RequestGroup,
+    /// The watches.
+    pub watches: RequestGroup,
+}
+
+impl Lifecycle {
+    /// Walks the shutdown graph. `stop_http` tells the HTTP server to stop; `http_stopped` is done
+    /// when it has, at the latest [`Shutdown::http_timeout`] after.
+    ///
+    /// The error is that of the pre-shutdown hooks that failed; the server has stopped all the same.
+    pub async fn shut_down(
+        &self,
+        shutdown: &Shutdown,
+        stop_http: &Signal,
+        http_stopped: impl Future<Output = ()>,
+    ) -> Result<(), String> {
+        let signals = &self.signals;
+        signals.shutdown_initiated.signal();
+
+        let delay = async {
+            tokio::time::sleep(shutdown.delay).await;
+            signals.after_shutdown_delay_duration.signal();
+        };
+        let hooks = async {
+            let result = self.hooks.run_pre_shutdown().await;
+            signals.pre_shutdown_hooks_stopped.signal();
+            result
+        };
+        let ((), result) = tokio::join!(delay, hooks);
+        signals.not_accepting_new_request.signal();
+
+        if !shutdown.send_retry_after {
+            stop_http.signal();
+        }
+        let grace = shutdown.watch_termination_grace_period;
+        tokio::join!(self.drain_requests(shutdown.request_timeout), self.drain_watches(grace));
+        signals.in_flight_requests_drained.signal();
+
+        stop_http.signal();
+        http_stopped.await;
+        signals.http_server_stopped_listening.signal();
+        result
+    }
+
+    async fn drain_requests(&self, timeout: Duration) {
+        let left = self.requests.drain(timeout).await;
+        tracing::debug!(left, "in-flight requests that are not long-running have drained");
+    }
+
+    /// Ends the watches, spread over the grace period so that they do not all come back at once. A
+    /// watch ends with the server in any case: without a grace period nobody waits for it here.
+    async fn drain_watches(&self, grace: Duration) {
+        let left = self.watches.drain_evenly(grace).await;
+        tracing::debug!(left, "watches have drained");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// Walks the graph on a paused clock and notes when each signal came, in whole seconds.
+    async fn walk(shutdown: Shutdown, request: Duration) -> Vec<(&'static str, u64)> {
+        let lifecycle = Lifecycle::default();
+        lifecycle
+            .hooks
+            .add_pre_shutdown("hook", || async {
+                tokio::time::sleep(Duration::from_secs(3)).await;
+                Ok(())
+            })
+            .unwrap();
+        let start = tokio::time::Instant::now();
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let stop_http = Signal::new("stop http");
+        let mut watchers = Vec::new();
+        for signal in lifecycle.signals.all().into_iter().chain([&stop_http]) {
+            let (name, wait, events) = (signal.name(), signal.wait(), events.clone());
+            watchers.push(tokio::spawn(async move {
+                wait.await;
+                events.lock().unwrap().push((name, start.elapsed().as_secs()));
+            }));
+        }
+        let in_flight = lifecycle.requests.enter().unwrap();
+        watchers.push(tokio::spawn(async move {
+            tokio::time::sleep(request).await;
+            drop(in_flight);
+        }));
+        lifecycle.shut_down(&shutdown, &stop_http, async {}).await.unwrap();
+        for watcher in watchers {
+            // Those of the start are never signaled here.
+            let _ = tokio::time::timeout(Duration::from_millis(1), watcher).await;
+        }
+        let mut events = events.lock().unwrap().clone();
+        events.sort_by_key(|event| event.1);
+        events
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_http_server_stops_as_soon_as_no_request_is_accepted() {
+        let shutdown = Shutdown { delay: Duration::from_secs(5), ..Shutdown::default() };
+        let events = walk(shutdown, Duration::from_secs(20)).await;
+        let at = |name| events.iter().find(|event| event.0 == name).map(|event| event.1);
+        assert_eq!(at("ShutdownInitiated"), Some(0));
+        assert_eq!(at("PreShutdownHooksStopped"), Some(3));
+        assert_eq!(at("AfterShutdownDelayDuration"), Some(5));
+        assert_eq!(at("NotAcceptingNewRequest"), Some(5));
+        assert_eq!(at("stop http"), Some(5));
+        assert_eq!(at("InFlightRequestsDrained"), Some(20));
+        assert_eq!(at("HTTPServerStoppedListening"), Some(20));
+        assert_eq!(at("HasBeenReady"), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn with_retry_after_it_stops_once_requests_are_drained() {
+        let shutdown = Shutdown { send_retry_after: true, ..Shutdown::default() };
+        let events = walk(shutdown, Duration::from_secs(20)).await;
+        let at = |name| events.iter().find(|event| event.0 == name).map(|event| event.1);
+        assert_eq!(at("NotAcceptingNewRequest"), Some(3));
+        assert_eq!(at("InFlightRequestsDrained"), Some(20));
+        assert_eq!(at("stop http"), Some(20));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_does_not_end_is_not_waited_for_longer_than_its_time() {
+        let events = walk(Shutdown::default(), Duration::from_secs(1000)).await;
+        let drained = events.iter().find(|event| event.0 == "InFlightRequestsDrained");
+        assert_eq!(drained.map(|event| event.1), Some(63));
+    }
+
+    #[tokio::test]
+    async fn a_hook_that_fails_does_not_keep_the_server_from_stopping() {
+        let lifecycle = Lifecycle::default();
+        lifecycle.hooks.add_pre_shutdown("lease", || async { Err("no".to_owned()) }).unwrap();
+        let stop = Signal::new("stop");
+        let result = lifecycle.shut_down(&Shutdown::default(), &stop, async {}).await;
+        assert_eq!(result, Err("PreShutdownHook \"lease\" failed: no".to_owned()));
+        assert!(lifecycle.signals.http_server_stopped_listening.is_signaled());
+    }
+}

@@ -1,0 +1,212 @@
+//! What runs after the server has started, and before it stops.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::task::JoinSet;
+
+use super::signals::Signal;
+use crate::handler::Pending;
+use crate::health::Check;
+
+/// How a hook ended.
+pub type HookResult = Result<(), String>;
+
+type PostStart = Box<dyn FnOnce(HookContext) -> Pending<'static, HookResult> + Send>;
+type PreShutdown = Box<dyn FnOnce() -> Pending<'static, HookResult> + Send>;
+
+/// What a post-start hook is told about the server.
+#[derive(Clone, Debug)]
+pub struct HookContext {
+    /// Signaled when the server stops: what the hook left running ends then.
+    pub stop: Signal,
+}
+
+/// The hooks of a server, by name.
+#[derive(Default)]
+pub struct Hooks {
+    post_start: Mutex<Registered<PostStart>>,
+    pre_shutdown: Mutex<Registered<PreShutdown>>,
+}
+
+struct Registered<H> {
+    hooks: BTreeMap<&'static str, H>,
+    called: bool,
+}
+
+impl<H> Default for Registered<H> {
+    fn default() -> Self {
+        Registered { hooks: BTreeMap::new(), called: false }
+    }
+}
+
+impl std::fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hooks")
+            .field("post_start", &lock(&self.post_start).hooks.keys())
+            .field("pre_shutdown", &lock(&self.pre_shutdown).hooks.keys())
+            .finish()
+    }
+}
+
+impl Hooks {
+    /// Adds a hook that runs once the server has started. Its health check, `poststarthook/<name>`,
+    /// is red until the hook has ended; it goes to [`Health::add_boot`](crate::health::Health::add_boot).
+    pub fn add_post_start<F>(
+        &self,
+        name: &'static str,
+        hook: impl FnOnce(HookContext) -> F + Send + 'static,
+    ) -> Result<Check, String>
+    where
+        F: Future<Output = HookResult> + Send + 'static,
+    {
+        let done = Signal::new(name);
+        let check = Check::new(format!("poststarthook/{name}"), {
+            let done = done.clone();
+            move || done.is_signaled().then_some(()).ok_or_else(|| "not finished".to_owned())
+        });
+        let hook: PostStart = Box::new(move |context| {
+            let hook = hook(context);
+            Box::pin(async move {
+                hook.await.map_err(|error| format!("PostStartHook {name:?} failed: {error}"))?;
+                done.signal();
+                Ok(())
+            })
+        });
+        lock(&self.post_start).add(name, hook, "PostStartHooks")?;
+        Ok(check)
+    }
+
+    /// Adds a hook that runs when the stop is asked for; requests are served until it has ended.
+    pub fn add_pre_shutdown<F>(
+        &self,
+        name: &'static str,
+        hook: impl FnOnce() -> F + Send + 'static,
+    ) -> HookResult
+    where
+        F: Future<Output = HookResult> + Send + 'static,
+    {
+        let hook: PreShutdown = Box::new(move || {
+            let hook = hook();
+            Box::pin(async move {
+                hook.await.map_err(|error| format!("PreShutdownHook {name:?} failed: {error}"))
+            })
+        });
+        lock(&self.pre_shutdown).add(name, hook, "PreShutdownHooks")
+    }
+
+    /// Runs the post-start hooks beside each other. Done when all have ended, or with the error of
+    /// the first that failed: a server whose start failed halfway should not go on.
+    pub async fn run_post_start(&self, context: HookContext) -> HookResult {
+        let mut running = JoinSet::new();
+        for hook in lock(&self.post_start).take().into_values() {
+            running.spawn(hook(context.clone()));
+        }
+        while let Some(ended) = running.join_next().await {
+            let result = ended.unwrap_or_else(|error| Err(format!("PostStartHook: {error}")));
+            if result.is_err() {
+                // The others go on: what they have begun is not left half done.
+                running.detach_all();
+                return result;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the pre-shutdown hooks one after the other, all of them whatever becomes of each.
+    pub(super) async fn run_pre_shutdown(&self) -> HookResult {
+        let hooks = lock(&self.pre_shutdown).take();
+        let mut errors = Vec::new();
+        for hook in hooks.into_values() {
+            // In a task of its own, so that a hook that panics does not take the shutdown along.
+            let result = tokio::spawn(hook()).await;
+            errors.extend(result.unwrap_or_else(|error| Err(error.to_string())).err());
+        }
+        match errors.as_slice() {
+            [] => Ok(()),
+            [error] => Err(error.clone()),
+            errors => Err(format!("[{}]", errors.join(", "))),
+        }
+    }
+}
+
+impl<H> Registered<H> {
+    fn add(&mut self, name: &'static str, hook: H, kind: &str) -> HookResult {
+        if name.is_empty() {
+            return Err("missing name".to_owned());
+        }
+        if self.called {
+            return Err(format!("unable to add {name:?} because {kind} have already been called"));
+        }
+        if self.hooks.contains_key(name) {
+            return Err(format!("unable to add {name:?} because it is already registered"));
+        }
+        self.hooks.insert(name, hook);
+        Ok(())
+    }
+
+    fn take(&mut self) -> BTreeMap<&'static str, H> {
+        self.called = true;
+        std::mem::take(&mut self.hooks)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_post_start_hook_is_a_health_check() {
+        let hooks = Hooks::default();
+        let go = Signal::new("go");
+        let wait = go.wait();
+        let check = hooks
+            .add_post_start("start-informers", |_| async {
+                wait.await;
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(check.name(), "poststarthook/start-informers");
+        assert_eq!(check.check().await, Err("not finished".to_owned()));
+        go.signal();
+        hooks.run_post_start(HookContext { stop: Signal::new("stop") }).await.unwrap();
+        assert_eq!(check.check().await, Ok(()));
+        assert_eq!(
+            hooks.add_post_start("late", |_| async { Ok(()) }).map(|_| ()),
+            Err("unable to add \"late\" because PostStartHooks have already been called".into()),
+        );
+    }
+
+    #[tokio::test]
+    async fn a_failed_post_start_hook_is_named() {
+        let hooks = Hooks::default();
+        hooks.add_post_start("a", |_| async { Ok(()) }).unwrap();
+        hooks.add_post_start("b", |_| async { Err("no store".into()) }).unwrap();
+        assert!(hooks.add_post_start("b", |_| async { Ok(()) }).is_err());
+        assert_eq!(
+            hooks.run_post_start(HookContext { stop: Signal::new("stop") }).await,
+            Err("PostStartHook \"b\" failed: no store".to_owned()),
+        );
+    }
+
+    #[tokio::test]
+    async fn a_pre_shutdown_hook_that_panics_does_not_keep_the_others_from_running() {
+        let hooks = Hooks::default();
+        let ran = Signal::new("ran");
+        let signal = ran.clone();
+        hooks.add_pre_shutdown("a", || async { panic!("oops") }).unwrap();
+        hooks
+            .add_pre_shutdown("b", || async move {
+                signal.signal();
+                Ok(())
+            })
+            .unwrap();
+        assert!(hooks.run_pre_shutdown().await.is_err());
+        assert!(ran.is_signaled());
+    }
+}

@@ -1,0 +1,138 @@
+//! Events of a server's life that happen once.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::Notify;
+
+/// An event with a name, that happens once and stays.
+///
+/// ```
+/// let ready = kevel_server::lifecycle::Signal::new("Ready");
+/// assert!(!ready.is_signaled());
+/// ready.signal();
+/// assert!(ready.is_signaled());
+/// ```
+#[derive(Clone, Debug)]
+pub struct Signal(Arc<Event>);
+
+#[derive(Debug)]
+struct Event {
+    name: &'static str,
+    happened: AtomicBool,
+    waiters: Notify,
+}
+
+impl Signal {
+    /// An event that has not happened.
+    pub fn new(name: &'static str) -> Self {
+        Signal(Arc::new(Event {
+            name,
+            happened: AtomicBool::new(false),
+            waiters: Notify::new(),
+        }))
+    }
+
+    /// What the event is called.
+    pub fn name(&self) -> &'static str {
+        self.0.name
+    }
+
+    /// Lets the event happen; again is not different from once.
+    pub fn signal(&self) {
+        if !self.0.happened.swap(true, Ordering::AcqRel) {
+            tracing::debug!(name = self.0.name, "lifecycle event");
+            self.0.waiters.notify_waiters();
+        }
+    }
+
+    /// Whether it has happened.
+    pub fn is_signaled(&self) -> bool {
+        self.0.happened.load(Ordering::Acquire)
+    }
+
+    /// Done when it has happened.
+    pub fn wait(&self) -> impl Future<Output = ()> + Send + use<> {
+        let event = self.0.clone();
+        async move {
+            let mut notified = std::pin::pin!(event.waiters.notified());
+            // Among the waiters before looking: what happens in between is not missed.
+            notified.as_mut().enable();
+            if !event.happened.load(Ordering::Acquire) {
+                notified.await;
+            }
+        }
+    }
+}
+
+/// The events of a server's life.
+#[derive(Clone, Debug)]
+pub struct Signals {
+    /// The stop was asked for.
+    pub shutdown_initiated: Signal,
+    /// The shutdown delay has passed since.
+    pub after_shutdown_delay_duration: Signal,
+    /// All pre-shutdown hooks have run.
+    pub pre_shutdown_hooks_stopped: Signal,
+    /// A new request gets an error from now on.
+    pub not_accepting_new_request: Signal,
+    /// The requests that were under way are answered.
+    pub in_flight_requests_drained: Signal,
+    /// The HTTP server listens no more.
+    pub http_server_stopped_listening: Signal,
+    /// `/readyz` was green for the first time.
+    pub has_been_ready: Signal,
+    /// All paths are installed: a 404 means that there is no such thing, not that it is not there
+    /// yet.
+    pub mux_and_discovery_complete: Signal,
+}
+
+impl Default for Signals {
+    fn default() -> Self {
+        Signals {
+            shutdown_initiated: Signal::new("ShutdownInitiated"),
+            after_shutdown_delay_duration: Signal::new("AfterShutdownDelayDuration"),
+            pre_shutdown_hooks_stopped: Signal::new("PreShutdownHooksStopped"),
+            not_accepting_new_request: Signal::new("NotAcceptingNewRequest"),
+            in_flight_requests_drained: Signal::new("InFlightRequestsDrained"),
+            http_server_stopped_listening: Signal::new("HTTPServerStoppedListening"),
+            has_been_ready: Signal::new("HasBeenReady"),
+            mux_and_discovery_complete: Signal::new("MuxAndDiscoveryComplete"),
+        }
+    }
+}
+
+impl Signals {
+    /// All of them.
+    pub fn all(&self) -> [&Signal; 8] {
+        [
+            &self.shutdown_initiated,
+            &self.after_shutdown_delay_duration,
+            &self.pre_shutdown_hooks_stopped,
+            &self.not_accepting_new_request,
+            &self.in_flight_requests_drained,
+            &self.http_server_stopped_listening,
+            &self.has_been_ready,
+            &self.mux_and_discovery_complete,
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn everybody_who_waits_is_told_and_so_is_who_comes_late() {
+        let signal = Signal::new("x");
+        let early = [tokio::spawn(signal.wait()), tokio::spawn(signal.wait())];
+        tokio::task::yield_now().await;
+        signal.signal();
+        signal.signal();
+        for waiter in early {
+            waiter.await.unwrap();
+        }
+        signal.wait().await;
+    }
+}

@@ -1,0 +1,140 @@
+//! A metric by its labels.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::metric::{Counter, Gauge, Histogram};
+use super::text::Text;
+
+/// How many label sets a family may have. What is recorded beyond is lost: a client must not be able
+/// to fill the memory with labels.
+pub const MAX_SERIES: usize = 20_000;
+
+const SHARDS: usize = 16;
+
+/// What a family is called.
+#[derive(Clone, Copy, Debug)]
+pub struct Description {
+    /// The name, as it is known to dashboards.
+    pub name: &'static str,
+    /// What is counted, and how long that will mean the same: `[STABLE] ...`.
+    pub help: &'static str,
+    /// The names of the labels, in the order in which values are given.
+    pub labels: &'static [&'static str],
+}
+
+/// A metric that can be shown.
+pub trait Metric: Send + Sync + 'static {
+    /// The name of its type.
+    const TYPE: &'static str;
+
+    /// Writes the samples of one label set.
+    fn write(&self, text: &mut Text, name: &str, labels: &str);
+}
+
+/// Metrics of one name, by the values of their labels.
+pub struct Family<M> {
+    description: Description,
+    make: Box<dyn Fn() -> M + Send + Sync>,
+    hasher: RandomState,
+    shards: [RwLock<HashMap<String, Arc<M>>>; SHARDS],
+}
+
+impl<M> std::fmt::Debug for Family<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.description.name)
+    }
+}
+
+/// Between the values of a series' key. No name in Kubernetes has it.
+const SEPARATOR: char = '\u{1f}';
+
+impl<M: Metric> Family<M> {
+    pub(super) fn new(
+        description: Description,
+        make: impl Fn() -> M + Send + Sync + 'static,
+    ) -> Self {
+        Family {
+            description,
+            make: Box::new(make),
+            hasher: RandomState::new(),
+            shards: Default::default(),
+        }
+    }
+
+    /// The metric with these label values, in the order of the labels' names.
+    pub fn with(&self, values: &[&str]) -> Arc<M> {
+        let key = values.join(&*SEPARATOR.encode_utf8(&mut [0; 4]));
+        let shard = &self.shards[self.hasher.hash_one(&key) as usize % SHARDS];
+        if let Some(metric) = shard.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return metric.clone();
+        }
+        let mut series = shard.write().unwrap_or_else(PoisonError::into_inner);
+        if series.len() >= MAX_SERIES / SHARDS {
+            return Arc::new((self.make)());
+        }
+        series.entry(key).or_insert_with(|| Arc::new((self.make)())).clone()
+    }
+}
+
+/// A family of any type.
+pub(super) trait Show: Send + Sync {
+    fn name(&self) -> &'static str;
+    fn show(&self, text: &mut Text);
+}
+
+impl<M: Metric> Show for Family<M> {
+    fn name(&self) -> &'static str {
+        self.description.name
+    }
+
+    fn show(&self, text: &mut Text) {
+        let mut series = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
+            series.extend(shard.iter().map(|(key, metric)| {
+                let names = self.description.labels.iter().copied();
+                (Text::labels(names.zip(key.split(SEPARATOR))), metric.clone())
+            }));
+        }
+        if series.is_empty() {
+            return;
+        }
+        series.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        text.heading(self.description.name, self.description.help, M::TYPE);
+        for (labels, metric) in series {
+            metric.write(text, self.description.name, &labels);
+        }
+    }
+}
+
+impl Metric for Counter {
+    const TYPE: &'static str = "counter";
+
+    fn write(&self, text: &mut Text, name: &str, labels: &str) {
+        text.sample(name, "", labels, self.value() as f64);
+    }
+}
+
+impl Metric for Gauge {
+    const TYPE: &'static str = "gauge";
+
+    fn write(&self, text: &mut Text, name: &str, labels: &str) {
+        text.sample(name, "", labels, self.value() as f64);
+    }
+}
+
+impl Metric for Histogram {
+    const TYPE: &'static str = "histogram";
+
+    fn write(&self, text: &mut Text, name: &str, labels: &str) {
+        let buckets = self.cumulative();
+        for (bound, count) in &buckets {
+            text.bucket(name, labels, *bound, *count as f64);
+        }
+        text.sample(name, "_sum", labels, self.sum());
+        let count = buckets.last().map_or(0, |last| last.1);
+        text.sample(name, "_count", labels, count as f64);
+    }
+}

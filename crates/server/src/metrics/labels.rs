@@ -1,0 +1,107 @@
+//! What a request is called in metrics and in the log: few names, whatever clients send.
+
+use http::{Method, Uri, header};
+
+use crate::request::Request;
+use crate::request_info::RequestInfo;
+
+/// Subresources that are connections.
+const CONNECT: [&str; 5] = ["log", "exec", "portforward", "attach", "proxy"];
+
+/// What a method that is none of those that the server knows is called.
+const OTHER: &str = "other";
+
+/// `resource`, `namespace` or `cluster`; nothing for a plain path.
+pub fn scope(info: &RequestInfo) -> &'static str {
+    let collection = matches!(info.verb, "list" | "watch" | "deletecollection");
+    match info {
+        info if !info.is_resource => "",
+        info if !collection && (!info.name.is_empty() || info.verb == "create") => "resource",
+        info if !info.namespace.is_empty() => "namespace",
+        _ => "cluster",
+    }
+}
+
+/// `GET`, `LIST`, `WATCH`, `APPLY`, `CONNECT`, ...
+pub fn verb(request: &Request) -> &'static str {
+    let info = &request.info;
+    if info.is_resource && CONNECT.contains(&info.subresource.as_str()) {
+        return "CONNECT";
+    }
+    match request.parts.method {
+        Method::GET | Method::HEAD if info.verb == "watch" => "WATCH",
+        Method::GET | Method::HEAD => match scope(info) {
+            "" | "resource" => "GET",
+            _ => "LIST",
+        },
+        Method::PATCH if request.header(header::CONTENT_TYPE) == "application/apply-patch+yaml" => {
+            "APPLY"
+        }
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        _ => OTHER,
+    }
+}
+
+/// `All`, or nothing; `invalid` if the request asks for something else.
+pub fn dry_run(uri: &Uri) -> &'static str {
+    let query = uri.query().unwrap_or_default();
+    if !query.contains("dryRun") {
+        return "";
+    }
+    let pairs = crate::query::pairs(query);
+    let mut values = pairs.iter().filter(|(key, _)| key == "dryRun").map(|(_, value)| value);
+    match values.next() {
+        None => "",
+        Some(value) if value == "All" && values.all(|value| value == "All") => "All",
+        Some(_) => "invalid",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::request::RequestBody;
+
+    #[test]
+    fn requests_have_few_names() {
+        for (method, uri, content_type, expected) in [
+            ("GET", "/healthz", "", ("GET", "", "")),
+            ("GET", "/api/v1/namespaces/a/pods/b", "", ("GET", "resource", "")),
+            ("HEAD", "/api/v1/namespaces/a/pods", "", ("LIST", "namespace", "")),
+            ("GET", "/api/v1/pods?watch=1", "", ("WATCH", "cluster", "")),
+            ("GET", "/api/v1/nodes?fieldSelector=metadata.name%3Da", "", ("LIST", "cluster", "")),
+            ("GET", "/api/v1/namespaces/a/pods/b/log", "", ("CONNECT", "resource", "")),
+            ("POST", "/api/v1/namespaces/a/pods?dryRun=All", "", ("POST", "resource", "All")),
+            (
+                "PATCH",
+                "/api/v1/nodes/a?dryRun=x",
+                "application/json",
+                ("PATCH", "resource", "invalid"),
+            ),
+            ("PATCH", "/api/v1/nodes/a", "application/apply-patch+yaml", ("APPLY", "resource", "")),
+            ("DELETE", "/api/v1/namespaces/a/pods", "", ("DELETE", "namespace", "")),
+            ("BREW", "/api/v1/pods", "", ("other", "cluster", "")),
+        ] {
+            let request = http::Request::builder()
+                .method(method)
+                .uri(uri)
+                .header(header::CONTENT_TYPE, content_type)
+                .body(())
+                .unwrap();
+            let request = Request::new(
+                request.into_parts().0,
+                RequestBody::Bytes(Bytes::new()),
+                Arc::default(),
+            );
+            let found = (verb(&request), scope(&request.info), dry_run(&request.parts.uri));
+            assert_eq!(found, expected, "{method} {uri}");
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! What the server counts about itself, by the reference's names and labels.
+//!
+//! Recording costs a few atomic operations, and a look-up under a read lock where labels are not
+//! known before. [`Metrics`] is one server's; `/metrics` shows it.
+
+mod family;
+mod in_flight;
+pub mod labels;
+mod metric;
+mod process;
+mod requests;
+mod text;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::{HeaderValue, header};
+
+pub use family::{Description, Family, MAX_SERIES, Metric};
+pub use in_flight::InFlightWatermark;
+pub use metric::{Counter, Gauge, Histogram};
+pub use requests::Series;
+pub use text::Text;
+
+use crate::body::Body;
+use crate::handler::{Handler, Pending, Response};
+use crate::request::Request;
+
+/// The metrics of a server.
+pub struct Metrics {
+    families: Mutex<Vec<Arc<dyn family::Show>>>,
+    seen: requests::Seen,
+    request_total: Arc<Family<Counter>>,
+    request_duration: Arc<Family<Histogram>>,
+    request_sli_duration: Arc<Family<Histogram>>,
+    response_sizes: Arc<Family<Histogram>>,
+    longrunning_requests: Arc<Family<Gauge>>,
+    request_terminations: Arc<Family<Counter>>,
+    request_aborts: Arc<Family<Counter>>,
+    /// The time in a filter, by its name.
+    pub filter_duration: Arc<Family<Histogram>>,
+    /// Events sent, by group, version, resource.
+    pub watch_events: Arc<Family<Counter>>,
+    /// Their sizes, by the same.
+    pub watch_events_sizes: Arc<Family<Histogram>>,
+    /// Requests under way that only read.
+    pub read_only_in_flight: InFlightWatermark,
+    /// Requests under way that may write.
+    pub mutating_in_flight: InFlightWatermark,
+    /// Users, by a few names.
+    pub authenticated_user_requests: Arc<Family<Counter>>,
+    /// By result: `success`, `failure`, `error`.
+    pub authentication_attempts: Arc<Family<Counter>>,
+    /// By the same.
+    pub authentication_duration: Arc<Family<Histogram>>,
+    /// By result: `allowed`, `denied`, `no-opinion`, `error`.
+    pub authorization_attempts: Arc<Family<Counter>>,
+    /// By the same.
+    pub authorization_duration: Arc<Family<Histogram>>,
+    /// Handshakes that failed.
+    pub tls_handshake_errors: Arc<Counter>,
+}
+
+impl std::fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+const REQUEST: [&str; 7] =
+    ["verb", "group", "version", "resource", "subresource", "scope", "component"];
+const REQUEST_DRY_RUN: [&str; 8] =
+    ["verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component"];
+const REQUEST_CODE: [&str; 8] =
+    ["verb", "group", "version", "resource", "subresource", "scope", "component", "code"];
+const REQUEST_DRY_RUN_CODE: [&str; 9] = [
+    "verb",
+    "dry_run",
+    "group",
+    "version",
+    "resource",
+    "subresource",
+    "scope",
+    "component",
+    "code",
+];
+
+const SECONDS: &[f64] = &[
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0,
+    10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
+];
+const SLI_SECONDS: &[f64] = SECONDS.split_at(2).1;
+const FILTER_SECONDS: &[f64] =
+    &[0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 5.0, 10.0, 15.0, 30.0];
+const AUTH_SECONDS: &[f64] = &[
+    0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096,
+    8.192, 16.384,
+];
+const ANSWER_BYTES: &[f64] = &[1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
+const EVENT_BYTES: &[f64] = &[1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0, 65536.0, 131_072.0];
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut all = Families(Vec::new());
+        let in_flight = all.gauge(
+            "apiserver_current_inflight_requests",
+            "[STABLE] Most requests at a time within the last second, by request kind.",
+            &["request_kind"],
+        );
+        let tls_handshake_errors = all.counter(
+            "apiserver_tls_handshake_errors_total",
+            "[ALPHA] TLS handshakes that failed.",
+            &[],
+        );
+        Metrics {
+            request_total: all.counter(
+                "apiserver_request_total",
+                "[STABLE] Requests served, by what was asked for and the code of the answer.",
+                &REQUEST_DRY_RUN_CODE,
+            ),
+            request_duration: all.histogram(
+                "apiserver_request_duration_seconds",
+                "[STABLE] Seconds to the end of the answer, by what was asked for.",
+                &REQUEST_DRY_RUN,
+                SECONDS,
+            ),
+            request_sli_duration: all.histogram(
+                "apiserver_request_sli_duration_seconds",
+                "[ALPHA] Seconds to the end of the answer without webhooks and queues.",
+                &REQUEST,
+                SLI_SECONDS,
+            ),
+            response_sizes: all.histogram(
+                "apiserver_response_sizes",
+                "[STABLE] Bytes of answers to GET and LIST, by what was asked for.",
+                &REQUEST,
+                ANSWER_BYTES,
+            ),
+            longrunning_requests: all.gauge(
+                "apiserver_longrunning_requests",
+                "[STABLE] Long-running requests under way, by what was asked for.",
+                &REQUEST,
+            ),
+            request_terminations: all.counter(
+                "apiserver_request_terminations_total",
+                "[ALPHA] Requests that the server ended in self-defence.",
+                &REQUEST_CODE,
+            ),
+            request_aborts: all.counter(
+                "apiserver_request_aborts_total",
+                "[ALPHA] Requests whose answer was broken off.",
+                &REQUEST[..6],
+            ),
+            filter_duration: all.histogram(
+                "apiserver_request_filter_duration_seconds",
+                "[ALPHA] Seconds in a filter of the handler chain.",
+                &["filter"],
+                FILTER_SECONDS,
+            ),
+            watch_events: all.counter(
+                "apiserver_watch_events_total",
+                "[ALPHA] Events sent to watches.",
+                &["group", "version", "resource"],
+            ),
+            watch_events_sizes: all.histogram(
+                "apiserver_watch_events_sizes",
+                "[ALPHA] Bytes of events sent to watches.",
+                &["group", "version", "resource"],
+                EVENT_BYTES,
+            ),
+            read_only_in_flight: InFlightWatermark::new(in_flight.with(&["readOnly"])),
+            mutating_in_flight: InFlightWatermark::new(in_flight.with(&["mutating"])),
+            authenticated_user_requests: all.counter(
+                "authenticated_user_requests",
+                "[ALPHA] Requests with a known user, by a few names.",
+                &["username"],
+            ),
+            authentication_attempts: all.counter(
+                "authentication_attempts",
+                "[ALPHA] Attempts to know the user, by result.",
+                &["result"],
+            ),
+            authentication_duration: all.histogram(
+                "authentication_duration_seconds",
+                "[ALPHA] Seconds to know the user, by result.",
+                &["result"],
+                AUTH_SECONDS,
+            ),
+            authorization_attempts: all.counter(
+                "authorization_attempts_total",
+                "[ALPHA] Decisions whether a request may go on, by result.",
+                &["result"],
+            ),
+            authorization_duration: all.histogram(
+                "authorization_duration_seconds",
+                "[ALPHA] Seconds to decide whether a request may go on, by result.",
+                &["result"],
+                AUTH_SECONDS,
+            ),
+            tls_handshake_errors: tls_handshake_errors.with(&[]),
+            seen: requests::Seen::default(),
+            families: Mutex::new(all.0),
+        }
+    }
+}
+
+impl Metrics {
+    /// Adds a counter that other parts of the server keep.
+    pub fn counter(&self, description: Description) -> Arc<Family<Counter>> {
+        self.add(Family::new(description, Counter::default))
+    }
+
+    /// Adds a gauge.
+    pub fn gauge(&self, description: Description) -> Arc<Family<Gauge>> {
+        self.add(Family::new(description, Gauge::default))
+    }
+
+    /// Adds a histogram with these upper bounds.
+    pub fn histogram(
+        &self,
+        description: Description,
+        bounds: &'static [f64],
+    ) -> Arc<Family<Histogram>> {
+        self.add(Family::new(description, move || Histogram::new(bounds)))
+    }
+
+    fn add<M: Metric>(&self, family: Family<M>) -> Arc<Family<M>> {
+        let family = Arc::new(family);
+        let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
+        families.push(family.clone());
+        family
+    }
+
+    /// Everything, as text.
+    pub fn show(&self) -> String {
+        self.read_only_in_flight.publish();
+        self.mutating_in_flight.publish();
+        let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        families.sort_by_key(|family| family.name());
+        let mut text = Text::default();
+        for family in families {
+            family.show(&mut text);
+        }
+        process::show(&mut text);
+        text.into_string()
+    }
+}
+
+/// `/metrics`.
+impl Handler for Metrics {
+    fn handle<'a>(&'a self, _: Request) -> Pending<'a, Response> {
+        Box::pin(async move {
+            let mut response = http::Response::new(Body::from(self.show()));
+            let media = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+            response
+        })
+    }
+}
+
+/// The families, as they are made.
+struct Families(Vec<Arc<dyn family::Show>>);
+
+impl Families {
+    fn counter(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        labels: &'static [&'static str],
+    ) -> Arc<Family<Counter>> {
+        self.add(Family::new(Description { name, help, labels }, Counter::default))
+    }
+
+    fn gauge(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        labels: &'static [&'static str],
+    ) -> Arc<Family<Gauge>> {
+        self.add(Family::new(Description { name, help, labels }, Gauge::default))
+    }
+
+    fn histogram(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        labels: &'static [&'static str],
+        bounds: &'static [f64],
+    ) -> Arc<Family<Histogram>> {
+        self.add(Family::new(Description { name, help, labels }, move || Histogram::new(bounds)))
+    }
+
+    fn add<M: Metric>(&mut self, family: Family<M>) -> Arc<Family<M>> {
+        let family = Arc::new(family);
+        self.0.push(family.clone());
+        family
+    }
+}

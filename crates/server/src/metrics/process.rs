@@ -1,0 +1,108 @@
+//! `process_*`: what the operating system says about this process.
+
+use std::fs;
+
+use super::text::Text;
+
+/// Ticks per second in `/proc`: part of Linux' interface to programs.
+const TICKS: f64 = 100.0;
+
+/// Writes what can be found out; elsewhere than on Linux that is nothing.
+pub(super) fn show(text: &mut Text) {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let network = fs::read_to_string("/proc/self/net/dev").unwrap_or_default();
+    let (received, sent) = network_bytes(&network).unzip();
+    let boot = fs::read_to_string("/proc/stat").ok().and_then(|stat| boot_time(&stat));
+    // Fields count from 3, the first after the name.
+    let cpu = field(&stat, 14).zip(field(&stat, 15)).map(|(user, system)| (user + system) / TICKS);
+    let start = boot.zip(field(&stat, 22)).map(|(boot, ticks)| boot + ticks / TICKS);
+    let open = fs::read_dir("/proc/self/fd").ok().map(|entries| entries.count() as f64);
+    let rows = [
+        ("process_cpu_seconds_total", "counter", cpu, "CPU time used, in seconds."),
+        ("process_max_fds", "gauge", limit(&limits, "Max open files"), "Most open files."),
+        (
+            "process_network_receive_bytes_total",
+            "counter",
+            received,
+            "Bytes received over the network.",
+        ),
+        ("process_network_transmit_bytes_total", "counter", sent, "Bytes sent over the network."),
+        ("process_open_fds", "gauge", open, "Open files."),
+        (
+            "process_resident_memory_bytes",
+            "gauge",
+            kibibytes(&status, "VmRSS:"),
+            "Resident memory.",
+        ),
+        ("process_start_time_seconds", "gauge", start, "When the process began, in Unix time."),
+        ("process_virtual_memory_bytes", "gauge", kibibytes(&status, "VmSize:"), "Virtual memory."),
+        (
+            "process_virtual_memory_max_bytes",
+            "gauge",
+            // No limit is the largest number there is.
+            limit(&limits, "Max address space").or(Some(u64::MAX as f64)),
+            "Most virtual memory.",
+        ),
+    ];
+    for (name, kind, value, help) in rows {
+        if let Some(value) = value {
+            text.single(name, help, kind, value);
+        }
+    }
+}
+
+/// A field of `/proc/self/stat`, counted as its manual does. The name in the second may have spaces.
+fn field(stat: &str, number: usize) -> Option<f64> {
+    let (_, after_name) = stat.rsplit_once(") ")?;
+    after_name.split(' ').nth(number.checked_sub(3)?)?.parse().ok()
+}
+
+fn boot_time(stat: &str) -> Option<f64> {
+    stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
+}
+
+fn kibibytes(status: &str, name: &str) -> Option<f64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.trim().strip_suffix(" kB")?.parse::<f64>().ok()? * 1024.0)
+}
+
+fn limit(limits: &str, name: &str) -> Option<f64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+fn network_bytes(devices: &str) -> Option<(f64, f64)> {
+    let mut total = None;
+    for (_, numbers) in devices.lines().filter_map(|line| line.split_once(':')) {
+        let numbers: Vec<f64> = numbers.split_whitespace().flat_map(str::parse).collect();
+        if let (Some(received), Some(sent)) = (numbers.first(), numbers.get(8)) {
+            let (r, s) = total.unwrap_or((0.0, 0.0));
+            total = Some((r + received, s + sent));
+        }
+    }
+    total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_is_read_right() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 4 0 12345 1000";
+        assert_eq!(
+            (field(stat, 14), field(stat, 15), field(stat, 22)),
+            (Some(250.0), Some(50.0), Some(12345.0))
+        );
+        assert_eq!(field("", 14), None);
+        assert_eq!(kibibytes("VmSize:\t  20 kB\nVmRSS:\t 10 kB\n", "VmRSS:"), Some(10240.0));
+        let limits = "Max address space         unlimited            unlimited            bytes\n\
+                      Max open files            1024                 4096                 files\n";
+        assert_eq!(limit(limits, "Max open files"), Some(1024.0));
+        assert_eq!(limit(limits, "Max address space"), None);
+        let network = "Inter-|   Receive\n face |bytes\n lo: 10 1 0 0 0 0 0 0 20 1\neth0: 1 1 0 0 0 0 0 0 2 1\n";
+        assert_eq!(network_bytes(network), Some((11.0, 22.0)));
+    }
+}

@@ -1,0 +1,181 @@
+//! The metrics of requests that were served, found by one look-up for each request.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use super::family::{Family, MAX_SERIES};
+use super::metric::{Counter, Gauge, Histogram};
+use super::{Metrics, labels};
+use crate::request::Request;
+
+/// What the server is called in its metrics.
+pub(super) const COMPONENT: &str = "apiserver";
+
+const SHARDS: usize = 16;
+
+/// The label sets of requests that were seen, each with all of its metrics.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    hasher: RandomState,
+    shards: [RwLock<HashMap<String, Arc<Series>>>; SHARDS],
+}
+
+/// The metrics of requests of one kind.
+#[derive(Debug)]
+pub struct Series {
+    labels: Labels,
+    total: Arc<Family<Counter>>,
+    terminations: Arc<Family<Counter>>,
+    aborts: Arc<Family<Counter>>,
+    by_code: RwLock<Vec<(u16, Arc<Counter>)>>,
+    duration: Arc<Histogram>,
+    /// Dry runs are not what people wait for.
+    sli_duration: Option<Arc<Histogram>>,
+    response_sizes: Option<Arc<Histogram>>,
+    long_running: Arc<Gauge>,
+}
+
+#[derive(Clone, Debug)]
+struct Labels {
+    verb: &'static str,
+    dry_run: &'static str,
+    group: String,
+    version: String,
+    resource: String,
+    subresource: String,
+    scope: &'static str,
+}
+
+impl Series {
+    /// Counts a request that was answered. `excluded` is the time that others than this server
+    /// took.
+    pub fn record(&self, code: u16, size: u64, duration: Duration, excluded: Duration) {
+        self.count(code);
+        self.duration.observe(duration.as_secs_f64());
+        if let Some(sli) = &self.sli_duration {
+            sli.observe(duration.saturating_sub(excluded).as_secs_f64());
+        }
+        if let Some(sizes) = &self.response_sizes {
+            sizes.observe(size as f64);
+        }
+    }
+
+    /// Counts a request that was refused before it was looked at.
+    pub fn count(&self, code: u16) {
+        let known = |codes: &[(u16, Arc<Counter>)]| {
+            codes.iter().find(|(known, _)| *known == code).map(|(_, counter)| counter.clone())
+        };
+        let found = known(&self.by_code.read().unwrap_or_else(PoisonError::into_inner));
+        let counter = found.unwrap_or_else(|| {
+            let mut codes = self.by_code.write().unwrap_or_else(PoisonError::into_inner);
+            let counter = self.total.with(&self.labels.of_total(&code.to_string()));
+            if known(&codes).is_none() {
+                codes.push((code, counter.clone()));
+            }
+            counter
+        });
+        counter.increment();
+    }
+
+    /// Counts a request that the server ended in self-defence.
+    pub fn terminated(&self, code: u16) {
+        let code = code.to_string();
+        let labels = self.labels.without_dry_run();
+        let [verb, group, version, resource, subresource, scope, component] = labels;
+        let labels = [verb, group, version, resource, subresource, scope, component, &code];
+        self.terminations.with(&labels).increment();
+    }
+
+    /// Counts a request whose answer was broken off.
+    pub fn aborted(&self) {
+        let [labels @ .., _component] = self.labels.without_dry_run();
+        self.aborts.with(&labels).increment();
+    }
+
+    /// The requests of this kind that are under way, if they are long-running.
+    pub fn long_running(&self) -> &Gauge {
+        &self.long_running
+    }
+}
+
+impl Metrics {
+    /// The metrics of a request; `installed` says whether there is such a resource: for others
+    /// nothing is recorded, since clients make their names up.
+    pub fn of_request(
+        &self,
+        request: &Request,
+        installed: impl FnOnce() -> bool,
+    ) -> Option<Arc<Series>> {
+        let info = &request.info;
+        let verb = labels::verb(request);
+        let dry_run = labels::dry_run(&request.parts.uri);
+        let scope = labels::scope(info);
+        // Plain paths stand in the place of a subresource.
+        let subresource = if info.is_resource { &info.subresource } else { &info.path };
+        let parts = [verb, dry_run, &info.group, &info.version, &info.resource, subresource, scope];
+        let key = parts.join("\u{1f}");
+        let shard = &self.seen.shards[self.seen.hasher.hash_one(&key) as usize % SHARDS];
+        if let Some(series) = shard.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Some(series.clone());
+        }
+        if !installed() {
+            return None;
+        }
+        let labels = Labels {
+            verb,
+            dry_run,
+            group: info.group.clone(),
+            version: info.version.clone(),
+            resource: info.resource.clone(),
+            subresource: subresource.clone(),
+            scope,
+        };
+        let mut known = shard.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MAX_SERIES / SHARDS {
+            return None;
+        }
+        Some(known.entry(key).or_insert_with(|| Arc::new(self.series(labels))).clone())
+    }
+
+    fn series(&self, labels: Labels) -> Series {
+        let short = labels.without_dry_run();
+        let read = matches!(labels.verb, "GET" | "LIST");
+        Series {
+            total: self.request_total.clone(),
+            terminations: self.request_terminations.clone(),
+            aborts: self.request_aborts.clone(),
+            by_code: RwLock::default(),
+            duration: self.request_duration.with(&labels.of_duration()),
+            sli_duration: labels.dry_run.is_empty().then(|| self.request_sli_duration.with(&short)),
+            response_sizes: read.then(|| self.response_sizes.with(&short)),
+            // Shown once there was one.
+            long_running: match labels.verb {
+                "WATCH" | "CONNECT" => self.longrunning_requests.with(&short),
+                _ => Arc::default(),
+            },
+            labels,
+        }
+    }
+}
+
+/// Label values, in the order of the families' label names.
+impl Labels {
+    fn without_dry_run(&self) -> [&str; 7] {
+        let Labels { verb, dry_run: _, group, version, resource, subresource, scope } = self;
+        [verb, group, version, resource, subresource, scope, COMPONENT]
+    }
+
+    fn of_duration(&self) -> [&str; 8] {
+        let [verb, group, version, resource, subresource, scope, component] =
+            self.without_dry_run();
+        [verb, self.dry_run, group, version, resource, subresource, scope, component]
+    }
+
+    fn of_total<'a>(&'a self, code: &'a str) -> [&'a str; 9] {
+        let [verb, dry_run, group, version, resource, subresource, scope, component] =
+            self.of_duration();
+        [verb, dry_run, group, version, resource, subresource, scope, component, code]
+    }
+}

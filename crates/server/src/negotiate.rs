@@ -1,0 +1,148 @@
+//! Which form an answer takes, and which form a request's body has.
+
+use kevel_api::status::StatusError;
+
+/// A form that objects are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MediaType {
+    Json,
+    Yaml,
+    Protobuf,
+}
+
+/// What an answer shows of an object.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum Shape {
+    #[default]
+    Whole,
+    /// Rows for people; the version of `meta.k8s.io` that was asked for.
+    Table(String),
+    /// Metadata only.
+    Metadata(String),
+    /// The metadata of a list's items.
+    MetadataList(String),
+}
+
+/// The form that a client accepts best.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    pub media: MediaType,
+    pub shape: Shape,
+    /// Indented for people.
+    pub pretty: bool,
+}
+
+const JSON: &str = "application/json";
+const YAML: &str = "application/yaml";
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+/// What bodies may be written in, as error messages list it.
+pub const BODY_TYPES: [&str; 3] = [JSON, YAML, PROTOBUF];
+/// What answers may be written in, as error messages list it.
+pub const ANSWER_TYPES: [&str; 5] = [
+    JSON,
+    YAML,
+    PROTOBUF,
+    "application/json;stream=watch",
+    "application/vnd.kubernetes.protobuf;stream=watch",
+];
+
+impl MediaType {
+    pub fn name(self) -> &'static str {
+        match self {
+            MediaType::Json => JSON,
+            MediaType::Yaml => YAML,
+            MediaType::Protobuf => PROTOBUF,
+        }
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        match name {
+            JSON | "*/*" | "application/*" | "" => Some(MediaType::Json),
+            YAML | "application/x-yaml" | "text/yaml" => Some(MediaType::Yaml),
+            PROTOBUF => Some(MediaType::Protobuf),
+            _ => None,
+        }
+    }
+}
+
+/// The form of a request's body.
+pub fn body(content_type: &str) -> Result<MediaType, StatusError> {
+    let name = content_type.split(';').next().unwrap_or_default().trim();
+    MediaType::parse(&name.to_ascii_lowercase())
+        .filter(|_| !name.contains('*'))
+        .ok_or_else(|| StatusError::unsupported_media_type(&BODY_TYPES))
+}
+
+/// The form of an answer: the first clause with the highest weight that can be served.
+pub fn accept(header: &str, pretty: bool, protobuf: bool) -> Result<Accepted, StatusError> {
+    let mut clauses: Vec<(u32, Vec<(String, String)>, String)> = Vec::new();
+    for clause in header.split(',') {
+        let mut parts = clause.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default().to_ascii_lowercase();
+        if name.is_empty() && !header.trim().is_empty() {
+            continue;
+        }
+        let parameters: Vec<(String, String)> = parts
+            .filter_map(|p| p.split_once('='))
+            .map(|(k, v)| (k.trim().to_ascii_lowercase(), v.trim().trim_matches('"').to_owned()))
+            .collect();
+        let weight = parameters.iter().find(|(k, _)| k == "q").and_then(|(_, q)| q.parse::<f32>().ok());
+        let weight = (weight.unwrap_or(1.0).clamp(0.0, 1.0) * 1000.0) as u32;
+        clauses.push((weight, parameters, name));
+    }
+    clauses.sort_by_key(|clause| std::cmp::Reverse(clause.0));
+    for (weight, parameters, name) in clauses {
+        if weight == 0 {
+            continue;
+        }
+        let Some(media) = MediaType::parse(&name) else { continue };
+        if media == MediaType::Protobuf && !protobuf {
+            continue;
+        }
+        let get = |key: &str| {
+            parameters.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str()).unwrap_or_default()
+        };
+        let version = get("v").to_owned();
+        let known = get("g") == "meta.k8s.io" && matches!(version.as_str(), "v1" | "v1beta1");
+        let shape = match get("as") {
+            "" => Shape::Whole,
+            "Table" if known && media != MediaType::Protobuf => Shape::Table(version),
+            "PartialObjectMetadata" if known => Shape::Metadata(version),
+            "PartialObjectMetadataList" if known => Shape::MetadataList(version),
+            _ => continue,
+        };
+        let pretty = pretty || get("pretty") == "1" || get("pretty") == "true";
+        return Ok(Accepted { media, shape, pretty });
+    }
+    Err(StatusError::not_acceptable(&ANSWER_TYPES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_form_that_can_be_served_is_chosen() {
+        use MediaType::*;
+        for (header, media, shape) in [
+            ("", Json, Shape::Whole),
+            ("*/*", Json, Shape::Whole),
+            ("application/yaml", Yaml, Shape::Whole),
+            ("application/vnd.kubernetes.protobuf,application/json", Protobuf, Shape::Whole),
+            ("text/html;q=0.9, application/json;q=0.1", Json, Shape::Whole),
+            ("application/json;q=0.1, application/yaml;q=0.5", Yaml, Shape::Whole),
+            (
+                "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
+                Json,
+                Shape::Table("v1".into()),
+            ),
+            ("application/json;as=Table;v=v9;g=meta.k8s.io,application/yaml", Yaml, Shape::Whole),
+        ] {
+            let accepted = accept(header, false, true).unwrap();
+            assert_eq!((accepted.media, accepted.shape), (media, shape), "{header}");
+        }
+        assert_eq!(accept("text/html", false, true).unwrap_err().status().code, 406);
+        assert_eq!(accept("application/vnd.kubernetes.protobuf", false, false).unwrap_err().status().code, 406);
+    }
+}

@@ -1,0 +1,502 @@
+//! Types as OpenAPI schemas: what stands under `components/schemas`.
+
+use std::collections::BTreeMap;
+
+use kevel_api::builtin;
+use kevel_api::schema::{
+    Constant, Field, FieldFlags, List, Scalar, Schema, StructFlags, StructSchema, Table, Type,
+    TypeId,
+};
+use kevel_api::value::{Map, Value};
+use kevel_openapi_text::Texts;
+
+use super::facts;
+use super::tree::{list, object, strings};
+use crate::resource::{Resource, TypeRef};
+
+/// Where references to schemas point.
+pub(super) const PREFIX: &str = "#/components/schemas/";
+
+/// A schema that has a name of its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Component<'r> {
+    BuiltIn(Schema<'static>),
+    Scalar(Scalar),
+    Custom(&'r Resource),
+    /// A list of a custom kind.
+    CustomList(&'r Resource),
+    /// A patch, in any of its forms.
+    Patch,
+    /// What `/version` answers.
+    Version,
+}
+
+impl<'r> Component<'r> {
+    /// The kind of a row.
+    pub fn of(resource: &'r Resource) -> Self {
+        match &resource.ty {
+            TypeRef::BuiltIn(schema) => Component::BuiltIn(*schema),
+            TypeRef::Custom(..) => Component::Custom(resource),
+        }
+    }
+
+    /// The list of a row's kind.
+    pub fn list_of(resource: &'r Resource) -> Option<Self> {
+        let kind = &resource.kind;
+        match &resource.ty {
+            TypeRef::Custom(..) => Some(Component::CustomList(resource)),
+            TypeRef::BuiltIn(_) => {
+                let name = format!("{}List", kind.kind);
+                builtin::schema(&kind.group, &kind.version, &name).map(Component::BuiltIn)
+            }
+        }
+    }
+
+    /// `io.k8s.api.core.v1.Pod`
+    pub fn name(self) -> String {
+        match self {
+            Component::BuiltIn(schema) => full_name(builtin::type_name(schema.id())),
+            Component::Scalar(scalar) => scalar_name(scalar).unwrap_or_default().to_owned(),
+            Component::Custom(row) => custom_name(row, ""),
+            Component::CustomList(row) => custom_name(row, "List"),
+            Component::Patch => full_name("meta.v1.Patch"),
+            Component::Version => "io.k8s.apimachinery.pkg.version.Info".to_owned(),
+        }
+    }
+}
+
+/// `com.example.v1.Widget`
+fn custom_name(row: &Resource, suffix: &str) -> String {
+    let mut parts: Vec<&str> = row.kind.group.split('.').collect();
+    parts.reverse();
+    format!("{}.{}.{}{suffix}", parts.join("."), row.kind.version, row.kind.kind)
+}
+
+/// The packages that types are in, by the first part of the names of definitions.
+const PACKAGES: [(&str, &str); 4] = [
+    ("meta", "io.k8s.apimachinery.pkg.apis.meta"),
+    ("apiextensions", "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions"),
+    ("apiregistration", "io.k8s.kube-aggregator.pkg.apis.apiregistration"),
+    ("internal", "io.k8s.api.apiserverinternal"),
+];
+
+/// The full name of a type of `api/`.
+fn full_name(name: &str) -> String {
+    let (home, rest) = name.split_once('.').unwrap_or(("", name));
+    match PACKAGES.iter().find(|(short, _)| *short == home) {
+        Some((_, package)) => format!("{package}.{rest}"),
+        None => format!("io.k8s.api.{name}"),
+    }
+}
+
+fn scalar_name(scalar: Scalar) -> Option<&'static str> {
+    Some(match scalar {
+        Scalar::Time => "io.k8s.apimachinery.pkg.apis.meta.v1.Time",
+        Scalar::MicroTime => "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime",
+        Scalar::Quantity => "io.k8s.apimachinery.pkg.api.resource.Quantity",
+        Scalar::IntOrString => "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
+        Scalar::Raw => "io.k8s.apimachinery.pkg.runtime.RawExtension",
+        Scalar::Json => "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON",
+        Scalar::FieldsV1 => "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1",
+        _ => return None,
+    })
+}
+
+/// Turns components into schemas and notes which others they refer to.
+pub(super) struct Components<'r> {
+    texts: &'r Texts,
+    /// The group and version that the document is about; none for a document about all.
+    home: Option<(&'r str, &'r str)>,
+    found: BTreeMap<String, Component<'r>>,
+    /// Those that have not been written yet.
+    waiting: Vec<Component<'r>>,
+}
+
+impl<'r> Components<'r> {
+    pub fn new(texts: &'r Texts, home: Option<(&'r str, &'r str)>) -> Self {
+        Components { texts, home, found: BTreeMap::new(), waiting: Vec::new() }
+    }
+
+    /// A reference to a component, which is thereby part of the document.
+    pub fn reference(&mut self, component: Component<'r>) -> Value {
+        let name = component.name();
+        let reference = format!("{PREFIX}{name}");
+        if let std::collections::btree_map::Entry::Vacant(entry) = self.found.entry(name) {
+            entry.insert(component);
+            self.waiting.push(component);
+        }
+        object([("$ref", reference.as_str().into())])
+    }
+
+    /// Writes every component that was referred to, in order of their names.
+    pub fn write(mut self, mut write: impl FnMut(&str, Value)) {
+        // Which ones there are is known only when all have been looked at.
+        while let Some(component) = self.waiting.pop() {
+            self.schema(component);
+        }
+        for (name, component) in self.found.clone() {
+            write(&name, self.schema(component));
+        }
+    }
+
+    fn schema(&mut self, component: Component<'r>) -> Value {
+        match component {
+            Component::BuiltIn(schema) => self.built_in(schema),
+            Component::Scalar(scalar) => {
+                let mut schema = named_scalar(scalar);
+                let name = component.name();
+                describe(&mut schema, self.texts.of_type(&name));
+                Value::Map(schema)
+            }
+            Component::Custom(row) => {
+                let mut schema = self.inline(row.ty.schema());
+                schema.insert("x-kubernetes-group-version-kind", list([kind(row, "")]));
+                Value::Map(schema)
+            }
+            Component::CustomList(row) => self.custom_list(row),
+            Component::Patch => {
+                let mut schema = Map::from_iter([("type", "object".into())]);
+                describe(&mut schema, self.texts.of_type(&component.name()));
+                Value::Map(schema)
+            }
+            Component::Version => facts::version_info(),
+        }
+    }
+
+    fn built_in(&mut self, schema: Schema<'static>) -> Value {
+        let name = full_name(builtin::type_name(schema.id()));
+        let mut out = Map::new();
+        describe(&mut out, self.texts.of_type(&name));
+        // A union has a JSON form that no schema of this kind can tell.
+        let Some(fields) = schema.as_struct() else { return Value::Map(out) };
+        out.insert("type", "object".into());
+        let is_list = fields.field("items").is_some()
+            && fields.field("metadata").is_some_and(|field| {
+                builtin::type_name(field.schema().id()) == "meta.v1.ListMeta"
+            });
+        let mut properties = Map::new();
+        for field in fields.fields() {
+            let mut property = self.property(&name, field, is_list);
+            describe(&mut property, self.texts.of_field(&name, field.name()));
+            properties.insert(field.key(), Value::Map(property));
+        }
+        let mut required: Vec<Field<'_>> = fields.fields().filter(|f| f.required()).collect();
+        required.sort_by_key(|field| field.rank());
+        put(&mut out, "properties", Value::Map(properties));
+        put(&mut out, "required", strings(required.iter().map(|field| field.name())));
+        if fields.flags().has(StructFlags::ATOMIC) && base(schema) {
+            out.insert("x-kubernetes-map-type", "atomic".into());
+        }
+        if let Some(union) = facts::union(builtin::type_name(schema.id())) {
+            out.insert("x-kubernetes-unions", union);
+        }
+        put(&mut out, "x-kubernetes-group-version-kind", self.kinds(schema));
+        Value::Map(out)
+    }
+
+    /// The schema of a field, without its description.
+    fn property(
+        &mut self,
+        of: &str,
+        field: Field<'static>,
+        of_list: bool,
+    ) -> Map {
+        let schema = field.schema();
+        let name = (of, field.name());
+        let mut default = match zero(schema) {
+            Some(zero) if matches!(zero, Value::Map(_)) && !field.pointer() => Some(zero),
+            Some(zero) if field.always() && !field.pointer() => Some(zero),
+            _ => None,
+        };
+        if facts::declares_default(name) {
+            let declared = field.default().map(|entry| constant(schema.table(), entry.value));
+            default = declared.or_else(|| zero(schema));
+        }
+        let mut out = self.typed(schema, default);
+        if let Type::List { list: List::Atomic, .. } = schema.ty()
+            && of_list
+            && field.name() == "items"
+        {
+            out.remove("x-kubernetes-list-type");
+        }
+        if facts::atomic_bytes(name) {
+            out.insert("x-kubernetes-list-type", "atomic".into());
+        }
+        if schema.as_struct().is_some_and(|s| s.flags().has(StructFlags::ATOMIC)) && !base(schema) {
+            out.insert("x-kubernetes-map-type", "atomic".into());
+        }
+        if facts::granular(name) {
+            out.insert("x-kubernetes-map-type", "granular".into());
+        }
+        if let Some(merge) = field.merge() {
+            let strategies = [(merge.merge, "merge"), (merge.retain_keys, "retainKeys")];
+            let strategies: Vec<&str> =
+                strategies.iter().filter(|(set, _)| *set).map(|(_, name)| *name).collect();
+            let strategies = strategies.join(",");
+            let strategy = if strategies.is_empty() { "replace" } else { &strategies };
+            put(&mut out, "x-kubernetes-patch-strategy", strategy.into());
+            let key = schema.table().str(merge.key);
+            put(&mut out, "x-kubernetes-patch-merge-key", key.into());
+        }
+        let mut values: Vec<&str> = field.values().collect();
+        values.sort_unstable();
+        if schema.scalar() == Some(Scalar::String) {
+            put(&mut out, "enum", strings(values));
+        }
+        out
+    }
+
+    /// The schema of a type where it is used.
+    fn typed(&mut self, schema: Schema<'static>, default: Option<Value>) -> Map {
+        let mut out = match schema.ty() {
+            Type::Struct(_) | Type::Union { .. } => {
+                return referring(self.reference(Component::BuiltIn(schema)), default);
+            }
+            Type::Scalar(scalar) if scalar_name(*scalar).is_some() => {
+                return referring(self.reference(Component::Scalar(*scalar)), default);
+            }
+            Type::Scalar(scalar) => plain_scalar(*scalar),
+            Type::List { item, list, message } => {
+                let item = schema.other(*item);
+                let mut out = Map::from_iter([
+                    ("type", "array".into()),
+                    ("items", Value::Map(self.typed(item, zero(item)))),
+                ]);
+                if !message {
+                    list_type(&mut out, schema, *list);
+                }
+                out
+            }
+            Type::Map { value, atomic } => {
+                let value = schema.other(*value);
+                let mut out = Map::from_iter([
+                    ("type", "object".into()),
+                    ("additionalProperties", Value::Map(self.typed(value, zero(value)))),
+                ]);
+                if *atomic {
+                    out.insert("x-kubernetes-map-type", "atomic".into());
+                }
+                out
+            }
+            Type::Any => Map::new(),
+        };
+        if let Some(default) = default {
+            out.insert("default", default);
+        }
+        out
+    }
+
+    /// The schema of a type of a custom kind, in place.
+    fn inline(&mut self, schema: Schema<'r>) -> Map {
+        match schema.ty() {
+            Type::Struct(_) if std::ptr::eq(schema.table(), builtin::table()) => {
+                referring(self.reference(Component::BuiltIn(builtin_schema(schema.id()))), None)
+            }
+            Type::Struct(entry) => {
+                let mut out = Map::from_iter([("type", "object".into())]);
+                let mut properties = Map::new();
+                let fields = schema.as_struct();
+                for field in fields.into_iter().flat_map(StructSchema::fields) {
+                    let mut property = self.inline(field.schema());
+                    if field.flags().has(FieldFlags::NULLABLE) {
+                        property.insert("nullable", true.into());
+                    }
+                    if let Some(default) = field.default() {
+                        property.insert("default", constant(schema.table(), default.value));
+                    }
+                    put(&mut property, "enum", strings(field.values()));
+                    properties.insert(field.key(), Value::Map(property));
+                }
+                put(&mut out, "properties", Value::Map(properties));
+                let required = fields.into_iter().flat_map(StructSchema::fields);
+                let required = required.filter(|field| field.required());
+                put(&mut out, "required", strings(required.map(|field| field.name().to_owned())));
+                for (flag, name) in CUSTOM_FLAGS {
+                    if entry.flags.has(flag) {
+                        out.insert(name, true.into());
+                    }
+                }
+                if entry.flags.has(StructFlags::ATOMIC) {
+                    out.insert("x-kubernetes-map-type", "atomic".into());
+                }
+                out
+            }
+            Type::List { item, list, .. } => {
+                let items = self.inline(schema.other(*item));
+                let mut out =
+                    Map::from_iter([("type", "array".into()), ("items", Value::Map(items))]);
+                if *list != List::Atomic {
+                    list_type(&mut out, schema, *list);
+                }
+                out
+            }
+            Type::Map { value, .. } => {
+                let values = Value::Map(self.inline(schema.other(*value)));
+                Map::from_iter([("type", "object".into()), ("additionalProperties", values)])
+            }
+            Type::Scalar(Scalar::IntOrString) => {
+                Map::from_iter([("x-kubernetes-int-or-string", true.into())])
+            }
+            Type::Scalar(scalar) => plain_scalar(*scalar),
+            Type::Union { .. } | Type::Any => {
+                Map::from_iter([("x-kubernetes-preserve-unknown-fields", true.into())])
+            }
+        }
+    }
+
+    /// Under which groups and versions a kind is spoken. Options are so under all of them: a document
+    /// names the core one and its own.
+    fn kinds(&self, schema: Schema<'static>) -> Value {
+        let all = builtin::kinds().iter().filter(|kind| kind.schema() == schema);
+        let spoken: Vec<_> = all.filter(|kind| facts::speaks(kind.group)).collect();
+        let alone = spoken.len() == 1;
+        let named = spoken.into_iter().filter(|kind| {
+            let at = (kind.group, kind.version);
+            alone || at == ("", "v1") || self.home.is_none_or(|home| home == at)
+        });
+        list(named.map(|kind| {
+            object([
+                ("group", kind.group.into()),
+                ("version", kind.version.into()),
+                ("kind", kind.name.into()),
+            ])
+        }))
+    }
+
+    fn custom_list(&mut self, row: &'r Resource) -> Value {
+        let items = object([
+            ("type", "array".into()),
+            ("items", self.reference(Component::Custom(row))),
+        ]);
+        let metadata = builtin::schema("", "v1", "List").and_then(|list| list.field("metadata"));
+        let mut properties = Map::from_iter([
+            ("apiVersion", object([("type", "string".into())])),
+            ("kind", object([("type", "string".into())])),
+            ("items", items),
+        ]);
+        if let Some(metadata) = metadata {
+            let reference = self.reference(Component::BuiltIn(metadata.schema()));
+            properties.insert("metadata", Value::Map(referring(reference, None)));
+        }
+        object([
+            ("type", "object".into()),
+            ("required", strings(["items"])),
+            ("properties", Value::Map(properties)),
+            ("x-kubernetes-group-version-kind", list([kind(row, "List")])),
+        ])
+    }
+}
+
+const CUSTOM_FLAGS: [(u8, &str); 2] = [
+    (StructFlags::PRESERVE_UNKNOWN, "x-kubernetes-preserve-unknown-fields"),
+    (StructFlags::EMBEDDED, "x-kubernetes-embedded-resource"),
+];
+
+/// A reference among other keywords, which a bare reference does not allow.
+fn referring(reference: Value, default: Option<Value>) -> Map {
+    let mut out = Map::from_iter([("allOf", list([reference]))]);
+    if let Some(default) = default {
+        out.insert("default", default);
+    }
+    out
+}
+
+fn list_type(out: &mut Map, schema: Schema<'_>, list: List) {
+    let name = match list {
+        List::Atomic => "atomic",
+        List::Set => "set",
+        List::Map(_) => "map",
+    };
+    out.insert("x-kubernetes-list-type", name.into());
+    if let Some(keys) = schema.list_keys() {
+        out.insert("x-kubernetes-list-map-keys", strings(keys));
+    }
+}
+
+/// What a type is when nothing is written: the default of elements, and of fields that are always
+/// there.
+fn zero(schema: Schema<'_>) -> Option<Value> {
+    match schema.ty() {
+        Type::Struct(_) => Some(Value::Map(Map::new())),
+        Type::Scalar(Scalar::String | Scalar::Duration) => Some("".into()),
+        Type::Scalar(Scalar::Bool) => Some(false.into()),
+        Type::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Double) => Some(0.into()),
+        _ => None,
+    }
+}
+
+fn plain_scalar(scalar: Scalar) -> Map {
+    let (name, format) = match scalar {
+        Scalar::Bool => ("boolean", ""),
+        Scalar::Int32 => ("integer", "int32"),
+        Scalar::Int64 => ("integer", "int64"),
+        Scalar::Integer => ("integer", ""),
+        Scalar::Double => ("number", "double"),
+        Scalar::Number => ("number", ""),
+        Scalar::Bytes => ("string", "byte"),
+        _ => ("string", ""),
+    };
+    let mut out = Map::from_iter([("type", name.into())]);
+    put(&mut out, "format", format.into());
+    out
+}
+
+fn named_scalar(scalar: Scalar) -> Map {
+    let ty = |name: &str| object([("type", name.into())]);
+    match scalar {
+        Scalar::Time | Scalar::MicroTime => {
+            Map::from_iter([("type", "string".into()), ("format", "date-time".into())])
+        }
+        Scalar::Quantity => Map::from_iter([("oneOf", list([ty("string"), ty("number")]))]),
+        Scalar::IntOrString => Map::from_iter([
+            ("format", "int-or-string".into()),
+            ("oneOf", list([ty("integer"), ty("string")])),
+        ]),
+        Scalar::Json => Map::new(),
+        _ => Map::from_iter([("type", "object".into())]),
+    }
+}
+
+fn constant(table: &Table, value: Constant) -> Value {
+    match value {
+        Constant::Bool(value) => value.into(),
+        Constant::Int(value) => value.into(),
+        Constant::Str(text) => table.str(text).into(),
+        Constant::EmptyMap => Value::Map(Map::new()),
+        Constant::EmptyList => list([]),
+        Constant::Json(text) => Value::Raw(table.str(text).into()),
+        Constant::Value(index) => table.values.get(index as usize).cloned().unwrap_or_default(),
+        Constant::Sibling(_) | Constant::Rule(_) => Value::Null,
+    }
+}
+
+fn kind(row: &Resource, suffix: &str) -> Value {
+    object([
+        ("group", row.kind.group.as_str().into()),
+        ("version", row.kind.version.as_str().into()),
+        ("kind", format!("{}{suffix}", row.kind.kind).as_str().into()),
+    ])
+}
+
+/// Whether this is the type as it is defined, and not as one field uses it.
+fn base(schema: Schema<'static>) -> bool {
+    let name = builtin::type_name(schema.id());
+    // Types are numbered in the order of their definitions, before what fields make of them.
+    !(0..schema.id()).rev().any(|id| builtin::type_name(id) == name)
+}
+
+fn builtin_schema(id: TypeId) -> Schema<'static> {
+    Schema::new(builtin::table(), id)
+}
+
+fn describe(schema: &mut Map, text: Option<&str>) {
+    if let Some(text) = text {
+        schema.insert("description", text.into());
+    }
+}
+
+fn put(map: &mut Map, key: &'static str, value: Value) {
+    if !value.is_empty() {
+        map.insert(key, value);
+    }
+}

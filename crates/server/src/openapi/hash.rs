@@ -1,0 +1,114 @@
+//! What documents are derived from, as hashes: they change when and only when that does.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, OnceLock};
+
+use kevel_api::builtin;
+use ring::digest::{Context, SHA512};
+
+use super::{names, rows};
+use crate::discovery::documents::Snapshot;
+use crate::resource::{Resource, TypeRef};
+
+/// Changes with the way in which documents are written.
+const FORMAT: u32 = 1;
+
+/// The hash of each document, and of all.
+#[derive(Debug)]
+pub(super) struct Hashes {
+    documents: Vec<Entry>,
+    whole: String,
+}
+
+#[derive(Debug)]
+struct Entry {
+    name: String,
+    hash: String,
+    /// What it is the hash of.
+    rows: Vec<Arc<Resource>>,
+}
+
+impl Hashes {
+    /// The hashes of a state of the rows. What has not changed since `before` is not looked at again.
+    pub fn new(snapshot: &Snapshot, before: Option<&Hashes>) -> Self {
+        let mut documents = Vec::new();
+        for name in names(snapshot) {
+            let rows = rows(snapshot, &name);
+            let same = before.and_then(|before| before.entry(&name)).filter(|known| {
+                known.rows.len() == rows.len()
+                    && known.rows.iter().zip(&rows).all(|(a, b)| Arc::ptr_eq(a, b))
+            });
+            let hash = match same {
+                Some(known) => known.hash.clone(),
+                None => hash(&name, &rows),
+            };
+            documents.push(Entry { name, hash, rows });
+        }
+        let mut context = Context::new(&SHA512);
+        for entry in &documents {
+            context.update(entry.name.as_bytes());
+            context.update(entry.hash.as_bytes());
+        }
+        Hashes { documents, whole: digits(context) }
+    }
+
+    pub fn of(&self, name: &str) -> Option<&str> {
+        Some(self.entry(name)?.hash.as_str())
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.documents.iter().map(|entry| (entry.name.as_str(), entry.hash.as_str()))
+    }
+
+    pub fn whole(&self) -> &str {
+        &self.whole
+    }
+
+    fn entry(&self, name: &str) -> Option<&Entry> {
+        let found = self.documents.binary_search_by(|entry| entry.name.as_str().cmp(name));
+        self.documents.get(found.ok()?)
+    }
+}
+
+fn hash(name: &str, rows: &[Arc<Resource>]) -> String {
+    let mut context = Context::new(&SHA512);
+    context.update(built_in().as_bytes());
+    context.update(name.as_bytes());
+    for row in rows {
+        let mut text = String::new();
+        let names = (&row.kind, &row.plural, &row.verbs, row.namespaced);
+        let _ = write!(text, "{names:?} {}", row.strategy.returns_deleted());
+        for (name, sub) in &row.subresources {
+            let _ = write!(text, " {name} {:?} {:?}", sub.kind, sub.verbs);
+        }
+        if let TypeRef::Custom(table, id) = &row.ty {
+            let _ = write!(text, " {id} {table:?}");
+        }
+        context.update(text.as_bytes());
+    }
+    digits(context)
+}
+
+/// What stands for everything that is built in: definitions, descriptions, the program.
+fn built_in() -> &'static str {
+    static HASH: OnceLock<String> = OnceLock::new();
+    HASH.get_or_init(|| {
+        let mut sink = Sink(Context::new(&SHA512));
+        let _ = write!(sink, "{FORMAT} {} {:?}", env!("CARGO_PKG_VERSION"), builtin::table());
+        sink.0.update(kevel_openapi_text::packed());
+        digits(sink.0)
+    })
+}
+
+struct Sink(Context);
+
+impl std::fmt::Write for Sink {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.0.update(text.as_bytes());
+        Ok(())
+    }
+}
+
+fn digits(context: Context) -> String {
+    context.finish().as_ref().iter().map(|byte| format!("{byte:02X}")).collect()
+}

@@ -1,0 +1,438 @@
+//! What the API looks like, for machines: `/openapi/v2` and `/openapi/v3`.
+//!
+//! Documents are derived from the rows and the schemas when they are asked for, one at a time, and
+//! kept compressed while there is room; nothing is made at start. Their hashes are of what they are
+//! derived from, so that the list of them needs none of them.
+
+mod component;
+mod facts;
+mod hash;
+mod operation;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod v2;
+mod v2_protobuf;
+mod v3;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{Read as _, Write as _};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use http::{HeaderValue, StatusCode, header};
+use kevel_api::builtin;
+use kevel_api::value::{Map, Value};
+use kevel_codec::json;
+use kevel_openapi_text::Texts;
+
+use self::component::Component;
+use self::hash::Hashes;
+use self::operation::{Operation, PathItem};
+use self::v2::Json;
+use self::v2_protobuf::Protobuf;
+use crate::body::Body;
+use crate::delegate::not_found;
+use crate::discovery::documents::Snapshot;
+use crate::handler::{Filter, Handler, Pending, Response};
+use crate::request::Request;
+use crate::resource::{Resource, Resources};
+
+/// How many bytes of compressed documents are kept.
+const KEPT_BYTES: usize = 1 << 20;
+
+/// Answers requests for OpenAPI documents, and passes on the rest.
+#[derive(Debug)]
+pub struct OpenApi {
+    tables: Vec<Arc<Resources>>,
+    /// The rows as they last were, with the hashes of their documents.
+    current: ArcSwapOption<Current>,
+    kept: Mutex<VecDeque<(Document, String, Bytes)>>,
+    /// One document is made at a time: it takes a processor and some megabytes.
+    making: tokio::sync::Mutex<()>,
+}
+
+/// A document, in one form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Document {
+    V2Json,
+    V2Protobuf,
+    /// By its path below `/openapi/v3/`.
+    V3(String),
+}
+
+#[derive(Debug)]
+struct Current {
+    snapshot: Snapshot,
+    hashes: Hashes,
+}
+
+impl OpenApi {
+    /// Documents over the rows of the servers of a chain, in its order.
+    pub fn new(tables: Vec<Arc<Resources>>) -> Self {
+        OpenApi {
+            tables,
+            current: ArcSwapOption::empty(),
+            kept: Mutex::default(),
+            making: tokio::sync::Mutex::default(),
+        }
+    }
+
+    async fn answer(&self, request: &Request) -> Option<Response> {
+        let path = request.parts.uri.path().strip_prefix("/openapi/")?;
+        let accept = request.header(header::ACCEPT);
+        match path.split_once('/').unwrap_or((path, "")) {
+            ("v2", "") => {
+                let (media, document) = accepted(accept, &V2_FORMS)?;
+                let Some(document) = document else { return Some(not_acceptable()) };
+                let current = self.current();
+                let hash = current.hashes.whole().to_owned();
+                Some(self.serve(current, document, media, &hash, request).await)
+            }
+            ("v3", "") => Some(self.root(request)),
+            ("v3", name) => {
+                let current = self.current();
+                let Some(hash) = current.hashes.of(name).map(str::to_owned) else {
+                    return Some(not_found());
+                };
+                let (media, document) = accepted(accept, &V3_FORMS)?;
+                let Some(_) = document else { return Some(not_acceptable()) };
+                let query = crate::query::pairs(request.query());
+                let asked = query.iter().find(|(key, _)| key == "hash").map(|(_, hash)| hash);
+                if asked.is_some_and(|asked| !asked.is_empty() && *asked != hash) {
+                    return Some(moved(&relative_url(name, &hash)));
+                }
+                let immutable = asked.is_some_and(|asked| !asked.is_empty());
+                let document = Document::V3(name.to_owned());
+                let mut response = self.serve(current, document, media, &hash, request).await;
+                if immutable {
+                    set(&mut response, header::CACHE_CONTROL, "public, immutable");
+                    set(&mut response, header::EXPIRES, &http_date(SystemTime::now() + YEAR));
+                }
+                Some(response)
+            }
+            _ => None,
+        }
+    }
+
+    /// `/openapi/v3`: which documents there are, each with its hash.
+    fn root(&self, request: &Request) -> Response {
+        let current = self.current();
+        let paths = current.hashes.all().map(|(name, hash)| {
+            let url = Value::from(relative_url(name, hash).as_str());
+            (name.to_owned(), Value::Map(Map::from_iter([("serverRelativeURL", url)])))
+        });
+        let root = Map::from_iter([("paths", Value::Map(paths.collect()))]);
+        let mut body = Vec::new();
+        json::encode_any(&Value::Map(root), &mut body);
+        let mut response = match is_known(request, current.hashes.whole()) {
+            true => not_modified(),
+            false => http::Response::new(Body::from(body)),
+        };
+        set(&mut response, header::CONTENT_TYPE, "application/json");
+        set(&mut response, header::ETAG, &format!("\"{}\"", current.hashes.whole()));
+        response
+    }
+
+    async fn serve(
+        &self,
+        current: Arc<Current>,
+        document: Document,
+        media: &'static str,
+        hash: &str,
+        request: &Request,
+    ) -> Response {
+        let mut response = if is_known(request, hash) {
+            not_modified()
+        } else {
+            let Some(packed) = self.packed(current, document, hash).await else {
+                return failed();
+            };
+            match request.header(header::ACCEPT_ENCODING).contains("gzip") {
+                true => {
+                    let mut response = http::Response::new(Body::from(packed));
+                    set(&mut response, header::CONTENT_ENCODING, "gzip");
+                    response
+                }
+                false => http::Response::new(Body::from(unpack(&packed))),
+            }
+        };
+        set(&mut response, header::CONTENT_TYPE, media);
+        set(&mut response, header::ETAG, &format!("\"{hash}\""));
+        set(&mut response, header::VARY, "Accept, Accept-Encoding");
+        response
+    }
+
+    /// A document, compressed: one that is kept, or a new one.
+    async fn packed(&self, current: Arc<Current>, document: Document, hash: &str) -> Option<Bytes> {
+        if let Some(kept) = self.kept(&document, hash) {
+            return Some(kept);
+        }
+        let _making = self.making.lock().await;
+        // Whoever was before may have made it.
+        if let Some(kept) = self.kept(&document, hash) {
+            return Some(kept);
+        }
+        let wanted = document.clone();
+        let made = tokio::task::spawn_blocking(move || pack(&make(&current.snapshot, &wanted)));
+        let packed = made.await.ok()?;
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|(known, ..)| *known != document);
+        kept.push_front((document, hash.to_owned(), packed.clone()));
+        let mut room = KEPT_BYTES;
+        kept.retain(|(.., bytes)| {
+            let fits = bytes.len() <= room;
+            room = room.saturating_sub(bytes.len());
+            fits
+        });
+        Some(packed)
+    }
+
+    fn kept(&self, document: &Document, hash: &str) -> Option<Bytes> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let position = kept.iter().position(|(known, of, _)| known == document && of == hash)?;
+        let found = kept.remove(position)?;
+        let bytes = found.2.clone();
+        kept.push_front(found);
+        Some(bytes)
+    }
+
+    /// The rows as they are now.
+    fn current(&self) -> Arc<Current> {
+        let rows: Vec<_> = self.tables.iter().map(|table| table.current()).collect();
+        let known = self.current.load_full();
+        if let Some(known) = &known
+            && known.snapshot.is_of(rows.iter().map(|rows| &**rows))
+        {
+            return known.clone();
+        }
+        let snapshot = Snapshot::new(rows.iter().map(|rows| Arc::clone(rows)).collect());
+        let hashes = Hashes::new(&snapshot, known.as_deref().map(|known| &known.hashes));
+        let current = Arc::new(Current { snapshot, hashes });
+        self.current.store(Some(current.clone()));
+        current
+    }
+}
+
+impl Filter for OpenApi {
+    fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
+        Box::pin(async move {
+            match self.answer(&request).await {
+                Some(response) => response,
+                None => next.handle(request).await,
+            }
+        })
+    }
+}
+
+const JSON: &str = "application/json";
+const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+/// A form that clients may ask for, what it is, and what its answer is called.
+type Form = (&'static str, Document, &'static str);
+
+const V2_FORMS: [Form; 3] = [
+    (JSON, Document::V2Json, JSON),
+    (V2_PROTOBUF, Document::V2Protobuf, V2_PROTOBUF),
+    (
+        "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+        Document::V2Protobuf,
+        V2_PROTOBUF,
+    ),
+];
+const V3_FORMS: [Form; 1] = [(JSON, Document::V3(String::new()), JSON)];
+
+/// The first form that a client accepts; no document where it accepts none of them.
+fn accepted(header: &str, forms: &[Form]) -> Option<(&'static str, Option<Document>)> {
+    let header = if header.trim().is_empty() { "*/*" } else { header };
+    let mut clauses: Vec<(f32, &str)> = header
+        .split(',')
+        .map(|clause| {
+            let mut parts = clause.split(';').map(str::trim);
+            let name = parts.next().unwrap_or_default();
+            let weight = parts.find_map(|part| part.strip_prefix("q="));
+            (weight.and_then(|q| q.parse().ok()).unwrap_or(1.0), name)
+        })
+        .collect();
+    clauses.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    for (_, clause) in clauses {
+        let fits = |name: &str| matches!(clause, "*/*" | "application/*") || clause == name;
+        if let Some((_, document, media)) = forms.iter().find(|(name, ..)| fits(name)) {
+            return Some((media, Some(document.clone())));
+        }
+    }
+    Some((JSON, None))
+}
+
+/// Makes a document.
+fn make(snapshot: &Snapshot, document: &Document) -> Vec<u8> {
+    let texts = Texts::unpack();
+    match document {
+        Document::V2Json => {
+            let mut sink = Json::new();
+            v2_paths(snapshot, |paths| v2::document(paths, &texts, &mut sink));
+            sink.finish()
+        }
+        Document::V2Protobuf => {
+            let mut sink = Protobuf::default();
+            v2_paths(snapshot, |paths| v2::document(paths, &texts, &mut sink));
+            sink.finish()
+        }
+        Document::V3(name) => {
+            let rows = rows(snapshot, name);
+            v3::document(&paths(name, &rows), home(name), &texts)
+        }
+    }
+}
+
+/// The rows of a group and version.
+fn rows(snapshot: &Snapshot, name: &str) -> Vec<Arc<Resource>> {
+    let Some((group, version)) = home(name) else { return Vec::new() };
+    snapshot.resources(group, version).into_values().cloned().collect()
+}
+
+/// The group and version that a document is about.
+fn home(name: &str) -> Option<(&str, &str)> {
+    let mut parts = name.split('/');
+    match parts.next()? {
+        "api" => Some(("", parts.next()?)),
+        "apis" => Some((parts.next()?, parts.next()?)),
+        _ => None,
+    }
+}
+
+/// The paths of a document.
+fn paths<'r>(name: &str, rows: &'r [Arc<Resource>]) -> BTreeMap<String, PathItem<'r>> {
+    let mut paths = BTreeMap::new();
+    for row in rows {
+        operation::add(row, &mut paths);
+    }
+    let depth = name.split('/').count();
+    let (operation, kind) = match (name.split('/').next(), depth) {
+        (Some("api"), 1) => ("APIVersions", "APIVersions"),
+        (Some("apis"), 1) => ("APIVersions", "APIGroupList"),
+        (Some("apis"), 2) => ("APIGroup", "APIGroup"),
+        (Some("api" | "apis"), _) => ("APIResources", "APIResourceList"),
+        _ => ("CodeVersion", ""),
+    };
+    let path = format!("/{name}/");
+    let answer = builtin::schema("", "v1", kind).map_or(Component::Version, Component::BuiltIn);
+    let mut about = operation::document(&path, operation, answer);
+    if kind.is_empty() {
+        about = Operation { consumes: vec![JSON], produces: vec![JSON], ..about };
+    }
+    paths.insert(path, PathItem::from([("get", about)]));
+    paths
+}
+
+/// All paths of all documents.
+fn v2_paths(snapshot: &Snapshot, with: impl FnOnce(&BTreeMap<String, PathItem<'_>>)) {
+    let names: Vec<String> = names(snapshot);
+    let rows: Vec<_> = names.iter().map(|name| (name, rows(snapshot, name))).collect();
+    let mut all = BTreeMap::new();
+    for (name, rows) in &rows {
+        all.append(&mut paths(name, rows));
+    }
+    with(&all);
+}
+
+/// The names of all documents.
+fn names(snapshot: &Snapshot) -> Vec<String> {
+    let mut names = vec!["apis".to_owned(), "version".to_owned()];
+    for (group, versions) in &snapshot.groups {
+        let root = if group.is_empty() { "api".to_owned() } else { format!("apis/{group}") };
+        names.extend(versions.iter().map(|version| format!("{root}/{version}")));
+        names.push(root);
+    }
+    names.sort_unstable();
+    names
+}
+
+fn relative_url(name: &str, hash: &str) -> String {
+    format!("/openapi/v3/{name}?hash={hash}")
+}
+
+fn pack(bytes: &[u8]) -> Bytes {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    // Writing to memory does not fail.
+    let _ = encoder.write_all(bytes);
+    encoder.finish().unwrap_or_default().into()
+}
+
+fn unpack(packed: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let _ = GzDecoder::new(packed).read_to_end(&mut bytes);
+    bytes
+}
+
+fn is_known(request: &Request, hash: &str) -> bool {
+    let known = request.header(header::IF_NONE_MATCH);
+    known.split(',').any(|tag| {
+        let tag = tag.trim();
+        tag == "*" || tag.trim_start_matches("W/").trim_matches('"') == hash
+    })
+}
+
+const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT`
+fn http_date(at: SystemTime) -> String {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    let seconds = at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (days, time) = (seconds / 86_400, seconds % 86_400);
+    // Days from 1 March of year 0, so that leap days come last.
+    let shifted = days + 719_468;
+    let era = shifted / 146_097;
+    let of_era = shifted % 146_097;
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 2 } else { month - 10 } as usize;
+    let year = year + era * 400 + u64::from(month < 2);
+    format!(
+        "{}, {day:02} {} {year} {:02}:{:02}:{:02} GMT",
+        DAYS.get((days % 7) as usize).unwrap_or(&""),
+        MONTHS.get(month).unwrap_or(&""),
+        time / 3600,
+        time / 60 % 60,
+        time % 60,
+    )
+}
+
+fn set(response: &mut Response, name: header::HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}
+
+fn with_status(status: StatusCode) -> Response {
+    let mut response = http::Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+fn not_modified() -> Response {
+    with_status(StatusCode::NOT_MODIFIED)
+}
+
+fn not_acceptable() -> Response {
+    with_status(StatusCode::NOT_ACCEPTABLE)
+}
+
+fn failed() -> Response {
+    with_status(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+fn moved(to: &str) -> Response {
+    let mut response = with_status(StatusCode::MOVED_PERMANENTLY);
+    set(&mut response, header::LOCATION, to);
+    response
+}

@@ -1,0 +1,475 @@
+//! What can be done on which path, derived from rows.
+
+use std::collections::BTreeMap;
+
+use kevel_api::builtin;
+use kevel_api::gvk::GroupVersionKind;
+use kevel_api::schema::{FieldFlags, Scalar, Schema};
+
+use super::component::Component;
+use crate::resource::{Resource, Subresource, TypeRef};
+
+/// What can be done on a path, by method.
+pub(super) type PathItem<'r> = BTreeMap<&'static str, Operation<'r>>;
+
+/// What a request with one method on one path is.
+#[derive(Clone, Debug)]
+pub(super) struct Operation<'r> {
+    pub id: String,
+    pub tag: String,
+    /// `list`, `post`; empty for documents about the API.
+    pub action: &'static str,
+    pub kind: Option<&'r GroupVersionKind>,
+    pub parameters: Vec<Parameter>,
+    pub body: Option<Content<'r>>,
+    pub body_required: bool,
+    pub consumes: Vec<&'static str>,
+    pub produces: Vec<&'static str>,
+    pub answers: Vec<(u16, Content<'r>)>,
+}
+
+/// What a body holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Content<'r> {
+    Of(Component<'r>),
+    Text,
+}
+
+/// A parameter of a request.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Parameter {
+    pub name: String,
+    pub in_path: bool,
+    pub ty: &'static str,
+}
+
+const MEDIA: [&str; 3] =
+    ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+const CUSTOM_MEDIA: [&str; 2] = ["application/json", "application/yaml"];
+const STREAMS: [&str; 2] =
+    ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
+const PATCHES: [&str; 4] = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+];
+const CUSTOM_PATCHES: [&str; 3] =
+    ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
+const ANYTHING: &str = "*/*";
+
+/// A document about the API: `/apis/apps/` with `getAPIGroup`.
+pub(super) fn document<'r>(path: &str, name: &str, answer: Component<'r>) -> Operation<'r> {
+    let (id, tag) = id_and_tag("get", name, path);
+    Operation {
+        id,
+        tag,
+        action: "",
+        kind: None,
+        parameters: Vec::new(),
+        body: None,
+        body_required: false,
+        consumes: MEDIA.to_vec(),
+        produces: MEDIA.to_vec(),
+        answers: vec![(200, Content::Of(answer))],
+    }
+}
+
+/// Adds the paths of a resource and of what stands below it.
+pub(super) fn add<'r>(resource: &'r Resource, paths: &mut BTreeMap<String, PathItem<'r>>) {
+    let root = match resource.kind.group.as_str() {
+        "" => format!("/api/{}", resource.kind.version),
+        group => format!("/apis/{group}/{}", resource.kind.version),
+    };
+    Routes { resource, root, paths }.add();
+}
+
+struct Routes<'r, 'p> {
+    resource: &'r Resource,
+    root: String,
+    paths: &'p mut BTreeMap<String, PathItem<'r>>,
+}
+
+/// A verb as an operation: what it is called, how it is asked, what it takes.
+struct Verb {
+    verb: &'static str,
+    /// What the operation's name begins with.
+    prefix: &'static str,
+    action: &'static str,
+    method: &'static str,
+    /// The kinds whose fields are its parameters.
+    options: &'static [&'static str],
+    codes: &'static [u16],
+}
+
+const VERBS: [Verb; 7] = [
+    Verb { verb: "get", prefix: "read", action: "get", method: "get", options: &[], codes: &[200] },
+    Verb {
+        verb: "list",
+        prefix: "list",
+        action: "list",
+        method: "get",
+        options: &["ListOptions"],
+        codes: &[200],
+    },
+    Verb {
+        verb: "create",
+        prefix: "create",
+        action: "post",
+        method: "post",
+        options: &["CreateOptions"],
+        codes: &[200, 201, 202],
+    },
+    Verb {
+        verb: "update",
+        prefix: "replace",
+        action: "put",
+        method: "put",
+        options: &["UpdateOptions"],
+        codes: &[200, 201],
+    },
+    Verb {
+        verb: "patch",
+        prefix: "patch",
+        action: "patch",
+        method: "patch",
+        options: &["PatchOptions"],
+        codes: &[200, 201],
+    },
+    Verb {
+        verb: "delete",
+        prefix: "delete",
+        action: "delete",
+        method: "delete",
+        options: &["DeleteOptions"],
+        codes: &[200, 202],
+    },
+    Verb {
+        verb: "deletecollection",
+        prefix: "deletecollection",
+        action: "deletecollection",
+        method: "delete",
+        options: &["DeleteOptions", "ListOptions"],
+        codes: &[200],
+    },
+];
+
+/// Parameters of lists that make no sense for their deletion.
+const WATCHING: [&str; 2] = ["watch", "allowWatchBookmarks"];
+
+impl<'r> Routes<'r, '_> {
+    fn add(mut self) {
+        let resource = self.resource;
+        let collection = match resource.namespaced {
+            true => format!("{}/namespaces/{{namespace}}/{}", self.root, resource.plural),
+            false => format!("{}/{}", self.root, resource.plural),
+        };
+        let item = format!("{collection}/{{name}}");
+        let everywhere = format!("{}/{}", self.root, resource.plural);
+        for verb in &VERBS {
+            if !resource.allows(verb.verb) {
+                continue;
+            }
+            let on_collection = matches!(verb.verb, "list" | "create" | "deletecollection");
+            let path = if on_collection { &collection } else { &item };
+            self.verb(verb, path, None, self.scope(), "");
+            if verb.verb == "list" && resource.namespaced {
+                self.verb(verb, &everywhere, None, "", "ForAllNamespaces");
+            }
+        }
+        if resource.allows("watch") && resource.allows("list") {
+            self.watch(&collection, self.scope(), "watchlist", "List");
+            self.watch(&item, self.scope(), "watch", "");
+            if resource.namespaced {
+                self.watch(&everywhere, "", "watchlist", "ListForAllNamespaces");
+            }
+        }
+        for (name, sub) in &resource.subresources {
+            let path = format!("{item}/{name}");
+            if sub.kind.kind.ends_with("Options") {
+                self.connect(&path, name, sub);
+                continue;
+            }
+            for verb in VERBS.iter().filter(|verb| sub.verbs.contains(&verb.verb)) {
+                self.verb(verb, &path, Some((name, sub)), self.scope(), "");
+            }
+        }
+    }
+
+    fn scope(&self) -> &'static str {
+        if self.resource.namespaced { "Namespaced" } else { "" }
+    }
+
+    fn media(&self) -> Vec<&'static str> {
+        if self.resource.custom { CUSTOM_MEDIA.to_vec() } else { MEDIA.to_vec() }
+    }
+
+    fn streaming(&self) -> Vec<&'static str> {
+        match self.resource.custom {
+            true => [&CUSTOM_MEDIA[..], &STREAMS[..1]].concat(),
+            false => [&MEDIA[..], &STREAMS[..]].concat(),
+        }
+    }
+
+    fn verb(
+        &mut self,
+        verb: &Verb,
+        path: &str,
+        sub: Option<(&str, &'r Subresource)>,
+        scope: &str,
+        suffix: &str,
+    ) {
+        let resource = self.resource;
+        let parent = &resource.kind.kind;
+        let title = sub.map(|(name, _)| titled(name)).unwrap_or_default();
+        let name = format!("{scope}{parent}{title}{suffix}");
+        let own = match sub {
+            None => Component::of(resource),
+            Some((_, Subresource { ty: TypeRef::BuiltIn(schema), .. })) => {
+                Component::BuiltIn(*schema)
+            }
+            Some(_) => Component::of(resource),
+        };
+        let status = meta("Status").map_or(own, Component::BuiltIn);
+        let mut parameters = path_parameters(path);
+        parameters.push(Parameter::query("pretty", "string"));
+        for options in verb.options {
+            let fields = meta(options).map(option_parameters).unwrap_or_default();
+            let fields = fields.into_iter().filter(|field| {
+                verb.verb != "deletecollection" || !WATCHING.contains(&field.name.as_str())
+            });
+            parameters.extend(fields);
+        }
+        let mut consumes = vec![ANYTHING];
+        let mut produces = self.media();
+        let mut answer = Content::Of(own);
+        let mut body = None;
+        match verb.verb {
+            "list" => {
+                produces = self.streaming();
+                answer = Content::Of(Component::list_of(resource).unwrap_or(own));
+            }
+            "create" | "update" => body = Some(own),
+            "patch" => {
+                body = Some(Component::Patch);
+                consumes = if resource.custom { CUSTOM_PATCHES.to_vec() } else { PATCHES.to_vec() };
+            }
+            "delete" | "deletecollection" => {
+                body = meta("DeleteOptions").map(Component::BuiltIn);
+                let whole = verb.verb == "delete" && resource.strategy.returns_deleted();
+                answer = Content::Of(if whole { own } else { status });
+            }
+            _ => {}
+        }
+        if let Some((sub, _)) = sub
+            && let Some(options) = text_options(&resource.kind, sub)
+        {
+            parameters.extend(option_parameters(options));
+            produces.insert(0, "text/plain");
+            answer = Content::Text;
+        }
+        self.insert(path, verb.method, verb.prefix, &name, |operation| Operation {
+            action: verb.action,
+            kind: Some(sub.map_or(&resource.kind, |(_, sub)| &sub.kind)),
+            parameters,
+            body: body.map(Content::Of),
+            body_required: !matches!(verb.verb, "delete" | "deletecollection"),
+            consumes,
+            produces,
+            answers: verb.codes.iter().map(|code| (*code, answer)).collect(),
+            ..operation
+        });
+    }
+
+    /// The old paths of watches.
+    fn watch(&mut self, path: &str, scope: &str, action: &'static str, suffix: &str) {
+        let rest = path.strip_prefix(&self.root).unwrap_or(path);
+        let path = format!("{}/watch{rest}", self.root);
+        let name = format!("{scope}{}{suffix}", self.resource.kind.kind);
+        let mut parameters = path_parameters(&path);
+        parameters.push(Parameter::query("pretty", "string"));
+        parameters.extend(meta("ListOptions").map(option_parameters).unwrap_or_default());
+        let event = meta("WatchEvent").map_or(Content::Text, |s| Content::Of(Component::BuiltIn(s)));
+        let produces = self.streaming();
+        let kind = &self.resource.kind;
+        self.insert(&path, "get", "watch", &name, |operation| Operation {
+            action,
+            kind: Some(kind),
+            parameters,
+            consumes: vec![ANYTHING],
+            produces,
+            answers: vec![(200, event)],
+            ..operation
+        });
+    }
+
+    /// A subresource that is a connection: any method it takes, its options as parameters.
+    fn connect(&mut self, path: &str, name: &str, sub: &'r Subresource) {
+        let proxy = sub.verbs.contains(&"update");
+        let methods: &[&str] = if proxy { &CONNECT_METHODS } else { &CONNECT_METHODS[..2] };
+        let forms = [(path.to_owned(), ""), (format!("{path}/{{path}}"), "WithPath")];
+        for (path, suffix) in forms.iter().take(if proxy { 2 } else { 1 }) {
+            for method in methods {
+                let title = titled(name);
+                let kind = &self.resource.kind.kind;
+                let name = format!("{}{}{kind}{title}{suffix}", titled(method), self.scope());
+                let mut parameters = path_parameters(path);
+                parameters.extend(option_parameters(sub.ty.schema()));
+                self.insert(path, method, "connect", &name, |operation| Operation {
+                    action: "connect",
+                    kind: Some(&sub.kind),
+                    parameters,
+                    consumes: vec![ANYTHING],
+                    produces: vec![ANYTHING],
+                    answers: vec![(200, Content::Text)],
+                    ..operation
+                });
+            }
+        }
+    }
+
+    fn insert(
+        &mut self,
+        path: &str,
+        method: &str,
+        prefix: &str,
+        name: &str,
+        complete: impl FnOnce(Operation<'r>) -> Operation<'r>,
+    ) {
+        let (id, tag) = id_and_tag(prefix, name, path);
+        let mut operation = complete(Operation {
+            id,
+            tag,
+            action: "",
+            kind: None,
+            parameters: Vec::new(),
+            body: None,
+            body_required: false,
+            consumes: Vec::new(),
+            produces: Vec::new(),
+            answers: Vec::new(),
+        });
+        operation.parameters.sort();
+        operation.parameters.dedup();
+        let known = METHODS.iter().find(|known| **known == method);
+        let item = self.paths.entry(path.to_owned()).or_default();
+        item.insert(known.unwrap_or(&"get"), operation);
+    }
+}
+
+const METHODS: [&str; 7] = ["delete", "get", "head", "options", "patch", "post", "put"];
+const CONNECT_METHODS: [&str; 7] = ["get", "post", "put", "delete", "head", "options", "patch"];
+
+/// Subresources that answer with text, and the options that they take as parameters.
+fn text_options(parent: &GroupVersionKind, sub: &str) -> Option<Schema<'static>> {
+    let options = TEXTS.iter().find(|(kind, name, _)| parent.kind == kind && *name == sub)?;
+    builtin::schema(&parent.group, &parent.version, options.2)
+}
+
+const TEXTS: [(&str, &str, &str); 1] = [("Pod", "log", "PodLogOptions")];
+
+fn meta(kind: &str) -> Option<Schema<'static>> {
+    builtin::schema("", "v1", kind)
+}
+
+impl Parameter {
+    fn query(name: &str, ty: &'static str) -> Self {
+        Parameter { name: name.to_owned(), in_path: false, ty }
+    }
+}
+
+fn path_parameters(path: &str) -> Vec<Parameter> {
+    let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    names.map(|name| Parameter { name: name.to_owned(), in_path: true, ty: "string" }).collect()
+}
+
+/// The fields of options as parameters: those that are scalars, or lists of them.
+fn option_parameters(options: Schema<'_>) -> Vec<Parameter> {
+    let fields = options.as_struct().into_iter().flat_map(|options| options.fields());
+    let fields = fields.filter(|field| !field.flags().has(FieldFlags::TYPE_META));
+    fields
+        .filter_map(|field| {
+            let schema = field.schema();
+            let ty = match schema.item().unwrap_or(schema).scalar()? {
+                Scalar::String => "string",
+                Scalar::Bool => "boolean",
+                Scalar::Int32 | Scalar::Int64 => "integer",
+                _ => return None,
+            };
+            Some(Parameter::query(field.name(), ty))
+        })
+        .collect()
+}
+
+/// `deployments` below `/apis/apps/v1` that is read is `readAppsV1...`, of `apps_v1`.
+fn id_and_tag(prefix: &str, name: &str, path: &str) -> (String, String) {
+    // The deletion of a collection is a deletion.
+    let (prefix, name) = match prefix.strip_prefix("delete") {
+        Some(rest) => ("delete", format!("{rest}{name}")),
+        None => (prefix, name.to_owned()),
+    };
+    let mut parts = path.trim_matches('/').split('/');
+    let group = match parts.next() {
+        Some("api") => Some("core"),
+        Some("apis") => parts.next(),
+        other => return (format!("{prefix}{}", camel(&name, true)), other.unwrap_or("").into()),
+    };
+    let Some(group) = group else { return (format!("{prefix}{name}"), "apis".to_owned()) };
+    let group = group.strip_suffix(".k8s.io").unwrap_or(group);
+    let version = parts.next().unwrap_or_default();
+    let id = [prefix, &camel(group, true), &camel(version, true), &camel(&name, true)].concat();
+    let tag = match version {
+        "" => camel(group, false),
+        version => format!("{}_{}", camel(group, false), camel(version, false)),
+    };
+    (id, tag)
+}
+
+/// Letters and digits, with a capital after everything else.
+fn camel(text: &str, capital: bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut capital = capital;
+    for (index, c) in text.char_indices() {
+        if c.is_alphabetic() || c == '_' || (index != 0 && c.is_numeric()) {
+            if capital { out.extend(c.to_uppercase()) } else { out.push(c) }
+            capital = false;
+        } else {
+            capital = true;
+        }
+    }
+    out
+}
+
+fn titled(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|c| c.to_uppercase().collect::<String>()).unwrap_or_default();
+    format!("{first}{}", chars.as_str().to_lowercase())
+}
+
+/// The parameters that all operations of a path have.
+pub(super) fn shared(item: &PathItem<'_>) -> Vec<Parameter> {
+    let mut operations = item.values();
+    let mut shared = operations.next().map(|first| first.parameters.clone()).unwrap_or_default();
+    for operation in operations {
+        shared.retain(|parameter| operation.parameters.contains(parameter));
+    }
+    shared
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_have_names() {
+        for (prefix, name, path, id, tag) in [
+            ("read", "NamespacedPod", "/api/v1/namespaces/{namespace}/pods/{name}", "readCoreV1NamespacedPod", "core_v1"),
+            ("deletecollection", "Node", "/api/v1/nodes", "deleteCoreV1CollectionNode", "core_v1"),
+            ("get", "APIGroup", "/apis/rbac.authorization.k8s.io/", "getRbacAuthorizationAPIGroup", "rbacAuthorization"),
+            ("get", "APIVersions", "/apis/", "getAPIVersions", "apis"),
+            ("list", "Widget", "/apis/example.com/v1/widgets", "listExampleComV1Widget", "exampleCom_v1"),
+        ] {
+            assert_eq!(id_and_tag(prefix, name, path), (id.to_owned(), tag.to_owned()));
+        }
+    }
+}

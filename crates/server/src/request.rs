@@ -1,0 +1,121 @@
+//! A request on its way through the server.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Instant, SystemTime};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use kevel_api::status::StatusError;
+
+use crate::request_info::RequestInfo;
+use crate::user::User;
+
+/// The most that a request's body may have.
+pub const MAX_BODY: usize = 3 << 20;
+
+/// A request, with what the chain finds out about it on the way.
+#[derive(Debug)]
+pub struct Request {
+    pub parts: http::request::Parts,
+    pub body: RequestBody,
+    pub info: RequestInfo,
+    pub connection: Arc<Connection>,
+    /// Who asks; filled in by authentication.
+    pub user: Option<Arc<User>>,
+    pub received: Received,
+    /// When the answer must have been given.
+    pub deadline: Option<Instant>,
+    pub warnings: Warnings,
+    pub audit_id: String,
+}
+
+/// When a request came in.
+#[derive(Clone, Copy, Debug)]
+pub struct Received {
+    pub at: SystemTime,
+    pub started: Instant,
+}
+
+/// What all requests of a connection share.
+#[derive(Debug, Default)]
+pub struct Connection {
+    pub peer: Option<SocketAddr>,
+    /// The client's certificates, its own first, as they were presented (DER). The handshake does
+    /// not judge them: authentication does.
+    pub certificates: Vec<Bytes>,
+}
+
+/// A body that has not been read yet.
+#[derive(Debug)]
+pub enum RequestBody {
+    Incoming(hyper::body::Incoming),
+    Bytes(Bytes),
+}
+
+impl Request {
+    /// A request as it comes in.
+    pub fn new(
+        parts: http::request::Parts,
+        body: RequestBody,
+        connection: Arc<Connection>,
+    ) -> Self {
+        let info = RequestInfo::new(&parts.method, &parts.uri);
+        let received = Received { at: SystemTime::now(), started: Instant::now() };
+        Request {
+            parts,
+            body,
+            info,
+            connection,
+            user: None,
+            received,
+            deadline: None,
+            warnings: Warnings::default(),
+            audit_id: String::new(),
+        }
+    }
+
+    pub fn header(&self, name: http::HeaderName) -> &str {
+        self.parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
+    pub fn query(&self) -> &str {
+        self.parts.uri.query().unwrap_or_default()
+    }
+
+    /// The whole body, if it is not too large.
+    pub async fn read_body(&mut self) -> Result<Bytes, StatusError> {
+        let body = std::mem::replace(&mut self.body, RequestBody::Bytes(Bytes::new()));
+        let too_large =
+            || StatusError::request_entity_too_large(&format!("limit is {MAX_BODY}"));
+        match body {
+            RequestBody::Bytes(bytes) if bytes.len() > MAX_BODY => Err(too_large()),
+            RequestBody::Bytes(bytes) => Ok(bytes),
+            RequestBody::Incoming(incoming) => {
+                match Limited::new(incoming, MAX_BODY).collect().await {
+                    Ok(body) => Ok(body.to_bytes()),
+                    Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+                    Err(error) => Err(StatusError::bad_request(error.to_string())),
+                }
+            }
+        }
+    }
+}
+
+/// What the client should be told besides the answer: `Warning` headers.
+#[derive(Clone, Debug, Default)]
+pub struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl Warnings {
+    pub fn add(&self, warning: impl Into<String>) {
+        let warning = warning.into();
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !warning.is_empty() && !all.contains(&warning) {
+            all.push(warning);
+        }
+    }
+
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

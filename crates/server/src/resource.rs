@@ -1,0 +1,196 @@
+//! A resource is a row: names, scope, verbs, schema, storage, strategy. Routes, discovery and OpenAPI
+//! are derived from the table of rows. Rows come and go while the server runs; readers take the table
+//! without a lock.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use kevel_api::gvk::{GroupKind, GroupResource, GroupVersionKind};
+use kevel_api::schema::{Schema, Table, TypeId};
+
+use crate::storage::Storage;
+use crate::strategy::Strategy;
+
+/// A type, built in or of a custom kind.
+#[derive(Clone, Debug)]
+pub enum TypeRef {
+    BuiltIn(Schema<'static>),
+    Custom(Arc<Table>, TypeId),
+}
+
+impl TypeRef {
+    pub fn schema(&self) -> Schema<'_> {
+        match self {
+            TypeRef::BuiltIn(schema) => *schema,
+            TypeRef::Custom(table, id) => Schema::new(table, *id),
+        }
+    }
+}
+
+/// A resource in one version of its group.
+pub struct Resource {
+    pub kind: GroupVersionKind,
+    /// `pods`
+    pub plural: String,
+    pub singular: String,
+    pub short_names: Vec<String>,
+    pub categories: Vec<String>,
+    pub namespaced: bool,
+    /// `create`, `get`, ..., sorted.
+    pub verbs: Vec<&'static str>,
+    pub ty: TypeRef,
+    pub strategy: Arc<dyn Strategy>,
+    /// `None` for kinds that are answered, not stored.
+    pub storage: Option<Arc<Storage>>,
+    /// By name, sorted.
+    pub subresources: BTreeMap<String, Subresource>,
+    /// Custom kinds' lists name the kind of each item; built-in ones do not.
+    pub custom: bool,
+}
+
+/// What stands below an object.
+#[derive(Debug)]
+pub struct Subresource {
+    pub kind: GroupVersionKind,
+    pub verbs: Vec<&'static str>,
+    pub ty: TypeRef,
+    pub part: Part,
+}
+
+/// What a subresource is of its object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The object, of which only this field and the metadata can be written.
+    Field(&'static str),
+    /// How many there are of it.
+    Scale,
+    /// Something that this server does not answer yet.
+    Other,
+}
+
+impl std::fmt::Debug for Resource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Resource({} {})", self.plural, self.kind)
+    }
+}
+
+impl Resource {
+    pub fn group_resource(&self) -> GroupResource {
+        GroupResource::new(self.kind.group.clone(), self.plural.as_str())
+    }
+
+    pub fn group_kind(&self) -> GroupKind {
+        self.kind.group_kind()
+    }
+
+    /// `apps/v1`, `v1`
+    pub fn api_version(&self) -> String {
+        api_version(&self.kind.group, &self.kind.version)
+    }
+
+    pub fn allows(&self, verb: &str) -> bool {
+        self.verbs.contains(&verb)
+    }
+}
+
+/// `apps/v1`, `v1`
+pub fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
+/// The rows of a server.
+#[derive(Debug, Default)]
+pub struct Resources {
+    rows: ArcSwap<Rows>,
+    writing: Mutex<()>,
+}
+
+/// The rows at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    /// By `group/version`, then by plural.
+    versions: HashMap<String, BTreeMap<String, Arc<Resource>>>,
+    /// Groups in the order in which they are listed, each with its versions, preferred first.
+    order: Vec<(String, Vec<String>)>,
+}
+
+impl Resources {
+    pub fn current(&self) -> arc_swap::Guard<Arc<Rows>> {
+        self.rows.load()
+    }
+
+    /// Adds rows, or replaces those of the same name.
+    pub fn install(&self, resources: impl IntoIterator<Item = Resource>) {
+        self.change(|rows| resources.into_iter().for_each(|resource| rows.add(resource)));
+    }
+
+    /// Removes the rows of a group and resource, in all its versions or in one.
+    pub fn remove(&self, group: &str, plural: &str, version: Option<&str>) {
+        self.change(|rows| rows.remove(group, plural, version));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Rows)) {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = Rows::clone(&self.rows.load());
+        change(&mut rows);
+        self.rows.store(Arc::new(rows));
+    }
+}
+
+impl Rows {
+    pub fn get(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
+        self.version(group, version)?.get(plural)
+    }
+
+    /// The resources of a group and version, by plural.
+    pub fn version(&self, group: &str, version: &str) -> Option<&BTreeMap<String, Arc<Resource>>> {
+        self.versions.get(&format!("{group}/{version}"))
+    }
+
+    /// Groups and their versions, in order.
+    pub fn groups(&self) -> &[(String, Vec<String>)] {
+        &self.order
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.order.iter().flat_map(move |(group, versions)| {
+            let versions = versions.iter().filter_map(move |v| self.version(group, v));
+            versions.flat_map(|resources| resources.values())
+        })
+    }
+
+    fn add(&mut self, resource: Resource) {
+        let (group, version) = (resource.kind.group.to_string(), resource.kind.version.to_string());
+        let position = self.order.iter().position(|(g, _)| *g == group);
+        let position = position.unwrap_or_else(|| {
+            self.order.push((group.clone(), Vec::new()));
+            self.order.len() - 1
+        });
+        let versions = &mut self.order[position].1;
+        if !versions.contains(&version) {
+            versions.push(version.clone());
+        }
+        let key = format!("{group}/{version}");
+        let plural = resource.plural.clone();
+        self.versions.entry(key).or_default().insert(plural, Arc::new(resource));
+    }
+
+    fn remove(&mut self, group: &str, plural: &str, version: Option<&str>) {
+        let Some(position) = self.order.iter().position(|(g, _)| g == group) else { return };
+        let versions = self.order[position].1.clone();
+        for name in versions.iter().filter(|v| version.is_none_or(|wanted| wanted == v.as_str())) {
+            let key = format!("{group}/{name}");
+            if let Some(resources) = self.versions.get_mut(&key) {
+                resources.remove(plural);
+                if resources.is_empty() {
+                    self.versions.remove(&key);
+                    self.order[position].1.retain(|v| v != name);
+                }
+            }
+        }
+        if self.order[position].1.is_empty() {
+            self.order.remove(position);
+        }
+    }
+}

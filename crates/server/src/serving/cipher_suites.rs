@@ -1,0 +1,161 @@
+//! Cipher suites, versions and key exchange groups by the names and numbers that flags have.
+
+use rustls::crypto::ring::{cipher_suite, kx_group};
+use rustls::crypto::{CryptoProvider, SupportedKxGroup};
+use rustls::{SupportedCipherSuite, SupportedProtocolVersion, version};
+
+/// The suites of TLS 1.2 that are spoken. Two of them have an older name, too.
+const SPOKEN: [(&str, SupportedCipherSuite); 8] = [
+    (
+        "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+        cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+    ),
+    (
+        "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+        cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+    ),
+    (
+        "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305",
+        cipher_suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+    ),
+    (
+        "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+        cipher_suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+    ),
+    (
+        "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+        cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+    ),
+    (
+        "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+        cipher_suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+    ),
+    (
+        "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305",
+        cipher_suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+    ),
+    (
+        "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+        cipher_suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+    ),
+];
+
+/// Suites that may be named without a difference: those of TLS 1.3 are always on, and the others,
+/// which have no forward secrecy or no authenticated encryption, never.
+const NAMED_ONLY: [&str; 19] = [
+    "TLS_AES_128_GCM_SHA256",
+    "TLS_AES_256_GCM_SHA384",
+    "TLS_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
+    "TLS_ECDHE_ECDSA_WITH_RC4_128_SHA",
+    "TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_RC4_128_SHA",
+    "TLS_RSA_WITH_3DES_EDE_CBC_SHA",
+    "TLS_RSA_WITH_AES_128_CBC_SHA",
+    "TLS_RSA_WITH_AES_128_CBC_SHA256",
+    "TLS_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_RSA_WITH_AES_256_CBC_SHA",
+    "TLS_RSA_WITH_AES_256_GCM_SHA384",
+    "TLS_RSA_WITH_RC4_128_SHA",
+];
+
+/// The key exchange groups that are spoken, by their numbers in the TLS registry.
+const GROUPS: [(i32, &dyn SupportedKxGroup); 3] =
+    [(29, kx_group::X25519), (23, kx_group::SECP256R1), (24, kx_group::SECP384R1)];
+
+/// The cryptography for `--tls-cipher-suites` and `--tls-curve-preferences`; none named is all.
+pub(super) fn provider(suites: &[String], groups: &[i32]) -> Result<CryptoProvider, String> {
+    let mut provider = rustls::crypto::ring::default_provider();
+    if !suites.is_empty() {
+        let named = named_suites(suites)?;
+        let is_1_3 = |suite: &SupportedCipherSuite| suite.tls13().is_some();
+        provider.cipher_suites.retain(|suite| is_1_3(suite) || named.contains(suite));
+    }
+    if !groups.is_empty() {
+        let spoken = GROUPS.iter().filter(|(number, _)| groups.contains(number));
+        provider.kx_groups = spoken.map(|(_, group)| *group).collect();
+        if provider.kx_groups.is_empty() {
+            return Err(format!("none of the curve preferences {groups:?} is supported"));
+        }
+    }
+    Ok(provider)
+}
+
+fn named_suites(names: &[String]) -> Result<Vec<SupportedCipherSuite>, String> {
+    let mut suites = Vec::new();
+    for name in names {
+        match SPOKEN.iter().find(|(known, _)| known == name) {
+            Some((_, suite)) => suites.push(*suite),
+            None if NAMED_ONLY.contains(&name.as_str()) => {}
+            None => return Err(format!("Cipher suite {name} not supported or doesn't exist")),
+        }
+    }
+    Ok(suites)
+}
+
+static ALL_VERSIONS: [&SupportedProtocolVersion; 2] = [&version::TLS12, &version::TLS13];
+static ONLY_1_3: [&SupportedProtocolVersion; 1] = [&version::TLS13];
+
+/// The versions for `--tls-min-version`. Below 1.2 nothing is spoken, whatever is named.
+pub(super) fn versions(
+    minimum: &str,
+) -> Result<&'static [&'static SupportedProtocolVersion], String> {
+    match minimum {
+        "" | "VersionTLS10" | "VersionTLS11" | "VersionTLS12" => Ok(&ALL_VERSIONS),
+        "VersionTLS13" => Ok(&ONLY_1_3),
+        unknown => Err(format!("unknown tls version {unknown:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suites_are_chosen_by_name() {
+        let chosen = |names: &[&str]| {
+            let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+            provider(&names, &[]).map(|provider| {
+                let suites = provider.cipher_suites.iter();
+                suites.filter(|suite| suite.tls13().is_none()).count()
+            })
+        };
+        for (names, expected) in [
+            (&[][..], Ok(6)),
+            (&["TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"], Ok(1)),
+            (&["TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305", "TLS_AES_128_GCM_SHA256"], Ok(1)),
+            (&["TLS_RSA_WITH_RC4_128_SHA"], Ok(0)),
+            (
+                &["TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "foo"],
+                Err("Cipher suite foo not supported or doesn't exist".to_owned()),
+            ),
+        ] {
+            assert_eq!(chosen(names), expected, "{names:?}");
+        }
+    }
+
+    #[test]
+    fn groups_are_chosen_by_number() {
+        for (groups, expected) in [(&[][..], 3), (&[23], 1), (&[4588, 29], 1)] {
+            assert_eq!(provider(&[], groups).unwrap().kx_groups.len(), expected);
+        }
+        assert!(provider(&[], &[25]).is_err());
+    }
+
+    #[test]
+    fn versions_are_chosen_by_name() {
+        for (name, expected) in [
+            ("", Ok(2)),
+            ("VersionTLS10", Ok(2)),
+            ("VersionTLS13", Ok(1)),
+            ("VersionTLS14", Err("unknown tls version \"VersionTLS14\"".to_owned())),
+        ] {
+            assert_eq!(versions(name).map(<[_]>::len), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! A connection, from the handshake to its end.
+
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::server::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::handshake_errors::HandshakeErrors;
+use super::requests::Requests;
+use super::ongoing::{Ongoing, Order, Registered, Verdict};
+use super::socket::Socket;
+use super::tls::Tls;
+use super::Limits;
+use crate::handler::Handler;
+use crate::request::Connection;
+
+/// What all connections share.
+pub(super) struct Shared {
+    pub tls: Arc<Tls>,
+    pub limits: Limits,
+    pub handler: Arc<dyn Handler>,
+    pub handshake_errors: Arc<HandshakeErrors>,
+}
+
+/// Serves a connection.
+pub(super) async fn serve(
+    stream: TcpStream,
+    peer: SocketAddr,
+    registered: Registered,
+    shared: Arc<Shared>,
+) {
+    let ongoing = registered.ongoing.clone();
+    let handshake = timeout(shared.limits.header_read, handshake(stream, &ongoing, &shared.tls));
+    let stream = tokio::select! {
+        result = handshake => result,
+        // Nothing was asked on it yet: whatever the order, it ends.
+        _ = ongoing.ordered() => return,
+    };
+    let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
+    match stream {
+        Ok(Ok(stream)) => {
+            // In a task of its own, so that the large state of the handshake is not kept.
+            tokio::spawn(serve_http(stream, peer, registered, shared));
+        }
+        Ok(Err(error)) => shared.handshake_errors.add(peer, &error),
+        Err(error) => shared.handshake_errors.add(peer, &error),
+    }
+}
+
+async fn handshake(
+    stream: TcpStream,
+    ongoing: &Arc<Ongoing>,
+    tls: &Tls,
+) -> Result<TlsStream<Socket>, String> {
+    let local = stream.local_addr().map_err(|error| error.to_string())?;
+    let socket = Socket::new(stream, ongoing.clone());
+    let mut acceptor = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), socket);
+    let start = match Pin::new(&mut acceptor).await {
+        Ok(start) => start,
+        Err(error) => {
+            if let Some(mut socket) = acceptor.take_io()
+                && socket.speaks_plain_http()
+            {
+                let _ = socket.refuse_plain_http().await;
+                return Err("client sent an HTTP request to an HTTPS server".to_owned());
+            }
+            return Err(error.to_string());
+        }
+    };
+    let server_name = start.client_hello().server_name().map(str::to_ascii_lowercase);
+    let local: IpAddr = local.ip().to_canonical();
+    let config = tls.config(server_name.as_deref(), local);
+    start.into_stream(config).await.map_err(|error| error.to_string())
+}
+
+async fn serve_http(
+    stream: TlsStream<Socket>,
+    peer: SocketAddr,
+    registered: Registered,
+    shared: Arc<Shared>,
+) {
+    let ongoing = &registered.ongoing;
+    let tls = stream.get_ref().1;
+    let http2 = tls.alpn_protocol() == Some(b"h2");
+    let certificates = tls.peer_certificates().unwrap_or_default();
+    let certificates = certificates.iter().map(|der| Bytes::copy_from_slice(der)).collect();
+    let connection = Arc::new(Connection { peer: Some(peer), certificates });
+    ongoing.speaks(!http2);
+    let requests = Requests {
+        handler: shared.handler.clone(),
+        connection,
+        ongoing: ongoing.clone(),
+        http2,
+    };
+    let limits = &shared.limits;
+    let stream = TokioIo::new(stream);
+    // Boxed apart, so that a connection does not take the room of both.
+    let ended = match http2 {
+        true => {
+            let connection = http2_builder(limits).serve_connection(stream, requests);
+            drive(Box::pin(connection), ongoing, limits).await
+        }
+        false => {
+            let connection = http1_builder(limits).serve_connection(stream, requests);
+            drive(Box::pin(connection.with_upgrades()), ongoing, limits).await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%peer, %error, "connection ended");
+    }
+}
+
+fn http1_builder(limits: &Limits) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .max_header_size(limits.header_bytes as usize)
+        // The request line is counted apart.
+        .max_buf_size(limits.header_bytes as usize * 2)
+        // The reference counts bytes only.
+        .max_headers(1000)
+        // That is the watch of `drive`.
+        .header_read_timeout(None);
+    builder
+}
+
+fn http2_builder(limits: &Limits) -> http2::Builder<TokioExecutor> {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .max_concurrent_streams(limits.streams)
+        .max_header_list_size(limits.header_bytes)
+        .initial_stream_window_size(limits.stream_window)
+        .initial_connection_window_size(
+            limits.stream_window.saturating_mul(limits.streams).min(i32::MAX as u32),
+        )
+        .max_send_buf_size(limits.send_buffer)
+        // Streams that a client opens and resets at once: more of them than this waiting, or more
+        // errors than that on one connection, and the connection ends.
+        .max_pending_accept_reset_streams(20)
+        .max_local_error_reset_streams(1024);
+    builder
+}
+
+/// A connection of either version.
+trait HttpConnection: Future<Output = hyper::Result<()>> {
+    /// Accepts no further request, and ends after those under way.
+    fn finish(self: Pin<&mut Self>);
+}
+
+type Stream = TokioIo<TlsStream<Socket>>;
+
+impl HttpConnection for http1::UpgradeableConnection<Stream, Requests> {
+    fn finish(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+impl HttpConnection for http2::Connection<Stream, Requests, TokioExecutor> {
+    fn finish(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+/// Drives a connection to its end, minding orders and the time. The timer is not touched by
+/// requests: when it rings, it is set anew for the moment at which the connection could have waited
+/// for too long by then.
+async fn drive(
+    mut connection: Pin<Box<impl HttpConnection>>,
+    ongoing: &Ongoing,
+    limits: &Limits,
+) -> Result<(), String> {
+    let mut finishing = None;
+    let mut timer = std::pin::pin!(sleep_until(Instant::now()));
+    loop {
+        tokio::select! {
+            biased;
+            ended = connection.as_mut() => return ended.map_err(|error| error.to_string()),
+            order = ongoing.ordered() => match order {
+                Order::GoOn => {}
+                Order::Finish => {
+                    finishing = Some(std::time::Instant::now());
+                    connection.as_mut().finish();
+                    timer.as_mut().reset(Instant::now());
+                }
+                Order::Drop => return Err("closed by the server".to_owned()),
+            },
+            () = timer.as_mut() => match ongoing.judge(limits, finishing) {
+                Verdict::Wait(until) => timer.as_mut().reset(until.into()),
+                Verdict::Finish => ongoing.order(Order::Finish),
+                Verdict::Drop => return Err("the client took too long".to_owned()),
+            },
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Where the objects of a resource are kept, in one version, whatever version they are served in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use kevel_api::convert;
+use kevel_api::gvk::{GroupVersion, GroupVersionKind};
+use kevel_api::value::Value;
+use kevel_codec::{json, protobuf};
+use kevel_store::cache::{Cache, Caches, Decode, FieldPath, JsonDecode, KeyOrder, Wire};
+use kevel_store::{Engine, Revision};
+
+use crate::resource::{TypeRef, api_version};
+
+/// How stored bytes are written. Either form is understood when read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Json,
+    Protobuf,
+}
+
+/// What a resource's storage is made of.
+#[derive(Debug)]
+pub struct StorageConfig {
+    /// The kind in the version in which it is stored.
+    pub kind: GroupVersionKind,
+    pub ty: TypeRef,
+    /// `/registry/pods/`
+    pub prefix: String,
+    pub format: Format,
+    /// What selectors may name, besides name and namespace, and where it stands in the object.
+    pub fields: Vec<(&'static str, &'static str)>,
+    /// Positions of those that watchers are found by.
+    pub indexed: Vec<usize>,
+    pub time_to_live: Option<Duration>,
+}
+
+/// A resource's objects.
+pub struct Storage {
+    pub kind: GroupVersionKind,
+    pub ty: TypeRef,
+    pub prefix: String,
+    pub engine: Arc<dyn Engine>,
+    pub cache: Arc<Cache>,
+    pub fields: Arc<[FieldPath]>,
+    pub time_to_live: Option<Duration>,
+    decode: Arc<StoredDecode>,
+    format: Format,
+}
+
+impl std::fmt::Debug for Storage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Storage({} at {})", self.kind, self.prefix)
+    }
+}
+
+impl Storage {
+    pub fn new(config: StorageConfig, engine: Arc<dyn Engine>, caches: &Caches) -> Self {
+        let order = match config.ty {
+            TypeRef::BuiltIn(_) => KeyOrder::Struct,
+            TypeRef::Custom(..) => KeyOrder::Sorted,
+        };
+        let fields: Arc<[FieldPath]> =
+            config.fields.iter().map(|(name, path)| FieldPath::new(name, path)).collect();
+        let json = JsonDecode { order };
+        let decode = Arc::new(StoredDecode { ty: config.ty.clone(), json });
+        let cache = caches.add(kevel_store::cache::Resource {
+            prefix: config.prefix.clone(),
+            decode: decode.clone(),
+            fields: fields.clone(),
+            indexed: config.indexed,
+        });
+        Storage {
+            kind: config.kind,
+            ty: config.ty,
+            prefix: config.prefix,
+            engine,
+            cache,
+            fields,
+            time_to_live: config.time_to_live,
+            decode,
+            format: config.format,
+        }
+    }
+
+    /// The whole key of an object.
+    pub fn key(&self, namespace: &str, name: &str) -> Vec<u8> {
+        format!("{}{}", self.prefix, local_key(namespace, name)).into_bytes()
+    }
+
+    /// An object as it is stored, without its resourceVersion.
+    pub fn encode(&self, value: &Value) -> Bytes {
+        let schema = self.ty.schema();
+        match self.format {
+            Format::Protobuf => protobuf::encode_object(value, schema).into(),
+            Format::Json => {
+                let mut out = Vec::with_capacity(2048);
+                json::encode(value, schema, &mut out);
+                out.into()
+            }
+        }
+    }
+
+    /// What clients read of stored bytes.
+    pub fn wire(&self, stored: &Bytes, revision: Revision) -> Result<Wire, String> {
+        self.decode.decode(stored, revision)
+    }
+
+    /// The tree of an object's wire bytes, with its kind.
+    pub fn read(&self, wire: &[u8]) -> Result<Value, String> {
+        let decoded = json::decode(wire, self.ty.schema(), json::Unknown::Ignore);
+        let mut value = decoded.map_err(|error| error.to_string())?.value;
+        if let Value::Map(map) = &mut value {
+            let version = api_version(&self.kind.group, &self.kind.version);
+            map.insert("apiVersion", version.as_str().into());
+            map.insert("kind", self.kind.kind.as_str().into());
+        }
+        Ok(value)
+    }
+
+    /// The same object in another version of its group.
+    pub fn convert(
+        &self,
+        value: Value,
+        from: &GroupVersionKind,
+        to: &GroupVersion,
+    ) -> Result<Value, String> {
+        match self.ty {
+            TypeRef::Custom(..) => Ok(value),
+            TypeRef::BuiltIn(_) => convert::convert(value, from, to, &|text| {
+                json::decode_any(text.as_bytes(), json::Unknown::Ignore).ok().map(|d| d.value)
+            }),
+        }
+    }
+
+    /// Whether objects are stored in this version.
+    pub fn stores(&self, kind: &GroupVersionKind) -> bool {
+        self.kind.version == kind.version && self.kind.group == kind.group
+    }
+}
+
+/// `namespace/name`, or `name`.
+pub fn local_key(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
+}
+
+/// Reads either form of stored bytes.
+struct StoredDecode {
+    ty: TypeRef,
+    json: JsonDecode,
+}
+
+impl Decode for StoredDecode {
+    fn decode(&self, stored: &Bytes, revision: Revision) -> Result<Wire, String> {
+        if !stored.starts_with(protobuf::MAGIC) {
+            return self.json.decode(stored, revision);
+        }
+        let schema = self.ty.schema();
+        let envelope = protobuf::decode_object(stored).map_err(|error| error.to_string())?;
+        let value = envelope.decode(schema).map_err(|error| error.to_string())?;
+        let mut text = Vec::with_capacity(stored.len() * 2);
+        json::encode(&value, schema, &mut text);
+        self.json.decode(&text.into(), revision)
+    }
+}

@@ -1,0 +1,70 @@
+//! What is special about a kind: how an object is made ready to be stored, and what may not be stored.
+
+use kevel_api::field_error::FieldError;
+use kevel_api::value::Value;
+
+use crate::resource::Resource;
+
+/// The rules of a kind. The defaults serve any kind that has no rules of its own.
+pub trait Strategy: Send + Sync + 'static {
+    /// Makes a new object ready, after defaulting and before admission and validation.
+    fn prepare_create(&self, _object: &mut Value) {}
+
+    /// What is wrong with a new object, beyond its schema and metadata.
+    fn check_create(&self, _object: &Value) -> Vec<FieldError> {
+        Vec::new()
+    }
+
+    /// Makes an object ready that replaces another.
+    fn prepare_update(&self, _object: &mut Value, _old: &Value) {}
+
+    /// What is wrong with a change.
+    fn check_update(&self, _object: &Value, _old: &Value) -> Vec<FieldError> {
+        Vec::new()
+    }
+
+    /// What the client should know about an object that is accepted.
+    fn warnings(&self, _object: &Value) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether an update of an object that is not there creates it.
+    fn create_on_update(&self) -> bool {
+        false
+    }
+
+    /// Whether an update may come without a resourceVersion.
+    fn unconditional_update(&self) -> bool {
+        true
+    }
+
+    /// What is wrong with a name; `prefix` when it is one to be completed.
+    fn check_name(&self, name: &str, prefix: bool) -> Vec<String> {
+        kevel_api::name::name_is_dns_subdomain(name, prefix)
+    }
+
+    /// How long an object has to end by itself, where it may take its time.
+    fn grace_period(&self, _object: &Value, _asked: Option<i64>) -> Option<i64> {
+        None
+    }
+
+    /// Whether a deletion answers with the object rather than with a `Status`.
+    fn returns_deleted(&self) -> bool {
+        false
+    }
+}
+
+/// A kind without rules of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Generic;
+
+impl Strategy for Generic {}
+
+/// Spec and status are written apart where a kind has both: which fields a write to the object
+/// itself leaves alone.
+pub fn reset_fields(resource: &Resource) -> impl Iterator<Item = &'static str> + '_ {
+    resource.subresources.values().filter_map(|sub| match sub.part {
+        crate::resource::Part::Field(field) => Some(field),
+        _ => None,
+    })
+}

@@ -1,0 +1,154 @@
+//! `/version`: what this server is.
+
+use bytes::Bytes;
+use http::{HeaderValue, header};
+use kevel_api::json_string::write_json_string;
+
+use crate::body::Body;
+use crate::handler::{Handler, Pending, Response};
+use crate::request::Request;
+
+/// What a build calls itself, by the names that clients know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// Major version of the API level.
+    pub major: String,
+    /// Minor version of the API level.
+    pub minor: String,
+    /// The API level that is emulated: `--emulated-version`, or its own.
+    pub emulation: (String, String),
+    /// The oldest version that others in the cluster may have: `--min-compatibility-version`.
+    pub min_compatibility: (String, String),
+    /// The whole version.
+    pub git_version: String,
+    /// The commit that was built, if the build was told.
+    pub git_commit: String,
+    /// `clean` or `dirty`, if the build was told.
+    pub git_tree_state: String,
+    /// When it was built, if the build was told.
+    pub build_date: String,
+    /// Empty: there is no Go in it. Clients expect the field.
+    pub go_version: String,
+    /// The compiler.
+    pub compiler: String,
+    /// Operating system and processor, as in `linux/amd64`.
+    pub platform: String,
+}
+
+impl Default for Info {
+    fn default() -> Self {
+        let level = |minor: u32| ("1".to_owned(), minor.to_string());
+        let (major, minor) = level(36);
+        let told = |value: Option<&str>| value.unwrap_or_default().to_owned();
+        Info {
+            major,
+            minor,
+            emulation: level(36),
+            min_compatibility: level(35),
+            git_version: "v1.36.3+kevel".to_owned(),
+            git_commit: told(option_env!("KEVEL_GIT_COMMIT")),
+            git_tree_state: told(option_env!("KEVEL_GIT_TREE_STATE")),
+            build_date: told(option_env!("KEVEL_BUILD_DATE")),
+            go_version: String::new(),
+            compiler: "rustc".to_owned(),
+            platform: format!("{}/{}", std::env::consts::OS, processor()),
+        }
+    }
+}
+
+impl Info {
+    /// As JSON, indented as clients are used to see it.
+    pub fn to_json(&self) -> Vec<u8> {
+        let fields = [
+            ("major", &self.major),
+            ("minor", &self.minor),
+            ("emulationMajor", &self.emulation.0),
+            ("emulationMinor", &self.emulation.1),
+            ("minCompatibilityMajor", &self.min_compatibility.0),
+            ("minCompatibilityMinor", &self.min_compatibility.1),
+            ("gitVersion", &self.git_version),
+            ("gitCommit", &self.git_commit),
+            ("gitTreeState", &self.git_tree_state),
+            ("buildDate", &self.build_date),
+            ("goVersion", &self.go_version),
+            ("compiler", &self.compiler),
+            ("platform", &self.platform),
+        ];
+        let mut json = Vec::from(b"{");
+        for (index, (name, value)) in fields.into_iter().enumerate() {
+            json.extend_from_slice(if index == 0 { b"\n" } else { b",\n" });
+            json.extend_from_slice(format!("  \"{name}\": ").as_bytes());
+            write_json_string(&mut json, value);
+        }
+        json.extend_from_slice(b"\n}");
+        json
+    }
+}
+
+/// Serves `/version`.
+#[derive(Debug)]
+pub struct Version(Bytes);
+
+impl Version {
+    /// Serves what a build calls itself.
+    pub fn new(info: &Info) -> Self {
+        Version(info.to_json().into())
+    }
+
+    /// The answer.
+    pub fn answer(&self) -> Response {
+        let mut response = Response::new(Body::from(self.0.clone()));
+        let json = HeaderValue::from_static("application/json");
+        response.headers_mut().insert(header::CONTENT_TYPE, json);
+        response
+    }
+}
+
+impl Handler for Version {
+    fn handle<'a>(&'a self, _: Request) -> Pending<'a, Response> {
+        Box::pin(std::future::ready(self.answer()))
+    }
+}
+
+/// The processor by the name that Kubernetes has for it.
+fn processor() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        "x86" => "386",
+        "powerpc64" => "ppc64le",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_layout_are_those_of_the_reference() {
+        let info = Info {
+            git_commit: "abc".into(),
+            platform: "linux/amd64".into(),
+            build_date: "2026-07-01T00:00:00Z".into(),
+            git_tree_state: "clean".into(),
+            ..Info::default()
+        };
+        let expected = r#"{
+  "major": "1",
+  "minor": "36",
+  "emulationMajor": "1",
+  "emulationMinor": "36",
+  "minCompatibilityMajor": "1",
+  "minCompatibilityMinor": "35",
+  "gitVersion": "v1.36.3+kevel",
+  "gitCommit": "abc",
+  "gitTreeState": "clean",
+  "buildDate": "2026-07-01T00:00:00Z",
+  "goVersion": "",
+  "compiler": "rustc",
+  "platform": "linux/amd64"
+}"#;
+        assert_eq!(String::from_utf8(info.to_json()).unwrap(), expected);
+    }
+}

@@ -1,0 +1,288 @@
+//! What the chain is built from in its tests.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use kevel_server::authentication::{
+    Anonymous, Authenticated, AuthenticatedGroup, Authenticator, BearerToken, ClientCertificate,
+    TokenFile, Union,
+};
+use kevel_server::authorization::{AlwaysAllow, Attributes, Authorizer, Opinion};
+use kevel_server::body::{Body, Pieces};
+use kevel_server::certificates::ClientIdentity;
+use kevel_server::chain::{self, AuditEvent, AuditSink, Config, Outcome, Stage};
+use kevel_server::handler::{Handler, Pending, Response};
+use kevel_server::lifecycle::Lifecycle;
+use kevel_server::request::{Request, RequestBody};
+use kevel_server::user::User;
+
+/// A chain to be built: jane asks, and may.
+pub struct TestChain {
+    pub config: Config,
+    pub lifecycle: Lifecycle,
+    pub users: Users,
+}
+
+impl Default for TestChain {
+    fn default() -> Self {
+        let lifecycle = Lifecycle::default();
+        let users = Users::default();
+        users.set(User { name: "jane".into(), ..User::default() });
+        let config = Config::new(&lifecycle, Arc::new(users.clone()), Arc::new(AlwaysAllow));
+        TestChain { config, lifecycle, users }
+    }
+}
+
+impl TestChain {
+    /// Users have tokens.
+    pub fn with_tokens(csv: &str, anonymous: bool) -> Self {
+        let mut test = TestChain::default();
+        let tokens = TokenFile::parse("tokens.csv", csv).unwrap();
+        let bearer = BearerToken::new(vec![Arc::new(tokens)]);
+        let known = AuthenticatedGroup(Union::new(vec![Arc::new(bearer)]));
+        let mut members: Vec<Arc<dyn Authenticator>> = vec![Arc::new(known)];
+        if anonymous {
+            members.push(Arc::new(Anonymous::default()));
+        }
+        test.config.authenticator = Arc::new(Union::fail_on_error(members));
+        test
+    }
+
+    /// Jane may do some things.
+    pub fn allowing(rules: Rules) -> Self {
+        let mut test = TestChain::default();
+        test.config.authorizer = Arc::new(rules);
+        test
+    }
+
+    /// Everybody writes into the log when it is their turn.
+    pub fn logging(log: &Log) -> Self {
+        let mut test = TestChain::default();
+        test.config.authenticator = Arc::new(log.clone());
+        test.config.authorizer = Arc::new(log.clone());
+        test.config.audit = Some(Arc::new(log.clone()));
+        test
+    }
+
+    pub fn build(self, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
+        chain::build(self.config, handler)
+    }
+}
+
+/// `GET /path`
+pub fn request(line: &str) -> Request {
+    let (method, uri) = line.split_once(' ').unwrap();
+    let request = http::Request::builder().method(method).uri(uri).body(()).unwrap();
+    Request::new(request.into_parts().0, RequestBody::Bytes(Bytes::new()), Arc::default())
+}
+
+struct Function<F>(F);
+
+impl<F, A> Handler for Function<F>
+where
+    F: Fn(Request) -> A + Send + Sync + 'static,
+    A: Future<Output = Response> + Send + 'static,
+{
+    fn handle<'a>(&'a self, request: Request) -> Pending<'a, Response> {
+        Box::pin((self.0)(request))
+    }
+}
+
+/// A handler that does this.
+pub fn handler<F, A>(function: F) -> Arc<dyn Handler>
+where
+    F: Fn(Request) -> A + Send + Sync + 'static,
+    A: Future<Output = Response> + Send + 'static,
+{
+    Arc::new(Function(function))
+}
+
+/// A handler that answers this.
+pub fn answer(body: &'static str) -> Arc<dyn Handler> {
+    handler(move |_| async move { text(body) })
+}
+
+pub fn text(body: impl Into<Bytes>) -> Response {
+    http::Response::new(Body::from(body))
+}
+
+struct Script(VecDeque<Option<&'static str>>);
+
+impl Pieces for Script {
+    fn poll_piece(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        Poll::Ready(match self.0.pop_front() {
+            Some(None) => panic!("in a body"),
+            piece => piece.flatten().map(Bytes::from),
+        })
+    }
+}
+
+/// An answer in pieces; `None` is a panic.
+pub fn streamed(pieces: Vec<Option<&'static str>>) -> Response {
+    http::Response::new(Body::pieces(Script(pieces.into())))
+}
+
+struct Endless(Option<&'static str>);
+
+impl Pieces for Endless {
+    fn poll_piece(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        match self.0.take() {
+            Some(piece) => Poll::Ready(Some(Bytes::from(piece))),
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// An answer with a piece, and nothing after it.
+pub fn endless(piece: &'static str) -> Response {
+    http::Response::new(Body::pieces(Endless(Some(piece))))
+}
+
+pub async fn read(response: Response) -> String {
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// A header's text; empty if it is not there.
+pub fn header(response: &Response, name: impl http::header::AsHeaderName) -> &str {
+    response.headers().get(name).map_or("", |value| value.to_str().unwrap())
+}
+
+/// The message of a `Status`.
+pub fn message(status: &str) -> String {
+    let (_, rest) = status.split_once("\"message\":\"").unwrap();
+    let (message, _) = rest.split_once("\",\"reason\"").unwrap();
+    message.replace("\\\"", "\"").replace("\\u0026", "&")
+}
+
+/// Everybody is the same user, until told otherwise.
+#[derive(Clone, Default)]
+pub struct Users(Arc<Mutex<Arc<User>>>);
+
+impl Users {
+    pub fn set(&self, user: User) {
+        *self.0.lock().unwrap() = Arc::new(user);
+    }
+}
+
+impl Authenticator for Users {
+    fn authenticate<'a>(&'a self, _: &'a mut Request) -> Pending<'a, Authenticated> {
+        let user = self.0.lock().unwrap().clone();
+        Box::pin(std::future::ready(Ok(Some(user))))
+    }
+}
+
+/// Certificates that say their names; jane's is the only good one.
+pub fn by_certificate() -> Arc<dyn Authenticator> {
+    Arc::new(ClientCertificate::new(|certificates| {
+        let common_name = match &*certificates[0] {
+            b"jane" => "jane".to_owned(),
+            b"nameless" => String::new(),
+            _ => return Err("x509: certificate signed by unknown authority".to_owned()),
+        };
+        Ok(Arc::new(ClientIdentity {
+            common_name,
+            organizations: vec!["dev".into()],
+            uid: String::new(),
+            credential_id: "X509SHA256=00".into(),
+        }))
+    }))
+}
+
+/// What may be done: `verb resource` or `verb /path`.
+pub struct Rules(Vec<String>);
+
+impl Rules {
+    pub fn new(rules: &[&str]) -> Self {
+        Rules(rules.iter().map(|&rule| rule.to_owned()).collect())
+    }
+}
+
+impl Authorizer for Rules {
+    fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> Pending<'a, Opinion> {
+        let what = match (attributes.is_resource, attributes.subresource) {
+            (true, "") => attributes.resource.to_owned(),
+            (true, subresource) => format!("{}/{subresource}", attributes.resource),
+            (false, _) => attributes.path.to_owned(),
+        };
+        let opinion = match self.0.contains(&format!("{} {what}", attributes.verb)) {
+            true => Opinion::allow(),
+            false if what == "/fail" => {
+                Opinion { error: Some("no lister".into()), ..Opinion::none("") }
+            }
+            false => Opinion::none(""),
+        };
+        Box::pin(std::future::ready(opinion))
+    }
+}
+
+/// What happened, in order.
+#[derive(Clone, Default)]
+pub struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+
+    fn add(&self, what: impl Into<String>) {
+        self.0.lock().unwrap().push(what.into());
+    }
+}
+
+/// A handler that writes into the log.
+pub fn logged(log: &Log) -> Arc<dyn Handler> {
+    let log = log.clone();
+    handler(move |request| {
+        log.add("handle");
+        async move {
+            assert!(request.info.path != "/panic", "on request");
+            text("ok")
+        }
+    })
+}
+
+impl Authenticator for Log {
+    fn authenticate<'a>(&'a self, request: &'a mut Request) -> Pending<'a, Authenticated> {
+        self.add("authenticate");
+        let known = request.header(http::header::AUTHORIZATION).is_empty();
+        let jane = User { name: "jane".into(), ..User::default() };
+        Box::pin(std::future::ready(Ok(known.then(|| Arc::new(jane)))))
+    }
+}
+
+impl Authorizer for Log {
+    fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> Pending<'a, Opinion> {
+        self.add(format!("authorize {} {}", attributes.user.name, attributes.verb));
+        Box::pin(std::future::ready(Opinion::allow()))
+    }
+}
+
+impl AuditSink for Log {
+    fn begin(&self, request: &Request) -> Option<Box<dyn AuditEvent>> {
+        let user = request.user.as_ref().map_or("nobody", |user| &user.name);
+        self.add(format!("audit begins for {user}"));
+        Some(Box::new(self.clone()))
+    }
+}
+
+impl AuditEvent for Log {
+    fn process(&mut self, stage: Stage, outcome: Option<&Outcome>) -> bool {
+        let outcome = outcome.map(|outcome| format!(" {} {}", outcome.code, outcome.message));
+        self.add(format!("audit {stage:?}{}", outcome.unwrap_or_default()));
+        true
+    }
+
+    fn annotate(&mut self, key: &str, value: &str) {
+        self.add(format!("audit {key}={value}"));
+    }
+
+    fn impersonate(&mut self, user: &User, constraint: &str) {
+        self.add(format!("audit impersonates {} by {constraint}", user.name));
+    }
+}

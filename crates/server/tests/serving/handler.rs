@@ -1,0 +1,113 @@
+//! A handler whose answers depend on the path.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header;
+use kevel_server::body::{Body, Pieces};
+use kevel_server::certificates::Certificate;
+use kevel_server::handler::{Handler, Pending, Response};
+use kevel_server::lifecycle::Signal;
+use kevel_server::request::Request;
+
+/// `/wait` is answered once `go` is signaled; `/stream` is a piece, and a second one then; `/close`
+/// says that the connection should be closed; all others say who asked how.
+#[derive(Clone)]
+pub struct Paths {
+    /// A request for `/wait` or `/stream` has come.
+    pub arrived: Signal,
+    /// Lets those that wait go on.
+    pub go: Signal,
+    /// What was waiting was given up.
+    pub dropped: Signal,
+    /// How many were waiting at a time, at most.
+    pub most: Arc<AtomicUsize>,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Default for Paths {
+    fn default() -> Self {
+        Paths {
+            arrived: Signal::new("arrived"),
+            go: Signal::new("go"),
+            dropped: Signal::new("dropped"),
+            most: Arc::default(),
+            waiting: Arc::default(),
+        }
+    }
+}
+
+impl Handler for Paths {
+    fn handle<'a>(&'a self, mut request: Request) -> Pending<'a, Response> {
+        Box::pin(async move {
+            match request.parts.uri.path() {
+                "/wait" => {
+                    let here = self.enter();
+                    self.go.wait().await;
+                    std::mem::forget(here);
+                    Response::new(Body::from("done"))
+                }
+                "/stream" => Response::new(Body::pieces(Stream {
+                    pieces: ["first", "second"].map(Bytes::from).into(),
+                    go: Box::pin(self.go.wait()),
+                    here: self.enter(),
+                })),
+                "/close" => {
+                    let mut response = Response::new(Body::from("closing"));
+                    response.headers_mut().insert(header::CONNECTION, "close".parse().unwrap());
+                    response
+                }
+                _ => {
+                    let length = request.read_body().await.map_or(0, |body| body.len());
+                    let own = request.connection.certificates.first();
+                    let own = own.and_then(|der| Some(Certificate::read(der)?.subject()));
+                    let who = own.map_or("nobody".to_owned(), |name| name.common_name);
+                    let version = request.parts.version;
+                    Response::new(Body::from(format!("{version:?} {who} {length}")))
+                }
+            }
+        })
+    }
+}
+
+impl Paths {
+    fn enter(&self) -> Here {
+        let waiting = self.waiting.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(waiting, Ordering::SeqCst);
+        self.arrived.signal();
+        Here { dropped: self.dropped.clone(), waiting: self.waiting.clone() }
+    }
+}
+
+struct Here {
+    dropped: Signal,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        self.dropped.signal();
+    }
+}
+
+struct Stream {
+    pieces: VecDeque<Bytes>,
+    go: Pin<Box<dyn Future<Output = ()> + Send>>,
+    #[expect(dead_code, reason = "held until the stream ends")]
+    here: Here,
+}
+
+impl Pieces for Stream {
+    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        // Only the last piece waits.
+        if self.pieces.len() == 1 && self.go.as_mut().poll(context).is_pending() {
+            return Poll::Pending;
+        }
+        Poll::Ready(self.pieces.pop_front())
+    }
+}
