@@ -45,40 +45,49 @@ pub fn write_json_string(out: &mut Vec<u8>, s: &str) {
 }
 
 /// How many of the first bytes stand for themselves.
+#[inline]
 fn plain_prefix(bytes: &[u8]) -> usize {
-    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
-    let plain = BLOCK * blocks.iter().take_while(|block| is_plain(block)).count();
-    if plain + rest.len() == bytes.len() && is_plain(&block_of(bytes, rest)) {
+    if all_plain(bytes) {
         return bytes.len();
     }
+    let (blocks, _) = bytes.as_chunks::<BLOCK>();
+    let plain = BLOCK * blocks.iter().take_while(|block| is_plain(block)).count();
     let rest = bytes[plain..].iter().take(BLOCK);
     plain + rest.take_while(|&&byte| ESCAPE[usize::from(byte)] == PLAIN).count()
 }
 
-/// A block that has the bytes of the rest behind whole blocks, and maybe some others of the text.
-fn block_of(bytes: &[u8], rest: &[u8]) -> [u8; BLOCK] {
-    if let Some(last) = bytes.last_chunk() {
-        return *last;
+/// Whether all bytes stand for themselves. The last block or word may have bytes of the one before.
+#[inline]
+fn all_plain(bytes: &[u8]) -> bool {
+    if let Some(last) = bytes.last_chunk::<BLOCK>() {
+        let (blocks, _) = bytes.as_chunks::<BLOCK>();
+        return blocks.iter().all(is_plain) && is_plain(last);
     }
-    match (rest.first_chunk::<8>(), rest.last_chunk::<8>()) {
-        (Some(first), Some(last)) => {
-            let halves = [u64::from_ne_bytes(*first), u64::from_ne_bytes(*last)];
-            (u128::from(halves[0]) | u128::from(halves[1]) << 64).to_ne_bytes()
-        }
-        _ => match (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
-            (Some(first), Some(last)) => {
-                let halves = [u32::from_ne_bytes(*first), u32::from_ne_bytes(*last)];
-                let both = u128::from(halves[0]) | u128::from(halves[1]) << 64;
-                (both | both << 32).to_ne_bytes()
-            }
-            _ => {
-                let byte = |i: usize| rest.get(i).copied().unwrap_or(b' ');
-                let mut block = [b' '; BLOCK];
-                (block[0], block[1], block[2]) = (byte(0), byte(1), byte(2));
-                block
-            }
-        },
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return is_plain_word(u64::from_le_bytes(*first))
+            && is_plain_word(u64::from_le_bytes(*last));
     }
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let halves = [u32::from_le_bytes(*first), u32::from_le_bytes(*last)];
+        return is_plain_word(u64::from(halves[0]) << 32 | u64::from(halves[1]));
+    }
+    bytes.iter().all(|&byte| ESCAPE[usize::from(byte)] == PLAIN)
+}
+
+/// The same question for eight bytes at once.
+#[inline]
+fn is_plain_word(word: u64) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    // Whether a byte is less than a small number.
+    let less = |word: u64, than: u64| word.wrapping_sub(ONES * than) & !word & (ONES << 7);
+    let equal = |word: u64, to: u8| less(word ^ (ONES * u64::from(to)), 1);
+    // Two pairs differ in one bit each: `"` and `&`, `<` and `>`.
+    less(word, 0x20)
+        | equal(word | (ONES * 0x04), b'&')
+        | equal(word | (ONES * 0x02), b'>')
+        | equal(word, b'\\')
+        | equal(word, 0xe2)
+        == 0
 }
 
 const BLOCK: usize = 16;
@@ -87,7 +96,6 @@ const BLOCK: usize = 16;
 fn is_plain(block: &[u8; BLOCK]) -> bool {
     let escaped: [u8; BLOCK] = std::array::from_fn(|i| {
         let byte = block[i];
-        // Two pairs differ in one bit each: `"` and `&`, `<` and `>`.
         u8::from(byte < 0x20)
             | u8::from(byte | 0x04 == b'&')
             | u8::from(byte | 0x02 == b'>')

@@ -11,7 +11,7 @@ use compact_str::CompactString;
 
 use crate::value::Value;
 
-pub use field_name::{FieldName, FieldsOf};
+pub use field_name::FieldName;
 
 mod field_name;
 
@@ -399,11 +399,15 @@ impl<'t> StructSchema<'t> {
         self.entries().binary_search_by(|entry| name.order(self.table, entry).reverse()).ok()
     }
 
-    /// Each field with the entry that an object has for it: its position in `entries`, which are
-    /// sorted by key. Entries that are no fields are passed over.
+    /// Visits each field with its position and that of its entry among an object's, which are
+    /// sorted by key.
     #[inline]
-    pub fn fields_of<'v>(self, entries: &'v [(CompactString, Value)]) -> FieldsOf<'t, 'v> {
-        FieldsOf::new(self.table, self.entries(), entries)
+    pub fn for_each_field(
+        self,
+        entries: &[(CompactString, Value)],
+        visit: impl FnMut(usize, &'t FieldEntry, Option<usize>),
+    ) {
+        field_name::for_each_field(self.table, self.entries(), entries, visit);
     }
 
     pub fn field(self, name: &str) -> Option<Field<'t>> {

@@ -1,9 +1,12 @@
 //! What is special about a built-in kind, as data.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_api::name;
 use kevel_server::strategy::Strategy;
+
+use crate::namespace::Namespace;
 
 /// How a kind differs from one that has nothing special.
 #[derive(Clone, Copy)]
@@ -17,6 +20,8 @@ pub struct KindFacts {
     /// Whether a deletion answers with the object.
     pub returns_deleted: bool,
     pub time_to_live: Option<Duration>,
+    /// Whether changes of what is wanted are counted.
+    pub generation: bool,
 }
 
 const PLAIN: KindFacts = KindFacts {
@@ -25,7 +30,39 @@ const PLAIN: KindFacts = KindFacts {
     indexed: &[],
     returns_deleted: false,
     time_to_live: None,
+    generation: false,
 };
+
+/// The kinds whose changes are counted, by group and plural.
+const COUNTED: &[(&str, &str)] = &[
+    ("", "pods"),
+    ("", "podtemplates"),
+    ("", "replicationcontrollers"),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("apps", "daemonsets"),
+    ("apps", "deployments"),
+    ("apps", "replicasets"),
+    ("apps", "statefulsets"),
+    ("batch", "cronjobs"),
+    ("batch", "jobs"),
+    ("discovery.k8s.io", "endpointslices"),
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"),
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"),
+    ("networking.k8s.io", "ingresses"),
+    ("networking.k8s.io", "ingressclasses"),
+    ("networking.k8s.io", "networkpolicies"),
+    ("policy", "poddisruptionbudgets"),
+    ("resource.k8s.io", "deviceclasses"),
+    ("resource.k8s.io", "devicetaintrules"),
+    ("resource.k8s.io", "resourceslices"),
+    ("scheduling.k8s.io", "priorityclasses"),
+];
 
 /// The kinds that differ, by group and plural.
 const KINDS: &[(&str, &str, KindFacts)] = &[
@@ -137,7 +174,16 @@ const RBAC: KindFacts = KindFacts { check_name: name::is_path_segment_name, ..PL
 /// What is special about a kind.
 pub fn facts(group: &str, plural: &str) -> KindFacts {
     let row = KINDS.iter().find(|(g, p, _)| (*g, *p) == (group, plural));
-    row.map_or(PLAIN, |(_, _, facts)| *facts)
+    let facts = row.map_or(PLAIN, |(_, _, facts)| *facts);
+    KindFacts { generation: COUNTED.contains(&(group, plural)), ..facts }
+}
+
+/// The rules of a kind: its own, or those that its facts make.
+pub fn strategy(group: &str, plural: &str) -> Arc<dyn Strategy> {
+    match (group, plural) {
+        ("", "namespaces") => Arc::new(Namespace),
+        _ => Arc::new(facts(group, plural)),
+    }
 }
 
 impl Strategy for KindFacts {
@@ -147,5 +193,9 @@ impl Strategy for KindFacts {
 
     fn returns_deleted(&self) -> bool {
         self.returns_deleted
+    }
+
+    fn counts_generation(&self) -> bool {
+        self.generation
     }
 }

@@ -1,6 +1,7 @@
 //! The built-in kinds: their rows, and what is special about each of them.
 
 mod kinds;
+mod namespace;
 mod namespace_lifecycle;
 mod rows;
 mod system_namespaces;

@@ -30,7 +30,11 @@ impl NamespaceLifecycle {
         if namespaces {
             if attributes.operation == Operation::Delete && IMMORTAL.contains(&attributes.name) {
                 let error = "this namespace may not be deleted";
-                return Err(StatusError::forbidden(&resource.group_resource(), attributes.name, error));
+                return Err(StatusError::forbidden(
+                    &resource.group_resource(),
+                    attributes.name,
+                    error,
+                ));
             }
             return Ok(());
         }
@@ -53,11 +57,7 @@ impl NamespaceLifecycle {
             let error = format!(
                 "unable to create new content in namespace {name} because it is being terminated"
             );
-            return Err(StatusError::forbidden(
-                &resource.group_resource(),
-                attributes.name,
-                error,
-            ));
+            return Err(StatusError::forbidden(&resource.group_resource(), attributes.name, error));
         }
         Ok(())
     }

@@ -74,7 +74,7 @@ pub fn rows(
             namespaced: resource.namespaced,
             verbs: resource.verbs.to_vec(),
             ty: TypeRef::BuiltIn(schema),
-            strategy: Arc::new(kinds::facts(resource.group, resource.path)),
+            strategy: kinds::strategy(resource.group, resource.path),
             storage,
             subresources: subs.filter_map(|sub| subresource(sub)).collect(),
             custom: false,
@@ -88,6 +88,7 @@ fn subresource(sub: &builtin::Resource) -> Option<(String, Subresource)> {
     let schema = builtin::schema(sub.kind_group, sub.kind_version, sub.kind)?;
     let part = match name {
         "status" => Part::Field("status"),
+        "finalize" => Part::Field("spec"),
         "scale" => Part::Scale,
         _ => Part::Other,
     };
@@ -131,7 +132,8 @@ fn storage(
 ) -> Storage {
     let facts = kinds::facts(group, resource.path);
     let schema = builtin::schema(group, version, resource.kind);
-    let schema = schema.or_else(|| builtin::schema(resource.group, resource.version, resource.kind));
+    let schema =
+        schema.or_else(|| builtin::schema(resource.group, resource.version, resource.kind));
     let origin = match EXTENSION_GROUPS.contains(&group) {
         true => Origin::Extension,
         false => Origin::BuiltIn,
@@ -149,7 +151,6 @@ fn storage(
     Storage::new(config, engine.clone(), caches)
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,7 +164,8 @@ mod tests {
             ("autoscaling", "v2", "horizontalpodautoscalers", ("autoscaling", "v2")),
             ("events.k8s.io", "v1", "events", ("", "v1")),
         ] {
-            let found = all.iter().find(|r| (r.group, r.version, r.path) == (group, version, plural));
+            let found =
+                all.iter().find(|r| (r.group, r.version, r.path) == (group, version, plural));
             let (g, v) = stored_version(found.unwrap(), &all);
             assert_eq!((g.as_str(), v.as_str()), expected, "{group} {plural}");
         }

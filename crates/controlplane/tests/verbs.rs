@@ -82,8 +82,9 @@ const CM: &str = "/api/v1/namespaces/ns/configmaps";
 async fn an_object_is_created_read_changed_and_deleted() {
     for format in [Format::Json, Format::Protobuf] {
         let server = Server::start(format).await;
-        let made =
-            server.ok(&format!("POST {CM}"), r#"{"metadata":{"name":"a"},"data":{"x":"1"}}"#, 201).await;
+        let made = server
+            .ok(&format!("POST {CM}"), r#"{"metadata":{"name":"a"},"data":{"x":"1"}}"#, 201)
+            .await;
         assert!(made.starts_with(r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"ns","uid":""#), "{made}");
         assert_eq!(server.ok(&format!("GET {CM}/a"), "", 200).await, made);
         server.ok(&format!("POST {CM}"), r#"{"metadata":{"name":"a"}}"#, 409).await;
@@ -97,7 +98,12 @@ async fn an_object_is_created_read_changed_and_deleted() {
         let conflict = server.ok(&format!("PUT {CM}/a"), &changed, 409).await;
         assert!(conflict.contains("the object has been modified"), "{conflict}");
         let patched = server
-            .typed(&format!("PATCH {CM}/a"), r#"{"data":{"y":"3","x":null}}"#, 200, "application/merge-patch+json")
+            .typed(
+                &format!("PATCH {CM}/a"),
+                r#"{"data":{"y":"3","x":null}}"#,
+                200,
+                "application/merge-patch+json",
+            )
             .await;
         assert!(patched.contains(r#""data":{"y":"3"}"#), "{patched}");
         let patch = r#"[{"op":"test","path":"/data/y","value":"3"},{"op":"add","path":"/data/z","value":"4"}]"#;
@@ -186,10 +192,16 @@ async fn spec_and_status_are_written_apart() {
     let patch = r#"{"spec":{"replicas":3},"status":{"replicas":3}}"#;
     let merge = "application/merge-patch+json";
     let status = server.typed(&format!("PATCH {path}/d/status"), patch, 200, merge).await;
-    assert!(status.contains(r#""status":{"replicas":3}"#) && status.contains(r#""spec":{"replicas":1"#), "{status}");
+    assert!(
+        status.contains(r#""status":{"replicas":3}"#) && status.contains(r#""spec":{"replicas":1"#),
+        "{status}"
+    );
     assert!(status.contains(r#""generation":1"#), "{status}");
     let spec = server.typed(&format!("PATCH {path}/d"), patch, 200, merge).await;
-    assert!(spec.contains(r#""spec":{"replicas":3"#) && spec.contains(r#""generation":2"#), "{spec}");
+    assert!(
+        spec.contains(r#""spec":{"replicas":3"#) && spec.contains(r#""generation":2"#),
+        "{spec}"
+    );
 }
 
 #[tokio::test]

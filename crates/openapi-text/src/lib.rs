@@ -59,9 +59,9 @@ impl Texts {
     fn find(&self, name: &str, field: &str) -> Option<&str> {
         let separator = if field.is_empty() { "" } else { "#" };
         let wanted = || [name, separator, field].into_iter().flat_map(str::bytes);
-        let found = self.names.binary_search_by(|(start, end, _)| {
-            self.text(*start, *end).bytes().cmp(wanted())
-        });
+        let found = self
+            .names
+            .binary_search_by(|(start, end, _)| self.text(*start, *end).bytes().cmp(wanted()));
         let (_, _, number) = self.names.get(found.ok()?)?;
         let (start, end) = self.texts.get(*number as usize)?;
         Some(self.text(*start, *end))

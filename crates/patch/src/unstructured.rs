@@ -80,6 +80,13 @@ pub(crate) fn unstructured_differences(
     new: &Value,
     schema: Schema<'_>,
 ) -> (Value, Value) {
+    differences(old, new, schema, MAX_COMPARED)
+}
+
+/// How far down structs are compared: each level looks again at what is below it.
+const MAX_COMPARED: usize = 8;
+
+fn differences(old: &Value, new: &Value, schema: Schema<'_>, levels: usize) -> (Value, Value) {
     let (Value::Map(a), Value::Map(b), Some(structure)) = (old, new, schema.as_struct()) else {
         return (build(old, schema, Fields::Text), build(new, schema, Fields::Text));
     };
@@ -88,8 +95,8 @@ pub(crate) fn unstructured_differences(
         let Some(field) = structure.field(key).filter(|_| old != new) else { continue };
         let inside = matches!(field.schema().ty(), Type::Struct(_)) && !omit_zero(field);
         let (old, new) = match (old, new) {
-            (Some(old), Some(new)) if inside => {
-                let (old, new) = unstructured_differences(old, new, field.schema());
+            (Some(old), Some(new)) if inside && levels > 0 => {
+                let (old, new) = differences(old, new, field.schema(), levels - 1);
                 (Some(old), Some(new))
             }
             _ => (written(field, old, Fields::Text), written(field, new, Fields::Text)),

@@ -156,9 +156,9 @@ impl Check {
         let (name, group) = (self.name.clone(), self.group);
         let check = Check::later(name, move || {
             let check = self.clone();
-            Box::pin(async move {
-                if Instant::now() > from { check.check().await } else { Ok(()) }
-            })
+            Box::pin(
+                async move { if Instant::now() > from { check.check().await } else { Ok(()) } },
+            )
         });
         Check { group, ..check }
     }
@@ -213,9 +213,7 @@ impl Handler for HealthHandler {
     fn handle<'a>(&'a self, request: Request) -> Pending<'a, Response> {
         Box::pin(async move {
             let answer = self.answer(request.parts.uri.path(), request.query()).await;
-            answer.unwrap_or_else(|| {
-                error(StatusCode::NOT_FOUND, "404 page not found".to_owned())
-            })
+            answer.unwrap_or_else(|| error(StatusCode::NOT_FOUND, "404 page not found".to_owned()))
         })
     }
 }
@@ -369,10 +367,7 @@ mod tests {
         assert_eq!(ask(&handler, "/livez").await.0, 200);
         assert_eq!(
             ask(&handler, "/readyz").await,
-            (
-                500,
-                "[+]ping ok\n[-]shutdown failed: reason withheld\nreadyz check failed\n".into()
-            ),
+            (500, "[+]ping ok\n[-]shutdown failed: reason withheld\nreadyz check failed\n".into()),
         );
     }
 

@@ -2,6 +2,8 @@
 
 use kevel_api::status::StatusError;
 
+use crate::endpoints::bare_with;
+
 /// A form that objects are written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediaType {
@@ -87,7 +89,8 @@ pub fn accept(header: &str, pretty: bool, protobuf: bool) -> Result<Accepted, St
             .filter_map(|p| p.split_once('='))
             .map(|(k, v)| (k.trim().to_ascii_lowercase(), v.trim().trim_matches('"').to_owned()))
             .collect();
-        let weight = parameters.iter().find(|(k, _)| k == "q").and_then(|(_, q)| q.parse::<f32>().ok());
+        let weight =
+            parameters.iter().find(|(k, _)| k == "q").and_then(|(_, q)| q.parse::<f32>().ok());
         let weight = (weight.unwrap_or(1.0).clamp(0.0, 1.0) * 1000.0) as u32;
         clauses.push((weight, parameters, name));
     }
@@ -115,7 +118,13 @@ pub fn accept(header: &str, pretty: bool, protobuf: bool) -> Result<Accepted, St
         let pretty = pretty || get("pretty") == "1" || get("pretty") == "true";
         return Ok(Accepted { media, shape, pretty });
     }
-    Err(StatusError::not_acceptable(&ANSWER_TYPES))
+    Err(not_acceptable())
+}
+
+/// What a client is told whom nothing here suits.
+pub fn not_acceptable() -> StatusError {
+    let types = ANSWER_TYPES.join(", ");
+    bare_with(406, &format!("406: Not Acceptable\n\nAvailable representations: {types}"))
 }
 
 #[cfg(test)]
@@ -143,6 +152,9 @@ mod tests {
             assert_eq!((accepted.media, accepted.shape), (media, shape), "{header}");
         }
         assert_eq!(accept("text/html", false, true).unwrap_err().status().code, 406);
-        assert_eq!(accept("application/vnd.kubernetes.protobuf", false, false).unwrap_err().status().code, 406);
+        assert_eq!(
+            accept("application/vnd.kubernetes.protobuf", false, false).unwrap_err().status().code,
+            406
+        );
     }
 }

@@ -86,8 +86,7 @@ impl Request {
     /// The whole body, if it is not too large.
     pub async fn read_body(&mut self) -> Result<Bytes, StatusError> {
         let body = std::mem::replace(&mut self.body, RequestBody::Bytes(Bytes::new()));
-        let too_large =
-            || StatusError::request_entity_too_large(&format!("limit is {MAX_BODY}"));
+        let too_large = || StatusError::request_entity_too_large(&format!("limit is {MAX_BODY}"));
         match body {
             RequestBody::Bytes(bytes) if bytes.len() > MAX_BODY => Err(too_large()),
             RequestBody::Bytes(bytes) => Ok(bytes),

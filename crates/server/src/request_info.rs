@@ -76,7 +76,8 @@ impl RequestInfo {
             if let Some(namespace) = parts.get(1) {
                 self.namespace = namespace.clone();
             }
-            let inside = parts.get(2).is_some_and(|p| !NAMESPACE_SUBRESOURCES.contains(&p.as_str()));
+            let inside =
+                parts.get(2).is_some_and(|p| !NAMESPACE_SUBRESOURCES.contains(&p.as_str()));
             if inside {
                 parts.drain(..2);
             }
@@ -96,20 +97,20 @@ impl RequestInfo {
             self.verb = "list";
         }
         let asked = crate::query::pairs(query);
-        let value = |name: &str| {
-            asked.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
-        };
+        let value =
+            |name: &str| asked.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         if self.verb == "list" && value("watch").is_some_and(truthy) {
             self.verb = "watch";
         }
         if matches!(self.verb, "list" | "watch") && self.name.is_empty() {
             // A selector for one name is a request for that name, as far as permission goes.
-            let selector = value("fieldSelector").and_then(|s| {
-                s.parse::<kevel_api::selector::field::FieldSelector>().ok()
-            });
-            if let Some(name) = selector.as_ref().and_then(|s| s.requires_exact_match("metadata.name"))
+            let selector = value("fieldSelector")
+                .and_then(|s| s.parse::<kevel_api::selector::field::FieldSelector>().ok());
+            if let Some(name) =
+                selector.as_ref().and_then(|s| s.requires_exact_match("metadata.name"))
             {
-                let valid = !name.is_empty() && !name.contains(['/', '%']) && !matches!(name, "." | "..");
+                let valid =
+                    !name.is_empty() && !name.contains(['/', '%']) && !matches!(name, "." | "..");
                 if valid {
                     self.name = name.to_owned();
                 }
@@ -198,9 +199,21 @@ mod tests {
             ("POST", "/api/v1/namespaces/a/pods", "create|api||v1|a|pods||"),
             ("DELETE", "/api/v1/namespaces/a/pods", "deletecollection|api||v1|a|pods||"),
             ("DELETE", "/api/v1/namespaces/a/pods/b", "delete|api||v1|a|pods||b"),
-            ("PATCH", "/apis/apps/v1/namespaces/a/deployments/b/scale", "patch|apis|apps|v1|a|deployments|scale|b"),
-            ("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:node", "get|apis|rbac.authorization.k8s.io|v1||clusterroles||system:node"),
-            ("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode", "get|apis|rbac.authorization.k8s.io|v1||clusterroles||system:node"),
+            (
+                "PATCH",
+                "/apis/apps/v1/namespaces/a/deployments/b/scale",
+                "patch|apis|apps|v1|a|deployments|scale|b",
+            ),
+            (
+                "GET",
+                "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:node",
+                "get|apis|rbac.authorization.k8s.io|v1||clusterroles||system:node",
+            ),
+            (
+                "GET",
+                "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode",
+                "get|apis|rbac.authorization.k8s.io|v1||clusterroles||system:node",
+            ),
             ("GET", "/api/v1/nodes?fieldSelector=metadata.name%3Dn1", "list|api||v1||nodes||n1"),
             ("GET", "/api/v1/namespaces/a/services/b/proxy/x/y", "get|api||v1|a|services|proxy|b"),
         ] {

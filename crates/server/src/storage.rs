@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use kevel_api::convert;
 use kevel_api::gvk::{GroupVersion, GroupVersionKind};
+use kevel_api::schema::{Schema, Type};
 use kevel_api::value::Value;
 use kevel_codec::{json, protobuf};
 use kevel_store::cache::{Cache, Caches, Decode, FieldPath, JsonDecode, KeyOrder, Wire};
@@ -137,6 +138,26 @@ impl Storage {
     /// Whether objects are stored in this version.
     pub fn stores(&self, kind: &GroupVersionKind) -> bool {
         self.kind.version == kind.version && self.kind.group == kind.group
+    }
+}
+
+/// Drops the empty lists and maps of a built-in object. They are not told apart from absent ones where
+/// objects are stored as protobuf, so they are not where objects are stored as JSON, either.
+pub fn drop_empty(value: &mut Value, schema: Schema<'_>) {
+    match (value, schema.ty()) {
+        (Value::Map(map), Type::Struct(_)) => map.retain(|name, value| {
+            let Some(field) = schema.field(name) else { return true };
+            let container = matches!(field.schema().ty(), Type::List { .. } | Type::Map { .. });
+            drop_empty(value, field.schema());
+            field.pointer() || !container || !value.is_empty()
+        }),
+        (Value::Map(map), Type::Map { value: of, .. }) => {
+            map.iter_mut().for_each(|(_, value)| drop_empty(value, schema.other(*of)));
+        }
+        (Value::List(list), Type::List { item, .. }) => {
+            list.iter_mut().for_each(|value| drop_empty(value, schema.other(*item)));
+        }
+        _ => {}
     }
 }
 

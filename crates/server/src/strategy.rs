@@ -43,6 +43,19 @@ pub trait Strategy: Send + Sync + 'static {
         kevel_api::name::name_is_dns_subdomain(name, prefix)
     }
 
+    /// Changes an object when its deletion begins.
+    fn begin_delete(&self, _object: &mut Value) {}
+
+    /// Whether an object that is being deleted must stay, beyond its finalizers.
+    fn held(&self, _object: &Value) -> bool {
+        false
+    }
+
+    /// Whether changes of what is wanted are counted in `metadata.generation`.
+    fn counts_generation(&self) -> bool {
+        false
+    }
+
     /// How long an object has to end by itself, where it may take its time.
     fn grace_period(&self, _object: &Value, _asked: Option<i64>) -> Option<i64> {
         None

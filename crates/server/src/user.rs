@@ -20,10 +20,6 @@ pub struct User {
 
 impl User {
     pub fn anonymous() -> Self {
-        User {
-            name: ANONYMOUS.into(),
-            groups: vec![ALL_UNAUTHENTICATED.into()],
-            ..User::default()
-        }
+        User { name: ANONYMOUS.into(), groups: vec![ALL_UNAUTHENTICATED.into()], ..User::default() }
     }
 }

@@ -59,66 +59,44 @@ impl<'n> FieldName<'n> {
     }
 }
 
-/// See [`StructSchema::fields_of`](super::StructSchema::fields_of).
-#[derive(Clone, Debug)]
-pub struct FieldsOf<'t, 'v> {
-    table: &'t Table,
-    fields: std::iter::Enumerate<std::slice::Iter<'t, FieldEntry>>,
-    entries: &'v [(CompactString, Value)],
-    /// The first entry that has not found its field.
-    next: usize,
-    name: FieldName<'v>,
-}
-
-impl<'t, 'v> FieldsOf<'t, 'v> {
-    /// Comes after every name: no text begins with such bytes.
-    const END: FieldName<'static> = FieldName { head: u64::MAX, text: &[] };
-
-    #[inline]
-    pub(super) fn new(
-        table: &'t Table,
-        fields: &'t [FieldEntry],
-        entries: &'v [(CompactString, Value)],
-    ) -> Self {
-        let name = name_at(entries, 0);
-        FieldsOf { table, fields: fields.iter().enumerate(), entries, next: 0, name }
-    }
-
-    #[inline]
-    fn pass(&mut self) -> usize {
-        self.next += 1;
-        self.name = name_at(self.entries, self.next);
-        self.next - 1
-    }
-}
-
+/// Hands each field to `visit`, with its position and that of its entry. Both are sorted by name,
+/// so that it is enough to look for the next one.
 #[inline]
-fn name_at<'v>(entries: &'v [(CompactString, Value)], index: usize) -> FieldName<'v> {
+pub(super) fn for_each_field<'t>(
+    table: &'t Table,
+    fields: &'t [FieldEntry],
+    entries: &[(CompactString, Value)],
+    mut visit: impl FnMut(usize, &'t FieldEntry, Option<usize>),
+) {
+    let mut next = 0;
+    let mut name = name_at(entries, next);
+    for (index, field) in fields.iter().enumerate() {
+        let entry = loop {
+            if name.head > field.head {
+                break None;
+            }
+            let is = name.is(table, field);
+            if !is && name.order(table, field).is_gt() {
+                break None;
+            }
+            // It is this field, or no field at all.
+            next += 1;
+            name = name_at(entries, next);
+            if is {
+                break Some(next - 1);
+            }
+        };
+        visit(index, field, entry);
+    }
+}
+
+/// The name of an entry; behind the last one, a name that comes after all: no text begins with
+/// such bytes.
+#[inline]
+fn name_at(entries: &[(CompactString, Value)], index: usize) -> FieldName<'_> {
     match entries.get(index) {
         Some((key, _)) => FieldName::new(key.as_bytes()),
-        None => FieldsOf::END,
-    }
-}
-
-impl<'t> Iterator for FieldsOf<'t, '_> {
-    /// A field, its position among the struct's, and that of its entry.
-    type Item = (usize, &'t FieldEntry, Option<usize>);
-
-    #[inline]
-    fn next(&mut self) -> Option<Self::Item> {
-        let (index, field) = self.fields.next()?;
-        loop {
-            if self.name.head > field.head {
-                return Some((index, field, None));
-            }
-            if self.name.is(self.table, field) {
-                return Some((index, field, Some(self.pass())));
-            }
-            if self.name.order(self.table, field).is_gt() {
-                return Some((index, field, None));
-            }
-            self.pass();
-        }
+        None => FieldName { head: u64::MAX, text: &[] },
     }
 }
 
@@ -142,8 +120,9 @@ mod tests {
         let schema = crate::builtin::schema("", "v1", "Pod").unwrap();
         let entries = ["!", "apiVersion", "kinc", "kind", "kindness", "spec", "z"];
         let entries = entries.map(|name| (CompactString::new(name), Value::Null));
-        let fields = schema.as_struct().unwrap().fields_of(&entries);
-        let found: Vec<_> = fields.map(|(index, _, entry)| (index, entry)).collect();
+        let mut found = Vec::new();
+        let structure = schema.as_struct().unwrap();
+        structure.for_each_field(&entries, |index, _, entry| found.push((index, entry)));
         assert_eq!(found, [(0, Some(1)), (1, Some(3)), (2, None), (3, Some(5)), (4, None)]);
     }
 

@@ -94,9 +94,9 @@ fn write_struct(map: &Map, schema: Schema<'_>, out: &mut Vec<u8>) {
     let mut slots = [Slot::EMPTY; MAX_FIELDS];
     // A bit for each slot that is written.
     let mut written = 0u64;
-    for (index, field, entry) in structure.fields_of(entries) {
+    structure.for_each_field(entries, |index, field, entry| {
         if entry.is_none() && !field.flags.has(FieldFlags::WRITTEN_EMPTY) {
-            continue;
+            return;
         }
         let rank = usize::from(field.rank);
         if let Some(slot) = slots.get_mut(rank) {
@@ -104,7 +104,7 @@ fn write_struct(map: &Map, schema: Schema<'_>, out: &mut Vec<u8>) {
             slot.entry = entry.map_or(u16::MAX, |entry| entry as u16);
             written |= 1 << rank;
         }
-    }
+    });
     out.push(b'{');
     let start = out.len();
     while written != 0 {

@@ -64,8 +64,14 @@ impl<'v> Writer<'v> {
 
     /// Puts each entry into its field's slot.
     fn place(&mut self, entries: &'v [Entry], of: StructSchema<'_>) {
-        let value = |index: Option<usize>| Some(&entries.get(index?)?.1);
-        self.slots.extend(of.fields_of(entries).map(|(_, _, entry)| value(entry)));
+        let base = self.slots.len();
+        self.slots.resize(base + of.entries().len(), None);
+        let slots = &mut self.slots[base..];
+        of.for_each_field(entries, |index, _, entry| {
+            if let Some((_, value)) = entry.and_then(|entry| entries.get(entry)) {
+                slots[index] = Some(value);
+            }
+        });
     }
 
     fn field(&mut self, tag: u16, field: Field<'_>, value: Option<&'v Value>) {

@@ -1,6 +1,6 @@
 //! Flags of the admission chain.
 
-use crate::flags::{Given, PENDING, Strings, section};
+use crate::flags::{EFFECTIVE, Given, PENDING, Strings, section};
 use kevel_api::quote::quote;
 
 section! {
@@ -19,10 +19,10 @@ section! {
         /// itself.
         default_unreachable_toleration_seconds: i64 = "300", PENDING;
         /// Admission plugins to switch off that are on by default, comma separated.
-        disable_admission_plugins: Strings, PENDING;
+        disable_admission_plugins: Strings, EFFECTIVE;
         /// Admission plugins to switch on beside those that are on by default, comma separated.
         /// Their order does not matter.
-        enable_admission_plugins: Strings, PENDING;
+        enable_admission_plugins: Strings, EFFECTIVE;
     }
 }
 

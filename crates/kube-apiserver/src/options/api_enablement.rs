@@ -1,6 +1,6 @@
 //! Flags that say which APIs are served.
 
-use crate::flags::{ConfigurationMap, PENDING, Value, parse_bool, section};
+use crate::flags::{ConfigurationMap, EFFECTIVE, Value, parse_bool, section};
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersion;
 use kevel_api::quote::quote;
@@ -13,7 +13,7 @@ section! {
         /// group/version or group/version/resource (v1 for the core group), or one of api/all,
         /// api/ga, api/beta and api/alpha for all versions of that stage. The narrower name goes
         /// before the wider one.
-        runtime_config: ConfigurationMap, PENDING;
+        runtime_config: ConfigurationMap, EFFECTIVE;
     }
 }
 

@@ -1,7 +1,7 @@
 //! Flags that say how a client is recognised.
 
 use super::feature_gates::FeatureGates;
-use crate::flags::{Given, PENDING, StringArray, StringPairs, Strings, section};
+use crate::flags::{EFFECTIVE, Given, PENDING, StringArray, StringPairs, Strings, section};
 use kevel_api::duration::Duration;
 use kevel_api::quote::quote;
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ section! {
     Authentication, "authentication" {
         /// Let in requests that nobody vouches for, as user system:anonymous in group
         /// system:unauthenticated. Off while everything is allowed (AlwaysAllow).
-        anonymous_auth: bool = "true", PENDING;
+        anonymous_auth: bool = "true", EFFECTIVE;
         /// Names of this API, one of which a service account token must be meant for, comma
         /// separated. The token issuers unless given.
         api_audiences: Strings, PENDING;
@@ -26,7 +26,7 @@ section! {
         authentication_token_webhook_version: String = "v1beta1", PENDING;
         /// File with the authorities whose client certificates name their users: the common name is
         /// the user, the organizations are the groups.
-        client_ca_file: String, PENDING;
+        client_ca_file: String, EFFECTIVE;
         /// Accept the tokens in secrets of type bootstrap.kubernetes.io/token in namespace
         /// kube-system.
         enable_bootstrap_token_auth: bool = "false", PENDING;
@@ -83,7 +83,7 @@ section! {
         /// Longest validity of a service account token; longer requests get this.
         service_account_max_token_expiration: Duration = "0s", PENDING;
         /// File with bearer tokens and their users, one per line.
-        token_auth_file: String, PENDING;
+        token_auth_file: String, EFFECTIVE;
     }
 }
 

@@ -1,7 +1,7 @@
 //! Flags that say who decides what a client may do.
 
 use super::files::read_error;
-use crate::flags::{Given, PENDING, Strings, section};
+use crate::flags::{EFFECTIVE, Given, PENDING, Strings, section};
 use kevel_api::duration::Duration;
 use kevel_api::quote::quote;
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ section! {
         /// Authorizers in the order in which they are asked, comma separated: AlwaysAllow,
         /// AlwaysDeny, ABAC, Webhook, RBAC, Node. AlwaysAllow unless given here or in
         /// --authorization-config.
-        authorization_mode: Strings, PENDING;
+        authorization_mode: Strings, EFFECTIVE;
         /// File with the policy of the ABAC mode, a JSON object per line.
         authorization_policy_file: String, PENDING;
         /// For how long a webhook's yes is remembered.

@@ -1,6 +1,6 @@
 //! Flags of the storage.
 
-use crate::flags::{PENDING, Strings, section};
+use crate::flags::{EFFECTIVE, PENDING, Strings, section};
 use kevel_api::duration::Duration;
 use kevel_api::gvk::GroupResource;
 use std::collections::BTreeMap;
@@ -24,11 +24,11 @@ section! {
         /// its KMS plugins are then one.
         encryption_provider_config_automatic_reload: bool = "false", PENDING;
         /// File with the authority that etcd's certificate is checked against.
-        etcd_cafile: String, PENDING;
+        etcd_cafile: String, EFFECTIVE;
         /// File with the client certificate for etcd.
-        etcd_certfile: String, PENDING;
+        etcd_certfile: String, EFFECTIVE;
         /// How often the server asks etcd to compact; 0 leaves that to others.
-        etcd_compaction_interval: Duration = "5m0s", PENDING;
+        etcd_compaction_interval: Duration = "5m0s", EFFECTIVE;
         /// How often the objects of each resource are counted for the metrics; 0 does not count.
         etcd_count_metric_poll_period: Duration = "1m0s", PENDING;
         /// How often the size of the database is read for the metrics; 0 does not.
@@ -36,14 +36,14 @@ section! {
         /// For how long a health check waits for etcd.
         etcd_healthcheck_timeout: Duration = "2s", PENDING;
         /// File with the private key of --etcd-certfile.
-        etcd_keyfile: String, PENDING;
+        etcd_keyfile: String, EFFECTIVE;
         /// What every key begins with.
-        etcd_prefix: String = "/registry", PENDING;
+        etcd_prefix: String = "/registry", EFFECTIVE;
         /// For how long a readiness check waits for etcd.
         etcd_readycheck_timeout: Duration = "2s", PENDING;
         /// URLs of the etcd servers (scheme://ip:port), comma separated. Without any, and without
         /// --storage, objects are kept in --data-dir.
-        etcd_servers: Strings, PENDING;
+        etcd_servers: Strings, EFFECTIVE;
         /// Other etcd servers for single resources, comma separated, each as group/resource#URLs
         /// with semicolons between the URLs, as in /events#http://etcd4:2379;http://etcd5:2379.
         etcd_servers_overrides: Strings, PENDING;
@@ -51,10 +51,10 @@ section! {
         /// leases; more put more objects under the same one.
         lease_reuse_duration_seconds: i64 = "60", PENDING;
         /// Kind of etcd: etcd3.
-        storage_backend: String, PENDING;
+        storage_backend: String, EFFECTIVE;
         /// Media type in which objects are stored: application/json, application/yaml or
         /// application/vnd.kubernetes.protobuf. Custom resources are always JSON.
-        storage_media_type: String = "application/vnd.kubernetes.protobuf", PENDING;
+        storage_media_type: String = "application/vnd.kubernetes.protobuf", EFFECTIVE;
         /// Serve reads and watches from a cache of the storage.
         watch_cache: bool = "true", PENDING;
         /// Resources whose watch cache is on or off, comma separated, each as

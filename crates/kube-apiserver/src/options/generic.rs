@@ -1,6 +1,6 @@
 //! Flags of every API server, whatever it serves.
 
-use crate::flags::{Multimap, PENDING, Strings, section};
+use crate::flags::{EFFECTIVE, Multimap, PENDING, Strings, section};
 use kevel_api::duration::Duration;
 use std::net::IpAddr;
 
@@ -10,11 +10,11 @@ section! {
         /// IP address at which the other members of the cluster reach this server. Without it,
         /// --bind-address is announced, or the address of the host's default interface if that
         /// is unspecified.
-        advertise_address: Option<IpAddr>, PENDING;
+        advertise_address: Option<IpAddr>, EFFECTIVE;
         /// Regular expressions for the origins that may use the API from a browser (CORS), comma
         /// separated. An expression must be tied to the start of the host, with '^' or '//', and
         /// to its end, with '$' or ':', as in '//example\.com(:|$)'. Without any, CORS is off.
-        cors_allowed_origins: Strings, PENDING;
+        cors_allowed_origins: Strings, EFFECTIVE;
         /// Version whose APIs and features to show instead of the server's own, as major.minor or
         /// kube=major.minor, from 1.33 to 1.36.
         emulated_version: Strings, PENDING;
@@ -22,7 +22,7 @@ section! {
         /// and are preferred over those enabled. Only with an emulated version below the server's.
         emulation_forward_compatible: bool = "false", PENDING;
         /// Host name for the URLs that lead back to this server, as in OpenID discovery.
-        external_hostname: String, PENDING;
+        external_hostname: String, EFFECTIVE;
         /// Features to switch on or off, as name=true or name=false, comma separated; may be
         /// repeated. A name may follow 'kube:'. AllAlpha and AllBeta switch every feature of that
         /// stage that is not named itself.
@@ -30,17 +30,17 @@ section! {
         /// Share of HTTP/2 requests that are answered with GOAWAY, so that clients connect anew and
         /// spread over the servers behind a load balancer: 0 (none) to 0.02. Leave it at 0 for a
         /// single server.
-        goaway_chance: f64 = "0", PENDING;
+        goaway_chance: f64 = "0", EFFECTIVE;
         /// For how long after the start /livez does not count post-start hooks that are still
         /// running as failures.
-        livez_grace_period: Duration = "0s", PENDING;
+        livez_grace_period: Duration = "0s", EFFECTIVE;
         /// Limit of mutating requests in flight, 0 for none. With priority and fairness, the sum
         /// of this and --max-requests-inflight is the server's concurrency, and must be positive.
-        max_mutating_requests_inflight: i64 = "200", PENDING;
+        max_mutating_requests_inflight: i64 = "200", EFFECTIVE;
         /// Limit of read requests in flight, 0 for none. With priority and fairness, the sum of
         /// this and --max-mutating-requests-inflight is the server's concurrency, and must be
         /// positive.
-        max_requests_inflight: i64 = "400", PENDING;
+        max_requests_inflight: i64 = "400", EFFECTIVE;
         /// Oldest version of the control plane's components that this server must get along with,
         /// as major.minor or kube=major.minor. Not above the emulated version; one minor version
         /// below it unless given.
@@ -49,25 +49,25 @@ section! {
         /// that they do not end together.
         min_request_timeout: i64 = "1800", PENDING;
         /// For how long a request may run, unless its kind has a limit of its own.
-        request_timeout: Duration = "1m0s", PENDING;
+        request_timeout: Duration = "1m0s", EFFECTIVE;
         /// Serve the group versions that --runtime-config enables even if they came after the
         /// emulated version; otherwise such a group version is an error. Only with an emulated
         /// version below the server's.
         runtime_config_emulation_forward_compatible: bool = "false", PENDING;
         /// For how long the server goes on serving after it was told to stop. Meanwhile /readyz
         /// fails, so that load balancers can turn away; /healthz and /livez succeed.
-        shutdown_delay_duration: Duration = "0s", PENDING;
+        shutdown_delay_duration: Duration = "0s", EFFECTIVE;
         /// While requests in flight are finished at shutdown, keep listening and answer new ones
         /// with 429, Retry-After and Connection: close, instead of refusing connections.
-        shutdown_send_retry_after: bool = "false", PENDING;
+        shutdown_send_retry_after: bool = "false", EFFECTIVE;
         /// For how long at most to wait at shutdown for watches to end, a few at a time. 0 does not
         /// wait for them.
-        shutdown_watch_termination_grace_period: Duration = "0s", PENDING;
+        shutdown_watch_termination_grace_period: Duration = "0s", EFFECTIVE;
         /// For how long at most readiness waits for the storage to be set up.
         storage_initialization_timeout: Duration = "1m0s", PENDING;
         /// Directives of the Strict-Transport-Security header, comma separated: max-age=SECONDS,
         /// includeSubDomains, preload. Without any, the header is not sent.
-        strict_transport_security_directives: Strings, PENDING;
+        strict_transport_security_directives: Strings, EFFECTIVE;
     }
 }
 

@@ -1,16 +1,16 @@
 //! Flags that the reference does not have.
 
-use crate::flags::{PENDING, Value, ValueType, section};
+use crate::flags::{EFFECTIVE, Value, ValueType, section};
 
 section! {
     /// Options that the reference does not have.
     Kevel, "kevel" {
         /// Directory for what the server keeps itself: the embedded storage, and the keys,
         /// certificates and admin kubeconfig that it makes on its first start.
-        data_dir: String = "./kevel-data", PENDING;
+        data_dir: String = "./kevel-data", EFFECTIVE;
         /// Where objects are kept: embedded (in --data-dir), memory (nowhere else) or etcd (in
         /// --etcd-servers). Without the flag: etcd if there are --etcd-servers, else embedded.
-        storage: Option<StorageKind>, PENDING;
+        storage: Option<StorageKind>, EFFECTIVE;
     }
 }
 

@@ -1,7 +1,7 @@
 //! Flags that belong to this server alone: services, kubelets, aggregation, peers.
 
 use super::feature_gates::FeatureGates;
-use crate::flags::{PENDING, PortRange, Strings, section};
+use crate::flags::{EFFECTIVE, PENDING, PortRange, Strings, section};
 use kevel_api::duration::Duration;
 use kevel_api::quote::quote;
 
@@ -79,7 +79,7 @@ section! {
         service_account_signing_key_file: String, PENDING;
         /// Network of the services' cluster IPs, or two of different families, comma separated. No
         /// node or pod may have an address in it. 10.0.0.0/24 unless given.
-        service_cluster_ip_range: String, PENDING;
+        service_cluster_ip_range: String, EFFECTIVE;
         /// Ports for services of type NodePort, both ends included. They must not be among the
         /// nodes' ephemeral ports.
         service_node_port_range: PortRange = "30000-32767", PENDING;

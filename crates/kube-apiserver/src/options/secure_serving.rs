@@ -1,6 +1,6 @@
 //! Flags of the HTTPS port.
 
-use crate::flags::{Int32Slice, NamedCertKeys, PENDING, Strings, section};
+use crate::flags::{EFFECTIVE, Int32Slice, NamedCertKeys, Strings, section};
 use std::net::IpAddr;
 
 section! {
@@ -8,42 +8,42 @@ section! {
     SecureServing, "secure serving" {
         /// IP address to listen on. Unspecified (0.0.0.0 or ::) listens on all interfaces, in both
         /// address families.
-        bind_address: Option<IpAddr> = "0.0.0.0", PENDING;
+        bind_address: Option<IpAddr> = "0.0.0.0", EFFECTIVE;
         /// Directory of the serving certificate and its key, apiserver.crt and apiserver.key; they
         /// are made there if they are missing. Not used with --tls-cert-file. Without the flag and
         /// without etcd it is the pki folder in --data-dir.
-        cert_dir: String = "/var/run/kubernetes", PENDING;
+        cert_dir: String = "/var/run/kubernetes", EFFECTIVE;
         /// Do not speak HTTP/2.
-        disable_http2_serving: bool = "false", PENDING;
+        disable_http2_serving: bool = "false", EFFECTIVE;
         /// How many requests a client may have open on one HTTP/2 connection; 0 is the server's
         /// own choice.
-        http2_max_streams_per_connection: i64 = "0", PENDING;
+        http2_max_streams_per_connection: i64 = "0", EFFECTIVE;
         /// Listen with SO_REUSEADDR: a port can be taken again at once, and 0.0.0.0 can be listened
         /// on beside single addresses.
-        permit_address_sharing: bool = "false", PENDING;
+        permit_address_sharing: bool = "false", EFFECTIVE;
         /// Listen with SO_REUSEPORT: several servers can share the address and port.
-        permit_port_sharing: bool = "false", PENDING;
+        permit_port_sharing: bool = "false", EFFECTIVE;
         /// Port for HTTPS, from 1 to 65535. It cannot be turned off.
-        secure_port: i64 = "6443", PENDING;
+        secure_port: i64 = "6443", EFFECTIVE;
         /// File with the serving certificate, and those of the authorities above it. Without it, a
         /// certificate is made in --cert-dir.
-        tls_cert_file: String, PENDING;
+        tls_cert_file: String, EFFECTIVE;
         /// Names of the cipher suites to offer for TLS 1.2, comma separated. Those of TLS 1.3 are
         /// always on.
-        tls_cipher_suites: Strings, PENDING;
+        tls_cipher_suites: Strings, EFFECTIVE;
         /// Numbers of the key exchange groups to offer, comma separated: 23 (P-256), 24 (P-384), 29
         /// (X25519), 4588 (X25519MLKEM768) and others of the TLS registry.
-        tls_curve_preferences: Int32Slice, PENDING;
+        tls_curve_preferences: Int32Slice, EFFECTIVE;
         /// Lowest version of TLS: VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13.
         /// Versions below 1.2 are never spoken.
-        tls_min_version: String, PENDING;
+        tls_min_version: String, EFFECTIVE;
         /// File with the private key of --tls-cert-file.
-        tls_private_key_file: String, PENDING;
+        tls_private_key_file: String, EFFECTIVE;
         /// A further certificate for clients that ask for certain names, as cert,key or
         /// cert,key:name,name; may be repeated. A name may begin with '*.'. Without names, those in
         /// the certificate count. Exact names go before wildcards, given names before those of
         /// the certificate.
-        tls_sni_cert_key: NamedCertKeys, PENDING;
+        tls_sni_cert_key: NamedCertKeys, EFFECTIVE;
     }
 }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use kevel_server::authentication::{
     Anonymous, AuthenticatedGroup, Authenticator, BearerToken, ClientCertificate, TokenFile, Union,
 };
-use kevel_server::authorization::{self, AlwaysAllow, AlwaysDeny, Authorizer, PrivilegedGroups};
+use kevel_server::authorization::{
+    self, AlwaysAllow, AlwaysDeny, Authorizer, PrivilegedGroups, PublicInfo,
+};
 use kevel_server::certificates::{CaBundle, ClientVerifier, Dynamic};
 use kevel_server::user::PRIVILEGED;
 
@@ -29,10 +31,19 @@ pub fn authenticator(
     }
     let known: Arc<dyn Authenticator> = Arc::new(AuthenticatedGroup(Union::new(known)));
     let mut all = vec![known];
-    if flags.anonymous_auth {
+    // Without flags nobody is let in for not saying who they are, so they may be told so.
+    if flags.anonymous_auth || (alone(options) && !options.options.given.has("anonymous_auth")) {
         all.push(Arc::new(Anonymous::default()));
     }
     Ok(Arc::new(Union::fail_on_error(all)))
+}
+
+/// Whether the server was started without a word about permission, on keys of its own.
+fn alone(options: &CompletedOptions) -> bool {
+    let given = &options.options.given;
+    options.own_pki.is_some()
+        && !given.has("authorization_mode")
+        && !given.has("authorization_config")
 }
 
 /// Those who decide, in the order in which they are asked. A mode that is not built yet is refused:
@@ -41,7 +52,8 @@ pub fn authorizer(options: &CompletedOptions) -> Result<Arc<dyn Authorizer>, Str
     let masters = PrivilegedGroups(vec![PRIVILEGED.to_owned()]);
     let mut members: Vec<Arc<dyn Authorizer>> = vec![Arc::new(masters)];
     // A server that was started without a word about permission lets in its administrator alone.
-    if !options.options.given.has("authorization_mode") && options.own_pki.is_some() {
+    if alone(options) {
+        members.push(Arc::new(PublicInfo));
         return Ok(Arc::new(authorization::Union::new(members)));
     }
     for mode in &options.options.authorization.authorization_mode.0 {

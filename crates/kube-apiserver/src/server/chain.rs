@@ -108,7 +108,8 @@ fn kube_server(
         plugins.push(Arc::new(NamespaceLifecycle::new(namespaces.clone())));
     }
     let endpoints = Arc::new(Endpoints { admission: Admission::new(plugins) });
-    let delegate = Delegate { name: "kube", resources, endpoints, paths: Vec::new(), next: Some(next) };
+    let delegate =
+        Delegate { name: "kube", resources, endpoints, paths: Vec::new(), next: Some(next) };
     let delegate = Arc::new(delegate);
     let client = Client::new(delegate.clone());
     let hook = move |context: HookContext| async move {
@@ -200,8 +201,9 @@ fn prepared(config: Config, handler: Arc<dyn Handler>) -> Result<PreparedServer,
         port: u16::try_from(flags.secure_port).map_err(|_| "--secure-port is out of range")?,
         share_port: flags.permit_port_sharing,
     };
-    let listener = listen(place)
-        .map_err(|error| format!("failed to listen on {}:{}: {error}", place.address, place.port))?;
+    let listener = listen(place).map_err(|error| {
+        format!("failed to listen on {}:{}: {error}", place.address, place.port)
+    })?;
     let mut limits = Limits::default();
     if let Ok(streams @ 1..) = u32::try_from(flags.http2_max_streams_per_connection) {
         limits.streams = streams;

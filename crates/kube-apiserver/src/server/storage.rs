@@ -15,10 +15,8 @@ use crate::options::{CompletedOptions, StorageKind};
 pub async fn open(options: &CompletedOptions) -> Result<(Arc<dyn Engine>, Format), String> {
     let flags = &options.options;
     let interval = positive(flags.etcd.etcd_compaction_interval.0);
-    let embedded_options = embedded::Options {
-        compaction_interval: interval,
-        ..embedded::Options::default()
-    };
+    let embedded_options =
+        embedded::Options { compaction_interval: interval, ..embedded::Options::default() };
     let engine: Arc<dyn Engine> = match options.storage {
         StorageKind::Memory => {
             Arc::new(Embedded::memory(embedded_options).map_err(|error| error.to_string())?)
@@ -36,8 +34,8 @@ pub async fn open(options: &CompletedOptions) -> Result<(Arc<dyn Engine>, Format
     };
     // etcd holds what the reference would write there. The embedded store holds what is sent to
     // clients, so that nothing is decoded on the way.
-    let json = options.storage != StorageKind::Etcd
-        || flags.etcd.storage_media_type == "application/json";
+    let json =
+        options.storage != StorageKind::Etcd || flags.etcd.storage_media_type == "application/json";
     Ok((engine, if json { Format::Json } else { Format::Protobuf }))
 }
 

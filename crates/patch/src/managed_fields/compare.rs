@@ -90,10 +90,6 @@ fn differences(
     changes: &mut Changes,
 ) -> Result<Verdict, CompareError> {
     let mut verdict = Verdict::default();
-    // Most fields of most writes stay as they are.
-    if old == new {
-        return Ok(verdict);
-    }
     match (old, new) {
         // Only a type that allows every form can have two at once; then both are looked at.
         (Some(old), Some(new)) if ty.is_open() => {
@@ -166,6 +162,11 @@ fn list_differences(
     list: ListType<'_>,
     changes: &mut Changes,
 ) -> Result<(), CompareError> {
+    // Most lists of most writes stay as they are. Lists are as deep in each other as the schema
+    // says, so that this does not look at anything more than a few times.
+    if old == new {
+        return Ok(());
+    }
     let (old, new) = (elements(old, list)?, elements(new, list)?);
     let (mut a, mut b) = (old.into_iter().peekable(), new.into_iter().peekable());
     let first = |side: Option<&(PathElement, Vec<&'_ Value>)>| side.map(|s| s.0.clone());

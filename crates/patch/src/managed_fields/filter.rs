@@ -20,10 +20,13 @@ impl Filter {
         Filter::Exclude(Set::of_fields(paths))
     }
 
-    pub(super) fn apply(&self, set: Set) -> Set {
+    pub(super) fn apply(&self, mut set: Set) -> Set {
         match self {
             Filter::All => set,
-            Filter::Exclude(fields) => set.recursive_difference(fields),
+            Filter::Exclude(fields) => {
+                set.subtract_recursively(fields);
+                set
+            }
             Filter::Include(paths) => {
                 let paths: Vec<_> = paths.iter().map(Vec::as_slice).collect();
                 include(&set, &paths)

@@ -134,26 +134,56 @@ impl Set {
 
     /// What is in this set and not in the other.
     pub fn difference(&self, other: &Set) -> Set {
-        join(self, other, |(a, b)| {
-            let (a, Some(b)) = (a?, b) else { return a.cloned() };
-            Some(Node {
-                element: a.element.clone(),
-                member: a.member && !b.member,
-                children: a.children.difference(&b.children),
-            })
-        })
+        let mut set = self.clone();
+        set.subtract(other);
+        set
     }
 
     /// What is in this set and neither in the other nor below one of its members.
     pub fn recursive_difference(&self, other: &Set) -> Set {
-        join(self, other, |(a, b)| {
-            let (a, Some(b)) = (a?, b) else { return a.cloned() };
-            (!b.member).then(|| Node {
-                element: a.element.clone(),
-                member: a.member,
-                children: a.children.recursive_difference(&b.children),
-            })
-        })
+        let mut set = self.clone();
+        set.subtract_recursively(other);
+        set
+    }
+
+    pub(super) fn subtract(&mut self, other: &Set) {
+        self.subtract_nodes(other, |node| {
+            node.member = false;
+            true
+        });
+    }
+
+    pub(super) fn subtract_recursively(&mut self, other: &Set) {
+        self.subtract_nodes(other, |_| false);
+    }
+
+    /// Walks the nodes that both sets have. Where the other's is a member, `keep_below` says
+    /// whether what is below this one's stays.
+    fn subtract_nodes(&mut self, other: &Set, keep_below: fn(&mut Node) -> bool) {
+        if other.is_empty() {
+            return;
+        }
+        let mut rest = other.nodes.iter().peekable();
+        self.nodes.retain_mut(|node| {
+            while rest.next_if(|other| other.element < node.element).is_some() {}
+            let Some(other) = rest.next_if(|other| other.element == node.element) else {
+                return true;
+            };
+            if other.member && !keep_below(node) {
+                return false;
+            }
+            node.children.subtract_nodes(&other.children, keep_below);
+            node.member || !node.children.is_empty()
+        });
+    }
+
+    /// The union of two sets that are not needed any more.
+    pub(super) fn merged(self, other: Set) -> Set {
+        match (self.is_empty(), other.is_empty()) {
+            (true, _) => other,
+            (_, true) => self,
+            _ => self.union(&other),
+        }
     }
 
     /// Calls `visit` with each member's path: those of one level before those below it.

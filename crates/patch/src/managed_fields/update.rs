@@ -118,11 +118,12 @@ impl FieldManager<'_> {
             }
             Err(TakeOverError::Conflicts(conflicts)) => return Err(conflicts.to_string()),
         };
-        let set = changes.modified.union(&changes.added).difference(&UNOWNED);
+        let mut set = changes.modified.merged(changes.added);
+        set.subtract(&UNOWNED);
         if !set.is_empty() {
             let id = self.manager_id(manager, Operation::Update);
-            let set = match managed.0.get(&id) {
-                Some(previous) => set.union(&previous.set),
+            let set = match managed.0.remove(&id) {
+                Some(previous) => set.merged(previous.set),
                 None => set,
             };
             let time = Some(now.to_compact_string());
@@ -153,6 +154,10 @@ impl FieldManager<'_> {
         force: bool,
     ) -> Result<Comparison, TakeOverError> {
         let own = self.comparison(before, after, self.api_version)?.unwrap_or_default();
+        if managed.0.keys().all(|id| Some(id) == writer) {
+            managed.0.retain(|_, owned| !owned.set.is_empty());
+            return Ok(own);
+        }
         let mut versions: BTreeMap<CompactString, Option<Taken>> = BTreeMap::new();
         versions.insert(self.api_version.into(), Some(Taken::by(&own)));
         let mut conflicts = Vec::new();
@@ -172,12 +177,8 @@ impl FieldManager<'_> {
                     conflicts.push(Conflict { manager: id.clone(), path: path.to_vec() });
                 });
             }
-            if !set.is_empty() {
-                owned.set = owned.set.difference(&set);
-            }
-            if !taken.removed.is_empty() {
-                owned.set = owned.set.difference(&taken.removed);
-            }
+            owned.set.subtract(&set);
+            owned.set.subtract(&taken.removed);
         }
         if !conflicts.is_empty() {
             return Err(TakeOverError::Conflicts(Conflicts::sorted(conflicts)));
@@ -206,7 +207,7 @@ impl FieldManager<'_> {
     /// Drops from a manager's set what nobody owns.
     pub(super) fn strip(managed: &mut Managed, id: &ManagerId) {
         if let Some(owned) = managed.0.get_mut(id) {
-            owned.set = owned.set.difference(&UNOWNED);
+            owned.set.subtract(&UNOWNED);
             if owned.set.is_empty() {
                 managed.0.remove(id);
             }

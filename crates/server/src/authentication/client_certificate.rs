@@ -18,6 +18,7 @@ const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 /// How many users are kept.
 const MOST_KEPT: usize = 1024;
 
+type Kept = (Arc<ClientIdentity>, Arc<User>);
 type Verify = dyn Fn(&[Bytes]) -> Result<Arc<ClientIdentity>, String> + Send + Sync;
 
 /// Knows users by the certificates that they presented in the handshake.
@@ -25,7 +26,7 @@ pub struct ClientCertificate {
     verify: Box<Verify>,
     /// The user of an identity, so that it is not put together anew for each request. The identity
     /// is kept with it: its address stands for it.
-    users: Mutex<HashMap<usize, (Arc<ClientIdentity>, Arc<User>)>>,
+    users: Mutex<HashMap<usize, Kept>>,
 }
 
 impl std::fmt::Debug for ClientCertificate {

@@ -8,14 +8,14 @@ use std::time::{Duration, SystemTime};
 use rcgen::string::Ia5String;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose, SanType,
+    Issuer, KeyPair, KeyUsagePurpose, PublicKeyData as _, SanType,
 };
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, UnixTime};
 
 use super::ca_bundle::CaBundle;
 use super::certificate::{AltNames, Certificate};
-use super::files::{Readable, write};
+use super::files::{Batch, Readable};
 
 /// How long an authority lasts.
 const AUTHORITY_LASTS: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
@@ -62,17 +62,18 @@ impl Authority {
         Ok(Authority { issuer: Issuer::new(params, key), pem, bundle })
     }
 
-    /// The authority of two files, which are made if neither is there.
-    pub fn load_or_create(
+    /// The authority of two files, which are planned if neither is there.
+    pub(super) fn load_or_create(
         common_name: &str,
         certificate: &Path,
         key: &Path,
+        batch: &mut Batch,
     ) -> Result<Self, String> {
         match (certificate.exists(), key.exists()) {
             (false, false) => {
                 let authority = Authority::new(common_name)?;
-                write(key, authority.issuer.key().serialize_pem().as_bytes(), Readable::ByOwner)?;
-                write(certificate, authority.pem.as_bytes(), Readable::ByAll)?;
+                batch.add(key, authority.issuer.key().serialize_pem(), Readable::ByOwner);
+                batch.add(certificate, authority.pem.as_str(), Readable::ByAll);
                 Ok(authority)
             }
             (true, true) => Authority::load(common_name, certificate, key),
@@ -124,25 +125,31 @@ impl Authority {
         Ok(Issued { certificate: certificate.pem(), key: key.serialize_pem() })
     }
 
-    /// Makes the pair of files of a certificate and its key if they are not there, are of another
-    /// authority or for others, or end soon. Says whether it did.
-    pub fn ensure(
+    /// The certificate and the key of two files. They are planned anew if they are not there, are of
+    /// another authority or for others, do not belong together, or end soon.
+    pub(super) fn ensure(
         &self,
         subject: &Subject,
         certificate: &Path,
         key: &Path,
-    ) -> Result<bool, String> {
-        if key.exists() && fs::read(certificate).is_ok_and(|pem| self.still_good(subject, &pem)) {
-            return Ok(false);
+        batch: &mut Batch,
+    ) -> Result<Issued, String> {
+        let found = (fs::read_to_string(certificate), fs::read_to_string(key));
+        if let (Ok(certificate), Ok(key)) = found {
+            let issued = Issued { certificate, key };
+            if self.still_good(subject, &issued) {
+                return Ok(issued);
+            }
         }
         let issued = self.issue(subject)?;
-        write(key, issued.key.as_bytes(), Readable::ByOwner)?;
-        write(certificate, issued.certificate.as_bytes(), Readable::ByAll)?;
-        Ok(true)
+        batch.add(key, issued.key.as_str(), Readable::ByOwner);
+        batch.add(certificate, issued.certificate.as_str(), Readable::ByAll);
+        Ok(issued)
     }
 
-    fn still_good(&self, subject: &Subject, pem: &[u8]) -> bool {
-        let Ok(der) = CertificateDer::from_pem_slice(pem) else { return false };
+    fn still_good(&self, subject: &Subject, issued: &Issued) -> bool {
+        let der = CertificateDer::from_pem_slice(issued.certificate.as_bytes());
+        let (Ok(der), Ok(key)) = (der, KeyPair::from_pem(&issued.key)) else { return false };
         let Some(certificate) = Certificate::read(&der) else { return false };
         let fresh = certificate.not_after().is_some_and(|end| {
             end.duration_since(SystemTime::now()).is_ok_and(|left| left > RENEWED_BEFORE)
@@ -159,7 +166,8 @@ impl Authority {
             )
             .map(|_| ())
         });
-        fresh && of_this_authority.is_ok() && subject.is_of(&certificate)
+        let of_this_key = key.subject_public_key_info() == certificate.public_key();
+        fresh && of_this_authority.is_ok() && of_this_key && subject.is_of(&certificate)
     }
 }
 
@@ -255,18 +263,32 @@ mod tests {
     fn a_certificate_is_kept_while_it_fits() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        let load = |name| Authority::load_or_create(name, &path("ca.crt"), &path("ca.key"));
+        let load = |name| {
+            let mut batch = Batch::default();
+            let loaded =
+                Authority::load_or_create(name, &path("ca.crt"), &path("ca.key"), &mut batch);
+            batch.write().and(loaded)
+        };
+        let ensure = |authority: &Authority, names: &[&str]| {
+            let (crt, key) = (path("apiserver.crt"), path("apiserver.key"));
+            let before = fs::read(&crt).ok();
+            let mut batch = Batch::default();
+            authority.ensure(&server(names), &crt, &key, &mut batch).unwrap();
+            batch.write().unwrap();
+            before != fs::read(&crt).ok()
+        };
         let authority = load("kubernetes").unwrap();
-        let (crt, key) = (path("apiserver.crt"), path("apiserver.key"));
-        assert_eq!(authority.ensure(&server(&["localhost"]), &crt, &key), Ok(true));
+        assert!(ensure(&authority, &["localhost"]));
         let again = load("kubernetes").unwrap();
         assert_eq!(again.pem(), authority.pem());
-        assert_eq!(again.ensure(&server(&["localhost"]), &crt, &key), Ok(false));
-        assert_eq!(again.ensure(&server(&["localhost", "other"]), &crt, &key), Ok(true));
-        fs::remove_file(&key).unwrap();
-        assert_eq!(again.ensure(&server(&["localhost"]), &crt, &key), Ok(true));
-        let other = Authority::new("kubernetes").unwrap();
-        assert_eq!(other.ensure(&server(&["localhost"]), &crt, &key), Ok(true));
+        assert!(!ensure(&again, &["localhost"]));
+        assert!(ensure(&again, &["localhost", "other"]), "for more names");
+        assert!(!ensure(&again, &["localhost"]), "for fewer names it is good as well");
+        fs::write(path("apiserver.key"), KeyPair::generate().unwrap().serialize_pem()).unwrap();
+        assert!(ensure(&again, &["localhost"]), "with another key");
+        fs::remove_file(path("apiserver.key")).unwrap();
+        assert!(ensure(&again, &["localhost"]), "without its key");
+        assert!(ensure(&Authority::new("kubernetes").unwrap(), &["localhost"]), "of another");
         assert!(load("another").unwrap_err().contains("not the certificate of"));
         fs::remove_file(path("ca.key")).unwrap();
         assert!(load("kubernetes").unwrap_err().contains("is missing"));

@@ -137,12 +137,14 @@ impl<'a> Certificate<'a> {
     }
 
     fn extension(&self, wanted: &[u8]) -> Option<&'a [u8]> {
-        Reader(self.extensions).find_map(|extension| {
-            let mut extension = Reader(extension.contents);
-            let found = extension.read(der::OBJECT_IDENTIFIER)?.contents;
-            let _critical = extension.read(der::BOOLEAN);
-            (found == wanted).then(|| extension.read(der::OCTET_STRING))?
-        }).map(|value| value.contents)
+        Reader(self.extensions)
+            .find_map(|extension| {
+                let mut extension = Reader(extension.contents);
+                let found = extension.read(der::OBJECT_IDENTIFIER)?.contents;
+                let _critical = extension.read(der::BOOLEAN);
+                (found == wanted).then(|| extension.read(der::OCTET_STRING))?
+            })
+            .map(|value| value.contents)
     }
 }
 

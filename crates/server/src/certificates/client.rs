@@ -162,7 +162,9 @@ impl ClientVerifier {
 
 #[cfg(test)]
 mod tests {
-    use rcgen::{CertificateParams, DnType, DnValue, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+    use rcgen::{
+        CertificateParams, DnType, DnValue, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    };
 
     use super::*;
 
@@ -202,8 +204,7 @@ mod tests {
         let ca = ca("kubernetes");
         let uid = DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]);
         let uid_value = DnValue::Utf8String("1-2-3".into());
-        let chain =
-            issue(&ca, client(|params| params.distinguished_name.push(uid, uid_value)));
+        let chain = issue(&ca, client(|params| params.distinguished_name.push(uid, uid_value)));
         let identity = verify_client(&chain, &ca.bundle).unwrap();
         assert_eq!(identity.common_name, "jane");
         assert_eq!(identity.organizations, ["devs"]);
@@ -219,9 +220,12 @@ mod tests {
         for (chain, expected) in [
             (issue(&ca("other"), client(|_| {})), "x509: certificate signed by unknown authority"),
             (
-                issue(&ours, client(|params| {
-                    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-                })),
+                issue(
+                    &ours,
+                    client(|params| {
+                        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+                    }),
+                ),
                 "x509: certificate specifies an incompatible key usage",
             ),
             (

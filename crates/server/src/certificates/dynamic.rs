@@ -151,17 +151,14 @@ fn stamps(paths: &[PathBuf]) -> Vec<Option<Stamp>> {
         let data = fs::metadata(path).ok()?;
         let modified = (data.mtime(), data.mtime_nsec());
         let changed = (data.ctime(), data.ctime_nsec());
-        Some((
-            data.dev(), data.ino(), data.size(), modified.0, modified.1, changed.0, changed.1,
-        ))
+        Some((data.dev(), data.ino(), data.size(), modified.0, modified.1, changed.0, changed.1))
     };
     paths.iter().map(stamp).collect()
 }
 
 fn read(paths: &[PathBuf]) -> Result<Vec<Vec<u8>>, String> {
-    let read = |path: &PathBuf| {
-        fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
-    };
+    let read =
+        |path: &PathBuf| fs::read(path).map_err(|error| format!("{}: {error}", path.display()));
     paths.iter().map(read).collect()
 }
 

@@ -3,7 +3,12 @@
 use super::authority::Issued;
 
 /// The text of a kubeconfig with one cluster and one user, with all that they need inside.
-pub fn kubeconfig(server: &str, certificate_authority: &str, user: &str, issued: &Issued) -> String {
+pub fn kubeconfig(
+    server: &str,
+    certificate_authority: &str,
+    user: &str,
+    issued: &Issued,
+) -> String {
     let encode = |pem: &str| kevel_codec::base64::encode(pem.as_bytes());
     format!(
         "apiVersion: v1\n\

@@ -4,9 +4,9 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
-use super::authority::{Authority, Issued, Subject};
+use super::authority::{Authority, Subject};
 use super::certificate::AltNames;
-use super::files::{Readable, write};
+use super::files::{Batch, Readable};
 use super::{kubeconfig, service_account_key};
 
 /// The name of the authority, as in clusters made by others.
@@ -92,33 +92,27 @@ impl Pki {
     /// time: the server reads the files again when they change.
     pub fn ensure(&self) -> Result<PkiFiles, String> {
         let files = PkiFiles::in_folder(&self.folder);
+        let mut batch = Batch::default();
         let authority =
-            Authority::load_or_create(AUTHORITY, &files.ca_certificate, &files.ca_key)?;
+            Authority::load_or_create(AUTHORITY, &files.ca_certificate, &files.ca_key, &mut batch)?;
         let server =
             Subject::Server { common_name: "kube-apiserver".into(), names: self.names.clone() };
-        authority.ensure(&server, &files.serving_certificate, &files.serving_key)?;
+        authority.ensure(&server, &files.serving_certificate, &files.serving_key, &mut batch)?;
         let organizations = vec![ADMIN_GROUP.to_owned()];
         let admin = Subject::Client { common_name: ADMIN.into(), organizations };
-        authority.ensure(&admin, &files.admin_certificate, &files.admin_key)?;
+        let admin =
+            authority.ensure(&admin, &files.admin_certificate, &files.admin_key, &mut batch)?;
         service_account_key::ensure(
             &files.service_account_key,
             &files.service_account_public_key,
+            &mut batch,
         )?;
-        self.write_kubeconfig(&files, &authority)?;
-        Ok(files)
-    }
-
-    fn write_kubeconfig(&self, files: &PkiFiles, authority: &Authority) -> Result<(), String> {
-        let read = |path: &Path| {
-            fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
-        };
-        let admin =
-            Issued { certificate: read(&files.admin_certificate)?, key: read(&files.admin_key)? };
-        let text = kubeconfig(&self.server, authority.pem(), ADMIN, &admin);
-        if fs::read_to_string(&self.kubeconfig).is_ok_and(|old| old == text) {
-            return Ok(());
+        let kubeconfig = kubeconfig(&self.server, authority.pem(), ADMIN, &admin);
+        if fs::read_to_string(&self.kubeconfig).ok().as_ref() != Some(&kubeconfig) {
+            batch.add(&self.kubeconfig, kubeconfig, Readable::ByOwner);
         }
-        write(&self.kubeconfig, text.as_bytes(), Readable::ByOwner)
+        batch.write()?;
+        Ok(files)
     }
 }
 

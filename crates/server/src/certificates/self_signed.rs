@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use super::authority::{Authority, Subject};
 use super::certificate::AltNames;
-use super::files::{Readable, write};
+use super::files::{Batch, Readable};
 
 /// The pair `apiserver.crt` and `apiserver.key` in a folder, made if neither is there: for the
 /// public address, the names of the `kubernetes` Service, and `localhost` or the address listened
@@ -36,14 +36,11 @@ pub fn self_signed(
     let authority = Authority::new(&format!("{public}-ca@{now}"))?;
     let issued =
         authority.issue(&Subject::Server { common_name: format!("{public}@{now}"), names })?;
-    let chain = issued.certificate + authority.pem();
-    write(&certificate, chain.as_bytes(), Readable::ByAll)?;
-    write(&key, issued.key.as_bytes(), Readable::ByOwner)?;
-    tracing::info!(
-        "Generated self-signed cert ({}, {})",
-        certificate.display(),
-        key.display()
-    );
+    let mut batch = Batch::default();
+    batch.add(&certificate, issued.certificate + authority.pem(), Readable::ByAll);
+    batch.add(&key, issued.key, Readable::ByOwner);
+    batch.write()?;
+    tracing::info!("Generated self-signed cert ({}, {})", certificate.display(), key.display());
     Ok((certificate, key))
 }
 

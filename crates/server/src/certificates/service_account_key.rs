@@ -5,24 +5,25 @@ use std::path::Path;
 use rcgen::KeyPair;
 
 use super::der::{self, Reader, element};
-use super::files::{Readable, pem, write};
+use super::files::{Batch, Readable, pem};
 
 /// prime256v1, encoded.
 const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
 
-/// Makes the pair of files of a new key, if there is no private key yet: ECDSA on P-256, the private
+/// Plans the pair of files of a new key, if there is no private key yet: ECDSA on P-256, the private
 /// key in SEC 1 form, because that is the only one of an ECDSA key that the reference reads in both
 /// places where it may be named, `--service-account-signing-key-file` and
 /// `--service-account-key-file`.
-pub(super) fn ensure(private: &Path, public: &Path) -> Result<(), String> {
+pub(super) fn ensure(private: &Path, public: &Path, batch: &mut Batch) -> Result<(), String> {
     if private.exists() {
         // The public key may be somewhere else, or not be needed: it is in the private one.
         return Ok(());
     }
     let key = KeyPair::generate().map_err(|error| error.to_string())?;
     let sec1 = sec1(key.serialized_der()).ok_or("cannot read the key just made")?;
-    write(public, key.public_key_pem().as_bytes(), Readable::ByAll)?;
-    write(private, pem("EC PRIVATE KEY", &sec1).as_bytes(), Readable::ByOwner)
+    batch.add(public, key.public_key_pem(), Readable::ByAll);
+    batch.add(private, pem("EC PRIVATE KEY", &sec1), Readable::ByOwner);
+    Ok(())
 }
 
 /// The SEC 1 form of a P-256 key in PKCS #8 form.
@@ -52,7 +53,11 @@ mod tests {
     fn the_key_is_readable_and_stays() {
         let folder = tempfile::tempdir().unwrap();
         let (private, public) = (folder.path().join("sa.key"), folder.path().join("sa.pub"));
-        ensure(&private, &public).unwrap();
+        let ensure = || {
+            let mut batch = Batch::default();
+            super::ensure(&private, &public, &mut batch).and_then(|()| batch.write()).unwrap();
+        };
+        ensure();
         let text = std::fs::read_to_string(&private).unwrap();
         assert!(text.starts_with("-----BEGIN EC PRIVATE KEY-----\n"));
         let key = PrivateKeyDer::from_pem_slice(text.as_bytes()).unwrap();
@@ -60,7 +65,7 @@ mod tests {
         rustls::crypto::ring::sign::any_supported_type(&key).unwrap();
         let public_text = std::fs::read_to_string(&public).unwrap();
         assert!(public_text.starts_with("-----BEGIN PUBLIC KEY-----"));
-        ensure(&private, &public).unwrap();
+        ensure();
         assert_eq!(std::fs::read_to_string(&private).unwrap(), text);
     }
 }

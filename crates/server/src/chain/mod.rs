@@ -68,7 +68,7 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     chain.push(http_logging::HttpLogging);
     // Before anything is done for a request that will not be served.
     let not_accepting = signals.not_accepting_new_request;
-    chain.push_if(send_retry_after.then(|| retry_after::RetryAfter(not_accepting)));
+    chain.push_if(send_retry_after.then_some(retry_after::RetryAfter(not_accepting)));
     // On all answers of a server that serves.
     chain.push_if(hsts::Hsts::new(&config.hsts_directives));
     // The same; what an endpoint says about caches counts more.

@@ -78,7 +78,8 @@ impl Client {
         let Some(body) = response.body().bytes() else {
             return Err(StatusError::internal("an answer in pieces"));
         };
-        let answer = json::decode_any(&body, json::Unknown::Ignore).map_err(StatusError::internal)?;
+        let answer =
+            json::decode_any(&body, json::Unknown::Ignore).map_err(StatusError::internal)?;
         if code.is_success() {
             return Ok(answer.value);
         }

@@ -100,7 +100,8 @@ impl WorkQueue {
         let wait = {
             let mut state = self.lock();
             let failures = state.failures.entry(key.to_owned()).or_default();
-            let own = self.backoff.base.saturating_mul(1u32.checked_shl(*failures).unwrap_or(u32::MAX));
+            let own =
+                self.backoff.base.saturating_mul(1u32.checked_shl(*failures).unwrap_or(u32::MAX));
             *failures = failures.saturating_add(1);
             own.min(self.backoff.max).max(state.turn(&self.backoff))
         };

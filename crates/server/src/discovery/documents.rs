@@ -30,7 +30,9 @@ impl Snapshot {
                 groups.len() - 1
             });
             let known = &mut groups[position].1;
-            known.extend(versions.iter().filter(|v| !known.contains(v)).cloned().collect::<Vec<_>>());
+            known.extend(
+                versions.iter().filter(|v| !known.contains(v)).cloned().collect::<Vec<_>>(),
+            );
         }
         groups.sort_by(|(a, _), (b, _)| priority::compare_groups(a, b));
         for (group, versions) in &mut groups {
@@ -80,11 +82,7 @@ pub(super) fn api_versions(versions: &[String], addresses: Vec<(String, String)>
 pub(super) fn api_group_list(snapshot: &Snapshot) -> Value {
     let groups = snapshot.groups.iter().filter(|(name, _)| !name.is_empty());
     let groups = groups.map(|(name, versions)| Value::Map(group(name, versions)));
-    object([
-        ("kind", "APIGroupList".into()),
-        ("apiVersion", "v1".into()),
-        ("groups", list(groups)),
-    ])
+    object([("kind", "APIGroupList".into()), ("apiVersion", "v1".into()), ("groups", list(groups))])
 }
 
 /// `/apis/<group>`

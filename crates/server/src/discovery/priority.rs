@@ -91,9 +91,11 @@ mod tests {
 
     #[test]
     fn groups_and_versions_have_an_order() {
-        let mut groups = ["zoo.example.com", "batch", "apps", "a.example.com", "apiregistration.k8s.io"];
+        let mut groups =
+            ["zoo.example.com", "batch", "apps", "a.example.com", "apiregistration.k8s.io"];
         groups.sort_by(|a, b| compare_groups(a, b));
-        let expected = ["apiregistration.k8s.io", "apps", "batch", "a.example.com", "zoo.example.com"];
+        let expected =
+            ["apiregistration.k8s.io", "apps", "batch", "a.example.com", "zoo.example.com"];
         assert_eq!(groups, expected);
         for (group, mut versions, expected) in [
             ("autoscaling", vec!["v1", "v2"], vec!["v2", "v1"]),

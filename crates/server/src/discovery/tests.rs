@@ -83,7 +83,13 @@ const RETURNS_DELETED: [(&str, &[&str]); 3] = [
     ),
     (
         "storage.k8s.io",
-        &["csidrivers", "csinodes", "storageclasses", "volumeattachments", "volumeattributesclasses"],
+        &[
+            "csidrivers",
+            "csinodes",
+            "storageclasses",
+            "volumeattachments",
+            "volumeattributesclasses",
+        ],
     ),
 ];
 
@@ -99,8 +105,18 @@ fn strategy(group: &str, plural: &str) -> Arc<dyn Strategy> {
 const STORED_AS: [(&str, &str, &str, &str); 4] = [
     ("events.k8s.io", "events", "", "v1"),
     ("autoscaling", "horizontalpodautoscalers", "autoscaling", "v2"),
-    ("admissionregistration.k8s.io", "mutatingadmissionpolicies", "admissionregistration.k8s.io", "v1beta1"),
-    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings", "admissionregistration.k8s.io", "v1beta1"),
+    (
+        "admissionregistration.k8s.io",
+        "mutatingadmissionpolicies",
+        "admissionregistration.k8s.io",
+        "v1beta1",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "mutatingadmissionpolicybindings",
+        "admissionregistration.k8s.io",
+        "v1beta1",
+    ),
 ];
 
 /// Rows of built-in resources; `names` restricts them.
@@ -112,7 +128,8 @@ pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
         let kind = GroupVersionKind::from_static(r.group, r.version, r.kind);
         let schema = |g, v, k| TypeRef::BuiltIn(builtin::schema(g, v, k).unwrap());
         let ty = schema(r.group, r.version, r.kind);
-        let stored = STORED_AS.iter().find(|(group, plural, ..)| (*group, *plural) == (r.group, r.path));
+        let stored =
+            STORED_AS.iter().find(|(group, plural, ..)| (*group, *plural) == (r.group, r.path));
         let (group, version) = stored.map_or((r.group, r.version), |(_, _, g, v)| (*g, *v));
         let stored = GroupVersionKind::from_static(group, version, r.kind);
         let subs = all.iter().filter(|sub| (sub.group, sub.version) == (r.group, r.version));
@@ -120,7 +137,10 @@ pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
             let (_, name) = sub.path.split_once('/').filter(|(of, _)| *of == r.path)?;
             let kind = GroupVersionKind::from_static(sub.kind_group, sub.kind_version, sub.kind);
             let ty = schema(sub.kind_group, sub.kind_version, sub.kind);
-            Some((name.to_owned(), Subresource { kind, verbs: sub.verbs.to_vec(), ty, part: Part::Other }))
+            Some((
+                name.to_owned(),
+                Subresource { kind, verbs: sub.verbs.to_vec(), ty, part: Part::Other },
+            ))
         });
         Resource {
             kind,
@@ -144,7 +164,14 @@ pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
 
 /// A custom kind with everything that one may have.
 pub(crate) fn widgets() -> Resource {
-    let ty = TypeRef::BuiltIn(builtin::schema("", "v1", "ConfigMap").unwrap());
+    let schema = parse(
+        br#"{"type":"object","required":["spec"],"properties":{"spec":{"type":"object","properties":{
+            "size":{"type":"integer","format":"int32","default":1},
+            "ports":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}}}}}}"#,
+    );
+    let read = |text: &str| Some(parse(text.as_bytes()));
+    let (table, id) = kevel_api::crd_schema::table(&schema, &read).unwrap();
+    let ty = TypeRef::Custom(Arc::new(table), id);
     let kind = GroupVersionKind::from_static("example.com", "v1", "Widget");
     let scale = GroupVersionKind::from_static("autoscaling", "v1", "Scale");
     let sub = |kind: &GroupVersionKind, part| Subresource {
@@ -165,7 +192,16 @@ pub(crate) fn widgets() -> Resource {
         short_names: vec!["wd".into()],
         categories: Vec::new(),
         namespaced: true,
-        verbs: vec!["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+        verbs: vec![
+            "create",
+            "delete",
+            "deletecollection",
+            "get",
+            "list",
+            "patch",
+            "update",
+            "watch",
+        ],
         ty,
         strategy: Arc::new(Generic),
         subresources,
@@ -273,7 +309,11 @@ async fn every_path_has_its_document() {
         ),
     ] {
         let response = get(&discovery, path, "").expect(path);
-        assert_eq!(std::str::from_utf8(&body(&response)).unwrap(), format!("{expected}\n"), "{path}");
+        assert_eq!(
+            std::str::from_utf8(&body(&response)).unwrap(),
+            format!("{expected}\n"),
+            "{path}"
+        );
     }
     let index = get(&discovery, "/", "").unwrap();
     let expected = r#"{
@@ -298,7 +338,15 @@ async fn every_path_has_its_document() {
 #[tokio::test]
 async fn what_is_not_a_document_is_passed_on() {
     let discovery = discovery(vec![rows(small)]);
-    for path in ["/api/v2", "/apis/batch", "/apis/apps/v2", "/apis/apps/v1/deployments", "/version", "/apis//", "//"] {
+    for path in [
+        "/api/v2",
+        "/apis/batch",
+        "/apis/apps/v2",
+        "/apis/apps/v1/deployments",
+        "/version",
+        "/apis//",
+        "//",
+    ] {
         assert!(get(&discovery, path, "").is_none(), "{path}");
     }
     let mut post = request("/api/v1", &[]);

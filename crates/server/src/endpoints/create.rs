@@ -10,7 +10,8 @@ use super::options::WriteOptions;
 use super::{Call, store_error, unserved};
 use crate::admission::{Attributes, Operation};
 use crate::handler::Response;
-use crate::strategy::reset_fields;
+use crate::resource::Part;
+use crate::storage::drop_empty;
 
 /// How often a generated name is tried again.
 const NAME_ATTEMPTS: usize = 8;
@@ -47,7 +48,7 @@ impl Call<'_> {
         Err(unserved())
     }
 
-    async fn create_once(
+    pub(super) async fn create_once(
         &self,
         mut object: Value,
         generated: bool,
@@ -58,6 +59,9 @@ impl Call<'_> {
             meta::set(&mut object, "name", Some(name.as_str().into()));
         }
         self.prepare_new(&mut object);
+        if options.tracked {
+            self.record(None, &mut object, options);
+        }
         let name = meta::text(&object, "name").to_owned();
         let attributes = Attributes {
             resource: self.resource,
@@ -128,6 +132,9 @@ impl Call<'_> {
         let mut object = converted.map_err(StatusError::internal)?;
         meta::set(&mut object, "resourceVersion", None);
         meta::set(&mut object, "selfLink", None);
+        if !self.resource.custom {
+            drop_empty(&mut object, self.storage.ty.schema());
+        }
         Ok(object)
     }
 
@@ -138,16 +145,16 @@ impl Call<'_> {
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
             meta::set(object, field, None);
         }
-        let mut has_generation = false;
-        if let Some(map) = object.as_map_mut() {
-            for field in reset_fields(self.resource) {
-                map.remove(field);
-                has_generation = true;
-            }
-            has_generation = has_generation && map.contains_key("spec");
+        let status = self
+            .resource
+            .subresources
+            .get("status")
+            .is_some_and(|sub| sub.part == Part::Field("status"));
+        if let Some(object) = object.as_map_mut().filter(|_| status) {
+            object.remove("status");
         }
-        let generation = has_generation.then_some(Value::Int(1));
-        meta::set(object, "generation", generation);
+        let counted = self.resource.strategy.counts_generation();
+        meta::set(object, "generation", counted.then_some(Value::Int(1)));
     }
 
     /// The namespace of the path goes where the object says none; another one is refused.

@@ -35,8 +35,9 @@ impl Call<'_> {
         match media {
             MediaType::Json => self.decode_json(body, body, &[], kind, ty, validation),
             MediaType::Yaml => {
-                let json = yaml::to_json(body)
-                    .map_err(|error| unrecognized(kind, &format!("error converting YAML to JSON: {error}"), body))?;
+                let json = yaml::to_json(body).map_err(|error| {
+                    unrecognized(kind, &format!("error converting YAML to JSON: {error}"), body)
+                })?;
                 let twice: Vec<String> = json.duplicates.iter().map(ToString::to_string).collect();
                 self.decode_json(&json.text, body, &twice, kind, ty, validation)
             }
@@ -68,8 +69,11 @@ impl Call<'_> {
             FieldValidation::Warn | FieldValidation::Strict => json::Unknown::Report,
         };
         let decoded = json::decode(text, ty.schema(), unknown).map_err(|e| unhandled(kind, &e))?;
-        let problems: Vec<String> =
-            duplicates.iter().cloned().chain(decoded.strict.iter().map(ToString::to_string)).collect();
+        let problems: Vec<String> = duplicates
+            .iter()
+            .cloned()
+            .chain(decoded.strict.iter().map(ToString::to_string))
+            .collect();
         if !problems.is_empty() && validation == FieldValidation::Strict {
             return Err(unhandled(kind, &json::strict_message(&problems)));
         }
@@ -87,11 +91,7 @@ impl Call<'_> {
 }
 
 /// Refuses an object of another kind than the path's.
-fn check_kind(
-    expected: &GroupVersionKind,
-    version: &str,
-    kind: &str,
-) -> Result<(), StatusError> {
+fn check_kind(expected: &GroupVersionKind, version: &str, kind: &str) -> Result<(), StatusError> {
     let wanted = api_version(&expected.group, &expected.version);
     if (version.is_empty() || version == wanted) && (kind.is_empty() || kind == expected.kind) {
         return Ok(());
@@ -99,7 +99,9 @@ fn check_kind(
     let found = GroupVersionKind::from_api_version_and_kind(version, kind);
     let known = kevel_api::builtin::schema(&found.group, &found.version, &found.kind).is_some();
     let why = if known {
-        let internal = if expected.group.is_empty() { "core" } else {
+        let internal = if expected.group.is_empty() {
+            "core"
+        } else {
             expected.group.split('.').next().unwrap_or_default()
         };
         format!(

@@ -7,7 +7,7 @@ use kevel_api::field_error::{FieldError, Path};
 use kevel_api::gvk::{GroupKind, GroupVersionKind};
 use kevel_api::status::{SUCCESS, Status, StatusDetails, StatusError};
 use kevel_api::time::Time;
-use kevel_api::value::Value;
+use kevel_api::value::{Map, Value};
 use kevel_store::cache::At;
 
 use super::meta;
@@ -81,22 +81,9 @@ impl Call<'_> {
                 Err(Failed::Refused(error)) => return Err(error),
             }
         }
-        let list = kevel_api::value::Map::from_iter([
-            ("kind", Value::from(format!("{}List", self.resource.kind.kind).as_str())),
-            ("apiVersion", self.resource.api_version().as_str().into()),
-            (
-                "metadata",
-                Value::Map(kevel_api::value::Map::from_iter([(
-                    "resourceVersion",
-                    Value::from(snapshot.revision().to_string().as_str()),
-                )])),
-            ),
-            ("items", Value::List(items)),
-        ]);
-        let kind = &self.resource.kind;
-        let name = format!("{}List", kind.kind);
-        let ty = builtin::schema(&kind.group, &kind.version, &name).map(TypeRef::BuiltIn);
-        self.encoded(StatusCode::OK, &list.into(), ty.as_ref().filter(|_| !self.resource.custom))
+        let revision = snapshot.revision().to_string();
+        let metadata = Map::from_iter([("resourceVersion", Value::from(revision.as_str()))]);
+        self.list_of(items, metadata)
     }
 
     async fn delete_once(
@@ -124,7 +111,8 @@ impl Call<'_> {
         admission.validate(&attributes, None).await?;
         let mut object = old.clone();
         add_finalizers(&mut object, options);
-        let held = object.at(&["metadata", "finalizers"]).is_some_and(|f| !f.is_empty());
+        let held = object.at(&["metadata", "finalizers"]).is_some_and(|f| !f.is_empty())
+            || self.resource.strategy.held(&object);
         let grace = self.resource.strategy.grace_period(old, options.grace_period);
         let waits = held || grace.is_some_and(|seconds| seconds > 0);
         let key = self.storage.key(namespace, name);
@@ -140,9 +128,12 @@ impl Call<'_> {
             let mut at = Time::now();
             at.seconds += grace.unwrap_or(0).max(0);
             meta::set(&mut object, "deletionTimestamp", Some(at.to_string().as_str().into()));
+            self.resource.strategy.begin_delete(&mut object);
         }
-        let seconds = Value::Int(grace.unwrap_or(0));
-        meta::set(&mut object, "deletionGracePeriodSeconds", Some(seconds));
+        if !self.resource.strategy.held(&object) {
+            let seconds = Value::Int(grace.unwrap_or(0));
+            meta::set(&mut object, "deletionGracePeriodSeconds", Some(seconds));
+        }
         if !already && object.at(&["metadata", "generation"]).is_some() {
             let generation = object.at(&["metadata", "generation"]).and_then(Value::as_int);
             meta::set(&mut object, "generation", Some(Value::Int(generation.unwrap_or(0) + 1)));
@@ -250,7 +241,8 @@ impl Call<'_> {
                 decoded.map_err(|error| StatusError::bad_request(error.to_string()))?
             }
             MediaType::Json => {
-                let decoded = kevel_codec::json::decode(body, schema, kevel_codec::json::Unknown::Ignore);
+                let decoded =
+                    kevel_codec::json::decode(body, schema, kevel_codec::json::Unknown::Ignore);
                 decoded.map_err(|error| StatusError::bad_request(error.to_string()))?.value
             }
             MediaType::Yaml => self.decode(body, media, &kind, &ty, FieldValidation::Ignore)?,

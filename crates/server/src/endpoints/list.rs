@@ -113,8 +113,10 @@ impl Call<'_> {
             return Ok(respond(StatusCode::OK, MediaType::Json.name(), head));
         }
         // Custom kinds name the kind of each item.
-        let prefix = if self.resource.custom { self.kind_prefix().into() } else { Bytes::from("{") };
-        let pieces = ListPieces { head, prefix, items: page.items.into_iter(), first: true, done: false };
+        let prefix =
+            if self.resource.custom { self.kind_prefix().into() } else { Bytes::from("{") };
+        let pieces =
+            ListPieces { head, prefix, items: page.items.into_iter(), first: true, done: false };
         Ok(respond(StatusCode::OK, MediaType::Json.name(), Body::pieces(pieces)))
     }
 
@@ -161,6 +163,15 @@ impl Call<'_> {
             }
             Shape::Whole => {}
         }
+        self.list_of(items, metadata)
+    }
+
+    /// A list of whole objects.
+    pub(super) fn list_of(
+        &self,
+        mut items: thin_vec::ThinVec<Value>,
+        metadata: Map,
+    ) -> Result<Response, StatusError> {
         if !self.resource.custom {
             // The kind of a built-in list's items goes without saying.
             for item in items.iter_mut().filter_map(Value::as_map_mut) {
@@ -211,7 +222,10 @@ fn page(
     let selected = !selection.labels.is_empty() || !selection.fields.is_empty();
     // What is left is counted only where counting needs no look at the objects.
     let remaining = (more && !selected).then(|| 1 + all.count() as u64);
-    let token = items.last().filter(|_| more).map(|last| write_token(revision, last.key(), &selection.prefix));
+    let token = items
+        .last()
+        .filter(|_| more)
+        .map(|last| write_token(revision, last.key(), &selection.prefix));
     Page { items, revision, token, remaining }
 }
 
@@ -227,14 +241,18 @@ fn write_token(revision: Revision, last: &str, prefix: &str) -> String {
 
 fn read_token(token: &str, prefix: &str) -> Result<Continue, StatusError> {
     let invalid = |why: &dyn std::fmt::Display| {
-        StatusError::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+        StatusError::bad_request(format!(
+            "invalid continue token: continue key is not valid: {why}"
+        ))
     };
     let text = from_url_base64(token).map_err(|e| invalid(&e))?;
     let decoded = kevel_codec::json::decode_any(&text, kevel_codec::json::Unknown::Ignore);
     let value = decoded.map_err(|e| invalid(&e))?.value;
     if value.str_at(&["v"]) != "meta.k8s.io/v1" {
         let version = value.str_at(&["v"]);
-        return Err(invalid(&format!("server does not recognize this encoded version {version:?}")));
+        return Err(invalid(&format!(
+            "server does not recognize this encoded version {version:?}"
+        )));
     }
     let start = value.str_at(&["start"]);
     let revision = value.at(&["rv"]).and_then(Value::as_int).unwrap_or(0);

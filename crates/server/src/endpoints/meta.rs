@@ -101,7 +101,34 @@ pub(super) fn check_update(object: &Value, old: &Value) -> Vec<FieldError> {
             errors.push(FieldError::invalid(&root.child(field), new, "field is immutable"));
         }
     }
+    errors.extend(check_new_finalizers(object, old, &root.child("finalizers")));
     errors
+}
+
+/// Nothing new may hold an object that is going away.
+fn check_new_finalizers(object: &Value, old: &Value, path: &Path<'_>) -> Option<FieldError> {
+    if text(old, "deletionTimestamp").is_empty() {
+        return None;
+    }
+    let names = |value: &'_ Value| -> Vec<String> {
+        let list = value.at(&["metadata", "finalizers"]).and_then(Value::as_list);
+        list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let before = names(old);
+    let mut new: Vec<String> = names(object).into_iter().filter(|f| !before.contains(f)).collect();
+    if new.is_empty() {
+        return None;
+    }
+    new.sort();
+    let quoted: Vec<String> = new.iter().map(|name| kevel_api::quote::quote(name)).collect();
+    Some(FieldError::forbidden(
+        path,
+        format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers \
+             []string{{{}}}",
+            quoted.join(", ")
+        ),
+    ))
 }
 
 /// A new random UID.

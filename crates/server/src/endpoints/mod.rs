@@ -1,5 +1,6 @@
 //! The verbs of resources.
 
+mod apply;
 mod create;
 mod decode;
 mod delete;
@@ -7,6 +8,7 @@ mod get;
 mod list;
 mod meta;
 mod options;
+mod ownership;
 mod patch;
 mod respond;
 mod table;
@@ -98,9 +100,7 @@ impl Endpoints {
         let info = &request.info;
         let subresource = match info.subresource.as_str() {
             "" => None,
-            name => {
-                Some(resource.subresources.get(name).ok_or_else(unserved)?)
-            }
+            name => Some(resource.subresources.get(name).ok_or_else(unserved)?),
         };
         let allowed = match subresource {
             None => resource.allows(info.verb),
@@ -114,7 +114,9 @@ impl Endpoints {
         if !resource.namespaced && !info.namespace.is_empty() && resource.plural != "namespaces" {
             return Err(unserved());
         }
-        if !allowed {
+        // One object is changed at a time, and under its name.
+        let unnamed = info.name.is_empty() && matches!(info.verb, "update" | "patch");
+        if !allowed || unnamed {
             return Err(bare(405));
         }
         let storage = resource.storage.as_ref().ok_or_else(|| bare(405))?;
@@ -152,7 +154,12 @@ fn for_a_person(request: &Request) -> bool {
 
 /// A failure of the routes themselves, of which there is nothing more to say than its code.
 pub fn bare(code: u16) -> StatusError {
-    StatusError::generic(code, "", &GroupResource::default(), "", "", 0, false)
+    bare_with(code, "")
+}
+
+/// The same, where the routes have said something.
+pub fn bare_with(code: u16, said: &str) -> StatusError {
+    StatusError::generic(code, "", &GroupResource::default(), "", said, 0, false)
 }
 
 /// No such resource.

@@ -24,6 +24,8 @@ pub(super) struct WriteOptions {
     pub dry_run: bool,
     pub field_validation: FieldValidation,
     pub field_manager: String,
+    /// Whether the write is recorded by what it changes; an apply brings its own record.
+    pub tracked: bool,
 }
 
 impl Call<'_> {
@@ -53,13 +55,20 @@ impl Call<'_> {
             "" => self.default_manager(),
             name => name.to_owned(),
         };
-        Ok(WriteOptions { dry_run: !dry_run.is_empty(), field_validation, field_manager })
+        Ok(WriteOptions { dry_run: !dry_run.is_empty(), field_validation, field_manager, tracked: true })
     }
 
     /// The client's program: its user agent up to the first slash.
     fn default_manager(&self) -> String {
         let agent = self.request.header(http::header::USER_AGENT);
-        agent.split('/').next().unwrap_or_default().chars().filter(|c| !c.is_control()).take(128).collect()
+        agent
+            .split('/')
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(128)
+            .collect()
     }
 
     /// The objects that a list or watch is about.

@@ -9,7 +9,7 @@ use kevel_patch::{json_patch, merge_patch, strategic, unstructured};
 
 use super::options::{FieldValidation, WriteOptions};
 use super::update::Existing;
-use super::{Call, bare, unserved};
+use super::{Call, bare, bare_with, unserved};
 use crate::handler::Response;
 use crate::negotiate::MediaType;
 use crate::resource::Part;
@@ -26,7 +26,6 @@ enum Patch {
 
 impl Call<'_> {
     pub(super) async fn patch(mut self) -> Result<Response, StatusError> {
-        let options = self.write_options("PatchOptions")?;
         if self.subresource.is_some_and(|sub| !matches!(sub.part, Part::Field(_))) {
             return Err(unserved());
         }
@@ -34,9 +33,14 @@ impl Call<'_> {
         let media = content_type.split(';').next().unwrap_or_default().trim().to_owned();
         let known = ["application/json-patch+json", "application/merge-patch+json"];
         let strategic = "application/strategic-merge-patch+json";
-        if !known.contains(&media.as_str()) && (media != strategic || self.resource.custom) {
-            return Err(bare(415));
+        if media == "application/apply-patch+yaml" {
+            let body = self.request.read_body().await?;
+            return self.apply(&body).await;
         }
+        if !known.contains(&media.as_str()) && (media != strategic || self.resource.custom) {
+            return Err(bare_with(415, "415: Unsupported Media Type"));
+        }
+        let options = self.write_options("PatchOptions")?;
         let body = self.request.read_body().await?;
         let patch = self.read_patch(&media, &body, &options)?;
         self.replace(&options, |call, existing| call.patched(existing, &patch, &options)).await

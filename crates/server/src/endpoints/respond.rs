@@ -90,7 +90,7 @@ impl Call<'_> {
                 (super::table::metadata_only(value, version), super::table::metadata_type())
             }
             Shape::MetadataList(_) => {
-                return Err(StatusError::not_acceptable(&crate::negotiate::ANSWER_TYPES));
+                return Err(crate::negotiate::not_acceptable());
             }
         };
         self.encoded(code, &value, Some(&ty))

@@ -70,10 +70,8 @@ fn table(items: ThinVec<Value>, metadata: Map, include: &str, version: &str) -> 
 fn row(item: Value, include: &str, version: &str) -> Value {
     let name = Value::from(item.str_at(&["metadata", "name"]));
     let age = age(item.str_at(&["metadata", "creationTimestamp"]));
-    let mut row = Map::from_iter([(
-        "cells",
-        Value::List([name, age.as_str().into()].into_iter().collect()),
-    )]);
+    let mut row =
+        Map::from_iter([("cells", Value::List([name, age.as_str().into()].into_iter().collect()))]);
     match include {
         "None" => {}
         "Object" => {

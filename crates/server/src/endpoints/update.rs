@@ -93,7 +93,7 @@ impl Call<'_> {
         Ok(Existing { value: self.served(wire)?, revision: object.revision() })
     }
 
-    async fn replace_once(
+    pub(super) async fn replace_once(
         &self,
         existing: &Existing,
         options: &WriteOptions,
@@ -103,6 +103,9 @@ impl Call<'_> {
         let old = &existing.value;
         self.check_preconditions(&object, old)?;
         self.carry_over(&mut object, old);
+        if options.tracked {
+            self.record(Some(old), &mut object, options);
+        }
         let attributes = Attributes {
             resource: self.resource,
             subresource: &self.request.info.subresource,
@@ -123,7 +126,9 @@ impl Call<'_> {
         errors.extend(meta::check_update(&object, old));
         errors.extend(strategy.check_update(&object, old));
         if !errors.is_empty() {
-            return Err(StatusError::invalid(&self.resource.group_kind(), self.name(), &errors).into());
+            return Err(
+                StatusError::invalid(&self.resource.group_kind(), self.name(), &errors).into()
+            );
         }
         strategy.warnings(&object).into_iter().for_each(|w| self.request.warnings.add(w));
         admission.validate(&attributes, Some(&object)).await?;
@@ -143,7 +148,8 @@ impl Call<'_> {
         // An object whose last finalizer is gone while it is being deleted goes with it.
         let released = !meta::text(&stored, "deletionTimestamp").is_empty()
             && stored.at(&["metadata", "finalizers"]).is_none_or(Value::is_empty)
-            && stored.at(&["metadata", "deletionGracePeriodSeconds"]).is_none_or(Value::is_empty);
+            && stored.at(&["metadata", "deletionGracePeriodSeconds"]).is_none_or(Value::is_empty)
+            && !self.resource.strategy.held(&stored);
         let revision = if released {
             self.storage.engine.delete(&key, existing.revision).await.map_err(changed)?
         } else if bytes == before {
@@ -194,9 +200,13 @@ impl Call<'_> {
     /// Keeps what this write may not change: what the server wrote, and the parts of the object
     /// that have a path of their own.
     fn carry_over(&self, object: &mut Value, old: &Value) {
-        for field in
-            ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
-        {
+        for field in [
+            "uid",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "selfLink",
+        ] {
             let kept = old.at(&["metadata", field]).cloned();
             meta::set(object, field, kept);
         }
@@ -229,10 +239,17 @@ impl Call<'_> {
         meta::set(object, "generation", generation);
     }
 
-    /// A change of what is wanted makes a new generation of it.
+    /// A change of what is wanted, which is all but metadata and status, makes a new generation.
     fn count_generation(&self, object: &mut Value, old: &Value) {
-        let counted = reset_fields(self.resource).next().is_some();
-        if !counted || self.subresource.is_some() || object.at(&["spec"]) == old.at(&["spec"]) {
+        if !self.resource.strategy.counts_generation() || self.subresource.is_some() {
+            return;
+        }
+        let wanted = |value: &'_ Value| -> Vec<(String, Value)> {
+            let fields = value.as_map().into_iter().flat_map(|map| map.iter());
+            let fields = fields.filter(|(name, _)| !matches!(*name, "metadata" | "status"));
+            fields.map(|(name, value)| (name.to_owned(), value.clone())).collect()
+        };
+        if wanted(object) == wanted(old) {
             return;
         }
         let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or(0);

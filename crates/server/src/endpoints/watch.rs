@@ -249,7 +249,7 @@ struct Encoder {
 impl Encoder {
     fn new(call: &Call<'_>) -> Result<Self, StatusError> {
         if call.accepted.media == MediaType::Yaml {
-            return Err(StatusError::not_acceptable(&crate::negotiate::ANSWER_TYPES));
+            return Err(crate::negotiate::not_acceptable());
         }
         let shape = match call.accepted.shape {
             Shape::Whole => 0,
@@ -259,7 +259,8 @@ impl Encoder {
         let media = u32::from(call.accepted.media == MediaType::Protobuf);
         // Versions of one kind are told apart by what their objects begin with.
         let prefix = call.kind_prefix();
-        let version = prefix.bytes().fold(0u32, |hash, b| hash.wrapping_mul(31).wrapping_add(b.into()));
+        let version =
+            prefix.bytes().fold(0u32, |hash, b| hash.wrapping_mul(31).wrapping_add(b.into()));
         Ok(Encoder {
             resource: call.resource.clone(),
             storage: call.storage.clone(),
@@ -427,4 +428,3 @@ mod tests {
         assert!((0.0..1.0).contains(&spread()) && spread() != spread());
     }
 }
-

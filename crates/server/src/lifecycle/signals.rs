@@ -27,11 +27,7 @@ struct Event {
 impl Signal {
     /// An event that has not happened.
     pub fn new(name: &'static str) -> Self {
-        Signal(Arc::new(Event {
-            name,
-            happened: AtomicBool::new(false),
-            waiters: Notify::new(),
-        }))
+        Signal(Arc::new(Event { name, happened: AtomicBool::new(false), waiters: Notify::new() }))
     }
 
     /// What the event is called.

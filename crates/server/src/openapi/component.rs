@@ -148,18 +148,24 @@ impl<'r> Components<'r> {
                 describe(&mut schema, self.texts.of_type(&name));
                 Value::Map(schema)
             }
-            Component::Custom(row) => {
-                let mut schema = self.inline(row.ty.schema());
-                schema.insert("x-kubernetes-group-version-kind", list([kind(row, "")]));
-                Value::Map(schema)
-            }
+            Component::Custom(row) => self.custom(row),
             Component::CustomList(row) => self.custom_list(row),
             Component::Patch => {
                 let mut schema = Map::from_iter([("type", "object".into())]);
                 describe(&mut schema, self.texts.of_type(&component.name()));
                 Value::Map(schema)
             }
-            Component::Version => facts::version_info(),
+            Component::Version => {
+                let mut info = facts::version_info();
+                let name = component.name();
+                let fields = info.at_mut(&["properties"]).and_then(Value::as_map_mut);
+                for (field, schema) in fields.into_iter().flat_map(Map::iter_mut) {
+                    if let Some(schema) = schema.as_map_mut() {
+                        describe(schema, self.texts.of_field(&name, field));
+                    }
+                }
+                info
+            }
         }
     }
 
@@ -171,9 +177,9 @@ impl<'r> Components<'r> {
         let Some(fields) = schema.as_struct() else { return Value::Map(out) };
         out.insert("type", "object".into());
         let is_list = fields.field("items").is_some()
-            && fields.field("metadata").is_some_and(|field| {
-                builtin::type_name(field.schema().id()) == "meta.v1.ListMeta"
-            });
+            && fields
+                .field("metadata")
+                .is_some_and(|field| builtin::type_name(field.schema().id()) == "meta.v1.ListMeta");
         let mut properties = Map::new();
         for field in fields.fields() {
             let mut property = self.property(&name, field, is_list);
@@ -195,12 +201,7 @@ impl<'r> Components<'r> {
     }
 
     /// The schema of a field, without its description.
-    fn property(
-        &mut self,
-        of: &str,
-        field: Field<'static>,
-        of_list: bool,
-    ) -> Map {
+    fn property(&mut self, of: &str, field: Field<'static>, of_list: bool) -> Map {
         let schema = field.schema();
         let name = (of, field.name());
         let mut default = match zero(schema) {
@@ -286,64 +287,6 @@ impl<'r> Components<'r> {
         out
     }
 
-    /// The schema of a type of a custom kind, in place.
-    fn inline(&mut self, schema: Schema<'r>) -> Map {
-        match schema.ty() {
-            Type::Struct(_) if std::ptr::eq(schema.table(), builtin::table()) => {
-                referring(self.reference(Component::BuiltIn(builtin_schema(schema.id()))), None)
-            }
-            Type::Struct(entry) => {
-                let mut out = Map::from_iter([("type", "object".into())]);
-                let mut properties = Map::new();
-                let fields = schema.as_struct();
-                for field in fields.into_iter().flat_map(StructSchema::fields) {
-                    let mut property = self.inline(field.schema());
-                    if field.flags().has(FieldFlags::NULLABLE) {
-                        property.insert("nullable", true.into());
-                    }
-                    if let Some(default) = field.default() {
-                        property.insert("default", constant(schema.table(), default.value));
-                    }
-                    put(&mut property, "enum", strings(field.values()));
-                    properties.insert(field.key(), Value::Map(property));
-                }
-                put(&mut out, "properties", Value::Map(properties));
-                let required = fields.into_iter().flat_map(StructSchema::fields);
-                let required = required.filter(|field| field.required());
-                put(&mut out, "required", strings(required.map(|field| field.name().to_owned())));
-                for (flag, name) in CUSTOM_FLAGS {
-                    if entry.flags.has(flag) {
-                        out.insert(name, true.into());
-                    }
-                }
-                if entry.flags.has(StructFlags::ATOMIC) {
-                    out.insert("x-kubernetes-map-type", "atomic".into());
-                }
-                out
-            }
-            Type::List { item, list, .. } => {
-                let items = self.inline(schema.other(*item));
-                let mut out =
-                    Map::from_iter([("type", "array".into()), ("items", Value::Map(items))]);
-                if *list != List::Atomic {
-                    list_type(&mut out, schema, *list);
-                }
-                out
-            }
-            Type::Map { value, .. } => {
-                let values = Value::Map(self.inline(schema.other(*value)));
-                Map::from_iter([("type", "object".into()), ("additionalProperties", values)])
-            }
-            Type::Scalar(Scalar::IntOrString) => {
-                Map::from_iter([("x-kubernetes-int-or-string", true.into())])
-            }
-            Type::Scalar(scalar) => plain_scalar(*scalar),
-            Type::Union { .. } | Type::Any => {
-                Map::from_iter([("x-kubernetes-preserve-unknown-fields", true.into())])
-            }
-        }
-    }
-
     /// Under which groups and versions a kind is spoken. Options are so under all of them: a document
     /// names the core one and its own.
     fn kinds(&self, schema: Schema<'static>) -> Value {
@@ -362,38 +305,10 @@ impl<'r> Components<'r> {
             ])
         }))
     }
-
-    fn custom_list(&mut self, row: &'r Resource) -> Value {
-        let items = object([
-            ("type", "array".into()),
-            ("items", self.reference(Component::Custom(row))),
-        ]);
-        let metadata = builtin::schema("", "v1", "List").and_then(|list| list.field("metadata"));
-        let mut properties = Map::from_iter([
-            ("apiVersion", object([("type", "string".into())])),
-            ("kind", object([("type", "string".into())])),
-            ("items", items),
-        ]);
-        if let Some(metadata) = metadata {
-            let reference = self.reference(Component::BuiltIn(metadata.schema()));
-            properties.insert("metadata", Value::Map(referring(reference, None)));
-        }
-        object([
-            ("type", "object".into()),
-            ("required", strings(["items"])),
-            ("properties", Value::Map(properties)),
-            ("x-kubernetes-group-version-kind", list([kind(row, "List")])),
-        ])
-    }
 }
 
-const CUSTOM_FLAGS: [(u8, &str); 2] = [
-    (StructFlags::PRESERVE_UNKNOWN, "x-kubernetes-preserve-unknown-fields"),
-    (StructFlags::EMBEDDED, "x-kubernetes-embedded-resource"),
-];
-
 /// A reference among other keywords, which a bare reference does not allow.
-fn referring(reference: Value, default: Option<Value>) -> Map {
+pub(super) fn referring(reference: Value, default: Option<Value>) -> Map {
     let mut out = Map::from_iter([("allOf", list([reference]))]);
     if let Some(default) = default {
         out.insert("default", default);
@@ -401,7 +316,7 @@ fn referring(reference: Value, default: Option<Value>) -> Map {
     out
 }
 
-fn list_type(out: &mut Map, schema: Schema<'_>, list: List) {
+pub(super) fn list_type(out: &mut Map, schema: Schema<'_>, list: List) {
     let name = match list {
         List::Atomic => "atomic",
         List::Set => "set",
@@ -425,7 +340,7 @@ fn zero(schema: Schema<'_>) -> Option<Value> {
     }
 }
 
-fn plain_scalar(scalar: Scalar) -> Map {
+pub(super) fn plain_scalar(scalar: Scalar) -> Map {
     let (name, format) = match scalar {
         Scalar::Bool => ("boolean", ""),
         Scalar::Int32 => ("integer", "int32"),
@@ -457,7 +372,7 @@ fn named_scalar(scalar: Scalar) -> Map {
     }
 }
 
-fn constant(table: &Table, value: Constant) -> Value {
+pub(super) fn constant(table: &Table, value: Constant) -> Value {
     match value {
         Constant::Bool(value) => value.into(),
         Constant::Int(value) => value.into(),
@@ -470,23 +385,11 @@ fn constant(table: &Table, value: Constant) -> Value {
     }
 }
 
-fn kind(row: &Resource, suffix: &str) -> Value {
-    object([
-        ("group", row.kind.group.as_str().into()),
-        ("version", row.kind.version.as_str().into()),
-        ("kind", format!("{}{suffix}", row.kind.kind).as_str().into()),
-    ])
-}
-
 /// Whether this is the type as it is defined, and not as one field uses it.
 fn base(schema: Schema<'static>) -> bool {
     let name = builtin::type_name(schema.id());
     // Types are numbered in the order of their definitions, before what fields make of them.
     !(0..schema.id()).rev().any(|id| builtin::type_name(id) == name)
-}
-
-fn builtin_schema(id: TypeId) -> Schema<'static> {
-    Schema::new(builtin::table(), id)
 }
 
 fn describe(schema: &mut Map, text: Option<&str>) {
@@ -495,7 +398,7 @@ fn describe(schema: &mut Map, text: Option<&str>) {
     }
 }
 
-fn put(map: &mut Map, key: &'static str, value: Value) {
+pub(super) fn put(map: &mut Map, key: &'static str, value: Value) {
     if !value.is_empty() {
         map.insert(key, value);
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use kevel_api::builtin;
 use ring::digest::{Context, SHA512};
 
-use super::{names, rows};
+use super::document::{names, rows};
 use crate::discovery::documents::Snapshot;
 use crate::resource::{Resource, TypeRef};
 

@@ -5,6 +5,8 @@
 //! derived from, so that the list of them needs none of them.
 
 mod component;
+mod custom;
+mod document;
 mod facts;
 mod hash;
 mod operation;
@@ -15,7 +17,7 @@ mod v2;
 mod v2_protobuf;
 mod v3;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -26,22 +28,17 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use http::{HeaderValue, StatusCode, header};
-use kevel_api::builtin;
 use kevel_api::value::{Map, Value};
 use kevel_codec::json;
-use kevel_openapi_text::Texts;
 
-use self::component::Component;
+use self::document::{Document, make};
 use self::hash::Hashes;
-use self::operation::{Operation, PathItem};
-use self::v2::Json;
-use self::v2_protobuf::Protobuf;
 use crate::body::Body;
 use crate::delegate::not_found;
 use crate::discovery::documents::Snapshot;
 use crate::handler::{Filter, Handler, Pending, Response};
 use crate::request::Request;
-use crate::resource::{Resource, Resources};
+use crate::resource::Resources;
 
 /// How many bytes of compressed documents are kept.
 const KEPT_BYTES: usize = 1 << 20;
@@ -55,15 +52,6 @@ pub struct OpenApi {
     kept: Mutex<VecDeque<(Document, String, Bytes)>>,
     /// One document is made at a time: it takes a processor and some megabytes.
     making: tokio::sync::Mutex<()>,
-}
-
-/// A document, in one form.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Document {
-    V2Json,
-    V2Protobuf,
-    /// By its path below `/openapi/v3/`.
-    V3(String),
 }
 
 #[derive(Debug)]
@@ -112,7 +100,11 @@ impl OpenApi {
                 let mut response = self.serve(current, document, media, &hash, request).await;
                 if immutable {
                     set(&mut response, header::CACHE_CONTROL, "public, immutable");
-                    set(&mut response, header::EXPIRES, &http_date(SystemTime::now() + YEAR));
+                    set(
+                        &mut response,
+                        header::EXPIRES,
+                        &httpdate::fmt_http_date(SystemTime::now() + YEAR),
+                    );
                 }
                 Some(response)
             }
@@ -269,90 +261,6 @@ fn accepted(header: &str, forms: &[Form]) -> Option<(&'static str, Option<Docume
     Some((JSON, None))
 }
 
-/// Makes a document.
-fn make(snapshot: &Snapshot, document: &Document) -> Vec<u8> {
-    let texts = Texts::unpack();
-    match document {
-        Document::V2Json => {
-            let mut sink = Json::new();
-            v2_paths(snapshot, |paths| v2::document(paths, &texts, &mut sink));
-            sink.finish()
-        }
-        Document::V2Protobuf => {
-            let mut sink = Protobuf::default();
-            v2_paths(snapshot, |paths| v2::document(paths, &texts, &mut sink));
-            sink.finish()
-        }
-        Document::V3(name) => {
-            let rows = rows(snapshot, name);
-            v3::document(&paths(name, &rows), home(name), &texts)
-        }
-    }
-}
-
-/// The rows of a group and version.
-fn rows(snapshot: &Snapshot, name: &str) -> Vec<Arc<Resource>> {
-    let Some((group, version)) = home(name) else { return Vec::new() };
-    snapshot.resources(group, version).into_values().cloned().collect()
-}
-
-/// The group and version that a document is about.
-fn home(name: &str) -> Option<(&str, &str)> {
-    let mut parts = name.split('/');
-    match parts.next()? {
-        "api" => Some(("", parts.next()?)),
-        "apis" => Some((parts.next()?, parts.next()?)),
-        _ => None,
-    }
-}
-
-/// The paths of a document.
-fn paths<'r>(name: &str, rows: &'r [Arc<Resource>]) -> BTreeMap<String, PathItem<'r>> {
-    let mut paths = BTreeMap::new();
-    for row in rows {
-        operation::add(row, &mut paths);
-    }
-    let depth = name.split('/').count();
-    let (operation, kind) = match (name.split('/').next(), depth) {
-        (Some("api"), 1) => ("APIVersions", "APIVersions"),
-        (Some("apis"), 1) => ("APIVersions", "APIGroupList"),
-        (Some("apis"), 2) => ("APIGroup", "APIGroup"),
-        (Some("api" | "apis"), _) => ("APIResources", "APIResourceList"),
-        _ => ("CodeVersion", ""),
-    };
-    let path = format!("/{name}/");
-    let answer = builtin::schema("", "v1", kind).map_or(Component::Version, Component::BuiltIn);
-    let mut about = operation::document(&path, operation, answer);
-    if kind.is_empty() {
-        about = Operation { consumes: vec![JSON], produces: vec![JSON], ..about };
-    }
-    paths.insert(path, PathItem::from([("get", about)]));
-    paths
-}
-
-/// All paths of all documents.
-fn v2_paths(snapshot: &Snapshot, with: impl FnOnce(&BTreeMap<String, PathItem<'_>>)) {
-    let names: Vec<String> = names(snapshot);
-    let rows: Vec<_> = names.iter().map(|name| (name, rows(snapshot, name))).collect();
-    let mut all = BTreeMap::new();
-    for (name, rows) in &rows {
-        all.append(&mut paths(name, rows));
-    }
-    with(&all);
-}
-
-/// The names of all documents.
-fn names(snapshot: &Snapshot) -> Vec<String> {
-    let mut names = vec!["apis".to_owned(), "version".to_owned()];
-    for (group, versions) in &snapshot.groups {
-        let root = if group.is_empty() { "api".to_owned() } else { format!("apis/{group}") };
-        names.extend(versions.iter().map(|version| format!("{root}/{version}")));
-        names.push(root);
-    }
-    names.sort_unstable();
-    names
-}
-
 fn relative_url(name: &str, hash: &str) -> String {
     format!("/openapi/v3/{name}?hash={hash}")
 }
@@ -379,33 +287,6 @@ fn is_known(request: &Request, hash: &str) -> bool {
 }
 
 const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-
-/// `Sun, 06 Nov 1994 08:49:37 GMT`
-fn http_date(at: SystemTime) -> String {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    let seconds = at.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let (days, time) = (seconds / 86_400, seconds % 86_400);
-    // Days from 1 March of year 0, so that leap days come last.
-    let shifted = days + 719_468;
-    let era = shifted / 146_097;
-    let of_era = shifted % 146_097;
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 2 } else { month - 10 } as usize;
-    let year = year + era * 400 + u64::from(month < 2);
-    format!(
-        "{}, {day:02} {} {year} {:02}:{:02}:{:02} GMT",
-        DAYS.get((days % 7) as usize).unwrap_or(&""),
-        MONTHS.get(month).unwrap_or(&""),
-        time / 3600,
-        time / 60 % 60,
-        time % 60,
-    )
-}
 
 fn set(response: &mut Response, name: header::HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {

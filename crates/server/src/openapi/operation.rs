@@ -97,60 +97,67 @@ struct Verb {
     prefix: &'static str,
     action: &'static str,
     method: &'static str,
-    /// The kinds whose fields are its parameters.
-    options: &'static [&'static str],
-    codes: &'static [u16],
+    /// The kinds whose fields are its parameters: for built-in kinds, for custom ones.
+    options: [&'static [&'static str]; 2],
+    codes: [&'static [u16]; 2],
 }
 
 const VERBS: [Verb; 7] = [
-    Verb { verb: "get", prefix: "read", action: "get", method: "get", options: &[], codes: &[200] },
+    Verb {
+        verb: "get",
+        prefix: "read",
+        action: "get",
+        method: "get",
+        options: [&[], &["GetOptions"]],
+        codes: [&[200], &[200]],
+    },
     Verb {
         verb: "list",
         prefix: "list",
         action: "list",
         method: "get",
-        options: &["ListOptions"],
-        codes: &[200],
+        options: [&["ListOptions"], &["ListOptions"]],
+        codes: [&[200], &[200]],
     },
     Verb {
         verb: "create",
         prefix: "create",
         action: "post",
         method: "post",
-        options: &["CreateOptions"],
-        codes: &[200, 201, 202],
+        options: [&["CreateOptions"], &["CreateOptions"]],
+        codes: [&[200, 201, 202], &[200, 201, 202]],
     },
     Verb {
         verb: "update",
         prefix: "replace",
         action: "put",
         method: "put",
-        options: &["UpdateOptions"],
-        codes: &[200, 201],
+        options: [&["UpdateOptions"], &["UpdateOptions"]],
+        codes: [&[200, 201], &[200, 201]],
     },
     Verb {
         verb: "patch",
         prefix: "patch",
         action: "patch",
         method: "patch",
-        options: &["PatchOptions"],
-        codes: &[200, 201],
+        options: [&["PatchOptions"], &["PatchOptions"]],
+        codes: [&[200, 201], &[200]],
     },
     Verb {
         verb: "delete",
         prefix: "delete",
         action: "delete",
         method: "delete",
-        options: &["DeleteOptions"],
-        codes: &[200, 202],
+        options: [&["DeleteOptions"], &["DeleteOptions"]],
+        codes: [&[200, 202], &[200, 202]],
     },
     Verb {
         verb: "deletecollection",
         prefix: "deletecollection",
         action: "deletecollection",
         method: "delete",
-        options: &["DeleteOptions", "ListOptions"],
-        codes: &[200],
+        options: [&["DeleteOptions", "ListOptions"], &["ListOptions"]],
+        codes: [&[200], &[200]],
     },
 ];
 
@@ -177,7 +184,8 @@ impl<'r> Routes<'r, '_> {
                 self.verb(verb, &everywhere, None, "", "ForAllNamespaces");
             }
         }
-        if resource.allows("watch") && resource.allows("list") {
+        // The old paths of watches are older than custom kinds.
+        if resource.allows("watch") && resource.allows("list") && !resource.custom {
             self.watch(&collection, self.scope(), "watchlist", "List");
             self.watch(&item, self.scope(), "watch", "");
             if resource.namespaced {
@@ -206,7 +214,7 @@ impl<'r> Routes<'r, '_> {
 
     fn streaming(&self) -> Vec<&'static str> {
         match self.resource.custom {
-            true => [&CUSTOM_MEDIA[..], &STREAMS[..1]].concat(),
+            true => CUSTOM_MEDIA.to_vec(),
             false => [&MEDIA[..], &STREAMS[..]].concat(),
         }
     }
@@ -233,14 +241,16 @@ impl<'r> Routes<'r, '_> {
         let status = meta("Status").map_or(own, Component::BuiltIn);
         let mut parameters = path_parameters(path);
         parameters.push(Parameter::query("pretty", "string"));
-        for options in verb.options {
+        let which = usize::from(resource.custom);
+        for options in verb.options.get(which).copied().unwrap_or_default() {
             let fields = meta(options).map(option_parameters).unwrap_or_default();
             let fields = fields.into_iter().filter(|field| {
-                verb.verb != "deletecollection" || !WATCHING.contains(&field.name.as_str())
+                let watching = WATCHING.contains(&field.name.as_str());
+                resource.custom || verb.verb != "deletecollection" || !watching
             });
             parameters.extend(fields);
         }
-        let mut consumes = vec![ANYTHING];
+        let mut consumes = if resource.custom { CUSTOM_MEDIA.to_vec() } else { vec![ANYTHING] };
         let mut produces = self.media();
         let mut answer = Content::Of(own);
         let mut body = None;
@@ -255,7 +265,8 @@ impl<'r> Routes<'r, '_> {
                 consumes = if resource.custom { CUSTOM_PATCHES.to_vec() } else { PATCHES.to_vec() };
             }
             "delete" | "deletecollection" => {
-                body = meta("DeleteOptions").map(Component::BuiltIn);
+                let bare = resource.custom && verb.verb == "deletecollection";
+                body = meta("DeleteOptions").filter(|_| !bare).map(Component::BuiltIn);
                 let whole = verb.verb == "delete" && resource.strategy.returns_deleted();
                 answer = Content::Of(if whole { own } else { status });
             }
@@ -268,15 +279,19 @@ impl<'r> Routes<'r, '_> {
             produces.insert(0, "text/plain");
             answer = Content::Text;
         }
+        let codes = verb.codes.get(which).copied().unwrap_or_default();
         self.insert(path, verb.method, verb.prefix, &name, |operation| Operation {
             action: verb.action,
-            kind: Some(sub.map_or(&resource.kind, |(_, sub)| &sub.kind)),
+            kind: Some(match sub {
+                Some((_, sub)) if !resource.custom => &sub.kind,
+                _ => &resource.kind,
+            }),
             parameters,
             body: body.map(Content::Of),
             body_required: !matches!(verb.verb, "delete" | "deletecollection"),
             consumes,
             produces,
-            answers: verb.codes.iter().map(|code| (*code, answer)).collect(),
+            answers: codes.iter().map(|code| (*code, answer)).collect(),
             ..operation
         });
     }
@@ -289,7 +304,8 @@ impl<'r> Routes<'r, '_> {
         let mut parameters = path_parameters(&path);
         parameters.push(Parameter::query("pretty", "string"));
         parameters.extend(meta("ListOptions").map(option_parameters).unwrap_or_default());
-        let event = meta("WatchEvent").map_or(Content::Text, |s| Content::Of(Component::BuiltIn(s)));
+        let event =
+            meta("WatchEvent").map_or(Content::Text, |s| Content::Of(Component::BuiltIn(s)));
         let produces = self.streaming();
         let kind = &self.resource.kind;
         self.insert(&path, "get", "watch", &name, |operation| Operation {
@@ -431,7 +447,11 @@ fn camel(text: &str, capital: bool) -> String {
     let mut capital = capital;
     for (index, c) in text.char_indices() {
         if c.is_alphabetic() || c == '_' || (index != 0 && c.is_numeric()) {
-            if capital { out.extend(c.to_uppercase()) } else { out.push(c) }
+            if capital {
+                out.extend(c.to_uppercase())
+            } else {
+                out.push(c)
+            }
             capital = false;
         } else {
             capital = true;
@@ -463,11 +483,29 @@ mod tests {
     #[test]
     fn operations_have_names() {
         for (prefix, name, path, id, tag) in [
-            ("read", "NamespacedPod", "/api/v1/namespaces/{namespace}/pods/{name}", "readCoreV1NamespacedPod", "core_v1"),
+            (
+                "read",
+                "NamespacedPod",
+                "/api/v1/namespaces/{namespace}/pods/{name}",
+                "readCoreV1NamespacedPod",
+                "core_v1",
+            ),
             ("deletecollection", "Node", "/api/v1/nodes", "deleteCoreV1CollectionNode", "core_v1"),
-            ("get", "APIGroup", "/apis/rbac.authorization.k8s.io/", "getRbacAuthorizationAPIGroup", "rbacAuthorization"),
+            (
+                "get",
+                "APIGroup",
+                "/apis/rbac.authorization.k8s.io/",
+                "getRbacAuthorizationAPIGroup",
+                "rbacAuthorization",
+            ),
             ("get", "APIVersions", "/apis/", "getAPIVersions", "apis"),
-            ("list", "Widget", "/apis/example.com/v1/widgets", "listExampleComV1Widget", "exampleCom_v1"),
+            (
+                "list",
+                "Widget",
+                "/apis/example.com/v1/widgets",
+                "listExampleComV1Widget",
+                "exampleCom_v1",
+            ),
         ] {
             assert_eq!(id_and_tag(prefix, name, path), (id.to_owned(), tag.to_owned()));
         }

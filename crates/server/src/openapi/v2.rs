@@ -17,7 +17,11 @@ pub(super) trait Sink {
 }
 
 /// Hands the pieces of the document to a sink: all paths, then all definitions.
-pub(super) fn document(paths: &BTreeMap<String, PathItem<'_>>, texts: &Texts, sink: &mut impl Sink) {
+pub(super) fn document(
+    paths: &BTreeMap<String, PathItem<'_>>,
+    texts: &Texts,
+    sink: &mut impl Sink,
+) {
     let mut components = Components::new(texts, None);
     for (path, item) in paths {
         sink.path(path, path_item(item, &mut components));
@@ -35,9 +39,14 @@ pub(super) struct Json {
 
 impl Json {
     pub fn new() -> Self {
-        let mut out = br#"{"swagger":"2.0","info":{"title":"Kubernetes","version":"unversioned"},"#.to_vec();
-        out.extend_from_slice(br#""security":[{"BearerToken":[]}],"securityDefinitions":{"BearerToken":"#);
-        out.extend_from_slice(br#"{"type":"apiKey","name":"authorization","in":"header"}},"paths":{"#);
+        let mut out =
+            br#"{"swagger":"2.0","info":{"title":"Kubernetes","version":"unversioned"},"#.to_vec();
+        out.extend_from_slice(
+            br#""security":[{"BearerToken":[]}],"securityDefinitions":{"BearerToken":"#,
+        );
+        out.extend_from_slice(
+            br#"{"type":"apiKey","name":"authorization","in":"header"}},"paths":{"#,
+        );
         Json { out, definitions: false, first: true }
     }
 

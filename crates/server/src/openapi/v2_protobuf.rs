@@ -49,15 +49,8 @@ impl Sink for Protobuf {
     }
 }
 
-const METHODS: [(&str, u32); 7] = [
-    ("get", 2),
-    ("put", 3),
-    ("post", 4),
-    ("delete", 5),
-    ("options", 6),
-    ("head", 7),
-    ("patch", 8),
-];
+const METHODS: [(&str, u32); 7] =
+    [("get", 2), ("put", 3), ("post", 4), ("delete", 5), ("options", 6), ("head", 7), ("patch", 8)];
 
 fn path_item(item: &Value) -> Message {
     let mut out = Message::default();

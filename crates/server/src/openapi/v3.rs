@@ -11,17 +11,20 @@ use super::operation::{Content, Operation, Parameter, PathItem, shared};
 use super::tree::{list, object, strings};
 
 /// A document with these paths and every schema that they need; `home` is the group and version that
-/// it is about.
+/// it is about, `custom` whether its kinds are custom ones.
 pub(super) fn document(
     paths: &BTreeMap<String, PathItem<'_>>,
     home: Option<(&str, &str)>,
+    custom: bool,
     texts: &Texts,
 ) -> Vec<u8> {
     let mut components = Components::new(texts, home);
-    let mut out = Vec::new();
-    out.extend_from_slice(
-        br#"{"openapi":"3.0.0","info":{"title":"Kubernetes","version":"unversioned"},"paths":{"#,
-    );
+    let mut out = br#"{"openapi":"3.0.0","info":"#.to_vec();
+    out.extend_from_slice(match custom {
+        true => br#"{"title":"Kubernetes CRD Swagger","version":"v0.1.0"}"#,
+        false => br#"{"title":"Kubernetes","version":"unversioned"}"#,
+    });
+    out.extend_from_slice(br#","paths":{"#);
     for (index, (path, item)) in paths.iter().enumerate() {
         entry(&mut out, index == 0, path, &path_item(item, &mut components));
     }
@@ -72,7 +75,8 @@ fn operation<'r>(
     }
     if let Some(body) = operation.body {
         let schema = content(body, components);
-        let forms = operation.consumes.iter().map(|media| (*media, object([("schema", schema.clone())])));
+        let forms =
+            operation.consumes.iter().map(|media| (*media, object([("schema", schema.clone())])));
         let mut body = Map::from_iter([("content", Value::Map(forms.collect()))]);
         if operation.body_required {
             body.insert("required", true.into());
@@ -82,7 +86,8 @@ fn operation<'r>(
     let mut responses = Map::new();
     for (code, answer) in &operation.answers {
         let schema = content(*answer, components);
-        let forms = operation.produces.iter().map(|media| (*media, object([("schema", schema.clone())])));
+        let forms =
+            operation.produces.iter().map(|media| (*media, object([("schema", schema.clone())])));
         let response = object([
             ("description", reason(*code).into()),
             ("content", Value::Map(forms.collect())),

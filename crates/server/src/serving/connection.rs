@@ -13,12 +13,12 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use super::Limits;
 use super::handshake_errors::HandshakeErrors;
-use super::requests::Requests;
 use super::ongoing::{Ongoing, Order, Registered, Verdict};
+use super::requests::Requests;
 use super::socket::Socket;
 use super::tls::Tls;
-use super::Limits;
 use crate::handler::Handler;
 use crate::request::Connection;
 
@@ -38,18 +38,19 @@ pub(super) async fn serve(
     shared: Arc<Shared>,
 ) {
     let ongoing = registered.ongoing.clone();
-    let handshake = timeout(shared.limits.header_read, handshake(stream, &ongoing, &shared.tls));
+    let handshake = async {
+        // Who connects and says nothing costs no more than this.
+        stream.readable().await.map_err(|error| error.to_string())?;
+        Box::pin(handshake(stream, &ongoing, &shared.tls)).await
+    };
     let stream = tokio::select! {
-        result = handshake => result,
+        result = timeout(shared.limits.header_read, handshake) => result,
         // Nothing was asked on it yet: whatever the order, it ends.
         _ = ongoing.ordered() => return,
     };
     let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
     match stream {
-        Ok(Ok(stream)) => {
-            // In a task of its own, so that the large state of the handshake is not kept.
-            tokio::spawn(serve_http(stream, peer, registered, shared));
-        }
+        Ok(Ok(stream)) => Box::pin(serve_http(stream, peer, registered, shared)).await,
         Ok(Err(error)) => shared.handshake_errors.add(peer, &error),
         Err(error) => shared.handshake_errors.add(peer, &error),
     }
@@ -78,7 +79,9 @@ async fn handshake(
     let server_name = start.client_hello().server_name().map(str::to_ascii_lowercase);
     let local: IpAddr = local.ip().to_canonical();
     let config = tls.config(server_name.as_deref(), local);
-    start.into_stream(config).await.map_err(|error| error.to_string())
+    let stream = start.into_stream(config).await.map_err(|error| error.to_string())?;
+    stream.get_ref().0.acknowledge();
+    Ok(stream)
 }
 
 async fn serve_http(
@@ -94,12 +97,8 @@ async fn serve_http(
     let certificates = certificates.iter().map(|der| Bytes::copy_from_slice(der)).collect();
     let connection = Arc::new(Connection { peer: Some(peer), certificates });
     ongoing.speaks(!http2);
-    let requests = Requests {
-        handler: shared.handler.clone(),
-        connection,
-        ongoing: ongoing.clone(),
-        http2,
-    };
+    let requests =
+        Requests { handler: shared.handler.clone(), connection, ongoing: ongoing.clone(), http2 };
     let limits = &shared.limits;
     let stream = TokioIo::new(stream);
     // Boxed apart, so that a connection does not take the room of both.

@@ -81,8 +81,7 @@ impl Tls {
         certificates: &[ServingCertificate],
         client_cas: Vec<Arc<Dynamic<CaBundle>>>,
     ) -> Result<Self, String> {
-        let provider =
-            Arc::new(provider(&options.cipher_suites, &options.curve_preferences)?);
+        let provider = Arc::new(provider(&options.cipher_suites, &options.curve_preferences)?);
         let load = |serving: &ServingCertificate| {
             let (names, provider) = (serving.names.clone(), provider.clone());
             let paths = [&serving.certificate, &serving.key];

@@ -1,4 +1,4 @@
-//! What the chain is built from in its tests.
+//! What the chain is built from in these tests.
 
 use std::collections::VecDeque;
 use std::future::Future;

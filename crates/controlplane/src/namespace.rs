@@ -1,0 +1,48 @@
+//! Namespaces: held until they are empty, and in one of two phases.
+
+use kevel_api::name;
+use kevel_api::value::{Map, Value};
+use kevel_server::strategy::Strategy;
+
+/// Held until everything in the namespace is gone.
+const FINALIZER: &str = "kubernetes";
+
+/// The strategy of namespaces.
+#[derive(Clone, Copy, Debug)]
+pub struct Namespace;
+
+impl Strategy for Namespace {
+    fn prepare_create(&self, object: &mut Value) {
+        let Some(object) = object.as_map_mut() else { return };
+        let status = Map::from_iter([("phase", Value::from("Active"))]);
+        object.insert("status", status.into());
+        let spec = object.entry_or_insert_with("spec", || Map::new().into());
+        let Some(spec) = spec.as_map_mut() else { return };
+        let finalizers =
+            spec.entry_or_insert_with("finalizers", || Value::List(Default::default()));
+        let Some(list) = finalizers.as_list_mut() else { return };
+        if !list.iter().any(|finalizer| finalizer.as_str() == Some(FINALIZER)) {
+            list.push(FINALIZER.into());
+        }
+    }
+
+    fn begin_delete(&self, object: &mut Value) {
+        let Some(object) = object.as_map_mut() else { return };
+        let status = object.entry_or_insert_with("status", || Map::new().into());
+        if let Some(status) = status.as_map_mut() {
+            status.insert("phase", "Terminating".into());
+        }
+    }
+
+    fn held(&self, object: &Value) -> bool {
+        object.at(&["spec", "finalizers"]).is_some_and(|list| !list.is_empty())
+    }
+
+    fn check_name(&self, name: &str, prefix: bool) -> Vec<String> {
+        name::name_is_dns_label(name, prefix)
+    }
+
+    fn returns_deleted(&self) -> bool {
+        true
+    }
+}

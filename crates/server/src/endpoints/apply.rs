@@ -1,0 +1,134 @@
+//! Server-side apply: the object as its managers want it, made if there is none.
+
+use bytes::Bytes;
+use kevel_api::default;
+use kevel_api::field_error::{FieldError, Path};
+use kevel_api::gvk::GroupKind;
+use kevel_api::status::{StatusCause, StatusError, cause};
+use kevel_api::time::Time;
+use kevel_api::value::Value;
+use kevel_codec::{json, yaml};
+use kevel_patch::managed_fields::ApplyError;
+use kevel_store::cache::At;
+
+use super::options::{FieldValidation, WriteOptions};
+use super::update::Failed;
+use super::{Call, meta};
+use crate::handler::Response;
+use crate::negotiate::MediaType;
+
+/// How often an apply is tried when others write at the same time.
+const MAX_CONFLICTS: usize = 50;
+
+impl Call<'_> {
+    pub(super) async fn apply(&self, body: &Bytes) -> Result<Response, StatusError> {
+        let mut options = self.write_options("PatchOptions")?;
+        if self.parameter("fieldManager").unwrap_or_default().is_empty() {
+            let path = Path::new("fieldManager");
+            let error = FieldError::required(&path, "is required for apply patch");
+            let kind = GroupKind::new("meta.k8s.io", "PatchOptions");
+            return Err(StatusError::invalid(&kind, "", &[error]));
+        }
+        options.tracked = false;
+        let config = self.read_config(body, &options)?;
+        let mut at = At::Any;
+        for _ in 0..MAX_CONFLICTS {
+            let fresh = at == At::Consistent;
+            let result = match self.existing(at).await? {
+                Some(existing) => {
+                    let make = |call: &Self, existing: &super::update::Existing| {
+                        call.applied(Some(&existing.value), &config, &options)
+                    };
+                    self.replace_once(&existing, &options, make).await
+                }
+                None if !fresh => Err(Failed::Changed),
+                None => self.create_applied(&config, &options).await,
+            };
+            match result {
+                Ok(response) => return Ok(response),
+                Err(Failed::Refused(error)) if fresh => return Err(error),
+                Err(_) => at = At::Consistent,
+            }
+        }
+        Err(StatusError::modified(&self.group_resource(), self.name()))
+    }
+
+    async fn create_applied(
+        &self,
+        config: &Value,
+        options: &WriteOptions,
+    ) -> Result<Response, Failed> {
+        let mut object = self.applied(None, config, options)?;
+        self.fill_in_namespace(&mut object)?;
+        if meta::text(&object, "name").is_empty() {
+            meta::set(&mut object, "name", Some(self.name().into()));
+        }
+        match self.create_once(object, false, options).await {
+            Err(error) if error.reason() == kevel_api::status::reason::ALREADY_EXISTS => {
+                Err(Failed::Changed)
+            }
+            result => Ok(result?),
+        }
+    }
+
+    /// What a client wants to be applied.
+    fn read_config(&self, body: &Bytes, options: &WriteOptions) -> Result<Value, StatusError> {
+        let json = yaml::to_json(body).map_err(|error| {
+            let message = format!("error decoding YAML: error converting YAML to JSON: {error}");
+            StatusError::bad_request(message)
+        })?;
+        let duplicates = json.duplicates.iter().map(ToString::to_string);
+        match options.field_validation {
+            FieldValidation::Strict if json.duplicates.is_some() => {
+                let duplicates: Vec<String> = duplicates.collect();
+                let message = json::strict_message(&duplicates);
+                return Err(StatusError::bad_request(format!("error decoding YAML: {message}")));
+            }
+            FieldValidation::Warn => duplicates.for_each(|text| self.request.warnings.add(text)),
+            _ => {}
+        }
+        let decoded = json::decode_any(&json.text, json::Unknown::Ignore);
+        decoded.map(|decoded| decoded.value).map_err(|e| StatusError::bad_request(e.to_string()))
+    }
+
+    /// The object that applying makes of what is there.
+    fn applied(
+        &self,
+        live: Option<&Value>,
+        config: &Value,
+        options: &WriteOptions,
+    ) -> Result<Value, StatusError> {
+        let force = self.flag("force");
+        let applied = self.with_field_manager(|manager| {
+            manager.apply(live, config, &options.field_manager, force, Time::now())
+        });
+        let tree = applied.map_err(apply_error)?;
+        let mut text = Vec::new();
+        json::encode_any(&tree, &mut text);
+        let mut value = self.decode(
+            &text.into(),
+            MediaType::Json,
+            &self.resource.kind,
+            &self.resource.ty,
+            options.field_validation,
+        )?;
+        default::apply(&mut value, self.resource.ty.schema());
+        Ok(value)
+    }
+}
+
+fn apply_error(error: ApplyError) -> StatusError {
+    let message = error.to_string();
+    match error {
+        ApplyError::BadRequest(_) => StatusError::bad_request(message),
+        ApplyError::Internal(_) => StatusError::unknown(500, message),
+        ApplyError::Conflicts(conflicts) => {
+            let causes = conflicts.0.iter().map(|conflict| StatusCause {
+                reason: cause::FIELD_MANAGER_CONFLICT.into(),
+                message: conflict.message().into(),
+                field: conflict.field().into(),
+            });
+            StatusError::apply_conflict(causes.collect(), message)
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Who owns which field: kept with every write.
+
+use kevel_api::builtin;
+use kevel_api::gvk::GroupVersion;
+use kevel_api::schema::Schema;
+use kevel_api::time::Time;
+use kevel_api::value::Value;
+use kevel_patch::managed_fields::{FieldManager, Filter, OtherVersions};
+
+use super::Call;
+use super::options::WriteOptions;
+use crate::resource::{Part, TypeRef};
+use crate::storage::Storage;
+use crate::strategy::reset_fields;
+
+impl Call<'_> {
+    /// Records what an ordinary write sets.
+    pub(super) fn record(&self, old: Option<&Value>, new: &mut Value, options: &WriteOptions) {
+        self.with_field_manager(|manager| {
+            manager.update(old, new, &options.field_manager, Time::now());
+        });
+    }
+
+    pub(super) fn with_field_manager<T>(&self, work: impl FnOnce(FieldManager<'_>) -> T) -> T {
+        let filter = self.filter();
+        let api_version = self.resource.api_version();
+        work(FieldManager {
+            schema: self.resource.ty.schema(),
+            api_version: &api_version,
+            kind: &self.resource.kind.kind,
+            subresource: &self.request.info.subresource,
+            filter: &filter,
+            others: &Versions { storage: self.storage, kind: &self.resource.kind.kind, filter: &filter },
+        })
+    }
+
+    /// Writers of an object do not own what a path of its own writes, and the other way around.
+    fn filter(&self) -> Filter {
+        let field = |name: &str| vec![Some(kevel_patch::managed_fields::PathElement::field(name))];
+        match self.subresource.map(|sub| sub.part) {
+            Some(Part::Field(written)) => Filter::Include(vec![field(written), field("metadata")]),
+            _ => {
+                let reset: Vec<&str> = reset_fields(self.resource).collect();
+                let paths: Vec<&[&str]> = reset.iter().map(std::slice::from_ref).collect();
+                if paths.is_empty() { Filter::All } else { Filter::excluding(&paths) }
+            }
+        }
+    }
+}
+
+/// The versions of a built-in kind.
+struct Versions<'a> {
+    storage: &'a Storage,
+    kind: &'a str,
+    filter: &'a Filter,
+}
+
+impl OtherVersions for Versions<'_> {
+    fn schema(&self, api_version: &str) -> Option<Schema<'_>> {
+        match &self.storage.ty {
+            TypeRef::Custom(..) => Some(self.storage.ty.schema()),
+            TypeRef::BuiltIn(_) => {
+                let version: GroupVersion = api_version.parse().ok()?;
+                builtin::schema(&version.group, &version.version, self.kind)
+            }
+        }
+    }
+
+    fn convert(&self, object: &Value, api_version: &str) -> Option<Value> {
+        let to: GroupVersion = api_version.parse().ok()?;
+        let from: GroupVersion = object.str_at(&["apiVersion"]).parse().ok()?;
+        self.storage.convert(object.clone(), &from.with_kind(self.kind), &to).ok()
+    }
+
+    fn filter(&self, _: &str) -> Option<&Filter> {
+        Some(self.filter)
+    }
+}

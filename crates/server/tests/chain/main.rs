@@ -1,0 +1,11 @@
+//! The handler chain, as requests meet it: built in full, before a small handler.
+#![allow(clippy::unwrap_used)] // Helpers of tests are not in a test module here.
+
+mod access;
+mod counted;
+mod failures;
+mod headers;
+mod order;
+mod overhead;
+mod shutdown;
+mod support;
