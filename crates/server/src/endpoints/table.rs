@@ -1,112 +1,204 @@
 //! Objects as rows for people, and objects as their metadata.
 
+use std::sync::Arc;
+
 use kevel_api::builtin;
+use kevel_api::field_error::{FieldError, Path};
+use kevel_api::status::StatusError;
+use kevel_api::time::MicroTime;
 use kevel_api::value::{Map, Value};
+use kevel_codec::json;
 use thin_vec::ThinVec;
 
 use super::Call;
-use crate::resource::TypeRef;
+use super::watch::INITIAL_EVENTS_END;
+use crate::columns::{Column, Columns, NameAndCreation, Scale};
+use crate::resource::{Part, Resource, TypeRef};
+use crate::storage::Storage;
 
-/// An object as a table of one row, as a request wants it.
-pub(super) fn of_object(call: &Call<'_>, object: Value, version: &str) -> Value {
-    table_of_one(object, include(call), version)
+/// Turns the objects of a request into rows.
+pub(super) struct Printer {
+    resource: Arc<Resource>,
+    storage: Arc<Storage>,
+    of: Of,
+    pub include: Include,
+    /// The version of `meta.k8s.io` that was asked for.
+    version: String,
 }
 
-/// An object as a table of one row: a watch event.
-pub(super) fn one_row(object: Value, version: &str) -> Value {
-    table_of_one(object, "Metadata", version)
-}
-
-fn table_of_one(object: Value, include: &str, version: &str) -> Value {
-    let mut metadata = Map::new();
-    if let Some(revision) = object.at(&["metadata", "resourceVersion"]) {
-        metadata.insert("resourceVersion", revision.clone());
-    }
-    table([object].into_iter().collect(), metadata, include, version)
+/// What the rows are of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    Objects,
+    Scale,
+    /// What some other subresource answers.
+    Other,
 }
 
 /// How much of each object stands beside its row.
-fn include<'c>(call: &'c Call<'_>) -> &'c str {
-    call.parameter("includeObject").unwrap_or("Metadata")
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Include {
+    None,
+    Metadata,
+    Object,
 }
 
-/// A list as a table.
-pub(super) fn of_list(
-    call: &Call<'_>,
-    items: ThinVec<Value>,
-    metadata: Map,
-    version: &str,
-) -> Value {
-    table(items, metadata, include(call), version)
-}
-
-fn table(items: ThinVec<Value>, metadata: Map, include: &str, version: &str) -> Value {
-    let columns = [
-        ("Name", "string", "name", "Name must be unique within a namespace."),
-        ("Age", "string", "", "How long ago the object was created."),
-    ];
-    let columns: ThinVec<Value> = columns
-        .into_iter()
-        .map(|(name, kind, format, description)| {
-            Value::Map(Map::from_iter([
-                ("name", Value::from(name)),
-                ("type", kind.into()),
-                ("format", format.into()),
-                ("description", description.into()),
-                ("priority", Value::Int(0)),
-            ]))
+impl Printer {
+    /// The printer that a request wants.
+    pub fn new(call: &Call<'_>, version: &str) -> Result<Self, StatusError> {
+        let of = match call.subresource.map(|sub| sub.part) {
+            None | Some(Part::Field(_)) => Of::Objects,
+            Some(Part::Scale) => Of::Scale,
+            Some(_) => Of::Other,
+        };
+        Ok(Printer {
+            resource: call.resource.clone(),
+            storage: call.storage.clone(),
+            of,
+            include: Include::parse(call.parameter("includeObject").unwrap_or_default())?,
+            version: version.to_owned(),
         })
-        .collect();
-    let rows: ThinVec<Value> = items.into_iter().map(|item| row(item, include, version)).collect();
+    }
+
+    /// A list of stored objects as a table.
+    pub fn list(&self, mut items: ThinVec<Value>, metadata: Map) -> Result<Value, StatusError> {
+        self.columns().arrange(&mut items);
+        self.table(items, metadata, true)
+    }
+
+    /// An object, in the version that was asked for, as a table of one row.
+    pub fn object(&self, object: Value) -> Result<Value, StatusError> {
+        let stored = match self.of == Of::Objects && !self.storage.stores(&self.resource.kind) {
+            true => {
+                let to = self.storage.kind.group_version();
+                let stored = self.storage.convert(object, &self.resource.kind, &to);
+                stored.map_err(StatusError::internal)?
+            }
+            false => object,
+        };
+        self.event(stored, true)
+    }
+
+    /// A stored object as a table of one row. Of a watch's tables, only the first has headers.
+    pub fn event(&self, object: Value, headers: bool) -> Result<Value, StatusError> {
+        let mut metadata = Map::new();
+        if let Some(revision) = object.at(&["metadata", "resourceVersion"]) {
+            metadata.insert("resourceVersion", revision.clone());
+        }
+        self.table([object].into_iter().collect(), metadata, headers)
+    }
+
+    fn columns(&self) -> &dyn Columns {
+        match self.of {
+            Of::Objects => &*self.resource.columns,
+            Of::Scale => &Scale,
+            Of::Other => &NameAndCreation,
+        }
+    }
+
+    fn table(
+        &self,
+        items: ThinVec<Value>,
+        metadata: Map,
+        headers: bool,
+    ) -> Result<Value, StatusError> {
+        let columns = self.columns();
+        let now = MicroTime::now();
+        let rows: Result<ThinVec<Value>, _> =
+            items.into_iter().map(|item| self.row(columns, item, now)).collect();
+        let mut table = Map::from_iter([
+            ("kind", Value::from("Table")),
+            ("apiVersion", format!("meta.k8s.io/{}", self.version).as_str().into()),
+            ("metadata", metadata.into()),
+            ("rows", Value::List(rows?)),
+        ]);
+        if headers {
+            let definitions = columns.definitions().iter().map(definition).collect();
+            table.insert("columnDefinitions", Value::List(definitions));
+        }
+        Ok(table.into())
+    }
+
+    fn row(
+        &self,
+        columns: &dyn Columns,
+        object: Value,
+        now: MicroTime,
+    ) -> Result<Value, StatusError> {
+        let cells = columns.cells(&object, now).into_iter().collect();
+        let mut row = Map::from_iter([("cells", Value::List(cells))]);
+        if let Some(completed) = columns.completed(&object) {
+            let condition = Map::from_iter([
+                ("type", Value::from("Completed")),
+                ("status", "True".into()),
+                ("reason", completed.reason.into()),
+                ("message", completed.message.into()),
+            ]);
+            row.insert("conditions", Value::List([condition.into()].into_iter().collect()));
+        }
+        if let Some(object) = self.beside(object)? {
+            row.insert("object", object);
+        }
+        Ok(row.into())
+    }
+
+    /// What stands beside a row, as the text of its own type.
+    fn beside(&self, object: Value) -> Result<Option<Value>, StatusError> {
+        let (object, ty) = match self.include {
+            Include::Object => self.served(object)?,
+            Include::None if !ends_initial_events(&object) => return Ok(None),
+            _ => (metadata_only(object, &self.version), metadata_type()),
+        };
+        let mut text = Vec::with_capacity(1024);
+        json::encode(&object, ty.schema(), &mut text);
+        let text = String::from_utf8(text).map_err(StatusError::internal)?;
+        Ok(Some(Value::Raw(text.into())))
+    }
+
+    fn served(&self, object: Value) -> Result<(Value, TypeRef), StatusError> {
+        if self.of != Of::Objects {
+            return Ok((object, TypeRef::BuiltIn(scale_schema())));
+        }
+        let ty = self.resource.ty.clone();
+        if self.storage.stores(&self.resource.kind) {
+            return Ok((object, ty));
+        }
+        let to = self.resource.kind.group_version();
+        let served = self.storage.convert(object, &self.storage.kind, &to);
+        Ok((served.map_err(StatusError::internal)?, ty))
+    }
+}
+
+impl Include {
+    fn parse(asked: &str) -> Result<Self, StatusError> {
+        match asked {
+            "None" => Ok(Include::None),
+            "Metadata" | "" => Ok(Include::Metadata),
+            "Object" => Ok(Include::Object),
+            _ => {
+                let detail = "must be 'Metadata', 'Object', 'None', or empty";
+                let error = FieldError::invalid(&Path::new("includeObject"), asked, detail);
+                Err(StatusError::bad_request(format!(
+                    "Unable to convert to Table as requested: {error}"
+                )))
+            }
+        }
+    }
+}
+
+/// Watchers wait for the end of the initial events, however little they want to see of objects.
+fn ends_initial_events(object: &Value) -> bool {
+    object.str_at(&["metadata", "annotations", INITIAL_EVENTS_END]) == "true"
+}
+
+fn definition(column: &Column) -> Value {
     Value::Map(Map::from_iter([
-        ("kind", Value::from("Table")),
-        ("apiVersion", format!("meta.k8s.io/{version}").as_str().into()),
-        ("metadata", metadata.into()),
-        ("columnDefinitions", Value::List(columns)),
-        ("rows", Value::List(rows)),
+        ("name", Value::from(&*column.name)),
+        ("type", (*column.ty).into()),
+        ("format", (*column.format).into()),
+        ("description", (*column.description).into()),
+        ("priority", Value::Int(column.priority.into())),
     ]))
-}
-
-fn row(item: Value, include: &str, version: &str) -> Value {
-    let name = Value::from(item.str_at(&["metadata", "name"]));
-    let age = age(item.str_at(&["metadata", "creationTimestamp"]));
-    let mut row =
-        Map::from_iter([("cells", Value::List([name, age.as_str().into()].into_iter().collect()))]);
-    match include {
-        "None" => {}
-        "Object" => {
-            row.insert("object", item);
-        }
-        _ => {
-            row.insert("object", metadata_only(item, version));
-        }
-    }
-    row.into()
-}
-
-/// How long ago a moment was, as people say it.
-fn age(created: &str) -> String {
-    let Ok(created) = created.parse::<kevel_api::time::Time>() else { return "<unknown>".into() };
-    let seconds = kevel_api::time::Time::now().seconds - created.seconds;
-    human_duration(seconds)
-}
-
-/// `5m`, `3h20m`, `2d`: the coarser the longer, as kubectl prints it.
-fn human_duration(seconds: i64) -> String {
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
-    match seconds {
-        ..-1 => "<invalid>".into(),
-        -1..=0 => "0s".into(),
-        1..120 => format!("{seconds}s"),
-        120..600 if seconds % 60 != 0 => format!("{minutes}m{}s", seconds % 60),
-        120..10800 => format!("{minutes}m"),
-        10800..28800 if minutes % 60 != 0 => format!("{hours}h{}m", minutes % 60),
-        10800..172_800 => format!("{hours}h"),
-        172_800..691_200 if hours % 24 != 0 => format!("{days}d{}h", hours % 24),
-        172_800..63_072_000 => format!("{days}d"),
-        63_072_000..252_288_000 if days % 365 != 0 => format!("{}y{}d", days / 365, days % 365),
-        _ => format!("{}y", days / 365),
-    }
 }
 
 /// An object's metadata as an object of its own.
@@ -137,6 +229,10 @@ pub(super) fn metadata_list_type() -> TypeRef {
     meta_type("PartialObjectMetadataList")
 }
 
+pub(super) fn table_type() -> TypeRef {
+    meta_type("Table")
+}
+
 fn meta_type(kind: &str) -> TypeRef {
     let schema = builtin::schema("meta.k8s.io", "v1", kind);
     // The definitions have it: a test of theirs says so.
@@ -148,24 +244,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_as_coarse_as_they_are_long() {
-        for (seconds, expected) in [
-            (-2, "<invalid>"),
-            (0, "0s"),
-            (119, "119s"),
-            (120, "2m"),
-            (150, "2m30s"),
-            (660, "11m"),
-            (10800, "3h"),
-            (12000, "3h20m"),
-            (100_000, "27h"),
-            (180_000, "2d2h"),
-            (864_000, "10d"),
-            (63_072_000, "2y"),
-            (70_000_000, "2y80d"),
-        ] {
-            assert_eq!(human_duration(seconds), expected, "{seconds}");
+    fn the_definitions_have_the_types_of_tables_and_metadata() {
+        for (ty, field) in
+            [(metadata_type(), "metadata"), (metadata_list_type(), "items"), (table_type(), "rows")]
+        {
+            assert!(ty.schema().field(field).is_some(), "{field}");
         }
-        assert!(matches!(metadata_type(), TypeRef::BuiltIn(s) if s.field("metadata").is_some()));
+    }
+
+    #[test]
+    fn how_much_of_an_object_is_wanted_is_one_of_three() {
+        assert_eq!(Include::parse("").unwrap(), Include::Metadata);
+        assert_eq!(Include::parse("None").unwrap(), Include::None);
+        assert_eq!(
+            Include::parse("All").unwrap_err().status().message,
+            "Unable to convert to Table as requested: includeObject: Invalid value: \"All\": \
+             must be 'Metadata', 'Object', 'None', or empty"
+        );
     }
 }

@@ -60,7 +60,7 @@ async fn handshake(
     stream: TcpStream,
     ongoing: &Arc<Ongoing>,
     tls: &Tls,
-) -> Result<TlsStream<Socket>, String> {
+) -> Result<Box<TlsStream<Socket>>, String> {
     let local = stream.local_addr().map_err(|error| error.to_string())?;
     let socket = Socket::new(stream, ongoing.clone());
     let mut acceptor = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), socket);
@@ -81,11 +81,11 @@ async fn handshake(
     let config = tls.config(server_name.as_deref(), local);
     let stream = start.into_stream(config).await.map_err(|error| error.to_string())?;
     stream.get_ref().0.acknowledge();
-    Ok(stream)
+    Ok(Box::new(stream))
 }
 
 async fn serve_http(
-    stream: TlsStream<Socket>,
+    stream: Box<TlsStream<Socket>>,
     peer: SocketAddr,
     registered: Registered,
     shared: Arc<Shared>,
@@ -101,7 +101,7 @@ async fn serve_http(
         Requests { handler: shared.handler.clone(), connection, ongoing: ongoing.clone(), http2 };
     let limits = &shared.limits;
     let stream = TokioIo::new(stream);
-    // Boxed apart, so that a connection does not take the room of both.
+    // Boxed apart, so that a connection does not take the room of both versions.
     let ended = match http2 {
         true => {
             let connection = http2_builder(limits).serve_connection(stream, requests);
@@ -153,7 +153,7 @@ trait HttpConnection: Future<Output = hyper::Result<()>> {
     fn finish(self: Pin<&mut Self>);
 }
 
-type Stream = TokioIo<TlsStream<Socket>>;
+type Stream = TokioIo<Box<TlsStream<Socket>>>;
 
 impl HttpConnection for http1::UpgradeableConnection<Stream, Requests> {
     fn finish(self: Pin<&mut Self>) {

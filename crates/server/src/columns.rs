@@ -1,0 +1,230 @@
+//! Columns: what people see of a kind's objects, one row each.
+
+use std::borrow::Cow;
+
+use kevel_api::time::{MicroTime, Time};
+use kevel_api::value::Value;
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    pub name: Cow<'static, str>,
+    /// An OpenAPI type: `string`, `integer`, `boolean`, `date`, ...
+    pub ty: Cow<'static, str>,
+    /// An OpenAPI format; `name` marks the column that names the object.
+    pub format: Cow<'static, str>,
+    pub description: Cow<'static, str>,
+    /// 0 is always shown, what is higher only to those who want a wide table.
+    pub priority: i32,
+}
+
+impl Column {
+    /// The name of the object.
+    pub const NAME: Column = Column {
+        format: Cow::Borrowed("name"),
+        ..Column::text("Name", "What the object is called, once in its namespace.")
+    };
+    /// How old the object is.
+    pub const AGE: Column = Column::text("Age", "How long ago the object was created.");
+
+    /// A column of text.
+    pub const fn text(name: &'static str, description: &'static str) -> Self {
+        Column::typed("string", name, description)
+    }
+
+    /// A column of whole numbers.
+    pub const fn integer(name: &'static str, description: &'static str) -> Self {
+        Column::typed("integer", name, description)
+    }
+
+    /// A column of yes and no.
+    pub const fn boolean(name: &'static str, description: &'static str) -> Self {
+        Column::typed("boolean", name, description)
+    }
+
+    /// A column of values of some type.
+    pub const fn typed(ty: &'static str, name: &'static str, description: &'static str) -> Self {
+        Column {
+            name: Cow::Borrowed(name),
+            ty: Cow::Borrowed(ty),
+            format: Cow::Borrowed(""),
+            description: Cow::Borrowed(description),
+            priority: 0,
+        }
+    }
+
+    /// The same column, for wide tables only.
+    pub const fn wide(mut self) -> Self {
+        self.priority = 1;
+        self
+    }
+}
+
+/// How the objects of a kind become rows. Objects are in the version in which they are stored,
+/// whichever version is asked for: there is one set of columns for all of them.
+///
+/// ```
+/// use kevel_api::time::MicroTime;
+/// use kevel_api::value::{Map, Value};
+/// use kevel_server::columns::{Columns, NameAndCreation};
+/// let metadata = Map::from_iter([("name", Value::from("web"))]);
+/// let object = Value::Map(Map::from_iter([("metadata", Value::Map(metadata))]));
+/// assert_eq!(NameAndCreation.definitions().len(), 2);
+/// assert_eq!(NameAndCreation.cells(&object, MicroTime::now())[0], Value::from("web"));
+/// ```
+pub trait Columns: Send + Sync {
+    /// The columns, from left to right.
+    fn definitions(&self) -> &[Column];
+
+    /// The cells of an object, one a column. An object may lack anything: bookmarks do.
+    fn cells(&self, object: &Value, now: MicroTime) -> Vec<Value>;
+
+    /// Why an object needs no more attention: people may leave its row out.
+    fn completed(&self, _object: &Value) -> Option<Completed> {
+        None
+    }
+
+    /// Puts the objects of a list in the order in which they are shown.
+    fn arrange(&self, _objects: &mut [Value]) {}
+}
+
+/// What is said of an object that has run to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completed {
+    pub reason: &'static str,
+    pub message: &'static str,
+}
+
+/// The columns of a kind that has none of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct NameAndCreation;
+
+impl Columns for NameAndCreation {
+    fn definitions(&self) -> &[Column] {
+        const DEFINITIONS: &[Column] = &[
+            Column::NAME,
+            Column::typed("date", "Created At", "When the object was created."),
+        ];
+        DEFINITIONS
+    }
+
+    fn cells(&self, object: &Value, _: MicroTime) -> Vec<Value> {
+        let created: Time = text(object, "creationTimestamp").parse().unwrap_or_default();
+        vec![text(object, "name").into(), created.to_string().as_str().into()]
+    }
+}
+
+/// The columns of how many there are of something.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale;
+
+impl Columns for Scale {
+    fn definitions(&self) -> &[Column] {
+        const DEFINITIONS: &[Column] = &[
+            Column::text("Name", "What the scaled object is called."),
+            Column::integer("Desired", "How many there should be."),
+            Column::integer("Available", "How many there are."),
+            Column::AGE,
+        ];
+        DEFINITIONS
+    }
+
+    fn cells(&self, object: &Value, now: MicroTime) -> Vec<Value> {
+        let replicas = |of| Value::Int(object.at(&[of, "replicas"]).and_then(Value::as_int).unwrap_or(0));
+        let age = since(text(object, "creationTimestamp"), now);
+        vec![
+            text(object, "name").into(),
+            replicas("spec"),
+            replicas("status"),
+            age.as_str().into(),
+        ]
+    }
+}
+
+fn text<'o>(object: &'o Value, field: &str) -> &'o str {
+    object.str_at(&["metadata", field])
+}
+
+/// How long ago a moment was, as people say it: `5m`, `3h20m`; `<unknown>` where there is none.
+pub fn since(moment: &str, now: MicroTime) -> String {
+    match moment.parse::<MicroTime>().or_else(|_| whole_second(moment)) {
+        Ok(moment) if !moment.is_zero() => human_duration(elapsed(moment, now)),
+        _ => "<unknown>".into(),
+    }
+}
+
+fn whole_second(moment: &str) -> Result<MicroTime, kevel_api::time::ParseTimeError> {
+    Ok(MicroTime { seconds: moment.parse::<Time>()?.seconds, nanos: 0 })
+}
+
+/// The whole seconds from one moment to another. Go counts no more than 2⁶³ nanoseconds.
+pub fn elapsed(from: MicroTime, to: MicroTime) -> i64 {
+    const SECOND: i128 = 1_000_000_000;
+    let nanos = |time: MicroTime| i128::from(time.seconds) * SECOND + i128::from(time.nanos);
+    let between = (nanos(to) - nanos(from)).clamp(i64::MIN.into(), i64::MAX.into());
+    (between / SECOND) as i64
+}
+
+/// `5m`, `3h20m`, `2d`: the coarser the longer, as kubectl prints it.
+pub fn human_duration(seconds: i64) -> String {
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
+    match seconds {
+        ..-1 => "<invalid>".into(),
+        -1..=0 => "0s".into(),
+        1..120 => format!("{seconds}s"),
+        120..600 if seconds % 60 != 0 => format!("{minutes}m{}s", seconds % 60),
+        120..10800 => format!("{minutes}m"),
+        10800..28800 if minutes % 60 != 0 => format!("{hours}h{}m", minutes % 60),
+        10800..172_800 => format!("{hours}h"),
+        172_800..691_200 if hours % 24 != 0 => format!("{days}d{}h", hours % 24),
+        172_800..63_072_000 => format!("{days}d"),
+        63_072_000..252_288_000 if days % 365 != 0 => format!("{}y{}d", days / 365, days % 365),
+        _ => format!("{}y", days / 365),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_as_coarse_as_they_are_long() {
+        for (seconds, expected) in [
+            (-2, "<invalid>"),
+            (-1, "0s"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (150, "2m30s"),
+            (660, "11m"),
+            (10800, "3h"),
+            (12000, "3h20m"),
+            (100_000, "27h"),
+            (180_000, "2d2h"),
+            (864_000, "10d"),
+            (63_072_000, "2y"),
+            (70_000_000, "2y80d"),
+            (252_288_000, "8y"),
+        ] {
+            assert_eq!(human_duration(seconds), expected, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn moments_are_told_by_how_long_ago_they_were() {
+        let now: MicroTime = "2026-01-02T03:04:05.500000Z".parse().unwrap();
+        for (moment, expected) in [
+            ("2026-01-02T03:04:00Z", "5s"),
+            ("2026-01-02T03:04:00.600000Z", "4s"),
+            // Clocks differ a little: up to two seconds ahead is now.
+            ("2026-01-02T03:04:07Z", "0s"),
+            ("2026-01-02T03:04:08Z", "<invalid>"),
+            ("0001-01-01T00:00:01Z", "292y"),
+            ("0001-01-01T00:00:00Z", "<unknown>"),
+            ("", "<unknown>"),
+            ("yesterday", "<unknown>"),
+        ] {
+            assert_eq!(since(moment, now), expected, "{moment}");
+        }
+    }
+}
