@@ -393,6 +393,16 @@ impl<'t> StructSchema<'t> {
         Some(Field { table: self.table, entry: self.entries().get(index)? })
     }
 
+    /// Sets a map key to the name of the field at a position.
+    #[inline(always)]
+    pub fn set_key(self, index: usize, key: &mut CompactString) {
+        let Some(entry) = self.entries().get(index) else { return };
+        match self.table.keys.get(usize::from(entry.key)) {
+            Some(known) => key.clone_from(known),
+            None => *key = CompactString::new(self.table.str(entry.name)),
+        }
+    }
+
     /// Where the field of this name is in [`StructSchema::entries`].
     pub fn position(self, name: &str) -> Option<usize> {
         let name = FieldName::new(name.as_bytes());
@@ -442,8 +452,13 @@ impl<'t> Field<'t> {
     pub fn key(self) -> CompactString {
         match self.table.keys.get(usize::from(self.entry.key)) {
             Some(key) => key.clone(),
-            None => CompactString::new(self.name()),
+            None => self.new_key(),
         }
+    }
+
+    #[cold]
+    fn new_key(self) -> CompactString {
+        CompactString::new(self.name())
     }
 
     /// The name as it stands in JSON after other fields, `,"name":`; only for built-in kinds.

@@ -1,1 +1,37 @@
-//! Authentication and authorization.
+//! Who may do what: role-based access control, the policy that a new cluster starts with, and the
+//! rule that nobody grants what they do not have.
+//!
+//! How a server puts it together:
+//!
+//! ```text
+//! let rbac = Arc::new(Rbac::default());             // while building the config: allows nothing yet
+//! authorizers.push(rbac.clone());                   // where --authorization-mode names RBAC
+//! ...
+//! rbac.follow(Sources::of(&resources.current())?);  // once the kube server's rows are installed
+//! plugins.push(Arc::new(Escalation::new(rbac.clone(), authorizer)));  // last of all plug-ins
+//! let hook = bootstrap::hook(Client::new(kube_server));
+//! health.add_boot(hooks.add_post_start(bootstrap::HOOK, hook)?);  // where the mode names RBAC
+//! ```
+//!
+//! - [`Rbac`] is the authorizer. [`Rbac::start`] does both steps where the rows are there first. It
+//!   has to follow its sources whatever the authorization modes are: [`Escalation`] asks it, and is
+//!   in force under every mode. Before everything is loaded it allows nothing;
+//!   [`Rbac::has_synced`] tells, [`Rbac::synced`] waits.
+//! - [`Rbac::rules_for`] answers `SelfSubjectRulesReview`.
+//! - [`Escalation`] is an admission plug-in without a flag. It judges what the mutating plug-ins have
+//!   made of an object, so it stands behind them. The authorizer it is given is the server's whole
+//!   one, for the verbs `escalate` and `bind`.
+//! - [`bootstrap::hook`] makes what is missing of the default roles and bindings. The rules of
+//!   `admin`, `edit` and `view` are not its business: a controller gathers them.
+
+pub mod bootstrap;
+mod escalation;
+pub mod rbac;
+pub mod rule;
+
+pub use escalation::Escalation;
+pub use rbac::{Rbac, Sources};
+pub use rule::PolicyRule;
+
+/// The group of roles and bindings.
+pub(crate) const GROUP: &str = "rbac.authorization.k8s.io";

@@ -2,5 +2,6 @@
 
 pub mod base64;
 pub mod json;
+mod places;
 pub mod protobuf;
 pub mod yaml;

@@ -1,5 +1,6 @@
 //! The built-in kinds: their rows, and what is special about each of them.
 
+mod columns;
 mod kinds;
 mod namespace;
 mod namespace_lifecycle;

@@ -11,7 +11,7 @@ use kevel_store::Engine;
 use kevel_store::cache::Caches;
 use kevel_store::keys::{self, Origin};
 
-use crate::kinds;
+use crate::{columns, kinds};
 
 /// Where and how built-in kinds are stored.
 #[derive(Clone, Debug)]
@@ -75,6 +75,7 @@ pub fn rows(
             verbs: resource.verbs.to_vec(),
             ty: TypeRef::BuiltIn(schema),
             strategy: kinds::strategy(resource.group, resource.path),
+            columns: columns::of(resource.group, resource.path),
             storage,
             subresources: subs.filter_map(|sub| subresource(sub)).collect(),
             custom: false,

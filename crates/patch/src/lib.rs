@@ -1,8 +1,9 @@
 //! The ways to change an object: JSON patch, merge patch, strategic merge patch and apply, and the
 //! record of who owns which field.
 //!
-//! All of them work on an object's JSON tree, which holds what a client sees: [`unstructured`]
-//! makes it out of a typed value.
+//! Patches work on an object's JSON tree, which holds what a client sees: [`unstructured`] makes it
+//! out of a typed value, and what a patch makes of it is for the decoder to read again. Ownership
+//! takes typed values.
 
 mod go_format;
 pub mod json_patch;
@@ -12,4 +13,4 @@ pub mod strategic;
 mod unstructured;
 mod zip;
 
-pub use unstructured::unstructured;
+pub use unstructured::{unstructured, unstructured_but_fields};

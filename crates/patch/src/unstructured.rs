@@ -23,8 +23,9 @@ pub fn unstructured(value: &Value, schema: Schema<'_>) -> Value {
     build(value, schema, Fields::Tree)
 }
 
-/// The same, for whoever does not look into the field sets of `managedFields`.
-pub(crate) fn unstructured_but_fields(value: &Value, schema: Schema<'_>) -> Value {
+/// The same, for whoever does not look into the field sets of `managedFields`: they stay text,
+/// which is all that ownership, merge patches and strategic merge patches need.
+pub fn unstructured_but_fields(value: &Value, schema: Schema<'_>) -> Value {
     build(value, schema, Fields::Text)
 }
 

@@ -20,16 +20,19 @@ pub struct Column {
 
 impl Column {
     /// The name of the object.
-    pub const NAME: Column = Column {
-        format: Cow::Borrowed("name"),
-        ..Column::text("Name", "What the object is called, once in its namespace.")
-    };
+    pub const NAME: Column =
+        Column::name("Name", "What the object is called, once in its namespace.");
     /// How old the object is.
     pub const AGE: Column = Column::text("Age", "How long ago the object was created.");
 
     /// A column of text.
     pub const fn text(name: &'static str, description: &'static str) -> Self {
         Column::typed("string", name, description)
+    }
+
+    /// A column of names.
+    pub const fn name(name: &'static str, description: &'static str) -> Self {
+        Column::new("string", "name", name, description)
     }
 
     /// A column of whole numbers.
@@ -44,10 +47,19 @@ impl Column {
 
     /// A column of values of some type.
     pub const fn typed(ty: &'static str, name: &'static str, description: &'static str) -> Self {
+        Column::new(ty, "", name, description)
+    }
+
+    const fn new(
+        ty: &'static str,
+        format: &'static str,
+        name: &'static str,
+        description: &'static str,
+    ) -> Self {
         Column {
             name: Cow::Borrowed(name),
             ty: Cow::Borrowed(ty),
-            format: Cow::Borrowed(""),
+            format: Cow::Borrowed(format),
             description: Cow::Borrowed(description),
             priority: 0,
         }
@@ -101,10 +113,8 @@ pub struct NameAndCreation;
 
 impl Columns for NameAndCreation {
     fn definitions(&self) -> &[Column] {
-        const DEFINITIONS: &[Column] = &[
-            Column::NAME,
-            Column::typed("date", "Created At", "When the object was created."),
-        ];
+        const DEFINITIONS: &[Column] =
+            &[Column::NAME, Column::typed("date", "Created At", "When the object was created.")];
         DEFINITIONS
     }
 
@@ -130,14 +140,12 @@ impl Columns for Scale {
     }
 
     fn cells(&self, object: &Value, now: MicroTime) -> Vec<Value> {
-        let replicas = |of| Value::Int(object.at(&[of, "replicas"]).and_then(Value::as_int).unwrap_or(0));
+        let replicas = |of| {
+            let count = object.at(&[of, "replicas"]).and_then(Value::as_int);
+            Value::Int(count.unwrap_or(0))
+        };
         let age = since(text(object, "creationTimestamp"), now);
-        vec![
-            text(object, "name").into(),
-            replicas("spec"),
-            replicas("status"),
-            age.as_str().into(),
-        ]
+        vec![text(object, "name").into(), replicas("spec"), replicas("status"), age.as_str().into()]
     }
 }
 
@@ -147,14 +155,19 @@ fn text<'o>(object: &'o Value, field: &str) -> &'o str {
 
 /// How long ago a moment was, as people say it: `5m`, `3h20m`; `<unknown>` where there is none.
 pub fn since(moment: &str, now: MicroTime) -> String {
-    match moment.parse::<MicroTime>().or_else(|_| whole_second(moment)) {
-        Ok(moment) if !moment.is_zero() => human_duration(elapsed(moment, now)),
-        _ => "<unknown>".into(),
+    match parse(moment) {
+        Some(moment) => human_duration(elapsed(moment, now)),
+        None => "<unknown>".into(),
     }
 }
 
-fn whole_second(moment: &str) -> Result<MicroTime, kevel_api::time::ParseTimeError> {
-    Ok(MicroTime { seconds: moment.parse::<Time>()?.seconds, nanos: 0 })
+/// A moment as the API writes it, to the second or to the microsecond.
+pub fn parse(moment: &str) -> Option<MicroTime> {
+    let parsed = match moment.contains('.') {
+        true => moment.parse::<MicroTime>().ok()?,
+        false => MicroTime { seconds: moment.parse::<Time>().ok()?.seconds, nanos: 0 },
+    };
+    (!parsed.is_zero()).then_some(parsed)
 }
 
 /// The whole seconds from one moment to another. Go counts no more than 2⁶³ nanoseconds.

@@ -10,6 +10,7 @@ pub mod authorization;
 pub mod body;
 pub mod certificates;
 pub mod chain;
+pub mod columns;
 pub mod controller;
 pub mod delegate;
 pub mod discovery;

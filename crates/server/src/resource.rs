@@ -9,6 +9,7 @@ use arc_swap::ArcSwap;
 use kevel_api::gvk::{GroupKind, GroupResource, GroupVersionKind};
 use kevel_api::schema::{Schema, Table, TypeId};
 
+use crate::columns::Columns;
 use crate::storage::Storage;
 use crate::strategy::Strategy;
 
@@ -41,6 +42,8 @@ pub struct Resource {
     pub verbs: Vec<&'static str>,
     pub ty: TypeRef,
     pub strategy: Arc<dyn Strategy>,
+    /// What people see of its objects.
+    pub columns: Arc<dyn Columns>,
     /// `None` for kinds that are answered, not stored.
     pub storage: Option<Arc<Storage>>,
     /// By name, sorted.

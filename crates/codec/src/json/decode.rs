@@ -17,6 +17,7 @@ use super::path::{Frame, Step};
 use super::scan::{Scanner, Stop};
 use super::text::text_of;
 use super::{MAX_DEPTH, custom};
+use crate::places::Places;
 
 /// A document that was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,26 +96,6 @@ pub(super) struct Decoder<'a, 't> {
     _types: std::marker::PhantomData<Schema<'t>>,
 }
 
-/// Which fields of a struct have been read, and where on the stack their values are.
-pub(super) struct Found {
-    /// Where the struct's values begin.
-    base: usize,
-    /// A bit for each field that the document has named.
-    seen: u64,
-    /// A bit for each field that has a place.
-    placed: u64,
-    places: [u8; MAX_FIELDS],
-}
-
-impl Found {
-    /// Where a field's value is, if one has been read before.
-    #[inline]
-    fn slot(&self, index: usize) -> Option<usize> {
-        let placed = self.placed >> index & 1 != 0;
-        placed.then(|| self.base + usize::from(self.places[index]))
-    }
-}
-
 /// An entry of a map, and where its key stands.
 #[derive(Debug)]
 pub(super) struct Entry {
@@ -145,9 +126,13 @@ impl<'a, 't> Decoder<'a, 't> {
         }
         match (schema.ty(), self.scan.peek()) {
             (Type::Scalar(scalar), _) => self.scalar(*scalar, schema, frame),
-            (Type::Struct(_), b'{') => self.structure(schema, frame, None),
-            (Type::List { item, .. }, b'[') => self.list(schema.other(*item), frame, None),
-            (Type::Map { value, .. }, b'{') => self.map(schema.other(*value), frame),
+            (Type::Struct(_), b'{') => self.structure(schema, frame, None).map(Value::Map),
+            (Type::List { item, .. }, b'[') => {
+                self.list(schema.other(*item), frame, None).map(Value::List)
+            }
+            (Type::Map { value, .. }, b'{') => {
+                self.map(schema.other(*value), frame).map(Value::Map)
+            }
             (Type::Union { object, other }, _) => self.union(schema, *object, *other, frame),
             (Type::Any, _) => self.any(frame),
             _ => self.other_or_null(schema, frame),
@@ -160,14 +145,15 @@ impl<'a, 't> Decoder<'a, 't> {
         schema: Schema<'t>,
         frame: &Frame<'_>,
         prior: Option<Map>,
-    ) -> Result<Value, Stop> {
-        let Some(structure) = schema.as_struct() else { return Ok(Value::Null) };
+    ) -> Result<Map, Stop> {
+        let Some(structure) = schema.as_struct() else { return Ok(Map::new()) };
         self.scan.open(MAX_DEPTH)?;
         let entries = structure.entries();
-        let mut found =
-            Found { base: self.values.len(), seen: 0, placed: 0, places: [0; MAX_FIELDS] };
+        let mut places = Places::above(&self.values);
+        // A bit for each field that the document has named.
+        let mut seen = 0u64;
         if let Some(prior) = prior {
-            self.carry_over(prior, structure, &mut found);
+            self.carry_over(prior, structure, &mut places);
         }
         let mut more = self.scan.first(b'}');
         while more {
@@ -183,28 +169,28 @@ impl<'a, 't> Decoder<'a, 't> {
             self.scan.colon()?;
             match index.and_then(|index| Some((index, structure.field_at(index)?))) {
                 Some((index, field)) if index < MAX_FIELDS => {
-                    let again = found.seen >> index & 1 != 0;
-                    found.seen |= 1 << index;
+                    let again = seen >> index & 1 != 0;
+                    seen |= 1 << index;
                     if again && self.report {
                         let path = || frame.path_to(field.name());
                         self.strict.add(at, StrictProblem::Duplicate, path);
                     }
                     let frame = frame.down(Step::Field(structure, field));
-                    self.field(index, field, &mut found, &frame)?;
+                    self.field(index, field, &mut places, &frame)?;
                 }
                 _ => self.scan.skip_value()?,
             }
             more = self.scan.next(b'}')?;
         }
-        Ok(Value::Map(self.take_fields(structure, &found)))
+        Ok(places.take(structure, &mut self.values))
     }
 
     /// Puts what an earlier occurrence of a struct left onto the stack.
     #[cold]
-    fn carry_over(&mut self, prior: Map, structure: StructSchema<'t>, found: &mut Found) {
+    fn carry_over(&mut self, prior: Map, structure: StructSchema<'t>, places: &mut Places) {
         for (key, value) in prior.into_entries() {
             if let Some(index) = structure.position(&key) {
-                self.push_field(index, value, found);
+                places.push(index, value, &mut self.values);
             }
         }
     }
@@ -228,66 +214,70 @@ impl<'a, 't> Decoder<'a, 't> {
         Ok(found)
     }
 
-    #[inline]
-    fn push_field(&mut self, index: usize, value: Value, found: &mut Found) {
-        found.places[index] = (self.values.len() - found.base) as u8;
-        found.placed |= 1 << index;
-        self.values.push(value);
-    }
-
-    /// Reads a field's value onto the stack, or into the slot that an earlier one left there.
+    /// Reads a field's value onto the stack. Each of the common ones is put there where it is
+    /// made: a value that has just been written is slow to copy.
     #[inline]
     fn field(
         &mut self,
         index: usize,
         field: Field<'t>,
-        found: &mut Found,
+        places: &mut Places,
         frame: &Frame<'_>,
     ) -> Result<(), Stop> {
         let schema = field.schema();
-        let slot = found.slot(index);
-        let mut value = match (schema.ty(), self.scan.peek()) {
-            // Most fields are texts.
-            (Type::Scalar(Scalar::String), b'"') => Value::String(self.scan.compact_string()?),
-            (_, b'n') if field.pointer() => self.scan.literal("null").map(|()| Value::Null)?,
-            _ => match slot {
-                Some(slot) => {
-                    let prior = std::mem::take(&mut self.values[slot]);
-                    self.value_over(prior, schema, frame)?
-                }
-                None => self.value(schema, frame)?,
-            },
-        };
-        if !field.pointer() && is_zero(&value, schema) {
-            value = Value::Null;
+        if let Some(place) = places.of(index) {
+            return self.field_again(field, place, frame);
         }
-        match slot {
-            Some(slot) => self.values[slot] = value,
-            None if value.is_null() => {}
-            None => self.push_field(index, value, found),
+        match (schema.ty(), self.scan.peek()) {
+            (Type::Scalar(Scalar::String), b'"') => {
+                let text = self.scan.compact_string()?;
+                if !text.is_empty() || field.pointer() {
+                    places.push(index, Value::String(text), &mut self.values);
+                }
+            }
+            (Type::Struct(_), b'{') => {
+                let map = self.structure(schema, frame, None)?;
+                places.push(index, Value::Map(map), &mut self.values);
+            }
+            (Type::List { item, .. }, b'[') => {
+                let items = self.list(schema.other(*item), frame, None)?;
+                places.push(index, Value::List(items), &mut self.values);
+            }
+            (Type::Map { value, .. }, b'{') => {
+                let map = self.map(schema.other(*value), frame)?;
+                places.push(index, Value::Map(map), &mut self.values);
+            }
+            (_, b'n') if field.pointer() => self.scan.literal("null")?,
+            _ => {
+                let value = self.value(schema, frame)?;
+                if !value.is_null() && (field.pointer() || !is_zero(&value, schema)) {
+                    places.push(index, value, &mut self.values);
+                }
+            }
         }
         Ok(())
     }
 
-    /// Takes a struct's fields off the stack, sorted by name: so they are in the schema, and a
-    /// field's bit is as good as its name.
-    fn take_fields(&mut self, structure: StructSchema<'t>, found: &Found) -> Map {
-        if found.placed == 0 {
-            return Map::new();
+    /// Reads a field's value into the place that an earlier one left on the stack.
+    #[cold]
+    fn field_again(
+        &mut self,
+        field: Field<'t>,
+        place: usize,
+        frame: &Frame<'_>,
+    ) -> Result<(), Stop> {
+        let schema = field.schema();
+        let mut value = if field.pointer() && self.scan.peek() == b'n' {
+            self.scan.literal("null").map(|()| Value::Null)?
+        } else {
+            let prior = std::mem::take(&mut self.values[place]);
+            self.value_over(prior, schema, frame)?
+        };
+        if !field.pointer() && is_zero(&value, schema) {
+            value = Value::Null;
         }
-        let mut entries = ThinVec::with_capacity(self.values.len() - found.base);
-        let mut left = found.placed;
-        while left != 0 {
-            let index = left.trailing_zeros() as usize;
-            left &= left - 1;
-            let place = found.base + usize::from(found.places[index]);
-            let value = std::mem::take(&mut self.values[place]);
-            if let (Some(field), false) = (structure.field_at(index), value.is_null()) {
-                entries.push((field.key(), value));
-            }
-        }
-        self.values.truncate(found.base);
-        Map::from_sorted(entries)
+        self.values[place] = value;
+        Ok(())
     }
 
     pub(super) fn list(
@@ -295,16 +285,15 @@ impl<'a, 't> Decoder<'a, 't> {
         item: Schema<'t>,
         frame: &Frame<'_>,
         mut priors: Option<ThinVec<Value>>,
-    ) -> Result<Value, Stop> {
-        let items = self.items(frame, |decoder, i, frame| {
+    ) -> Result<ThinVec<Value>, Stop> {
+        self.items(frame, |decoder, i, frame| {
             let prior = priors.as_mut().and_then(|priors| priors.get_mut(i)).map(std::mem::take);
             let value = match prior {
                 Some(prior) => decoder.value_over(prior, item, frame)?,
                 None => decoder.value(item, frame)?,
             };
             Ok(if value.is_null() { zero(item) } else { value })
-        })?;
-        Ok(Value::List(items))
+        })
     }
 
     /// The elements from here to the end of a list, each read by `read`.
@@ -334,12 +323,11 @@ impl<'a, 't> Decoder<'a, 't> {
         Ok(items)
     }
 
-    pub(super) fn map(&mut self, value: Schema<'t>, frame: &Frame<'_>) -> Result<Value, Stop> {
-        let map = self.entries(frame, |decoder, _, frame| {
+    pub(super) fn map(&mut self, value: Schema<'t>, frame: &Frame<'_>) -> Result<Map, Stop> {
+        self.entries(frame, |decoder, _, frame| {
             let read = decoder.value(value, frame)?;
             Ok(Some(if read.is_null() { zero(value) } else { read }))
-        })?;
-        Ok(Value::Map(map))
+        })
     }
 
     /// The entries from here to the end of a map, each read (or passed over) by `read`; of equal

@@ -28,17 +28,15 @@ impl<'t> Decoder<'_, 't> {
         match (schema.ty(), self.scan.peek(), prior) {
             (Type::Struct(_), b'{', Value::Map(prior)) => {
                 self.merged += prior.len();
-                self.structure(schema, frame, Some(prior))
+                self.structure(schema, frame, Some(prior)).map(Value::Map)
             }
             (Type::List { item, .. }, b'[', Value::List(prior)) => {
                 self.merged += prior.len();
-                self.list(schema.other(*item), frame, Some(prior))
+                self.list(schema.other(*item), frame, Some(prior)).map(Value::List)
             }
             (Type::Map { value, .. }, b'{', Value::Map(prior)) => {
                 self.merged += prior.len();
-                let Value::Map(map) = self.map(schema.other(*value), frame)? else {
-                    return Ok(Value::Map(prior));
-                };
+                let map = self.map(schema.other(*value), frame)?;
                 let mut entries = prior.into_entries();
                 entries.extend(map.into_entries());
                 Ok(Value::Map(Map::from_entries(entries)))

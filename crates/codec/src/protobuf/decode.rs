@@ -5,7 +5,9 @@
 //! ends; as fields are sorted by name, so is then the map.
 
 use compact_str::CompactString;
-use kevel_api::schema::{Choice, Field, Member, Role, Scalar, Schema, StructSchema, Type};
+use kevel_api::schema::{
+    Choice, Field, MAX_FIELDS, Member, Role, Scalar, Schema, StructSchema, Type,
+};
 use kevel_api::value::{Map, Value};
 use thin_vec::ThinVec;
 
@@ -13,16 +15,20 @@ use super::error::Result;
 use super::wire::{self, DELIMITED, Key};
 use super::{Error, go_name, scalar};
 use crate::json::MAX_DEPTH;
+use crate::places::Places;
 
 /// How many structs an object may have, unless it is so large that they are eight bytes each: four
 /// bytes can make one that takes a hundred. (Objects that people make have twenty bytes a struct.)
 const MAX_STRUCTS: usize = 1 << 19;
 
+/// How many values have room at first: what an allocator still calls small.
+const WAITING: usize = 40;
+
 /// The value of a message. Members that the schema does not know are dropped.
 pub fn decode(input: &[u8], schema: Schema<'_>) -> std::result::Result<Value, Error> {
     let mut reader = Reader {
-        slots: Vec::with_capacity(256),
-        found: Vec::with_capacity(64),
+        values: Vec::with_capacity(WAITING),
+        parts: Vec::with_capacity(WAITING),
         depth: 0,
         structs: MAX_STRUCTS.max(input.len() / 8),
     };
@@ -32,33 +38,29 @@ pub fn decode(input: &[u8], schema: Schema<'_>) -> std::result::Result<Value, Er
 type Entry = (CompactString, Value);
 
 struct Reader<'i> {
-    /// For each field of each struct under way: where in `found` its value is, plus one.
-    slots: Vec<u16>,
-    found: Vec<Found<'i>>,
+    /// What has been read of the structs under way, the innermost last.
+    values: Vec<Value>,
+    /// What has been found of them, by position, but cannot be read before it is complete.
+    parts: Vec<(usize, Parts<'i>)>,
     depth: usize,
     /// How many more structs there may be.
     structs: usize,
 }
 
-/// What has been read of a field so far.
-#[derive(Default)]
-enum Found<'i> {
-    #[default]
-    Nothing,
-    Value(Value),
+/// A field that may go on further down.
+enum Parts<'i> {
     /// A map's entries, in the order in which they came.
     Entries(ThinVec<Entry>),
-    /// A message, read when all that belongs to it has been found.
     Message(&'i [u8]),
     Pieces(Vec<&'i [u8]>),
 }
 
 /// A struct under way.
-#[derive(Clone, Copy)]
 struct Frame<'t> {
     of: StructSchema<'t>,
-    slots: usize,
-    found: usize,
+    values: Places,
+    /// Where its parts begin.
+    parts: usize,
 }
 
 impl<'i> Reader<'i> {
@@ -69,7 +71,7 @@ impl<'i> Reader<'i> {
             return Err(Error::TooDeep.into());
         }
         let value = match schema.ty() {
-            Type::Struct(_) => self.object(pieces, schema),
+            Type::Struct(_) => self.object(pieces, schema).map(Value::Map),
             Type::Union { object, other } => self.union(pieces, schema, *object, *other),
             Type::List { item, .. } => self.wrapped(pieces, schema.other(*item)),
             _ => Ok(Value::Null),
@@ -78,16 +80,16 @@ impl<'i> Reader<'i> {
         value
     }
 
-    fn object(&mut self, pieces: &[&'i [u8]], schema: Schema<'_>) -> Result<Value> {
-        let Some(of) = schema.as_struct() else { return Ok(Value::Null) };
+    fn object(&mut self, pieces: &[&'i [u8]], schema: Schema<'_>) -> Result<Map> {
+        let Some(of) = schema.as_struct() else { return Ok(Map::new()) };
         if pieces.iter().all(|piece| piece.is_empty()) {
-            return Ok(Value::Map(Map::new()));
+            return Ok(Map::new());
         }
         self.structs = self.structs.checked_sub(1).ok_or(Error::TooMany)?;
-        let frame = Frame { of, slots: self.slots.len(), found: self.found.len() };
-        self.slots.resize(frame.slots + of.entries().len(), 0);
+        let values = Places::above(&self.values);
+        let mut frame = Frame { of, values, parts: self.parts.len() };
         for piece in pieces {
-            self.members(piece, of, false, frame)?;
+            self.members(piece, of, false, &mut frame)?;
         }
         self.collect(frame)
     }
@@ -98,7 +100,7 @@ impl<'i> Reader<'i> {
         input: &'i [u8],
         of: StructSchema<'_>,
         inlined: bool,
-        frame: Frame<'_>,
+        frame: &mut Frame<'_>,
     ) -> Result<()> {
         let members = of.members();
         let mut last = 0;
@@ -118,41 +120,62 @@ impl<'i> Reader<'i> {
                     } else {
                         Some(position.into())
                     };
-                    let Some(position) = position else { return Ok(false) };
+                    let Some(position) = position.filter(|p| *p < MAX_FIELDS) else {
+                        return Ok(false);
+                    };
                     self.field(key, rest, field, frame, position)
                 }
             }
         })
     }
 
+    #[inline]
     fn field(
         &mut self,
         key: Key,
         rest: &mut &'i [u8],
         field: Field<'_>,
-        frame: Frame<'_>,
+        frame: &mut Frame<'_>,
         position: usize,
     ) -> Result<bool> {
         let schema = field.schema();
         let ty = schema.ty();
         match ty {
+            // Most members are texts, and most of those empty.
+            Type::Scalar(Scalar::String) => {
+                let bytes = key.delimited(rest, || go_name::of_field(field))?;
+                if !bytes.is_empty() || field.pointer() {
+                    self.put(frame, position, Value::String(scalar::text(bytes)));
+                } else {
+                    self.clear(frame, position);
+                }
+            }
             Type::Scalar(of) => {
-                let value = read_scalar(key, rest, field, *of)?;
-                self.set(frame, position, value);
+                key.expect(scalar::wire_type(*of), || go_name::of_field(field))?;
+                let value = scalar::read(*of, rest)?;
+                if !value.is_null() && (field.pointer() || !scalar::is_zero(*of, &value)) {
+                    self.put(frame, position, value);
+                } else {
+                    self.clear(frame, position);
+                }
             }
             Type::List { item, message: false, .. } => {
-                let items = self.items(key, rest, frame, position, field, schema.other(*item))?;
-                *self.slot(frame, position) = Found::Value(Value::List(items));
+                let mut items = match self.value_of(frame, position) {
+                    Some(Value::List(items)) => std::mem::take(items),
+                    _ => ThinVec::new(),
+                };
+                self.items(key, rest, &mut items, field, schema.other(*item))?;
+                self.put(frame, position, Value::List(items));
             }
             Type::Map { value, .. } => {
                 let entry = self.entry(key, rest, field, schema.other(*value))?;
-                add_entry(self.slot(frame, position), entry);
+                self.add_entry(frame, position, entry);
             }
             Type::Struct(_) | Type::Union { .. } | Type::List { .. } => {
                 let bytes = key.delimited(rest, || go_name::of_field(field))?;
                 // Empty structs are many, and say nothing unless they are pointers.
                 if !(bytes.is_empty() && matches!(ty, Type::Struct(_)) && !field.pointer()) {
-                    add_piece(self.slot(frame, position), bytes);
+                    self.add_piece(frame, position, bytes);
                 }
             }
             Type::Any => return Ok(false),
@@ -160,79 +183,96 @@ impl<'i> Reader<'i> {
         Ok(true)
     }
 
-    /// What has been found of a field.
+    /// The value of a field that has been read before.
     #[inline]
-    fn slot(&mut self, frame: Frame<'_>, position: usize) -> &mut Found<'i> {
-        let slot = &mut self.slots[frame.slots + position];
-        if *slot == 0 {
-            self.found.push(Found::Nothing);
-            *slot = (self.found.len() - frame.found) as u16;
-        }
-        &mut self.found[frame.found + *slot as usize - 1]
+    fn value_of(&mut self, frame: &Frame<'_>, position: usize) -> Option<&mut Value> {
+        self.values.get_mut(frame.values.of(position)?)
     }
 
-    /// Puts a scalar where the one before it was.
-    #[inline]
-    fn set(&mut self, frame: Frame<'_>, position: usize, value: Option<Value>) {
-        match value {
-            Some(value) => *self.slot(frame, position) = Found::Value(value),
-            // Most zeros come alone, and need no place.
-            None if self.slots[frame.slots + position] == 0 => {}
-            None => *self.slot(frame, position) = Found::Nothing,
+    /// Sets a field's value.
+    #[inline(always)]
+    fn put(&mut self, frame: &mut Frame<'_>, position: usize, value: Value) {
+        match frame.values.of(position) {
+            Some(place) => self.values[place] = value,
+            None => frame.values.push(position, value, &mut self.values),
         }
+    }
+
+    /// Sets a field to what counts as absent. Most such values come alone, and need no place.
+    #[inline]
+    fn clear(&mut self, frame: &Frame<'_>, position: usize) {
+        if let Some(known) = self.value_of(frame, position) {
+            *known = Value::Null;
+        }
+    }
+
+    fn add_piece(&mut self, frame: &Frame<'_>, position: usize, bytes: &'i [u8]) {
+        match self.parts_of(frame, position) {
+            None => self.parts.push((position, Parts::Message(bytes))),
+            Some(Parts::Pieces(pieces)) => pieces.push(bytes),
+            Some(found @ Parts::Message(_)) => {
+                if let Parts::Message(first) = *found {
+                    *found = Parts::Pieces(vec![first, bytes]);
+                }
+            }
+            Some(Parts::Entries(_)) => {}
+        }
+    }
+
+    fn add_entry(&mut self, frame: &Frame<'_>, position: usize, entry: Entry) {
+        match self.parts_of(frame, position) {
+            Some(Parts::Entries(entries)) => add_entry(entries, entry),
+            _ => self.parts.push((position, Parts::Entries(ThinVec::from_iter([entry])))),
+        }
+    }
+
+    fn parts_of(&mut self, frame: &Frame<'_>, position: usize) -> Option<&mut Parts<'i>> {
+        let found = self.parts[frame.parts..].iter_mut().find(|(of, _)| *of == position);
+        found.map(|(_, parts)| parts)
     }
 
     /// A struct, once all its members have been read.
-    fn collect(&mut self, frame: Frame<'_>) -> Result<Value> {
-        let mut entries = ThinVec::with_capacity(self.found.len() - frame.found);
-        for position in frame.slots..self.slots.len() {
-            let slot = self.slots[position] as usize;
-            if slot == 0 {
-                continue;
-            }
-            if let Some(field) = frame.of.field_at(position - frame.slots) {
-                let value = self.finish(frame.found + slot - 1, field.schema())?;
-                push_field(&mut entries, field, value);
+    fn collect(&mut self, mut frame: Frame<'_>) -> Result<Map> {
+        for parts in frame.parts..self.parts.len() {
+            let nothing = Parts::Message(&[]);
+            let position = self.parts[parts].0;
+            let parts = std::mem::replace(&mut self.parts[parts].1, nothing);
+            let Some(field) = frame.of.field_at(position) else { continue };
+            let value = self.join(parts, field.schema())?;
+            if !is_absent(&value, field) {
+                self.put(&mut frame, position, value);
             }
         }
-        self.slots.truncate(frame.slots);
-        self.found.truncate(frame.found);
-        Ok(Value::Map(Map::from_sorted(entries)))
+        self.parts.truncate(frame.parts);
+        Ok(frame.values.take(frame.of, &mut self.values))
     }
 
-    /// The value of a field, once all of it has been found.
-    fn finish(&mut self, found: usize, schema: Schema<'_>) -> Result<Value> {
-        match std::mem::take(&mut self.found[found]) {
-            Found::Nothing => Ok(Value::Null),
-            Found::Value(value) => Ok(value),
-            Found::Entries(entries) => Ok(Value::Map(Map::from_entries(entries))),
-            Found::Message(bytes) => self.message(&[bytes], schema),
-            Found::Pieces(pieces) => self.message(&pieces, schema),
+    /// The value of a field that came in parts.
+    fn join(&mut self, parts: Parts<'i>, schema: Schema<'_>) -> Result<Value> {
+        match parts {
+            Parts::Entries(entries) => Ok(Value::Map(Map::from_entries(entries))),
+            Parts::Message(bytes) => self.message(&[bytes], schema),
+            Parts::Pieces(pieces) => self.message(&pieces, schema),
         }
     }
 
-    /// A list that has been found so far, with the elements that come now, mostly all of them.
+    /// Adds the elements that come now to a list, mostly all of them.
     fn items(
         &mut self,
         key: Key,
         rest: &mut &'i [u8],
-        frame: Frame<'_>,
-        position: usize,
+        items: &mut ThinVec<Value>,
         field: Field<'_>,
         item: Schema<'_>,
-    ) -> Result<ThinVec<Value>> {
-        let mut items = match std::mem::take(self.slot(frame, position)) {
-            Found::Value(Value::List(items)) => items,
-            _ => ThinVec::new(),
-        };
+    ) -> Result<()> {
         let number = item.scalar().filter(|of| scalar::wire_type(*of) != DELIMITED);
         loop {
             match number {
-                Some(of) if key.wire_type == DELIMITED => read_packed(rest, of, &mut items)?,
+                Some(of) if key.wire_type == DELIMITED => read_packed(rest, of, items)?,
                 _ => items.push(self.item(key, rest, item, || go_name::of_field(field))?),
             }
             if !key.repeats(rest) {
-                return Ok(items);
+                return Ok(());
             }
         }
     }
@@ -246,6 +286,7 @@ impl<'i> Reader<'i> {
         name: impl FnOnce() -> String,
     ) -> Result<Value> {
         match schema.scalar() {
+            Some(Scalar::String) => Ok(Value::String(scalar::text(key.delimited(rest, name)?))),
             Some(of) => {
                 key.expect(scalar::wire_type(of), name)?;
                 scalar::read(of, rest)
@@ -275,6 +316,7 @@ impl<'i> Reader<'i> {
     ) -> Result<Entry> {
         let (key, value) = read_entry(key.delimited(rest, || go_name::of_field(field))?)?;
         let value = match schema.scalar() {
+            Some(Scalar::String) => Value::String(scalar::text(value)),
             Some(of) => scalar::read_bytes(of, value)?,
             None => self.nested(value, schema)?,
         };
@@ -348,30 +390,13 @@ fn find(members: &[Member], last: &mut usize, tag: i32) -> Option<Role> {
     Some(members[*last].role)
 }
 
-/// Puts a field in, unless it says nothing: a struct that is no pointer is always written, so that
-/// an empty one does not count.
-fn push_field(entries: &mut ThinVec<Entry>, field: Field<'_>, value: Value) {
-    let absent = match &value {
+/// Whether a field says nothing: a struct that is no pointer is always written, so that an empty
+/// one does not count.
+fn is_absent(value: &Value, field: Field<'_>) -> bool {
+    match value {
         Value::Map(map) => map.is_empty() && !field.pointer(),
         value => value.is_null(),
-    };
-    if !absent {
-        entries.push((field.key(), value));
     }
-}
-
-/// A scalar; none where it counts as absent.
-fn read_scalar(key: Key, rest: &mut &[u8], field: Field<'_>, of: Scalar) -> Result<Option<Value>> {
-    key.expect(scalar::wire_type(of), || go_name::of_field(field))?;
-    if of == Scalar::String {
-        // Most members are texts, and most of those empty.
-        let bytes = wire::delimited(rest)?;
-        let present = !bytes.is_empty() || field.pointer();
-        return Ok(present.then(|| Value::String(scalar::text(bytes))));
-    }
-    let value = scalar::read(of, rest)?;
-    let absent = value.is_null() || !field.pointer() && scalar::is_zero(of, &value);
-    Ok((!absent).then_some(value))
 }
 
 /// Many numbers in one member, which other writers than the reference may make.
@@ -400,22 +425,10 @@ fn read_entry(mut input: &[u8]) -> Result<(&[u8], &[u8])> {
     Ok((key, value))
 }
 
-fn add_piece<'i>(found: &mut Found<'i>, bytes: &'i [u8]) {
-    match found {
-        Found::Pieces(pieces) => pieces.push(bytes),
-        Found::Message(first) => *found = Found::Pieces(vec![first, bytes]),
-        _ => *found = Found::Message(bytes),
-    }
-}
-
 /// Adds an entry to a map. Entries of the same key are weeded out before there is made room for
 /// more, so that no more memory is used than the map will take.
-fn add_entry(found: &mut Found<'_>, entry: Entry) {
+fn add_entry(entries: &mut ThinVec<Entry>, entry: Entry) {
     const MANY: usize = 1024;
-    let Found::Entries(entries) = found else {
-        *found = Found::Entries(ThinVec::from_iter([entry]));
-        return;
-    };
     if let Some(last) = entries.last_mut().filter(|last| last.0 == entry.0) {
         *last = entry;
         return;

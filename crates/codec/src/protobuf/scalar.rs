@@ -162,9 +162,14 @@ pub(super) fn is_zero(scalar: Scalar, value: &Value) -> bool {
 /// Text as it is, or with a replacement for every byte that is not UTF-8, as Go prints it.
 #[inline]
 pub(super) fn text(bytes: &[u8]) -> CompactString {
-    if let Ok(text) = CompactString::from_utf8(bytes) {
-        return text;
+    match std::str::from_utf8(bytes) {
+        Ok(text) => CompactString::new(text),
+        Err(_) => replaced(bytes),
     }
+}
+
+#[cold]
+fn replaced(bytes: &[u8]) -> CompactString {
     let mut text = CompactString::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());

@@ -15,7 +15,7 @@ use kevel_server::health::{Check, Health};
 use kevel_server::lifecycle::HookContext;
 use kevel_server::metrics::Metrics;
 use kevel_server::resource::Resources;
-use kevel_server::serving::{Limits, Listen, SecureServing, listen};
+use kevel_server::serving::{Limits, SecureServing};
 use kevel_server::storage::Storage;
 use kevel_server::version;
 
@@ -196,20 +196,12 @@ fn chain_config(
 
 fn prepared(config: Config, handler: Arc<dyn Handler>) -> Result<PreparedServer, String> {
     let flags = &config.options.options.secure_serving;
-    let place = Listen {
-        address: flags.bind_address.unwrap_or(IpAddr::from([0, 0, 0, 0])),
-        port: u16::try_from(flags.secure_port).map_err(|_| "--secure-port is out of range")?,
-        share_port: flags.permit_port_sharing,
-    };
-    let listener = listen(place).map_err(|error| {
-        format!("failed to listen on {}:{}: {error}", place.address, place.port)
-    })?;
     let mut limits = Limits::default();
     if let Ok(streams @ 1..) = u32::try_from(flags.http2_max_streams_per_connection) {
         limits.streams = streams;
     }
     let shutdown_timeout = config.shutdown.http_timeout();
-    let tls = config.certificates.tls.clone();
+    let (tls, listener) = (config.certificates.tls.clone(), config.listener);
     Ok(PreparedServer {
         handler,
         lifecycle: config.lifecycle,
@@ -217,6 +209,6 @@ fn prepared(config: Config, handler: Arc<dyn Handler>) -> Result<PreparedServer,
         serving: SecureServing { listener, tls, limits, shutdown_timeout },
         engine: config.engine,
         caches: config.caches,
-        own: config.certificates.own,
+        kubeconfig: config.certificates.own.map(|(_, kubeconfig)| kubeconfig),
     })
 }

@@ -1,14 +1,17 @@
 //! Everything that the servers of the chain share: built, not running.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_server::authentication::Authenticator;
 use kevel_server::authorization::Authorizer;
 use kevel_server::lifecycle::{Lifecycle, Shutdown};
+use kevel_server::serving::{Listen, listen};
 use kevel_server::storage::Format;
 use kevel_store::Engine;
 use kevel_store::cache::Caches;
+use tokio::net::TcpListener;
 
 use super::authentication::{authenticator, authorizer};
 use super::certificates::Certificates;
@@ -26,6 +29,7 @@ pub struct Config {
     pub authorizer: Arc<dyn Authorizer>,
     pub lifecycle: Arc<Lifecycle>,
     pub shutdown: Shutdown,
+    pub listener: TcpListener,
 }
 
 impl std::fmt::Debug for Config {
@@ -35,7 +39,8 @@ impl std::fmt::Debug for Config {
 }
 
 impl Config {
-    pub async fn new(options: CompletedOptions) -> Result<Self, String> {
+    pub async fn new(mut options: CompletedOptions) -> Result<Self, String> {
+        let listener = bind(&mut options)?;
         let certificates = Certificates::new(&options)?;
         let authenticator = authenticator(&options, certificates.client_ca.as_ref())?;
         let authorizer = authorizer(&options)?;
@@ -54,8 +59,23 @@ impl Config {
             authorizer,
             lifecycle,
             shutdown,
+            listener,
         })
     }
+}
+
+/// Takes the port first: certificates and the kubeconfig name it, and it may be any.
+fn bind(options: &mut CompletedOptions) -> Result<TcpListener, String> {
+    let flags = &mut options.options.secure_serving;
+    let place = Listen {
+        address: flags.bind_address.unwrap_or(IpAddr::from([0, 0, 0, 0])),
+        port: u16::try_from(flags.secure_port).map_err(|_| "--secure-port is out of range")?,
+        share_port: flags.permit_port_sharing,
+    };
+    let error = |error| format!("failed to listen on {}:{}: {error}", place.address, place.port);
+    let listener = listen(place).map_err(error)?;
+    flags.secure_port = i64::from(listener.local_addr().map_err(error)?.port());
+    Ok(listener)
 }
 
 fn shutdown(options: &CompletedOptions) -> Shutdown {

@@ -1,7 +1,8 @@
 //! Where the command ends and the server begins: config, server chain, prepare, run.
 //!
 //! [`Config`] builds everything and runs nothing. [`create_server_chain`] puts the three servers
-//! together from the inside out; [`PreparedServer::run`] listens, runs the hooks, and stops in order.
+//! together from the inside out; [`PreparedServer::start`] serves and runs the hooks;
+//! [`RunningServer::stop`] stops in order.
 
 mod authentication;
 mod certificates;
@@ -10,27 +11,38 @@ mod config;
 mod storage;
 
 use std::error::Error;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use kevel_server::certificates::PkiFiles;
 use kevel_server::handler::Handler;
 use kevel_server::lifecycle::{self, HookContext, Lifecycle, Shutdown, Signal};
-use kevel_server::serving::{self, SecureServing};
+use kevel_server::serving::{self, SecureServing, Serving};
 
 use self::chain::create_server_chain;
 use self::config::Config;
 use crate::options::CompletedOptions;
 
-/// Runs the server until it is told to stop.
+/// Runs the server until a signal asks it to stop.
 pub fn run(options: CompletedOptions) -> Result<(), Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(async {
-        let config = Config::new(options).await?;
-        create_server_chain(config)?.run().await
+        let running = prepare(options).await?.start().await?;
+        if let Some(kubeconfig) = &running.kubeconfig {
+            tracing::info!("Ready. Use it with: kubectl --kubeconfig {kubeconfig} get namespaces");
+        }
+        lifecycle::notify_ready()?;
+        lifecycle::stop_requested().await?;
+        running.stop().await
     });
     // What still waits for somebody at this point waits in vain.
     runtime.shutdown_background();
     result
+}
+
+/// Builds the server: config, then the server chain.
+pub async fn prepare(options: CompletedOptions) -> Result<PreparedServer, Box<dyn Error>> {
+    let config = Config::new(options).await?;
+    Ok(create_server_chain(config)?)
 }
 
 /// A server that is complete and does not run yet.
@@ -41,8 +53,8 @@ pub struct PreparedServer {
     pub serving: SecureServing,
     pub engine: Arc<dyn kevel_store::Engine>,
     pub caches: kevel_store::cache::Caches,
-    /// What was made for whoever started it without flags.
-    pub own: Option<(PkiFiles, String)>,
+    /// The kubeconfig that was made for whoever started it without flags.
+    pub kubeconfig: Option<String>,
 }
 
 impl std::fmt::Debug for PreparedServer {
@@ -52,20 +64,49 @@ impl std::fmt::Debug for PreparedServer {
 }
 
 impl PreparedServer {
-    /// Serves until a signal asks it to stop, then stops in order.
-    pub async fn run(self) -> Result<(), Box<dyn Error>> {
+    /// Serves, and runs the post-start hooks.
+    pub async fn start(self) -> Result<RunningServer, Box<dyn Error>> {
         let stop_http = Signal::new("StopHTTP");
         let serving = serving::serve(self.serving, self.handler, &stop_http)?;
         let context = HookContext { stop: self.lifecycle.signals.shutdown_initiated.clone() };
         self.lifecycle.hooks.run_post_start(context).await?;
         self.lifecycle.signals.has_been_ready.signal();
-        if let Some((_, kubeconfig)) = &self.own {
-            tracing::info!("Ready. Use it with: kubectl --kubeconfig {kubeconfig} get namespaces");
-        }
-        lifecycle::notify_ready()?;
-        lifecycle::stop_requested().await?;
-        let stopped = serving.stopped.wait();
-        let result = self.lifecycle.shut_down(&self.shutdown, &stop_http, stopped).await;
+        Ok(RunningServer {
+            address: serving.address,
+            kubeconfig: self.kubeconfig,
+            serving,
+            stop_http,
+            lifecycle: self.lifecycle,
+            shutdown: self.shutdown,
+            engine: self.engine,
+            caches: self.caches,
+        })
+    }
+}
+
+/// A server that serves.
+pub struct RunningServer {
+    pub address: SocketAddr,
+    pub kubeconfig: Option<String>,
+    serving: Serving,
+    stop_http: Signal,
+    lifecycle: Arc<Lifecycle>,
+    shutdown: Shutdown,
+    engine: Arc<dyn kevel_store::Engine>,
+    caches: kevel_store::cache::Caches,
+}
+
+impl std::fmt::Debug for RunningServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RunningServer({})", self.address)
+    }
+}
+
+impl RunningServer {
+    /// Stops in order: see [`lifecycle`].
+    pub async fn stop(self) -> Result<(), Box<dyn Error>> {
+        let stopped = self.serving.stopped.wait();
+        let result = self.lifecycle.shut_down(&self.shutdown, &self.stop_http, stopped).await;
         drop(self.caches);
         self.engine.close().await;
         Ok(result?)

@@ -8,7 +8,7 @@ use kevel_api::value::{Map, Value};
 use super::atom::TypeRef;
 use super::entry::{ManagerId, Operation};
 use super::filter::Filter;
-use crate::unstructured::unstructured_but_fields;
+use crate::unstructured_but_fields;
 
 /// Keeps the record of one resource or subresource in one version.
 ///

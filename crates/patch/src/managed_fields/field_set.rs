@@ -34,8 +34,10 @@ fn map_field(key: &str, value: &Value, map: &MapType<'_>) -> Option<Node> {
 }
 
 fn list_fields(items: &[Value], list: ListType<'_>) -> Set {
+    // While fields are pruned an element may have lost its keys, and still be one.
+    let element = |item| list.element_of(item).unwrap_or(PathElement::Index(0));
     let mut elements: Vec<(PathElement, &Value)> =
-        items.iter().filter_map(|item| Some((list.element_of(item).ok()?, item))).collect();
+        items.iter().map(|item| (element(item), item)).collect();
     elements.sort_by(|a, b| a.0.cmp(&b.0));
     let mut nodes: Vec<Node> = Vec::with_capacity(elements.len());
     for (element, item) in elements {

@@ -125,6 +125,29 @@ fn sets_read_and_write_the_same_bytes() {
 }
 
 #[test]
+fn sets_read_alike_in_all_their_forms() {
+    let compact =
+        r#"{"f:a\"b":{".":{},"k:{\"n\":\"x\",\"p\":80}":{".":{},"v:true":{}}},"v:\"\\\\\"":{}}"#;
+    let spaced = compact.replace(":{", ": {").replace(",\"", ", \"");
+    assert_eq!(Set::from_fields(compact), Set::from_fields(&spaced));
+    assert_eq!(Set::from_fields(compact).unwrap().to_fields(), compact);
+    let escaped = r#"{"f:\u0061":{}, "k:{\"n\":1.5}":{}, "k:{\"n\":-1}":{}}"#;
+    let written = r#"{"f:a":{},"k:{\"n\":-1}":{},"k:{\"n\":1.5}":{}}"#;
+    assert_eq!(Set::from_fields(escaped).unwrap().to_fields(), written);
+    for broken in [
+        "",
+        "{",
+        r#"{"f:a":{}"#,
+        r#"{"f:a":{}}}"#,
+        r#"{"k:{":{}}"#,
+        r#"{"k:3":{}}"#,
+        r#"{"v:01":{}}"#,
+    ] {
+        assert!(Set::from_fields(broken).is_err(), "{broken}");
+    }
+}
+
+#[test]
 fn set_arithmetic() {
     let a = Set::from_fields(r#"{"f:a":{".":{},"f:b":{},"f:c":{"f:d":{}}},"f:e":{}}"#).unwrap();
     let b = Set::from_fields(r#"{"f:a":{"f:b":{}},"f:e":{"f:f":{}}}"#).unwrap();
@@ -185,6 +208,29 @@ fn status_belongs_to_its_subresource() {
         r#"c/status Update 02: {"f:status":{"f:replicas":{}}}"#,
     ];
     assert_eq!(object.managers(), both);
+}
+
+#[test]
+fn a_subresource_may_let_only_some_fields_be_owned() {
+    let path = ["spec", "containers", "*", "resources"];
+    let step = |name: &&str| (*name != "*").then(|| super::PathElement::field(name));
+    let filter = Filter::Include(vec![path.iter().map(step).collect()]);
+    let object = Object::new("Pod");
+    let pod = r#"{"spec":{"nodeName":"n","containers":[{"name":"c","image":"i","resources":{"limits":{"cpu":"1"}}}]}}"#;
+    let mut new = decode(pod.as_bytes(), object.schema, Unknown::Ignore).unwrap().value;
+    object.manager("resize", &filter).update(None, &mut new, "m", object.clock);
+    let entry = &new.at(&["metadata", "managedFields"]).unwrap().as_list().unwrap()[0];
+    let fields = r#"{"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{".":{},"f:resources":{".":{},"f:limits":{".":{},"f:cpu":{}}}}}}}"#;
+    assert_eq!(entry.at(&["fieldsV1"]), Some(&Value::Raw(fields.into())));
+}
+
+#[test]
+fn what_is_owned_as_one_value_now_is_not_owned_in_parts() {
+    let mut object = Object::new("Pod");
+    let entry = r#"{"manager":"z","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:nodeSelector":{"f:a":{}},"f:tolerations":{"i:0":{}}}}}"#;
+    object.update("a", "", &format!(r#"{{"metadata":{{"managedFields":[{entry}]}}}}"#));
+    let fields = r#"z Update --: {"f:spec":{"f:nodeSelector":{},"f:tolerations":{}}}"#;
+    assert_eq!(object.managers(), [fields]);
 }
 
 #[test]
@@ -252,6 +298,19 @@ fn lists_are_applied_element_by_element() {
     object.apply("m", false, r#"{"spec":{"containers":[{"name":"b","image":"q"}]}}"#).unwrap();
     let containers = r#""containers":[{"image":"z","name":"s","resources":{}},{"image":"q","name":"b","resources":{}}]"#;
     assert!(object.json().contains(containers), "{}", object.json());
+}
+
+#[test]
+fn what_an_updater_owns_keeps_its_place_when_an_applier_leaves() {
+    let mut object = Object::new("Service");
+    object.apply("a", false, r#"{"spec":{"ports":[{"port":81,"protocol":"UDP"}]}}"#).unwrap();
+    // Nobody owns the fields of a port that is there twice.
+    let ports = r#"{"port":81,"protocol":"TCP"},{"port":81,"protocol":"TCP","name":"b"}"#;
+    object.update("b", "", &format!(r#"{{"spec":{{"ports":[{ports}]}}}}"#));
+    object.update("c", "status", r#"{"spec":{"ports":[{"port":81,"protocol":"TCP"}]}}"#);
+    object.apply("a", false, r#"{"metadata":{"labels":{"x":"y"}}}"#).unwrap();
+    let spec = r#""spec":{"ports":[{"port":81,"protocol":"TCP"}]}"#;
+    assert!(object.json().contains(spec), "{}", object.json());
 }
 
 #[test]

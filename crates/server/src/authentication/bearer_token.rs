@@ -33,7 +33,7 @@ impl BearerToken {
         BearerToken(tokens)
     }
 
-    async fn user_of(&self, token: &str) -> Authenticated {
+    pub(super) async fn user_of(&self, token: &str) -> Authenticated {
         let mut errors = Vec::new();
         for member in &self.0 {
             match member.authenticate_token(token).await {

@@ -12,6 +12,7 @@ mod csv;
 mod group;
 mod token_file;
 mod union;
+mod websocket;
 
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ pub use client_certificate::ClientCertificate;
 pub use group::AuthenticatedGroup;
 pub use token_file::TokenFile;
 pub use union::Union;
+pub use websocket::WebSocketToken;
 
 use crate::handler::Pending;
 use crate::request::Request;

@@ -13,6 +13,7 @@ use kevel_store::cache::Caches;
 use kevel_store::embedded::{Embedded, Options};
 
 use super::*;
+use crate::columns::NameAndCreation;
 use crate::request::{Connection, RequestBody};
 use crate::resource::{Part, Resource, Subresource, TypeRef};
 use crate::storage::{Format, Storage, StorageConfig};
@@ -153,6 +154,7 @@ pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
             storage: r.verbs.contains(&"get").then(|| keep.storage(stored, ty.clone(), r.path)),
             ty,
             strategy: strategy(r.group, r.path),
+            columns: Arc::new(NameAndCreation),
             subresources: subs.collect(),
             custom: false,
         }
@@ -204,6 +206,7 @@ pub(crate) fn widgets() -> Resource {
         ],
         ty,
         strategy: Arc::new(Generic),
+        columns: Arc::new(NameAndCreation),
         subresources,
         custom: true,
     }

@@ -15,6 +15,7 @@ use kevel_store::Revision;
 use kevel_store::cache::{At, Object, Selection, Snapshot};
 
 use super::respond::respond;
+use super::table::Printer;
 use super::{Call, cache_error};
 use crate::body::{Body, Pieces};
 use crate::handler::Response;
@@ -138,10 +139,14 @@ impl Call<'_> {
 
     /// A list as a tree: for other formats, versions and shapes.
     fn list_value(&self, page: Page) -> Result<Response, StatusError> {
+        let as_stored = matches!(self.accepted.shape, Shape::Table(_));
         let mut items = thin_vec::ThinVec::with_capacity(page.items.len());
         for item in &page.items {
             let wire = item.wire().map_err(StatusError::internal)?;
-            items.push(self.served(wire)?);
+            items.push(match as_stored {
+                true => self.storage.read(wire).map_err(StatusError::internal)?,
+                false => self.served(wire)?,
+            });
         }
         let mut metadata = Map::new();
         metadata.insert("resourceVersion", page.revision.to_string().as_str().into());
@@ -153,8 +158,8 @@ impl Call<'_> {
         }
         match &self.accepted.shape {
             Shape::Table(version) => {
-                let table = super::table::of_list(self, items, metadata, version);
-                return self.encoded(StatusCode::OK, &table, None);
+                let table = Printer::new(self, version)?.list(items, metadata)?;
+                return self.encoded(StatusCode::OK, &table, Some(&super::table::table_type()));
             }
             Shape::Metadata(version) | Shape::MetadataList(version) => {
                 let list = super::table::metadata_list(items, metadata, version);

@@ -7,6 +7,7 @@ use kevel_api::value::Value;
 use kevel_codec::{json, protobuf, yaml};
 
 use super::Call;
+use super::table::Printer;
 use crate::body::Body;
 use crate::handler::Response;
 use crate::negotiate::{MediaType, Shape};
@@ -83,8 +84,8 @@ impl Call<'_> {
         let (value, ty) = match &self.accepted.shape {
             Shape::Whole => (value, self.ty()),
             Shape::Table(version) => {
-                let table = super::table::of_object(self, value, version);
-                return self.encoded(code, &table, None);
+                let table = Printer::new(self, version)?.object(value)?;
+                return self.encoded(code, &table, Some(&super::table::table_type()));
             }
             Shape::Metadata(version) => {
                 (super::table::metadata_only(value, version), super::table::metadata_type())

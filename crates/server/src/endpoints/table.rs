@@ -21,6 +21,8 @@ pub(super) struct Printer {
     resource: Arc<Resource>,
     storage: Arc<Storage>,
     of: Of,
+    /// The type of what is answered.
+    ty: TypeRef,
     pub include: Include,
     /// The version of `meta.k8s.io` that was asked for.
     version: String,
@@ -55,6 +57,7 @@ impl Printer {
             resource: call.resource.clone(),
             storage: call.storage.clone(),
             of,
+            ty: call.ty(),
             include: Include::parse(call.parameter("includeObject").unwrap_or_default())?,
             version: version.to_owned(),
         })
@@ -145,7 +148,7 @@ impl Printer {
     /// What stands beside a row, as the text of its own type.
     fn beside(&self, object: Value) -> Result<Option<Value>, StatusError> {
         let (object, ty) = match self.include {
-            Include::Object => self.served(object)?,
+            Include::Object => (self.served(object)?, self.ty.clone()),
             Include::None if !ends_initial_events(&object) => return Ok(None),
             _ => (metadata_only(object, &self.version), metadata_type()),
         };
@@ -155,17 +158,13 @@ impl Printer {
         Ok(Some(Value::Raw(text.into())))
     }
 
-    fn served(&self, object: Value) -> Result<(Value, TypeRef), StatusError> {
-        if self.of != Of::Objects {
-            return Ok((object, TypeRef::BuiltIn(scale_schema())));
-        }
-        let ty = self.resource.ty.clone();
-        if self.storage.stores(&self.resource.kind) {
-            return Ok((object, ty));
+    /// An object in the version that was asked for.
+    fn served(&self, object: Value) -> Result<Value, StatusError> {
+        if self.of != Of::Objects || self.storage.stores(&self.resource.kind) {
+            return Ok(object);
         }
         let to = self.resource.kind.group_version();
-        let served = self.storage.convert(object, &self.storage.kind, &to);
-        Ok((served.map_err(StatusError::internal)?, ty))
+        self.storage.convert(object, &self.storage.kind, &to).map_err(StatusError::internal)
     }
 }
 

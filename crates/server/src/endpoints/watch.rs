@@ -17,6 +17,7 @@ use kevel_store::cache::{At, CacheError, Change, Delivery, Object, Snapshot, Wat
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use super::respond::respond;
+use super::table::{Include, Printer};
 use super::{Call, cache_error};
 use crate::body::{Body, Pieces};
 use crate::handler::{Pending, Response};
@@ -32,7 +33,7 @@ const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 const INITIAL_BATCH: usize = 500;
 
 /// Says that the initial state is complete.
-const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+pub(super) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 impl Call<'_> {
     pub(super) async fn watch(self) -> Result<Response, StatusError> {
@@ -203,7 +204,7 @@ impl Stream {
             count += 1;
             last = Some(object.key().to_owned());
             if selection.matches(object) {
-                self.encoder.object("ADDED", object, out);
+                self.encoder.initial(object, out);
             }
         }
         if count == INITIAL_BATCH {
@@ -241,6 +242,10 @@ struct Encoder {
     storage: Arc<Storage>,
     media: MediaType,
     shape: Shape,
+    /// Where rows are wanted.
+    printer: Option<Printer>,
+    /// Whether the next table says what its columns are, as only the first of a watch does.
+    headers: bool,
     /// The form's number, for sharing what is written.
     form: u32,
     prefix: String,
@@ -251,22 +256,34 @@ impl Encoder {
         if call.accepted.media == MediaType::Yaml {
             return Err(crate::negotiate::not_acceptable());
         }
-        let shape = match call.accepted.shape {
-            Shape::Whole => 0,
-            Shape::Table(_) => 1,
-            Shape::Metadata(_) | Shape::MetadataList(_) => 2,
+        let printer = match &call.accepted.shape {
+            Shape::Table(version) => Some(Printer::new(call, version)?),
+            _ => None,
+        };
+        let (shape, meta) = match &call.accepted.shape {
+            Shape::Whole => (0, ""),
+            Shape::Metadata(meta) | Shape::MetadataList(meta) => (1, meta.as_str()),
+            Shape::Table(meta) => match printer.as_ref().map(|printer| printer.include) {
+                Some(Include::None) => (2, meta.as_str()),
+                Some(Include::Object) => (3, meta.as_str()),
+                _ => (4, meta.as_str()),
+            },
         };
         let media = u32::from(call.accepted.media == MediaType::Protobuf);
         // Versions of one kind are told apart by what their objects begin with.
         let prefix = call.kind_prefix();
-        let version =
-            prefix.bytes().fold(0u32, |hash, b| hash.wrapping_mul(31).wrapping_add(b.into()));
+        let version = prefix
+            .bytes()
+            .chain(meta.bytes())
+            .fold(0u32, |hash, b| hash.wrapping_mul(31).wrapping_add(b.into()));
         Ok(Encoder {
             resource: call.resource.clone(),
             storage: call.storage.clone(),
             media: call.accepted.media,
             shape: call.accepted.shape.clone(),
-            form: version << 3 | shape << 1 | media,
+            headers: printer.is_some(),
+            printer,
+            form: version << 5 | shape << 1 | media,
             prefix,
         })
     }
@@ -278,19 +295,26 @@ impl Encoder {
         }
     }
 
-    fn event(&self, delivery: &Delivery, out: &mut Vec<u8>) {
+    fn initial(&mut self, object: &Object, out: &mut Vec<u8>) {
+        self.object("ADDED", object, out);
+        self.headers = false;
+    }
+
+    fn event(&mut self, delivery: &Delivery, out: &mut Vec<u8>) {
         let Some(object) = delivery.event.shown(delivery.change) else { return };
         let name = match delivery.change {
             Change::Added => "ADDED",
             Change::Modified => "MODIFIED",
             Change::Deleted => "DELETED",
         };
-        let encoded = delivery.event.encoded(self.form, delivery.change, || {
+        let form = self.form | u32::from(self.headers) << 4;
+        let encoded = delivery.event.encoded(form, delivery.change, || {
             let mut frame = Vec::new();
             self.object(name, object, &mut frame);
             frame.into()
         });
         out.extend_from_slice(&encoded);
+        self.headers = false;
     }
 
     fn object(&self, event: &str, object: &Object, out: &mut Vec<u8>) {
@@ -310,10 +334,10 @@ impl Encoder {
             return;
         }
         let to = self.resource.kind.group_version();
-        let value = self
-            .storage
-            .read(wire)
-            .and_then(|value| self.storage.convert(value, &self.storage.kind, &to));
+        let value = self.storage.read(wire).and_then(|value| match self.printer {
+            Some(_) => Ok(value),
+            None => self.storage.convert(value, &self.storage.kind, &to),
+        });
         match value {
             Ok(value) => self.value(event, value, out),
             Err(error) => self.status(StatusError::internal(error), out),
@@ -326,11 +350,12 @@ impl Encoder {
             Shape::Metadata(version) | Shape::MetadataList(version) => {
                 (super::table::metadata_only(value, version), super::table::metadata_type())
             }
-            Shape::Table(version) => {
-                let table = super::table::one_row(value, version);
-                let mut text = Vec::new();
-                json::encode_any(&table, &mut text);
-                return self.frame(event, text, out);
+            Shape::Table(_) => {
+                let Some(printer) = &self.printer else { return };
+                match printer.event(value, self.headers) {
+                    Ok(table) => (table, super::table::table_type()),
+                    Err(error) => return self.status(error, out),
+                }
             }
         };
         self.typed(event, &value, &ty, out);
@@ -359,7 +384,7 @@ impl Encoder {
     }
 
     /// An object that says nothing but how far the watch is.
-    fn bookmark(&self, revision: Revision, initial_end: bool, out: &mut Vec<u8>) {
+    fn bookmark(&mut self, revision: Revision, initial_end: bool, out: &mut Vec<u8>) {
         let mut metadata = Map::new();
         metadata.insert("resourceVersion", revision.to_string().as_str().into());
         if initial_end {
@@ -372,6 +397,7 @@ impl Encoder {
             ("metadata", metadata.into()),
         ]));
         self.value("BOOKMARK", value, out);
+        self.headers = false;
     }
 
     fn failure(&self, error: CacheError, out: &mut Vec<u8>) {

@@ -10,6 +10,7 @@ mod document;
 mod facts;
 mod hash;
 mod operation;
+mod operation_id;
 #[cfg(test)]
 mod tests;
 mod tree;

@@ -7,6 +7,7 @@ use kevel_api::gvk::GroupVersionKind;
 use kevel_api::schema::{FieldFlags, Scalar, Schema};
 
 use super::component::Component;
+use super::operation_id::{id_and_tag, titled};
 use crate::resource::{Resource, Subresource, TypeRef};
 
 /// What can be done on a path, by method.
@@ -417,55 +418,6 @@ fn option_parameters(options: Schema<'_>) -> Vec<Parameter> {
         .collect()
 }
 
-/// `deployments` below `/apis/apps/v1` that is read is `readAppsV1...`, of `apps_v1`.
-fn id_and_tag(prefix: &str, name: &str, path: &str) -> (String, String) {
-    // The deletion of a collection is a deletion.
-    let (prefix, name) = match prefix.strip_prefix("delete") {
-        Some(rest) => ("delete", format!("{rest}{name}")),
-        None => (prefix, name.to_owned()),
-    };
-    let mut parts = path.trim_matches('/').split('/');
-    let group = match parts.next() {
-        Some("api") => Some("core"),
-        Some("apis") => parts.next(),
-        other => return (format!("{prefix}{}", camel(&name, true)), other.unwrap_or("").into()),
-    };
-    let Some(group) = group else { return (format!("{prefix}{name}"), "apis".to_owned()) };
-    let group = group.strip_suffix(".k8s.io").unwrap_or(group);
-    let version = parts.next().unwrap_or_default();
-    let id = [prefix, &camel(group, true), &camel(version, true), &camel(&name, true)].concat();
-    let tag = match version {
-        "" => camel(group, false),
-        version => format!("{}_{}", camel(group, false), camel(version, false)),
-    };
-    (id, tag)
-}
-
-/// Letters and digits, with a capital after everything else.
-fn camel(text: &str, capital: bool) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut capital = capital;
-    for (index, c) in text.char_indices() {
-        if c.is_alphabetic() || c == '_' || (index != 0 && c.is_numeric()) {
-            if capital {
-                out.extend(c.to_uppercase())
-            } else {
-                out.push(c)
-            }
-            capital = false;
-        } else {
-            capital = true;
-        }
-    }
-    out
-}
-
-fn titled(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(|c| c.to_uppercase().collect::<String>()).unwrap_or_default();
-    format!("{first}{}", chars.as_str().to_lowercase())
-}
-
 /// The parameters that all operations of a path have.
 pub(super) fn shared(item: &PathItem<'_>) -> Vec<Parameter> {
     let mut operations = item.values();
@@ -474,40 +426,4 @@ pub(super) fn shared(item: &PathItem<'_>) -> Vec<Parameter> {
         shared.retain(|parameter| operation.parameters.contains(parameter));
     }
     shared
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn operations_have_names() {
-        for (prefix, name, path, id, tag) in [
-            (
-                "read",
-                "NamespacedPod",
-                "/api/v1/namespaces/{namespace}/pods/{name}",
-                "readCoreV1NamespacedPod",
-                "core_v1",
-            ),
-            ("deletecollection", "Node", "/api/v1/nodes", "deleteCoreV1CollectionNode", "core_v1"),
-            (
-                "get",
-                "APIGroup",
-                "/apis/rbac.authorization.k8s.io/",
-                "getRbacAuthorizationAPIGroup",
-                "rbacAuthorization",
-            ),
-            ("get", "APIVersions", "/apis/", "getAPIVersions", "apis"),
-            (
-                "list",
-                "Widget",
-                "/apis/example.com/v1/widgets",
-                "listExampleComV1Widget",
-                "exampleCom_v1",
-            ),
-        ] {
-            assert_eq!(id_and_tag(prefix, name, path), (id.to_owned(), tag.to_owned()));
-        }
-    }
 }

@@ -40,7 +40,7 @@ pub(super) async fn serve(
     let ongoing = registered.ongoing.clone();
     let handshake = async {
         // Who connects and says nothing costs no more than this.
-        stream.readable().await.map_err(|error| error.to_string())?;
+        stream.peek(&mut [0]).await.map_err(|error| error.to_string())?;
         Box::pin(handshake(stream, &ongoing, &shared.tls)).await
     };
     let stream = tokio::select! {

@@ -1,4 +1,5 @@
 //! The HTTPS port, on real sockets.
+#![allow(clippy::unwrap_used)]
 
 mod client;
 mod connections;

@@ -1,0 +1,96 @@
+use kevel_api::value::Value;
+use kevel_codec::json;
+
+use super::policy::policy;
+use super::reconcile::{Change, reconcile};
+
+fn read(text: &str) -> Value {
+    json::decode_any(text.as_bytes(), json::Unknown::Ignore).unwrap().value
+}
+
+/// What the reference has on a fresh server; where this machine does not know it, nothing is compared.
+const CAPTURE: &str = "../../../shared/kubernetes-1.36/captures/bootstrap-objects.json";
+
+#[test]
+fn the_policy_is_the_reference_s() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(CAPTURE);
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        println!("skipped: there is no {}", path.display());
+        return;
+    };
+    let of = |object: &Value| {
+        let text = |path: &[&str]| object.str_at(path).to_owned();
+        (text(&["kind"]), text(&["metadata", "namespace"]), text(&["metadata", "name"]))
+    };
+    let mut expected: Vec<Value> = read(&text).as_list().unwrap().to_vec();
+    expected.retain(|object| object.str_at(&["apiVersion"]) == "rbac.authorization.k8s.io/v1");
+    for object in &mut expected {
+        object.as_map_mut().unwrap().retain(|_, value| !value.is_null());
+    }
+    let mut found: Vec<Value> = policy().into_iter().map(|desired| desired.object).collect();
+    expected.sort_by_key(of);
+    found.sort_by_key(of);
+    assert_eq!(
+        found.iter().map(of).collect::<Vec<_>>(),
+        expected.iter().map(of).collect::<Vec<_>>()
+    );
+    for (found, expected) in found.iter().zip(&expected) {
+        assert_eq!(found, expected, "{:?}", of(expected));
+    }
+}
+
+#[test]
+fn what_is_missing_comes_back_and_what_was_added_stays() {
+    let meta = r#""metadata":{"name":"x","labels":{"a":"1"}}"#;
+    let role = format!(
+        r#"{{{meta},"rules":[{{"verbs":["get","list"],"apiGroups":[""],"resources":["pods"]}}]}}"#
+    );
+    let aggregate = format!(
+        r#"{{{meta},"aggregationRule":{{"clusterRoleSelectors":[{{"matchLabels":{{"a":"b"}}}}]}}}}"#
+    );
+    let binding = format!(
+        r#"{{{meta},"roleRef":{{"kind":"ClusterRole","name":"r"}},"subjects":[{{"kind":"User","name":"u"}}]}}"#
+    );
+    let protect = |text: &str| {
+        text.replace(
+            r#""name":"x","#,
+            r#""name":"x","annotations":{"rbac.authorization.kubernetes.io/autoupdate":"false"},"#,
+        )
+    };
+    let updated = |text: &str| Change::Update(read(text));
+    let wider = role.replace(r#"["pods"]"#, r#"["*"]"#);
+    let narrower = role.replace(r#""get","list""#, r#""get""#);
+    let completed = narrower.replace(
+        r#"["pods"]}]"#,
+        r#"["pods"]},{"verbs":["list"],"apiGroups":[""],"resources":["pods"]}]"#,
+    );
+    let relabeled = role.replace(r#"{"a":"1"}"#, r#"{"a":"2","b":"3"}"#);
+    let other = binding.replace(r#""name":"r""#, r#""name":"s""#);
+    let others = binding.replace(r#""name":"u""#, r#""name":"v""#);
+    let together = others.replace(r#""v"}"#, r#""v"},{"kind":"User","name":"u"}"#);
+    let no_rules = format!(r#"{{{meta},"rules":null}}"#);
+    let gathers = format!(
+        r#"{{{meta},"rules":null,"aggregationRule":{{"clusterRoleSelectors":[{{"matchLabels":{{"a":"b"}}}}]}}}}"#
+    );
+    for (existing, desired, expected) in [
+        (&role, &role, Change::None),
+        (&wider, &role, Change::None),
+        // What is missing is added permission by permission.
+        (&narrower, &role, updated(&completed)),
+        (&protect(&narrower), &role, Change::Protected),
+        (&protect(&role), &role, Change::None),
+        // What an object says in its labels goes before what it should say.
+        (&relabeled, &role, Change::None),
+        (&role.replace(r#","labels":{"a":"1"}"#, ""), &role, updated(&role)),
+        (&no_rules, &role, updated(&completed)),
+        (&no_rules, &aggregate, updated(&gathers)),
+        (&gathers, &aggregate, Change::None),
+        (&gathers, &role, updated(&completed)),
+        (&binding, &binding, Change::None),
+        (&others, &binding, updated(&together)),
+        (&other, &binding, Change::Recreate),
+        (&protect(&other), &binding, Change::Protected),
+    ] {
+        assert_eq!(reconcile(&read(existing), &read(desired)), expected, "{existing} {desired}");
+    }
+}

@@ -1,0 +1,229 @@
+//! Nobody grants what they do not have: writes of roles and bindings, judged by what the writer may
+//! do themselves. `escalate` on a role and `bind` on what a binding binds are permission to go beyond.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kevel_api::gvk::GroupResource;
+use kevel_api::quote::quote;
+use kevel_api::status::StatusError;
+use kevel_api::value::{Map, Value};
+use kevel_server::admission::{Attributes, Operation, Plugin};
+use kevel_server::authorization::{self, Authorizer, Decision};
+use kevel_server::handler::Pending;
+use kevel_server::user::{PRIVILEGED, User};
+
+use crate::GROUP;
+use crate::rbac::{Rbac, RoleRef, aggregate};
+use crate::rule::{self, MAX_PERMISSIONS, PolicyRule, TooMany, quoted};
+
+/// The check, as an admission plug-in that stands behind those that change objects.
+pub struct Escalation {
+    rbac: Arc<Rbac>,
+    authorizer: Arc<dyn Authorizer>,
+}
+
+impl std::fmt::Debug for Escalation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Escalation")
+    }
+}
+
+impl Escalation {
+    /// `rbac` knows what writers hold; `authorizer`, the whole server's, what else they may.
+    pub fn new(rbac: Arc<Rbac>, authorizer: Arc<dyn Authorizer>) -> Self {
+        Escalation { rbac, authorizer }
+    }
+
+    async fn check(&self, write: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
+        let known = write.resource.kind.group == GROUP && write.subresource.is_empty();
+        let writes = matches!(write.operation, Operation::Create | Operation::Update);
+        // The server itself is one of the privileged, and they can do anything anyway.
+        if !known || !writes || write.user.groups.iter().any(|group| group == PRIVILEGED) {
+            return Ok(());
+        }
+        match write.resource.plural.as_str() {
+            "roles" | "clusterroles" => self.check_role(write, object).await,
+            "rolebindings" | "clusterrolebindings" => self.check_binding(write, object).await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn check_role(&self, write: &Attributes<'_>, role: &Value) -> Result<(), StatusError> {
+        // A role that is yet to be made has no name in the request.
+        let name = if write.operation == Operation::Create { "" } else { write.name };
+        let resource = write.resource.plural.as_str();
+        if self.may(write, "escalate", GROUP, resource, name).await || only_collected(write, role) {
+            return Ok(());
+        }
+        self.refresh().await?;
+        self.confirm(write, &rule::rules(role)).map_err(|error| forbidden(write, role, error))?;
+        let aggregates = |role: &Value| {
+            let selectors = role.at(&["aggregationRule", "clusterRoleSelectors"]);
+            selectors.is_some_and(|selectors| !selectors.is_empty())
+        };
+        // What a role gathers can be anything, and taking that from it can hide anything.
+        if (aggregates(role) || write.old.is_some_and(aggregates))
+            && self.confirm(write, &everything()).is_err()
+        {
+            let error = "must have cluster-admin privileges to use the aggregationRule";
+            return Err(forbidden(write, role, error));
+        }
+        Ok(())
+    }
+
+    async fn check_binding(
+        &self,
+        write: &Attributes<'_>,
+        binding: &Value,
+    ) -> Result<(), StatusError> {
+        if only_collected(write, binding) {
+            return Ok(());
+        }
+        let role = RoleRef::of(binding);
+        let Some(resource) = role.resource() else { return Err(not_found(&role)) };
+        let group = binding.str_at(&["roleRef", "apiGroup"]);
+        if self.may(write, "bind", group, resource, &role.name).await {
+            return Ok(());
+        }
+        self.refresh().await?;
+        let bound = self.rbac.role(&role, write.namespace).ok_or_else(|| not_found(&role))?;
+        self.confirm(write, &bound.rules).map_err(|error| forbidden(write, binding, error))
+    }
+
+    /// Whether the writer may do something that is not a request of its own.
+    async fn may(
+        &self,
+        write: &Attributes<'_>,
+        verb: &str,
+        group: &str,
+        resource: &str,
+        name: &str,
+    ) -> bool {
+        let asked = authorization::Attributes {
+            user: write.user,
+            verb,
+            is_resource: true,
+            path: "",
+            group,
+            version: "*",
+            namespace: write.namespace,
+            resource,
+            subresource: "",
+            name,
+        };
+        let opinion = self.authorizer.authorize(&asked).await;
+        if let Some(error) = &opinion.error {
+            tracing::error!(user = write.user.name, verb, resource, name, error, "not authorized");
+        }
+        opinion.decision == Decision::Allow
+    }
+
+    /// A role that was made before this request began counts, however short before.
+    async fn refresh(&self) -> Result<(), StatusError> {
+        self.rbac.refresh().await.map_err(StatusError::internal)
+    }
+
+    /// What is to be said when the writer lacks some of the rules.
+    fn confirm(&self, write: &Attributes<'_>, wanted: &[PolicyRule]) -> Result<(), String> {
+        let held = self.rbac.rules_for(write.user, write.namespace);
+        let missing = match rule::uncovered(held.iter(), wanted) {
+            Ok(missing) if missing.is_empty() => return Ok(()),
+            Ok(missing) => describe(missing),
+            Err(TooMany) => format!("more than {MAX_PERMISSIONS} permissions"),
+        };
+        let User { name, groups, .. } = write.user;
+        let mut message = format!(
+            "user {} (groups={}) is attempting to grant RBAC permissions not currently held:\n\
+             {missing}",
+            quote(name),
+            quoted(groups),
+        );
+        if let Some(error) = aggregate(held.missing().map(|role| not_found(role).to_string())) {
+            message.push_str(&format!("; resolution errors: [{error}]"));
+        }
+        Err(message)
+    }
+}
+
+impl Plugin for Escalation {
+    fn name(&self) -> &'static str {
+        "RBACEscalation"
+    }
+
+    fn admit<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a mut Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        Box::pin(async move {
+            match object {
+                Some(object) => self.check(attributes, object).await,
+                None => Ok(()),
+            }
+        })
+    }
+}
+
+fn forbidden(write: &Attributes<'_>, object: &Value, error: impl std::fmt::Display) -> StatusError {
+    let name = object.str_at(&["metadata", "name"]);
+    StatusError::forbidden(&write.resource.group_resource(), name, error)
+}
+
+/// What is to be said of a role that is bound and not there.
+fn not_found(role: &RoleRef) -> StatusError {
+    match role.resource() {
+        Some(resource) => StatusError::not_found(&GroupResource::new(GROUP, resource), &role.name),
+        None => StatusError::unknown(500, role),
+    }
+}
+
+/// All there is: what it takes to let a role gather rules.
+fn everything() -> [PolicyRule; 2] {
+    let all = || vec!["*".to_owned()];
+    let on_resources =
+        PolicyRule { verbs: all(), api_groups: all(), resources: all(), ..PolicyRule::default() };
+    let on_paths = PolicyRule { verbs: all(), non_resource_urls: all(), ..PolicyRule::default() };
+    [on_resources, on_paths]
+}
+
+/// Whether an update touches only what the garbage collector writes.
+fn only_collected(write: &Attributes<'_>, object: &Value) -> bool {
+    let Some(old) = write.old else { return false };
+    let rest = |object: &Value| {
+        let mut rest = object.clone();
+        if let Some(metadata) = rest.at_mut(&["metadata"]).and_then(Value::as_map_mut) {
+            for field in ["ownerReferences", "finalizers", "selfLink", "managedFields"] {
+                metadata.remove(field);
+            }
+        }
+        // An empty list is none.
+        if let Some(map) = rest.as_map_mut() {
+            map.retain(|_, value| !value.is_empty());
+        }
+        rest.as_map().cloned().unwrap_or_else(Map::new)
+    };
+    rest(object) == rest(old)
+}
+
+/// Missing permissions, a line for each: those on one resource together.
+fn describe(missing: Vec<PolicyRule>) -> String {
+    let mut lines = BTreeSet::new();
+    let mut by_resource: BTreeMap<_, PolicyRule> = BTreeMap::new();
+    for permission in missing {
+        if !permission.non_resource_urls.is_empty() {
+            lines.insert(permission.to_string());
+            continue;
+        }
+        let PolicyRule { api_groups, resources, resource_names, .. } = &permission;
+        let resource = (api_groups.clone(), resources.clone(), resource_names.clone());
+        match by_resource.get_mut(&resource) {
+            Some(rule) => rule.verbs.extend(permission.verbs),
+            None => {
+                by_resource.insert(resource, permission);
+            }
+        }
+    }
+    lines.extend(by_resource.values().map(PolicyRule::to_string));
+    lines.into_iter().collect::<Vec<_>>().join("\n")
+}

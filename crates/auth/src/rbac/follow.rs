@@ -1,0 +1,171 @@
+//! From the cache to the index.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kevel_api::value::Value;
+use kevel_server::resource::Rows;
+use kevel_server::storage::Storage;
+use kevel_store::cache::{At, CacheError, Delivery, Object, Selection, Snapshot};
+
+use super::Rbac;
+use super::policy::{Kind, Policy, Progress};
+use crate::GROUP;
+
+/// How long a follower waits before it begins anew.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// Where roles and bindings are kept.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    pub roles: Arc<Storage>,
+    pub role_bindings: Arc<Storage>,
+    pub cluster_roles: Arc<Storage>,
+    pub cluster_role_bindings: Arc<Storage>,
+}
+
+impl Sources {
+    /// The storages of a server's rows.
+    pub fn of(rows: &Rows) -> Result<Self, String> {
+        let storage = |kind: Kind| {
+            let row = rows.get(GROUP, "v1", kind.plural());
+            let storage = row.and_then(|row| row.storage.clone());
+            storage.ok_or_else(|| format!("{}.{GROUP} must be served", kind.plural()))
+        };
+        Ok(Sources {
+            roles: storage(Kind::Role)?,
+            role_bindings: storage(Kind::RoleBinding)?,
+            cluster_roles: storage(Kind::ClusterRole)?,
+            cluster_role_bindings: storage(Kind::ClusterRoleBinding)?,
+        })
+    }
+
+    fn get(&self, kind: Kind) -> &Arc<Storage> {
+        match kind {
+            Kind::Role => &self.roles,
+            Kind::RoleBinding => &self.role_bindings,
+            Kind::ClusterRole => &self.cluster_roles,
+            Kind::ClusterRoleBinding => &self.cluster_role_bindings,
+        }
+    }
+}
+
+/// What those who write the index share.
+#[derive(Debug, Default)]
+pub(super) struct Following {
+    pub policy: Policy,
+    progress: BTreeMap<Kind, Progress>,
+}
+
+impl Rbac {
+    /// Follows roles and bindings until their caches are closed. Later calls change nothing.
+    pub fn follow(self: &Arc<Self>, sources: Sources) {
+        if self.sources.set(sources.clone()).is_err() {
+            return;
+        }
+        for kind in Kind::ALL {
+            tokio::spawn(follow(self.clone(), kind, sources.get(kind).clone()));
+        }
+    }
+
+    /// Takes in everything that was acknowledged before the call.
+    pub(crate) async fn refresh(&self) -> Result<(), CacheError> {
+        let sources = self.sources.get().ok_or(CacheError::Closed)?;
+        let mut at = At::Consistent;
+        for kind in Kind::ALL {
+            let storage = sources.get(kind);
+            let snapshot = storage.cache.snapshot(at).await?;
+            // One look at how far the engine is serves all four.
+            at = At::NotOlderThan(snapshot.revision());
+            self.take_all(kind, storage, &snapshot);
+        }
+        Ok(())
+    }
+
+    /// Takes in all objects of a kind: those that changed, and the lack of those that are gone.
+    fn take_all(&self, kind: Kind, storage: &Storage, snapshot: &Snapshot) {
+        let mut following = self.lock();
+        let Following { policy, progress } = &mut *following;
+        let progress = progress.entry(kind).or_default();
+        if snapshot.revision() < progress.latest {
+            return;
+        }
+        let gone = |key: &str| snapshot.get(key).is_none();
+        let removed: Vec<_> = progress.applied.keys().filter(|key| gone(key)).cloned().collect();
+        for key in removed {
+            progress.applied.remove(&key);
+            policy.set(kind, &key, None);
+        }
+        for object in snapshot.range("", None) {
+            if progress.applied.get(object.key()) != Some(&object.revision()) {
+                progress.applied.insert(object.key().into(), object.revision());
+                policy.set(kind, object.key(), read(storage, object).as_ref());
+            }
+        }
+        progress.whole = snapshot.revision();
+        progress.latest = snapshot.revision();
+        progress.loaded = true;
+        self.publish(&mut following);
+    }
+
+    /// Takes in changes, in their order.
+    fn take(&self, kind: Kind, storage: &Storage, changes: impl Iterator<Item = Delivery>) {
+        let mut following = self.lock();
+        let Following { policy, progress } = &mut *following;
+        let progress = progress.entry(kind).or_default();
+        for event in changes.map(|delivery| delivery.event) {
+            if event.revision() <= progress.whole {
+                continue;
+            }
+            progress.latest = event.revision();
+            let Some(shown) = event.current().or(event.previous()) else { continue };
+            let object = event.current().and_then(|object| read(storage, object));
+            match event.current() {
+                Some(now) => progress.applied.insert(now.key().into(), now.revision()),
+                None => progress.applied.remove(shown.key()),
+            };
+            policy.set(kind, shown.key(), object.as_ref());
+        }
+        self.publish(&mut following);
+    }
+
+    /// Shows readers what was taken in, once all kinds have been loaded.
+    fn publish(&self, following: &mut Following) {
+        let loaded = |kind| following.progress.get(&kind).is_some_and(|p: &Progress| p.loaded);
+        if Kind::ALL.into_iter().all(loaded) {
+            self.index.store(Arc::new(following.policy.index()));
+            self.synced.send_replace(true);
+        }
+    }
+}
+
+/// An object's tree. One that cannot be read grants nothing.
+fn read(storage: &Storage, object: &Object) -> Option<Value> {
+    let wire = object.wire().map_err(str::to_owned);
+    let value = wire.and_then(|wire| storage.read(wire));
+    value.inspect_err(|error| tracing::warn!(key = object.key(), error, "unreadable policy")).ok()
+}
+
+/// Follows one kind, anew where something was missed.
+async fn follow(rbac: Arc<Rbac>, kind: Kind, storage: Arc<Storage>) {
+    loop {
+        match follow_once(&rbac, kind, &storage).await {
+            Err(CacheError::Closed) => return,
+            Err(error) => tracing::debug!(resource = kind.plural(), %error, "begins anew"),
+            Ok(()) => {}
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+async fn follow_once(rbac: &Rbac, kind: Kind, storage: &Storage) -> Result<(), CacheError> {
+    let selection = Selection::default();
+    let (snapshot, mut watcher) = storage.cache.list_watch(selection, At::Consistent).await?;
+    rbac.take_all(kind, storage, &snapshot);
+    let mut seen = Vec::new();
+    loop {
+        watcher.next(&mut seen).await?;
+        rbac.take(kind, storage, seen.drain(..));
+    }
+}

@@ -1,0 +1,147 @@
+//! Role-based access control: roles hold rules, bindings give roles to users, groups and service
+//! accounts, in a namespace or everywhere.
+//!
+//! Roles and bindings are followed in the cache. From them an index is kept, subject to grants to
+//! rules: a change works out anew what it touches, and decisions read the index without a lock.
+
+mod follow;
+mod index;
+mod policy;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use arc_swap::ArcSwap;
+use kevel_server::authorization::{Attributes, Authorizer, Decision, Opinion};
+use kevel_server::handler::Pending;
+use kevel_server::user::User;
+use tokio::sync::watch;
+
+use self::follow::Following;
+pub use self::follow::Sources;
+use self::index::Index;
+pub(crate) use self::policy::{Role, RoleRef};
+use crate::rule::PolicyRule;
+
+/// The authorizer.
+#[derive(Debug)]
+pub struct Rbac {
+    /// Empty until everything is loaded.
+    index: ArcSwap<Index>,
+    following: Mutex<Following>,
+    sources: OnceLock<Sources>,
+    synced: watch::Sender<bool>,
+}
+
+impl Default for Rbac {
+    /// One that follows nothing yet, and allows nothing.
+    fn default() -> Self {
+        Rbac {
+            index: ArcSwap::default(),
+            following: Mutex::default(),
+            sources: OnceLock::new(),
+            synced: watch::Sender::new(false),
+        }
+    }
+}
+
+impl Rbac {
+    /// An authorizer that follows its sources.
+    pub fn start(sources: Sources) -> Arc<Self> {
+        let rbac = Arc::new(Rbac::default());
+        rbac.follow(sources);
+        rbac
+    }
+
+    /// Whether everything is loaded.
+    pub fn has_synced(&self) -> bool {
+        *self.synced.borrow()
+    }
+
+    /// Waits until everything is loaded.
+    pub async fn synced(&self) {
+        // The sender lives as long as this.
+        let _ = self.synced.subscribe().wait_for(|synced| *synced).await;
+    }
+
+    /// All that a user may do in a namespace: for `SelfSubjectRulesReview`.
+    pub fn rules_for(&self, user: &User, namespace: &str) -> Rules {
+        let index = self.index.load();
+        let (mut roles, mut missing) = (Vec::new(), BTreeSet::new());
+        let mut known = HashSet::new();
+        for grants in index.of(user, namespace) {
+            let new = grants.grants.iter().filter(|grant| known.insert(Arc::as_ptr(&grant.role)));
+            roles.extend(new.map(|grant| grant.role.clone()));
+            missing.extend(grants.missing.iter().cloned());
+        }
+        Rules { roles, missing: missing.into_iter().collect() }
+    }
+
+    /// Whether something is allowed. Does not wait for anything.
+    pub fn decide(&self, asked: &Attributes<'_>) -> Opinion {
+        let index = self.index.load();
+        let mut missing = Vec::new();
+        for grants in index.of(asked.user, asked.namespace) {
+            if let Some(binding) = grants.allowing(asked) {
+                let reason = format!("RBAC: allowed by {}", binding.describe(asked.user));
+                return Opinion { decision: Decision::Allow, reason, error: None };
+            }
+            missing.extend(&grants.missing);
+        }
+        match aggregate(missing.into_iter().map(RoleRef::to_string)) {
+            Some(errors) => Opinion::none(format!("RBAC: {errors}")),
+            None => Opinion::none(""),
+        }
+    }
+
+    /// The rules of a role, for a binding in a namespace.
+    pub(crate) fn role(&self, role: &RoleRef, namespace: &str) -> Option<Arc<Role>> {
+        self.lock().policy.role(role, namespace).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Following> {
+        self.following.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Authorizer for Rbac {
+    fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> Pending<'a, Opinion> {
+        Box::pin(std::future::ready(self.decide(attributes)))
+    }
+}
+
+/// What somebody may do.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    roles: Vec<Arc<Role>>,
+    missing: Vec<RoleRef>,
+}
+
+impl Rules {
+    /// The rules, of all roles.
+    pub fn iter(&self) -> impl Iterator<Item = &PolicyRule> + Clone {
+        self.roles.iter().flat_map(|role| &role.rules)
+    }
+
+    /// Roles that are bound and not there.
+    pub(crate) fn missing(&self) -> impl Iterator<Item = &RoleRef> {
+        self.missing.iter()
+    }
+
+    /// Why this may not be all: `evaluationError`.
+    pub fn error(&self) -> Option<String> {
+        aggregate(self.missing.iter().map(RoleRef::to_string))
+    }
+}
+
+/// Several errors as one, in the words of the reference: `[first, second]`.
+pub(crate) fn aggregate(errors: impl Iterator<Item = String>) -> Option<String> {
+    let mut known = HashSet::new();
+    let mut errors: Vec<String> = errors.filter(|error| known.insert(error.clone())).collect();
+    match errors.len() {
+        0 | 1 => errors.pop(),
+        _ => Some(format!("[{}]", errors.join(", "))),
+    }
+}

@@ -1,0 +1,189 @@
+//! A rule of a role: what it allows, and whether it is covered by others.
+
+use std::fmt;
+
+use kevel_api::quote::quote;
+use kevel_api::value::{Map, Value};
+use kevel_server::authorization::Attributes;
+
+/// Stands for every verb, group, resource or path.
+const ALL: &str = "*";
+/// How many single permissions the rules of one role may come to when somebody's right to grant
+/// them is checked one by one. The largest role of a new cluster comes to a few hundred.
+pub const MAX_PERMISSIONS: usize = 20_000;
+
+/// `PolicyRule` of rbac.authorization.k8s.io/v1.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PolicyRule {
+    pub verbs: Vec<String>,
+    pub api_groups: Vec<String>,
+    pub resources: Vec<String>,
+    pub resource_names: Vec<String>,
+    pub non_resource_urls: Vec<String>,
+}
+
+impl PolicyRule {
+    /// Every field, under its name and in the order in which messages show it.
+    fn fields(&self) -> [(&'static str, &'static str, &Vec<String>); 5] {
+        [
+            ("apiGroups", "APIGroups", &self.api_groups),
+            ("resources", "Resources", &self.resources),
+            ("nonResourceURLs", "NonResourceURLs", &self.non_resource_urls),
+            ("resourceNames", "ResourceNames", &self.resource_names),
+            ("verbs", "Verbs", &self.verbs),
+        ]
+    }
+
+    fn read(value: &Value) -> Self {
+        PolicyRule {
+            verbs: strings(value, "verbs"),
+            api_groups: strings(value, "apiGroups"),
+            resources: strings(value, "resources"),
+            resource_names: strings(value, "resourceNames"),
+            non_resource_urls: strings(value, "nonResourceURLs"),
+        }
+    }
+
+    /// The rule as a part of a role.
+    pub fn to_value(&self) -> Value {
+        let list = |texts: &Vec<String>| texts.iter().map(|text| text.as_str().into()).collect();
+        let fields = self.fields().into_iter().filter(|(_, _, texts)| !texts.is_empty());
+        Map::from_iter(fields.map(|(name, _, texts)| (name, Value::List(list(texts))))).into()
+    }
+
+    /// Whether the rule allows what is asked for.
+    pub fn allows(&self, asked: &Attributes<'_>) -> bool {
+        let verb = self.verbs.iter().any(|verb| verb == ALL || verb == asked.verb);
+        if !asked.is_resource {
+            return verb && self.non_resource_urls.iter().any(|url| url_covers(url, asked.path));
+        }
+        verb && self.api_groups.iter().any(|group| group == ALL || group == asked.group)
+            && self.resources.iter().any(|rule| names(rule, asked.resource, asked.subresource))
+            && (self.resource_names.is_empty()
+                || self.resource_names.iter().any(|name| name == asked.name))
+    }
+
+    /// Whether the rule allows all that another allows. One that it covers only together with
+    /// others is not covered, unless it is a single permission.
+    fn covers(&self, other: &PolicyRule) -> bool {
+        has_all(&self.verbs, &other.verbs)
+            && has_all(&self.api_groups, &other.api_groups)
+            && other
+                .resources
+                .iter()
+                .all(|asked| self.resources.iter().any(|own| resource_covers(own, asked)))
+            && match (self.resource_names.as_slice(), other.resource_names.as_slice()) {
+                ([], _) => true,
+                (_, []) => false,
+                (own, asked) => asked.iter().all(|name| own.contains(name)),
+            }
+            && other
+                .non_resource_urls
+                .iter()
+                .all(|asked| self.non_resource_urls.iter().any(|own| url_covers(own, asked)))
+    }
+
+    /// The single permissions that the rule consists of.
+    fn permissions(&self) -> impl Iterator<Item = PolicyRule> + '_ {
+        let on_resources = self.api_groups.iter().flat_map(move |group| {
+            self.resources.iter().flat_map(move |resource| {
+                self.verbs.iter().flat_map(move |verb| {
+                    // Where no object is named, all are meant: one permission, without a name.
+                    let unnamed = self.resource_names.is_empty().then(Vec::new);
+                    let named = self.resource_names.iter().map(|name| vec![name.clone()]);
+                    unnamed.into_iter().chain(named).map(move |resource_names| PolicyRule {
+                        api_groups: vec![group.clone()],
+                        resources: vec![resource.clone()],
+                        verbs: vec![verb.clone()],
+                        resource_names,
+                        ..PolicyRule::default()
+                    })
+                })
+            })
+        });
+        let on_paths = self.non_resource_urls.iter().flat_map(move |url| {
+            self.verbs.iter().map(move |verb| PolicyRule {
+                non_resource_urls: vec![url.clone()],
+                verbs: vec![verb.clone()],
+                ..PolicyRule::default()
+            })
+        });
+        on_resources.chain(on_paths)
+    }
+}
+
+/// As messages about escalation show it: `{APIGroups:[""], Resources:["pods"], Verbs:["get"]}`.
+impl fmt::Display for PolicyRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fields = self.fields().into_iter().filter(|(_, _, texts)| !texts.is_empty());
+        let fields = fields.map(|(_, name, texts)| format!("{name}:{}", quoted(texts)));
+        write!(f, "{{{}}}", fields.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// Texts as `%q` prints a slice of them: `["a" "b"]`.
+pub(crate) fn quoted(texts: &[String]) -> String {
+    format!("[{}]", texts.iter().map(|text| quote(text)).collect::<Vec<_>>().join(" "))
+}
+
+/// The rules of a role.
+pub fn rules(role: &Value) -> Vec<PolicyRule> {
+    let rules = role.at(&["rules"]).and_then(Value::as_list).unwrap_or_default();
+    rules.iter().map(PolicyRule::read).collect()
+}
+
+/// More permissions than [`MAX_PERMISSIONS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooMany;
+
+/// The single permissions of `wanted` that none of the `held` rules covers.
+pub fn uncovered<'r>(
+    held: impl Iterator<Item = &'r PolicyRule> + Clone,
+    wanted: &[PolicyRule],
+) -> Result<Vec<PolicyRule>, TooMany> {
+    let covered = |rule: &PolicyRule| held.clone().any(|own| own.covers(rule));
+    let mut missing = Vec::new();
+    let mut left = MAX_PERMISSIONS;
+    // A rule that is covered as it stands, as all are for an administrator, is not taken apart.
+    for rule in wanted.iter().filter(|rule| !covered(rule)) {
+        for permission in rule.permissions() {
+            left = left.checked_sub(1).ok_or(TooMany)?;
+            if !covered(&permission) {
+                missing.push(permission);
+            }
+        }
+    }
+    Ok(missing)
+}
+
+fn strings(value: &Value, field: &str) -> Vec<String> {
+    let list = value.at(&[field]).and_then(Value::as_list).unwrap_or_default();
+    list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// Whether a rule's resource (`pods`, `pods/log`, `*/scale`, `*`) is the one asked for.
+fn names(rule: &str, resource: &str, subresource: &str) -> bool {
+    if rule == ALL {
+        return true;
+    }
+    if subresource.is_empty() {
+        return rule == resource;
+    }
+    let part = |of: &str| rule.strip_prefix(of).and_then(|rest| rest.strip_prefix('/'));
+    part(resource) == Some(subresource) || part(ALL) == Some(subresource)
+}
+
+/// Whether a rule's resource is that of another rule, or all of which that is one.
+fn resource_covers(own: &str, asked: &str) -> bool {
+    let any_of = |(_, subresource)| own.strip_prefix("*/") == Some(subresource);
+    own == ALL || own == asked || asked.split_once('/').is_some_and(any_of)
+}
+
+/// Whether a rule's path is the one asked for, or ends with a star and begins it.
+fn url_covers(rule: &str, asked: &str) -> bool {
+    rule == asked || (rule.ends_with('*') && asked.starts_with(rule.trim_end_matches('*')))
+}
+
+fn has_all(own: &[String], asked: &[String]) -> bool {
+    own.iter().any(|text| text == ALL) || asked.iter().all(|text| own.contains(text))
+}

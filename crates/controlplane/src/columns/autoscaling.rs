@@ -1,0 +1,97 @@
+//! `autoscaling`
+
+use kevel_api::value::Value;
+use kevel_server::columns::Column;
+
+use super::Kind;
+use super::cell::{NONE, Part, Shown, UNKNOWN, UNSET, cells};
+
+/// How many metrics are shown.
+const METRICS: usize = 2;
+
+pub(super) const KINDS: &[Kind] = &[Kind {
+    plural: "horizontalpodautoscalers",
+    definitions: &[
+        Column::NAME,
+        Column::text("Reference", "What is scaled."),
+        Column::text("Targets", "What each metric is, and what it should be."),
+        Column::text("MinPods", "How many pods there are at least."),
+        Column::text("MaxPods", "How many pods there are at most."),
+        Column::text("Replicas", "How many pods there are."),
+        Column::AGE,
+    ],
+    cells: autoscalers,
+    ..Kind::PLAIN
+}];
+
+fn autoscalers(o: &Shown<'_>) -> Vec<Value> {
+    let target = o.at("spec.scaleTargetRef");
+    let least = o.at("spec.minReplicas");
+    cells![
+        o.name(),
+        format!("{}/{}", target.text("kind"), target.text("name")),
+        metrics(o),
+        least.written().unwrap_or_else(|| UNSET.into()),
+        o.int("spec.maxReplicas"),
+        o.int("status.currentReplicas"),
+        o.age(),
+    ]
+}
+
+fn metrics(o: &Shown<'_>) -> String {
+    let specs = o.each("spec.metrics");
+    let count = specs.len();
+    if count == 0 {
+        return NONE.into();
+    }
+    let statuses = o.each("status.currentMetrics").map(Some).chain(std::iter::repeat(None));
+    let shown = specs.zip(statuses).take(METRICS).map(|(spec, status)| metric(spec, status));
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    match count.saturating_sub(METRICS) {
+        0 => shown,
+        more => format!("{shown} + {more} more..."),
+    }
+}
+
+/// A metric's current value and its target.
+fn metric(spec: Part<'_>, status: Option<Part<'_>>) -> String {
+    let source = match spec.text("type") {
+        "External" => "external",
+        "Pods" => "pods",
+        "Object" => "object",
+        "Resource" => "resource",
+        "ContainerResource" => "containerResource",
+        _ => return "<unknown type>".into(),
+    };
+    let spec = spec.at(source);
+    let status = status.map(|status| status.at(source)).filter(|status| status.is_set());
+    let target = |field: &str| quantity(spec.at("target").at(field));
+    let current = |field: &str| {
+        status.map_or_else(|| UNKNOWN.into(), |status| quantity(status.at("current").at(field)))
+    };
+    let known = |field: &str| status.is_some_and(|s| s.at("current").at(field).is_set());
+    let averaged = spec.at("target.averageValue").is_set();
+    match source {
+        "pods" => format!("{}/{}", current("averageValue"), target("averageValue")),
+        "external" | "object" if averaged => {
+            let now = if known("averageValue") { current("averageValue") } else { UNKNOWN.into() };
+            format!("{now}/{} (avg)", target("averageValue"))
+        }
+        "external" | "object" => format!("{}/{}", current("value"), target("value")),
+        _ if averaged => {
+            let (now, wanted) = (current("averageValue"), target("averageValue"));
+            format!("{}: {now}/{wanted}", spec.text("name"))
+        }
+        _ => {
+            let percent = |part: Part<'_>| part.written().map(|written| written + "%");
+            let now = status.and_then(|status| percent(status.at("current.averageUtilization")));
+            let wanted = percent(spec.at("target.averageUtilization"));
+            let now = now.unwrap_or_else(|| UNKNOWN.into());
+            format!("{}: {now}/{}", spec.text("name"), wanted.unwrap_or_else(|| "<auto>".into()))
+        }
+    }
+}
+
+fn quantity(part: Part<'_>) -> String {
+    part.written().unwrap_or_else(|| "<nil>".into())
+}

@@ -1,0 +1,280 @@
+//! Reading objects for cells. Whatever is not there reads as its zero value.
+
+use std::ops::Deref;
+
+use kevel_api::selector::label::{LabelSelector, MatchExpression};
+use kevel_api::time::MicroTime;
+use kevel_api::value::Value;
+use kevel_server::columns::{elapsed, human_duration, parse, since};
+
+/// Where there is nothing that should be seen.
+pub const NONE: &str = "<none>";
+/// Where nothing was said.
+pub const UNSET: &str = "<unset>";
+/// Where nothing is known.
+pub const UNKNOWN: &str = "<unknown>";
+
+/// A row: each expression makes a cell.
+macro_rules! cells {
+    ($($cell:expr),* $(,)?) => {
+        vec![$($crate::columns::cell::Cell::cell($cell)),*]
+    };
+}
+pub(super) use cells;
+
+/// What can stand in a cell.
+pub trait Cell {
+    fn cell(self) -> Value;
+}
+
+impl Cell for &str {
+    fn cell(self) -> Value {
+        self.into()
+    }
+}
+
+impl Cell for String {
+    fn cell(self) -> Value {
+        self.as_str().into()
+    }
+}
+
+impl Cell for bool {
+    fn cell(self) -> Value {
+        self.into()
+    }
+}
+
+impl Cell for i64 {
+    fn cell(self) -> Value {
+        self.into()
+    }
+}
+
+impl Cell for usize {
+    fn cell(self) -> Value {
+        Value::Int(self as i64)
+    }
+}
+
+impl Cell for Value {
+    fn cell(self) -> Value {
+        self
+    }
+}
+
+/// An object, at the moment it is shown.
+pub struct Shown<'a> {
+    object: Part<'a>,
+    now: MicroTime,
+}
+
+impl<'a> Shown<'a> {
+    pub fn new(object: &'a Value, now: MicroTime) -> Self {
+        Shown { object: Part(Some(object)), now }
+    }
+
+    pub fn name(&self) -> &'a str {
+        self.text("metadata.name")
+    }
+
+    pub fn age(&self) -> String {
+        self.since("metadata.creationTimestamp")
+    }
+
+    /// How long ago the moment at a path was.
+    pub fn since(&self, path: &str) -> String {
+        self.ago(self.at(path))
+    }
+
+    /// How long ago a moment was.
+    pub fn ago(&self, moment: Part<'_>) -> String {
+        since(moment.as_text(), self.now)
+    }
+
+    /// How long something took, or has taken so far.
+    pub fn took(&self, from: &str, to: &str) -> String {
+        let Some(from) = parse(self.text(from)) else { return String::new() };
+        human_duration(elapsed(from, parse(self.text(to)).unwrap_or(self.now)))
+    }
+
+    /// Whether the object is being deleted.
+    pub fn is_deleted(&self) -> bool {
+        self.at("metadata.deletionTimestamp").is_set()
+    }
+}
+
+impl<'a> Deref for Shown<'a> {
+    type Target = Part<'a>;
+
+    fn deref(&self) -> &Part<'a> {
+        &self.object
+    }
+}
+
+/// A part of an object, or the lack of it.
+#[derive(Clone, Copy)]
+pub struct Part<'a>(pub Option<&'a Value>);
+
+impl<'a> Part<'a> {
+    /// The part at a path of names joined by dots.
+    pub fn at(self, path: &str) -> Part<'a> {
+        let down = |value: &'a Value, key| value.as_map()?.get(key);
+        Part(self.0.and_then(|value| path.split('.').try_fold(value, down)))
+    }
+
+    pub fn is_set(self) -> bool {
+        self.0.is_some_and(|value| !value.is_null())
+    }
+
+    pub fn as_text(self) -> &'a str {
+        self.0.and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub fn as_int(self) -> i64 {
+        self.0.and_then(Value::as_int).unwrap_or(0)
+    }
+
+    pub fn text(self, path: &str) -> &'a str {
+        self.at(path).as_text()
+    }
+
+    /// The text at a path, or another where there is none.
+    pub fn text_or(self, path: &str, other: &'a str) -> &'a str {
+        let text = self.text(path);
+        if text.is_empty() { other } else { text }
+    }
+
+    /// The text at a path, even an empty one, or another where nothing is set.
+    pub fn set_or(self, path: &str, other: &'a str) -> &'a str {
+        let part = self.at(path);
+        if part.is_set() { part.as_text() } else { other }
+    }
+
+    pub fn int(self, path: &str) -> i64 {
+        self.at(path).as_int()
+    }
+
+    pub fn flag(self, path: &str) -> bool {
+        self.flag_or(path, false)
+    }
+
+    pub fn flag_or(self, path: &str, other: bool) -> bool {
+        self.at(path).0.and_then(Value::as_bool).unwrap_or(other)
+    }
+
+    /// A number, a text or a quantity as it is written.
+    pub fn written(self) -> Option<String> {
+        match self.0? {
+            Value::Int(int) => Some(int.to_string()),
+            Value::String(text) => Some(text.to_string()),
+            _ => None,
+        }
+    }
+
+    /// How many there are in a list or map.
+    pub fn count(self, path: &str) -> i64 {
+        match self.at(path).0 {
+            Some(Value::List(list)) => list.len() as i64,
+            Some(Value::Map(map)) => map.len() as i64,
+            _ => 0,
+        }
+    }
+
+    /// The items of a list.
+    pub fn each(self, path: &str) -> impl DoubleEndedIterator<Item = Part<'a>> + ExactSizeIterator {
+        let list = self.at(path).0.and_then(Value::as_list).unwrap_or_default();
+        list.iter().map(|item| Part(Some(item)))
+    }
+
+    /// The entries of a map, by sorted keys.
+    pub fn entries(self, path: &str) -> impl Iterator<Item = (&'a str, Part<'a>)> {
+        let map = self.at(path).0.and_then(Value::as_map);
+        map.into_iter().flat_map(|map| map.iter().map(|(key, value)| (key, Part(Some(value)))))
+    }
+
+    /// The texts of a list, or what each of its items has at a path.
+    pub fn joined(self, path: &str, of_each: &str, separator: &str) -> String {
+        let texts = self.each(path).map(|item| match of_each {
+            "" => item.as_text(),
+            of_each => item.text(of_each),
+        });
+        texts.collect::<Vec<_>>().join(separator)
+    }
+
+    /// The first condition of a type.
+    pub fn condition(self, ty: &str) -> Option<Part<'a>> {
+        self.each("status.conditions").find(|condition| condition.text("type") == ty)
+    }
+
+    /// Whether the first condition of a type holds.
+    pub fn holds(self, ty: &str) -> bool {
+        self.condition(ty).is_some_and(|condition| condition.text("status") == "True")
+    }
+
+    pub fn annotation(self, name: &str) -> Part<'a> {
+        let annotations = self.at("metadata.annotations").0.and_then(Value::as_map);
+        Part(annotations.and_then(|annotations| annotations.get(name)))
+    }
+
+    /// `a=b,c=d`
+    pub fn labels(self, path: &str) -> String {
+        let labels = self.entries(path).map(|(key, value)| format!("{key}={}", value.as_text()));
+        some_or_none(labels.collect::<Vec<_>>().join(","))
+    }
+
+    /// A label selector in short form.
+    pub fn selector(self, path: &str) -> String {
+        self.try_selector(path).map_or_else(|| "<error>".into(), some_or_none)
+    }
+
+    /// A label selector in short form, unless there is something wrong with it.
+    pub fn try_selector(self, path: &str) -> Option<String> {
+        let selector = self.at(path);
+        let labels = selector.entries("matchLabels").map(|(key, value)| (key, value.as_text()));
+        let expressions = selector.each("matchExpressions").map(|expression| MatchExpression {
+            key: expression.text("key"),
+            operator: expression.text("operator"),
+            values: expression.each("values").map(Part::as_text).collect::<Vec<_>>(),
+        });
+        Some(LabelSelector::from_parts(labels, expressions).ok()?.to_string())
+    }
+
+    /// The names and the images of a pod template's containers.
+    pub fn containers(self, template: &str) -> (String, String) {
+        let spec = self.at(template).at("spec");
+        (spec.joined("containers", "name", ","), spec.joined("containers", "image", ","))
+    }
+}
+
+/// A text, or that there is none.
+pub fn some_or_none(text: String) -> String {
+    if text.is_empty() { NONE.into() } else { text }
+}
+
+/// The first few of a list, and how many more there are.
+pub struct Few {
+    pub shown: Vec<String>,
+    pub count: usize,
+}
+
+impl Few {
+    /// How many are shown.
+    pub const MAX: usize = 3;
+
+    pub fn of(all: impl IntoIterator<Item = String>) -> Self {
+        let mut all = all.into_iter();
+        let shown: Vec<String> = all.by_ref().take(Self::MAX).collect();
+        Few { count: shown.len() + all.count(), shown }
+    }
+
+    /// `a,b,c + 2 more...`, or what is said of none.
+    pub fn or(self, none: &str) -> String {
+        let shown = self.shown.join(",");
+        match self.count.saturating_sub(Self::MAX) {
+            0 if shown.is_empty() => none.into(),
+            0 => shown,
+            more => format!("{shown} + {more} more..."),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! `certificates.k8s.io`
+
+use kevel_api::value::Value;
+use kevel_server::columns::{Column, human_duration};
+
+use super::Kind;
+use super::cell::{NONE, Shown, cells};
+
+pub(super) const KINDS: &[Kind] = &[
+    Kind {
+        plural: "certificatesigningrequests",
+        definitions: &[
+            Column::NAME,
+            Column::AGE,
+            Column::text("SignerName", "Who should sign."),
+            Column::text("Requestor", "Who asks."),
+            Column::text("RequestedDuration", "How long the certificate should be valid."),
+            Column::text("Condition", "How the request stands."),
+        ],
+        cells: signing_requests,
+        ..Kind::PLAIN
+    },
+    Kind {
+        plural: "clustertrustbundles",
+        definitions: &[Column::NAME, Column::text("SignerName", "Whose certificates it trusts.")],
+        cells: |o| cells![o.name(), o.text_or("spec.signerName", NONE)],
+        ..Kind::PLAIN
+    },
+    Kind {
+        plural: "podcertificaterequests",
+        definitions: &[
+            Column::NAME,
+            Column::text("PodName", "The pod that asks."),
+            Column::text("ServiceAccountName", "The pod's service account."),
+            Column::text("NodeName", "The node that the pod runs on."),
+            Column::text("SignerName", "Who should sign."),
+            Column::text("State", "How the request stands."),
+            Column::text("UnverifiedUserAnnotations", "What the pod says to the signer."),
+        ],
+        cells: pod_requests,
+        ..Kind::PLAIN
+    },
+];
+
+fn signing_requests(o: &Shown<'_>) -> Vec<Value> {
+    let wanted = o.at("spec.expirationSeconds");
+    let wanted = match wanted.is_set() {
+        true => human_duration(wanted.as_int()),
+        false => NONE.into(),
+    };
+    cells![
+        o.name(),
+        o.age(),
+        o.text_or("spec.signerName", NONE),
+        o.text("spec.username"),
+        wanted,
+        condition(o),
+    ]
+}
+
+fn condition(o: &Shown<'_>) -> String {
+    let has = |ty: &str| o.condition(ty).is_some();
+    let mut condition = match (has("Denied"), has("Approved")) {
+        (true, _) => "Denied".to_owned(),
+        (false, true) => "Approved".to_owned(),
+        _ => "Pending".to_owned(),
+    };
+    if has("Failed") {
+        condition += ",Failed";
+    }
+    if !o.text("status.certificate").is_empty() {
+        condition += ",Issued";
+    }
+    condition
+}
+
+fn pod_requests(o: &Shown<'_>) -> Vec<Value> {
+    let states = o.each("status.conditions").map(|condition| condition.text("type"));
+    let state = states.filter(|ty| matches!(*ty, "Issued" | "Denied" | "Failed")).last();
+    cells![
+        o.name(),
+        o.text("spec.podName"),
+        o.text("spec.serviceAccountName"),
+        o.text("spec.nodeName"),
+        o.text("spec.signerName"),
+        state.unwrap_or("Pending"),
+        o.labels("spec.unverifiedUserAnnotations"),
+    ]
+}

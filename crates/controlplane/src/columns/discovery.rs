@@ -1,0 +1,31 @@
+//! `discovery.k8s.io`
+
+use kevel_server::columns::Column;
+
+use super::Kind;
+use super::cell::{Few, Part, UNSET, cells};
+
+pub(super) const KINDS: &[Kind] = &[Kind {
+    plural: "endpointslices",
+    definitions: &[
+        Column::NAME,
+        Column::text("AddressType", "What the addresses are."),
+        Column::text("Ports", "The first few ports."),
+        Column::text("Endpoints", "The first few addresses."),
+        Column::AGE,
+    ],
+    cells: |o| {
+        let ports = Few::of(o.each("ports").map(port));
+        let addresses = o.each("endpoints").flat_map(|endpoint| endpoint.each("addresses"));
+        let addresses = Few::of(addresses.map(|address| address.as_text().to_owned()));
+        cells![o.name(), o.text("addressType"), ports.or(UNSET), addresses.or(UNSET), o.age()]
+    },
+    ..Kind::PLAIN
+}];
+
+fn port(port: Part<'_>) -> String {
+    match port.at("port").is_set() {
+        true => port.int("port").to_string(),
+        false => port.set_or("name", "*").to_owned(),
+    }
+}

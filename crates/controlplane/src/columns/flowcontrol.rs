@@ -1,0 +1,76 @@
+//! `flowcontrol.apiserver.k8s.io`
+
+use kevel_api::value::Value;
+use kevel_server::columns::Column;
+
+use super::Kind;
+use super::cell::{NONE, Part, Shown, cells};
+
+pub(super) const KINDS: &[Kind] = &[
+    Kind {
+        plural: "flowschemas",
+        definitions: &[
+            Column::NAME,
+            Column::text("PriorityLevel", "Where its requests wait."),
+            Column::text("MatchingPrecedence", "Of schemas that match, the lowest is taken."),
+            Column::text("DistinguisherMethod", "What tells its flows apart."),
+            Column::AGE,
+            Column::text("MissingPL", "Whether its priority level is missing."),
+        ],
+        cells: flow_schemas,
+        arrange: |objects| {
+            objects.sort_by(|a, b| precedence(a).cmp(&precedence(b)));
+        },
+        ..Kind::PLAIN
+    },
+    Kind {
+        plural: "prioritylevelconfigurations",
+        definitions: &[
+            Column::NAME,
+            Column::text("Type", "Whether its requests are limited."),
+            Column::text("NominalConcurrencyShares", "Its share of the server's requests."),
+            Column::text("Queues", "How many queues requests wait in."),
+            Column::text("HandSize", "Among how many queues a flow is spread."),
+            Column::text("QueueLengthLimit", "How many requests a queue holds."),
+            Column::AGE,
+        ],
+        cells: priority_levels,
+        ..Kind::PLAIN
+    },
+];
+
+/// Schemas are shown in the order in which they are tried.
+fn precedence(object: &Value) -> (i64, &str) {
+    let object = Part(Some(object));
+    (object.int("spec.matchingPrecedence"), object.text("metadata.name"))
+}
+
+fn flow_schemas(o: &Shown<'_>) -> Vec<Value> {
+    let method = o.at("spec.distinguisherMethod");
+    cells![
+        o.name(),
+        o.text("spec.priorityLevelConfiguration.name"),
+        o.int("spec.matchingPrecedence"),
+        if method.is_set() { method.text("type") } else { NONE },
+        o.age(),
+        o.condition("Dangling").map_or("?", |condition| condition.text("status")),
+    ]
+}
+
+fn priority_levels(o: &Shown<'_>) -> Vec<Value> {
+    let limited = o.at("spec.limited");
+    let queuing = limited.at("limitResponse.queuing");
+    let number = |of: Part<'_>, field: &str| match of.is_set() {
+        true => Value::Int(of.int(field)),
+        false => NONE.into(),
+    };
+    cells![
+        o.name(),
+        o.text("spec.type"),
+        number(limited, "nominalConcurrencyShares"),
+        number(queuing, "queues"),
+        number(queuing, "handSize"),
+        number(queuing, "queueLengthLimit"),
+        o.age(),
+    ]
+}

@@ -1,0 +1,210 @@
+//! Pods: how far their containers are.
+
+use std::collections::HashMap;
+
+use kevel_api::value::Value;
+use kevel_server::columns::{Column, Completed};
+
+use super::Kind;
+use super::cell::{NONE, Part, Shown, cells};
+
+pub(super) const KINDS: &[Kind] = &[Kind {
+    plural: "pods",
+    definitions: &[
+        Column::NAME,
+        Column::text("Ready", "How many of the pod's containers are ready."),
+        Column::text("Status", "What the pod's containers are doing, in a word."),
+        Column::text("Restarts", "How often containers were restarted, and when last."),
+        Column::AGE,
+        Column::text("IP", "The pod's first address.").wide(),
+        Column::text("Node", "The node that the pod is bound to.").wide(),
+        Column::text("Nominated Node", "The node on which room is being made for the pod.").wide(),
+        Column::text("Readiness Gates", "How many of the conditions for readiness hold.").wide(),
+    ],
+    cells,
+    completed,
+    ..Kind::PLAIN
+}];
+
+fn cells(o: &Shown<'_>) -> Vec<Value> {
+    let state = State::of(o);
+    let restarts = match state.restarted {
+        Some(last) if state.restarts != 0 => format!("{} ({} ago)", state.restarts, o.ago(last)),
+        _ => state.restarts.to_string(),
+    };
+    // Where both are set, the single address is the one that counts.
+    let first_ip = o.each("status.podIPs").next().map_or("", |ip| ip.text("ip"));
+    cells![
+        o.name(),
+        format!("{}/{}", state.ready, state.total),
+        state.reason,
+        restarts,
+        o.age(),
+        o.text_or("status.podIP", if first_ip.is_empty() { NONE } else { first_ip }),
+        o.text_or("spec.nodeName", NONE),
+        o.text_or("status.nominatedNodeName", NONE),
+        readiness_gates(o),
+    ]
+}
+
+fn completed(pod: &Value) -> Option<Completed> {
+    match pod.str_at(&["status", "phase"]) {
+        "Succeeded" => {
+            Some(Completed { reason: "Succeeded", message: "The pod has completed successfully." })
+        }
+        "Failed" => Some(Completed { reason: "Failed", message: "The pod failed." }),
+        _ => None,
+    }
+}
+
+fn readiness_gates(o: &Shown<'_>) -> String {
+    let gates = o.each("spec.readinessGates");
+    match gates.len() {
+        0 => NONE.into(),
+        all => {
+            let open = gates.filter(|gate| o.holds(gate.text("conditionType"))).count();
+            format!("{open}/{all}")
+        }
+    }
+}
+
+/// A pod's containers, taken together.
+struct State<'a> {
+    reason: String,
+    ready: usize,
+    total: usize,
+    restarts: i64,
+    /// When a container last ended before it was started again.
+    restarted: Option<Part<'a>>,
+}
+
+impl<'a> State<'a> {
+    fn of(o: &Shown<'a>) -> Self {
+        let mut state = State {
+            reason: o.text_or("status.reason", o.text("status.phase")).into(),
+            ready: 0,
+            total: o.count("spec.containers") as usize,
+            restarts: 0,
+            restarted: None,
+        };
+        let gated = |c: &Part<'_>| {
+            c.text("type") == "PodScheduled" && c.text("reason") == "SchedulingGated"
+        };
+        if o.each("status.conditions").any(|condition| gated(&condition)) {
+            state.reason = "SchedulingGated".into();
+        }
+        let initializing = state.init_containers(o);
+        if !initializing || o.holds("Initialized") {
+            state.containers(o);
+        }
+        if o.is_deleted() {
+            if o.text("status.reason") == "NodeLost" {
+                state.reason = "Unknown".into();
+            } else if !matches!(o.text("status.phase"), "Failed" | "Succeeded") {
+                state.reason = "Terminating".into();
+            }
+        }
+        state
+    }
+
+    /// Takes the init containers in, up to the first that holds the pod up; tells whether one does.
+    /// Restarts of those that run to their end count only until all have.
+    fn init_containers(&mut self, o: &Shown<'a>) -> bool {
+        let sidecars: HashMap<&str, bool> = o
+            .each("spec.initContainers")
+            .map(|c| (c.text("name"), c.text("restartPolicy") == "Always"))
+            .collect();
+        let restarting = |c: &Part<'_>| c.text("restartPolicy") == "Always";
+        self.total += o.each("spec.initContainers").filter(restarting).count();
+        let mut of_sidecars = (0, None);
+        let mut held_up = None;
+        for (index, status) in o.each("status.initContainerStatuses").enumerate() {
+            let is_sidecar = sidecars.get(status.text("name")).copied().unwrap_or(false);
+            self.count_restarts(status);
+            if is_sidecar {
+                of_sidecars.0 += status.int("restartCount");
+                of_sidecars.1 = later(of_sidecars.1, status);
+            }
+            let ended = status.at("state.terminated");
+            if ended.is_set() && ended.int("exitCode") == 0 {
+                continue;
+            }
+            if is_sidecar && status.flag("started") {
+                self.ready += usize::from(status.flag("ready"));
+                continue;
+            }
+            let waits = status.text("state.waiting.reason");
+            held_up = Some(if ended.is_set() {
+                format!("Init:{}", end_reason(ended))
+            } else if !waits.is_empty() && waits != "PodInitializing" {
+                format!("Init:{waits}")
+            } else {
+                format!("Init:{index}/{}", o.count("spec.initContainers"))
+            });
+            break;
+        }
+        let held = held_up.is_some();
+        if !held || o.holds("Initialized") {
+            (self.restarts, self.restarted) = of_sidecars;
+        }
+        if let Some(reason) = held_up {
+            self.reason = reason;
+        }
+        held
+    }
+
+    /// Takes the containers in. The first one that has something to say is heard, so the last one
+    /// is asked first.
+    fn containers(&mut self, o: &Shown<'a>) {
+        let mut running = false;
+        let mut failure = None;
+        for status in o.each("status.containerStatuses").rev() {
+            self.count_restarts(status);
+            let waits = status.text("state.waiting.reason");
+            let ended = status.at("state.terminated");
+            if !waits.is_empty() {
+                self.reason = waits.into();
+            } else if ended.is_set() {
+                self.reason = end_reason(ended);
+                if ended.int("exitCode") != 0 {
+                    failure = Some(self.reason.clone());
+                }
+            } else if status.flag("ready") && status.at("state.running").is_set() {
+                running = true;
+                self.ready += 1;
+            }
+        }
+        // A container that is done says little about a pod of which others are not.
+        if self.reason == "Completed" {
+            let is_ready = |c: Part<'_>| c.text("type") == "Ready" && c.text("status") == "True";
+            if running && o.each("status.conditions").any(is_ready) {
+                self.reason = "Running".into();
+            } else if let Some(failure) = failure {
+                self.reason = failure;
+            } else if running {
+                self.reason = "NotReady".into();
+            }
+        }
+    }
+
+    fn count_restarts(&mut self, status: Part<'a>) {
+        self.restarts += status.int("restartCount");
+        self.restarted = later(self.restarted, status);
+    }
+}
+
+/// The later of a moment and that at which a container last ended.
+fn later<'a>(moment: Option<Part<'a>>, status: Part<'a>) -> Option<Part<'a>> {
+    let ended = status.at("lastState.terminated.finishedAt");
+    // Moments are all written alike: the later one is the greater text.
+    let is_later = moment.is_none_or(|moment| moment.as_text() < ended.as_text());
+    if ended.is_set() && is_later { Some(ended) } else { moment }
+}
+
+fn end_reason(ended: Part<'_>) -> String {
+    match (ended.text("reason"), ended.int("signal")) {
+        ("", 0) => format!("ExitCode:{}", ended.int("exitCode")),
+        ("", signal) => format!("Signal:{signal}"),
+        (reason, _) => reason.into(),
+    }
+}

@@ -1,0 +1,110 @@
+//! Services and their endpoints: where traffic comes in, and where it goes.
+
+use std::collections::BTreeSet;
+
+use kevel_api::value::Value;
+use kevel_server::columns::Column;
+
+use super::Kind;
+use super::cell::{Few, NONE, Part, Shown, UNKNOWN, cells, some_or_none};
+
+pub(super) const KINDS: &[Kind] = &[
+    Kind {
+        plural: "services",
+        definitions: &[
+            Column::NAME,
+            Column::text("Type", "How the service is exposed."),
+            Column::text("Cluster-IP", "Its first address inside the cluster."),
+            Column::text("External-IP", "Its addresses outside the cluster."),
+            Column::text("Port(s)", "Its ports, with those of the nodes."),
+            Column::AGE,
+            Column::text("Selector", "Which pods it sends traffic to.").wide(),
+        ],
+        cells: services,
+        ..Kind::PLAIN
+    },
+    Kind {
+        plural: "endpoints",
+        definitions: &[
+            Column::NAME,
+            Column::text("Endpoints", "The first few addresses and ports."),
+            Column::AGE,
+        ],
+        cells: |o| cells![o.name(), endpoints(o), o.age()],
+        ..Kind::PLAIN
+    },
+];
+
+fn services(o: &Shown<'_>) -> Vec<Value> {
+    let first = o.each("spec.clusterIPs").next().map(Part::as_text);
+    let ports: Vec<String> = o.each("spec.ports").map(port).collect();
+    cells![
+        o.name(),
+        o.text("spec.type"),
+        first.unwrap_or_else(|| o.text_or("spec.clusterIP", NONE)),
+        external_ip(o),
+        some_or_none(ports.join(",")),
+        o.age(),
+        o.labels("spec.selector"),
+    ]
+}
+
+fn external_ip(o: &Shown<'_>) -> String {
+    let given = o.joined("spec.externalIPs", "", ",");
+    match o.text("spec.type") {
+        "ClusterIP" | "NodePort" => some_or_none(given),
+        "LoadBalancer" => match (load_balancer(o), given) {
+            (balanced, given) if balanced.is_empty() && given.is_empty() => "<pending>".into(),
+            (balanced, given) if given.is_empty() => balanced,
+            (balanced, given) if balanced.is_empty() => given,
+            (balanced, given) => format!("{balanced},{given}"),
+        },
+        "ExternalName" => o.text("spec.externalName").into(),
+        _ => UNKNOWN.into(),
+    }
+}
+
+/// The addresses of a load balancer, or its host names, sorted.
+pub(super) fn load_balancer(o: &Shown<'_>) -> String {
+    let points = o.each("status.loadBalancer.ingress");
+    let points: BTreeSet<&str> =
+        points.map(|point| point.text_or("ip", point.text("hostname"))).collect();
+    points.into_iter().filter(|point| !point.is_empty()).collect::<Vec<_>>().join(",")
+}
+
+fn port(port: Part<'_>) -> String {
+    let (number, protocol) = (port.int("port"), port.text("protocol"));
+    match port.int("nodePort") {
+        node if node > 0 => format!("{number}:{node}/{protocol}"),
+        _ => format!("{number}/{protocol}"),
+    }
+}
+
+fn endpoints(o: &Shown<'_>) -> String {
+    if o.count("subsets") == 0 {
+        return NONE.into();
+    }
+    let mut few = Few { shown: Vec::new(), count: 0 };
+    for subset in o.each("subsets") {
+        let ports: Vec<Option<i64>> = match subset.count("ports") {
+            // A headless service may have none.
+            0 => vec![None],
+            _ => subset.each("ports").map(|port| Some(port.int("port"))).collect(),
+        };
+        for port in ports {
+            let addresses = subset.each("addresses");
+            few.count += addresses.len();
+            let left = Few::MAX - few.shown.len();
+            few.shown.extend(addresses.take(left).map(|a| host_port(a.text("ip"), port)));
+        }
+    }
+    few.or("")
+}
+
+fn host_port(ip: &str, port: Option<i64>) -> String {
+    match port {
+        None => ip.into(),
+        Some(port) if ip.contains(':') => format!("[{ip}]:{port}"),
+        Some(port) => format!("{ip}:{port}"),
+    }
+}

@@ -1,0 +1,117 @@
+//! Tokens of pages in a browser, which cannot send an `Authorization` header with a WebSocket: they
+//! stand among the protocols that the page offers.
+
+use http::header::{CONNECTION, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use http::{HeaderMap, HeaderValue};
+
+use super::bearer_token::BearerToken;
+use super::{AuthError, Authenticated, Authenticator};
+use crate::handler::Pending;
+use crate::request::Request;
+
+const PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
+
+/// Takes the token from the protocols of a WebSocket and asks as [`BearerToken`] does.
+#[derive(Clone, Debug)]
+pub struct WebSocketToken(pub BearerToken);
+
+impl Authenticator for WebSocketToken {
+    fn authenticate<'a>(&'a self, request: &'a mut Request) -> Pending<'a, Authenticated> {
+        Box::pin(async move {
+            let headers = &mut request.parts.headers;
+            if !is_websocket(headers) {
+                return Ok(None);
+            }
+            let offered = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
+            let offered: Vec<_> = offered.filter_map(|value| value.to_str().ok()).collect();
+            let offered = extract(&offered.join(",")).map_err(|error| AuthError(error.into()))?;
+            let Some((token, others)) = offered else {
+                return Ok(None);
+            };
+            let user = self.0.user_of(&token).await?;
+            // Nobody behind needs the token; the server chooses among the others.
+            if let Ok(others) = HeaderValue::from_str(&others) {
+                headers.insert(SEC_WEBSOCKET_PROTOCOL, others);
+            }
+            Ok(user)
+        })
+    }
+}
+
+fn is_websocket(headers: &HeaderMap) -> bool {
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let upgrade = text(CONNECTION).unwrap_or_default().to_ascii_lowercase().contains("upgrade");
+    upgrade && text(UPGRADE).is_some_and(|name| name.eq_ignore_ascii_case("websocket"))
+}
+
+/// The token among the protocols, and the others.
+fn extract(offered: &str) -> Result<Option<(String, String)>, &'static str> {
+    let mut token = None;
+    let mut others = Vec::new();
+    for protocol in offered.split(',').map(str::trim) {
+        match protocol.strip_prefix(PREFIX) {
+            None => others.push(protocol),
+            Some(_) if token.is_some() => {
+                return Err("multiple base64.bearer.authorization tokens specified");
+            }
+            Some(encoded) => {
+                let bytes =
+                    decode(encoded).ok_or("invalid base64.bearer.authorization token encoding")?;
+                let text = String::from_utf8(bytes);
+                token = Some(text.map_err(|_| "invalid base64.bearer.authorization token")?);
+            }
+        }
+    }
+    match token.filter(|token| !token.is_empty()) {
+        None => Ok(None),
+        // The server must have one to answer with.
+        Some(_) if others.is_empty() => Err("missing additional subprotocol"),
+        Some(token) => Ok(Some((token, others.join(",")))),
+    }
+}
+
+/// Undoes base64 with the alphabet of URLs and without padding.
+fn decode(encoded: &str) -> Option<Vec<u8>> {
+    let ours = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    if !encoded.bytes().all(ours) {
+        return None;
+    }
+    let mut text = encoded.replace('-', "+").replace('_', "/");
+    while !text.len().is_multiple_of(4) {
+        text.push('=');
+    }
+    let mut bytes = Vec::new();
+    kevel_codec::base64::decode_into(&text, &mut bytes).ok()?;
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_stands_among_the_protocols() {
+        let found = |token: &str, others: &str| Ok(Some((token.to_owned(), others.to_owned())));
+        for (offered, expected) in [
+            ("v5.channel.k8s.io", Ok(None)),
+            ("", Ok(None)),
+            ("a, base64url.bearer.authorization.k8s.io.YWJj, b", found("abc", "a,b")),
+            ("base64url.bearer.authorization.k8s.io.Pz8_,a", found("???", "a")),
+            ("base64url.bearer.authorization.k8s.io.YWJj", Err("missing additional subprotocol")),
+            (
+                "base64url.bearer.authorization.k8s.io.YQ==,a",
+                Err("invalid base64.bearer.authorization token encoding"),
+            ),
+            (
+                "base64url.bearer.authorization.k8s.io._w,a",
+                Err("invalid base64.bearer.authorization token"),
+            ),
+            (
+                "base64url.bearer.authorization.k8s.io.YQ,base64url.bearer.authorization.k8s.io.YQ",
+                Err("multiple base64.bearer.authorization tokens specified"),
+            ),
+        ] {
+            assert_eq!(extract(offered), expected, "{offered}");
+        }
+    }
+}
