@@ -286,8 +286,7 @@ impl<'m> Tables<'m> {
         let before = format!(
             "FieldEntry {{ head: {head:#x}, name: {name}, go: {go}, ty: {ty}, rank: {rank}, "
         );
-        let after =
-            format!("default: {default}, merge: {merge}, values: {values}, key: {key} }}");
+        let after = format!("default: {default}, merge: {merge}, values: {values}, key: {key} }}");
         Ok(Entry { source: (before, after), flags, ty, defaulted: default != 0 })
     }
 

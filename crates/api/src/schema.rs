@@ -394,7 +394,7 @@ impl<'t> StructSchema<'t> {
     }
 
     /// Sets a map key to the name of the field at a position.
-    #[inline(always)]
+    #[inline]
     pub fn set_key(self, index: usize, key: &mut CompactString) {
         let Some(entry) = self.entries().get(index) else { return };
         match self.table.keys.get(usize::from(entry.key)) {

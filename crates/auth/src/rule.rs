@@ -143,6 +143,9 @@ pub fn uncovered<'r>(
 ) -> Result<Vec<PolicyRule>, TooMany> {
     let covered = |rule: &PolicyRule| held.clone().any(|own| own.covers(rule));
     let mut missing = Vec::new();
+    if wanted.len() > MAX_PERMISSIONS {
+        return Err(TooMany);
+    }
     let mut left = MAX_PERMISSIONS;
     // A rule that is covered as it stands, as all are for an administrator, is not taken apart.
     for rule in wanted.iter().filter(|rule| !covered(rule)) {
@@ -186,4 +189,84 @@ fn url_covers(rule: &str, asked: &str) -> bool {
 
 fn has_all(own: &[String], asked: &[String]) -> bool {
     own.iter().any(|text| text == ALL) || asked.iter().all(|text| own.contains(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    }
+
+    /// Verbs, groups, resources, names.
+    fn on(verbs: &str, groups: &str, resources: &str, names: &str) -> PolicyRule {
+        PolicyRule {
+            verbs: words(verbs),
+            api_groups: words(groups),
+            resources: words(resources),
+            resource_names: words(names),
+            ..PolicyRule::default()
+        }
+    }
+
+    fn url(verbs: &str, urls: &str) -> PolicyRule {
+        PolicyRule { verbs: words(verbs), non_resource_urls: words(urls), ..PolicyRule::default() }
+    }
+
+    #[test]
+    fn rules_are_covered_permission_by_permission() {
+        for (held, wanted, missing) in [
+            (vec![on("*", "*", "*", "")], on("get", "a", "b/c", "d"), vec![]),
+            (vec![on("*", "*", "*", "")], url("get", "/"), vec![url("get", "/")]),
+            (
+                vec![on("get", "a", "b", ""), on("list", "a", "b", "")],
+                on("get list", "a", "b", ""),
+                vec![],
+            ),
+            (
+                vec![on("get", "a", "b", ""), on("list", "a", "c", "")],
+                on("get list", "a", "b c", ""),
+                vec![on("list", "a", "b", ""), on("get", "a", "c", "")],
+            ),
+            (vec![on("get", "a", "b", "x y")], on("get", "a", "b", "x"), vec![]),
+            (vec![on("get", "a", "b", "")], on("get", "a", "b", "x"), vec![]),
+            (
+                vec![on("get", "a", "b", "x")],
+                on("get", "a", "b", ""),
+                vec![on("get", "a", "b", "")],
+            ),
+            (vec![on("get", "a", "*/s", "")], on("get", "a", "b/s", ""), vec![]),
+            (
+                vec![on("get", "a", "*/s", "")],
+                on("get", "a", "b", ""),
+                vec![on("get", "a", "b", "")],
+            ),
+            (
+                vec![on("get", "a", "b", "")],
+                on("get", "a", "b/", ""),
+                vec![on("get", "a", "b/", "")],
+            ),
+            (vec![on("get", "a", "b", "")], on("*", "a", "b", ""), vec![on("*", "a", "b", "")]),
+            (vec![url("get", "/a/*")], url("get", "/a/b /a/*"), vec![]),
+            (vec![url("get", "/a/*")], url("get", "/a"), vec![url("get", "/a")]),
+            (vec![url("get", "*")], url("get", "/a/*"), vec![]),
+            // Without groups a rule allows nothing.
+            (vec![], on("get", "", "b", ""), vec![]),
+        ] {
+            assert_eq!(
+                uncovered(held.iter(), std::slice::from_ref(&wanted)),
+                Ok(missing),
+                "{wanted}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_rule_that_explodes_is_refused() {
+        let many = (0..100).map(|i| i.to_string()).collect::<Vec<_>>().join(" ");
+        let wanted = [on(&many, &many, &many, &many)];
+        assert_eq!(uncovered([].iter(), &wanted), Err(TooMany));
+        assert_eq!(uncovered([on("*", "*", "*", "")].iter(), &wanted), Ok(vec![]));
+    }
 }

@@ -1,4 +1,5 @@
 //! The policy, the authorizer and the escalation check on a server of built-in kinds, in memory.
+#![allow(clippy::unwrap_used)] // Helpers of tests are not in a test module here.
 
 use std::sync::Arc;
 

@@ -31,7 +31,7 @@ impl Places {
     }
 
     /// Puts the value of a field that has no place onto the stack.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn push(&mut self, position: usize, value: Value, values: &mut Vec<Value>) {
         self.places[position] = (values.len() - self.base) as u8;
         self.placed |= 1 << position;

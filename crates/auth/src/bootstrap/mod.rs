@@ -9,12 +9,12 @@ mod reconcile;
 #[cfg(test)]
 mod tests;
 
-use std::future::Future;
 use std::time::Duration;
 
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
 use kevel_server::controller::Client;
+use kevel_server::handler::Pending;
 use kevel_server::lifecycle::{HookContext, HookResult};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
@@ -35,9 +35,7 @@ const ATTEMPTS: u32 = 4;
 /// The post-start hook: a server without its policy should not go on.
 pub fn hook(
     client: Client,
-) -> impl FnOnce(HookContext) -> std::pin::Pin<Box<dyn Future<Output = HookResult> + Send>>
-+ Send
-+ 'static {
+) -> impl FnOnce(HookContext) -> Pending<'static, HookResult> + Send + 'static {
     move |context| {
         Box::pin(async move {
             tokio::select! {

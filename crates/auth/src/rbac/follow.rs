@@ -7,10 +7,11 @@ use std::time::Duration;
 use kevel_api::value::Value;
 use kevel_server::resource::Rows;
 use kevel_server::storage::Storage;
+use kevel_store::Revision;
 use kevel_store::cache::{At, CacheError, Delivery, Object, Selection, Snapshot};
 
 use super::Rbac;
-use super::policy::{Kind, Policy, Progress};
+use super::policy::{Kind, Policy};
 use crate::GROUP;
 
 /// How long a follower waits before it begins anew.
@@ -58,8 +59,21 @@ pub(super) struct Following {
     progress: BTreeMap<Kind, Progress>,
 }
 
+/// What was taken in of one resource, so that nothing is taken in twice or out of order.
+#[derive(Debug, Default)]
+struct Progress {
+    /// The revision of each object.
+    applied: BTreeMap<Box<str>, Revision>,
+    /// Everything up to here was taken in at once.
+    whole: Revision,
+    /// Everything before this was taken in.
+    latest: Revision,
+    loaded: bool,
+}
+
 impl Rbac {
-    /// Follows roles and bindings until their caches are closed. Later calls change nothing.
+    /// Follows roles and bindings until their caches are closed, in tasks of its own: it must be
+    /// called in a runtime. Later calls change nothing.
     pub fn follow(self: &Arc<Self>, sources: Sources) {
         if self.sources.set(sources.clone()).is_err() {
             return;

@@ -1,6 +1,6 @@
 //! All roles and bindings, as they are heard of, and what follows from a change of one of them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -302,16 +302,4 @@ fn shrink<K: Eq + std::hash::Hash, V: Ord>(map: &mut HashMap<K, BTreeSet<V>>, ke
             map.remove(key);
         }
     }
-}
-
-/// What was taken in of one resource, so that nothing is taken in twice or out of order.
-#[derive(Debug, Default)]
-pub(super) struct Progress {
-    /// The revision of each object.
-    pub applied: BTreeMap<Box<str>, kevel_store::Revision>,
-    /// Everything up to here was taken in at once.
-    pub whole: kevel_store::Revision,
-    /// Everything before this was taken in.
-    pub latest: kevel_store::Revision,
-    pub loaded: bool,
 }

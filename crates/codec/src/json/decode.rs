@@ -148,7 +148,6 @@ impl<'a, 't> Decoder<'a, 't> {
     ) -> Result<Map, Stop> {
         let Some(structure) = schema.as_struct() else { return Ok(Map::new()) };
         self.scan.open(MAX_DEPTH)?;
-        let entries = structure.entries();
         let mut places = Places::above(&self.values);
         // A bit for each field that the document has named.
         let mut seen = 0u64;
@@ -157,32 +156,51 @@ impl<'a, 't> Decoder<'a, 't> {
         }
         let mut more = self.scan.first(b'}');
         while more {
-            let at = self.scan.at();
-            let key = self.scan.peek_key();
-            let index = match find(schema, entries, key) {
-                Some(index) => {
-                    self.scan.pass_key(key);
-                    Some(index)
-                }
-                None => self.odd_key(structure, frame)?,
-            };
-            self.scan.colon()?;
-            match index.and_then(|index| Some((index, structure.field_at(index)?))) {
-                Some((index, field)) if index < MAX_FIELDS => {
-                    let again = seen >> index & 1 != 0;
-                    seen |= 1 << index;
-                    if again && self.report {
-                        let path = || frame.path_to(field.name());
-                        self.strict.add(at, StrictProblem::Duplicate, path);
-                    }
-                    let frame = frame.down(Step::Field(structure, field));
+            let index = self.field_name(schema, structure, &mut seen, frame)?;
+            if let Some(field) = structure.field_at(index) {
+                let frame = frame.down(Step::Field(structure, field));
+                if let Some(place) = places.of(index) {
+                    self.field_again(field, place, &frame)?;
+                } else if !self.text_field(index, field, &mut places)? {
                     self.field(index, field, &mut places, &frame)?;
                 }
-                _ => self.scan.skip_value()?,
+            } else {
+                self.scan.skip_value()?;
             }
             more = self.scan.next(b'}')?;
         }
         Ok(places.take(structure, &mut self.values))
+    }
+
+    /// Reads a key and the colon behind it: the position of the field that it names, or one that no
+    /// field has.
+    #[inline]
+    fn field_name(
+        &mut self,
+        schema: Schema<'t>,
+        structure: StructSchema<'t>,
+        seen: &mut u64,
+        frame: &Frame<'_>,
+    ) -> Result<usize, Stop> {
+        let at = self.scan.at();
+        let key = self.scan.peek_key();
+        let index = match find(schema, structure.entries(), key) {
+            Some(index) => {
+                self.scan.pass_key(key);
+                index
+            }
+            None => self.odd_key(structure, frame)?.unwrap_or(usize::MAX),
+        };
+        self.scan.colon()?;
+        if index >= MAX_FIELDS {
+            return Ok(usize::MAX);
+        }
+        if *seen >> index & 1 != 0 && self.report {
+            let path = || frame.path_to(structure.field_at(index).map_or("", Field::name));
+            self.strict.add(at, StrictProblem::Duplicate, path);
+        }
+        *seen |= 1 << index;
+        Ok(index)
     }
 
     /// Puts what an earlier occurrence of a struct left onto the stack.
@@ -214,8 +232,26 @@ impl<'a, 't> Decoder<'a, 't> {
         Ok(found)
     }
 
-    /// Reads a field's value onto the stack. Each of the common ones is put there where it is
-    /// made: a value that has just been written is slow to copy.
+    /// Reads a field that is a text, as most are, onto the stack: whether it was one.
+    #[inline]
+    fn text_field(
+        &mut self,
+        index: usize,
+        field: Field<'t>,
+        places: &mut Places,
+    ) -> Result<bool, Stop> {
+        let text = matches!(field.schema().ty(), Type::Scalar(Scalar::String));
+        if text && self.scan.peek() == b'"' {
+            let text = self.scan.compact_string()?;
+            if !text.is_empty() || field.pointer() {
+                places.push(index, Value::String(text), &mut self.values);
+            }
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Reads a field's value onto the stack.
     #[inline]
     fn field(
         &mut self,
@@ -225,35 +261,24 @@ impl<'a, 't> Decoder<'a, 't> {
         frame: &Frame<'_>,
     ) -> Result<(), Stop> {
         let schema = field.schema();
-        if let Some(place) = places.of(index) {
-            return self.field_again(field, place, frame);
-        }
-        match (schema.ty(), self.scan.peek()) {
-            (Type::Scalar(Scalar::String), b'"') => {
-                let text = self.scan.compact_string()?;
-                if !text.is_empty() || field.pointer() {
-                    places.push(index, Value::String(text), &mut self.values);
-                }
-            }
+        // Trees are made where they are put: a value that has just been written is slow to copy.
+        let value = match (schema.ty(), self.scan.peek()) {
             (Type::Struct(_), b'{') => {
                 let map = self.structure(schema, frame, None)?;
                 places.push(index, Value::Map(map), &mut self.values);
+                return Ok(());
             }
             (Type::List { item, .. }, b'[') => {
                 let items = self.list(schema.other(*item), frame, None)?;
                 places.push(index, Value::List(items), &mut self.values);
+                return Ok(());
             }
-            (Type::Map { value, .. }, b'{') => {
-                let map = self.map(schema.other(*value), frame)?;
-                places.push(index, Value::Map(map), &mut self.values);
-            }
-            (_, b'n') if field.pointer() => self.scan.literal("null")?,
-            _ => {
-                let value = self.value(schema, frame)?;
-                if !value.is_null() && (field.pointer() || !is_zero(&value, schema)) {
-                    places.push(index, value, &mut self.values);
-                }
-            }
+            (_, b'n') if field.pointer() => return self.scan.literal("null"),
+            (Type::Union { object, other }, _) => self.union(schema, *object, *other, frame)?,
+            _ => self.value(schema, frame)?,
+        };
+        if !value.is_null() && (field.pointer() || !is_zero(&value, schema)) {
+            places.push(index, value, &mut self.values);
         }
         Ok(())
     }
@@ -410,7 +435,11 @@ impl<'a, 't> Decoder<'a, 't> {
         };
         let report = std::mem::replace(&mut self.report, false);
         let saved = self.saved.take();
-        let value = self.value(chosen, &frame.down(Step::Union))?;
+        let frame = frame.down(Step::Union);
+        let value = match (chosen.ty(), self.scan.peek()) {
+            (Type::Struct(_), b'{') => Value::Map(self.structure(chosen, &frame, None)?),
+            _ => self.value(chosen, &frame)?,
+        };
         if let Some(error) = std::mem::replace(&mut self.saved, saved) {
             self.reject(error);
         }

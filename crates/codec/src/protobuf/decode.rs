@@ -190,7 +190,7 @@ impl<'i> Reader<'i> {
     }
 
     /// Sets a field's value.
-    #[inline(always)]
+    #[inline]
     fn put(&mut self, frame: &mut Frame<'_>, position: usize, value: Value) {
         match frame.values.of(position) {
             Some(place) => self.values[place] = value,

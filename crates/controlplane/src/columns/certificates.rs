@@ -75,8 +75,8 @@ fn condition(o: &Shown<'_>) -> String {
 }
 
 fn pod_requests(o: &Shown<'_>) -> Vec<Value> {
-    let states = o.each("status.conditions").map(|condition| condition.text("type"));
-    let state = states.filter(|ty| matches!(*ty, "Issued" | "Denied" | "Failed")).last();
+    let mut states = o.each("status.conditions").map(|condition| condition.text("type"));
+    let state = states.rfind(|ty| matches!(*ty, "Issued" | "Denied" | "Failed"));
     cells![
         o.name(),
         o.text("spec.podName"),

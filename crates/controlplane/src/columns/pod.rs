@@ -59,13 +59,16 @@ fn completed(pod: &Value) -> Option<Completed> {
 
 fn readiness_gates(o: &Shown<'_>) -> String {
     let gates = o.each("spec.readinessGates");
-    match gates.len() {
-        0 => NONE.into(),
-        all => {
-            let open = gates.filter(|gate| o.holds(gate.text("conditionType"))).count();
-            format!("{open}/{all}")
-        }
+    let all = gates.len();
+    if all == 0 {
+        return NONE.into();
     }
+    // Of conditions of one type the first counts; a map, since either list may be long.
+    let conditions = o.each("status.conditions").rev();
+    let holds: HashMap<&str, bool> =
+        conditions.map(|c| (c.text("type"), c.text("status") == "True")).collect();
+    let open = gates.filter(|gate| holds.get(gate.text("conditionType")) == Some(&true)).count();
+    format!("{open}/{all}")
 }
 
 /// A pod's containers, taken together.

@@ -15,7 +15,7 @@ pub(super) const KINDS: &[Kind] = &[Kind {
     cells: |o| {
         let holding = o.each("status.conditions").filter(|c| c.text("status") == "True");
         let known = |ty: &&str| matches!(*ty, "Running" | "Failed" | "Succeeded");
-        let status = holding.map(|condition| condition.text("type")).filter(known).last();
+        let status = holding.map(|condition| condition.text("type")).rfind(known);
         cells![o.name(), resource(o.at("spec.resource")), status.unwrap_or("Unknown")]
     },
     ..Kind::PLAIN

@@ -93,8 +93,20 @@ fn hash(name: &str, rows: &[Arc<Resource>]) -> String {
 fn built_in() -> &'static str {
     static HASH: OnceLock<String> = OnceLock::new();
     HASH.get_or_init(|| {
+        let table = builtin::table();
         let mut sink = Sink(Context::new(&SHA512));
-        let _ = write!(sink, "{FORMAT} {} {:?}", env!("CARGO_PKG_VERSION"), builtin::table());
+        let _ = write!(sink, "{FORMAT} {} {:?}", env!("CARGO_PKG_VERSION"), table.types);
+        let _ = write!(sink, "{:?} {:?} {:?}", table.defaults, table.merges, table.names);
+        // Printing them would take longer than anything else here: there are thousands.
+        for field in table.fields.iter() {
+            for number in [field.ty, field.rank.into(), field.flags.0.into(), field.default.into()] {
+                sink.0.update(&number.to_le_bytes());
+            }
+            for number in [u32::from(field.merge), field.values.0, field.values.1.into()] {
+                sink.0.update(&number.to_le_bytes());
+            }
+        }
+        sink.0.update(table.text.as_bytes());
         sink.0.update(kevel_openapi_text::packed());
         digits(sink.0)
     })

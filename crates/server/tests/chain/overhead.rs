@@ -36,6 +36,6 @@ fn overhead() {
 }
 
 fn cpu() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     stat.split(' ').next().unwrap().parse::<f64>().unwrap_or(0.0) / 1e9
 }

@@ -1,0 +1,176 @@
+//! Objects, and the cells that people see of them.
+
+mod pod;
+
+use kevel_api::builtin;
+use kevel_api::time::MicroTime;
+use kevel_api::value::{Map, Value};
+use kevel_codec::json;
+
+use super::{GROUPS, of};
+
+const CAPTURE: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/kubernetes-1.36/captures/tables.json");
+
+fn now() -> MicroTime {
+    "2026-01-01T00:05:00.000000Z".parse().unwrap()
+}
+
+/// An object of the version in which its kind is stored, `n` by name and five minutes old.
+fn object(group: &str, version: &str, kind: &str, rest: &str) -> Value {
+    let metadata = r#""name":"n","creationTimestamp":"2026-01-01T00:00:00Z""#;
+    let text = match rest.strip_prefix(r#"{"metadata":{"#) {
+        Some(rest) => format!(r#"{{"metadata":{{{metadata},{rest}"#),
+        None => format!(r#"{{"metadata":{{{metadata}}},{}"#, &rest[1..]).replace(",}", "}"),
+    };
+    let schema = builtin::schema(group, version, kind).unwrap();
+    json::decode(text.as_bytes(), schema, json::Unknown::Report).unwrap().value
+}
+
+fn cells(text: &str) -> Vec<Value> {
+    let read = json::decode_any(text.as_bytes(), json::Unknown::Report).unwrap().value;
+    read.as_list().unwrap().to_vec()
+}
+
+#[test]
+fn kinds_are_shown_as_people_know_them() {
+    let cases = include_str!("kinds.txt").split("\n\n").skip(1);
+    let mut seen = 0;
+    for case in cases {
+        let mut lines = case.trim().lines();
+        let (what, rest, expected) =
+            (lines.next().unwrap(), lines.next().unwrap(), lines.next().unwrap());
+        let [api_version, kind, plural] = what.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("{what}");
+        };
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let object = object(group, version, kind, rest);
+        assert_eq!(of(group, plural).cells(&object, now()), cells(expected), "{case}");
+        seen += 1;
+    }
+    assert!(seen > 70, "{seen}");
+}
+
+#[test]
+fn services_are_told_by_where_they_are_reached() {
+    for (spec, status, expected) in [
+        (
+            r#""type":"ClusterIP","clusterIPs":["10.0.0.1"],"ports":[{"port":80,"protocol":"TCP"}],"selector":{"a":"b"}"#,
+            "",
+            r#"["n","ClusterIP","10.0.0.1","<none>","80/TCP","5m","a=b"]"#,
+        ),
+        (
+            r#""type":"NodePort","externalIPs":["1.1.1.1","2.2.2.2"],"ports":[{"port":80,"nodePort":30080,"protocol":"TCP"},{"port":53,"protocol":"UDP"}]"#,
+            "",
+            r#"["n","NodePort","<none>","1.1.1.1,2.2.2.2","80:30080/TCP,53/UDP","5m","<none>"]"#,
+        ),
+        (
+            r#""type":"LoadBalancer""#,
+            "",
+            r#"["n","LoadBalancer","<none>","<pending>","<none>","5m","<none>"]"#,
+        ),
+        (
+            r#""type":"LoadBalancer","externalIPs":["9.9.9.9"]"#,
+            r#"{"hostname":"lb"},{"ip":"8.8.8.8","hostname":"x"}"#,
+            r#"["n","LoadBalancer","<none>","8.8.8.8,lb,9.9.9.9","<none>","5m","<none>"]"#,
+        ),
+        (
+            r#""type":"ExternalName","externalName":"example.com""#,
+            "",
+            r#"["n","ExternalName","<none>","example.com","<none>","5m","<none>"]"#,
+        ),
+        ("", "", r#"["n","","<none>","<unknown>","<none>","5m","<none>"]"#),
+    ] {
+        let rest = format!(
+            r#"{{"spec":{{{spec}}},"status":{{"loadBalancer":{{"ingress":[{status}]}}}}}}"#
+        );
+        let object = object("", "v1", "Service", &rest);
+        assert_eq!(of("", "services").cells(&object, now()), cells(expected), "{spec}");
+    }
+}
+
+#[test]
+fn of_endpoints_the_first_few_are_shown() {
+    for (subsets, expected) in [
+        ("", "<none>"),
+        (r#"{"addresses":[{"ip":"1.1.1.1"}]}"#, "1.1.1.1"),
+        (
+            r#"{"addresses":[{"ip":"1.1.1.1"},{"ip":"fd00::1"}],"ports":[{"port":80}]}"#,
+            "1.1.1.1:80,[fd00::1]:80",
+        ),
+        (
+            r#"{"addresses":[{"ip":"1"},{"ip":"2"}],"ports":[{"port":1},{"port":2}]},{"addresses":[{"ip":"3"}]}"#,
+            "1:1,2:1,1:2 + 2 more...",
+        ),
+        (r#"{"notReadyAddresses":[{"ip":"1"}],"ports":[{"port":1}]}"#, ""),
+    ] {
+        let object = object("", "v1", "Endpoints", &format!(r#"{{"subsets":[{subsets}]}}"#));
+        let shown = of("", "endpoints").cells(&object, now());
+        assert_eq!(shown[1].as_str(), Some(expected), "{subsets}");
+    }
+}
+
+#[test]
+fn flow_schemas_are_shown_in_the_order_in_which_they_are_tried() {
+    let schema = |name: &str, precedence: i64| {
+        Value::Map(Map::from_iter([
+            ("metadata", Value::Map(Map::from_iter([("name", Value::from(name))]))),
+            ("spec", Value::Map(Map::from_iter([("matchingPrecedence", precedence.into())]))),
+        ]))
+    };
+    let mut objects = [schema("b", 9000), schema("c", 1), schema("a", 9000)];
+    of("flowcontrol.apiserver.k8s.io", "flowschemas").arrange(&mut objects);
+    let names: Vec<_> = objects.iter().map(|object| object.str_at(&["metadata", "name"])).collect();
+    assert_eq!(names, ["c", "a", "b"]);
+}
+
+#[test]
+fn an_object_without_anything_has_a_cell_for_every_column() {
+    for (group, files) in GROUPS {
+        for kind in files.iter().copied().flatten() {
+            let columns = of(group, kind.plural);
+            let more = usize::from(kind.plural == "ipaddresses");
+            let shown = columns.cells(&Value::Map(Map::new()), now());
+            assert_eq!(shown.len(), columns.definitions().len() + more, "{}", kind.plural);
+        }
+    }
+}
+
+#[test]
+fn every_entry_is_of_a_resource() {
+    for (group, files) in GROUPS {
+        for kind in files.iter().copied().flatten() {
+            let is_it = |r: &&builtin::Resource| (r.group, r.path) == (*group, kind.plural);
+            assert!(builtin::resources().iter().any(|r| is_it(&r)), "{group} {}", kind.plural);
+        }
+    }
+}
+
+#[test]
+fn columns_are_the_reference_s() {
+    let Ok(capture) = std::fs::read(CAPTURE) else {
+        eprintln!("no {CAPTURE}: columns are not compared");
+        return;
+    };
+    let capture = json::decode_any(&capture, json::Unknown::Report).unwrap().value;
+    for (resource, expected) in capture.as_map().unwrap().iter() {
+        let parts: Vec<&str> = resource.split('/').collect();
+        let group = if parts[0] == "core" { "" } else { parts[0] };
+        let columns = of(group, parts[2]);
+        let ours: Vec<_> = columns
+            .definitions()
+            .iter()
+            .map(|c| (&*c.name, &*c.ty, &*c.format, i64::from(c.priority)))
+            .collect();
+        let theirs: Vec<_> = expected
+            .as_list()
+            .unwrap()
+            .iter()
+            .map(|c| {
+                let priority = c.at(&["priority"]).and_then(Value::as_int).unwrap();
+                (c.str_at(&["name"]), c.str_at(&["type"]), c.str_at(&["format"]), priority)
+            })
+            .collect();
+        assert_eq!(ours, theirs, "{resource}");
+    }
+}
