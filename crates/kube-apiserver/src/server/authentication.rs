@@ -3,14 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use kevel_auth::Rbac;
 use kevel_server::authentication::{
     Anonymous, AuthenticatedGroup, Authenticator, BearerToken, ClientCertificate, TokenFile, Union,
 };
-use kevel_server::authorization::{
-    self, AlwaysAllow, AlwaysDeny, Authorizer, PrivilegedGroups, PublicInfo,
-};
+use kevel_server::authorization::{self, AlwaysAllow, AlwaysDeny, Authorizer, PrivilegedGroups};
 use kevel_server::certificates::{CaBundle, ClientVerifier, Dynamic};
-use kevel_server::user::PRIVILEGED;
 
 use crate::options::CompletedOptions;
 
@@ -46,20 +44,28 @@ fn alone(options: &CompletedOptions) -> bool {
         && !given.has("authorization_config")
 }
 
+/// Whether roles and bindings decide.
+pub fn uses_rbac(options: &CompletedOptions) -> bool {
+    alone(options) || options.options.authorization.authorization_mode.0.iter().any(|m| m == "RBAC")
+}
+
 /// Those who decide, in the order in which they are asked. A mode that is not built yet is refused:
 /// a server must not start with less than it was asked for.
-pub fn authorizer(options: &CompletedOptions) -> Result<Arc<dyn Authorizer>, String> {
-    let masters = PrivilegedGroups(vec![PRIVILEGED.to_owned()]);
-    let mut members: Vec<Arc<dyn Authorizer>> = vec![Arc::new(masters)];
-    // A server that was started without a word about permission lets in its administrator alone.
+pub fn authorizer(
+    options: &CompletedOptions,
+    rbac: &Arc<Rbac>,
+) -> Result<Arc<dyn Authorizer>, String> {
+    let mut members: Vec<Arc<dyn Authorizer>> = vec![Arc::new(PrivilegedGroups::default())];
+    // A server that was started without a word about permission goes by the roles.
     if alone(options) {
-        members.push(Arc::new(PublicInfo));
+        members.push(rbac.clone());
         return Ok(Arc::new(authorization::Union::new(members)));
     }
     for mode in &options.options.authorization.authorization_mode.0 {
         members.push(match mode.as_str() {
             "AlwaysAllow" => Arc::new(AlwaysAllow),
             "AlwaysDeny" => Arc::new(AlwaysDeny),
+            "RBAC" => rbac.clone(),
             other => return Err(format!("--authorization-mode {other} is not built yet")),
         });
     }

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use kevel_auth::{Escalation, Sources, bootstrap};
 use kevel_controlplane::{NamespaceLifecycle, StorageOptions, rows, system_namespaces};
 use kevel_server::admission::{Admission, Plugin};
 use kevel_server::chain;
@@ -14,12 +15,14 @@ use kevel_server::handler::{Filtered, Handler};
 use kevel_server::health::{Check, Health};
 use kevel_server::lifecycle::HookContext;
 use kevel_server::metrics::Metrics;
+use kevel_server::openapi::OpenApi;
 use kevel_server::resource::Resources;
 use kevel_server::serving::{Limits, SecureServing};
 use kevel_server::storage::Storage;
 use kevel_server::version;
 
 use super::PreparedServer;
+use super::authentication::uses_rbac;
 use super::config::{Config, duration};
 
 /// Groups that the extensions server and the aggregator hold, not the kube API server.
@@ -46,7 +49,8 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     let tables = [&aggregator, &kube, &extensions].map(|server| server.resources.clone());
     let health = health.install(&config.lifecycle.signals);
     let mut listed = health.paths();
-    listed.extend(["/metrics", "/version", "/version/"].map(str::to_owned));
+    let plain = ["/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/version", "/version/"];
+    listed.extend(plain.map(str::to_owned));
     let discovery = Discovery::new(tables.to_vec(), addresses(&config), listed);
     let paths = plain_paths(health, &metrics);
     let front = Delegate {
@@ -58,6 +62,8 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     };
     let front: Arc<dyn Handler> = Arc::new(front);
     let front: Arc<dyn Handler> = Arc::new(Filtered::new(discovery, front));
+    let openapi = OpenApi::new(tables.to_vec());
+    let front: Arc<dyn Handler> = Arc::new(Filtered::new(openapi, front));
     let handler = chain::build(chain_config(&config, &metrics, tables.to_vec()), front);
     config.lifecycle.signals.mux_and_discovery_complete.signal();
     prepared(config, handler)
@@ -107,11 +113,17 @@ fn kube_server(
     if config.options.admission_plugins.contains(&"NamespaceLifecycle") {
         plugins.push(Arc::new(NamespaceLifecycle::new(namespaces.clone())));
     }
+    config.rbac.follow(Sources::of(&resources.current())?);
+    plugins.push(Arc::new(Escalation::new(config.rbac.clone(), config.authorizer.clone())));
     let endpoints = Arc::new(Endpoints { admission: Admission::new(plugins) });
     let delegate =
         Delegate { name: "kube", resources, endpoints, paths: Vec::new(), next: Some(next) };
     let delegate = Arc::new(delegate);
     let client = Client::new(delegate.clone());
+    if uses_rbac(&config.options) {
+        let hook = bootstrap::hook(client.clone());
+        health.add_boot(config.lifecycle.hooks.add_post_start(bootstrap::HOOK, hook)?);
+    }
     let hook = move |context: HookContext| async move {
         let controller = system_namespaces(client, namespaces);
         tokio::spawn(async move {

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kevel_auth::Rbac;
 use kevel_server::authentication::Authenticator;
 use kevel_server::authorization::Authorizer;
 use kevel_server::lifecycle::{Lifecycle, Shutdown};
@@ -27,6 +28,7 @@ pub struct Config {
     pub certificates: Certificates,
     pub authenticator: Arc<dyn Authenticator>,
     pub authorizer: Arc<dyn Authorizer>,
+    pub rbac: Arc<Rbac>,
     pub lifecycle: Arc<Lifecycle>,
     pub shutdown: Shutdown,
     pub listener: TcpListener,
@@ -43,7 +45,8 @@ impl Config {
         let listener = bind(&mut options)?;
         let certificates = Certificates::new(&options)?;
         let authenticator = authenticator(&options, certificates.client_ca.as_ref())?;
-        let authorizer = authorizer(&options)?;
+        let rbac = Arc::new(Rbac::default());
+        let authorizer = authorizer(&options, &rbac)?;
         let (engine, format) = storage::open(&options).await?;
         let prefix = kevel_store::keys::root(&options.options.etcd.etcd_prefix);
         let caches = Caches::start(engine.clone(), &prefix);
@@ -57,6 +60,7 @@ impl Config {
             certificates,
             authenticator,
             authorizer,
+            rbac,
             lifecycle,
             shutdown,
             listener,

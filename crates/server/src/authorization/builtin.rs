@@ -41,20 +41,3 @@ impl Authorizer for PrivilegedGroups {
         Box::pin(std::future::ready(opinion))
     }
 }
-
-/// Everybody may ask how the server is and what it is, as in every cluster's policy.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PublicInfo;
-
-/// What everybody may read.
-const PUBLIC: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
-
-impl Authorizer for PublicInfo {
-    fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> Pending<'a, Opinion> {
-        let public = !attributes.is_resource
-            && attributes.verb == "get"
-            && PUBLIC.contains(&attributes.path);
-        let opinion = if public { Opinion::allow() } else { Opinion::none("") };
-        Box::pin(std::future::ready(opinion))
-    }
-}

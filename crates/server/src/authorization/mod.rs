@@ -7,7 +7,7 @@ mod builtin;
 mod forbidden;
 mod union;
 
-pub use builtin::{AlwaysAllow, AlwaysDeny, PrivilegedGroups, PublicInfo};
+pub use builtin::{AlwaysAllow, AlwaysDeny, PrivilegedGroups};
 pub use forbidden::forbidden;
 pub(crate) use forbidden::without_markup;
 pub use union::Union;

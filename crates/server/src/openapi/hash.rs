@@ -99,7 +99,8 @@ fn built_in() -> &'static str {
         let _ = write!(sink, "{:?} {:?} {:?}", table.defaults, table.merges, table.names);
         // Printing them would take longer than anything else here: there are thousands.
         for field in table.fields.iter() {
-            for number in [field.ty, field.rank.into(), field.flags.0.into(), field.default.into()] {
+            for number in [field.ty, field.rank.into(), field.flags.0.into(), field.default.into()]
+            {
                 sink.0.update(&number.to_le_bytes());
             }
             for number in [u32::from(field.merge), field.values.0, field.values.1.into()] {

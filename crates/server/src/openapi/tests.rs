@@ -247,30 +247,3 @@ async fn only_what_changes_has_a_new_hash() {
     api.tables[0].remove("example.com", "widgets", None);
     assert_eq!(hashes(&api), before);
 }
-
-#[tokio::test]
-async fn timing_tmp() {
-    let rows = rows(|r| r.on);
-    let start = std::time::Instant::now();
-    let snapshot = Snapshot::new(vec![Arc::clone(&rows.current())]);
-    let hashes = Hashes::new(&snapshot, None);
-    eprintln!("hashes {:?} {}", start.elapsed(), hashes.all().count());
-    let start = std::time::Instant::now();
-    let texts = kevel_openapi_text::Texts::unpack();
-    eprintln!("texts {:?} packed {}", start.elapsed(), kevel_openapi_text::packed().len());
-    drop(texts);
-    for document in [Document::V3("api/v1".into()), Document::V3("apis/apps/v1".into()), Document::V2Json, Document::V2Protobuf] {
-        let start = std::time::Instant::now();
-        let made = make(&snapshot, &document);
-        let took = start.elapsed();
-        let packed = pack(&made);
-        eprintln!("{document:?} {} bytes {took:?}, packed {} {:?}", made.len(), packed.len(), start.elapsed());
-    }
-    let discovery = crate::discovery::Discovery::new(vec![Arc::new(rows)], Default::default(), []);
-    let v2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-    for round in 0..3 {
-        let start = std::time::Instant::now();
-        let n = discovery.serve(&request("/apis", &[(header::ACCEPT, v2)])).unwrap().body().bytes().unwrap().len();
-        eprintln!("aggregated {round} {n} bytes {:?}", start.elapsed());
-    }
-}
