@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use kevel_bench::{process_cpu_time, resident};
+use kevel_store::Engine;
 use kevel_store::cache::{At, Cache, Caches, FieldPath, JsonDecode, KeyOrder, Resource, Selection};
 use kevel_store::embedded::{Embedded, Options};
-use kevel_store::Engine;
 
 const PREFIX: &str = "/registry/pods/";
 const WATCHERS: u64 = 1000;
@@ -22,7 +22,8 @@ async fn main() {
 
     let before = resident();
     let (start, cpu) = (Instant::now(), process_cpu_time());
-    let engine: Arc<dyn Engine> = Arc::new(Embedded::open(path, Options::default()).expect("opens"));
+    let engine: Arc<dyn Engine> =
+        Arc::new(Embedded::open(path, Options::default()).expect("opens"));
     println!("open                        {:>10.1} ms", ms(start.elapsed()));
     let caches = Caches::start(engine.clone(), "/registry/");
     // A small resource is there long before the large one is.
@@ -123,7 +124,9 @@ async fn writes(engine: &Arc<dyn Engine>, prefix: &str, paced: bool) -> Duration
 async fn write(engine: &Arc<dyn Engine>, prefix: &str, paced: bool, heard: Option<&AtomicU64>) {
     let create = |i: u64| {
         let (engine, key) = (engine.clone(), format!("{prefix}p{i}"));
-        async move { engine.create(key.as_bytes(), pod(i as usize).into(), None).await.expect("created") }
+        async move {
+            engine.create(key.as_bytes(), pod(i as usize).into(), None).await.expect("created")
+        }
     };
     if paced {
         for i in 0..EVENTS {
@@ -175,4 +178,3 @@ fn pod(i: usize) -> String {
 fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
-

@@ -22,7 +22,7 @@ pub struct StorageOptions {
 }
 
 /// Groups whose objects are kept under another group's name and version: one object, seen as both.
-const SHARED: &[((&str, &str), (&str, &str))] = &[(("events.k8s.io", "events"), ("", "v1"))];
+const SHARED: &[[&str; 4]] = &[["events.k8s.io", "events", "", "v1"]];
 
 /// Kinds that are not stored in their preferred version yet.
 const STORED_AS: &[(&str, &str, &str)] = &[
@@ -101,7 +101,8 @@ fn subresource(sub: &builtin::Resource) -> Option<(String, Subresource)> {
 /// The group and version that a resource's objects are stored in.
 fn stored_version(resource: &builtin::Resource, all: &[&builtin::Resource]) -> (String, String) {
     let name = (resource.group, resource.path);
-    if let Some((_, (group, version))) = SHARED.iter().find(|(from, _)| *from == name) {
+    let shared = SHARED.iter().find(|[group, plural, ..]| (*group, *plural) == name);
+    if let Some([_, _, group, version]) = shared {
         return ((*group).to_owned(), (*version).to_owned());
     }
     let fixed = STORED_AS.iter().find(|(group, plural, _)| (*group, *plural) == name);

@@ -1,5 +1,7 @@
 //! The verbs of resources, on a memory store, without a socket.
 
+#![allow(clippy::unwrap_used)]
+
 use std::sync::Arc;
 
 use http_body_util::BodyExt as _;

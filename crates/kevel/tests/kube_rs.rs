@@ -1,5 +1,7 @@
 //! kube-rs as a client: typed, dynamic, watchers.
 
+#![allow(clippy::unwrap_used)]
+
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};

@@ -76,9 +76,12 @@ pub fn body(content_type: &str) -> Result<MediaType, StatusError> {
         .ok_or_else(|| StatusError::unsupported_media_type(&BODY_TYPES))
 }
 
+/// A part of an Accept header: its weight, its parameters, and the media type.
+type Clause = (u32, Vec<(String, String)>, String);
+
 /// The form of an answer: the first clause with the highest weight that can be served.
 pub fn accept(header: &str, pretty: bool, protobuf: bool) -> Result<Accepted, StatusError> {
-    let mut clauses: Vec<(u32, Vec<(String, String)>, String)> = Vec::new();
+    let mut clauses: Vec<Clause> = Vec::new();
     for clause in header.split(',') {
         let mut parts = clause.split(';').map(str::trim);
         let name = parts.next().unwrap_or_default().to_ascii_lowercase();

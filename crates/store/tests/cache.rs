@@ -1,11 +1,13 @@
 //! What the watch cache promises, on the embedded engine in memory.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kevel_store::cache::{
-    At, Cache, CacheError, Caches, Change, Delivery, FieldPath, JsonDecode, KeyOrder, Resource, Selection,
-    WATCHER_QUEUE, Watcher,
+    At, Cache, CacheError, Caches, Change, Delivery, FieldPath, JsonDecode, KeyOrder, Resource,
+    Selection, WATCHER_QUEUE, Watcher,
 };
 use kevel_store::embedded::{Embedded, Options};
 use kevel_store::{Engine, Revision};

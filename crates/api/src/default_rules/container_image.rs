@@ -2,7 +2,6 @@
 
 /// A repository's path, without its registry, is at most so long.
 const MAX_PATH: usize = 255;
-const MAX_TAG: usize = 128;
 /// The registry of a name that has none, and the folder of a name that has no folder there.
 const HUB: &str = "docker.io";
 const OLD_HUB: &str = "index.docker.io";
@@ -24,14 +23,15 @@ pub(super) fn is_latest(image: &str) -> bool {
         Some((path, tag)) => (path, Some(tag)),
         None => (name, None),
     };
+    if tag.map_or(digest.is_some(), |tag| tag != "latest") {
+        return false;
+    }
     let folder = registry == HUB && !rest.contains('/');
     let length = path.len() + if folder { HUB_FOLDER.len() } else { 0 };
-    let valid = is_registry(registry)
+    is_registry(registry)
         && length <= MAX_PATH
         && path.split('/').all(is_path_component)
-        && tag.is_none_or(is_tag)
-        && digest.is_none_or(is_digest);
-    valid && tag.map_or(digest.is_none(), |tag| tag == "latest")
+        && digest.is_none_or(is_digest)
 }
 
 fn split_registry(image: &str) -> (&str, &str) {
@@ -90,13 +90,6 @@ fn is_path_component(component: &str) -> bool {
         && component
             .split(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
             .all(|run| run.is_empty() || separator(run))
-}
-
-fn is_tag(tag: &str) -> bool {
-    let word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
-    tag.len() <= MAX_TAG
-        && tag.bytes().next().is_some_and(word)
-        && tag.bytes().all(|b| word(b) || matches!(b, b'.' | b'-'))
 }
 
 fn is_digest(digest: &str) -> bool {

@@ -133,9 +133,15 @@ fn write_field(field: Field<'_>, value: Option<&Value>, start: usize, out: &mut 
             Type::Scalar(scalar) if is_go_struct(*scalar) => false,
             _ => !field.always() && value.is_empty(),
         };
-    if !omitted {
-        write_name(field, start, out);
-        encode(value, schema, out);
+    if omitted {
+        return;
+    }
+    write_name(field, start, out);
+    match (schema.ty(), value) {
+        // Most fields are texts.
+        (Type::Scalar(_), Value::String(text)) => write_json_string(out, text),
+        (Type::Struct(_), Value::Map(map)) => write_struct(map, schema, out),
+        _ => encode(value, schema, out),
     }
 }
 

@@ -6,12 +6,13 @@ use std::time::Instant;
 use http::{HeaderMap, Version, header};
 use kevel_api::status::StatusError;
 
+use super::attempts::{Attempts, Recorded};
 use super::audit::{self, AuditSink};
 use super::plain;
 use crate::authentication::Authenticator;
 use crate::endpoints::failure;
 use crate::handler::{Filter, Handler, Pending, Response};
-use crate::metrics::Metrics;
+use crate::metrics::{Counter, Family, Metrics};
 use crate::request::Request;
 use crate::user::{ALL_UNAUTHENTICATED, ANONYMOUS, User};
 
@@ -21,9 +22,27 @@ const FRONT_PROXY_EXTRA: &str = "x-remote-extra-";
 
 /// Finds out who asks, or answers 401.
 pub(super) struct Authentication {
-    pub authenticator: Arc<dyn Authenticator>,
-    pub audit: Option<Arc<dyn AuditSink>>,
-    pub metrics: Arc<Metrics>,
+    authenticator: Arc<dyn Authenticator>,
+    audit: Option<Arc<dyn AuditSink>>,
+    users: Arc<Family<Counter>>,
+    attempts: Attempts<3>,
+}
+
+impl Authentication {
+    pub(super) fn new(
+        authenticator: Arc<dyn Authenticator>,
+        audit: Option<Arc<dyn AuditSink>>,
+        metrics: &Metrics,
+    ) -> Self {
+        let attempts = Attempts {
+            filter: metrics.filter_duration.with(&["authentication"]),
+            total: metrics.authentication_attempts.clone(),
+            duration: metrics.authentication_duration.clone(),
+            results: ["success", "failure", "error"].map(|result| (result, Recorded::new())),
+        };
+        let users = metrics.authenticated_user_requests.clone();
+        Authentication { authenticator, audit, users, attempts }
+    }
 }
 
 impl Filter for Authentication {
@@ -36,12 +55,12 @@ impl Filter for Authentication {
                 Ok(None) => "failure",
                 Err(_) => "error",
             };
-            self.record(result, started);
+            self.attempts.record(result, started);
             let http2 = request.parts.version == Version::HTTP_2;
             let (mut response, unknown) = match found {
                 Ok(Some(user)) => {
                     let name = compressed(&user.name);
-                    self.metrics.authenticated_user_requests.with(&[name]).increment();
+                    self.users.with(&[name]).increment();
                     forget_credentials(&mut request.parts.headers);
                     let unknown = is_anonymous(&user);
                     request.user = Some(user);
@@ -70,13 +89,6 @@ impl Authentication {
             audit::failed(Some(&**sink), request, &response, &audit::attempted(request));
         }
         response
-    }
-
-    fn record(&self, result: &str, started: Instant) {
-        let seconds = started.elapsed().as_secs_f64();
-        self.metrics.authentication_attempts.with(&[result]).increment();
-        self.metrics.authentication_duration.with(&[result]).observe(seconds);
-        self.metrics.filter_duration.with(&["authentication"]).observe(seconds);
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use http::header;
 
+use super::attempts::{Attempts, Recorded};
 use super::audit::Audit;
 use super::plain;
 use crate::authorization::{Attributes, Authorizer, Decision, Opinion, forbidden};
@@ -18,8 +19,21 @@ const REASON: &str = "authorization.k8s.io/reason";
 
 /// Lets requests pass that are allowed.
 pub(super) struct Authorization {
-    pub authorizer: Arc<dyn Authorizer>,
-    pub metrics: Arc<Metrics>,
+    authorizer: Arc<dyn Authorizer>,
+    attempts: Attempts<4>,
+}
+
+impl Authorization {
+    pub(super) fn new(authorizer: Arc<dyn Authorizer>, metrics: &Metrics) -> Self {
+        let results = ["allowed", "denied", "no-opinion", "error"];
+        let attempts = Attempts {
+            filter: metrics.filter_duration.with(&["authorization"]),
+            total: metrics.authorization_attempts.clone(),
+            duration: metrics.authorization_duration.clone(),
+            results: results.map(|result| (result, Recorded::new())),
+        };
+        Authorization { authorizer, attempts }
+    }
 }
 
 impl Filter for Authorization {
@@ -31,7 +45,7 @@ impl Filter for Authorization {
             let started = Instant::now();
             let attributes = Attributes::of(&request.info, user);
             let opinion = self.authorizer.authorize(&attributes).await;
-            self.record(&opinion, started);
+            self.attempts.record(result(&opinion), started);
             // An authorizer that knows enough to allow need not know everything.
             if opinion.decision == Decision::Allow {
                 annotate(&request, &[(DECISION, "allow"), (REASON, &opinion.reason)]);
@@ -48,18 +62,12 @@ impl Filter for Authorization {
     }
 }
 
-impl Authorization {
-    fn record(&self, opinion: &Opinion, started: Instant) {
-        let result = match (opinion.decision, &opinion.error) {
-            (Decision::Allow, _) => "allowed",
-            (_, Some(_)) => "error",
-            (Decision::Deny, None) => "denied",
-            (Decision::NoOpinion, None) => "no-opinion",
-        };
-        let seconds = started.elapsed().as_secs_f64();
-        self.metrics.authorization_attempts.with(&[result]).increment();
-        self.metrics.authorization_duration.with(&[result]).observe(seconds);
-        self.metrics.filter_duration.with(&["authorization"]).observe(seconds);
+fn result(opinion: &Opinion) -> &'static str {
+    match (opinion.decision, &opinion.error) {
+        (Decision::Allow, _) => "allowed",
+        (_, Some(_)) => "error",
+        (Decision::Deny, None) => "denied",
+        (Decision::NoOpinion, None) => "no-opinion",
     }
 }
 

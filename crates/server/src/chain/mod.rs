@@ -3,6 +3,7 @@
 //! [`build`] says it all. A filter that has nothing to do with a request passes it on at the cost
 //! of a call.
 
+mod attempts;
 mod audit;
 mod audit_init;
 mod authentication;
@@ -55,7 +56,7 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     let Config { signals, requests, watches, send_retry_after, goaway_chance, .. } = config;
     let mut chain = Chain::default();
     // First, so that every answer, whatever becomes of the request, can be found in the audit log.
-    chain.push(audit_init::AuditInit);
+    chain.push(audit_init::AuditInit::default());
     // Around all that follows: a panic anywhere in it is one request's.
     chain.push(panic_recovery::PanicRecovery::new());
     // Looks at the time of arrival, before anything that could wait.
@@ -89,11 +90,7 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     let origins = config.cors_allowed_origins;
     chain.push_if((!origins.is_empty()).then_some(cors::Cors(origins)));
     // From here on somebody asks.
-    chain.push(authentication::Authentication {
-        authenticator,
-        audit: audit.clone(),
-        metrics: metrics.clone(),
-    });
+    chain.push(authentication::Authentication::new(authenticator, audit.clone(), &metrics));
     // After authentication: who nobody knows does not decide what is traced.
     chain.push(trace_context::Tracing);
     // Needs the user; sees what impersonation, limits and authorization say.
@@ -109,7 +106,7 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
         installed: installed.clone(),
     });
     // Last of those who refuse.
-    chain.push(authorization::Authorization { authorizer, metrics: metrics.clone() });
+    chain.push(authorization::Authorization::new(authorizer, &metrics));
     // Counts what is served.
     chain.push(instrument::Instrument { metrics, installed });
     chain.before(handler)

@@ -1,6 +1,5 @@
 //! What controllers hear of.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,16 +10,11 @@ const RETRY: Duration = Duration::from_millis(200);
 
 /// Calls `hear` for every object that is there, then for every one that changes (with its last state
 /// when it goes). Begins anew where it missed something. Ends when the cache is closed.
-pub fn inform(
-    cache: Arc<Cache>,
-    mut hear: impl FnMut(&Object) + Send + 'static,
-) -> impl Future<Output = ()> + Send {
-    async move {
-        loop {
-            match follow(&cache, &mut hear).await {
-                Err(CacheError::Closed) => return,
-                _ => tokio::time::sleep(RETRY).await,
-            }
+pub async fn inform(cache: Arc<Cache>, mut hear: impl FnMut(&Object) + Send + 'static) {
+    loop {
+        match follow(&cache, &mut hear).await {
+            Err(CacheError::Closed) => return,
+            _ => tokio::time::sleep(RETRY).await,
         }
     }
 }

@@ -220,7 +220,7 @@ impl Call<'_> {
         if let Some(other) = options.propagation.as_deref().filter(|p| !known.contains(p)) {
             let path = Path::new("propagationPolicy");
             let supported = ["Foreground", "Background", "Orphan", "nil"];
-            let error = FieldError::not_supported(&path, other, &supported);
+            let error = FieldError::not_supported(&path, other, supported);
             let kind = GroupKind::new("meta.k8s.io", "DeleteOptions");
             return Err(StatusError::invalid(&kind, "", &[error]));
         }

@@ -92,7 +92,7 @@ impl Call<'_> {
             ("Exact", Some(revision)) => Ok(At::Exact(revision)),
             (other, Some(_)) => {
                 let known = ["", "Exact", "NotOlderThan"];
-                Err(invalid(FieldError::not_supported(&path, other, &known)))
+                Err(invalid(FieldError::not_supported(&path, other, known)))
             }
         }
     }
@@ -280,7 +280,7 @@ fn to_url_base64(bytes: &[u8]) -> String {
 
 fn from_url_base64(text: &str) -> Result<Vec<u8>, String> {
     let mut padded = text.replace('-', "+").replace('_', "/");
-    while padded.len() % 4 != 0 {
+    while !padded.len().is_multiple_of(4) {
         padded.push('=');
     }
     let mut bytes = Vec::new();

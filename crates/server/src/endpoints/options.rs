@@ -34,7 +34,7 @@ impl Call<'_> {
         let dry_run: Vec<&str> = self.parameters("dryRun").collect();
         if dry_run.iter().any(|value| *value != "All") {
             let path = Path::new("dryRun");
-            errors.push(FieldError::not_supported(&path, BadValue::strings(&dry_run), &["All"]));
+            errors.push(FieldError::not_supported(&path, BadValue::strings(&dry_run), ["All"]));
         }
         let field_validation = match self.parameter("fieldValidation").unwrap_or_default() {
             "" | "Warn" => FieldValidation::Warn,
@@ -43,7 +43,7 @@ impl Call<'_> {
             other => {
                 let path = Path::new("fieldValidation");
                 let known = ["", "Ignore", "Strict", "Warn"];
-                errors.push(FieldError::not_supported(&path, other, &known));
+                errors.push(FieldError::not_supported(&path, other, known));
                 FieldValidation::Ignore
             }
         };
@@ -55,7 +55,12 @@ impl Call<'_> {
             "" => self.default_manager(),
             name => name.to_owned(),
         };
-        Ok(WriteOptions { dry_run: !dry_run.is_empty(), field_validation, field_manager, tracked: true })
+        Ok(WriteOptions {
+            dry_run: !dry_run.is_empty(),
+            field_validation,
+            field_manager,
+            tracked: true,
+        })
     }
 
     /// The client's program: its user agent up to the first slash.

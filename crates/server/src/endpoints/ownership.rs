@@ -30,7 +30,11 @@ impl Call<'_> {
             kind: &self.resource.kind.kind,
             subresource: &self.request.info.subresource,
             filter: &filter,
-            others: &Versions { storage: self.storage, kind: &self.resource.kind.kind, filter: &filter },
+            others: &Versions {
+                storage: self.storage,
+                kind: &self.resource.kind.kind,
+                filter: &filter,
+            },
         })
     }
 

@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 
 use kevel_api::builtin;
-use kevel_api::schema::{
-    Constant, Field, FieldFlags, List, Scalar, Schema, StructFlags, StructSchema, Table, Type,
-    TypeId,
-};
+use kevel_api::schema::{Constant, Field, List, Scalar, Schema, StructFlags, Table, Type};
 use kevel_api::value::{Map, Value};
 use kevel_openapi_text::Texts;
 

@@ -6,6 +6,5 @@ mod counted;
 mod failures;
 mod headers;
 mod order;
-mod overhead;
 mod shutdown;
 mod support;

@@ -110,7 +110,9 @@ impl Subscribers {
         }
         for event in events {
             for position in resource.indexed.iter().copied().chain([NAME]) {
-                let value = |object: &'_ Arc<Object>| value_at(object, &resource.fields, position).to_owned();
+                let value = |object: &'_ Arc<Object>| {
+                    value_at(object, &resource.fields, position).to_owned()
+                };
                 let (before, after) = (event.previous().map(value), event.current().map(value));
                 let left = before.filter(|before| Some(before) != after.as_ref());
                 for value in [after, left].into_iter().flatten() {

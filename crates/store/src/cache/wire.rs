@@ -309,7 +309,8 @@ mod tests {
     #[test]
     fn a_new_revision_moves_what_follows_it() {
         let stored = r#"{"metadata":{"name":"a","labels":{"x":"y"}},"spec":{"nodeName":"n1"}}"#;
-        let object = super::super::Object::new("ns/a", Revision(7), decode(stored, KeyOrder::Struct));
+        let object =
+            super::super::Object::new("ns/a", Revision(7), decode(stored, KeyOrder::Struct));
         let object = object.gone(Revision(1234));
         assert_eq!(object.label("x"), Some("y"));
         let expected = r#"{"metadata":{"name":"a","resourceVersion":"1234","labels":{"x":"y"}},"spec":{"nodeName":"n1"}}"#;
@@ -319,7 +320,8 @@ mod tests {
     #[test]
     fn fields_are_located() {
         let stored = r#"{"kind":"Pod","metadata":{"name":"a","labels":{"l\\":"}{"}},"spec":{"x":[{"nodeName":"no"},"\"]"],"nodeName":"n1","host":true}}"#;
-        let object = super::super::Object::new("ns/a", Revision(7), decode(stored, KeyOrder::Struct));
+        let object =
+            super::super::Object::new("ns/a", Revision(7), decode(stored, KeyOrder::Struct));
         let names = ["spec.nodeName", "spec.host", "spec.missing", "status.phase", "spec.x.y"];
         let paths: Vec<_> = names.iter().map(|name| FieldPath::new(name, name)).collect();
         let values: Vec<_> = (0..paths.len()).map(|i| object.field(&paths, i)).collect();
@@ -328,7 +330,9 @@ mod tests {
 
     #[test]
     fn damaged_text_is_an_error() {
-        for stored in ["", "[]", "{", r#"{"a"}"#, r#"{"a":1,}"#, r#"{"metadata":"b}"#, r#"{"a":{"b":1}"#] {
+        for stored in
+            ["", "[]", "{", r#"{"a"}"#, r#"{"a":1,}"#, r#"{"metadata":"b}"#, r#"{"a":{"b":1}"#]
+        {
             assert!(decode(stored, KeyOrder::Struct).is_err(), "{stored}");
         }
     }

@@ -1,0 +1,32 @@
+//! Decisions about requests, counted and measured by their results.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use crate::metrics::{Counter, Family, Histogram};
+
+/// The metrics of a filter that decides. Those of a result are looked up once, not for each request.
+#[derive(Debug)]
+pub(super) struct Attempts<const RESULTS: usize> {
+    pub filter: Arc<Histogram>,
+    pub total: Arc<Family<Counter>>,
+    pub duration: Arc<Family<Histogram>>,
+    pub results: [(&'static str, Recorded); RESULTS],
+}
+
+/// Nothing until there is something to show.
+pub(super) type Recorded = OnceLock<(Arc<Counter>, Arc<Histogram>)>;
+
+impl<const RESULTS: usize> Attempts<RESULTS> {
+    /// Records a decision that has taken until now.
+    pub(super) fn record(&self, result: &str, started: Instant) {
+        let seconds = started.elapsed().as_secs_f64();
+        self.filter.observe(seconds);
+        if let Some((_, recorded)) = self.results.iter().find(|(name, _)| *name == result) {
+            let look_up = || (self.total.with(&[result]), self.duration.with(&[result]));
+            let (total, duration) = recorded.get_or_init(look_up);
+            total.increment();
+            duration.observe(seconds);
+        }
+    }
+}
