@@ -151,7 +151,7 @@ fn fill(
     default: &DefaultEntry,
     table: &Table,
 ) -> usize {
-    let place = match map.seek(from, field.name()) {
+    let place = match map.seek(from, field) {
         Ok(place) => place,
         Err(place) => {
             if let Some(value) = value_of(default.value, map, table) {
@@ -212,7 +212,7 @@ fn value_of(constant: Constant, map: &Map, table: &Table) -> Option<Value> {
 /// Applies what is below a field, looking for it from a place on; tells where to look for the next.
 fn apply_below(map: &mut Map, from: usize, field: Field<'_>) -> usize {
     let schema = field.schema();
-    match map.seek(from, field.name()) {
+    match map.seek(from, field) {
         Ok(place) => {
             if let Some(value) = map.value_at_mut(place) {
                 apply(value, schema);

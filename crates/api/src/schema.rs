@@ -6,6 +6,7 @@
 //! of its own. A [`Schema`] is a copyable handle on one type of a table; all generic code takes it.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 use compact_str::CompactString;
 
@@ -459,6 +460,16 @@ impl<'t> Field<'t> {
     #[cold]
     fn new_key(self) -> CompactString {
         CompactString::new(self.name())
+    }
+
+    /// Whether a key stands before or after the name.
+    #[inline]
+    pub(crate) fn order(self, key: &str) -> Ordering {
+        let key = FieldName::new(key.as_bytes());
+        if key.is(self.table, self.entry) {
+            return Ordering::Equal;
+        }
+        key.order(self.table, self.entry)
     }
 
     /// The name as it stands in JSON after other fields, `,"name":`; only for built-in kinds.

@@ -8,6 +8,8 @@ use std::cmp::Ordering;
 use compact_str::CompactString;
 use thin_vec::ThinVec;
 
+use crate::schema::Field;
+
 /// A JSON value.
 ///
 /// In a value of a built-in type an absent field is Go's zero value, and a present scalar is never
@@ -201,11 +203,11 @@ impl Map {
         &mut self.0[i].1
     }
 
-    /// Where a key is, or would stand: at `from` or after it.
-    pub(crate) fn seek(&self, from: usize, key: &str) -> Result<usize, usize> {
+    /// Where a field is, or would stand: at `from` or after it.
+    pub(crate) fn seek(&self, from: usize, field: Field<'_>) -> Result<usize, usize> {
         let mut index = from;
         while let Some((known, _)) = self.0.get(index) {
-            match order(known, key) {
+            match field.order(known) {
                 Ordering::Less => index += 1,
                 Ordering::Equal => return Ok(index),
                 Ordering::Greater => break,

@@ -15,7 +15,11 @@ impl Decoder<'_, '_> {
                 Ok(Value::Map(map))
             }
             b'[' => {
-                let items = self.items(frame, |decoder, _, frame| decoder.any(frame))?;
+                let items = self.items(frame, |decoder, _, frame| {
+                    let value = decoder.any(frame)?;
+                    decoder.push(value);
+                    Ok(())
+                })?;
                 Ok(Value::List(items))
             }
             b't' => self.scan.literal("true").map(|()| Value::Bool(true)),

@@ -30,7 +30,11 @@ impl<'t> Decoder<'_, 't> {
             (Type::Struct(_), _) if frame.is_root() => self.other_or_null(schema, frame),
             (Type::List { item, .. }, b'[') => {
                 let item = schema.other(*item);
-                let items = self.items(frame, |decoder, _, frame| decoder.value(item, frame))?;
+                let items = self.items(frame, |decoder, _, frame| {
+                    let value = decoder.value(item, frame)?;
+                    decoder.push(value);
+                    Ok(())
+                })?;
                 Ok(Value::List(items))
             }
             (Type::Map { value, .. }, b'{') => {

@@ -313,19 +313,29 @@ impl<'a, 't> Decoder<'a, 't> {
     ) -> Result<ThinVec<Value>, Stop> {
         self.items(frame, |decoder, i, frame| {
             let prior = priors.as_mut().and_then(|priors| priors.get_mut(i)).map(std::mem::take);
-            let value = match prior {
-                Some(prior) => decoder.value_over(prior, item, frame)?,
-                None => decoder.value(item, frame)?,
+            let value = match (item.ty(), decoder.scan.peek(), prior) {
+                // Trees and texts are put where they are made, as in [`Decoder::field`].
+                (Type::Struct(_), b'{', None) => {
+                    let map = decoder.structure(item, frame, None)?;
+                    return Ok(decoder.values.push(Value::Map(map)));
+                }
+                (Type::Scalar(Scalar::String), b'"', _) => {
+                    let text = decoder.scan.compact_string()?;
+                    return Ok(decoder.values.push(Value::String(text)));
+                }
+                (_, _, Some(prior)) => decoder.value_over(prior, item, frame)?,
+                (_, _, None) => decoder.value(item, frame)?,
             };
-            Ok(if value.is_null() { zero(item) } else { value })
+            decoder.values.push(if value.is_null() { zero(item) } else { value });
+            Ok(())
         })
     }
 
-    /// The elements from here to the end of a list, each read by `read`.
+    /// The elements from here to the end of a list, each read onto the stack by `read`.
     pub(super) fn items(
         &mut self,
         frame: &Frame<'_>,
-        mut read: impl FnMut(&mut Self, usize, &Frame<'_>) -> Result<Value, Stop>,
+        mut read: impl FnMut(&mut Self, usize, &Frame<'_>) -> Result<(), Stop>,
     ) -> Result<ThinVec<Value>, Stop> {
         self.scan.open(MAX_DEPTH)?;
         let base = self.values.len();
@@ -333,8 +343,7 @@ impl<'a, 't> Decoder<'a, 't> {
         let mut more = self.scan.first(b']');
         while more {
             let i = items.len() + self.values.len() - base;
-            let value = read(self, i, &frame.down(Step::Index(i)))?;
-            self.values.push(value);
+            read(self, i, &frame.down(Step::Index(i)))?;
             more = self.scan.next(b']')?;
             // A long list is not held twice, a short one takes no more room than it needs.
             let waiting = self.values.len() - base;
@@ -346,6 +355,11 @@ impl<'a, 't> Decoder<'a, 't> {
             }
         }
         Ok(items)
+    }
+
+    /// Puts an element onto the stack.
+    pub(super) fn push(&mut self, value: Value) {
+        self.values.push(value);
     }
 
     pub(super) fn map(&mut self, value: Schema<'t>, frame: &Frame<'_>) -> Result<Map, Stop> {

@@ -84,16 +84,18 @@ impl<'t> Decoder<'_, 't> {
     fn byte_list(&mut self, frame: &Frame<'_>) -> Result<Value, Stop> {
         let numbers = self.items(frame, |decoder, _, frame| {
             let go = || "uint8".to_owned();
-            match decoder.scan.peek() {
-                b'-' | b'0'..=b'9' => decoder.int(|int| u8::try_from(*int).is_ok(), go, frame),
-                b'n' => decoder.scan.literal("null").map(|()| Value::Null),
+            let value = match decoder.scan.peek() {
+                b'-' | b'0'..=b'9' => decoder.int(|int| u8::try_from(*int).is_ok(), go, frame)?,
+                b'n' => decoder.scan.literal("null").map(|()| Value::Null)?,
                 _ => {
                     let found = decoder.scan.describe();
                     decoder.scan.skip_value()?;
                     decoder.mismatch(found, go, frame);
-                    Ok(Value::Null)
+                    Value::Null
                 }
-            }
+            };
+            decoder.push(value);
+            Ok(())
         })?;
         let byte = |number: &Value| number.as_int().and_then(|int| u8::try_from(int).ok());
         let bytes: Vec<u8> = numbers.iter().map(|number| byte(number).unwrap_or(0)).collect();
