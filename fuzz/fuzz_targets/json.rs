@@ -11,8 +11,11 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(any) = json::decode_any(text, json::Unknown::Report) {
         let mut out = Vec::new();
         json::encode_any(&any.value, &mut out);
+        // Not the value: a whole float such as 3e7 is written as an integer, as in the reference.
         let again = json::decode_any(&out, json::Unknown::Report).unwrap();
-        assert_eq!(again.value, any.value);
+        let mut twice = Vec::new();
+        json::encode_any(&again.value, &mut twice);
+        assert_eq!(String::from_utf8_lossy(&out), String::from_utf8_lossy(&twice));
     }
     let schema = kinds()[u16::from_le_bytes([*a, *b]) as usize % kinds().len()].schema();
     let Ok(read) = json::decode(text, schema, json::Unknown::Report) else { return };

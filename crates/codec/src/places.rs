@@ -38,10 +38,10 @@ impl Places {
         values.push(value);
     }
 
-    /// Takes the struct off the stack; fields that are null are not part of it.
+    /// Takes the struct off the stack, with room for some more fields; those that are null are not
+    /// part of it.
     #[inline]
-    pub(crate) fn take(&self, of: StructSchema<'_>, values: &mut Vec<Value>) -> Map {
-        let mut entries = ThinVec::new();
+    pub(crate) fn take(&self, of: StructSchema<'_>, values: &mut Vec<Value>, room: usize) -> Map {
         let fields = &mut values[self.base..];
         let mut left = self.placed;
         if fields.iter().any(Value::is_null) {
@@ -50,6 +50,7 @@ impl Places {
             left &= !nulls.fold(0, |set, position| set | 1 << position);
         }
         let count = left.count_ones() as usize;
+        let mut entries = ThinVec::with_capacity(if count == 0 { 0 } else { count + room });
         entries.extend((0..count).map(|_| (CompactString::const_new(""), Value::Null)));
         // Each is written where it stays: what has just been written is slow to copy.
         for (key, value) in entries.iter_mut() {

@@ -412,6 +412,17 @@ fn the_deepest_trees_fit_in_a_small_stack() {
     thread.join().expect("the stack is large enough");
 }
 
+/// Each is told once, and those behind a great many repetitions no more.
+#[test]
+fn repeated_strict_errors_are_told_once() {
+    let document = format!(r#"{{{}"b":0}}"#, r#""a":0,"#.repeat(1000));
+    let (told, _) = outcome("Pod", document.as_bytes()).expect("it is a pod");
+    assert_eq!(told, r#"unknown field "a", unknown field "b""#);
+    let document = format!(r#"{{{}"b":0}}"#, r#""a":0,"#.repeat(20_000));
+    let (told, _) = outcome("Pod", document.as_bytes()).expect("it is a pod");
+    assert_eq!(told, r#"unknown field "a""#);
+}
+
 #[test]
 fn hostile_duplicates_are_refused() {
     let big: Vec<String> = (0..2000).map(|i| format!("\"k{i}\":\"\"")).collect();

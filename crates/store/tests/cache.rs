@@ -25,6 +25,8 @@ async fn fixture() -> Fixture {
     let engine: Arc<dyn Engine> = Arc::new(Embedded::memory(Options::default()).unwrap());
     let caches = Caches::start(engine.clone(), "/registry/");
     let pods = caches.add(pods());
+    // What happens before a cache is loaded is not in its log.
+    pods.loaded().await.unwrap();
     Fixture { engine, caches, pods }
 }
 

@@ -7,7 +7,9 @@
 use std::borrow::Cow;
 
 use compact_str::CompactString;
-use kevel_api::schema::{Choice, Field, MAX_FIELDS, Scalar, Schema, StructSchema, Type};
+use kevel_api::schema::{
+    Choice, Field, MAX_FIELDS, Scalar, Schema, StructFlags, StructSchema, Type,
+};
 use kevel_api::value::{Map, Value};
 use thin_vec::ThinVec;
 
@@ -69,6 +71,9 @@ fn read<'t>(
     }
 }
 
+/// How many structs are given room for defaults.
+const MAX_ROOMY: usize = 1 << 12;
+
 /// How many values have room on the stack at first: what an allocator still calls small.
 const WAITING: usize = 40;
 
@@ -93,6 +98,8 @@ pub(super) struct Decoder<'a, 't> {
     entries: Vec<Entry>,
     /// How many entries duplicate fields have carried over.
     pub(super) merged: usize,
+    /// How many more structs are given room for defaults.
+    roomy: usize,
     _types: std::marker::PhantomData<Schema<'t>>,
 }
 
@@ -115,6 +122,7 @@ impl<'a, 't> Decoder<'a, 't> {
             values: Vec::with_capacity(WAITING),
             entries: Vec::with_capacity(16),
             merged: 0,
+            roomy: MAX_ROOMY,
             _types: std::marker::PhantomData,
         }
     }
@@ -169,7 +177,20 @@ impl<'a, 't> Decoder<'a, 't> {
             }
             more = self.scan.next(b'}')?;
         }
-        Ok(places.take(structure, &mut self.values))
+        let room = self.room_for_defaults(structure);
+        Ok(places.take(structure, &mut self.values, room))
+    }
+
+    /// How many fields a struct is likely to get: what is read is mostly defaulted next. Only so
+    /// many structs are given room, as hostile documents have no end of them.
+    #[inline]
+    fn room_for_defaults(&mut self, structure: StructSchema<'t>) -> usize {
+        const ROOM: usize = 4;
+        if self.roomy == 0 || !structure.flags().has(StructFlags::DEFAULTS) {
+            return 0;
+        }
+        self.roomy -= 1;
+        ROOM
     }
 
     /// Reads a key and the colon behind it: the position of the field that it names, or one that no
@@ -317,11 +338,13 @@ impl<'a, 't> Decoder<'a, 't> {
                 // Trees and texts are put where they are made, as in [`Decoder::field`].
                 (Type::Struct(_), b'{', None) => {
                     let map = decoder.structure(item, frame, None)?;
-                    return Ok(decoder.values.push(Value::Map(map)));
+                    decoder.values.push(Value::Map(map));
+                    return Ok(());
                 }
                 (Type::Scalar(Scalar::String), b'"', _) => {
                     let text = decoder.scan.compact_string()?;
-                    return Ok(decoder.values.push(Value::String(text)));
+                    decoder.values.push(Value::String(text));
+                    return Ok(());
                 }
                 (_, _, Some(prior)) => decoder.value_over(prior, item, frame)?,
                 (_, _, None) => decoder.value(item, frame)?,

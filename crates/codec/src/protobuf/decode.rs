@@ -19,7 +19,11 @@ use crate::places::Places;
 
 /// How many structs an object may have, unless it is so large that they are eight bytes each: four
 /// bytes can make one that takes a hundred. (Objects that people make have twenty bytes a struct.)
-const MAX_STRUCTS: usize = 1 << 19;
+const MAX_STRUCTS: usize = 3 << 17;
+
+/// How many numbers a list may have that holds them in one member: a byte can make one that takes
+/// twenty-four. (No list that people make has a thousandth of it.)
+const MAX_PACKED: usize = 1 << 20;
 
 /// How many values have room at first: what an allocator still calls small.
 const WAITING: usize = 40;
@@ -244,7 +248,7 @@ impl<'i> Reader<'i> {
             }
         }
         self.parts.truncate(frame.parts);
-        Ok(frame.values.take(frame.of, &mut self.values))
+        Ok(frame.values.take(frame.of, &mut self.values, 0))
     }
 
     /// The value of a field that came in parts.
@@ -403,6 +407,9 @@ fn is_absent(value: &Value, field: Field<'_>) -> bool {
 fn read_packed(rest: &mut &[u8], of: Scalar, items: &mut ThinVec<Value>) -> Result<()> {
     let mut packed = wire::delimited(rest)?;
     while !packed.is_empty() {
+        if items.len() == MAX_PACKED {
+            return Err(Error::TooMany.into());
+        }
         items.push(scalar::read(of, &mut packed)?);
     }
     Ok(())

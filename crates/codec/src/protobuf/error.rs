@@ -30,7 +30,7 @@ pub enum Error {
     WrongWireType { field: String, wire_type: u8 },
     /// Messages inside messages without end.
     TooDeep,
-    /// More structs than an object of its size can have a use for.
+    /// More structs or numbers than an object of its size can have a use for.
     TooMany,
     /// A text that is not what the member's type says: a quantity, a time, a document.
     Invalid(String),
@@ -65,7 +65,7 @@ impl fmt::Display for Error {
             Error::WrongWireType { field, wire_type } => {
                 write!(f, "proto: wrong wireType = {wire_type} for field {field}")
             }
-            Error::TooMany => f.write_str("exceeded max number of structs"),
+            Error::TooMany => f.write_str("exceeded max number of values"),
             Error::TooDeep => f.write_str("exceeded max depth"),
             Error::Invalid(why) => f.write_str(why),
         }

@@ -476,6 +476,22 @@ fn the_number_of_structs_is_bounded() {
 }
 
 #[test]
+fn the_number_of_packed_numbers_is_bounded() {
+    let packed = |count: usize| {
+        // Member 4 of a pod's security context, with a length of three bytes.
+        let length = [count as u8 | 0x80, (count >> 7) as u8 | 0x80, (count >> 14) as u8];
+        let mut message = vec![4 << 3 | 2];
+        message.extend(length);
+        message.resize(message.len() + count, 1);
+        decode(&message, schema("v1 Pod spec securityContext"))
+    };
+    let groups = packed(1 << 20).expect("they are not too many");
+    let groups = groups.at(&["supplementalGroups"]).and_then(Value::as_list);
+    assert_eq!(groups.map(<[_]>::len), Some(1 << 20));
+    assert_eq!(packed((1 << 20) + 1), Err(Error::TooMany));
+}
+
+#[test]
 fn depth_is_bounded_and_fits_a_small_stack() {
     /// Messages inside messages, each level behind these keys.
     fn nest(keys: &[&[u8]], levels: usize) -> Vec<u8> {

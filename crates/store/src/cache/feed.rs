@@ -144,8 +144,12 @@ impl Feed {
                 biased;
                 response = watch.next() => {
                     let response = response?;
+                    // Some engines say how far they are before they tell what happened.
+                    let told = !response.events.is_empty() || self.engine.reports_progress();
                     self.hand_out(response.events);
-                    self.reached(response.revision);
+                    if told {
+                        self.reached(response.revision);
+                    }
                 }
                 command = self.inbox.recv() => match command {
                     Some(command) => self.obey(command, &mut watch),

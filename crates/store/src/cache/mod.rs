@@ -162,10 +162,7 @@ impl Cache {
         self.loaded().await?;
         match at {
             At::Any => Ok(self.latest()),
-            At::Consistent => {
-                self.reach(self.engine.current_revision().await?).await?;
-                Ok(self.latest())
-            }
+            At::Consistent => self.consistent().await,
             At::NotOlderThan(revision) => {
                 self.reach(revision).await?;
                 Ok(self.latest())
@@ -175,6 +172,22 @@ impl Cache {
                 self.exactly(revision).await
             }
         }
+    }
+
+    /// Everything acknowledged before the call.
+    async fn consistent(&self) -> Result<Snapshot, CacheError> {
+        let revision = self.engine.current_revision().await?;
+        // An engine whose word on progress cannot be trusted is heard by its events alone. Where
+        // those do not tell soon, the answer comes from the engine itself.
+        if !self.engine.reports_progress() {
+            let mut progress = self.progress.clone();
+            let reached = progress.wait_for(|progress| *progress >= revision);
+            if tokio::time::timeout(PROGRESS_INTERVAL, reached).await.is_err() {
+                return Ok(load(&*self.engine, &self.resource, None).await?);
+            }
+        }
+        self.reach(revision).await?;
+        Ok(self.latest())
     }
 
     /// One object, as fresh as asked for.
