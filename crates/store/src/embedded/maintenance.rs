@@ -30,13 +30,27 @@ pub struct CheckReport {
 
 /// Copies `database` into the new file `target`, in one snapshot: writes go on meanwhile.
 pub(super) fn backup(database: &Database, target: &Path) -> Result<Revision> {
+    let report = new_copy(target, || database.with_source(|source| copy(source, target)))?;
+    Ok(report.revision)
+}
+
+/// Copies the store in `directory` into the new file `target`, whether a server has it open or not.
+pub fn backup_directory(directory: &Path, target: &Path) -> Result<CheckReport> {
+    let database = directory.join(DATABASE_FILE);
+    if !database.exists() {
+        return Err(Error::Invalid(format!("there is no store in {directory:?}")));
+    }
+    new_copy(target, || copy(&reader(&database)?, target))
+}
+
+/// Makes a file that was not there, and checks it. What is not whole does not stay.
+fn new_copy(target: &Path, copy: impl FnOnce() -> Result<()>) -> Result<CheckReport> {
     refuse_existing(target)?;
-    let copied = database.with_source(|source| copy(source, target));
-    let checked = copied.and_then(|()| check_file(target));
+    let checked = copy().and_then(|()| check_file(target));
     if checked.is_err() {
         let _ = fs::remove_file(target);
     }
-    Ok(checked?.revision)
+    checked
 }
 
 /// Makes a data directory out of a backup. `directory` must be empty or not exist.

@@ -31,7 +31,7 @@ use bytes::Bytes;
 use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot};
 
-pub use maintenance::{CheckReport, check, restore};
+pub use maintenance::{CheckReport, backup_directory, check, restore};
 
 use self::{
     checkpoint::Checkpoints,
