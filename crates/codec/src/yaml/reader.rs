@@ -117,10 +117,19 @@ const CONTROL: &str = "control characters are not allowed";
 /// Where the first character stands that YAML does not allow.
 fn control(text: &str) -> Option<usize> {
     // Only these bytes begin such a character: C0 and DEL, C1 (C2 80 to C2 9F), U+FFFE and U+FFFF.
-    let suspect = |byte: u8| byte < 0x20 || matches!(byte, 0x7f | 0xc2 | 0xef);
+    let suspect = |byte: u8| {
+        (byte < 0x20) & (byte != b'\n') & (byte != b'\t') & (byte != b'\r')
+            | (byte == 0x7f)
+            | (byte == 0xc2)
+            | (byte == 0xef)
+    };
+    // Whole chunks without a branch: most have none of them.
+    let clean = |chunk: &&[u8]| !chunk.iter().fold(false, |found, &byte| found | suspect(byte));
     let mut at = 0;
-    while let Some(skip) = text.as_bytes()[at..].iter().position(|&byte| suspect(byte)) {
-        at += skip;
+    while at < text.len() {
+        let rest = &text.as_bytes()[at..];
+        at += 64 * rest.chunks(64).take_while(clean).count();
+        at += text.as_bytes().get(at..)?.iter().position(|&byte| suspect(byte))?;
         let c = text[at..].chars().next()?;
         if is_control(c) {
             return Some(at);
