@@ -46,11 +46,15 @@ fn worst(name: &str, input: &[u8]) -> usize {
     ];
     let (mut line, mut over) = (format!("{name:30}"), 0);
     for (reader, read) in readers {
-        let before = peak::reset();
-        let start = cpu_time();
-        read(input);
-        let time = cpu_time() - start;
-        let memory = peak::reached().saturating_sub(before);
+        // The best of a few: what else the machine does is not the reader's cost.
+        let (mut time, mut memory) = (Duration::MAX, 0);
+        for _ in 0..3 {
+            let before = peak::reset();
+            let start = cpu_time();
+            read(input);
+            time = time.min(cpu_time() - start);
+            memory = memory.max(peak::reached().saturating_sub(before));
+        }
         let mark = if time > MOST_TIME || memory > MOST_MEMORY { "!" } else { "" };
         over += mark.len();
         let (time, memory) = (time.as_secs_f64() * 1000.0, memory >> 20);
