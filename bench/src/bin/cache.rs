@@ -41,9 +41,6 @@ async fn main() {
         stored / 1_000_000
     );
 
-    if std::env::var_os("LOAD_ONLY").is_some() {
-        return;
-    }
     let snapshot = pods.snapshot(At::Any).await.expect("a snapshot");
     let mut best = f64::MAX;
     let mut bytes = 0;

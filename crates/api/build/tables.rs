@@ -273,7 +273,6 @@ impl<'m> Tables<'m> {
             (16, facts.has("nullable")),
             (OMIT_ZERO, facts.has("omitzero")),
             (64, facts.has("type-meta")),
-            (128, facts.has("default-empty")),
         ];
         let flags: u16 = flags.iter().filter(|(_, set)| *set).map(|(bit, _)| bit).sum();
         let (key, name) = self.field_name(&field.name);

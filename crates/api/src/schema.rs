@@ -165,6 +165,23 @@ pub enum Scalar {
     Integer,
 }
 
+impl Scalar {
+    /// Whether it is a struct in Go, which is never "empty" there.
+    pub fn is_go_struct(self) -> bool {
+        matches!(
+            self,
+            Scalar::Time
+                | Scalar::MicroTime
+                | Scalar::Duration
+                | Scalar::Quantity
+                | Scalar::IntOrString
+                | Scalar::Raw
+                | Scalar::Json
+                | Scalar::FieldsV1
+        )
+    }
+}
+
 /// A JSON field, as tables hold it.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldEntry {
@@ -203,8 +220,6 @@ impl FieldFlags {
     pub const OMIT_ZERO: u16 = 32;
     /// `kind` and `apiVersion` of a top-level object: not part of its protobuf message.
     pub const TYPE_META: u16 = 64;
-    /// An empty list or map is defaulted as if it were missing.
-    pub const DEFAULT_EMPTY: u16 = 128;
     /// Its type has a default somewhere.
     pub const DEFAULTS_BELOW: u16 = 256;
     /// A built-in field that is written although the object does not have it: where the tag says
@@ -504,6 +519,11 @@ impl<'t> Field<'t> {
 
     pub fn always(self) -> bool {
         self.entry.flags.has(FieldFlags::ALWAYS)
+    }
+
+    /// A struct that is left out when zero.
+    pub fn omit_zero(self) -> bool {
+        self.entry.flags.has(FieldFlags::OMIT_ZERO)
     }
 
     pub fn required(self) -> bool {

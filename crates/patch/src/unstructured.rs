@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use compact_str::CompactString;
-use kevel_api::schema::{Field, FieldFlags, Scalar, Schema, Type};
+use kevel_api::schema::{Field, Scalar, Schema, Type};
 use kevel_api::value::{Map, Value};
 use kevel_codec::json::{Unknown, decode_any};
 use thin_vec::ThinVec;
@@ -94,7 +94,7 @@ fn differences(old: &Value, new: &Value, schema: Schema<'_>, levels: usize) -> (
     let (mut before, mut after) = (ThinVec::new(), ThinVec::new());
     for (key, old, new) in zip(Some(a), Some(b)) {
         let Some(field) = structure.field(key).filter(|_| old != new) else { continue };
-        let inside = matches!(field.schema().ty(), Type::Struct(_)) && !omit_zero(field);
+        let inside = matches!(field.schema().ty(), Type::Struct(_)) && !field.omit_zero();
         let (old, new) = match (old, new) {
             (Some(old), Some(new)) if inside && levels > 0 => {
                 let (old, new) = differences(old, new, field.schema(), levels - 1);
@@ -128,9 +128,9 @@ fn structure(map: &Map, schema: Schema<'_>, fields: Fields) -> Map {
 /// What is written of a field, if anything.
 fn written(field: Field<'_>, value: Option<&Value>, fields: Fields) -> Option<Value> {
     let schema = field.schema();
-    let omit_zero = omit_zero(field);
+    let omit_zero = field.omit_zero();
     let go_struct = matches!(schema.ty(), Type::Struct(_))
-        || matches!(schema.scalar(), Some(scalar) if is_go_struct(scalar));
+        || matches!(schema.scalar(), Some(scalar) if scalar.is_go_struct());
     match value {
         Some(value) if field.pointer() => Some(build(value, schema, fields)),
         Some(value) => {
@@ -144,25 +144,6 @@ fn written(field: Field<'_>, value: Option<&Value>, fields: Fields) -> Option<Va
         None if go_struct => (!omit_zero).then(|| zero(schema)),
         None => field.always().then(|| zero(schema)),
     }
-}
-
-fn omit_zero(field: Field<'_>) -> bool {
-    field.flags().has(FieldFlags::OMIT_ZERO)
-}
-
-/// Whether a leaf is a struct in Go, which is never "empty" there.
-fn is_go_struct(scalar: Scalar) -> bool {
-    matches!(
-        scalar,
-        Scalar::Time
-            | Scalar::MicroTime
-            | Scalar::Duration
-            | Scalar::Quantity
-            | Scalar::IntOrString
-            | Scalar::Raw
-            | Scalar::Json
-            | Scalar::FieldsV1
-    )
 }
 
 /// Whether a struct holds nothing but structs that hold nothing.

@@ -28,11 +28,6 @@ pub trait Strategy: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Whether an update of an object that is not there creates it.
-    fn create_on_update(&self) -> bool {
-        false
-    }
-
     /// Whether an update may come without a resourceVersion.
     fn unconditional_update(&self) -> bool {
         true

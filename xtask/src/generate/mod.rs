@@ -154,7 +154,7 @@ fn tidy_type(ty: &mut TypeDef) {
             _ => {}
         }
         field.facts.0.sort_by_key(|(key, _)| {
-            const ORDER: [&str; 14] = [
+            const ORDER: [&str; 13] = [
                 "required",
                 "omitempty",
                 "always",
@@ -164,7 +164,6 @@ fn tidy_type(ty: &mut TypeDef) {
                 "patch",
                 "default",
                 "when",
-                "default-empty",
                 "enum",
                 "go",
                 "nullable",

@@ -129,8 +129,8 @@ fn write_field(field: Field<'_>, value: Option<&Value>, start: usize, out: &mut 
     };
     let omitted = !field.pointer()
         && match schema.ty() {
-            Type::Struct(_) => omit_zero(field) && is_zero_struct(value, schema),
-            Type::Scalar(scalar) if is_go_struct(*scalar) => false,
+            Type::Struct(_) => field.omit_zero() && is_zero_struct(value, schema),
+            Type::Scalar(scalar) if (*scalar).is_go_struct() => false,
             _ => !field.always() && value.is_empty(),
         };
     if omitted {
@@ -157,25 +157,6 @@ fn write_name(field: Field<'_>, start: usize, out: &mut Vec<u8>) {
             out.extend_from_slice(b"\":");
         }
     }
-}
-
-fn omit_zero(field: Field<'_>) -> bool {
-    field.flags().has(FieldFlags::OMIT_ZERO)
-}
-
-/// Whether a leaf is a struct in Go.
-fn is_go_struct(scalar: Scalar) -> bool {
-    matches!(
-        scalar,
-        Scalar::Time
-            | Scalar::MicroTime
-            | Scalar::Duration
-            | Scalar::Quantity
-            | Scalar::IntOrString
-            | Scalar::Raw
-            | Scalar::Json
-            | Scalar::FieldsV1
-    )
 }
 
 /// Whether a struct holds nothing but structs that hold nothing.

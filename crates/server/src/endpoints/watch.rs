@@ -39,7 +39,7 @@ impl Call<'_> {
     pub(super) async fn watch(self) -> Result<Response, StatusError> {
         let selection = self.selection()?;
         let bookmarks = self.flag("allowWatchBookmarks");
-        let initial = self.initial_events(bookmarks)?;
+        let initial = self.initial_events()?;
         let revision = self.revision()?;
         let cache = &self.storage.cache;
         let (snapshot, watcher) = match (initial, revision) {
@@ -84,7 +84,7 @@ impl Call<'_> {
         Ok(respond(StatusCode::OK, media, body))
     }
 
-    fn initial_events(&self, bookmarks: bool) -> Result<Option<bool>, StatusError> {
+    fn initial_events(&self) -> Result<Option<bool>, StatusError> {
         let matching = self.parameter("resourceVersionMatch").unwrap_or_default();
         let invalid = |error: FieldError| {
             StatusError::invalid(&GroupKind::new("meta.k8s.io", "ListOptions"), "", &[error])
@@ -105,7 +105,6 @@ impl Call<'_> {
                 "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
             )));
         }
-        let _ = bookmarks;
         Ok(Some(crate::request_info::truthy(asked)))
     }
 
