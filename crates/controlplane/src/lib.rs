@@ -8,5 +8,5 @@ mod rows;
 mod system_namespaces;
 
 pub use namespace_lifecycle::NamespaceLifecycle;
-pub use rows::{StorageOptions, rows};
+pub use rows::{Answers, StorageOptions, rows};
 pub use system_namespaces::system_namespaces;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
+use kevel_server::answer::{Answer, Answerer};
 use kevel_server::resource::{Part, Resource, Subresource, TypeRef};
 use kevel_server::storage::{Format, Storage, StorageConfig};
 use kevel_store::Engine;
@@ -40,12 +41,27 @@ const STORED_AS: &[(&str, &str, &str)] = &[
 /// Groups that servers of the chain other than the control plane's own keep, under their group.
 const EXTENSION_GROUPS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
 
+/// Who answers creations that are not stored: by group and path (`serviceaccounts/token`).
+#[derive(Clone, Debug, Default)]
+pub struct Answers(HashMap<(&'static str, &'static str), Answerer>);
+
+impl Answers {
+    pub fn add(&mut self, group: &'static str, path: &'static str, answer: impl Answer) {
+        self.0.insert((group, path), Answerer::new(answer));
+    }
+
+    fn get(&self, resource: &builtin::Resource) -> Option<Answerer> {
+        self.0.get(&(resource.group, resource.path)).cloned()
+    }
+}
+
 /// A row for every enabled resource; the storage of a kind is shared by its versions.
 pub fn rows(
     enabled: impl Fn(&builtin::Resource) -> bool,
     options: &StorageOptions,
     engine: &Arc<dyn Engine>,
     caches: &Caches,
+    answers: &Answers,
 ) -> Vec<Resource> {
     let all: Vec<&builtin::Resource> = builtin::resources().iter().filter(|r| enabled(r)).collect();
     let mut storages: HashMap<(String, String), Arc<Storage>> = HashMap::new();
@@ -77,21 +93,22 @@ pub fn rows(
             strategy: kinds::strategy(resource.group, resource.path),
             columns: columns::of(resource.group, resource.path),
             storage,
-            subresources: subs.filter_map(|sub| subresource(sub)).collect(),
+            answer: answers.get(resource),
+            subresources: subs.filter_map(|sub| subresource(sub, answers)).collect(),
             custom: false,
         });
     }
     rows
 }
 
-fn subresource(sub: &builtin::Resource) -> Option<(String, Subresource)> {
+fn subresource(sub: &builtin::Resource, answers: &Answers) -> Option<(String, Subresource)> {
     let (_, name) = sub.path.split_once('/')?;
     let schema = builtin::schema(sub.kind_group, sub.kind_version, sub.kind)?;
     let part = match name {
         "status" => Part::Field("status"),
         "finalize" => Part::Field("spec"),
         "scale" => Part::Scale,
-        _ => Part::Other,
+        _ => answers.get(sub).map_or(Part::Other, Part::Answer),
     };
     let kind = GroupVersionKind::from_static(sub.kind_group, sub.kind_version, sub.kind);
     let verbs = sub.verbs.to_vec();

@@ -5,8 +5,9 @@ use kevel_api::status::StatusError;
 use crate::endpoints::bare_with;
 
 /// A form that objects are written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MediaType {
+    #[default]
     Json,
     Yaml,
     Protobuf,
@@ -26,7 +27,7 @@ pub enum Shape {
 }
 
 /// The form that a client accepts best.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accepted {
     pub media: MediaType,
     pub shape: Shape,

@@ -9,6 +9,7 @@ use arc_swap::ArcSwap;
 use kevel_api::gvk::{GroupKind, GroupResource, GroupVersionKind};
 use kevel_api::schema::{Schema, Table, TypeId};
 
+use crate::answer::Answerer;
 use crate::columns::Columns;
 use crate::storage::Storage;
 use crate::strategy::Strategy;
@@ -46,6 +47,8 @@ pub struct Resource {
     pub columns: Arc<dyn Columns>,
     /// `None` for kinds that are answered, not stored.
     pub storage: Option<Arc<Storage>>,
+    /// Who answers a creation, where it is not an object to be stored.
+    pub answer: Option<Answerer>,
     /// By name, sorted.
     pub subresources: BTreeMap<String, Subresource>,
     /// Custom kinds' lists name the kind of each item; built-in ones do not.
@@ -62,12 +65,14 @@ pub struct Subresource {
 }
 
 /// What a subresource is of its object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Part {
     /// The object, of which only this field and the metadata can be written.
     Field(&'static str),
     /// How many there are of it.
     Scale,
+    /// Something that is asked for by a creation (`serviceaccounts/token`).
+    Answer(Answerer),
     /// Something that this server does not answer yet.
     Other,
 }

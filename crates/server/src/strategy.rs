@@ -71,8 +71,8 @@ impl Strategy for Generic {}
 /// Spec and status are written apart where a kind has both: which fields a write to the object
 /// itself leaves alone.
 pub fn reset_fields(resource: &Resource) -> impl Iterator<Item = &'static str> + '_ {
-    resource.subresources.values().filter_map(|sub| match sub.part {
-        crate::resource::Part::Field(field) => Some(field),
+    resource.subresources.values().filter_map(|sub| match &sub.part {
+        crate::resource::Part::Field(field) => Some(*field),
         _ => None,
     })
 }

@@ -92,7 +92,7 @@ fn install(config: &Config, groups: impl Fn(&str) -> bool) -> Arc<Resources> {
         groups(resource.group) && enabled.enabled(resource.group, resource.version, resource.path)
     };
     let resources = Resources::default();
-    resources.install(rows(wanted, &options, &config.engine, &config.caches));
+    resources.install(rows(wanted, &options, &config.engine, &config.caches, &config.answers));
     Arc::new(resources)
 }
 

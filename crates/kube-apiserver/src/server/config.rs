@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_auth::Rbac;
+use kevel_controlplane::Answers;
 use kevel_server::authentication::Authenticator;
 use kevel_server::authorization::Authorizer;
 use kevel_server::lifecycle::{Lifecycle, Shutdown};
@@ -29,6 +30,8 @@ pub struct Config {
     pub authenticator: Arc<dyn Authenticator>,
     pub authorizer: Arc<dyn Authorizer>,
     pub rbac: Arc<Rbac>,
+    /// Who answers what is asked by a creation: reviews, tokens.
+    pub answers: Answers,
     pub lifecycle: Arc<Lifecycle>,
     pub shutdown: Shutdown,
     pub listener: TcpListener,
@@ -61,6 +64,7 @@ impl Config {
             authenticator,
             authorizer,
             rbac,
+            answers: Answers::default(),
             lifecycle,
             shutdown,
             listener,

@@ -151,6 +151,7 @@ pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
             categories: r.categories.iter().map(|s| s.to_string()).collect(),
             namespaced: r.namespaced,
             verbs: r.verbs.to_vec(),
+            answer: None,
             storage: r.verbs.contains(&"get").then(|| keep.storage(stored, ty.clone(), r.path)),
             ty,
             strategy: strategy(r.group, r.path),
@@ -187,6 +188,7 @@ pub(crate) fn widgets() -> Resource {
         ("scale".to_owned(), sub(&scale, Part::Scale)),
     ]);
     Resource {
+        answer: None,
         storage: Some(Keep::new().storage(kind.clone(), ty.clone(), "widgets")),
         kind,
         plural: "widgets".into(),

@@ -18,11 +18,11 @@ const NAME_ATTEMPTS: usize = 8;
 
 impl Call<'_> {
     pub(super) async fn create(mut self) -> Result<Response, StatusError> {
-        if !self.name().is_empty() && self.subresource.is_none() {
-            return Err(super::bare(405));
-        }
         if self.subresource.is_some() {
             return Err(unserved());
+        }
+        if !self.name().is_empty() {
+            return Err(super::bare(405));
         }
         let options = self.write_options("CreateOptions")?;
         let kind = self.resource.kind.clone();
@@ -149,29 +149,12 @@ impl Call<'_> {
             .resource
             .subresources
             .get("status")
-            .is_some_and(|sub| sub.part == Part::Field("status"));
+            .is_some_and(|sub| matches!(sub.part, Part::Field("status")));
         if let Some(object) = object.as_map_mut().filter(|_| status) {
             object.remove("status");
         }
         let counted = self.resource.strategy.counts_generation();
         meta::set(object, "generation", counted.then_some(Value::Int(1)));
-    }
-
-    /// The namespace of the path goes where the object says none; another one is refused.
-    pub(super) fn fill_in_namespace(&self, object: &mut Value) -> Result<(), StatusError> {
-        let namespace = self.namespace();
-        let said = meta::text(object, "namespace");
-        if !self.resource.namespaced {
-            return Ok(());
-        }
-        if said.is_empty() {
-            meta::set(object, "namespace", Some(namespace.into()));
-        } else if said != namespace {
-            return Err(StatusError::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
-        Ok(())
     }
 }
 

@@ -6,12 +6,12 @@ use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_codec::{json, protobuf, yaml};
 
-use super::Call;
+use super::Ask;
 use super::options::FieldValidation;
 use crate::negotiate::{self, MediaType};
 use crate::resource::{TypeRef, api_version};
 
-impl Call<'_> {
+impl Ask<'_> {
     /// Reads the body as an object of the kind that the path speaks.
     pub(super) async fn decode_body(
         &mut self,

@@ -12,6 +12,7 @@ use kevel_store::cache::At;
 
 use super::meta;
 use super::options::FieldValidation;
+use super::respond::status_response;
 use super::update::{Existing, Failed};
 use super::{Call, cache_error, store_error, unserved};
 use crate::admission::{Attributes, Operation};
@@ -169,10 +170,7 @@ impl Call<'_> {
             })),
             ..Status::default()
         };
-        let text = status.to_json();
-        let decoded = json_value(&text);
-        let schema = builtin::schema("", "v1", "Status").map(TypeRef::BuiltIn);
-        self.encoded(StatusCode::OK, &decoded, schema.as_ref())
+        Ok(status_response(StatusCode::OK, &status, &self.accepted))
     }
 
     fn check_delete_preconditions(
@@ -279,12 +277,6 @@ fn add_finalizers(object: &mut Value, options: &DeleteOptions) {
         list.push(wanted.into());
     }
 }
-
-fn json_value(text: &[u8]) -> Value {
-    let decoded = kevel_codec::json::decode_any(text, kevel_codec::json::Unknown::Ignore);
-    decoded.map(|decoded| decoded.value).unwrap_or_default()
-}
-
 fn changed(error: kevel_store::Error) -> Failed {
     match error {
         kevel_store::Error::Conflict(_) | kevel_store::Error::NotFound => Failed::Changed,

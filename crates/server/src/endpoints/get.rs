@@ -13,7 +13,7 @@ impl Call<'_> {
         let not_found = || StatusError::not_found(&self.group_resource(), self.name());
         let object = found.ok_or_else(not_found)?;
         let wire = object.wire().map_err(StatusError::internal)?;
-        if self.subresource.is_some_and(|sub| sub.part == Part::Other) {
+        if self.subresource.is_some_and(|sub| matches!(sub.part, Part::Other | Part::Answer(_))) {
             return Err(unserved());
         }
         self.object(StatusCode::OK, wire)

@@ -1,5 +1,6 @@
 //! The verbs of resources.
 
+mod answer;
 mod apply;
 mod create;
 mod decode;
@@ -15,6 +16,7 @@ mod table;
 mod update;
 mod watch;
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use kevel_api::gvk::GroupResource;
@@ -29,7 +31,7 @@ use crate::resource::{Resource, Subresource};
 use crate::storage::Storage;
 use crate::user::User;
 
-pub use self::respond::{failure, json_response};
+pub use self::respond::{failure, failure_in, json_response};
 
 /// What all endpoints of a server share.
 #[derive(Debug, Default)]
@@ -38,10 +40,9 @@ pub struct Endpoints {
 }
 
 /// A request to a resource.
-pub(crate) struct Call<'a> {
+pub(crate) struct Ask<'a> {
     pub endpoints: &'a Endpoints,
     pub resource: &'a Arc<Resource>,
-    pub storage: &'a Arc<Storage>,
     pub subresource: Option<&'a Subresource>,
     pub request: Request,
     pub query: Vec<(String, String)>,
@@ -49,7 +50,27 @@ pub(crate) struct Call<'a> {
     pub user: Arc<User>,
 }
 
-impl Call<'_> {
+/// A request to a resource whose objects are stored.
+pub(crate) struct Call<'a> {
+    ask: Ask<'a>,
+    pub storage: &'a Arc<Storage>,
+}
+
+impl<'a> Deref for Call<'a> {
+    type Target = Ask<'a>;
+
+    fn deref(&self) -> &Ask<'a> {
+        &self.ask
+    }
+}
+
+impl DerefMut for Call<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.ask
+    }
+}
+
+impl Ask<'_> {
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -84,9 +105,10 @@ impl Endpoints {
             Ok(accepted) => accepted,
             Err(error) => return failure(error),
         };
+        let form = accepted.clone();
         match self.dispatch(resource, request, query, accepted).await {
             Ok(response) => response,
-            Err(error) => failure(error),
+            Err(error) => failure_in(error, &form),
         }
     }
 
@@ -119,19 +141,14 @@ impl Endpoints {
         if !allowed || unnamed {
             return Err(bare(405));
         }
-        let storage = resource.storage.as_ref().ok_or_else(|| bare(405))?;
         let user = request.user.clone().unwrap_or_else(|| Arc::new(User::anonymous()));
         let verb = info.verb;
-        let call = Call {
-            endpoints: self,
-            resource,
-            storage,
-            subresource,
-            request,
-            query,
-            accepted,
-            user,
-        };
+        let ask = Ask { endpoints: self, resource, subresource, request, query, accepted, user };
+        if let Some(answer) = ask.answerer().filter(|_| verb == "create").cloned() {
+            return ask.answer(&*answer).await;
+        }
+        let storage = resource.storage.as_ref().ok_or_else(|| bare(405))?;
+        let call = Call { ask, storage };
         match verb {
             "get" => call.get().await,
             "list" => call.list().await,

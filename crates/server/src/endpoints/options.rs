@@ -7,7 +7,7 @@ use kevel_api::status::StatusError;
 use kevel_store::Revision;
 use kevel_store::cache::{At, Selection};
 
-use super::Call;
+use super::{Ask, Call};
 use crate::request_info::truthy;
 
 /// What becomes of fields that a kind does not have.
@@ -28,7 +28,7 @@ pub(super) struct WriteOptions {
     pub tracked: bool,
 }
 
-impl Call<'_> {
+impl Ask<'_> {
     pub(super) fn write_options(&self, kind: &str) -> Result<WriteOptions, StatusError> {
         let mut errors = Vec::new();
         let dry_run: Vec<&str> = self.parameters("dryRun").collect();
@@ -75,7 +75,9 @@ impl Call<'_> {
             .take(128)
             .collect()
     }
+}
 
+impl Call<'_> {
     /// The objects that a list or watch is about.
     pub(super) fn selection(&self) -> Result<Selection, StatusError> {
         let bad = |error: &dyn std::fmt::Display| StatusError::bad_request(error.to_string());

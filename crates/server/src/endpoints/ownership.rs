@@ -41,7 +41,7 @@ impl Call<'_> {
     /// Writers of an object do not own what a path of its own writes, and the other way around.
     fn filter(&self) -> Filter {
         let field = |name: &str| vec![Some(kevel_patch::managed_fields::PathElement::field(name))];
-        match self.subresource.map(|sub| sub.part) {
+        match self.subresource.map(|sub| &sub.part) {
             Some(Part::Field(written)) => Filter::Include(vec![field(written), field("metadata")]),
             _ => {
                 let reset: Vec<&str> = reset_fields(self.resource).collect();

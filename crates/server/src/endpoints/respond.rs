@@ -2,29 +2,48 @@
 
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
-use kevel_api::status::StatusError;
+use kevel_api::builtin;
+use kevel_api::schema::Schema;
+use kevel_api::status::{Status, StatusError};
 use kevel_api::value::Value;
 use kevel_codec::{json, protobuf, yaml};
 
-use super::Call;
 use super::table::Printer;
+use super::{Ask, Call};
 use crate::body::Body;
 use crate::handler::Response;
-use crate::negotiate::{MediaType, Shape};
+use crate::negotiate::{Accepted, MediaType, Shape};
 use crate::resource::TypeRef;
 
-/// A failure as an answer.
+/// A failure as an answer, in JSON.
 pub fn failure(error: StatusError) -> Response {
+    failure_in(error, &Accepted::default())
+}
+
+/// A failure as an answer, in the form that its client reads.
+pub fn failure_in(error: StatusError, accepted: &Accepted) -> Response {
     let status = error.into_status();
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut body = status.to_json();
-    body.push(b'\n');
-    let mut response = json_response(code, body);
+    let mut response = status_response(code, &status, accepted);
     let retry = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     if retry > 0 {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(retry));
     }
     response
+}
+
+/// A `Status` as an answer.
+pub(super) fn status_response(code: StatusCode, status: &Status, accepted: &Accepted) -> Response {
+    let mut text = status.to_json();
+    let schema = builtin::schema("", "v1", "Status").filter(|_| *accepted != Accepted::default());
+    if let Some(schema) = schema
+        && let Ok(status) = json::decode(&text, schema, json::Unknown::Ignore)
+        && let Ok(response) = encode(code, &status.value, Some(schema), accepted)
+    {
+        return response;
+    }
+    text.push(b'\n');
+    json_response(code, text)
 }
 
 /// JSON as an answer.
@@ -96,7 +115,9 @@ impl Call<'_> {
         };
         self.encoded(code, &value, Some(&ty))
     }
+}
 
+impl Ask<'_> {
     /// The type of what is answered: the object's, or that of its subresource.
     pub(super) fn ty(&self) -> TypeRef {
         self.subresource.map_or_else(|| self.resource.ty.clone(), |sub| sub.ty.clone())
@@ -109,26 +130,35 @@ impl Call<'_> {
         value: &Value,
         ty: Option<&TypeRef>,
     ) -> Result<Response, StatusError> {
-        let mut text = Vec::with_capacity(2048);
-        match (self.accepted.media, ty) {
-            (MediaType::Protobuf, Some(ty)) => {
-                let body = protobuf::encode_object(value, ty.schema());
-                return Ok(respond(code, MediaType::Protobuf.name(), body));
-            }
-            (_, Some(ty)) => json::encode(value, ty.schema(), &mut text),
-            (_, None) => json::encode_any(value, &mut text),
-        }
-        if self.accepted.media == MediaType::Yaml {
-            let mut body = Vec::with_capacity(text.len());
-            yaml::from_json(&text, &mut body).map_err(StatusError::internal)?;
-            return Ok(respond(code, MediaType::Yaml.name(), body));
-        }
-        if self.accepted.pretty {
-            let mut body = Vec::with_capacity(text.len() * 2);
-            json::indent(&text, &mut body);
-            text = body;
-        }
-        text.push(b'\n');
-        Ok(respond(code, MediaType::Json.name(), text))
+        encode(code, value, ty.map(TypeRef::schema), &self.accepted)
     }
+}
+
+fn encode(
+    code: StatusCode,
+    value: &Value,
+    schema: Option<Schema<'_>>,
+    accepted: &Accepted,
+) -> Result<Response, StatusError> {
+    let mut text = Vec::with_capacity(2048);
+    match (accepted.media, schema) {
+        (MediaType::Protobuf, Some(schema)) => {
+            let body = protobuf::encode_object(value, schema);
+            return Ok(respond(code, MediaType::Protobuf.name(), body));
+        }
+        (_, Some(schema)) => json::encode(value, schema, &mut text),
+        (_, None) => json::encode_any(value, &mut text),
+    }
+    if accepted.media == MediaType::Yaml {
+        let mut body = Vec::with_capacity(text.len());
+        yaml::from_json(&text, &mut body).map_err(StatusError::internal)?;
+        return Ok(respond(code, MediaType::Yaml.name(), body));
+    }
+    if accepted.pretty {
+        let mut body = Vec::with_capacity(text.len() * 2);
+        json::indent(&text, &mut body);
+        text = body;
+    }
+    text.push(b'\n');
+    Ok(respond(code, MediaType::Json.name(), text))
 }

@@ -48,7 +48,7 @@ pub(super) enum Include {
 impl Printer {
     /// The printer that a request wants.
     pub fn new(call: &Call<'_>, version: &str) -> Result<Self, StatusError> {
-        let of = match call.subresource.map(|sub| sub.part) {
+        let of = match call.subresource.map(|sub| &sub.part) {
             None | Some(Part::Field(_)) => Of::Objects,
             Some(Part::Scale) => Of::Scale,
             Some(_) => Of::Other,

@@ -221,7 +221,7 @@ impl Call<'_> {
                 }
             }
         };
-        match self.subresource.map(|sub| sub.part) {
+        match self.subresource.map(|sub| &sub.part) {
             None => reset_fields(self.resource).for_each(|field| keep(object, field)),
             Some(Part::Field(written)) => {
                 let fields: Vec<String> = old
@@ -229,7 +229,7 @@ impl Call<'_> {
                     .into_iter()
                     .chain(object.as_map())
                     .flat_map(|map| map.iter().map(|(key, _)| key.to_owned()))
-                    .filter(|field| field != written && field != "metadata")
+                    .filter(|field| field != *written && field != "metadata")
                     .collect();
                 fields.iter().for_each(|field| keep(object, field));
             }

@@ -1,0 +1,68 @@
+//! What is asked by creating an object that is not stored: a review, a token, an eviction.
+
+use std::sync::Arc;
+
+use kevel_api::status::{Status, StatusError};
+use kevel_api::value::Value;
+
+use crate::handler::Pending;
+use crate::request::Warnings;
+use crate::resource::Resource;
+use crate::user::User;
+
+/// Answers a creation.
+pub trait Answer: Send + Sync + 'static {
+    /// What the client gets for its object, which has been decoded, defaulted and admitted.
+    fn answer<'a>(
+        &'a self,
+        asked: &'a Asked<'a>,
+        object: Value,
+    ) -> Pending<'a, Result<Answered, StatusError>>;
+}
+
+/// Where and by whom something is asked.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    pub resource: &'a Arc<Resource>,
+    pub subresource: &'a str,
+    /// Empty where the kind has none.
+    pub namespace: &'a str,
+    /// The object whose subresource this is; empty otherwise.
+    pub name: &'a str,
+    pub user: &'a Arc<User>,
+    pub dry_run: bool,
+    pub warnings: &'a Warnings,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub enum Answered {
+    /// An object of the kind that was sent.
+    Object(Value),
+    /// That it was done.
+    Status(Status),
+}
+
+/// An [`Answer`] to be shared.
+#[derive(Clone)]
+pub struct Answerer(Arc<dyn Answer>);
+
+impl Answerer {
+    pub fn new(answer: impl Answer) -> Self {
+        Answerer(Arc::new(answer))
+    }
+}
+
+impl std::ops::Deref for Answerer {
+    type Target = dyn Answer;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
+impl std::fmt::Debug for Answerer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Answerer")
+    }
+}

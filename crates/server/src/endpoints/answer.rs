@@ -1,0 +1,96 @@
+//! Creations that are answered rather than stored.
+
+use http::StatusCode;
+use kevel_api::default;
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+
+use super::respond::status_response;
+use super::{Ask, meta};
+use crate::admission::{Attributes, Operation};
+use crate::answer::{Answer, Answered, Answerer, Asked};
+use crate::handler::Response;
+use crate::resource::Part;
+
+impl Ask<'_> {
+    /// Who answers a creation here.
+    pub(super) fn answerer(&self) -> Option<&Answerer> {
+        match self.subresource {
+            None => self.resource.answer.as_ref(),
+            Some(sub) => match &sub.part {
+                Part::Answer(answerer) => Some(answerer),
+                _ => None,
+            },
+        }
+    }
+
+    pub(super) async fn answer(mut self, answer: &dyn Answer) -> Result<Response, StatusError> {
+        let options = self.write_options("CreateOptions")?;
+        let ty = self.ty();
+        let kind = self.subresource.map_or(&self.resource.kind, |sub| &sub.kind).clone();
+        let mut object = self.decode_body(&kind, &ty, options.field_validation).await?;
+        self.check_name_and_namespace(&mut object)?;
+        default::apply(&mut object, ty.schema());
+        let attributes = Attributes {
+            resource: self.resource,
+            subresource: &self.request.info.subresource,
+            operation: Operation::Create,
+            namespace: self.namespace(),
+            name: self.name(),
+            user: &self.user,
+            dry_run: options.dry_run,
+            warnings: &self.request.warnings,
+            old: None,
+        };
+        let admission = &self.endpoints.admission;
+        admission.admit(&attributes, Some(&mut object)).await?;
+        admission.validate(&attributes, Some(&object)).await?;
+        let asked = Asked {
+            resource: self.resource,
+            subresource: &self.request.info.subresource,
+            namespace: self.namespace(),
+            name: self.name(),
+            user: &self.user,
+            dry_run: options.dry_run,
+            warnings: &self.request.warnings,
+        };
+        match answer.answer(&asked, object).await? {
+            Answered::Object(value) => self.encoded(StatusCode::CREATED, &value, Some(&ty)),
+            Answered::Status(status) => {
+                Ok(status_response(StatusCode::CREATED, &status, &self.accepted))
+            }
+        }
+    }
+
+    /// What an object says about itself must be what the path says.
+    fn check_name_and_namespace(&self, object: &mut Value) -> Result<(), StatusError> {
+        self.fill_in_namespace(object)?;
+        let (said, name) = (meta::text(object, "name"), self.name());
+        if said.is_empty() && !name.is_empty() {
+            meta::set(object, "name", Some(name.into()));
+        } else if !name.is_empty() && said != name {
+            let message = format!(
+                "the name of the object ({said}) does not match the name on the URL ({name})"
+            );
+            return Err(StatusError::bad_request(message));
+        }
+        Ok(())
+    }
+
+    /// The namespace of the path goes where the object says none; another one is refused.
+    pub(super) fn fill_in_namespace(&self, object: &mut Value) -> Result<(), StatusError> {
+        let namespace = self.namespace();
+        let said = meta::text(object, "namespace");
+        if !self.resource.namespaced {
+            return Ok(());
+        }
+        if said.is_empty() {
+            meta::set(object, "namespace", Some(namespace.into()));
+        } else if said != namespace {
+            return Err(StatusError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        Ok(())
+    }
+}
