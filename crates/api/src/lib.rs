@@ -15,6 +15,7 @@ pub mod name;
 pub mod prune;
 pub mod quantity;
 pub mod quote;
+pub mod references;
 pub mod schema;
 pub mod selector;
 pub mod status;

@@ -9,7 +9,7 @@ use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
 use kevel_server::admission::{Attributes, Operation, Plugin};
-use kevel_server::authorization::{self, Authorizer, Decision};
+use kevel_server::authorization::{self, Authorizer, Decision, NO_SELECTORS};
 use kevel_server::handler::Pending;
 use kevel_server::user::{PRIVILEGED, User};
 
@@ -111,6 +111,7 @@ impl Escalation {
             resource,
             subresource: "",
             name,
+            selectors: &NO_SELECTORS,
         };
         let opinion = self.authorizer.authorize(&asked).await;
         if let Some(error) = &opinion.error {
@@ -126,7 +127,7 @@ impl Escalation {
 
     /// What is to be said when the writer lacks some of the rules.
     fn confirm(&self, write: &Attributes<'_>, wanted: &[PolicyRule]) -> Result<(), String> {
-        let held = self.rbac.rules_for(write.user, write.namespace);
+        let held = self.rbac.rules_of(write.user, write.namespace);
         let missing = match rule::uncovered(held.iter(), wanted) {
             Ok(missing) if missing.is_empty() => return Ok(()),
             Ok(missing) => describe(missing),

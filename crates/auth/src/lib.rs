@@ -17,16 +17,17 @@
 //!   has to follow its sources whatever the authorization modes are: [`Escalation`] asks it, and is
 //!   in force under every mode. Before everything is loaded it allows nothing;
 //!   [`Rbac::has_synced`] tells, [`Rbac::synced`] waits.
-//! - [`Rbac::rules_for`] answers `SelfSubjectRulesReview`.
 //! - [`Escalation`] is an admission plug-in without a flag. It judges what the mutating plug-ins have
 //!   made of an object, so it stands behind them. The authorizer it is given is the server's whole
 //!   one, for the verbs `escalate` and `bind`.
 //! - [`bootstrap::hook`] makes what is missing of the default roles and bindings. The rules of
 //!   `admin`, `edit` and `view` are not its business: a controller gathers them.
 
+pub mod authorization;
 pub mod bootstrap;
 mod escalation;
 pub mod rbac;
+pub mod reviews;
 pub mod rule;
 
 pub use escalation::Escalation;

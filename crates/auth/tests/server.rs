@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kevel_auth::{Escalation, Rbac, Sources, bootstrap};
-use kevel_controlplane::{StorageOptions, rows};
+use kevel_controlplane::{Answers, StorageOptions, rows};
 use kevel_server::admission::Admission;
 use kevel_server::authorization::{Attributes, Authorizer, Decision};
 use kevel_server::controller::Client;
@@ -36,7 +36,13 @@ impl Server {
         let options = StorageOptions { prefix: "/registry".into(), format: Format::Json };
         let resources = Resources::default();
         let wanted = |group: &str| ["", "rbac.authorization.k8s.io"].contains(&group);
-        resources.install(rows(|row| row.on && wanted(row.group), &options, &engine, &caches));
+        resources.install(rows(
+            |row| row.on && wanted(row.group),
+            &options,
+            &engine,
+            &caches,
+            &Answers::default(),
+        ));
         let rbac = Rbac::start(Sources::of(&resources.current()).unwrap());
         let escalation = Escalation::new(rbac.clone(), rbac.clone());
         let delegate = Arc::new(Delegate {
@@ -44,6 +50,7 @@ impl Server {
             resources: Arc::new(resources),
             endpoints: Arc::new(Endpoints {
                 admission: Admission::new(vec![Arc::new(escalation)]),
+                authorizer: Some(rbac.clone()),
             }),
             paths: Vec::new(),
             next: None,

@@ -1,4 +1,5 @@
-//! Base64 as Go's `[]byte` fields have it in JSON: the standard alphabet, padded.
+//! Base64 as Go's `[]byte` fields have it in JSON: the standard alphabet, padded. And as URLs have
+//! it.
 
 use compact_str::CompactString;
 
@@ -46,6 +47,35 @@ pub fn decode_into(text: &str, bytes: &mut Vec<u8>) -> Result<(), usize> {
         at += 4;
     }
     decode_slowly(text, at, bytes)
+}
+
+/// The text of some bytes in the alphabet of URLs, without padding: that of JSON web tokens.
+///
+/// ```
+/// assert_eq!(kevel_codec::base64::encode_url(b"???"), "Pz8_");
+/// ```
+pub fn encode_url(bytes: &[u8]) -> String {
+    encode(bytes).trim_end_matches('=').replace('+', "-").replace('/', "_")
+}
+
+/// Undoes [`encode_url`]; `None` if the text is something else.
+///
+/// ```
+/// assert_eq!(kevel_codec::base64::decode_url("Pz8_").as_deref(), Some(&b"???"[..]));
+/// assert_eq!(kevel_codec::base64::decode_url("YQ=="), None);
+/// ```
+pub fn decode_url(text: &str) -> Option<Vec<u8>> {
+    let ours = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    if !text.bytes().all(ours) {
+        return None;
+    }
+    let mut text = text.replace('-', "+").replace('_', "/");
+    while !text.len().is_multiple_of(4) {
+        text.push('=');
+    }
+    let mut bytes = Vec::new();
+    decode_into(&text, &mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// One character at a time, from a group's start on.

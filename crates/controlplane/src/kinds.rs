@@ -4,9 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_api::name;
-use kevel_server::strategy::Strategy;
+use kevel_server::resource::Places;
+use kevel_server::scale::{Scale, Selector};
+use kevel_server::strategy::{Dependents, Strategy};
 
 use crate::namespace::Namespace;
+use crate::pod::{EphemeralContainers, Pod, Resize};
 
 /// How a kind differs from one that has nothing special.
 #[derive(Clone, Copy)]
@@ -22,6 +25,11 @@ pub struct KindFacts {
     pub time_to_live: Option<Duration>,
     /// Whether changes of what is wanted are counted.
     pub generation: bool,
+    /// Whether an update makes what is not there.
+    pub create_on_update: bool,
+    /// Whether an update must say which version it replaces.
+    pub conditional: bool,
+    pub dependents: Dependents,
 }
 
 const PLAIN: KindFacts = KindFacts {
@@ -31,6 +39,9 @@ const PLAIN: KindFacts = KindFacts {
     returns_deleted: false,
     time_to_live: None,
     generation: false,
+    create_on_update: false,
+    conditional: false,
+    dependents: Dependents::Collected,
 };
 
 /// The kinds whose changes are counted, by group and plural.
@@ -62,6 +73,55 @@ const COUNTED: &[(&str, &str)] = &[
     ("resource.k8s.io", "devicetaintrules"),
     ("resource.k8s.io", "resourceslices"),
     ("scheduling.k8s.io", "priorityclasses"),
+];
+
+/// The kinds whose objects are made by an update of what is not there.
+const CREATED_BY_UPDATE: &[(&str, &str)] = &[
+    ("", "endpoints"),
+    ("", "events"),
+    ("", "limitranges"),
+    ("", "services"),
+    ("coordination.k8s.io", "leases"),
+    ("coordination.k8s.io", "leasecandidates"),
+    ("events.k8s.io", "events"),
+    ("node.k8s.io", "runtimeclasses"),
+    ("rbac.authorization.k8s.io", "clusterroles"),
+    ("rbac.authorization.k8s.io", "clusterrolebindings"),
+    ("rbac.authorization.k8s.io", "roles"),
+    ("rbac.authorization.k8s.io", "rolebindings"),
+];
+
+/// The kinds whose updates must name the version that they replace.
+const CONDITIONAL: &[(&str, &str)] = &[
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+    ("apiextensions.k8s.io", "customresourcedefinitions"),
+    ("apiregistration.k8s.io", "apiservices"),
+    ("certificates.k8s.io", "clustertrustbundles"),
+    ("certificates.k8s.io", "podcertificaterequests"),
+    ("coordination.k8s.io", "leases"),
+    ("coordination.k8s.io", "leasecandidates"),
+    ("internal.apiserver.k8s.io", "storageversions"),
+    ("node.k8s.io", "runtimeclasses"),
+    ("policy", "poddisruptionbudgets"),
+    ("resource.k8s.io", "resourcepoolstatusrequests"),
+    ("storage.k8s.io", "csidrivers"),
+    ("storage.k8s.io", "csinodes"),
+    ("storage.k8s.io", "csistoragecapacities"),
+    ("storage.k8s.io", "volumeattachments"),
+    ("storagemigration.k8s.io", "storageversionmigrations"),
+];
+
+/// The kinds whose dependents are not collected when nobody says.
+const DEPENDENTS: &[(&str, &str, Dependents)] = &[
+    ("", "events", Dependents::Ignored),
+    ("", "replicationcontrollers", Dependents::Orphaned),
+    ("batch", "jobs", Dependents::Orphaned),
+    ("events.k8s.io", "events", Dependents::Ignored),
 ];
 
 /// The kinds that differ, by group and plural.
@@ -175,13 +235,64 @@ const RBAC: KindFacts = KindFacts { check_name: name::is_path_segment_name, ..PL
 pub fn facts(group: &str, plural: &str) -> KindFacts {
     let row = KINDS.iter().find(|(g, p, _)| (*g, *p) == (group, plural));
     let facts = row.map_or(PLAIN, |(_, _, facts)| *facts);
-    KindFacts { generation: COUNTED.contains(&(group, plural)), ..facts }
+    let kind = (group, plural);
+    let dependents = DEPENDENTS.iter().find(|(g, p, _)| (*g, *p) == kind);
+    KindFacts {
+        generation: COUNTED.contains(&kind),
+        create_on_update: CREATED_BY_UPDATE.contains(&kind),
+        conditional: CONDITIONAL.contains(&kind),
+        dependents: dependents.map_or(Dependents::Collected, |(_, _, what)| *what),
+        ..facts
+    }
+}
+
+/// What a subresource may write of its object, where that is less than a field.
+pub fn places(group: &str, path: &str) -> Option<Places> {
+    let strategy = strategy(group, path.split('/').next().unwrap_or_default());
+    match (group, path) {
+        ("", "pods/ephemeralcontainers") => Some(Places {
+            paths: &[&["spec", "ephemeralContainers"]],
+            metadata: false,
+            strategy: Arc::new(EphemeralContainers),
+        }),
+        ("", "pods/resize") => Some(Places {
+            paths: &[
+                &["spec", "containers", "*", "resources"],
+                &["spec", "containers", "*", "resizePolicy"],
+                &["spec", "initContainers", "*", "resources"],
+                &["spec", "initContainers", "*", "resizePolicy"],
+                &["spec", "resources"],
+            ],
+            metadata: false,
+            strategy: Arc::new(Resize),
+        }),
+        ("certificates.k8s.io", "certificatesigningrequests/approval") => {
+            Some(Places { paths: &[&["status", "conditions"]], metadata: true, strategy })
+        }
+        _ => None,
+    }
+}
+
+/// Where a kind says how many there are of it, by the path of its scale.
+pub fn scale(group: &str, path: &str) -> Option<Scale> {
+    let words = |path: &[&str]| path.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let selector = words(&["spec", "selector"]);
+    let selector = match (group, path) {
+        ("", "replicationcontrollers/scale") => Selector::Labels(selector),
+        ("apps", "deployments/scale" | "replicasets/scale" | "statefulsets/scale") => {
+            Selector::Object(selector)
+        }
+        _ => return None,
+    };
+    let there = words(&["status", "replicas"]);
+    Some(Scale { wanted: words(&["spec", "replicas"]), there, selector })
 }
 
 /// The rules of a kind: its own, or those that its facts make.
 pub fn strategy(group: &str, plural: &str) -> Arc<dyn Strategy> {
     match (group, plural) {
         ("", "namespaces") => Arc::new(Namespace),
+        ("", "pods") => Arc::new(Pod),
         _ => Arc::new(facts(group, plural)),
     }
 }
@@ -197,5 +308,17 @@ impl Strategy for KindFacts {
 
     fn counts_generation(&self) -> bool {
         self.generation
+    }
+
+    fn unconditional_update(&self) -> bool {
+        !self.conditional
+    }
+
+    fn create_on_update(&self) -> bool {
+        self.create_on_update
+    }
+
+    fn dependents(&self) -> Dependents {
+        self.dependents
     }
 }

@@ -4,6 +4,7 @@ mod columns;
 mod kinds;
 mod namespace;
 mod namespace_lifecycle;
+mod pod;
 mod rows;
 mod system_namespaces;
 

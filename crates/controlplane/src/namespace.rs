@@ -26,12 +26,13 @@ impl Strategy for Namespace {
         }
     }
 
-    fn begin_delete(&self, object: &mut Value) {
-        let Some(object) = object.as_map_mut() else { return };
+    fn begin_delete(&self, object: &mut Value) -> bool {
+        let Some(object) = object.as_map_mut() else { return true };
         let status = object.entry_or_insert_with("status", || Map::new().into());
         if let Some(status) = status.as_map_mut() {
             status.insert("phase", "Terminating".into());
         }
+        true
     }
 
     fn held(&self, object: &Value) -> bool {

@@ -12,7 +12,7 @@ use kevel_store::Engine;
 use kevel_store::cache::Caches;
 use kevel_store::keys::{self, Origin};
 
-use crate::{columns, kinds};
+use crate::{columns, kinds, pod};
 
 /// Where and how built-in kinds are stored.
 #[derive(Clone, Debug)]
@@ -42,8 +42,19 @@ const STORED_AS: &[(&str, &str, &str)] = &[
 const EXTENSION_GROUPS: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
 
 /// Who answers creations that are not stored: by group and path (`serviceaccounts/token`).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Answers(HashMap<(&'static str, &'static str), Answerer>);
+
+/// What the built-in kinds answer by themselves.
+impl Default for Answers {
+    fn default() -> Self {
+        let mut answers = Answers(HashMap::new());
+        answers.add("", "bindings", pod::Binding);
+        answers.add("", "pods/binding", pod::Binding);
+        answers.add("", "pods/eviction", pod::Eviction);
+        answers
+    }
+}
 
 impl Answers {
     pub fn add(&mut self, group: &'static str, path: &'static str, answer: impl Answer) {
@@ -104,11 +115,12 @@ pub fn rows(
 fn subresource(sub: &builtin::Resource, answers: &Answers) -> Option<(String, Subresource)> {
     let (_, name) = sub.path.split_once('/')?;
     let schema = builtin::schema(sub.kind_group, sub.kind_version, sub.kind)?;
+    let places = || kinds::places(sub.group, sub.path).map(Part::Places);
     let part = match name {
         "status" => Part::Field("status"),
         "finalize" => Part::Field("spec"),
-        "scale" => Part::Scale,
-        _ => answers.get(sub).map_or(Part::Other, Part::Answer),
+        "scale" => kinds::scale(sub.group, sub.path).map_or(Part::Other, Part::Scale),
+        _ => answers.get(sub).map(Part::Answer).or_else(places).unwrap_or(Part::Other),
     };
     let kind = GroupVersionKind::from_static(sub.kind_group, sub.kind_version, sub.kind);
     let verbs = sub.verbs.to_vec();

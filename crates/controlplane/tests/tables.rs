@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use http_body_util::BodyExt as _;
-use kevel_controlplane::{StorageOptions, rows};
+use kevel_controlplane::{Answers, StorageOptions, rows};
 use kevel_server::body::Body;
 use kevel_server::delegate::Delegate;
 use kevel_server::endpoints::Endpoints;
@@ -30,7 +30,13 @@ impl Server {
         let caches = Caches::start(engine.clone(), "/registry/");
         let options = StorageOptions { prefix: "/registry".into(), format: Format::Protobuf };
         let resources = Resources::default();
-        resources.install(rows(|resource| resource.on, &options, &engine, &caches));
+        resources.install(rows(
+            |resource| resource.on,
+            &options,
+            &engine,
+            &caches,
+            &Answers::default(),
+        ));
         let delegate = Delegate {
             name: "kube",
             resources: Arc::new(resources),

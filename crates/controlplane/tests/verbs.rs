@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use http_body_util::BodyExt as _;
 use kevel_api::builtin;
-use kevel_controlplane::{NamespaceLifecycle, StorageOptions, rows};
+use kevel_controlplane::{Answers, NamespaceLifecycle, StorageOptions, rows};
 use kevel_server::admission::Admission;
+use kevel_server::authorization::AlwaysAllow;
 use kevel_server::body::Body;
 use kevel_server::delegate::Delegate;
 use kevel_server::endpoints::Endpoints;
@@ -30,13 +31,22 @@ impl Server {
         let caches = Caches::start(engine.clone(), "/registry/");
         let options = StorageOptions { prefix: "/registry".into(), format };
         let resources = Resources::default();
-        resources.install(rows(|resource| resource.on, &options, &engine, &caches));
+        resources.install(rows(
+            |resource| resource.on,
+            &options,
+            &engine,
+            &caches,
+            &Answers::default(),
+        ));
         let namespaces = resources.current().get("", "v1", "namespaces").unwrap().storage.clone();
         let lifecycle = NamespaceLifecycle::new(namespaces.unwrap());
         let delegate = Delegate {
             name: "kube",
             resources: Arc::new(resources),
-            endpoints: Arc::new(Endpoints { admission: Admission::new(vec![Arc::new(lifecycle)]) }),
+            endpoints: Arc::new(Endpoints {
+                admission: Admission::new(vec![Arc::new(lifecycle)]),
+                authorizer: Some(Arc::new(AlwaysAllow)),
+            }),
             paths: Vec::new(),
             next: None,
         };

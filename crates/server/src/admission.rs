@@ -20,7 +20,7 @@ pub enum Operation {
 }
 
 /// A write on its way to the store.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a> {
     pub resource: &'a Resource,
     pub subresource: &'a str,

@@ -7,7 +7,7 @@ use kevel_api::value::Value;
 
 use crate::handler::Pending;
 use crate::request::Warnings;
-use crate::resource::Resource;
+use crate::resource::{Resource, Resources};
 use crate::user::User;
 
 /// Answers a creation.
@@ -24,6 +24,8 @@ pub trait Answer: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct Asked<'a> {
     pub resource: &'a Arc<Resource>,
+    /// The rows of the server that is asked.
+    pub resources: &'a Resources,
     pub subresource: &'a str,
     /// Empty where the kind has none.
     pub namespace: &'a str,

@@ -1,6 +1,5 @@
 //! The body of an answer.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -19,10 +18,31 @@ enum Inner {
     Pieces(Pin<Box<dyn Pieces>>),
 }
 
-/// Where a body's pieces come from. An error cannot be told any more once a body has begun: it ends.
+/// Where a body's pieces come from.
 pub trait Pieces: Send {
-    fn poll_piece(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>>;
+    fn poll_piece(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>>;
+
+    /// How many bytes there will be, at least.
+    fn at_least(&self) -> u64 {
+        0
+    }
 }
+
+/// A piece of a body, or the end of a body that will not be whole.
+pub type Piece = Result<Bytes, Broken>;
+
+/// Why a body breaks off. What is wrong cannot be told any more once a body has begun, but a client
+/// must not take a part for the whole: its stream is reset, or its connection closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken(pub &'static str);
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Broken {}
 
 impl Body {
     pub fn empty() -> Self {
@@ -31,6 +51,12 @@ impl Body {
 
     pub fn pieces(pieces: impl Pieces + 'static) -> Self {
         Body(Inner::Pieces(Box::pin(pieces)))
+    }
+
+    /// The next piece.
+    pub fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Piece>> {
+        let frame = std::task::ready!(http_body::Body::poll_frame(Pin::new(self), context));
+        Poll::Ready(frame.and_then(|frame| frame.map(|frame| frame.into_data().ok()).transpose()))
     }
 
     /// The bytes of a body that has them all; `None` for one that comes in pieces.
@@ -62,12 +88,12 @@ impl std::fmt::Debug for Body {
 
 impl http_body::Body for Body {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = Broken;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         match &mut self.0 {
             Inner::Empty => Poll::Ready(None),
             Inner::Full(bytes) => {
@@ -76,7 +102,7 @@ impl http_body::Body for Body {
                 Poll::Ready(Some(Ok(Frame::data(bytes))))
             }
             Inner::Pieces(pieces) => {
-                pieces.as_mut().poll_piece(context).map(|piece| Some(Ok(Frame::data(piece?))))
+                pieces.as_mut().poll_piece(context).map(|piece| Some(piece?.map(Frame::data)))
             }
         }
     }
@@ -89,7 +115,11 @@ impl http_body::Body for Body {
         match &self.0 {
             Inner::Empty => SizeHint::with_exact(0),
             Inner::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Inner::Pieces(_) => SizeHint::default(),
+            Inner::Pieces(pieces) => {
+                let mut hint = SizeHint::default();
+                hint.set_lower(pieces.at_least());
+                hint
+            }
         }
     }
 }

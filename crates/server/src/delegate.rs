@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use http::{HeaderValue, StatusCode, header};
+use kevel_api::status::StatusError;
 
 use crate::body::Body;
-use crate::endpoints::{Endpoints, failure, unserved};
+use crate::chain::MuxAndDiscoveryIncomplete;
+use crate::endpoints::{Endpoints, failure_to, unserved};
 use crate::handler::{Handler, Pending, Response};
 use crate::request::Request;
 use crate::resource::Resources;
@@ -65,26 +67,40 @@ impl Handler for Delegate {
                     (known, row)
                 };
                 match found {
-                    (_, Some(resource)) => return self.endpoints.serve(&resource, request).await,
+                    (_, Some(resource)) => {
+                        return self.endpoints.serve(&self.resources, &resource, request).await;
+                    }
                     // The group is this server's, and nobody behind it has it too.
-                    (true, None) => return failure(unserved()),
+                    (true, None) => return failure_to(&request, unserved()),
                     (false, None) => {}
                 }
             }
             match &self.next {
                 Some(next) => next.handle(request).await,
-                None => not_found(),
+                None => not_found(&request),
             }
         })
     }
 }
 
-/// What is served by nobody.
-pub fn not_found() -> Response {
+/// What is served by nobody, or by nobody yet.
+pub fn not_found(request: &Request) -> Response {
+    if request.parts.extensions.get::<MuxAndDiscoveryIncomplete>().is_some() {
+        return failure_to(request, too_early());
+    }
     let mut response = http::Response::new(Body::from("404 page not found\n"));
     *response.status_mut() = StatusCode::NOT_FOUND;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
+}
+
+fn too_early() -> StatusError {
+    let mut status = StatusError::service_unavailable(
+        "the request has been made before all known HTTP paths have been installed, please try again",
+    )
+    .into_status();
+    status.details.get_or_insert_default().retry_after_seconds = 5;
+    StatusError::from(status)
 }

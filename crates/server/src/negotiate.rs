@@ -1,8 +1,10 @@
 //! Which form an answer takes, and which form a request's body has.
 
+use http::{HeaderMap, header};
 use kevel_api::status::StatusError;
 
 use crate::endpoints::bare_with;
+use crate::request_info::truthy;
 
 /// A form that objects are written in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,6 +77,23 @@ pub fn body(content_type: &str) -> Result<MediaType, StatusError> {
     MediaType::parse(&name.to_ascii_lowercase())
         .filter(|_| !name.contains('*'))
         .ok_or_else(|| StatusError::unsupported_media_type(&BODY_TYPES))
+}
+
+/// The form of the answer to a request.
+pub fn answer(
+    headers: &HeaderMap,
+    query: &[(String, String)],
+    protobuf: bool,
+) -> Result<Accepted, StatusError> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let asked = query.iter().find(|(key, _)| key == "pretty");
+    // Whether a browser or curl asks: people like to read.
+    let person = || {
+        let agent = text(header::USER_AGENT);
+        ["curl", "Wget", "Mozilla/5.0"].iter().any(|name| agent.starts_with(name))
+    };
+    let pretty = asked.map_or_else(person, |(_, value)| truthy(value));
+    accept(text(header::ACCEPT), pretty, protobuf)
 }
 
 /// A part of an Accept header: its weight, its parameters, and the media type.

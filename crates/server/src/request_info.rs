@@ -2,6 +2,8 @@
 
 use http::{Method, Uri};
 
+use crate::authorization::Selectors;
+
 /// What a path and a method say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestInfo {
@@ -21,6 +23,8 @@ pub struct RequestInfo {
     pub name: String,
     /// What follows the name and subresource: a proxy's path.
     pub rest: Vec<String>,
+    /// What a request for many objects is narrowed to.
+    pub selectors: Selectors,
 }
 
 /// Subresources of namespaces: anything else behind one is a resource in it.
@@ -58,7 +62,8 @@ impl RequestInfo {
         }
         info.is_resource = true;
         info.verb = verb(method);
-        if matches!(rest[0].as_str(), "watch" | "proxy") {
+        let verb_in_path = matches!(rest[0].as_str(), "watch" | "proxy");
+        if verb_in_path {
             // The verb may stand before the resource: an old form.
             if rest.len() < 2 {
                 return plain;
@@ -67,6 +72,10 @@ impl RequestInfo {
         }
         info.locate(rest);
         info.refine(method, uri.query().unwrap_or_default());
+        // The old form may be a request for one object, which heeds no selectors.
+        if verb_in_path {
+            info.selectors = Selectors::default();
+        }
         info
     }
 
@@ -118,6 +127,10 @@ impl RequestInfo {
         }
         if self.name.is_empty() && method == Method::DELETE {
             self.verb = "deletecollection";
+        }
+        if matches!(self.verb, "list" | "watch" | "deletecollection") {
+            let text = |name: &str| value(name).unwrap_or_default();
+            self.selectors = Selectors::parse(text("fieldSelector"), text("labelSelector"));
         }
     }
 }

@@ -11,6 +11,7 @@ use kevel_api::schema::{Schema, Table, TypeId};
 
 use crate::answer::Answerer;
 use crate::columns::Columns;
+use crate::scale::Scale;
 use crate::storage::Storage;
 use crate::strategy::Strategy;
 
@@ -65,16 +66,40 @@ pub struct Subresource {
 }
 
 /// What a subresource is of its object.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum Part {
     /// The object, of which only this field and the metadata can be written.
     Field(&'static str),
     /// How many there are of it.
-    Scale,
+    Scale(Scale),
+    /// The object, of which only some places can be written, by rules of their own.
+    Places(Places),
     /// Something that is asked for by a creation (`serviceaccounts/token`).
     Answer(Answerer),
     /// Something that this server does not answer yet.
     Other,
+}
+
+/// The places of an object that a subresource writes.
+#[derive(Clone)]
+pub struct Places {
+    /// In which `*` is every item of a list.
+    pub paths: &'static [&'static [&'static str]],
+    /// Whether labels, annotations and the like can be written, too.
+    pub metadata: bool,
+    pub strategy: Arc<dyn Strategy>,
+}
+
+impl std::fmt::Debug for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Part::Field(field) => write!(f, "Field({field})"),
+            Part::Scale(scale) => scale.fmt(f),
+            Part::Places(places) => write!(f, "Places({:?})", places.paths),
+            Part::Answer(answerer) => answerer.fmt(f),
+            Part::Other => f.write_str("Other"),
+        }
+    }
 }
 
 impl std::fmt::Debug for Resource {

@@ -38,8 +38,10 @@ pub trait Strategy: Send + Sync + 'static {
         kevel_api::name::name_is_dns_subdomain(name, prefix)
     }
 
-    /// Changes an object when its deletion begins.
-    fn begin_delete(&self, _object: &mut Value) {}
+    /// Changes an object when its deletion begins. `true` if it stays until it is let go.
+    fn begin_delete(&self, _object: &mut Value) -> bool {
+        false
+    }
 
     /// Whether an object that is being deleted must stay, beyond its finalizers.
     fn held(&self, _object: &Value) -> bool {
@@ -48,6 +50,21 @@ pub trait Strategy: Send + Sync + 'static {
 
     /// Whether changes of what is wanted are counted in `metadata.generation`.
     fn counts_generation(&self) -> bool {
+        false
+    }
+
+    /// What becomes of an object's dependents when nobody says.
+    fn dependents(&self) -> Dependents {
+        Dependents::Collected
+    }
+
+    /// Whether an update of an object that is not there makes it.
+    fn create_on_update(&self) -> bool {
+        false
+    }
+
+    /// Whether objects are given time to end by themselves.
+    fn graceful(&self) -> bool {
         false
     }
 
@@ -60,6 +77,17 @@ pub trait Strategy: Send + Sync + 'static {
     fn returns_deleted(&self) -> bool {
         false
     }
+}
+
+/// What becomes of the dependents of an object that is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dependents {
+    /// The garbage collector deletes them.
+    Collected,
+    /// They stay, without an owner.
+    Orphaned,
+    /// The kind has none.
+    Ignored,
 }
 
 /// A kind without rules of its own.

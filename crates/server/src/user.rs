@@ -9,6 +9,14 @@ pub const ANONYMOUS: &str = "system:anonymous";
 /// The group that may do everything.
 pub const PRIVILEGED: &str = "system:masters";
 
+/// The group of nodes.
+pub const NODES: &str = "system:nodes";
+/// How the names of nodes begin.
+const NODE_PREFIX: &str = "system:node:";
+
+/// The key of [`User::extra`] that says which credential was used.
+pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
 /// An identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
@@ -21,5 +29,12 @@ pub struct User {
 impl User {
     pub fn anonymous() -> Self {
         User { name: ANONYMOUS.into(), groups: vec![ALL_UNAUTHENTICATED.into()], ..User::default() }
+    }
+
+    /// The node that this is, by the name that follows `system:node:`; it may be empty. Whoever is
+    /// not among the nodes is none, whatever the name.
+    pub fn node_name(&self) -> Option<&str> {
+        let name = self.name.strip_prefix(NODE_PREFIX)?;
+        self.groups.iter().any(|group| group == NODES).then_some(name)
     }
 }

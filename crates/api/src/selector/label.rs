@@ -7,6 +7,7 @@ pub use parse::ParseLabelSelectorError;
 use crate::field_error::{BadValue, FieldError, Path, aggregate};
 use crate::name::{is_label_key, is_label_value};
 use crate::quote::quote;
+use crate::value::{Map, Value};
 use compact_str::CompactString;
 use std::fmt;
 use thin_vec::{ThinVec, thin_vec};
@@ -116,6 +117,24 @@ impl LabelSelector {
             add(key, operator, values.into_iter().map(CompactString::from).collect())?;
         }
         Ok(LabelSelector::new(requirements))
+    }
+
+    /// The selector that stands in an API object; one that is not there selects nothing.
+    pub fn from_value(selector: Option<&Value>) -> Result<Self, ParseLabelSelectorError> {
+        let Some(selector) = selector else { return Ok(LabelSelector::NOTHING) };
+        let labels = selector.at(&["matchLabels"]).and_then(Value::as_map);
+        let labels = labels.into_iter().flat_map(Map::iter);
+        let labels = labels.map(|(key, value)| (key, value.as_str().unwrap_or_default()));
+        let expressions = selector.at(&["matchExpressions"]).and_then(Value::as_list);
+        let expressions = expressions.unwrap_or_default().iter().map(|expression| {
+            let values = expression.at(&["values"]).and_then(Value::as_list).unwrap_or_default();
+            MatchExpression {
+                key: expression.str_at(&["key"]),
+                operator: expression.str_at(&["operator"]),
+                values: values.iter().filter_map(Value::as_str),
+            }
+        });
+        LabelSelector::from_parts(labels, expressions)
     }
 
     /// The requirements, in the order of their keys.

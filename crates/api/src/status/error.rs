@@ -78,6 +78,12 @@ impl StatusError {
         )
     }
 
+    /// The same, with one more thing that was wrong.
+    pub fn with_cause(mut self, cause: StatusCause) -> Self {
+        self.0.details.get_or_insert_default().causes.push(cause);
+        self
+    }
+
     /// An apply would take fields from others.
     pub fn apply_conflict(causes: Vec<StatusCause>, message: impl Into<Text>) -> Self {
         failure(409, reason::CONFLICT, message).with_details(|details| details.causes = causes)

@@ -19,6 +19,7 @@ use kevel_server::lifecycle::{HookContext, HookResult};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
+pub(crate) use self::policy::node_rules;
 use self::policy::{Desired, policy};
 use self::reconcile::{Change, reconcile};
 use crate::GROUP;

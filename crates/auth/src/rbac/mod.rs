@@ -14,7 +14,9 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
-use kevel_server::authorization::{Attributes, Authorizer, Decision, Opinion};
+use kevel_server::authorization::{
+    self, Attributes, Authorizer, Decision, NonResourceRule, Opinion, ResourceRule,
+};
 use kevel_server::handler::Pending;
 use kevel_server::user::User;
 use tokio::sync::watch;
@@ -66,8 +68,8 @@ impl Rbac {
         let _ = self.synced.subscribe().wait_for(|synced| *synced).await;
     }
 
-    /// All that a user may do in a namespace: for `SelfSubjectRulesReview`.
-    pub fn rules_for(&self, user: &User, namespace: &str) -> Rules {
+    /// All that a user holds in a namespace.
+    pub fn rules_of(&self, user: &User, namespace: &str) -> Rules {
         let index = self.index.load();
         let (mut roles, mut missing) = (Vec::new(), BTreeSet::new());
         let mut known = HashSet::new();
@@ -109,6 +111,29 @@ impl Rbac {
 impl Authorizer for Rbac {
     fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> Pending<'a, Opinion> {
         Box::pin(std::future::ready(self.decide(attributes)))
+    }
+
+    fn rules_for(&self, user: &User, namespace: &str) -> authorization::Rules {
+        let held = self.rules_of(user, namespace);
+        let mut rules = authorization::Rules::default();
+        for rule in held.iter() {
+            if !rule.resources.is_empty() {
+                rules.resource_rules.push(ResourceRule {
+                    verbs: rule.verbs.clone(),
+                    api_groups: rule.api_groups.clone(),
+                    resources: rule.resources.clone(),
+                    resource_names: rule.resource_names.clone(),
+                });
+            }
+            if !rule.non_resource_urls.is_empty() {
+                rules.non_resource_rules.push(NonResourceRule {
+                    verbs: rule.verbs.clone(),
+                    non_resource_urls: rule.non_resource_urls.clone(),
+                });
+            }
+        }
+        rules.errors.extend(held.error());
+        rules
     }
 }
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kevel_api::value::{Map, Value};
-use kevel_server::authorization::{Attributes, Decision, Opinion};
+use kevel_server::authorization::{Attributes, Decision, NO_SELECTORS, Opinion};
 use kevel_server::user::User;
 
 use super::Rbac;
@@ -68,6 +68,7 @@ fn asked<'a>(user: &'a User, text: &'a str) -> Attributes<'a> {
         resource: "",
         subresource: "",
         name: "",
+        selectors: &NO_SELECTORS,
     };
     if let [_, path] = parts[..] {
         return Attributes { path, ..empty };
@@ -193,7 +194,7 @@ fn a_decision_says_by_which_binding() {
 fn all_rules_of_somebody_are_told() {
     let rbac = rbac(&mut example());
     let texts = |name: &str, groups: &[&str], namespace: &str| {
-        let rules = rbac.rules_for(&user(name, groups), namespace);
+        let rules = rbac.rules_of(&user(name, groups), namespace);
         (rules.iter().map(|rule| rule.to_string()).collect::<Vec<_>>(), rules.error())
     };
     let gone = r#"clusterrole.rbac.authorization.k8s.io "gone" not found"#;

@@ -21,6 +21,7 @@ pub(super) struct Line {
     time: MicroTime,
     process: u32,
     level: Level,
+    verbosity: u32,
     file: &'static str,
     number: u32,
     message: String,
@@ -42,6 +43,7 @@ impl Line {
             time: MicroTime::now(),
             process: std::process::id(),
             level: *metadata.level(),
+            verbosity: super::needed(metadata),
             file: metadata.file().unwrap_or("???"),
             number: metadata.line().unwrap_or(1),
             message: String::new(),
@@ -101,14 +103,8 @@ impl Line {
         }
         push_member(&mut out, "caller", &format!("{folder}{file}:{}", self.number));
         push_member(&mut out, "msg", &self.message);
-        let verbosity = match self.level {
-            Level::ERROR => None,
-            Level::DEBUG => Some(4),
-            Level::TRACE => Some(5),
-            _ => Some(0),
-        };
-        if let Some(verbosity) = verbosity {
-            out.extend(format!(",\"v\":{verbosity}").bytes());
+        if self.level != Level::ERROR {
+            out.extend(format!(",\"v\":{}", self.verbosity).bytes());
         }
         for (key, value) in &self.fields {
             match value {
@@ -194,6 +190,7 @@ mod tests {
             time: MicroTime { seconds: 1_763_242_561, nanos: 123_450_000 },
             process: 12345,
             level,
+            verbosity: 0,
             file: "crates/server/src/chain.rs",
             number: 42,
             message: "the \"message\"".to_owned(),

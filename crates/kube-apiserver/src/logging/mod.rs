@@ -1,8 +1,9 @@
 //! The log, in the look of the reference's.
 //!
 //! The code logs through `tracing`. Levels stand for verbosity: errors, warnings and information
-//! are always logged, debugging from `-v=4` on, tracing from `-v=5` on; the libraries below us are
-//! heard only from `-v=8` and `-v=10` on, unless `--vmodule` names them. A subscriber of our own
+//! are always logged, debugging from `-v=4` on, tracing from `-v=5` on; what the reference logs at
+//! another level has that as its target, such as `v3`. The libraries below us are heard only from
+//! `-v=8` and `-v=10` on, unless `--vmodule` names them. A subscriber of our own
 //! writes the lines: there are no spans to keep and no filter language to read, which is most of
 //! what a subscriber library would bring along.
 
@@ -62,13 +63,21 @@ impl Log {
         let named = self.modules.iter().find(|(pattern, _)| vmodule::matches(pattern, module));
         let ours = module.starts_with("kevel") || module.starts_with("kube_apiserver");
         let needed = match *metadata.level() {
-            Level::DEBUG if ours || named.is_some() => 4,
-            Level::TRACE if ours || named.is_some() => 5,
-            Level::DEBUG => 8,
-            Level::TRACE => 10,
-            _ => 0,
+            Level::DEBUG if !ours && named.is_none() => 8,
+            Level::TRACE if !ours && named.is_none() => 10,
+            _ => needed(metadata),
         };
         self.verbosity.0 >= needed || named.is_some_and(|(_, level)| level.0 >= needed)
+    }
+}
+
+/// The verbosity that a message of ours needs.
+fn needed(metadata: &Metadata<'_>) -> u32 {
+    let said = metadata.target().strip_prefix('v').and_then(|digits| digits.parse().ok());
+    match *metadata.level() {
+        Level::DEBUG => said.unwrap_or(4),
+        Level::TRACE => said.unwrap_or(5),
+        _ => 0,
     }
 }
 
@@ -129,16 +138,19 @@ mod tests {
             tracing::debug!("debug");
             tracing::trace!("trace");
             tracing::debug!(target: "x", "other target, same module");
+            tracing::debug!(target: "v2", "verbosity");
         }
         for (verbosity, vmodule, lines) in [
             (0, &[][..], 2),
-            (3, &[], 2),
-            (4, &[], 4),
-            (5, &[], 5),
-            (0, &[("tests", 4)], 4),
-            (0, &[("kube_apiserver::log*", 9)], 5),
+            (1, &[], 2),
+            (2, &[], 3),
+            (3, &[], 3),
+            (4, &[], 5),
+            (5, &[], 6),
+            (0, &[("tests", 4)], 5),
+            (0, &[("kube_apiserver::log*", 9)], 6),
             (0, &[("nobody", 9)], 2),
-            (5, &[("tests", 0)], 5),
+            (5, &[("tests", 0)], 6),
         ] {
             let text = logged(Format::Text, verbosity, vmodule, run);
             assert_eq!(text.lines().count(), lines, "-v={verbosity} {vmodule:?}:\n{text}");

@@ -15,8 +15,8 @@ pub struct Certificates {
     pub tls: Arc<Tls>,
     /// Who vouches for clients.
     pub client_ca: Option<Arc<Dynamic<CaBundle>>>,
-    /// What the server made for itself, and the kubeconfig that goes with it.
-    pub own: Option<(PkiFiles, String)>,
+    /// What the server makes for itself.
+    pub own: Option<(Pki, PkiFiles)>,
 }
 
 impl Certificates {
@@ -24,7 +24,7 @@ impl Certificates {
         let flags = &options.options;
         let own = options.own_pki.as_ref().map(|folder| make_own(options, folder)).transpose()?;
         let client_ca_file = match flags.authentication.client_ca_file.as_str() {
-            "" => own.as_ref().map(|(files, _)| files.ca_certificate.clone()),
+            "" => own.as_ref().map(|(_, files)| files.ca_certificate.clone()),
             file => Some(PathBuf::from(file)),
         };
         let client_ca = client_ca_file.map(|file| load_ca(&file)).transpose()?;
@@ -56,30 +56,30 @@ fn load_ca(file: &Path) -> Result<Arc<Dynamic<CaBundle>>, String> {
 }
 
 /// An authority, certificates, keys and an admin's kubeconfig, made on the first start.
-fn make_own(options: &CompletedOptions, folder: &str) -> Result<(PkiFiles, String), String> {
+fn make_own(options: &CompletedOptions, folder: &str) -> Result<(Pki, PkiFiles), String> {
     let flags = &options.options;
-    let kubeconfig = Path::new(&flags.kevel.data_dir).join("admin.kubeconfig");
     let mut addresses: Vec<IpAddr> = vec![options.advertise_address];
     addresses.push(options.service_ips.api_server);
     let pki = Pki {
         folder: PathBuf::from(folder),
-        kubeconfig: kubeconfig.clone(),
+        kubeconfig: Path::new(&flags.kevel.data_dir).join("admin.kubeconfig"),
         server: format!("https://127.0.0.1:{}", flags.secure_serving.secure_port),
         names: Pki::names(&options.external_host, &addresses),
     };
-    Ok((pki.ensure()?, kubeconfig.display().to_string()))
+    let files = pki.ensure()?;
+    Ok((pki, files))
 }
 
 fn serving_certificate(
     options: &CompletedOptions,
-    own: Option<&(PkiFiles, String)>,
+    own: Option<&(Pki, PkiFiles)>,
 ) -> Result<ServingCertificate, String> {
     let flags = &options.options.secure_serving;
     let (certificate, key) = match (&flags.tls_cert_file, own) {
         (file, _) if !file.is_empty() && options.generated_cert.is_none() => {
             (PathBuf::from(file), PathBuf::from(&flags.tls_private_key_file))
         }
-        (_, Some((files, _))) => (files.serving_certificate.clone(), files.serving_key.clone()),
+        (_, Some((_, files))) => (files.serving_certificate.clone(), files.serving_key.clone()),
         _ => self_signed(
             Path::new(&flags.cert_dir),
             options.advertise_address,

@@ -17,12 +17,12 @@ use kevel_server::lifecycle::HookContext;
 use kevel_server::metrics::Metrics;
 use kevel_server::openapi::OpenApi;
 use kevel_server::resource::Resources;
-use kevel_server::serving::{Limits, SecureServing};
+use kevel_server::serving::{HandshakeErrors, Limits, SecureServing};
 use kevel_server::storage::Storage;
 use kevel_server::version;
 
 use super::PreparedServer;
-use super::authentication::uses_rbac;
+use super::authorization::uses_rbac;
 use super::config::{Config, duration};
 
 /// Groups that the extensions server and the aggregator hold, not the kube API server.
@@ -66,7 +66,7 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     let front: Arc<dyn Handler> = Arc::new(Filtered::new(openapi, front));
     let handler = chain::build(chain_config(&config, &metrics, tables.to_vec()), front);
     config.lifecycle.signals.mux_and_discovery_complete.signal();
-    prepared(config, handler)
+    prepared(config, &metrics, handler)
 }
 
 /// One server of the chain, with the rows of some groups.
@@ -78,7 +78,10 @@ fn server(
     plugins: Vec<Arc<dyn Plugin>>,
 ) -> Result<Arc<Delegate>, String> {
     let resources = install(config, |group| groups.contains(&group));
-    let endpoints = Arc::new(Endpoints { admission: Admission::new(plugins) });
+    let endpoints = Arc::new(Endpoints {
+        admission: Admission::new(plugins),
+        authorizer: Some(config.authorizer.clone()),
+    });
     Ok(Arc::new(Delegate { name, resources, endpoints, paths: Vec::new(), next }))
 }
 
@@ -115,7 +118,10 @@ fn kube_server(
     }
     config.rbac.follow(Sources::of(&resources.current())?);
     plugins.push(Arc::new(Escalation::new(config.rbac.clone(), config.authorizer.clone())));
-    let endpoints = Arc::new(Endpoints { admission: Admission::new(plugins) });
+    let endpoints = Arc::new(Endpoints {
+        admission: Admission::new(plugins),
+        authorizer: Some(config.authorizer.clone()),
+    });
     let delegate =
         Delegate { name: "kube", resources, endpoints, paths: Vec::new(), next: Some(next) };
     let delegate = Arc::new(delegate);
@@ -206,7 +212,11 @@ fn chain_config(
     }
 }
 
-fn prepared(config: Config, handler: Arc<dyn Handler>) -> Result<PreparedServer, String> {
+fn prepared(
+    config: Config,
+    metrics: &Metrics,
+    handler: Arc<dyn Handler>,
+) -> Result<PreparedServer, String> {
     let flags = &config.options.options.secure_serving;
     let mut limits = Limits::default();
     if let Ok(streams @ 1..) = u32::try_from(flags.http2_max_streams_per_connection) {
@@ -214,13 +224,14 @@ fn prepared(config: Config, handler: Arc<dyn Handler>) -> Result<PreparedServer,
     }
     let shutdown_timeout = config.shutdown.http_timeout();
     let (tls, listener) = (config.certificates.tls.clone(), config.listener);
+    let handshake_errors = Arc::new(HandshakeErrors::new(metrics.tls_handshake_errors.clone()));
     Ok(PreparedServer {
         handler,
         lifecycle: config.lifecycle,
         shutdown: config.shutdown,
-        serving: SecureServing { listener, tls, limits, shutdown_timeout },
+        serving: SecureServing { listener, tls, limits, shutdown_timeout, handshake_errors },
         engine: config.engine,
         caches: config.caches,
-        kubeconfig: config.certificates.own.map(|(_, kubeconfig)| kubeconfig),
+        pki: config.certificates.own.map(|(pki, _)| pki),
     })
 }

@@ -15,7 +15,8 @@ use kevel_store::Engine;
 use kevel_store::cache::Caches;
 use tokio::net::TcpListener;
 
-use super::authentication::{authenticator, authorizer};
+use super::authentication::authenticator;
+use super::authorization::authorizer;
 use super::certificates::Certificates;
 use super::storage;
 use crate::options::CompletedOptions;

@@ -5,6 +5,7 @@
 //! [`RunningServer::stop`] stops in order.
 
 mod authentication;
+mod authorization;
 mod certificates;
 mod chain;
 mod config;
@@ -14,6 +15,7 @@ use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use kevel_server::certificates::Pki;
 use kevel_server::handler::Handler;
 use kevel_server::lifecycle::{self, HookContext, Lifecycle, Shutdown, Signal};
 use kevel_server::serving::{self, SecureServing, Serving};
@@ -53,8 +55,8 @@ pub struct PreparedServer {
     pub serving: SecureServing,
     pub engine: Arc<dyn kevel_store::Engine>,
     pub caches: kevel_store::cache::Caches,
-    /// The kubeconfig that was made for whoever started it without flags.
-    pub kubeconfig: Option<String>,
+    /// What the server makes for itself when it was started without flags.
+    pub pki: Option<Pki>,
 }
 
 impl std::fmt::Debug for PreparedServer {
@@ -69,11 +71,15 @@ impl PreparedServer {
         let stop_http = Signal::new("StopHTTP");
         let serving = serving::serve(self.serving, self.handler, &stop_http)?;
         let context = HookContext { stop: self.lifecycle.signals.shutdown_initiated.clone() };
+        let kubeconfig = self.pki.as_ref().map(|pki| pki.kubeconfig.display().to_string());
+        if let Some(pki) = self.pki {
+            tokio::spawn(pki.keep(context.stop.clone()));
+        }
         self.lifecycle.hooks.run_post_start(context).await?;
         self.lifecycle.signals.has_been_ready.signal();
         Ok(RunningServer {
             address: serving.address,
-            kubeconfig: self.kubeconfig,
+            kubeconfig,
             serving,
             stop_http,
             lifecycle: self.lifecycle,
@@ -87,6 +93,7 @@ impl PreparedServer {
 /// A server that serves.
 pub struct RunningServer {
     pub address: SocketAddr,
+    /// The kubeconfig that was made for whoever started it without flags.
     pub kubeconfig: Option<String>,
     serving: Serving,
     stop_http: Signal,

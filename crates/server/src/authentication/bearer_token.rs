@@ -4,46 +4,36 @@ use std::sync::Arc;
 
 use http::header::AUTHORIZATION;
 
-use super::{AuthError, Authenticated, Authenticator, aggregate};
+use super::token::{self, TokenAuthenticator};
+use super::{Authenticated, Authenticator};
 use crate::handler::Pending;
-use crate::request::Request;
-
-/// Knows the user of a token.
-pub trait TokenAuthenticator: Send + Sync + 'static {
-    /// The user; `None` if the token is not one of those that this authenticator knows.
-    fn authenticate_token<'a>(&'a self, token: &'a str) -> Pending<'a, Authenticated>;
-}
+use crate::request::{Request, Warnings};
 
 const SPACE_BEFORE_TOKEN: &str = "the provided Authorization header contains extra space before \
                                   the bearer token, and is ignored";
 
-/// Takes the token from the request and asks about it, one after the other.
+/// Takes the token from the request and asks whose it is.
 #[derive(Clone)]
-pub struct BearerToken(Vec<Arc<dyn TokenAuthenticator>>);
+pub struct BearerToken {
+    tokens: Arc<dyn TokenAuthenticator>,
+    audiences: Arc<[String]>,
+}
 
 impl std::fmt::Debug for BearerToken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "BearerToken with {} token authenticators", self.0.len())
+        write!(f, "BearerToken for {:?}", self.audiences)
     }
 }
 
 impl BearerToken {
-    /// Asks these about a token, local ones before remote ones.
-    pub fn new(tokens: Vec<Arc<dyn TokenAuthenticator>>) -> Self {
-        BearerToken(tokens)
+    /// Asks about a token that is to be good for one of these audiences: the server's own.
+    pub fn new(tokens: Arc<dyn TokenAuthenticator>, audiences: &[String]) -> Self {
+        BearerToken { tokens, audiences: audiences.into() }
     }
 
-    pub(super) async fn user_of(&self, token: &str) -> Authenticated {
-        let mut errors = Vec::new();
-        for member in &self.0 {
-            match member.authenticate_token(token).await {
-                Ok(Some(user)) => return Ok(Some(user)),
-                Ok(None) => {}
-                Err(error) => errors.push(error.0),
-            }
-        }
-        // A token that nobody knows is wrong: its bearer is not somebody without credentials.
-        Err(AuthError(aggregate(errors).unwrap_or_else(|| "invalid bearer token".to_owned())))
+    pub(super) async fn user_of(&self, token: &str, warnings: &Warnings) -> Authenticated {
+        let warn = |warning: &str| warnings.add(warning);
+        token::user_of(&*self.tokens, token, &self.audiences, warn).await
     }
 }
 
@@ -58,7 +48,7 @@ impl Authenticator for BearerToken {
                     return Ok(None);
                 }
             };
-            let user = self.user_of(&token).await?;
+            let user = self.user_of(&token, &request.warnings).await?;
             request.parts.headers.remove(AUTHORIZATION);
             Ok(user)
         })

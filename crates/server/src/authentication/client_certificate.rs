@@ -10,10 +10,7 @@ use super::{AuthError, Authenticated, Authenticator};
 use crate::certificates::ClientIdentity;
 use crate::handler::Pending;
 use crate::request::Request;
-use crate::user::User;
-
-/// The key of [`User::extra`] that says which credential was used.
-const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+use crate::user::{CREDENTIAL_ID, User};
 
 /// How many users are kept.
 const MOST_KEPT: usize = 1024;

@@ -2,7 +2,7 @@
 //!
 //! An [`Authenticator`] reads a request's credentials: it knows the user, finds nothing that it
 //! could judge, or finds something that is wrong. [`Union`] asks several in the order of the
-//! reference: client certificate, then bearer tokens; [`Anonymous`] comes after all, and not for
+//! reference: front proxy, client certificate, then bearer tokens; [`Anonymous`] comes after all, and not for
 //! somebody whose credentials were wrong.
 
 mod anonymous;
@@ -10,6 +10,7 @@ mod bearer_token;
 mod client_certificate;
 mod csv;
 mod group;
+mod token;
 mod token_file;
 mod union;
 mod websocket;
@@ -17,9 +18,12 @@ mod websocket;
 use std::sync::Arc;
 
 pub use anonymous::Anonymous;
-pub use bearer_token::{BearerToken, TokenAuthenticator};
+pub use bearer_token::BearerToken;
 pub use client_certificate::ClientCertificate;
 pub use group::AuthenticatedGroup;
+pub use token::{
+    AudienceAgnostic, Known, TokenAuthenticated, TokenAuthenticator, TokenUnion, common_audiences,
+};
 pub use token_file::TokenFile;
 pub use union::Union;
 pub use websocket::WebSocketToken;

@@ -4,13 +4,12 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::group::in_authenticated_group;
-use super::{Authenticated, TokenAuthenticator, csv};
+use super::{Known, TokenAuthenticated, TokenAuthenticator, csv};
 use crate::handler::Pending;
 use crate::user::User;
 
 /// The tokens of a file, each line `token,user,uid` or `token,user,uid,"group1,group2"`.
-pub struct TokenFile(HashMap<String, Arc<User>>);
+pub struct TokenFile(HashMap<String, Arc<Known>>);
 
 impl std::fmt::Debug for TokenFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -50,7 +49,7 @@ impl TokenFile {
             }
             let groups = record.next().map(|groups| groups.split(',').map(str::to_owned).collect());
             let user = User { name: user, uid, groups: groups.unwrap_or_default(), extra: vec![] };
-            if tokens.insert(token, Arc::new(in_authenticated_group(user))).is_some() {
+            if tokens.insert(token, Arc::new(Known::new(user, vec![]))).is_some() {
                 tracing::warn!(
                     "duplicate token has been found in token file '{name}', record number \
                      '{number}'"
@@ -62,7 +61,11 @@ impl TokenFile {
 }
 
 impl TokenAuthenticator for TokenFile {
-    fn authenticate_token<'a>(&'a self, token: &'a str) -> Pending<'a, Authenticated> {
+    fn authenticate_token<'a>(
+        &'a self,
+        token: &'a str,
+        _audiences: &'a [String],
+    ) -> Pending<'a, TokenAuthenticated> {
         Box::pin(std::future::ready(Ok(self.0.get(token).cloned())))
     }
 }
@@ -76,7 +79,7 @@ mod tests {
         let text = "abc,jane,1\n\ndef,\"joe, jr\",2,\"a,b\"\n,nobody,3\nabc,janet,4,\n";
         let file = TokenFile::parse("f", text).unwrap();
         let told = |token: &str| {
-            let user = file.0.get(token)?;
+            let user = &file.0.get(token)?.user;
             Some(format!("{}|{}|{}", user.name, user.uid, user.groups.join(";")))
         };
         assert_eq!(told("abc").as_deref(), Some("janet|4|;system:authenticated"));

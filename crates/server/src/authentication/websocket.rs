@@ -1,11 +1,13 @@
 //! Tokens of pages in a browser, which cannot send an `Authorization` header with a WebSocket: they
 //! stand among the protocols that the page offers.
 
-use http::header::{CONNECTION, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
-use http::{HeaderMap, HeaderValue};
+use http::HeaderValue;
+use http::header::SEC_WEBSOCKET_PROTOCOL;
+use kevel_codec::base64::decode_url;
 
 use super::bearer_token::BearerToken;
 use super::{AuthError, Authenticated, Authenticator};
+use crate::endpoints::is_websocket;
 use crate::handler::Pending;
 use crate::request::Request;
 
@@ -28,7 +30,7 @@ impl Authenticator for WebSocketToken {
             let Some((token, others)) = offered else {
                 return Ok(None);
             };
-            let user = self.0.user_of(&token).await?;
+            let user = self.0.user_of(&token, &request.warnings).await?;
             // Nobody behind needs the token; the server chooses among the others.
             if let Ok(others) = HeaderValue::from_str(&others) {
                 headers.insert(SEC_WEBSOCKET_PROTOCOL, others);
@@ -36,12 +38,6 @@ impl Authenticator for WebSocketToken {
             Ok(user)
         })
     }
-}
-
-fn is_websocket(headers: &HeaderMap) -> bool {
-    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    let upgrade = text(CONNECTION).unwrap_or_default().to_ascii_lowercase().contains("upgrade");
-    upgrade && text(UPGRADE).is_some_and(|name| name.eq_ignore_ascii_case("websocket"))
 }
 
 /// The token among the protocols, and the others.
@@ -55,8 +51,8 @@ fn extract(offered: &str) -> Result<Option<(String, String)>, &'static str> {
                 return Err("multiple base64.bearer.authorization tokens specified");
             }
             Some(encoded) => {
-                let bytes =
-                    decode(encoded).ok_or("invalid base64.bearer.authorization token encoding")?;
+                let bytes = decode_url(encoded)
+                    .ok_or("invalid base64.bearer.authorization token encoding")?;
                 let text = String::from_utf8(bytes);
                 token = Some(text.map_err(|_| "invalid base64.bearer.authorization token")?);
             }
@@ -68,21 +64,6 @@ fn extract(offered: &str) -> Result<Option<(String, String)>, &'static str> {
         Some(_) if others.is_empty() => Err("missing additional subprotocol"),
         Some(token) => Ok(Some((token, others.join(",")))),
     }
-}
-
-/// Undoes base64 with the alphabet of URLs and without padding.
-fn decode(encoded: &str) -> Option<Vec<u8>> {
-    let ours = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    if !encoded.bytes().all(ours) {
-        return None;
-    }
-    let mut text = encoded.replace('-', "+").replace('_', "/");
-    while !text.len().is_multiple_of(4) {
-        text.push('=');
-    }
-    let mut bytes = Vec::new();
-    kevel_codec::base64::decode_into(&text, &mut bytes).ok()?;
-    Some(bytes)
 }
 
 #[cfg(test)]

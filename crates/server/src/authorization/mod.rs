@@ -5,11 +5,15 @@
 
 mod builtin;
 mod forbidden;
+mod rules;
+mod selectors;
 mod union;
 
 pub use builtin::{AlwaysAllow, AlwaysDeny, PrivilegedGroups};
 pub use forbidden::forbidden;
 pub(crate) use forbidden::without_markup;
+pub use rules::{NonResourceRule, ResourceRule, Rules};
+pub use selectors::{NO_SELECTORS, Selectors};
 pub use union::Union;
 
 use crate::handler::Pending;
@@ -20,11 +24,20 @@ use crate::user::User;
 pub trait Authorizer: Send + Sync + 'static {
     /// What this authorizer has to say. The server goes on with [`Decision::Allow`] only.
     fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> Pending<'a, Opinion>;
+
+    /// All that this authorizer would allow a user in a namespace.
+    fn rules_for(&self, _user: &User, _namespace: &str) -> Rules {
+        Rules::default()
+    }
 }
 
 impl<A: Authorizer + ?Sized> Authorizer for std::sync::Arc<A> {
     fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> Pending<'a, Opinion> {
         (**self).authorize(attributes)
+    }
+
+    fn rules_for(&self, user: &User, namespace: &str) -> Rules {
+        (**self).rules_for(user, namespace)
     }
 }
 
@@ -51,6 +64,8 @@ pub struct Attributes<'a> {
     pub subresource: &'a str,
     /// The object's name; empty for all.
     pub name: &'a str,
+    /// What a request for many objects is narrowed to.
+    pub selectors: &'a Selectors,
 }
 
 impl<'a> Attributes<'a> {
@@ -67,6 +82,7 @@ impl<'a> Attributes<'a> {
             resource: &info.resource,
             subresource: &info.subresource,
             name: &info.name,
+            selectors: &info.selectors,
         }
     }
 }

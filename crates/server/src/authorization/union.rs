@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Attributes, Authorizer, Decision, Opinion};
+use super::{Attributes, Authorizer, Decision, Opinion, Rules};
 use crate::handler::Pending;
+use crate::user::User;
 
 /// Asks one authorizer after the other until one allows or denies. One without members allows
 /// nothing.
@@ -43,6 +44,12 @@ impl Authorizer for Union {
             }
         })
     }
+
+    fn rules_for(&self, user: &User, namespace: &str) -> Rules {
+        let mut rules = Rules::default();
+        self.0.iter().for_each(|member| rules.extend(member.rules_for(user, namespace)));
+        rules
+    }
 }
 
 #[cfg(test)]
@@ -50,7 +57,6 @@ mod tests {
     use super::super::{AlwaysAllow, AlwaysDeny, PrivilegedGroups};
     use super::*;
     use crate::request_info::RequestInfo;
-    use crate::user::User;
 
     struct Says(Opinion);
 

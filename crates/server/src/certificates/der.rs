@@ -1,25 +1,25 @@
 //! The distinguished encoding rules, as far as certificates and keys need them.
 
 /// Universal and context tags.
-pub(super) const BOOLEAN: u8 = 0x01;
-pub(super) const INTEGER: u8 = 0x02;
-pub(super) const BIT_STRING: u8 = 0x03;
-pub(super) const OCTET_STRING: u8 = 0x04;
-pub(super) const OBJECT_IDENTIFIER: u8 = 0x06;
-pub(super) const UTC_TIME: u8 = 0x17;
-pub(super) const GENERALIZED_TIME: u8 = 0x18;
-pub(super) const BMP_STRING: u8 = 0x1e;
-pub(super) const SEQUENCE: u8 = 0x30;
-pub(super) const SET: u8 = 0x31;
+pub const BOOLEAN: u8 = 0x01;
+pub const INTEGER: u8 = 0x02;
+pub const BIT_STRING: u8 = 0x03;
+pub const OCTET_STRING: u8 = 0x04;
+pub const OBJECT_IDENTIFIER: u8 = 0x06;
+pub const UTC_TIME: u8 = 0x17;
+pub const GENERALIZED_TIME: u8 = 0x18;
+pub const BMP_STRING: u8 = 0x1e;
+pub const SEQUENCE: u8 = 0x30;
+pub const SET: u8 = 0x31;
 
 /// The tag of a structure that is told from others by a number.
-pub(super) const fn context(number: u8) -> u8 {
+pub const fn context(number: u8) -> u8 {
     0xa0 | number
 }
 
 /// An element: its tag, what is in it, and all of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Element<'a> {
+pub struct Element<'a> {
     pub tag: u8,
     pub contents: &'a [u8],
     pub whole: &'a [u8],
@@ -27,7 +27,7 @@ pub(super) struct Element<'a> {
 
 /// Reads elements, one after the other.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reader<'a>(pub &'a [u8]);
+pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
     /// The next element, if its tag is this one.
@@ -65,7 +65,7 @@ impl<'a> Iterator for Reader<'a> {
 }
 
 /// Writes an element of up to 65,535 bytes.
-pub(super) fn element(tag: u8, contents: &[&[u8]]) -> Vec<u8> {
+pub fn element(tag: u8, contents: &[&[u8]]) -> Vec<u8> {
     let contents = contents.concat();
     let mut out = vec![tag];
     match contents.len() {

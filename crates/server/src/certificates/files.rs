@@ -77,7 +77,7 @@ impl Planned {
 }
 
 /// A PEM block.
-pub(super) fn pem(label: &str, der: &[u8]) -> String {
+pub fn pem(label: &str, der: &[u8]) -> String {
     let text = kevel_codec::base64::encode(der);
     let mut pem = format!("-----BEGIN {label}-----\n");
     let mut rest = text.as_str();

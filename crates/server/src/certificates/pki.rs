@@ -3,14 +3,18 @@
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::authority::{Authority, Subject};
 use super::certificate::AltNames;
 use super::files::{Batch, Readable};
 use super::{kubeconfig, service_account_key};
+use crate::lifecycle::Signal;
 
 /// The name of the authority, as in clusters made by others.
 const AUTHORITY: &str = "kubernetes";
+/// How often certificates are looked after; they are made anew long before they end.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The user of the kubeconfig, and its group.
 const ADMIN: &str = "kubernetes-admin";
 const ADMIN_GROUP: &str = "system:masters";
@@ -88,8 +92,25 @@ impl Pki {
         AltNames { dns_names, ips }
     }
 
-    /// Makes what is missing, and what ends soon anew. To be called at each start, and from time to
-    /// time: the server reads the files again when they change.
+    /// Looks after the files each day until `stop` is signaled. The server reads them again when they
+    /// change.
+    pub async fn keep(self, stop: Signal) {
+        let mut stop = std::pin::pin!(stop.wait());
+        loop {
+            tokio::select! {
+                () = &mut stop => return,
+                () = tokio::time::sleep(DAY) => {}
+            }
+            let pki = self.clone();
+            // Keys take a moment to make.
+            let ensured = tokio::task::spawn_blocking(move || pki.ensure()).await;
+            if let Ok(Err(error)) = ensured {
+                tracing::error!(error, "own certificates cannot be renewed");
+            }
+        }
+    }
+
+    /// Makes what is missing, and what ends soon anew.
     pub fn ensure(&self) -> Result<PkiFiles, String> {
         let files = PkiFiles::in_folder(&self.folder);
         let mut batch = Batch::default();
@@ -160,5 +181,29 @@ mod tests {
         pki.ensure().unwrap();
         assert_eq!(contents(), first.0);
         assert!(fs::read_to_string(&pki.kubeconfig).unwrap().contains(":7443\n"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_missing_is_there_again_the_next_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let pki = Pki {
+            folder: folder.path().join("pki"),
+            kubeconfig: folder.path().join("admin.kubeconfig"),
+            server: "https://127.0.0.1:6443".to_owned(),
+            names: Pki::names("localhost", &[]),
+        };
+        let files = pki.ensure().unwrap();
+        let (stop, start) = (Signal::new("stop"), tokio::time::Instant::now());
+        let keeping = tokio::spawn(pki.keep(stop.clone()));
+        for day in 1..=2 {
+            fs::remove_file(&files.serving_certificate).unwrap();
+            fs::remove_file(&files.serving_key).unwrap();
+            while !files.serving_certificate.exists() {
+                tokio::time::sleep(Duration::from_secs(600)).await;
+            }
+            assert_eq!(start.elapsed().as_secs() / DAY.as_secs(), day);
+        }
+        stop.signal();
+        keeping.await.unwrap();
     }
 }

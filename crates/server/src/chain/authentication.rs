@@ -10,7 +10,7 @@ use super::attempts::{Attempts, Recorded};
 use super::audit::{self, AuditSink};
 use super::plain;
 use crate::authentication::Authenticator;
-use crate::endpoints::failure;
+use crate::endpoints::failure_to;
 use crate::handler::{Filter, Handler, Pending, Response};
 use crate::metrics::{Counter, Family, Metrics};
 use crate::request::Request;
@@ -84,7 +84,7 @@ impl Filter for Authentication {
 
 impl Authentication {
     fn unauthorized(&self, request: &Request) -> Response {
-        let response = failure(StatusError::unauthorized("Unauthorized"));
+        let response = failure_to(request, StatusError::unauthorized("Unauthorized"));
         if let Some(sink) = &self.audit {
             audit::failed(Some(&**sink), request, &response, &audit::attempted(request));
         }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http::header;
+use kevel_api::status::StatusError;
 
 use super::attempts::{Attempts, Recorded};
 use super::audit::Audit;
 use super::plain;
 use crate::authorization::{Attributes, Authorizer, Decision, Opinion, forbidden};
-use crate::endpoints::failure;
+use crate::endpoints::failure_to;
 use crate::handler::{Filter, Handler, Pending, Response};
 use crate::metrics::Metrics;
 use crate::request::Request;
@@ -57,7 +58,7 @@ impl Filter for Authorization {
             }
             tracing::debug!(URI = %request.parts.uri, reason = opinion.reason, "Forbidden");
             annotate(&request, &[(DECISION, "forbid"), (REASON, &opinion.reason)]);
-            refused(&attributes, &opinion.reason)
+            refused(&request, forbidden(&attributes, &opinion.reason))
         })
     }
 }
@@ -77,8 +78,9 @@ fn annotate(request: &Request, annotations: &[(&str, &str)]) {
     }
 }
 
-fn refused(attributes: &Attributes<'_>, reason: &str) -> Response {
-    let mut response = failure(forbidden(attributes, reason));
+/// A refusal. It repeats what the client has said, which no browser shall take for a page.
+pub(super) fn refused(request: &Request, error: StatusError) -> Response {
+    let mut response = failure_to(request, error);
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, plain::NO_SNIFF);
     response
 }

@@ -3,10 +3,9 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use http_body::Body as _;
 
-use crate::body::{Body, Pieces};
+use crate::body::{Body, Piece, Pieces};
 use crate::handler::Response;
 
 /// Something that lasts until an answer has been sent, or its client is gone: dropped then.
@@ -35,22 +34,13 @@ struct Held<H> {
 }
 
 impl<H: Hold> Pieces for Held<H> {
-    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        let piece = std::task::ready!(next_piece(&mut self.body, context));
+    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
+        let piece = std::task::ready!(self.body.poll_piece(context));
         match (&piece, &mut self.held) {
-            (Some(piece), Some(held)) => held.sent(piece.len() as u64),
-            (Some(_), None) => {}
-            (None, held) => *held = None,
+            (Some(Ok(piece)), Some(held)) => held.sent(piece.len() as u64),
+            (Some(Ok(_)), None) => {}
+            (None | Some(Err(_)), held) => *held = None,
         }
         Poll::Ready(piece)
     }
-}
-
-/// The next piece of a body.
-pub(super) fn next_piece(body: &mut Body, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-    let frame = std::task::ready!(Pin::new(body).poll_frame(context));
-    Poll::Ready(frame.and_then(|frame| match frame {
-        Ok(frame) => frame.into_data().ok(),
-        Err(never) => match never {},
-    }))
 }

@@ -16,7 +16,7 @@ pub(super) struct HttpLogging;
 
 impl Filter for HttpLogging {
     fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
-        if !tracing::enabled!(tracing::Level::DEBUG) {
+        if !tracing::enabled!(target: "v3", tracing::Level::DEBUG) {
             return next.handle(request);
         }
         let mut line = Line {
@@ -49,18 +49,25 @@ struct Line {
 
 impl Hold for Line {}
 
+const SWITCHING_PROTOCOLS: u16 = 101;
+
 /// Written when the answer has been sent, or its client is gone.
 impl Drop for Line {
     fn drop(&mut self) {
         let Line { verb, uri, started, user_agent, audit_id, source, code } = self;
+        // A connection that went on in another protocol had no answer.
+        let hijacked = (*code == SWITCHING_PROTOCOLS).then_some(true);
+        let resp = hijacked.is_none().then_some(*code);
         tracing::debug!(
+            target: "v3",
             verb,
             URI = %uri,
             latency = ?started.elapsed(),
             userAgent = user_agent,
             "audit-ID" = audit_id,
             srcIP = source.map(|source| source.to_string()),
-            resp = code,
+            hijacked,
+            resp,
             "HTTP"
         );
     }

@@ -12,16 +12,15 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use http::header;
 use kevel_api::field_error::{Path, aggregate};
 use kevel_api::name::{is_domain_prefixed_path, name_is_dns_label, name_is_dns_subdomain};
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 
 use super::audit::Audit;
+use super::authorization::refused;
 use super::plain;
-use crate::authorization::{Attributes, Authorizer, Decision, forbidden};
-use crate::endpoints::failure;
+use crate::authorization::{Attributes, Authorizer, Decision, NO_SELECTORS, forbidden};
 use crate::handler::{Filter, Handler, Pending, Response};
 use crate::metrics::Metrics;
 use crate::request::Request;
@@ -38,7 +37,7 @@ impl Filter for Impersonation {
         let wanted = match headers::take(&mut request.parts.headers) {
             Ok(None) => return next.handle(request),
             Ok(Some(wanted)) => wanted,
-            Err(error) => return Box::pin(std::future::ready(refused(error))),
+            Err(error) => return Box::pin(std::future::ready(refused(&request, error))),
         };
         Box::pin(async move {
             let Some(requestor) = request.user.clone() else {
@@ -60,7 +59,7 @@ impl Filter for Impersonation {
                 }
                 Err(error) => {
                     tracing::debug!(URI = %request.parts.uri, err = %error, "Forbidden");
-                    refused(error)
+                    refused(&request, error)
                 }
             }
         })
@@ -306,6 +305,7 @@ impl Check<'_> {
             resource,
             subresource: "",
             name,
+            selectors: &NO_SELECTORS,
         }
     }
 
@@ -375,10 +375,4 @@ fn shown(user: &User) -> String {
         true => name.to_owned(),
         false => format!("{name}[{}]", user.groups.join(",")),
     }
-}
-
-fn refused(error: StatusError) -> Response {
-    let mut response = failure(error);
-    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, plain::NO_SNIFF);
-    response
 }

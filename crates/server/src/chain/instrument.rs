@@ -19,7 +19,7 @@ pub(super) struct Instrument {
 }
 
 impl Filter for Instrument {
-    fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
+    fn filter<'a>(&'a self, mut request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
         let info = &request.info;
         let installed = || match info.is_resource {
             true => (self.installed)(info),
@@ -36,6 +36,7 @@ impl Filter for Instrument {
         if long_running {
             series.long_running().add(1);
         }
+        self.metrics.count_watch_events(&mut request);
         let started = request.received.started;
         let mut served = Served { series, trackers, long_running, started, code: None, size: 0 };
         let pending = next.handle(request);

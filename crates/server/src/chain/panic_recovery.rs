@@ -9,14 +9,12 @@ use std::pin::{Pin, pin};
 use std::sync::Once;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use http::{StatusCode, header};
 use http_body::Body as _;
 
 use super::audit_init::logged;
-use super::held::next_piece;
 use super::{cache_control, plain};
-use crate::body::{Body, Pieces};
+use crate::body::{Body, Broken, Piece, Pieces};
 use crate::handler::{Filter, Handler, Pending, Response};
 use crate::request::Request;
 
@@ -102,22 +100,22 @@ impl Whose {
     }
 }
 
-/// A body whose pieces may panic: it ends then.
+/// A body whose pieces may panic: it breaks off then.
 struct Recovering {
     body: Body,
     whose: Option<Whose>,
 }
 
 impl Pieces for Recovering {
-    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
         if self.whose.is_none() {
             return Poll::Ready(None);
         }
-        watched(|| next_piece(&mut self.body, context)).unwrap_or_else(|panic| {
+        watched(|| self.body.poll_piece(context)).unwrap_or_else(|panic| {
             if let Some(whose) = self.whose.take() {
                 whose.log(&panic);
             }
-            Poll::Ready(None)
+            Poll::Ready(Some(Err(Broken("panicked"))))
         })
     }
 }

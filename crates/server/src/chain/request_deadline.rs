@@ -7,7 +7,7 @@ use kevel_api::status::StatusError;
 
 use super::audit::{self, AuditSink};
 use super::long_running::is_long_running;
-use crate::endpoints::failure;
+use crate::endpoints::failure_to;
 use crate::handler::{Filter, Handler, Pending, Response};
 use crate::request::Request;
 
@@ -32,7 +32,7 @@ impl Filter for RequestDeadline {
             }
             Err(error) => {
                 tracing::error!("Error - {error}: {}", request.parts.uri);
-                let response = failure(StatusError::bad_request(error.clone()));
+                let response = failure_to(&request, StatusError::bad_request(error.clone()));
                 audit::failed(self.audit.as_deref(), &request, &response, &error);
                 Box::pin(std::future::ready(response))
             }

@@ -3,14 +3,12 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use http_body::Body as _;
 use kevel_api::status::StatusError;
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
-use super::held::next_piece;
 use super::latency_trackers::LatencyTrackers;
-use crate::body::{Body, Pieces};
+use crate::body::{Body, Broken, Piece, Pieces};
 use crate::endpoints::failure;
 use crate::handler::{Filter, Handler, Pending, Response};
 use crate::request::Request;
@@ -55,11 +53,11 @@ struct Until {
 }
 
 impl Pieces for Until {
-    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
         if self.sleep.as_mut().poll(context).is_ready() {
             self.body = Body::empty();
-            return Poll::Ready(None);
+            return Poll::Ready(Some(Err(Broken("the answer took too long"))));
         }
-        next_piece(&mut self.body, context)
+        self.body.poll_piece(context)
     }
 }

@@ -1,13 +1,10 @@
 //! Watches end when the server stops, one after the other.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
-
-use super::held::next_piece;
 use super::wait_group::shutting_down;
-use crate::body::{Body, Pieces};
+use crate::body::{Body, Piece, Pieces};
 use crate::handler::{Filter, Handler, Pending, Response};
 use crate::lifecycle::{InFlight, RequestGroup};
 use crate::request::Request;
@@ -30,7 +27,7 @@ impl Filter for WatchTermination {
                 Some(_) => body,
                 None => {
                     let turn = Box::pin(in_flight.turn());
-                    Body::pieces(Watch { body, turn: Some((turn, in_flight)) })
+                    Body::pieces(Watch { body, turn: Some((turn, in_flight)), woken: None })
                 }
             })
         })
@@ -41,24 +38,37 @@ struct Watch {
     body: Body,
     /// Done when the watch must end; gone when it has ended.
     turn: Option<(Pending<'static, ()>, InFlight)>,
+    /// Who is woken when the turn comes.
+    woken: Option<Waker>,
 }
 
 impl Pieces for Watch {
-    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
         let this = &mut *self;
-        let Some((turn, _)) = &mut this.turn else {
+        let Some((turn, in_flight)) = &mut this.turn else {
             return Poll::Ready(None);
         };
         // What has happened is sent before the end; the end comes between events.
-        let piece = next_piece(&mut this.body, context);
+        let piece = this.body.poll_piece(context);
         let over = match &piece {
-            Poll::Ready(piece) => piece.is_none(),
-            Poll::Pending => turn.as_mut().poll(context).is_ready(),
+            Poll::Ready(piece) => !matches!(piece, Some(Ok(_))),
+            // Asking for the turn takes a lock that all watches share: once is enough.
+            Poll::Pending if !in_flight.leaves_soon() && is(&this.woken, context) => false,
+            Poll::Pending => {
+                this.woken = Some(context.waker().clone());
+                turn.as_mut().poll(context).is_ready()
+            }
         };
         if over {
             this.turn = None;
-            return Poll::Ready(None);
         }
-        piece
+        match piece {
+            Poll::Pending if over => Poll::Ready(None),
+            piece => piece,
+        }
     }
+}
+
+fn is(waker: &Option<Waker>, context: &Context<'_>) -> bool {
+    waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker()))
 }

@@ -185,7 +185,7 @@ pub(crate) fn widgets() -> Resource {
     };
     let subresources = BTreeMap::from([
         ("status".to_owned(), sub(&kind, Part::Field("status"))),
-        ("scale".to_owned(), sub(&scale, Part::Scale)),
+        ("scale".to_owned(), sub(&scale, Part::Other)),
     ]);
     Resource {
         answer: None,

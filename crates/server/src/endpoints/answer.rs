@@ -27,7 +27,7 @@ impl Ask<'_> {
     pub(super) async fn answer(mut self, answer: &dyn Answer) -> Result<Response, StatusError> {
         let options = self.write_options("CreateOptions")?;
         let ty = self.ty();
-        let kind = self.subresource.map_or(&self.resource.kind, |sub| &sub.kind).clone();
+        let kind = self.kind().clone();
         let mut object = self.decode_body(&kind, &ty, options.field_validation).await?;
         self.check_name_and_namespace(&mut object)?;
         default::apply(&mut object, ty.schema());
@@ -47,6 +47,7 @@ impl Ask<'_> {
         admission.validate(&attributes, Some(&object)).await?;
         let asked = Asked {
             resource: self.resource,
+            resources: self.resources,
             subresource: &self.request.info.subresource,
             namespace: self.namespace(),
             name: self.name(),

@@ -6,7 +6,7 @@ use kevel_api::field_error::{FieldError, Path};
 use kevel_api::gvk::GroupKind;
 use kevel_api::status::{StatusCause, StatusError, cause};
 use kevel_api::time::Time;
-use kevel_api::value::Value;
+use kevel_api::value::{Map, Value};
 use kevel_codec::{json, yaml};
 use kevel_patch::managed_fields::ApplyError;
 use kevel_store::cache::At;
@@ -58,6 +58,11 @@ impl Call<'_> {
         config: &Value,
         options: &WriteOptions,
     ) -> Result<Response, Failed> {
+        if self.subresource.is_some() {
+            let error = StatusError::not_found(&self.group_resource(), self.name());
+            return Err(error.into());
+        }
+        self.authorize_create().await?;
         let mut object = self.applied(None, config, options)?;
         self.fill_in_namespace(&mut object)?;
         if meta::text(&object, "name").is_empty() {
@@ -88,7 +93,16 @@ impl Call<'_> {
             _ => {}
         }
         let decoded = json::decode_any(&json.text, json::Unknown::Ignore);
-        decoded.map(|decoded| decoded.value).map_err(|e| StatusError::bad_request(e.to_string()))
+        let config = decoded.map_err(|e| StatusError::bad_request(e.to_string()))?.value;
+        let Some(scale) = self.scale() else { return Ok(config) };
+        // Who applies a scale applies an object of which nothing else is said.
+        let mut object = Value::Map(Map::from_iter([
+            ("apiVersion", Value::from(self.resource.api_version().as_str())),
+            ("kind", Value::from(self.resource.kind.kind.as_str())),
+        ]));
+        meta::set(&mut object, "name", Some(self.name().into()));
+        scale.set(&mut object, &config);
+        Ok(object)
     }
 
     /// The object that applying makes of what is there.

@@ -17,7 +17,7 @@ use kevel_store::cache::{At, Object, Selection, Snapshot};
 use super::respond::respond;
 use super::table::Printer;
 use super::{Call, cache_error};
-use crate::body::{Body, Pieces};
+use crate::body::{Body, Broken, Piece, Pieces};
 use crate::handler::Response;
 use crate::negotiate::{MediaType, Shape};
 
@@ -98,8 +98,9 @@ impl Call<'_> {
     }
 
     fn list_response(&self, page: Page) -> Result<Response, StatusError> {
+        let mut size = 0;
         for item in &page.items {
-            item.wire().map_err(StatusError::internal)?;
+            size += item.wire().map_err(StatusError::internal)?.len() as u64;
         }
         let streamed = self.accepted.media == MediaType::Json
             && self.accepted.shape == Shape::Whole
@@ -116,8 +117,8 @@ impl Call<'_> {
         // Custom kinds name the kind of each item.
         let prefix =
             if self.resource.custom { self.kind_prefix().into() } else { Bytes::from("{") };
-        let pieces =
-            ListPieces { head, prefix, items: page.items.into_iter(), first: true, done: false };
+        let items = page.items.into_iter();
+        let pieces = ListPieces { head, prefix, items, size, first: true, done: false };
         Ok(respond(StatusCode::OK, MediaType::Json.name(), Body::pieces(pieces)))
     }
 
@@ -294,12 +295,14 @@ struct ListPieces {
     head: Vec<u8>,
     prefix: Bytes,
     items: std::vec::IntoIter<Arc<Object>>,
+    /// How many bytes the items have.
+    size: u64,
     first: bool,
     done: bool,
 }
 
 impl Pieces for ListPieces {
-    fn poll_piece(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll_piece(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Piece>> {
         if self.done {
             return Poll::Ready(None);
         }
@@ -315,10 +318,16 @@ impl Pieces for ListPieces {
                 piece.push(b',');
             }
             piece.extend_from_slice(&self.prefix);
-            if let Ok(wire) = item.wire() {
-                piece.extend_from_slice(wire.get(1..).unwrap_or_default());
-            }
+            let Ok(wire) = item.wire() else {
+                self.done = true;
+                return Poll::Ready(Some(Err(Broken("an object cannot be read"))));
+            };
+            piece.extend_from_slice(wire.get(1..).unwrap_or_default());
         }
-        Poll::Ready(Some(piece.into()))
+        Poll::Ready(Some(Ok(piece.into())))
+    }
+
+    fn at_least(&self) -> u64 {
+        self.size
     }
 }

@@ -10,15 +10,15 @@ use crate::resource::Resource;
 const MAX_ANNOTATIONS: usize = 256 << 10;
 
 /// The object's metadata, made where there is none.
-pub(super) fn metadata_mut(object: &mut Value) -> Option<&mut Map> {
+pub(crate) fn metadata_mut(object: &mut Value) -> Option<&mut Map> {
     object.as_map_mut()?.entry_or_insert_with("metadata", || Map::new().into()).as_map_mut()
 }
 
-pub(super) fn text<'v>(object: &'v Value, field: &str) -> &'v str {
+pub(crate) fn text<'v>(object: &'v Value, field: &str) -> &'v str {
     object.str_at(&["metadata", field])
 }
 
-pub(super) fn set(object: &mut Value, field: &str, value: Option<Value>) {
+pub(crate) fn set(object: &mut Value, field: &str, value: Option<Value>) {
     let Some(metadata) = metadata_mut(object) else { return };
     match value {
         Some(value) => {
@@ -31,7 +31,7 @@ pub(super) fn set(object: &mut Value, field: &str, value: Option<Value>) {
 }
 
 /// What is wrong with the metadata of an object.
-pub(super) fn check(resource: &Resource, object: &Value) -> Vec<FieldError> {
+pub(crate) fn check(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let root = Path::new("metadata");
     let mut errors = Vec::new();
     let generate = text(object, "generateName");
@@ -92,7 +92,7 @@ fn check_annotations(object: &Value, path: &Path<'_>) -> Vec<FieldError> {
 }
 
 /// What is wrong with a change of an object's metadata.
-pub(super) fn check_update(object: &Value, old: &Value) -> Vec<FieldError> {
+pub(crate) fn check_update(object: &Value, old: &Value) -> Vec<FieldError> {
     let root = Path::new("metadata");
     let mut errors = Vec::new();
     for field in ["name", "namespace", "uid", "creationTimestamp"] {
@@ -135,6 +135,6 @@ fn check_new_finalizers(object: &Value, old: &Value, path: &Path<'_>) -> Option<
 }
 
 /// A new random UID.
-pub(super) fn new_uid() -> String {
+pub(crate) fn new_uid() -> String {
     uuid::Uuid::new_v4().to_string()
 }

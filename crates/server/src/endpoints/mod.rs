@@ -5,16 +5,20 @@ mod apply;
 mod create;
 mod decode;
 mod delete;
+mod delete_options;
 mod get;
+mod gzip;
 mod list;
-mod meta;
+pub(crate) mod meta;
 mod options;
 mod ownership;
 mod patch;
 mod respond;
+mod scale;
 mod table;
 mod update;
 mod watch;
+mod websocket;
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -24,24 +28,38 @@ use kevel_api::status::StatusError;
 use kevel_store::cache::CacheError;
 
 use crate::admission::Admission;
+use crate::authorization::Authorizer;
 use crate::handler::Response;
 use crate::negotiate::{self, Accepted};
 use crate::request::Request;
-use crate::resource::{Resource, Subresource};
+use crate::resource::{Part, Resource, Resources, Subresource};
 use crate::storage::Storage;
+use crate::strategy::Strategy;
 use crate::user::User;
 
-pub use self::respond::{failure, failure_in, json_response};
+pub use self::respond::{failure, failure_in, failure_to, json_response};
+pub(crate) use self::update::{Failed, changed};
+pub(crate) use self::websocket::is_websocket;
 
 /// What all endpoints of a server share.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Endpoints {
     pub admission: Admission,
+    /// Asked again where one verb turns into another: who updates what is not there creates it.
+    pub authorizer: Option<Arc<dyn Authorizer>>,
+}
+
+impl std::fmt::Debug for Endpoints {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoints").field("admission", &self.admission).finish_non_exhaustive()
+    }
 }
 
 /// A request to a resource.
 pub(crate) struct Ask<'a> {
     pub endpoints: &'a Endpoints,
+    /// The rows of the server that is asked.
+    pub resources: &'a Resources,
     pub resource: &'a Arc<Resource>,
     pub subresource: Option<&'a Subresource>,
     pub request: Request,
@@ -92,21 +110,35 @@ impl Ask<'_> {
     pub fn group_resource(&self) -> GroupResource {
         self.resource.group_resource()
     }
+
+    /// The rules of what is written here: the object's, or its subresource's own.
+    pub fn strategy(&self) -> &dyn Strategy {
+        match self.subresource.map(|sub| &sub.part) {
+            Some(Part::Places(places)) => &*places.strategy,
+            _ => &*self.resource.strategy,
+        }
+    }
 }
 
 impl Endpoints {
     /// Answers a request to a resource of this server.
-    pub async fn serve(&self, resource: &Arc<Resource>, request: Request) -> Response {
+    pub async fn serve(
+        &self,
+        resources: &Resources,
+        resource: &Arc<Resource>,
+        request: Request,
+    ) -> Response {
         let query = crate::query::pairs(request.query());
-        let accept = request.header(http::header::ACCEPT).to_owned();
-        let pretty = query.iter().any(|(k, v)| k == "pretty" && crate::request_info::truthy(v))
-            || (!query.iter().any(|(k, _)| k == "pretty") && for_a_person(&request));
-        let accepted = match negotiate::accept(&accept, pretty, !resource.custom) {
+        let headers = &request.parts.headers;
+        let accepted = match negotiate::answer(headers, &query, !resource.custom) {
             Ok(accepted) => accepted,
-            Err(error) => return failure(error),
+            Err(error) => return failure_to(&request, error),
         };
         let form = accepted.clone();
-        match self.dispatch(resource, request, query, accepted).await {
+        // A watch goes out event by event.
+        let compress = request.info.verb != "watch" && gzip::is_accepted(headers);
+        match self.dispatch(resources, resource, request, query, accepted).await {
+            Ok(response) if compress => gzip::compress(response),
             Ok(response) => response,
             Err(error) => failure_in(error, &form),
         }
@@ -114,6 +146,7 @@ impl Endpoints {
 
     async fn dispatch(
         &self,
+        resources: &Resources,
         resource: &Arc<Resource>,
         request: Request,
         query: Vec<(String, String)>,
@@ -143,7 +176,16 @@ impl Endpoints {
         }
         let user = request.user.clone().unwrap_or_else(|| Arc::new(User::anonymous()));
         let verb = info.verb;
-        let ask = Ask { endpoints: self, resource, subresource, request, query, accepted, user };
+        let ask = Ask {
+            endpoints: self,
+            resources,
+            resource,
+            subresource,
+            request,
+            query,
+            accepted,
+            user,
+        };
         if let Some(answer) = ask.answerer().filter(|_| verb == "create").cloned() {
             return ask.answer(&*answer).await;
         }
@@ -163,12 +205,6 @@ impl Endpoints {
     }
 }
 
-/// Whether a browser or curl asks: people like to read.
-fn for_a_person(request: &Request) -> bool {
-    let agent = request.header(http::header::USER_AGENT);
-    ["curl", "Wget", "Mozilla/5.0"].iter().any(|name| agent.starts_with(name))
-}
-
 /// A failure of the routes themselves, of which there is nothing more to say than its code.
 pub fn bare(code: u16) -> StatusError {
     bare_with(code, "")
@@ -185,7 +221,7 @@ pub fn unserved() -> StatusError {
 }
 
 /// What a failure of the cache is to a client.
-fn cache_error(error: CacheError) -> StatusError {
+pub(crate) fn cache_error(error: CacheError) -> StatusError {
     match error {
         CacheError::Expired { .. } => StatusError::resource_expired(error.to_string()),
         CacheError::TooLarge { requested, current } => {

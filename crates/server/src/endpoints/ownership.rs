@@ -5,7 +5,7 @@ use kevel_api::gvk::GroupVersion;
 use kevel_api::schema::Schema;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
-use kevel_patch::managed_fields::{FieldManager, Filter, OtherVersions};
+use kevel_patch::managed_fields::{FieldManager, Filter, OtherVersions, PathElement};
 
 use super::Call;
 use super::options::WriteOptions;
@@ -40,9 +40,15 @@ impl Call<'_> {
 
     /// Writers of an object do not own what a path of its own writes, and the other way around.
     fn filter(&self) -> Filter {
-        let field = |name: &str| vec![Some(kevel_patch::managed_fields::PathElement::field(name))];
+        let field = |name: &str| vec![Some(PathElement::field(name))];
         match self.subresource.map(|sub| &sub.part) {
             Some(Part::Field(written)) => Filter::Include(vec![field(written), field("metadata")]),
+            Some(Part::Places(places)) => {
+                let step = |name: &&str| (*name != "*").then(|| PathElement::field(name));
+                let paths = places.paths.iter().map(|path| path.iter().map(step).collect());
+                let metadata = places.metadata.then(|| field("metadata"));
+                Filter::Include(paths.chain(metadata).collect())
+            }
             _ => {
                 let reset: Vec<&str> = reset_fields(self.resource).collect();
                 let paths: Vec<&[&str]> = reset.iter().map(std::slice::from_ref).collect();

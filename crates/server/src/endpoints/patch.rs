@@ -9,10 +9,9 @@ use kevel_patch::{json_patch, merge_patch, strategic, unstructured};
 
 use super::options::{FieldValidation, WriteOptions};
 use super::update::Existing;
-use super::{Call, bare, bare_with, unserved};
+use super::{Call, bare, bare_with};
 use crate::handler::Response;
 use crate::negotiate::MediaType;
-use crate::resource::Part;
 
 /// How many bytes the `copy` operations of one patch may add.
 const COPY_LIMIT: usize = 3 << 20;
@@ -26,9 +25,7 @@ enum Patch {
 
 impl Call<'_> {
     pub(super) async fn patch(mut self) -> Result<Response, StatusError> {
-        if self.subresource.is_some_and(|sub| !matches!(sub.part, Part::Field(_))) {
-            return Err(unserved());
-        }
+        self.check_writable()?;
         let content_type = self.request.header(http::header::CONTENT_TYPE);
         let media = content_type.split(';').next().unwrap_or_default().trim().to_owned();
         let known = ["application/json-patch+json", "application/merge-patch+json"];
@@ -92,8 +89,9 @@ impl Call<'_> {
         patch: &Patch,
         options: &WriteOptions,
     ) -> Result<Value, StatusError> {
-        let schema = self.resource.ty.schema();
-        let document = unstructured(&existing.value, schema);
+        let ty = self.ty();
+        let schema = ty.schema();
+        let document = unstructured(&self.view(existing.value.clone())?, schema);
         let changed = match patch {
             Patch::Json(patch) => patch.apply(document, COPY_LIMIT).map_err(|_| bare(422))?,
             Patch::Merge(patch) => merge_patch::apply(document, patch.clone()),
@@ -107,14 +105,9 @@ impl Call<'_> {
         };
         let mut text = Vec::new();
         json::encode_any(&changed, &mut text);
-        let mut value = self.decode(
-            &text.into(),
-            MediaType::Json,
-            &self.resource.kind,
-            &self.resource.ty,
-            options.field_validation,
-        )?;
+        let mut value =
+            self.decode(&text.into(), MediaType::Json, self.kind(), &ty, options.field_validation)?;
         default::apply(&mut value, schema);
-        Ok(value)
+        self.unview(value, &existing.value)
     }
 }

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use kevel_api::builtin;
+use kevel_api::gvk::GroupVersionKind;
 use kevel_api::schema::Schema;
 use kevel_api::status::{Status, StatusError};
 use kevel_api::value::Value;
@@ -12,7 +13,8 @@ use super::table::Printer;
 use super::{Ask, Call};
 use crate::body::Body;
 use crate::handler::Response;
-use crate::negotiate::{Accepted, MediaType, Shape};
+use crate::negotiate::{self, Accepted, MediaType, Shape};
+use crate::request::Request;
 use crate::resource::TypeRef;
 
 /// A failure as an answer, in JSON.
@@ -20,7 +22,16 @@ pub fn failure(error: StatusError) -> Response {
     failure_in(error, &Accepted::default())
 }
 
-/// A failure as an answer, in the form that its client reads.
+/// A failure as an answer to a request, in the form that its client reads. Who reads none that there
+/// is gets JSON.
+pub fn failure_to(request: &Request, error: StatusError) -> Response {
+    let query = crate::query::pairs(request.query());
+    let accepted = negotiate::answer(&request.parts.headers, &query, true);
+    let json = || Accepted { pretty: true, ..Accepted::default() };
+    failure_in(error, &accepted.unwrap_or_else(|_| json()))
+}
+
+/// A failure as an answer, in a form.
 pub fn failure_in(error: StatusError, accepted: &Accepted) -> Response {
     let status = error.into_status();
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -74,7 +85,7 @@ impl Call<'_> {
             body.push(b'\n');
             return Ok(respond(code, MediaType::Json.name(), body));
         }
-        let value = self.served(wire)?;
+        let value = self.view(self.served(wire)?)?;
         self.value(code, value)
     }
 
@@ -118,6 +129,11 @@ impl Call<'_> {
 }
 
 impl Ask<'_> {
+    /// The kind of what is sent and answered: the object's, or that of its subresource.
+    pub(super) fn kind(&self) -> &GroupVersionKind {
+        self.subresource.map_or(&self.resource.kind, |sub| &sub.kind)
+    }
+
     /// The type of what is answered: the object's, or that of its subresource.
     pub(super) fn ty(&self) -> TypeRef {
         self.subresource.map_or_else(|| self.resource.ty.clone(), |sub| sub.ty.clone())

@@ -49,8 +49,8 @@ impl Printer {
     /// The printer that a request wants.
     pub fn new(call: &Call<'_>, version: &str) -> Result<Self, StatusError> {
         let of = match call.subresource.map(|sub| &sub.part) {
-            None | Some(Part::Field(_)) => Of::Objects,
-            Some(Part::Scale) => Of::Scale,
+            None | Some(Part::Field(_) | Part::Places(_)) => Of::Objects,
+            Some(Part::Scale(_)) => Of::Scale,
             Some(_) => Of::Other,
         };
         Ok(Printer {

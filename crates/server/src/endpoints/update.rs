@@ -4,8 +4,9 @@ use bytes::Bytes;
 use http::StatusCode;
 use kevel_api::default;
 use kevel_api::field_error::{FieldError, Path};
-use kevel_api::status::StatusError;
-use kevel_api::value::Value;
+use kevel_api::gvk::GroupKind;
+use kevel_api::status::{StatusError, reason};
+use kevel_api::value::{Map, Value};
 use kevel_store::Revision;
 use kevel_store::cache::{At, Object};
 
@@ -13,8 +14,9 @@ use super::meta;
 use super::options::WriteOptions;
 use super::{Call, cache_error, store_error, unserved};
 use crate::admission::{Attributes, Operation};
+use crate::authorization::{self, Decision, forbidden};
 use crate::handler::Response;
-use crate::resource::Part;
+use crate::resource::{Part, Places};
 use crate::storage::local_key;
 use crate::strategy::reset_fields;
 
@@ -30,11 +32,9 @@ pub(super) struct Existing {
 impl Call<'_> {
     pub(super) async fn update(mut self) -> Result<Response, StatusError> {
         let options = self.write_options("UpdateOptions")?;
-        if self.subresource.is_some_and(|sub| !matches!(sub.part, Part::Field(_))) {
-            return Err(unserved());
-        }
-        let kind = self.resource.kind.clone();
-        let ty = self.resource.ty.clone();
+        self.check_writable()?;
+        let kind = self.kind().clone();
+        let ty = self.ty();
         let mut object = self.decode_body(&kind, &ty, options.field_validation).await?;
         self.fill_in_namespace(&mut object)?;
         let name = meta::text(&object, "name");
@@ -48,7 +48,52 @@ impl Call<'_> {
             return Err(StatusError::bad_request(message));
         }
         default::apply(&mut object, ty.schema());
-        self.replace(&options, |_, _| Ok(object.clone())).await
+        let creates = self.subresource.is_none() && self.strategy().create_on_update();
+        let make = |call: &Self, existing: &Existing| call.unview(object.clone(), &existing.value);
+        match self.replace(&options, make).await {
+            Err(error) if creates && error.reason() == reason::NOT_FOUND => {
+                self.create_missing(object, &options).await
+            }
+            result => result,
+        }
+    }
+
+    /// Makes the object that somebody wants to replace, if they may make it.
+    async fn create_missing(
+        &self,
+        object: Value,
+        options: &WriteOptions,
+    ) -> Result<Response, StatusError> {
+        let uid = meta::text(&object, "uid");
+        if !uid.is_empty() {
+            return Err(self.other_uid(uid, ""));
+        }
+        self.authorize_create().await?;
+        self.create_once(object, false, options).await
+    }
+
+    /// Who writes an object that is not there needs the right to create it, too.
+    pub(super) async fn authorize_create(&self) -> Result<(), StatusError> {
+        let Some(authorizer) = &self.endpoints.authorizer else {
+            let why = "no authorizer provided, unable to authorize a create on update";
+            return Err(StatusError::internal(why));
+        };
+        let mut attributes = authorization::Attributes::of(&self.request.info, &self.user);
+        attributes.verb = "create";
+        let opinion = authorizer.authorize(&attributes).await;
+        match (opinion.decision, opinion.error) {
+            (Decision::Allow, _) => Ok(()),
+            (_, Some(error)) => Err(StatusError::internal(error)),
+            (_, None) => Err(forbidden(&attributes, &opinion.reason)),
+        }
+    }
+
+    /// Whether what the path names can be written as an object.
+    pub(super) fn check_writable(&self) -> Result<(), StatusError> {
+        match self.subresource.map(|sub| &sub.part) {
+            Some(Part::Answer(_) | Part::Other) => Err(unserved()),
+            _ => Ok(()),
+        }
     }
 
     /// Replaces an object by what `make` makes of it, again when somebody else came first.
@@ -83,7 +128,15 @@ impl Call<'_> {
     }
 
     pub(super) async fn existing(&self, at: At) -> Result<Option<Existing>, StatusError> {
-        let key = local_key(self.namespace(), self.name());
+        self.existing_named(self.name(), at).await
+    }
+
+    pub(super) async fn existing_named(
+        &self,
+        name: &str,
+        at: At,
+    ) -> Result<Option<Existing>, StatusError> {
+        let key = local_key(self.namespace(), name);
         let found = self.storage.cache.get(&key, at).await.map_err(cache_error)?;
         found.map(|object| self.read_object(&object)).transpose()
     }
@@ -117,9 +170,8 @@ impl Call<'_> {
             warnings: &self.request.warnings,
             old: Some(old),
         };
-        let admission = &self.endpoints.admission;
-        admission.admit(&attributes, Some(&mut object)).await?;
-        let strategy = &self.resource.strategy;
+        self.admit(&attributes, &mut object).await?;
+        let strategy = self.strategy();
         strategy.prepare_update(&mut object, old);
         self.count_generation(&mut object, old);
         let mut errors: Vec<FieldError> = meta::check(self.resource, &object);
@@ -131,13 +183,44 @@ impl Call<'_> {
             );
         }
         strategy.warnings(&object).into_iter().for_each(|w| self.request.warnings.add(w));
-        admission.validate(&attributes, Some(&object)).await?;
+        self.validate(&attributes, &object).await?;
         let code = StatusCode::OK;
         let stored = self.to_storage(object)?;
         if options.dry_run {
             return Ok(self.written(code, stored)?);
         }
         self.store_changed(existing, stored).await
+    }
+
+    /// Lets the plug-ins change what the client may write here.
+    async fn admit(
+        &self,
+        attributes: &Attributes<'_>,
+        object: &mut Value,
+    ) -> Result<(), StatusError> {
+        let admission = &self.endpoints.admission;
+        let (Some(scale), Some(old)) = (self.scale(), attributes.old) else {
+            return admission.admit(attributes, Some(object)).await;
+        };
+        let old = self.view(old.clone())?;
+        let mut view = self.view(object.clone())?;
+        admission.admit(&Attributes { old: Some(&old), ..*attributes }, Some(&mut view)).await?;
+        scale.set(object, &view);
+        Ok(())
+    }
+
+    /// Shows the plug-ins what will be stored.
+    async fn validate(
+        &self,
+        attributes: &Attributes<'_>,
+        object: &Value,
+    ) -> Result<(), StatusError> {
+        let admission = &self.endpoints.admission;
+        let (Some(_), Some(old)) = (self.scale(), attributes.old) else {
+            return admission.validate(attributes, Some(object)).await;
+        };
+        let (old, view) = (self.view(old.clone())?, self.view(object.clone())?);
+        admission.validate(&Attributes { old: Some(&old), ..*attributes }, Some(&view)).await
     }
 
     /// Writes an object over the one that was read; nothing where nothing changed.
@@ -172,29 +255,35 @@ impl Call<'_> {
     fn check_preconditions(&self, object: &Value, old: &Value) -> Result<(), Failed> {
         let (asked, there) = (meta::text(object, "uid"), meta::text(old, "uid"));
         if !asked.is_empty() && asked != there {
-            let message = format!(
-                "Precondition failed: UID in precondition: {asked}, UID in object meta: {there}"
-            );
-            let key = String::from_utf8_lossy(&self.storage.key(self.namespace(), self.name()))
-                .into_owned();
-            let error = kevel_api::status::StorageError::invalid_object(key, message);
-            return Err(error.to_status("update", &self.group_resource(), self.name()).into());
+            return Err(self.other_uid(asked, there).into());
         }
         let asked = meta::text(object, "resourceVersion");
         if asked.is_empty() || asked == "0" {
-            if self.resource.strategy.unconditional_update() {
+            if self.strategy().unconditional_update() {
                 return Ok(());
             }
             let root = Path::new("metadata");
             let path = root.child("resourceVersion");
-            let error = FieldError::invalid(&path, asked, "must be specified for an update");
-            let kind = self.resource.group_kind();
+            let error = FieldError::invalid(&path, 0, "must be specified for an update");
+            let resource = self.group_resource();
+            let kind = GroupKind::new(resource.group, resource.resource);
             return Err(StatusError::invalid(&kind, self.name(), &[error]).into());
         }
         if asked != meta::text(old, "resourceVersion") {
             return Err(StatusError::modified(&self.group_resource(), self.name()).into());
         }
         Ok(())
+    }
+
+    /// An object of the same name is not the one that was meant.
+    fn other_uid(&self, asked: &str, there: &str) -> StatusError {
+        let message = format!(
+            "Precondition failed: UID in precondition: {asked}, UID in object meta: {there}"
+        );
+        let key = self.storage.key(self.namespace(), self.name());
+        let key = String::from_utf8_lossy(&key).into_owned();
+        let error = kevel_api::status::StorageError::invalid_object(key, message);
+        error.to_status("update", &self.group_resource(), self.name())
     }
 
     /// Keeps what this write may not change: what the server wrote, and the parts of the object
@@ -233,6 +322,7 @@ impl Call<'_> {
                     .collect();
                 fields.iter().for_each(|field| keep(object, field));
             }
+            Some(Part::Places(places)) => keep_all_but(places, object, old),
             Some(_) => {}
         }
         let generation = old.at(&["metadata", "generation"]).cloned();
@@ -241,7 +331,7 @@ impl Call<'_> {
 
     /// A change of what is wanted, which is all but metadata and status, makes a new generation.
     fn count_generation(&self, object: &mut Value, old: &Value) {
-        if !self.resource.strategy.counts_generation() || self.subresource.is_some() {
+        if !self.resource.strategy.counts_generation() {
             return;
         }
         let wanted = |value: &'_ Value| -> Vec<(String, Value)> {
@@ -257,8 +347,64 @@ impl Call<'_> {
     }
 }
 
+/// Keeps everything of an object but the places that may be written.
+fn keep_all_but(places: &Places, object: &mut Value, old: &Value) {
+    let mut kept = old.clone();
+    for path in places.paths {
+        copy(object, &mut kept, path);
+    }
+    // Who owns what, and which version is replaced, is not for the places to say.
+    let bookkeeping = ["managedFields", "resourceVersion", "uid"];
+    if let Some(written) = object.at(&["metadata"]).and_then(Value::as_map) {
+        for (name, value) in written.iter() {
+            if places.metadata || bookkeeping.contains(&name) {
+                meta::set(&mut kept, name, Some(value.clone()));
+            }
+        }
+        for name in bookkeeping.into_iter().filter(|name| !written.contains_key(name)) {
+            meta::set(&mut kept, name, None);
+        }
+    }
+    *object = kept;
+}
+
+/// Copies what stands at a path. Lists that do not correspond are copied whole, for the checks to see.
+fn copy(from: &Value, to: &mut Value, path: &[&str]) {
+    match path {
+        [] => *to = from.clone(),
+        ["*", rest @ ..] => {
+            let (Some(items), Some(kept)) = (from.as_list(), to.as_list_mut()) else { return };
+            let name = |item: &Value| item.str_at(&["name"]).to_owned();
+            if !items.iter().map(name).eq(kept.iter().map(name)) {
+                *kept = items.iter().cloned().collect();
+                return;
+            }
+            items.iter().zip(kept.iter_mut()).for_each(|(item, kept)| copy(item, kept, rest));
+        }
+        [name, rest @ ..] => {
+            let Some(kept) = to.as_map_mut() else { return };
+            match from.as_map().and_then(|map| map.get(name)) {
+                Some(value) if rest.is_empty() => {
+                    kept.insert(*name, value.clone());
+                }
+                Some(value) => {
+                    let place = kept.entry_or_insert_with(name, || match value {
+                        Value::List(_) => Value::List(Default::default()),
+                        _ => Map::new().into(),
+                    });
+                    copy(value, place, rest);
+                }
+                None if rest.is_empty() => {
+                    kept.remove(name);
+                }
+                None => {}
+            }
+        }
+    }
+}
+
 /// Why a replacement did not come about.
-pub(super) enum Failed {
+pub(crate) enum Failed {
     /// Somebody else came first.
     Changed,
     Refused(StatusError),
@@ -270,7 +416,7 @@ impl From<StatusError> for Failed {
     }
 }
 
-fn changed(error: kevel_store::Error) -> Failed {
+pub(crate) fn changed(error: kevel_store::Error) -> Failed {
     match error {
         kevel_store::Error::Conflict(_) | kevel_store::Error::NotFound => Failed::Changed,
         error => Failed::Refused(store_error(error)),

@@ -14,13 +14,14 @@ use kevel_api::value::{Map, Value};
 use kevel_codec::{json, protobuf};
 use kevel_store::Revision;
 use kevel_store::cache::{At, CacheError, Change, Delivery, Object, Snapshot, Watcher};
-use tokio::time::{Instant, Interval, MissedTickBehavior};
+use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, sleep};
 
 use super::respond::respond;
 use super::table::{Include, Printer};
-use super::{Call, cache_error};
-use crate::body::{Body, Pieces};
+use super::{Call, cache_error, websocket};
+use crate::body::{Body, Piece, Pieces};
 use crate::handler::{Pending, Response};
+use crate::metrics::WatchEvents;
 use crate::negotiate::{MediaType, Shape};
 use crate::resource::{Resource, TypeRef};
 use crate::storage::Storage;
@@ -77,11 +78,16 @@ impl Call<'_> {
             watcher,
             encoder,
             bookmarks: bookmarks.then(bookmark_timer),
-            deadline: Instant::now() + self.timeout()?,
+            deadline: Box::pin(sleep(self.timeout()?)),
             over: false,
         };
         let body = Body::pieces(WatchPieces { next: Some(Box::pin(stream.step())) });
-        Ok(respond(StatusCode::OK, media, body))
+        let response = respond(StatusCode::OK, media, body);
+        let headers = &self.request.parts.headers;
+        Ok(match websocket::is_websocket(headers) {
+            true => websocket::upgrade(headers, self.accepted.media, response),
+            false => response,
+        })
     }
 
     fn initial_events(&self) -> Result<Option<bool>, StatusError> {
@@ -136,7 +142,7 @@ struct Stream {
     watcher: Watcher,
     encoder: Encoder,
     bookmarks: Option<Interval>,
-    deadline: Instant,
+    deadline: Pin<Box<Sleep>>,
     over: bool,
 }
 
@@ -170,7 +176,10 @@ impl Stream {
             biased;
             result = self.watcher.next(&mut seen) => match result {
                 Ok(()) => {
-                    seen.iter().for_each(|delivery| self.encoder.event(delivery, &mut out));
+                    if let [one] = seen.as_slice() {
+                        return (self.encoder.event(one), Some(self));
+                    }
+                    seen.iter().for_each(|one| out.extend_from_slice(&self.encoder.event(one)));
                 }
                 Err(error) => {
                     self.encoder.failure(error, &mut out);
@@ -181,7 +190,7 @@ impl Stream {
                 let revision = self.watcher.caught_up();
                 self.encoder.bookmark(revision, false, &mut out);
             }
-            () = tokio::time::sleep_until(self.deadline) => {
+            () = self.deadline.as_mut() => {
                 if self.bookmarks.is_some() {
                     let revision = self.watcher.caught_up();
                     self.encoder.bookmark(revision, false, &mut out);
@@ -221,7 +230,7 @@ struct WatchPieces {
 }
 
 impl Pieces for WatchPieces {
-    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
         loop {
             let Some(next) = &mut self.next else { return Poll::Ready(None) };
             let Poll::Ready((piece, rest)) = next.as_mut().poll(context) else {
@@ -229,7 +238,7 @@ impl Pieces for WatchPieces {
             };
             self.next = rest.map(|stream| Box::pin(stream.step()) as Pending<'static, _>);
             if !piece.is_empty() {
-                return Poll::Ready(Some(piece));
+                return Poll::Ready(Some(Ok(piece)));
             }
         }
     }
@@ -248,6 +257,7 @@ struct Encoder {
     /// The form's number, for sharing what is written.
     form: u32,
     prefix: String,
+    sent: Option<WatchEvents>,
 }
 
 impl Encoder {
@@ -284,6 +294,7 @@ impl Encoder {
             printer,
             form: version << 5 | shape << 1 | media,
             prefix,
+            sent: WatchEvents::of(&call.request).cloned(),
         })
     }
 
@@ -295,12 +306,22 @@ impl Encoder {
     }
 
     fn initial(&mut self, object: &Object, out: &mut Vec<u8>) {
+        let before = out.len();
         self.object("ADDED", object, out);
-        self.headers = false;
+        self.sent(out.len() - before);
     }
 
-    fn event(&mut self, delivery: &Delivery, out: &mut Vec<u8>) {
-        let Some(object) = delivery.event.shown(delivery.change) else { return };
+    /// An event of so many bytes goes out.
+    fn sent(&mut self, bytes: usize) {
+        self.headers = false;
+        if let Some(sent) = &self.sent {
+            sent.sent(bytes);
+        }
+    }
+
+    /// An event; its bytes are shared by all who are sent it in this form.
+    fn event(&mut self, delivery: &Delivery) -> Bytes {
+        let Some(object) = delivery.event.shown(delivery.change) else { return Bytes::new() };
         let name = match delivery.change {
             Change::Added => "ADDED",
             Change::Modified => "MODIFIED",
@@ -312,8 +333,8 @@ impl Encoder {
             self.object(name, object, &mut frame);
             frame.into()
         });
-        out.extend_from_slice(&encoded);
-        self.headers = false;
+        self.sent(encoded.len());
+        encoded
     }
 
     fn object(&self, event: &str, object: &Object, out: &mut Vec<u8>) {
@@ -395,8 +416,9 @@ impl Encoder {
             ("apiVersion", self.resource.api_version().as_str().into()),
             ("metadata", metadata.into()),
         ]));
+        let before = out.len();
         self.value("BOOKMARK", value, out);
-        self.headers = false;
+        self.sent(out.len() - before);
     }
 
     fn failure(&self, error: CacheError, out: &mut Vec<u8>) {

@@ -95,6 +95,11 @@ impl RequestGroup {
 }
 
 impl InFlight {
+    /// Whether the group drains evenly: turns have begun, or are about to.
+    pub fn leaves_soon(&self) -> bool {
+        self.0.pace.get().is_some()
+    }
+
     /// Done when it is this request's turn to end because the server stops. Cancelled and called
     /// again, it may take a later place in the queue.
     pub fn turn(&self) -> impl Future<Output = ()> + Send + use<> {

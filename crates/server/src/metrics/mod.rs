@@ -10,6 +10,7 @@ mod metric;
 mod process;
 mod requests;
 mod text;
+mod watch_events;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,6 +21,7 @@ pub use in_flight::InFlightWatermark;
 pub use metric::{Counter, Gauge, Histogram};
 pub use requests::Series;
 pub use text::Text;
+pub use watch_events::WatchEvents;
 
 use crate::body::Body;
 use crate::handler::{Handler, Pending, Response};
@@ -38,10 +40,8 @@ pub struct Metrics {
     request_aborts: Arc<Family<Counter>>,
     /// The time in a filter, by its name.
     pub filter_duration: Arc<Family<Histogram>>,
-    /// Events sent, by group, version, resource.
-    pub watch_events: Arc<Family<Counter>>,
-    /// Their sizes, by the same.
-    pub watch_events_sizes: Arc<Family<Histogram>>,
+    watch_events: Arc<Family<Counter>>,
+    watch_events_sizes: Arc<Family<Histogram>>,
     /// Requests under way that only read.
     pub read_only_in_flight: InFlightWatermark,
     /// Requests under way that may write.

@@ -87,7 +87,7 @@ impl OpenApi {
             ("v3", name) => {
                 let current = self.current();
                 let Some(hash) = current.hashes.of(name).map(str::to_owned) else {
-                    return Some(not_found());
+                    return Some(not_found(request));
                 };
                 let (media, document) = accepted(accept, &V3_FORMS)?;
                 let Some(_) = document else { return Some(not_acceptable()) };

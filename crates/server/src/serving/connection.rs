@@ -4,10 +4,11 @@ use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hyper::server::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::LazyConfigAcceptor;
@@ -15,10 +16,12 @@ use tokio_rustls::server::TlsStream;
 
 use super::Limits;
 use super::handshake_errors::HandshakeErrors;
+use super::http2::Http2Connection;
 use super::ongoing::{Ongoing, Order, Registered, Verdict};
 use super::requests::Requests;
 use super::socket::Socket;
 use super::tls::Tls;
+use super::upgrade::Next;
 use crate::handler::Handler;
 use crate::request::Connection;
 
@@ -97,23 +100,31 @@ async fn serve_http(
     let certificates = certificates.iter().map(|der| Bytes::copy_from_slice(der)).collect();
     let connection = Arc::new(Connection { peer: Some(peer), certificates });
     ongoing.speaks(!http2);
-    let requests =
-        Requests { handler: shared.handler.clone(), connection, ongoing: ongoing.clone(), http2 };
+    let next = Arc::new(Next::default());
+    let requests = Requests {
+        handler: shared.handler.clone(),
+        connection,
+        ongoing: ongoing.clone(),
+        http2,
+        next: next.clone(),
+    };
     let limits = &shared.limits;
-    let stream = TokioIo::new(stream);
     // Boxed apart, so that a connection does not take the room of both versions.
     let ended = match http2 {
         true => {
-            let connection = http2_builder(limits).serve_connection(stream, requests);
+            let connection = Http2Connection::new(stream, requests, limits);
             drive(Box::pin(connection), ongoing, limits).await
         }
         false => {
+            let stream = TokioIo::new(stream);
             let connection = http1_builder(limits).serve_connection(stream, requests);
-            drive(Box::pin(connection.with_upgrades()), ongoing, limits).await
+            let connection = Http1Connection(connection.with_upgrades());
+            drive(Box::pin(connection), ongoing, limits).await
         }
     };
-    if let Err(error) = ended {
-        tracing::debug!(%peer, %error, "connection ended");
+    match ended {
+        Ok(()) => next.go_on(ongoing).await,
+        Err(error) => tracing::debug!(%peer, %error, "connection ended"),
     }
 }
 
@@ -130,40 +141,26 @@ fn http1_builder(limits: &Limits) -> http1::Builder {
     builder
 }
 
-fn http2_builder(limits: &Limits) -> http2::Builder<TokioExecutor> {
-    let mut builder = http2::Builder::new(TokioExecutor::new());
-    builder
-        .max_concurrent_streams(limits.streams)
-        .max_header_list_size(limits.header_bytes)
-        .initial_stream_window_size(limits.stream_window)
-        .initial_connection_window_size(
-            limits.stream_window.saturating_mul(limits.streams).min(i32::MAX as u32),
-        )
-        .max_send_buf_size(limits.send_buffer)
-        // Streams that a client opens and resets at once: more of them than this waiting, or more
-        // errors than that on one connection, and the connection ends.
-        .max_pending_accept_reset_streams(20)
-        .max_local_error_reset_streams(1024);
-    builder
-}
-
 /// A connection of either version.
-trait HttpConnection: Future<Output = hyper::Result<()>> {
+pub(super) trait HttpConnection: Future<Output = Result<(), String>> {
     /// Accepts no further request, and ends after those under way.
     fn finish(self: Pin<&mut Self>);
 }
 
-type Stream = TokioIo<Box<TlsStream<Socket>>>;
+/// A connection that speaks HTTP/1.1.
+struct Http1Connection(http1::UpgradeableConnection<TokioIo<Box<TlsStream<Socket>>>, Requests>);
 
-impl HttpConnection for http1::UpgradeableConnection<Stream, Requests> {
-    fn finish(self: Pin<&mut Self>) {
-        self.graceful_shutdown();
+impl Future for Http1Connection {
+    type Output = Result<(), String>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(context).map_err(|error| error.to_string())
     }
 }
 
-impl HttpConnection for http2::Connection<Stream, Requests, TokioExecutor> {
-    fn finish(self: Pin<&mut Self>) {
-        self.graceful_shutdown();
+impl HttpConnection for Http1Connection {
+    fn finish(mut self: Pin<&mut Self>) {
+        Pin::new(&mut self.0).graceful_shutdown();
     }
 }
 
@@ -180,7 +177,7 @@ async fn drive(
     loop {
         tokio::select! {
             biased;
-            ended = connection.as_mut() => return ended.map_err(|error| error.to_string()),
+            ended = connection.as_mut() => return ended,
             order = ongoing.ordered() => match order {
                 Order::GoOn => {}
                 Order::Finish => {

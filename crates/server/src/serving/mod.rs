@@ -6,12 +6,15 @@
 mod cipher_suites;
 mod client_certificate;
 mod connection;
+mod gather;
 mod handshake_errors;
+mod http2;
 mod listener;
 mod ongoing;
 mod requests;
 mod socket;
 mod tls;
+mod upgrade;
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,6 +26,7 @@ use tokio::net::TcpListener;
 pub use handshake_errors::HandshakeErrors;
 pub use listener::{Listen, listen};
 pub use tls::{ServingCertificate, Tls, TlsOptions};
+pub use upgrade::{Taken, Upgrade};
 
 use crate::handler::Handler;
 use crate::lifecycle::Signal;
@@ -71,6 +75,8 @@ pub struct SecureServing {
     pub limits: Limits,
     /// How long requests may take to end after `stop`; then their connections are closed.
     pub shutdown_timeout: Duration,
+    /// Where TLS handshakes that fail are counted.
+    pub handshake_errors: Arc<HandshakeErrors>,
 }
 
 /// A server that serves.
@@ -101,21 +107,16 @@ pub fn serve(
     handler: Arc<dyn Handler>,
     stop: &Signal,
 ) -> io::Result<Serving> {
-    let SecureServing { listener, tls, limits, shutdown_timeout } = serving;
+    let SecureServing { listener, tls, limits, shutdown_timeout, handshake_errors } = serving;
     let served = Serving {
         address: listener.local_addr()?,
         stopped_listening: Signal::new("StoppedListening"),
         stopped: Signal::new("HTTPServerStopped"),
-        handshake_errors: Arc::default(),
+        handshake_errors: handshake_errors.clone(),
         connections: Arc::default(),
     };
     tracing::info!("Serving securely on {}", served.address);
-    let shared = connection::Shared {
-        tls,
-        limits,
-        handler,
-        handshake_errors: served.handshake_errors.clone(),
-    };
+    let shared = connection::Shared { tls, limits, handler, handshake_errors };
     let stop = stop.wait();
     tokio::spawn({
         let served = served.clone();

@@ -1,6 +1,5 @@
 //! Requests, as they come out of a connection, and their answers.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -10,9 +9,12 @@ use http::{HeaderValue, StatusCode, Version, header};
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::Service;
+use hyper::upgrade::OnUpgrade;
 
 use super::ongoing::{Exchange, Ongoing, Order};
-use crate::body::Body;
+use super::upgrade::Next;
+use crate::body::{Body, Broken};
+use crate::chain::Abort;
 use crate::handler::{Handler, Pending, Response};
 use crate::request::{Connection, Request, RequestBody};
 
@@ -22,29 +24,38 @@ pub(super) struct Requests {
     pub connection: Arc<Connection>,
     pub ongoing: Arc<Ongoing>,
     pub http2: bool,
+    /// What comes after the last answer.
+    pub next: Arc<Next>,
 }
 
 impl Service<http::Request<Incoming>> for Requests {
     type Response = http::Response<Answer>;
-    type Error = Infallible;
-    type Future = Pending<'static, Result<Self::Response, Infallible>>;
+    type Error = Broken;
+    type Future = Pending<'static, Result<Self::Response, Broken>>;
 
     fn call(&self, request: http::Request<Incoming>) -> Self::Future {
         let exchange = self.ongoing.enter();
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let has_host = parts.headers.contains_key(header::HOST);
         if parts.version == Version::HTTP_11 && !has_host {
-            let answer = missing_host().map(|body| Answer { body, _exchange: exchange });
+            let answer = missing_host().map(|body| Answer { body, _exchange: Some(exchange) });
             return Box::pin(std::future::ready(Ok(answer)));
         }
+        let on_upgrade = parts.extensions.remove::<OnUpgrade>();
         let request = Request::new(parts, RequestBody::Incoming(body), self.connection.clone());
         let handler = self.handler.clone();
+        let next = self.next.clone();
         let http2 = self.http2.then(|| self.ongoing.clone());
         Box::pin(async move {
             let mut response = handler.handle(request).await;
+            if response.extensions().get::<Abort>().is_some() {
+                // Without an answer: the stream is reset, or the connection closed.
+                return Err(Broken("aborted"));
+            }
             if let Some(ongoing) = http2 {
                 close_by_goaway(&mut response, &ongoing);
             }
+            let exchange = next.plan(&mut response, on_upgrade, exchange);
             Ok(response.map(|body| Answer { body, _exchange: exchange }))
         })
     }
@@ -71,19 +82,20 @@ fn missing_host() -> Response {
 }
 
 /// The body of an answer; the exchange is over when it has gone out, or nobody wants it any more.
+/// Or it goes on in another protocol.
 pub(super) struct Answer {
     body: Body,
-    _exchange: Exchange,
+    _exchange: Option<Exchange>,
 }
 
 impl http_body::Body for Answer {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = Broken;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         Pin::new(&mut self.body).poll_frame(context)
     }
 

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONNECTION, WARNING};
+use http::header::{ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_TYPE, WARNING};
 use http::{HeaderValue, Version};
 
 use crate::support::{
     Rules, TestChain, answer, by_certificate, handler, header, message, read, request, text,
 };
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 const UNAUTHORIZED: &str = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\
     \"status\":\"Failure\",\"message\":\"Unauthorized\",\"reason\":\"Unauthorized\",\"code\":401}\n";
@@ -44,6 +46,44 @@ async fn users_are_known_by_their_tokens() {
         assert_eq!(response.status().as_u16(), code, "{authorization}");
         assert_eq!(header(&response, CONNECTION), connection, "{authorization}");
         assert_eq!(read(response).await, expected, "{authorization}");
+    }
+}
+
+#[tokio::test]
+async fn who_is_refused_can_read_it() {
+    let denied = || TestChain::allowing(Rules::default());
+    let unknown = || TestChain::with_tokens("abc,jane,1", false);
+    let late = "GET /api/v1/pods?timeout=x";
+    for (test, line, accept, code, media, begin) in [
+        (unknown(), "GET /api/v1/pods", "", 401, "json", "{\"kind\":\"Status\""),
+        (unknown(), "GET /api/v1/pods?pretty=1", "", 401, "json", "{\n  \"kind\": \"Status\""),
+        (unknown(), "GET /api/v1/pods", "text/html", 401, "json", "{\n  \"kind\": \"Status\""),
+        (
+            unknown(),
+            "GET /api/v1/pods",
+            "application/yaml",
+            401,
+            "yaml",
+            "apiVersion: v1\ncode: 401",
+        ),
+        (
+            denied(),
+            "GET /api/v1/pods",
+            "application/yaml",
+            403,
+            "yaml",
+            "apiVersion: v1\ncode: 403",
+        ),
+        (denied(), "GET /api/v1/pods", PROTOBUF, 403, "vnd.kubernetes.protobuf", "k8s\0"),
+        (denied(), late, "application/yaml", 400, "yaml", "apiVersion: v1\ncode: 400"),
+    ] {
+        let mut asked = request(line);
+        asked.parts.headers.insert(ACCEPT, HeaderValue::from_static(accept));
+        let response = test.build(answer("")).handle(asked).await;
+        assert_eq!(response.status().as_u16(), code, "{line} {accept}");
+        assert_eq!(header(&response, CONTENT_TYPE), format!("application/{media}"), "{accept}");
+        let body = response.into_body().bytes().unwrap();
+        assert!(body.starts_with(begin.as_bytes()), "{line} {accept}: {body:?}");
     }
 }
 

@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use http::StatusCode;
 use http::header::CACHE_CONTROL;
+use kevel_server::body::Broken;
 use kevel_server::chain::Abort;
 
-use crate::support::{TestChain, answer, endless, handler, header, read, request, streamed, text};
+use crate::support::{
+    TestChain, answer, endless, handler, header, read, read_to_end, request, streamed, text,
+};
 
 #[tokio::test]
 async fn a_panic_is_answered_and_the_server_lives() {
@@ -34,12 +37,12 @@ async fn a_panic_is_answered_and_the_server_lives() {
 }
 
 #[tokio::test]
-async fn a_panic_in_a_body_ends_it() {
+async fn a_panic_in_a_body_breaks_it_off() {
     let pieces = [Some("a"), Some("b"), None];
     let chain =
         TestChain::default().build(handler(move |_| async move { streamed(pieces.to_vec()) }));
     let response = chain.handle(request("GET /api/v1/pods")).await;
-    assert_eq!(read(response).await, "ab");
+    assert_eq!(read_to_end(response).await, ("ab".to_owned(), Some(Broken("panicked"))));
 }
 
 #[tokio::test]
@@ -98,7 +101,8 @@ async fn an_answer_that_is_not_read_in_time_breaks_off_but_a_watch_goes_on() {
     for (line, ends) in [("GET /api/v1/pods", true), ("GET /api/v1/pods?watch=1", false)] {
         let chain = TestChain::default().build(handler(|_| async { endless("piece") }));
         let response = chain.handle(request(line)).await;
-        let read = tokio::time::timeout(Duration::from_secs(3600), read(response)).await;
-        assert_eq!(read.is_ok(), ends, "{line}");
+        let read = tokio::time::timeout(Duration::from_secs(3600), read_to_end(response)).await;
+        let late = Broken("the answer took too long");
+        assert_eq!(read.ok(), ends.then(|| ("piece".to_owned(), Some(late))), "{line}");
     }
 }

@@ -13,7 +13,7 @@ use kevel_server::authentication::{
     TokenFile, Union,
 };
 use kevel_server::authorization::{AlwaysAllow, Attributes, Authorizer, Opinion};
-use kevel_server::body::{Body, Pieces};
+use kevel_server::body::{Body, Broken, Piece, Pieces};
 use kevel_server::certificates::ClientIdentity;
 use kevel_server::chain::{self, AuditEvent, AuditSink, Config, Outcome, Stage};
 use kevel_server::handler::{Handler, Pending, Response};
@@ -43,7 +43,7 @@ impl TestChain {
     pub fn with_tokens(csv: &str, anonymous: bool) -> Self {
         let mut test = TestChain::default();
         let tokens = TokenFile::parse("tokens.csv", csv).unwrap();
-        let bearer = BearerToken::new(vec![Arc::new(tokens)]);
+        let bearer = BearerToken::new(Arc::new(tokens), &[]);
         let known = AuthenticatedGroup(Union::new(vec![Arc::new(bearer)]));
         let mut members: Vec<Arc<dyn Authenticator>> = vec![Arc::new(known)];
         if anonymous {
@@ -114,10 +114,10 @@ pub fn text(body: impl Into<Bytes>) -> Response {
 struct Script(VecDeque<Option<&'static str>>);
 
 impl Pieces for Script {
-    fn poll_piece(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll_piece(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Piece>> {
         Poll::Ready(match self.0.pop_front() {
             Some(None) => panic!("in a body"),
-            piece => piece.flatten().map(Bytes::from),
+            piece => piece.flatten().map(|piece| Ok(Bytes::from(piece))),
         })
     }
 }
@@ -130,9 +130,9 @@ pub fn streamed(pieces: Vec<Option<&'static str>>) -> Response {
 struct Endless(Option<&'static str>);
 
 impl Pieces for Endless {
-    fn poll_piece(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll_piece(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Piece>> {
         match self.0.take() {
-            Some(piece) => Poll::Ready(Some(Bytes::from(piece))),
+            Some(piece) => Poll::Ready(Some(Ok(Bytes::from(piece)))),
             None => Poll::Pending,
         }
     }
@@ -146,6 +146,19 @@ pub fn endless(piece: &'static str) -> Response {
 pub async fn read(response: Response) -> String {
     let bytes = response.into_body().collect().await.unwrap().to_bytes();
     String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What comes of an answer, and why it breaks off if it does.
+pub async fn read_to_end(response: Response) -> (String, Option<Broken>) {
+    let mut body = response.into_body();
+    let mut text = String::new();
+    loop {
+        match body.frame().await {
+            None => return (text, None),
+            Some(Err(broken)) => return (text, Some(broken)),
+            Some(Ok(frame)) => text += &String::from_utf8_lossy(&frame.into_data().unwrap()),
+        }
+    }
 }
 
 /// A header's text; empty if it is not there.

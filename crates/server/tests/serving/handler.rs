@@ -7,15 +7,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header;
-use kevel_server::body::{Body, Pieces};
+use http::{StatusCode, header};
+use http_body_util::BodyExt as _;
+use kevel_server::body::{Body, Broken, Piece, Pieces};
 use kevel_server::certificates::Certificate;
+use kevel_server::chain::Abort;
 use kevel_server::handler::{Handler, Pending, Response};
 use kevel_server::lifecycle::Signal;
 use kevel_server::request::Request;
+use kevel_server::serving::{Taken, Upgrade};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// `/wait` is answered once `go` is signaled; `/stream` is a piece, and a second one then; `/close`
-/// says that the connection should be closed; all others say who asked how.
+/// says that the connection should be closed; `/abort` is broken off before there is an answer, and
+/// `/broken` after a piece of it; `/upgrade` goes on with what the client says, said twice; all
+/// others say who asked how.
 #[derive(Clone)]
 pub struct Paths {
     /// A request for `/wait` or `/stream` has come.
@@ -56,6 +62,24 @@ impl Handler for Paths {
                     go: Box::pin(self.go.wait()),
                     here: self.enter(),
                 })),
+                "/abort" => {
+                    let mut response = Response::new(Body::empty());
+                    response.extensions_mut().insert(Abort);
+                    response
+                }
+                "/broken" => Response::new(Body::pieces(Breaking(Some(Bytes::from("first"))))),
+                "/upgrade" => {
+                    let mut response = Response::new(Body::pieces(Stream {
+                        pieces: ["first", "second"].map(Bytes::from).into(),
+                        go: Box::pin(self.go.wait()),
+                        here: self.enter(),
+                    }));
+                    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+                    response.headers_mut().insert(header::UPGRADE, "echo".parse().unwrap());
+                    response.headers_mut().insert(header::CONNECTION, "upgrade".parse().unwrap());
+                    response.extensions_mut().insert(Upgrade::new(echo));
+                    response
+                }
                 "/close" => {
                     let mut response = Response::new(Body::from("closing"));
                     response.headers_mut().insert(header::CONNECTION, "close".parse().unwrap());
@@ -95,6 +119,25 @@ impl Drop for Here {
     }
 }
 
+/// Sends the body, and says the first byte that comes twice.
+async fn echo(mut taken: Taken, mut body: Body) {
+    while let Some(Ok(frame)) = body.frame().await {
+        taken.write_all(&frame.into_data().unwrap()).await.unwrap();
+    }
+    let byte = taken.read_u8().await.unwrap();
+    taken.write_all(&[byte, byte]).await.unwrap();
+    taken.shutdown().await.unwrap();
+}
+
+/// A piece, and a break.
+struct Breaking(Option<Bytes>);
+
+impl Pieces for Breaking {
+    fn poll_piece(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Piece>> {
+        Poll::Ready(Some(self.0.take().ok_or(Broken("on purpose"))))
+    }
+}
+
 struct Stream {
     pieces: VecDeque<Bytes>,
     go: Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -103,11 +146,11 @@ struct Stream {
 }
 
 impl Pieces for Stream {
-    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
         // Only the last piece waits.
         if self.pieces.len() == 1 && self.go.as_mut().poll(context).is_pending() {
             return Poll::Pending;
         }
-        Poll::Ready(self.pieces.pop_front())
+        Poll::Ready(self.pieces.pop_front().map(Ok))
     }
 }

@@ -1,6 +1,7 @@
 //! The HTTPS port, on real sockets.
 #![allow(clippy::unwrap_used)]
 
+mod broken;
 mod client;
 mod connections;
 mod handler;
@@ -64,7 +65,13 @@ impl Start {
         let listener = listen(Listen { address, port: 0, share_port: false }).unwrap();
         let stop = Signal::new("stop");
         let tls = Arc::new(tls.unwrap());
-        let serving = SecureServing { listener, tls, limits, shutdown_timeout };
+        let serving = SecureServing {
+            listener,
+            tls,
+            limits,
+            shutdown_timeout,
+            handshake_errors: Arc::default(),
+        };
         let served = serve(serving, Arc::new(handler), &stop).unwrap();
         Server { served, stop, authority }
     }

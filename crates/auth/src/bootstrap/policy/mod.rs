@@ -45,6 +45,12 @@ pub(super) fn policy() -> Vec<Desired> {
     all
 }
 
+/// What every node may do.
+pub(crate) fn node_rules() -> Vec<PolicyRule> {
+    let nodes = CLUSTER_ROLES.iter().filter(|role| role.name == "system:node");
+    nodes.flat_map(|role| role.rules).map(Rule::policy_rule).collect()
+}
+
 struct ClusterRole {
     name: &'static str,
     rules: &'static [Rule],

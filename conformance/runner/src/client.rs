@@ -1,0 +1,226 @@
+//! A small client: HTTP/2 over TLS, as an administrator, JSON in and out.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Method};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http2::{self, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::sync::Mutex;
+use tokio_rustls::TlsConnector;
+
+use crate::Result;
+
+/// How long an answer that is not a watch may take.
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
+
+/// Connections to one server.
+#[derive(Debug)]
+pub struct Client {
+    tls: Arc<ClientConfig>,
+    port: u16,
+    connections: Vec<Mutex<Option<SendRequest<Full<Bytes>>>>>,
+    next: AtomicUsize,
+}
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub method: Method,
+    pub path: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Bytes,
+}
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub code: u16,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+/// A watch: one JSON document a line.
+#[derive(Debug)]
+pub struct Lines {
+    pub code: u16,
+    pub headers: HeaderMap,
+    body: Incoming,
+    rest: BytesMut,
+}
+
+impl Client {
+    /// A client with the `admin` files of a folder of [`crate::credentials`].
+    pub fn new(credentials: &Path, port: u16, connections: usize) -> Result<Self> {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_file_iter(credentials.join("ca.crt"))? {
+            roots.add(certificate?)?;
+        }
+        let chain = CertificateDer::pem_file_iter(credentials.join("admin.crt"))?
+            .collect::<std::result::Result<Vec<_>, _>>()?;
+        let key = PrivateKeyDer::from_pem_file(credentials.join("admin.key"))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut tls = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_client_auth_cert(chain, key)?;
+        tls.alpn_protocols = vec![b"h2".to_vec()];
+        let connections = (0..connections.max(1)).map(|_| Mutex::default()).collect();
+        Ok(Client { tls: Arc::new(tls), port, connections, next: AtomicUsize::new(0) })
+    }
+
+    /// Asks and reads the whole answer.
+    pub async fn send(&self, request: Request) -> Result<Answer> {
+        tokio::time::timeout(ANSWER_LIMIT, async {
+            let (head, body) = self.start(request).await?.into_parts();
+            let body = body.collect().await?.to_bytes();
+            Ok(Answer { code: head.status.as_u16(), headers: head.headers, body })
+        })
+        .await
+        .map_err(|_| "no answer in time")?
+    }
+
+    /// Asks for an object and fails on anything but success.
+    pub async fn json(&self, request: Request) -> Result<Value> {
+        let what = format!("{} {}", request.method, request.path);
+        let answer = self.send(request).await?;
+        if !(200..300).contains(&answer.code) {
+            let text = String::from_utf8_lossy(&answer.body);
+            return Err(format!("{what}: {} {text}", answer.code).into());
+        }
+        answer.json()
+    }
+
+    /// Opens a watch.
+    pub async fn watch(&self, request: Request) -> Result<Lines> {
+        let (head, body) =
+            tokio::time::timeout(ANSWER_LIMIT, self.start(request)).await??.into_parts();
+        let rest = BytesMut::new();
+        Ok(Lines { code: head.status.as_u16(), headers: head.headers, body, rest })
+    }
+
+    async fn start(&self, request: Request) -> Result<http::Response<Incoming>> {
+        let mut message = http::Request::builder()
+            .method(request.method)
+            .uri(format!("https://127.0.0.1:{}{}", self.port, request.path))
+            .header("user-agent", "conformance");
+        for (name, value) in &request.headers {
+            message = message.header(name, value);
+        }
+        let message = message.body(Full::new(request.body))?;
+        let mut sender = self.connection().await?;
+        Ok(sender.send_request(message).await?)
+    }
+
+    async fn connection(&self) -> Result<SendRequest<Full<Bytes>>> {
+        let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.connections.len();
+        let mut slot = self.connections[turn].lock().await;
+        match slot.as_ref() {
+            Some(sender) if !sender.is_closed() => Ok(sender.clone()),
+            _ => {
+                let sender = connect(&self.tls, self.port).await?;
+                *slot = Some(sender.clone());
+                Ok(sender)
+            }
+        }
+    }
+}
+
+async fn connect(tls: &Arc<ClientConfig>, port: u16) -> Result<SendRequest<Full<Bytes>>> {
+    let stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    stream.set_nodelay(true)?;
+    let name = ServerName::try_from("127.0.0.1")?;
+    let stream = TlsConnector::from(Arc::clone(tls)).connect(name, stream).await?;
+    let (sender, connection) = http2::Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(4 << 20)
+        .initial_connection_window_size(16 << 20)
+        .handshake(TokioIo::new(stream))
+        .await?;
+    // How it ends shows in the requests that are on it.
+    tokio::spawn(async move {
+        let _ = connection.await;
+    });
+    Ok(sender)
+}
+
+impl Request {
+    pub fn new(method: Method, path: impl Into<String>) -> Self {
+        let headers = vec![("accept".to_owned(), "application/json".to_owned())];
+        Request { method, path: path.into(), headers, body: Bytes::new() }
+    }
+
+    pub fn get(path: impl Into<String>) -> Self {
+        Request::new(Method::GET, path)
+    }
+
+    pub fn delete(path: impl Into<String>) -> Self {
+        Request::new(Method::DELETE, path)
+    }
+
+    pub fn post(path: impl Into<String>, object: &Value) -> Self {
+        Request::new(Method::POST, path).with_body("application/json", object.to_string())
+    }
+
+    pub fn put(path: impl Into<String>, object: &Value) -> Self {
+        Request::new(Method::PUT, path).with_body("application/json", object.to_string())
+    }
+
+    /// A patch of the given kind: `merge-patch+json`, `apply-patch+yaml`, …
+    pub fn patch(path: impl Into<String>, kind: &str, patch: &Value) -> Self {
+        let media = format!("application/{kind}");
+        Request::new(Method::PATCH, path).with_body(&media, patch.to_string())
+    }
+
+    pub fn with_body(self, media: &str, body: impl Into<Bytes>) -> Self {
+        Request { body: body.into(), ..self.with_header("content-type", media) }
+    }
+
+    /// Sets a header, in place of one of that name.
+    pub fn with_header(mut self, name: &str, value: &str) -> Self {
+        self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+}
+
+impl Answer {
+    pub fn json(&self) -> Result<Value> {
+        Ok(serde_json::from_slice(&self.body)?)
+    }
+}
+
+impl Lines {
+    /// The next line, or none when the watch has ended.
+    pub async fn next(&mut self) -> Result<Option<Bytes>> {
+        loop {
+            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                return Ok(Some(self.rest.split_to(end + 1).freeze()));
+            }
+            match self.chunk().await? {
+                Some(chunk) => self.rest.extend_from_slice(&chunk),
+                None if self.rest.is_empty() => return Ok(None),
+                None => return Ok(Some(self.rest.split().freeze())),
+            }
+        }
+    }
+
+    /// The next bytes as they come, lines or not.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>> {
+        while let Some(frame) = self.body.frame().await {
+            if let Ok(data) = frame?.into_data() {
+                return Ok(Some(data));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,304 @@
+//! A whole control plane on loopback ports: which programs, with which flags, in which folder.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, Request};
+use crate::process::Process;
+use crate::{Result, credentials};
+
+/// How long a program may take until it is ready.
+const READY_LIMIT: Duration = Duration::from_secs(120);
+
+/// Which API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    Reference,
+    Kevel,
+}
+
+/// What runs beside the API server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Component {
+    Controllers,
+    Scheduler,
+    Nodes,
+}
+
+/// A control plane: its folder, its port, and what runs.
+#[derive(Debug)]
+pub struct ControlPlane {
+    /// Credentials, data, logs and the state of what runs.
+    pub folder: PathBuf,
+    pub port: u16,
+    etcd_port: u16,
+    pub processes: Vec<Process>,
+}
+
+impl Server {
+    pub const ALL: [Server; 2] = [Server::Reference, Server::Kevel];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Server::Reference => "reference",
+            Server::Kevel => "kevel",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|server| server.name() == name)
+    }
+
+    /// The folder of the one that `up` starts.
+    pub fn folder(self) -> PathBuf {
+        cache().join("run").join(self.name())
+    }
+
+    fn program(self) -> PathBuf {
+        match self {
+            Server::Reference => built("reference-apiserver"),
+            Server::Kevel => match std::env::var_os("KEVEL_APISERVER") {
+                Some(path) => path.into(),
+                None => tree().join("target/release/kube-apiserver"),
+            },
+        }
+    }
+}
+
+impl Component {
+    pub const ALL: [Component; 3] =
+        [Component::Controllers, Component::Scheduler, Component::Nodes];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Component::Controllers => "controllers",
+            Component::Scheduler => "scheduler",
+            Component::Nodes => "nodes",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|component| component.name() == name)
+    }
+}
+
+impl ControlPlane {
+    /// An empty one: credentials and ports, nothing runs. What was in the folder is gone.
+    pub fn prepare(folder: &Path) -> Result<Self> {
+        if let Ok(mut earlier) = ControlPlane::open(folder) {
+            earlier.stop_all()?;
+        }
+        let _ = fs::remove_dir_all(folder);
+        fs::create_dir_all(folder)?;
+        let (port, etcd_port) = (free_port()?, free_port()?);
+        credentials::write(&folder.join("pki"), port)?;
+        Ok(ControlPlane { folder: folder.to_owned(), port, etcd_port, processes: Vec::new() })
+    }
+
+    /// The one that an earlier command started in a folder.
+    pub fn open(folder: &Path) -> Result<Self> {
+        let missing = |_| format!("nothing is up in {}: conformance up", folder.display());
+        let state = fs::read(folder.join("state.json")).map_err(missing)?;
+        let state: Value = serde_json::from_slice(&state)?;
+        let port = |name: &str| state[name].as_u64().and_then(|port| port.try_into().ok());
+        let processes = state["processes"].as_array().into_iter().flatten();
+        Ok(ControlPlane {
+            folder: folder.to_owned(),
+            port: port("port").ok_or("a state file without a port")?,
+            etcd_port: port("etcdPort").ok_or("a state file without a port of etcd")?,
+            processes: processes.filter_map(Process::from_json).collect(),
+        })
+    }
+
+    /// Starts an API server, with etcd before it where it needs one, and waits until it is ready.
+    /// Answers how long the API server took.
+    pub async fn start_server(&mut self, server: Server, etcd: bool) -> Result<Duration> {
+        if etcd && !self.processes.iter().any(|process| process.name == "etcd") {
+            self.spawn("etcd", &built("etcd"), self.etcd_flags())?;
+            self.until("etcd", async |plane| plane.etcd_listens()).await?;
+        }
+        let mut flags = self.server_flags();
+        flags.push(match (server, etcd) {
+            (_, true) => format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port),
+            (_, false) => format!("--data-dir={}", self.folder.join("data").display()),
+        });
+        let begun = Instant::now();
+        self.spawn(server.name(), &server.program(), flags)?;
+        let client = self.client(1)?;
+        self.until(server.name(), async |_| {
+            client.send(Request::get("/readyz")).await.is_ok_and(|answer| answer.code == 200)
+        })
+        .await?;
+        Ok(begun.elapsed())
+    }
+
+    /// Starts what stands beside an API server that is ready.
+    pub fn start(&mut self, component: Component) -> Result<()> {
+        let kubeconfig = |user: &str| self.pki(&format!("{user}.kubeconfig"));
+        match component {
+            Component::Controllers => {
+                let mut flags = component_flags(&kubeconfig("controller-manager"))?;
+                flags.extend([
+                    format!("--root-ca-file={}", self.pki("ca.crt")),
+                    format!("--cluster-signing-cert-file={}", self.pki("ca.crt")),
+                    format!("--cluster-signing-key-file={}", self.pki("ca.key")),
+                    format!(
+                        "--service-account-private-key-file={}",
+                        self.pki("service-account.key")
+                    ),
+                    "--use-service-account-credentials=true".to_owned(),
+                    "--controllers=*,bootstrap-signer-controller,token-cleaner-controller"
+                        .to_owned(),
+                ]);
+                self.spawn("controllers", &built("kube-controller-manager"), flags)
+            }
+            Component::Scheduler => {
+                let flags = component_flags(&kubeconfig("scheduler"))?;
+                self.spawn("scheduler", &built("kube-scheduler"), flags)
+            }
+            Component::Nodes => {
+                let folder = self.folder.display().to_string();
+                let program = std::env::current_exe()?;
+                self.spawn("nodes", &program, vec!["nodes".to_owned(), folder])
+            }
+        }
+    }
+
+    /// Ends one program.
+    pub fn stop(&mut self, name: &str) -> Result<()> {
+        for process in self.processes.iter().filter(|process| process.name == name) {
+            process.stop();
+        }
+        self.processes.retain(|process| process.name != name);
+        self.save()
+    }
+
+    /// Ends everything, in the reverse of the order in which it was started.
+    pub fn stop_all(&mut self) -> Result<()> {
+        for process in std::mem::take(&mut self.processes).iter().rev() {
+            process.stop();
+        }
+        self.save()
+    }
+
+    /// Whether everything that was started still runs; else what has ended, with its last words.
+    pub fn check(&self) -> Result<()> {
+        match self.processes.iter().find(|process| !process.is_alive()) {
+            None => Ok(()),
+            Some(ended) => Err(format!("{} has ended:\n{}", ended.name, ended.last_words()).into()),
+        }
+    }
+
+    pub fn client(&self, connections: usize) -> Result<Client> {
+        Client::new(&self.folder.join("pki"), self.port, connections)
+    }
+
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.folder.join("pki/admin.kubeconfig")
+    }
+
+    fn spawn(&mut self, name: &str, program: &Path, flags: Vec<String>) -> Result<()> {
+        let process = Process::spawn(name, program, &flags, &self.folder)?;
+        self.processes.push(process);
+        self.save()
+    }
+
+    async fn until(&self, name: &str, ready: impl AsyncFn(&Self) -> bool) -> Result<()> {
+        let limit = Instant::now() + READY_LIMIT;
+        while !ready(self).await {
+            self.check()?;
+            if Instant::now() > limit {
+                return Err(format!("{name} is not ready after {READY_LIMIT:?}").into());
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
+    }
+
+    fn etcd_listens(&self) -> bool {
+        std::net::TcpStream::connect(("127.0.0.1", self.etcd_port)).is_ok()
+    }
+
+    fn save(&self) -> Result<()> {
+        let processes: Vec<Value> = self.processes.iter().map(Process::to_json).collect();
+        let state = json!({"port": self.port, "etcdPort": self.etcd_port, "processes": processes});
+        Ok(fs::write(self.folder.join("state.json"), state.to_string())?)
+    }
+
+    fn pki(&self, file: &str) -> String {
+        self.folder.join("pki").join(file).display().to_string()
+    }
+
+    fn etcd_flags(&self) -> Vec<String> {
+        let client = format!("http://127.0.0.1:{}", self.etcd_port);
+        vec![
+            format!("--data-dir={}", self.folder.join("etcd").display()),
+            format!("--listen-client-urls={client}"),
+            format!("--advertise-client-urls={client}"),
+            "--listen-peer-urls=http://127.0.0.1:0".to_owned(),
+            "--log-level=warn".to_owned(),
+        ]
+    }
+
+    /// The same for both servers.
+    fn server_flags(&self) -> Vec<String> {
+        vec![
+            "--bind-address=127.0.0.1".to_owned(),
+            format!("--secure-port={}", self.port),
+            format!("--tls-cert-file={}", self.pki("server.crt")),
+            format!("--tls-private-key-file={}", self.pki("server.key")),
+            format!("--client-ca-file={}", self.pki("ca.crt")),
+            format!("--requestheader-client-ca-file={}", self.pki("ca.crt")),
+            "--requestheader-allowed-names=front-proxy".to_owned(),
+            "--requestheader-username-headers=X-Remote-User".to_owned(),
+            "--requestheader-group-headers=X-Remote-Group".to_owned(),
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-".to_owned(),
+            format!("--proxy-client-cert-file={}", self.pki("front-proxy.crt")),
+            format!("--proxy-client-key-file={}", self.pki("front-proxy.key")),
+            "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+            format!("--service-account-key-file={}", self.pki("service-account.pub")),
+            format!("--service-account-signing-key-file={}", self.pki("service-account.key")),
+            "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
+            "--authorization-mode=RBAC".to_owned(),
+            "--allow-privileged=true".to_owned(),
+        ]
+    }
+}
+
+/// What a controller manager and a scheduler have in common.
+fn component_flags(kubeconfig: &str) -> Result<Vec<String>> {
+    Ok(vec![
+        format!("--kubeconfig={kubeconfig}"),
+        format!("--authentication-kubeconfig={kubeconfig}"),
+        format!("--authorization-kubeconfig={kubeconfig}"),
+        "--bind-address=127.0.0.1".to_owned(),
+        format!("--secure-port={}", free_port()?),
+        "--leader-elect=false".to_owned(),
+    ])
+}
+
+/// Where programs are built to and control planes are run, outside the tree.
+pub fn cache() -> PathBuf {
+    match (std::env::var_os("KEVEL_CACHE"), std::env::var_os("HOME")) {
+        (Some(cache), _) => cache.into(),
+        (None, home) => PathBuf::from(home.unwrap_or_default()).join(".cache/kevel"),
+    }
+}
+
+/// A program that `conformance/build` makes.
+pub fn built(program: &str) -> PathBuf {
+    cache().join("bin").join(program)
+}
+
+/// The repository.
+pub fn tree() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}

@@ -1,0 +1,170 @@
+//! The official conformance tests, one by one with a time limit, against what is up.
+//!
+//! The table of what the reference passes in the same surroundings stands in
+//! `conformance/e2e-reference.md`; what another server does is held against it.
+
+mod table;
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::process::Command;
+use tokio::sync::Mutex;
+
+use crate::Result;
+use crate::control_plane::{ControlPlane, Server, built, tree};
+
+pub use table::{Outcome, Table};
+
+/// How long a test may take to clean up after its time is over, before its process is ended.
+const CLEAN_UP: Duration = Duration::from_secs(20);
+
+/// Which tests to run, and how.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Seconds for each test.
+    pub limit: u64,
+    /// How many run at a time; those marked `[Serial]` run alone, after the others.
+    pub jobs: usize,
+    /// Leave out what the table has already.
+    pub skip_done: bool,
+    /// A part of the names of the tests to run.
+    pub focus: String,
+}
+
+/// Runs tests, writes the table of the server down after each, and prints what only one of Kevel and
+/// the reference passes. Whether Kevel passes all that the reference does.
+pub async fn run(server: Server, plan: Plan) -> Result<bool> {
+    let plane = ControlPlane::open(&server.folder())?;
+    plane.check()?;
+    let file = table_file(server);
+    let table = Table::read(&file).unwrap_or_default();
+    let tests = list().await?;
+    let wanted = |test: &String| {
+        test.contains(&plan.focus) && !(plan.skip_done && table.outcome(test).is_some())
+    };
+    let chosen: Vec<String> = tests.iter().filter(|test| wanted(test)).cloned().collect();
+    println!("{} of {} conformance tests", chosen.len(), tests.len());
+
+    let (serial, parallel): (VecDeque<_>, VecDeque<_>) =
+        chosen.into_iter().partition(|test| test.contains("[Serial]"));
+    let kubeconfig = plane.kubeconfig().display().to_string();
+    let run = Arc::new(Run { server, plan, kubeconfig, file, table: Mutex::new(table) });
+    for (tests, jobs) in [(parallel, run.plan.jobs), (serial, 1)] {
+        run.all(tests, jobs.max(1)).await?;
+    }
+    let table = run.table.lock().await;
+    println!("{}", table.summary());
+    compare(&table, server)
+}
+
+struct Run {
+    server: Server,
+    plan: Plan,
+    kubeconfig: String,
+    file: PathBuf,
+    table: Mutex<Table>,
+}
+
+impl Run {
+    async fn all(self: &Arc<Self>, tests: VecDeque<String>, jobs: usize) -> Result<()> {
+        let tests = Arc::new(Mutex::new(tests));
+        let worker = |run: Arc<Run>, tests: Arc<Mutex<VecDeque<String>>>| async move {
+            loop {
+                let Some(test) = tests.lock().await.pop_front() else { return Ok(()) };
+                let outcome = run.one(&test).await?;
+                println!("{outcome} {test}");
+                let mut table = run.table.lock().await;
+                table.set(test, outcome);
+                table.write(&run.file, run.server.name(), run.plan.limit)?;
+            }
+        };
+        let workers: Vec<_> =
+            (0..jobs).map(|_| tokio::spawn(worker(Arc::clone(self), Arc::clone(&tests)))).collect();
+        for worker in workers {
+            let ended: Result<()> = worker.await?;
+            ended?;
+        }
+        Ok(())
+    }
+
+    async fn one(&self, test: &str) -> Result<Outcome> {
+        let begun = Instant::now();
+        let limit = self.plan.limit;
+        let child = Command::new(built("e2e.test"))
+            .arg(format!("--kubeconfig={}", self.kubeconfig))
+            .arg("--provider=skeleton")
+            .arg(format!("--kubectl-path={}", built("kubectl").display()))
+            .arg(format!("--ginkgo.focus={}$", escape(test)))
+            .arg(format!("--ginkgo.timeout={limit}s"))
+            .args(["--ginkgo.grace-period=5s", "--ginkgo.no-color", "--disable-log-dump"])
+            .args(["--node-schedulable-timeout=10s", "--system-pods-startup-timeout=10s"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let whole = Duration::from_secs(limit) + CLEAN_UP;
+        let ended = tokio::time::timeout(whole, child.wait_with_output()).await;
+        let seconds = begun.elapsed().as_secs();
+        let Ok(output) = ended else { return Ok(Outcome::new("timeout", seconds, "")) };
+        let output = output?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let result = match output.status.success() {
+            true if text.contains("Ran 0 of") => "absent",
+            true => "pass",
+            false if text.contains("[TIMEDOUT]") => "timeout",
+            false => "fail",
+        };
+        Ok(Outcome::new(result, seconds, if result == "pass" { "" } else { reason(&text) }))
+    }
+}
+
+/// Names of all conformance tests.
+async fn list() -> Result<Vec<String>> {
+    let output = Command::new(built("e2e.test")).arg("--list-tests").output().await?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    // A line is a place in the source, then the name.
+    let name = |line: &str| {
+        let name = line.split_once(": ").map_or(line, |(_, name)| name).trim();
+        name.contains("[Conformance]").then(|| name.to_owned())
+    };
+    let mut names: Vec<String> = text.lines().filter_map(name).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// The first thing that a failed test says.
+fn reason(text: &str) -> &str {
+    let failed = text.find("[FAILED]").or_else(|| text.find("[TIMEDOUT]"));
+    let line = failed.and_then(|place| text[place..].lines().next()).unwrap_or_default();
+    line.trim_start_matches("[FAILED]").trim_start_matches("[TIMEDOUT]").trim()
+}
+
+fn escape(test: &str) -> String {
+    let special = |letter: &char| r"\.+*?()|[]{}^$".contains(*letter);
+    test.chars()
+        .flat_map(|letter| special(&letter).then_some('\\').into_iter().chain([letter]))
+        .collect()
+}
+
+/// Prints what one passes and the other does not.
+fn compare(table: &Table, server: Server) -> Result<bool> {
+    if server == Server::Reference {
+        return Ok(true);
+    }
+    let reference = Table::read(&table_file(Server::Reference))?;
+    let lost = reference.passed_only_here(table);
+    let won = table.passed_only_here(&reference);
+    lost.iter().for_each(|test| println!("only the reference passes: {test}"));
+    won.iter().for_each(|test| println!("only {} passes: {test}", server.name()));
+    println!("{} that the reference passes, {} lost", reference.count("pass"), lost.len());
+    Ok(lost.is_empty())
+}
+
+fn table_file(server: Server) -> PathBuf {
+    tree().join(format!("conformance/e2e-{}.md", server.name()))
+}

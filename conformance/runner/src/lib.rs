@@ -1,0 +1,19 @@
+//! Control planes side by side: the reference and Kevel, with the real components around them, and
+//! the ways to hold one against the other. `conformance/README.md` says how to use it.
+
+pub mod client;
+pub mod command;
+pub mod control_plane;
+pub mod credentials;
+pub mod diff;
+pub mod difference;
+pub mod e2e;
+pub mod kubelet;
+pub mod mask;
+pub mod process;
+pub mod scenario;
+pub mod swap;
+
+/// Nobody decides on these errors: they end the command.
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,106 @@
+//! What must differ between two servers, or two runs of one, is put out of sight.
+
+use std::sync::LazyLock;
+
+use regex_lite::Regex;
+use serde_json::Value;
+
+/// Fields whose value is chance or time, wherever they stand. That they are there still counts.
+const FIELDS: [&str; 24] = [
+    "acquireTime",
+    "clusterIP",
+    "clusterIPs",
+    "continue",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "eventTime",
+    "expirationTimestamp",
+    "firstTimestamp",
+    "healthCheckNodePort",
+    "lastHeartbeatTime",
+    "lastProbeTime",
+    "lastScheduleTime",
+    "lastTimestamp",
+    "lastTransitionTime",
+    "lastUpdateTime",
+    "nodePort",
+    "remainingItemCount",
+    "renewTime",
+    "resourceVersion",
+    "startTime",
+    "time",
+    "token",
+    "uid",
+];
+
+/// Texts inside texts: what to look for, what to put in its place.
+static TEXTS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+    let texts = [
+        (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uid>"),
+        (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
+        (r"(resource version: )\d+( \(\d+\))?", "${1}<revision>"),
+        (r#"(resourceVersion: "|current: |in record \()\d+"#, "${1}<revision>"),
+        (r"kube-api-access-[a-z0-9]{5}\b", "kube-api-access-<random>"),
+        (r"^\d+[smh]$", "<age>"),
+        (r"127\.0\.0\.1:\d+", "<server>"),
+    ];
+    let compile = |(pattern, text)| Regex::new(pattern).ok().map(|regex| (regex, text));
+    texts.into_iter().filter_map(compile).collect()
+});
+
+/// Masks a document in place.
+pub fn mask(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = mask_text(text),
+        Value::Array(items) => items.iter_mut().for_each(mask),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value {
+                    Value::Object(_) => mask(value),
+                    _ if FIELDS.contains(&name.as_str()) && !is_empty(value) => {
+                        *value = format!("<{name}>").into();
+                    }
+                    _ => mask(value),
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Masks a text.
+pub fn mask_text(text: &str) -> String {
+    TEXTS
+        .iter()
+        .fold(text.to_owned(), |text, (regex, mask)| regex.replace_all(&text, *mask).into_owned())
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn masks_what_differs_from_run_to_run_and_nothing_else() {
+        let mut value = json!({
+            "metadata": {"name": "a", "uid": "x", "resourceVersion": "", "labels": {"time": "noon"}},
+            "message": "at 2026-11-16T00:00:00Z: 6a0cfb9e-9f0c-4d3e-8d5c-111111111111, current: 12",
+        });
+        mask(&mut value);
+        let expected = json!({
+            "metadata": {"name": "a", "uid": "<uid>", "resourceVersion": "", "labels": {"time": "<time>"}},
+            "message": "at <time>: <uid>, current: <revision>",
+        });
+        assert_eq!(value, expected);
+    }
+}

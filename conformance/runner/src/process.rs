@@ -1,0 +1,118 @@
+//! Programs that outlive the command that started them, known by process id.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::Result;
+
+/// How long a program may take to end after SIGTERM before it is killed.
+const STOP_LIMIT: Duration = Duration::from_secs(20);
+/// Clock ticks in a second, as /proc counts them on Linux.
+const TICKS: f64 = 100.0;
+
+/// A program that runs in the background.
+#[derive(Clone, Debug)]
+pub struct Process {
+    pub name: String,
+    pub pid: u32,
+    /// When it began, in clock ticks: a later process with the same id is not this one.
+    begun: u64,
+    pub log: PathBuf,
+}
+
+impl Process {
+    /// Starts a program with its output in `<folder>/<name>.log`.
+    pub fn spawn(name: &str, program: &Path, arguments: &[String], folder: &Path) -> Result<Self> {
+        let log = folder.join(format!("{name}.log"));
+        let out = File::options().create(true).append(true).open(&log)?;
+        let child = Command::new(program)
+            .args(arguments)
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(out.try_clone()?)
+            .stderr(out)
+            .spawn()
+            .map_err(|error| format!("{}: {error}", program.display()))?;
+        let begun = stat(child.id()).map(|stat| stat.begun).unwrap_or_default();
+        Ok(Process { name: name.to_owned(), pid: child.id(), begun, log })
+    }
+
+    pub fn is_alive(&self) -> bool {
+        stat(self.pid).is_some_and(|stat| stat.begun == self.begun && stat.state != 'Z')
+    }
+
+    /// Asks it to end, and makes it end when it does not.
+    pub fn stop(&self) {
+        let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return };
+        for (signal, limit) in [(Signal::TERM, STOP_LIMIT), (Signal::KILL, Duration::from_secs(2))]
+        {
+            if !self.is_alive() {
+                return;
+            }
+            // It may end between the question and the signal; then there is nothing to do.
+            let _ = kill_process(pid, signal);
+            let until = Instant::now() + limit;
+            while self.is_alive() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+
+    /// CPU time that it has used, in seconds.
+    pub fn cpu_seconds(&self) -> f64 {
+        stat(self.pid).map(|stat| stat.ticks as f64 / TICKS).unwrap_or_default()
+    }
+
+    /// A line of /proc/PID/status in MiB: `VmRSS` now, `VmHWM` at its highest.
+    pub fn memory_mib(&self, line: &str) -> f64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let found = status.lines().find(|text| text.starts_with(line));
+        let kib = found.and_then(|text| text.split_whitespace().nth(1)?.parse::<f64>().ok());
+        kib.unwrap_or_default() / 1024.0
+    }
+
+    /// The last lines that it wrote.
+    pub fn last_words(&self) -> String {
+        let text = fs::read(&self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().rev().take(15).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+
+    pub fn to_json(&self) -> Value {
+        json!({"name": self.name, "pid": self.pid, "begun": self.begun, "log": self.log})
+    }
+
+    pub fn from_json(value: &Value) -> Option<Self> {
+        Some(Process {
+            name: value["name"].as_str()?.to_owned(),
+            pid: value["pid"].as_u64()?.try_into().ok()?,
+            begun: value["begun"].as_u64()?,
+            log: value["log"].as_str()?.into(),
+        })
+    }
+}
+
+struct Stat {
+    state: char,
+    ticks: u64,
+    begun: u64,
+}
+
+/// /proc/PID/stat. Its second field, the program's name, may hold anything: fields are counted from
+/// the parenthesis that closes it.
+fn stat(pid: u32) -> Option<Stat> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<&str> = text.rsplit_once(") ")?.1.split(' ').collect();
+    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    Some(Stat {
+        state: fields.first()?.chars().next()?,
+        ticks: number(11)? + number(12)?,
+        begun: number(19)?,
+    })
+}

@@ -1,0 +1,163 @@
+//! Requests in a file, and what a server answers to them.
+//!
+//! A scenario is a YAML list of steps, sent one after another:
+//!
+//! ```yaml
+//! - do: PATCH /api/v1/namespaces/a/configmaps/b?fieldManager=me   # method and path
+//!   type: application/merge-patch+json                            # of the body; application/json if left out
+//!   body: {data: {x: "1"}}                                        # or a text, sent as it stands
+//!   accept: application/json                                      # and other headers:
+//!   headers: {Impersonate-User: somebody}
+//!   save: {uid: /metadata/uid}                                    # for later steps, as ${uid}
+//!   show: [/metadata/labels]                                      # compare these parts of the answer only
+//! - do: GET /api/v1/namespaces/a/configmaps?watch=1
+//!   events: 2                                                     # of a watch: how many to wait for
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use http::{HeaderMap, Method};
+use serde_json::{Map, Value, json};
+
+use crate::Result;
+use crate::client::{Client, Request};
+use crate::mask::{mask, mask_text};
+
+/// How long to wait for an event of a watch.
+const EVENT_LIMIT: Duration = Duration::from_secs(5);
+/// How much of an answer that is not JSON is kept.
+const TEXT_LIMIT: usize = 2000;
+
+/// One request.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Method and path, as written.
+    pub title: String,
+    fields: Value,
+}
+
+/// Reads a scenario.
+pub fn read(path: &Path) -> Result<Vec<Step>> {
+    let said = |problem: String| format!("{}: {problem}", path.display());
+    let text = fs::read(path).map_err(|error| said(error.to_string()))?;
+    let json = kevel_codec::yaml::to_json(&text).map_err(|error| said(error.to_string()))?;
+    let steps: Vec<Value> = serde_json::from_slice(&json.text)?;
+    let step = |fields: Value| match fields["do"].as_str() {
+        Some(title) => Ok(Step { title: title.to_owned(), fields }),
+        None => Err(said(format!("a step that does nothing: {fields}")).into()),
+    };
+    steps.into_iter().map(step).collect()
+}
+
+/// Plays a scenario; one masked answer a step.
+pub async fn play(steps: &[Step], client: &Client) -> Result<Vec<Value>> {
+    let mut saved = BTreeMap::new();
+    let mut answers = Vec::new();
+    for step in steps {
+        let answer = match step.play(client, &mut saved).await {
+            Ok(answer) => answer,
+            Err(error) => json!({"error": error.to_string()}),
+        };
+        answers.push(answer);
+    }
+    Ok(answers)
+}
+
+impl Step {
+    async fn play(&self, client: &Client, saved: &mut BTreeMap<String, String>) -> Result<Value> {
+        let request = self.request(saved)?;
+        if let Some(count) = self.fields["events"].as_u64() {
+            return self.watch(client, request, count).await;
+        }
+        let answer = client.send(request).await?;
+        let mut said = head(answer.code, &answer.headers);
+        let body = match serde_json::from_slice::<Value>(&answer.body) {
+            Ok(mut body) => {
+                for (name, place) in self.fields["save"].as_object().into_iter().flatten() {
+                    let value = body.pointer(place.as_str().unwrap_or_default());
+                    let value = value.map_or(String::new(), plain);
+                    saved.insert(name.clone(), value);
+                }
+                mask(&mut body);
+                self.shown(body)
+            }
+            Err(_) => {
+                let text = String::from_utf8_lossy(&answer.body);
+                mask_text(&text.chars().take(TEXT_LIMIT).collect::<String>()).into()
+            }
+        };
+        said.insert("body".to_owned(), body);
+        Ok(said.into())
+    }
+
+    fn request(&self, saved: &BTreeMap<String, String>) -> Result<Request> {
+        let fill = |text: &str| {
+            saved.iter().fold(text.to_owned(), |text, (name, value)| {
+                text.replace(&format!("${{{name}}}"), value)
+            })
+        };
+        let (method, path) = self.title.split_once(' ').ok_or("a step is METHOD PATH")?;
+        let mut request = Request::new(method.parse::<Method>()?, fill(path));
+        if let Some(accept) = self.fields["accept"].as_str() {
+            request = request.with_header("accept", accept);
+        }
+        for (name, value) in self.fields["headers"].as_object().into_iter().flatten() {
+            request = request.with_header(name, &fill(&plain(value)));
+        }
+        let media = self.fields["type"].as_str().unwrap_or("application/json");
+        Ok(match &self.fields["body"] {
+            Value::Null => request,
+            body => request.with_body(media, fill(&plain(body))),
+        })
+    }
+
+    async fn watch(&self, client: &Client, request: Request, count: u64) -> Result<Value> {
+        let mut lines = client.watch(request).await?;
+        let mut said = head(lines.code, &lines.headers);
+        let mut events = Vec::new();
+        while (events.len() as u64) < count {
+            match tokio::time::timeout(EVENT_LIMIT, lines.next()).await {
+                Ok(Ok(Some(line))) => {
+                    let mut event = serde_json::from_slice(&line)?;
+                    mask(&mut event);
+                    events.push(self.shown(event));
+                }
+                Ok(Ok(None)) => break,
+                Ok(Err(error)) => return Err(error),
+                Err(_) => {
+                    events.push("nothing came".into());
+                    break;
+                }
+            }
+        }
+        said.insert("events".to_owned(), events.into());
+        Ok(said.into())
+    }
+
+    fn shown(&self, body: Value) -> Value {
+        let Some(places) = self.fields["show"].as_array() else { return body };
+        let places = places.iter().filter_map(Value::as_str);
+        let part = |place: &str| body.pointer(place).cloned().unwrap_or(Value::Null);
+        Value::Object(places.map(|place| (place.to_owned(), part(place))).collect())
+    }
+}
+
+/// A text as it stands, anything else as JSON.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn head(code: u16, headers: &HeaderMap) -> Map<String, Value> {
+    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let mut said = Map::new();
+    said.insert("code".to_owned(), code.into());
+    said.insert("type".to_owned(), headers.get("content-type").map(text).into());
+    let warnings: Vec<String> = headers.get_all("warning").iter().map(text).collect();
+    if !warnings.is_empty() {
+        said.insert("warnings".to_owned(), warnings.into());
+    }
+    said
+}

@@ -1,0 +1,6 @@
+//! stub
+use crate::Result;
+/// x
+pub async fn run() -> Result<bool> {
+    Ok(true)
+}

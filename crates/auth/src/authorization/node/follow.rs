@@ -1,0 +1,90 @@
+//! From the caches to the graph.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kevel_api::value::Value;
+use kevel_server::resource::Rows;
+use kevel_server::storage::Storage;
+use kevel_store::cache::{At, CacheError, Object, Selection};
+
+use super::NodeAuthorizer;
+use super::graph::Kind;
+
+/// How long a follower waits before it begins anew.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// What is followed: group, version, resource.
+const FOLLOWED: [(&str, &str, &str, Kind); 5] = [
+    ("", "v1", "pods", Kind::Pod),
+    ("", "v1", "persistentvolumes", Kind::Volume),
+    ("storage.k8s.io", "v1", "volumeattachments", Kind::VolumeAttachment),
+    ("resource.k8s.io", "v1", "resourceslices", Kind::ResourceSlice),
+    ("certificates.k8s.io", "v1beta1", "podcertificaterequests", Kind::PodCertificateRequest),
+];
+
+impl NodeAuthorizer {
+    /// Follows the objects that lead to nodes until their caches are closed, in tasks of its own:
+    /// it must be called in a runtime. Nothing leads to a node by objects that are not served.
+    pub fn follow(self: &Arc<Self>, rows: &Rows) {
+        for (group, version, plural, kind) in FOLLOWED {
+            let row = rows.get(group, version, plural);
+            if let Some(storage) = row.and_then(|row| row.storage.clone()) {
+                tokio::spawn(follow(self.clone(), kind, storage));
+            }
+        }
+    }
+}
+
+/// Follows one kind, anew where something was missed.
+async fn follow(node: Arc<NodeAuthorizer>, kind: Kind, storage: Arc<Storage>) {
+    let mut known = HashSet::new();
+    loop {
+        match follow_once(&node, kind, &storage, &mut known).await {
+            Err(CacheError::Closed) => return,
+            Err(error) => tracing::debug!(storage = ?storage, %error, "begins anew"),
+            Ok(()) => {}
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+async fn follow_once(
+    node: &NodeAuthorizer,
+    kind: Kind,
+    storage: &Storage,
+    known: &mut HashSet<Box<str>>,
+) -> Result<(), CacheError> {
+    let selection = Selection::default();
+    let (snapshot, mut watcher) = storage.cache.list_watch(selection, At::Consistent).await?;
+    let gone: Vec<Box<str>> =
+        known.iter().filter(|key| snapshot.get(key).is_none()).cloned().collect();
+    gone.iter().for_each(|key| node.set(kind, key, None));
+    known.clear();
+    for object in snapshot.range("", None) {
+        known.insert(object.key().into());
+        node.set(kind, object.key(), read(storage, object).as_ref());
+    }
+    drop(snapshot);
+    let mut seen = Vec::new();
+    loop {
+        watcher.next(&mut seen).await?;
+        for event in seen.drain(..).map(|delivery| delivery.event) {
+            let Some(shown) = event.current().or(event.previous()) else { continue };
+            let object = event.current().and_then(|object| read(storage, object));
+            match event.current() {
+                Some(_) => known.insert(shown.key().into()),
+                None => known.remove(shown.key()),
+            };
+            node.set(kind, shown.key(), object.as_ref());
+        }
+    }
+}
+
+/// An object's tree. One that cannot be read leads nowhere.
+fn read(storage: &Storage, object: &Object) -> Option<Value> {
+    let wire = object.wire().map_err(str::to_owned);
+    let value = wire.and_then(|wire| storage.read(wire));
+    value.inspect_err(|error| tracing::warn!(key = object.key(), error, "unreadable object")).ok()
+}

@@ -1,0 +1,111 @@
+//! Config maps in `kube-system` by which the server tells others about itself.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kevel_api::status::{StatusError, reason};
+use kevel_api::value::{Map, Value};
+use kevel_server::controller::{Backoff, Client, WorkQueue, inform, run};
+use kevel_server::storage::Storage;
+
+const NAMESPACE: &str = "kube-system";
+/// How often one is looked at when nothing is heard of it.
+const RESYNC: Duration = Duration::from_secs(60);
+
+/// A config map that is kept.
+pub struct ConfigMap<F> {
+    pub name: &'static str,
+    /// What it is to hold, given what it holds.
+    pub data: F,
+}
+
+/// Keeps a config map: makes it when it is missing, and sets right what it holds.
+pub fn keep<F>(
+    client: Client,
+    config_maps: Arc<Storage>,
+    kept: ConfigMap<F>,
+) -> impl Future<Output = ()> + Send + 'static
+where
+    F: Fn(&Map) -> Result<Map, String> + Send + Sync + 'static,
+{
+    let name = kept.name;
+    let key = format!("{NAMESPACE}/{name}");
+    let queue = WorkQueue::new(Backoff::default());
+    let heard = queue.clone();
+    let informer = inform(config_maps.cache.clone(), move |object| {
+        if object.key() == key {
+            heard.add(name);
+        }
+    });
+    let resync = {
+        let queue = queue.clone();
+        async move {
+            loop {
+                queue.add(name);
+                tokio::time::sleep(RESYNC).await;
+            }
+        }
+    };
+    let kept = Arc::new(kept);
+    let reconcile = move |_| {
+        let (client, kept) = (client.clone(), kept.clone());
+        async move { reconcile(&client, &kept).await }
+    };
+    async move {
+        tokio::join!(informer, resync, run(queue, name, 1, reconcile));
+    }
+}
+
+async fn reconcile<F>(client: &Client, kept: &ConfigMap<F>) -> Result<(), String>
+where
+    F: Fn(&Map) -> Result<Map, String>,
+{
+    let collection = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
+    let path = format!("{collection}/{}", kept.name);
+    let existing = match client.get(&path).await {
+        Ok(existing) => Some(existing),
+        Err(error) if error.reason() == reason::NOT_FOUND => None,
+        Err(error) => return Err(error.to_string()),
+    };
+    let empty = Map::new();
+    let held = existing.as_ref().and_then(|object| object.at(&["data"])?.as_map());
+    let data = (kept.data)(held.unwrap_or(&empty))?;
+    if held == Some(&data) || (existing.is_some() && data.is_empty() && held.is_none()) {
+        return Ok(());
+    }
+    let written = match existing {
+        Some(mut object) => {
+            if let Some(object) = object.as_map_mut() {
+                object.insert("data", data.into());
+            }
+            client.update(&path, &object).await
+        }
+        None => {
+            ensure_namespace(client).await.map_err(|error| error.to_string())?;
+            client.create(&collection, &named(kept.name, [("data", data.into())])).await
+        }
+    };
+    written.map(drop).or_else(|error| match error.reason() {
+        // Somebody else was faster, and this one will hear of it.
+        reason::ALREADY_EXISTS | reason::CONFLICT => Ok(()),
+        _ => Err(error.to_string()),
+    })
+}
+
+async fn ensure_namespace(client: &Client) -> Result<(), StatusError> {
+    if client.get(&format!("/api/v1/namespaces/{NAMESPACE}")).await.is_ok() {
+        return Ok(());
+    }
+    match client.create("/api/v1/namespaces", &named(NAMESPACE, [])).await {
+        Err(error) if error.reason() != reason::ALREADY_EXISTS => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn named<const N: usize>(name: &str, fields: [(&str, Value); N]) -> Value {
+    let metadata = Map::from_iter([("name", Value::from(name))]);
+    let mut object = Map::from_iter(fields);
+    object.insert("metadata", metadata.into());
+    object.into()
+}

@@ -1,0 +1,49 @@
+//! The algorithms by which tokens are signed (RFC 7518, section 3).
+
+use ring::signature::{self, VerificationAlgorithm};
+
+/// What a key is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Rsa,
+    P256,
+    P384,
+}
+
+/// A way to sign.
+#[derive(Debug)]
+pub struct Algorithm {
+    pub name: &'static str,
+    /// The only keys that it is tried with.
+    pub kind: Kind,
+    pub verification: &'static dyn VerificationAlgorithm,
+}
+
+/// Every algorithm that is understood. None of them is symmetric.
+pub static ALGORITHMS: [Algorithm; 8] = [
+    rsa("RS256", &signature::RSA_PKCS1_2048_8192_SHA256),
+    rsa("RS384", &signature::RSA_PKCS1_2048_8192_SHA384),
+    rsa("RS512", &signature::RSA_PKCS1_2048_8192_SHA512),
+    rsa("PS256", &signature::RSA_PSS_2048_8192_SHA256),
+    rsa("PS384", &signature::RSA_PSS_2048_8192_SHA384),
+    rsa("PS512", &signature::RSA_PSS_2048_8192_SHA512),
+    Algorithm {
+        name: "ES256",
+        kind: Kind::P256,
+        verification: &signature::ECDSA_P256_SHA256_FIXED,
+    },
+    Algorithm {
+        name: "ES384",
+        kind: Kind::P384,
+        verification: &signature::ECDSA_P384_SHA384_FIXED,
+    },
+];
+
+const fn rsa(name: &'static str, verification: &'static dyn VerificationAlgorithm) -> Algorithm {
+    Algorithm { name, kind: Kind::Rsa, verification }
+}
+
+/// The algorithm of a name, for keys of a kind.
+pub fn find(name: &str, kind: Kind) -> Option<&'static Algorithm> {
+    ALGORITHMS.iter().find(|algorithm| algorithm.name == name && algorithm.kind == kind)
+}

@@ -1,0 +1,76 @@
+//! Keys in key sets (RFC 7517).
+
+use std::fmt::Write as _;
+
+use kevel_api::value::Value;
+use kevel_codec::base64;
+use kevel_server::certificates::der::{self, element};
+
+use super::algorithm::Kind;
+use super::key::{CURVES, PublicKey, rsa_parts};
+
+/// The most that a modulus may have; that of the largest keys that are verified with.
+const LARGEST_MODULUS: usize = 1024;
+
+impl PublicKey {
+    /// The key as it stands in a key set, its fields in the reference's order.
+    pub fn to_jwk(&self) -> String {
+        let (id, algorithm) = (self.id(), self.algorithm());
+        let curve = CURVES.iter().find(|(_, kind, ..)| *kind == self.kind());
+        let kty = if curve.is_some() { "EC" } else { "RSA" };
+        let mut text = format!(r#"{{"use":"sig","kty":"{kty}","kid":"{id}""#);
+        if let Some((_, _, name, _)) = curve {
+            let _ = write!(text, r#","crv":"{name}""#);
+        }
+        let _ = write!(text, r#","alg":"{algorithm}""#);
+        let (names, numbers) = match curve {
+            None => (["n", "e"], rsa_parts(self.material())),
+            Some(_) => (["x", "y"], point_parts(self.material())),
+        };
+        let (first, second) = numbers.unwrap_or_default();
+        for (name, number) in names.iter().zip([first, second]) {
+            let _ = write!(text, r#","{name}":"{}""#, base64::encode_url(number));
+        }
+        text.push('}');
+        text
+    }
+
+    /// A key of a key set; `None` if it is not one that verifies signatures.
+    pub fn from_jwk(jwk: &Value) -> Option<Self> {
+        if !matches!(jwk.str_at(&["use"]), "" | "sig") {
+            return None;
+        }
+        let number = |name: &str| base64::decode_url(jwk.str_at(&[name])).filter(|n| !n.is_empty());
+        let key = match jwk.str_at(&["kty"]) {
+            "RSA" => {
+                let (modulus, exponent) = (number("n")?, number("e")?);
+                if modulus.len() > LARGEST_MODULUS || exponent.len() > 8 {
+                    return None;
+                }
+                let material = element(der::SEQUENCE, &[&integer(&modulus), &integer(&exponent)]);
+                PublicKey::new(Kind::Rsa, material)
+            }
+            "EC" => {
+                let name = jwk.str_at(&["crv"]);
+                let (_, kind, ..) = CURVES.iter().find(|(_, _, curve, _)| *curve == name)?;
+                PublicKey::new(*kind, [&[4][..], &number("x")?, &number("y")?].concat())
+            }
+            _ => return None,
+        };
+        Some(key.with_id(jwk.str_at(&["kid"])))
+    }
+}
+
+/// The two numbers of a point that is not compressed.
+fn point_parts(point: &[u8]) -> Option<(&[u8], &[u8])> {
+    let numbers = point.strip_prefix(&[4])?;
+    numbers.split_at_checked(numbers.len() / 2)
+}
+
+/// A number that is not negative, encoded.
+fn integer(digits: &[u8]) -> Vec<u8> {
+    let start = digits.iter().position(|digit| *digit != 0).unwrap_or(digits.len() - 1);
+    let digits = digits.get(start..).unwrap_or_default();
+    let sign: &[u8] = if digits.first().is_some_and(|first| *first >= 0x80) { &[0] } else { &[] };
+    element(der::INTEGER, &[sign, digits])
+}

@@ -1,0 +1,135 @@
+//! Tokens that are good for a while, and while what they are bound to is there.
+
+use std::sync::Arc;
+
+use kevel_api::time::Time;
+use kevel_api::value::Value;
+use kevel_server::authentication::{AuthError, Known, TokenAuthenticated, TokenAuthenticator};
+use kevel_server::handler::Pending;
+
+use super::Identity;
+use super::claims::{KubernetesClaims, Reference};
+use super::objects::{Kind, Objects};
+use super::signed::Verifier;
+use crate::jose::time_claim;
+
+/// How far clocks may be apart, in seconds. It is also for how long an object counts as there after
+/// it was to be deleted.
+const LEEWAY: i64 = 60;
+
+const INVALIDATED: &str = "service account token has been invalidated";
+
+/// Knows the users of tokens that somebody asked for.
+#[derive(Debug)]
+pub struct BoundTokens {
+    verifier: Verifier,
+    objects: Arc<Objects>,
+}
+
+impl BoundTokens {
+    /// Looks for what tokens are bound to among these objects.
+    pub fn new(verifier: Verifier, objects: Arc<Objects>) -> Self {
+        BoundTokens { verifier, objects }
+    }
+
+    async fn known(&self, token: &str, audiences: &[String]) -> Result<Option<Known>, String> {
+        let Some(signed) = self.verifier.verify(token, audiences)? else { return Ok(None) };
+        let now = Time::now().seconds;
+        check_times(&signed.claims, now)?;
+        let claims = KubernetesClaims::read(&signed.claims)?;
+        self.check_objects(&claims, now - LEEWAY).await?;
+        let identity = Identity {
+            token_id: signed.claims.str_at(&["jti"]).to_owned(),
+            namespace: claims.namespace,
+            account: claims.account,
+            pod: claims.pod,
+            node: claims.node,
+        };
+        Ok(Some(Known::new(identity.user(), signed.audiences)))
+    }
+
+    /// Whether the account and what the token is bound to are those that it was issued for.
+    async fn check_objects(&self, claims: &KubernetesClaims, gone: i64) -> Result<(), String> {
+        let KubernetesClaims { namespace, account, .. } = claims;
+        let found = self.objects.known(Kind::ServiceAccount, namespace, &account.name).await;
+        let found = found.map_err(|error| error.to_string())?;
+        let uid = Reference::of(&found).uid;
+        if uid != account.uid {
+            let claimed = &account.uid;
+            return Err(format!("service account UID ({uid}) does not match claim ({claimed})"));
+        }
+        if is_gone(&found, gone) {
+            return Err(format!("service account {namespace}/{} has been deleted", account.name));
+        }
+        if let Some(secret) = &claims.secret {
+            self.check_bound(Kind::Secret, namespace, secret, gone).await?;
+        }
+        match (&claims.pod, &claims.node) {
+            (Some(pod), _) => self.check_bound(Kind::Pod, namespace, pod, gone).await,
+            // The node of a pod is something to know, not what the token is bound to.
+            (None, Some(node)) => self.check_bound(Kind::Node, "", node, gone).await,
+            (None, None) => Ok(()),
+        }
+    }
+
+    async fn check_bound(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        claimed: &Reference,
+        gone: i64,
+    ) -> Result<(), String> {
+        let found = self.objects.known(kind, namespace, &claimed.name).await;
+        let found = found.map_err(|_| INVALIDATED.to_owned())?;
+        let uid = Reference::of(&found).uid;
+        let what = match kind {
+            Kind::ServiceAccount => "service account",
+            Kind::Secret => "secret",
+            Kind::Pod => "pod",
+            Kind::Node => "node",
+        };
+        if uid != claimed.uid {
+            let claimed = &claimed.uid;
+            return Err(format!(
+                "{what} UID ({uid}) does not match service account {what} ref claim ({claimed})"
+            ));
+        }
+        if is_gone(&found, gone) { Err(INVALIDATED.to_owned()) } else { Ok(()) }
+    }
+}
+
+impl TokenAuthenticator for BoundTokens {
+    fn authenticate_token<'a>(
+        &'a self,
+        token: &'a str,
+        audiences: &'a [String],
+    ) -> Pending<'a, TokenAuthenticated> {
+        Box::pin(async move {
+            let known = self.known(token, audiences).await.map_err(AuthError)?;
+            Ok(known.map(Arc::new))
+        })
+    }
+}
+
+fn check_times(claims: &Value, now: i64) -> Result<(), String> {
+    let is = |name: &str, wrong: fn(i64, i64) -> bool| -> Result<bool, String> {
+        Ok(time_claim(claims, name)?.is_some_and(|time| wrong(time, now)))
+    };
+    let early = |time: i64, now: i64| now + LEEWAY < time;
+    if is("nbf", early)? {
+        return Err("service account token is not valid yet".to_owned());
+    }
+    if is("exp", |time, now| now - LEEWAY > time)? {
+        return Err("service account token has expired".to_owned());
+    }
+    if is("iat", early)? {
+        return Err("service account token is issued in the future".to_owned());
+    }
+    Ok(())
+}
+
+/// Whether an object was to be deleted before a moment. A time that nobody understands is past.
+fn is_gone(object: &Value, moment: i64) -> bool {
+    let deleted = object.str_at(&["metadata", "deletionTimestamp"]);
+    !deleted.is_empty() && deleted.parse::<Time>().map_or(true, |time| time.seconds < moment)
+}

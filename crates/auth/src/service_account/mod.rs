@@ -1,0 +1,86 @@
+//! Service accounts: users that live in a namespace, known by tokens that this server signs.
+//!
+//! - [`Issuer`] signs tokens; [`TokenRequest`] is how somebody asks for one.
+//! - [`BoundTokens`] knows the users of such tokens, while what they are bound to is still there.
+//! - [`LegacyTokens`] knows those of the tokens in secrets, which never expire; [`tracking`] notes
+//!   since when their use is looked at.
+//! - [`OpenIdMetadata`] tells others how to verify tokens.
+
+mod bound;
+mod claims;
+mod legacy;
+mod objects;
+mod openid;
+mod request;
+mod signed;
+pub mod tracking;
+
+use kevel_server::user::{CREDENTIAL_ID, User};
+
+pub use self::bound::BoundTokens;
+pub use self::claims::Reference;
+pub use self::legacy::LegacyTokens;
+pub use self::objects::{Objects, Sources};
+pub use self::openid::{CONFIGURATION_PATH, JWKS_PATH, OpenIdMetadata};
+pub use self::request::{Issuer, TokenRequest};
+pub use self::signed::Verifier;
+
+const USERNAME_PREFIX: &str = "system:serviceaccount:";
+const GROUP: &str = "system:serviceaccounts";
+
+/// The keys of [`User::extra`] that say where a token was mounted.
+const POD_NAME: &str = "authentication.kubernetes.io/pod-name";
+const POD_UID: &str = "authentication.kubernetes.io/pod-uid";
+const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
+const NODE_UID: &str = "authentication.kubernetes.io/node-uid";
+
+/// The name of a service account as a user.
+pub fn username(namespace: &str, name: &str) -> String {
+    format!("{USERNAME_PREFIX}{namespace}:{name}")
+}
+
+/// What a good token says about its bearer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Identity {
+    namespace: String,
+    account: Reference,
+    pod: Option<Reference>,
+    node: Option<Reference>,
+    /// The identifier of the token; empty if it has none.
+    token_id: String,
+}
+
+impl Identity {
+    fn user(&self) -> User {
+        let mut extra: Vec<(String, Vec<String>)> = Vec::new();
+        let mut add = |key: &str, value: &str| extra.push((key.to_owned(), vec![value.to_owned()]));
+        if !self.token_id.is_empty() {
+            add(CREDENTIAL_ID, &credential_id(&self.token_id));
+        }
+        if let Some(node) = self.node.as_ref().filter(|node| !node.name.is_empty()) {
+            add(NODE_NAME, &node.name);
+            if !node.uid.is_empty() {
+                add(NODE_UID, &node.uid);
+            }
+        }
+        let complete = |pod: &&Reference| !pod.name.is_empty() && !pod.uid.is_empty();
+        if let Some(pod) = self.pod.as_ref().filter(complete) {
+            add(POD_NAME, &pod.name);
+            add(POD_UID, &pod.uid);
+        }
+        User {
+            name: username(&self.namespace, &self.account.name),
+            uid: self.account.uid.clone(),
+            groups: vec![GROUP.to_owned(), format!("{GROUP}:{}", self.namespace)],
+            extra,
+        }
+    }
+}
+
+/// How a token with an identifier is named where credentials are.
+pub(crate) fn credential_id(token_id: &str) -> String {
+    format!("JTI={token_id}")
+}
+
+#[cfg(test)]
+mod tests;

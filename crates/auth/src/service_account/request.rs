@@ -1,0 +1,274 @@
+//! `serviceaccounts/token`: a token for the asking.
+
+use std::sync::Arc;
+
+use kevel_api::field_error::{FieldError, Path};
+use kevel_api::gvk::{GroupKind, GroupResource};
+use kevel_api::status::{StatusError, reason};
+use kevel_api::time::Time;
+use kevel_api::value::{Map, Value};
+use kevel_server::answer::{Answer, Answered, Asked};
+use kevel_server::handler::Pending;
+
+use super::claims::{KubernetesClaims, Reference};
+use super::objects::{Kind, Objects};
+use super::username;
+use crate::jose::{PrivateKey, sign};
+
+const GROUP: &str = "authentication.k8s.io";
+const KIND: &str = "TokenRequest";
+
+/// The shortest and the longest validity that may be asked for, in seconds.
+const SHORTEST: i64 = 10 * 60;
+const LONGEST: i64 = 1 << 32;
+
+/// The validity that is asked for in tokens that are mounted into pods unasked, in seconds: those are
+/// extended, and it is told from others by being odd.
+const MOUNTED: i64 = 60 * 60 + 7;
+/// To how much they are extended.
+const EXTENDED: i64 = 365 * 24 * 60 * 60;
+
+/// Who issues tokens, and how.
+#[derive(Debug)]
+pub struct Issuer {
+    /// Its URL.
+    pub url: String,
+    /// What signs them.
+    pub key: PrivateKey,
+    /// Whom they are for when nobody says so: this server.
+    pub audiences: Vec<String>,
+    /// Their longest validity in seconds; 0 if there is none.
+    pub max_expiration: i64,
+    /// Whether those that are mounted into pods are good for longer than asked for.
+    pub extend_expiration: bool,
+    /// Whether a request may name the uid of the service account, and is refused if it is another's.
+    pub check_uid: bool,
+}
+
+/// Answers requests for tokens.
+#[derive(Debug)]
+pub struct TokenRequest {
+    issuer: Issuer,
+    objects: Arc<Objects>,
+}
+
+impl TokenRequest {
+    /// Looks for service accounts, and for what tokens are to be bound to, among these objects.
+    pub fn new(issuer: Issuer, objects: Arc<Objects>) -> Self {
+        TokenRequest { issuer, objects }
+    }
+
+    async fn issue(&self, asked: &Asked<'_>, mut request: Value) -> Result<Value, StatusError> {
+        let account = self.objects.fresh(Kind::ServiceAccount, asked.namespace, asked.name).await?;
+        let now = Time::now();
+        let account = Reference::of(&account);
+        self.complete(asked, &mut request, &account, now)?;
+        let mut validity = validate(&request)?;
+        let bound = self.bound(asked, request.at(&["spec", "boundObjectRef"])).await?;
+        let max = self.issuer.max_expiration;
+        if max > 0 && validity > max {
+            asked.warnings.add(format!(
+                "requested expiration of {validity} seconds shortened to {max} seconds"
+            ));
+            validity = max;
+            set(&mut request, "spec", [("expirationSeconds", max.into())]);
+        }
+        let audiences: Vec<&str> = strings(&request, &["spec", "audiences"]);
+        let extended = self.issuer.extend_expiration
+            && bound.pod.is_some()
+            && validity == MOUNTED
+            && audiences.iter().all(|one| self.issuer.audiences.iter().any(|own| own == one));
+        let claims = KubernetesClaims {
+            namespace: asked.namespace.to_owned(),
+            account,
+            warn_after: extended.then_some(now.seconds + validity),
+            ..bound
+        };
+        let validity_inside = if extended { EXTENDED } else { validity };
+        let token = self.sign(&claims, &audiences, now, validity_inside)?;
+        let expires = Time { seconds: now.seconds + validity }.to_string();
+        let status = [
+            ("token", Value::from(token.as_str())),
+            ("expirationTimestamp", Value::from(expires.as_str())),
+        ];
+        set(&mut request, "status", status);
+        Ok(request)
+    }
+
+    /// Fills in what the request does not say.
+    fn complete(
+        &self,
+        asked: &Asked<'_>,
+        request: &mut Value,
+        account: &Reference,
+        now: Time,
+    ) -> Result<(), StatusError> {
+        let uid = request.str_at(&["metadata", "uid"]).to_owned();
+        if !uid.is_empty() && uid != account.uid {
+            let problem = format!(
+                "the UID in the token request ({uid}) does not match the UID of the service \
+                 account ({})",
+                account.uid
+            );
+            if self.issuer.check_uid {
+                let resource = GroupResource::new(GROUP, KIND);
+                return Err(StatusError::conflict(&resource, asked.name, problem));
+            }
+            asked.warnings.add(format!(
+                "{problem} but TokenRequestServiceAccountUIDValidation is not enabled. In the \
+                 future, this will return a conflict error"
+            ));
+        }
+        let now = now.to_string();
+        let mut metadata = vec![
+            ("name", Value::from(asked.name)),
+            ("namespace", Value::from(asked.namespace)),
+            ("creationTimestamp", Value::from(now.as_str())),
+        ];
+        if uid.is_empty() {
+            metadata.push(("uid", account.uid.as_str().into()));
+        }
+        set(request, "metadata", metadata);
+        if strings(request, &["spec", "audiences"]).is_empty() {
+            let audiences = self.issuer.audiences.iter().map(|one| Value::from(one.as_str()));
+            set(request, "spec", [("audiences", Value::List(audiences.collect()))]);
+        }
+        if let Some(fields) = request.as_map_mut() {
+            fields.remove("status");
+        }
+        Ok(())
+    }
+
+    /// What the token is to be bound to.
+    async fn bound(
+        &self,
+        asked: &Asked<'_>,
+        wanted: Option<&Value>,
+    ) -> Result<KubernetesClaims, StatusError> {
+        let mut claims = KubernetesClaims::default();
+        let Some(wanted) = wanted else { return Ok(claims) };
+        let text = |field| wanted.str_at(&[field]);
+        let (name, kind, api_version) = (text("name"), text("kind"), text("apiVersion"));
+        let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        let found = match (group, kind) {
+            ("", "Pod") => {
+                let pod = self.objects.fresh(Kind::Pod, asked.namespace, name).await?;
+                if pod.str_at(&["spec", "serviceAccountName"]) != asked.name {
+                    return Err(StatusError::bad_request(format!(
+                        "cannot bind token for serviceaccount {:?} to pod running with different \
+                         serviceaccount name.",
+                        asked.name
+                    )));
+                }
+                claims.node = self.node_of(&pod).await?;
+                claims.pod.insert(Reference::of(&pod))
+            }
+            ("", "Node") => {
+                let node = self.objects.fresh(Kind::Node, "", name).await?;
+                claims.node.insert(Reference::of(&node))
+            }
+            ("", "Secret") => {
+                let secret = self.objects.fresh(Kind::Secret, asked.namespace, name).await?;
+                claims.secret.insert(Reference::of(&secret))
+            }
+            _ => {
+                let kind = format!("{group}/{version}, Kind={kind}");
+                let problem = format!("cannot bind token to object of type {kind}");
+                return Err(StatusError::bad_request(problem));
+            }
+        };
+        let uid = text("uid");
+        if !uid.is_empty() && uid != found.uid {
+            return Err(StatusError::conflict(
+                &GroupResource::new(group, kind),
+                name,
+                format!(
+                    "the UID in the bound object reference ({uid}) does not match the UID in \
+                     record. The object might have been deleted and then recreated"
+                ),
+            ));
+        }
+        Ok(claims)
+    }
+
+    /// The node that a pod runs on: whoever reads the token may want to know. One that is gone is
+    /// still named.
+    async fn node_of(&self, pod: &Value) -> Result<Option<Reference>, StatusError> {
+        let name = pod.str_at(&["spec", "nodeName"]);
+        if name.is_empty() {
+            return Ok(None);
+        }
+        match self.objects.known(Kind::Node, "", name).await {
+            Ok(node) => Ok(Some(Reference::of(&node))),
+            Err(error) if error.reason() == reason::NOT_FOUND => {
+                Ok(Some(Reference { name: name.to_owned(), uid: String::new() }))
+            }
+            Err(error) => Err(StatusError::internal(error)),
+        }
+    }
+
+    fn sign(
+        &self,
+        claims: &KubernetesClaims,
+        audiences: &[&str],
+        now: Time,
+        validity: i64,
+    ) -> Result<String, StatusError> {
+        let text = |text: &str| Value::from(text);
+        let mut all = Map::from_iter([
+            ("iss", text(&self.issuer.url)),
+            ("sub", text(&username(&claims.namespace, &claims.account.name))),
+            ("aud", Value::List(audiences.iter().map(|one| text(one)).collect())),
+            ("iat", now.seconds.into()),
+            ("nbf", now.seconds.into()),
+            ("exp", (now.seconds + validity).into()),
+            ("jti", text(&uuid::Uuid::new_v4().to_string())),
+        ]);
+        claims.write(&mut all);
+        let token = sign(&self.issuer.key, &all.into());
+        token.map_err(|error| StatusError::internal(format!("failed to generate token: {error}")))
+    }
+}
+
+impl Answer for TokenRequest {
+    fn answer<'a>(
+        &'a self,
+        asked: &'a Asked<'a>,
+        object: Value,
+    ) -> Pending<'a, Result<Answered, StatusError>> {
+        Box::pin(async move { self.issue(asked, object).await.map(Answered::Object) })
+    }
+}
+
+/// The validity that is asked for, if it may be.
+fn validate(request: &Value) -> Result<i64, StatusError> {
+    let validity = request.at(&["spec", "expirationSeconds"]).and_then(Value::as_int).unwrap_or(0);
+    let problem = match validity {
+        ..SHORTEST => "may not specify a duration less than 10 minutes",
+        SHORTEST..=LONGEST => return Ok(validity),
+        _ => "may not specify a duration larger than 2^32 seconds",
+    };
+    let spec = Path::new("spec");
+    let error = FieldError::invalid(&spec.child("expirationSeconds"), validity, problem);
+    Err(StatusError::invalid(&GroupKind::new(GROUP, KIND), "", &[error]))
+}
+
+fn strings<'a>(object: &'a Value, path: &[&str]) -> Vec<&'a str> {
+    let list = object.at(path).and_then(Value::as_list).unwrap_or_default();
+    list.iter().filter_map(Value::as_str).collect()
+}
+
+/// Sets fields of a part of an object.
+fn set<'a>(
+    object: &mut Value,
+    part: &str,
+    fields: impl IntoIterator<Item = (&'a str, Value)>,
+) {
+    let Some(object) = object.as_map_mut() else { return };
+    let part = object.entry_or_insert_with(part, || Map::new().into());
+    if let Some(part) = part.as_map_mut() {
+        for (name, value) in fields {
+            part.insert(name, value);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Whether a token was signed here, and for whom.
+
+use std::sync::Arc;
+
+use kevel_api::quote::quote;
+use kevel_api::value::Value;
+use kevel_server::authentication::common_audiences;
+
+use crate::jose::{PublicKey, Token, audience_claim};
+
+/// What tokens are verified with, whatever they say besides.
+#[derive(Clone, Debug)]
+pub struct Verifier {
+    /// Who may have issued a token.
+    pub issuers: Vec<String>,
+    /// Which keys may have signed it.
+    pub keys: Arc<[PublicKey]>,
+    /// Whom this server is for: what tokens are for that do not say so.
+    pub audiences: Vec<String>,
+}
+
+/// A token that was signed here.
+#[derive(Debug)]
+pub(super) struct Signed {
+    pub claims: Value,
+    /// For which of the audiences it is good.
+    pub audiences: Vec<String>,
+    /// Whether it says for whom it is.
+    pub for_anybody: bool,
+}
+
+impl Verifier {
+    /// What a token says; `None` if it is none of these issuers'.
+    pub(super) fn verify(
+        &self,
+        token: &str,
+        audiences: &[String],
+    ) -> Result<Option<Signed>, String> {
+        let ours = |claims: &Value| self.issuers.iter().any(|ours| ours == claims.str_at(&["iss"]));
+        let Some(token) = Token::parse(token).filter(|token| ours(token.unverified())) else {
+            return Ok(None);
+        };
+        let id = token.key_id().to_owned();
+        let mut keys = self.keys.iter().filter(|key| id.is_empty() || key.id() == id).peekable();
+        if keys.peek().is_none() {
+            return Err("invalid signature, no keys found".to_owned());
+        }
+        let claims = token.verify(keys);
+        let claims = claims.ok_or("go-jose/go-jose: error in cryptographic primitive")?;
+        let said = audience_claim(&claims)?;
+        let for_anybody = said.is_empty();
+        let said = if for_anybody { self.audiences.clone() } else { said };
+        let asked = if audiences.is_empty() { &self.audiences } else { audiences };
+        let common = common_audiences(&said, asked);
+        if common.is_empty() && !self.audiences.is_empty() {
+            return Err(format!(
+                "token audiences {} is invalid for the target audiences {}",
+                quoted(&said),
+                quoted(asked)
+            ));
+        }
+        Ok(Some(Signed { claims, audiences: common, for_anybody }))
+    }
+}
+
+/// `["a" "b"]`
+fn quoted(all: &[String]) -> String {
+    let all: Vec<_> = all.iter().map(|one| quote(one).to_string()).collect();
+    format!("[{}]", all.join(" "))
+}

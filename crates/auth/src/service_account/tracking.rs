@@ -1,0 +1,37 @@
+//! Since when the use of tokens in secrets is noted down: whoever cleans up those that nobody uses
+//! must not believe older silence.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use kevel_api::time::Time;
+use kevel_api::value::{Map, Value};
+use kevel_server::controller::Client;
+use kevel_server::storage::Storage;
+
+use crate::config_map::{self, ConfigMap};
+
+/// The name of the post-start hook.
+pub const HOOK: &str = "start-legacy-token-tracking-controller";
+
+const NAME: &str = "kube-apiserver-legacy-service-account-token-tracking";
+const SINCE: &str = "since";
+
+/// Keeps the config map that says it.
+pub fn controller(
+    client: Client,
+    config_maps: Arc<Storage>,
+) -> impl Future<Output = ()> + Send + 'static {
+    config_map::keep(client, config_maps, ConfigMap { name: NAME, data: since })
+}
+
+/// A day that is there stays.
+fn since(existing: &Map) -> Result<Map, String> {
+    let mut data = existing.clone();
+    let day = |text: &str| format!("{text}T00:00:00Z").parse::<Time>().is_ok();
+    if !data.get(SINCE).and_then(Value::as_str).is_some_and(day) {
+        let today: String = Time::now().to_string().chars().take(10).collect();
+        data.insert(SINCE, today.as_str().into());
+    }
+    Ok(data)
+}

@@ -1,0 +1,265 @@
+//! Types as the checker knows them.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// The type of an expression.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Type {
+    /// Known only when evaluated.
+    Dyn,
+    /// Like [`Type::Dyn`]; what a map of claims holds.
+    Any,
+    Null,
+    Bool,
+    Int,
+    Uint,
+    Double,
+    String,
+    Bytes,
+    Duration,
+    Timestamp,
+    List(Arc<Type>),
+    Map(Arc<(Type, Type)>),
+    /// The type of a type.
+    Type(Option<Arc<Type>>),
+    /// An object with declared fields, by name.
+    Object(Arc<str>),
+    /// A type that only functions look into: `optional_type(string)`, `net.IP`.
+    Opaque(Arc<str>, Arc<[Type]>),
+    /// A type parameter of a signature.
+    Param(char),
+    /// A type that is still to be found out.
+    Var(u32),
+    /// Of an expression that has an issue.
+    Error,
+}
+
+/// The name of the type of optional values.
+pub(crate) const OPTIONAL: &str = "optional_type";
+
+impl Type {
+    pub fn list(element: Type) -> Self {
+        Type::List(Arc::new(element))
+    }
+
+    pub fn map(key: Type, value: Type) -> Self {
+        Type::Map(Arc::new((key, value)))
+    }
+
+    pub fn object(name: &str) -> Self {
+        Type::Object(name.into())
+    }
+
+    pub fn optional(of: Type) -> Self {
+        Type::Opaque(OPTIONAL.into(), Arc::new([of]))
+    }
+
+    /// The name without parameters, which is what values have at run time.
+    pub fn name(&self) -> &str {
+        match self {
+            Type::Dyn => "dyn",
+            Type::Any => "google.protobuf.Any",
+            Type::Null => "null_type",
+            Type::Bool => "bool",
+            Type::Int => "int",
+            Type::Uint => "uint",
+            Type::Double => "double",
+            Type::String => "string",
+            Type::Bytes => "bytes",
+            Type::Duration => "google.protobuf.Duration",
+            Type::Timestamp => "google.protobuf.Timestamp",
+            Type::List(_) => "list",
+            Type::Map(_) => "map",
+            Type::Type(_) => "type",
+            Type::Object(name) | Type::Opaque(name, _) => name,
+            Type::Param(_) => "param",
+            Type::Var(_) => "var",
+            Type::Error => "!error!",
+        }
+    }
+
+    pub(crate) fn is_dyn(&self) -> bool {
+        matches!(self, Type::Dyn | Type::Any)
+    }
+
+    pub(crate) fn is_dyn_or_error(&self) -> bool {
+        self.is_dyn() || *self == Type::Error
+    }
+
+    /// What an optional type is optional of.
+    pub(crate) fn optional_of(&self) -> Option<&Type> {
+        match self {
+            Type::Opaque(name, of) if &**name == OPTIONAL => of.first(),
+            _ => None,
+        }
+    }
+
+    /// The types that it is made of.
+    pub(crate) fn parameters(&self) -> Vec<&Type> {
+        match self {
+            Type::List(element) => vec![element],
+            Type::Map(entry) => vec![&entry.0, &entry.1],
+            Type::Type(Some(of)) => vec![of],
+            Type::Opaque(_, of) => of.iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether it is the same type, whatever its undecided parts are called.
+    pub(crate) fn is_equivalent(&self, other: &Type) -> bool {
+        if let (Type::Var(_) | Type::Param(_), Type::Var(_) | Type::Param(_)) = (self, other) {
+            return true;
+        }
+        let (mine, others) = (self.parameters(), other.parameters());
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+            && self.name() == other.name()
+            && mine.len() == others.len()
+            && mine.iter().zip(others).all(|(a, b)| a.is_equivalent(b))
+    }
+
+    /// Replaces its leaves.
+    pub(crate) fn rewrite(&self, leaf: &mut dyn FnMut(&Type) -> Option<Type>) -> Type {
+        if let Some(replaced) = leaf(self) {
+            return replaced;
+        }
+        match self {
+            Type::List(element) => Type::list(element.rewrite(leaf)),
+            Type::Map(entry) => Type::map(entry.0.rewrite(leaf), entry.1.rewrite(leaf)),
+            Type::Type(Some(of)) => Type::Type(Some(Arc::new(of.rewrite(leaf)))),
+            Type::Opaque(name, of) if !of.is_empty() => {
+                Type::Opaque(name.clone(), of.iter().map(|t| t.rewrite(leaf)).collect())
+            }
+            other => other.clone(),
+        }
+    }
+}
+
+/// As messages of the checker name it.
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Type::Any => return f.write_str("any"),
+            Type::Null => return f.write_str("null"),
+            Type::Duration => return f.write_str("duration"),
+            Type::Timestamp => return f.write_str("timestamp"),
+            Type::Param(name) => return write!(f, "{name}"),
+            Type::Var(number) => return write!(f, "_var{number}"),
+            _ => f.write_str(self.name())?,
+        }
+        let parameters = self.parameters();
+        for (i, parameter) in parameters.iter().enumerate() {
+            f.write_str(if i == 0 { "(" } else { ", " })?;
+            write!(f, "{parameter}")?;
+        }
+        if parameters.is_empty() { Ok(()) } else { f.write_str(")") }
+    }
+}
+
+/// The types of a function's receiver and arguments, and of its result.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Signature {
+    pub member: bool,
+    pub args: Vec<Type>,
+    pub result: Type,
+}
+
+impl Signature {
+    /// Reads a signature of a library's table: `string.(int) -> string`, `(list(A)) -> A`.
+    pub fn parse(text: &str) -> Option<Signature> {
+        let (args, result) = text.split_once(" -> ")?;
+        let open = if args.starts_with('(') { 0 } else { args.find(".(")? };
+        let (receiver, rest) = args.split_at(open);
+        let list = rest.trim_start_matches('.').strip_prefix('(')?.strip_suffix(')')?;
+        let mut types = Vec::new();
+        if !receiver.is_empty() {
+            types.push(parse_type(receiver)?);
+        }
+        for arg in split_arguments(list) {
+            types.push(parse_type(arg)?);
+        }
+        Some(Signature { member: !receiver.is_empty(), args: types, result: parse_type(result)? })
+    }
+
+    /// The parameters in the order in which they first appear.
+    pub fn parameters(&self) -> Vec<char> {
+        let mut found = Vec::new();
+        for ty in self.args.iter().chain([&self.result]) {
+            ty.rewrite(&mut |leaf| {
+                if let Type::Param(name) = leaf
+                    && !found.contains(name)
+                {
+                    found.push(*name);
+                }
+                None
+            });
+        }
+        found
+    }
+}
+
+fn parse_type(text: &str) -> Option<Type> {
+    let text = text.trim();
+    if let Some((name, args)) = text.strip_suffix(')').and_then(|text| text.split_once('(')) {
+        let mut args = split_arguments(args).map(parse_type);
+        return match name {
+            "list" => Some(Type::list(args.next()??)),
+            "map" => Some(Type::map(args.next()??, args.next()??)),
+            "type" => Some(Type::Type(Some(Arc::new(args.next()??)))),
+            "optional" => Some(Type::optional(args.next()??)),
+            _ => None,
+        };
+    }
+    let simple = [
+        Type::Dyn,
+        Type::Any,
+        Type::Null,
+        Type::Bool,
+        Type::Int,
+        Type::Uint,
+        Type::Double,
+        Type::String,
+        Type::Bytes,
+        Type::Duration,
+        Type::Timestamp,
+    ];
+    if let Some(known) = simple.into_iter().find(|ty| ty.to_string() == text) {
+        return Some(known);
+    }
+    match text.as_bytes() {
+        [letter @ b'A'..=b'Z'] => Some(Type::Param(char::from(*letter))),
+        _ if text.starts_with("net.") => Some(Type::Opaque(text.into(), Arc::new([]))),
+        _ if text.starts_with("kubernetes.") => Some(Type::object(text)),
+        _ => None,
+    }
+}
+
+/// Splits at the commas that stand in no parentheses.
+fn split_arguments(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0;
+    text.split(move |c| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        c == ',' && depth == 0
+    })
+    .filter(|part| !part.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_print_as_they_are_written() {
+        for text in [
+            "string.(int) -> string",
+            "(list(A), map(A, list(B))) -> type(B)",
+            "() -> kubernetes.NamedFormat",
+            "net.CIDR.(net.IP) -> bool",
+        ] {
+            let Signature { member, args, result } = Signature::parse(text).expect(text);
+            let mut args: Vec<_> = args.iter().map(Type::to_string).collect();
+            let receiver = if member { args.remove(0) + "." } else { String::new() };
+            assert_eq!(format!("{receiver}({}) -> {result}", args.join(", ")), text);
+        }
+    }
+}

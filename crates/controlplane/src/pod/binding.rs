@@ -1,0 +1,102 @@
+//! Bindings: the scheduler tells on which node a pod runs.
+
+use kevel_api::field_error::{BadValue, FieldError, Path, aggregate};
+use kevel_api::gvk::GroupResource;
+use kevel_api::status::{SUCCESS, Status, StatusError};
+use kevel_api::value::{Map, Value};
+use kevel_server::answer::{Answer, Answered, Asked};
+use kevel_server::handler::Pending;
+
+use super::condition::Condition;
+
+/// Answers `pods/binding`, and `bindings`, its old form.
+#[derive(Clone, Copy, Debug)]
+pub struct Binding;
+
+impl Answer for Binding {
+    fn answer<'a>(
+        &'a self,
+        asked: &'a Asked<'a>,
+        binding: Value,
+    ) -> Pending<'a, Result<Answered, StatusError>> {
+        Box::pin(async move {
+            check(&binding)?;
+            let name = binding.str_at(&["metadata", "name"]);
+            let pods = {
+                let rows = asked.resources.current();
+                let row = rows.get("", "v1", "pods").cloned();
+                row.ok_or_else(|| StatusError::internal("pods are not served"))?
+            };
+            let assigned = pods.modify(asked.namespace, name, asked.dry_run, |pod| {
+                assign(pod, &binding).map_err(|why| {
+                    StatusError::conflict(&GroupResource::new("", "pods/binding"), name, why)
+                })
+            });
+            assigned.await?;
+            Ok(Answered::Status(Status { status: SUCCESS.into(), ..Status::default() }))
+        })
+    }
+}
+
+fn check(binding: &Value) -> Result<(), StatusError> {
+    let mut errors = Vec::new();
+    let root = Path::new("target");
+    let kind = binding.str_at(&["target", "kind"]);
+    if !kind.is_empty() && kind != "Node" {
+        let known = ["Node", "<empty>"];
+        let path = root.child("kind");
+        errors.push(FieldError::not_supported(&path, BadValue::from(kind), known));
+    }
+    if binding.str_at(&["target", "name"]).is_empty() {
+        errors.push(FieldError::required(&root.child("name"), ""));
+    }
+    match aggregate(&errors) {
+        Some(message) => Err(StatusError::unknown(500, message)),
+        None => Ok(()),
+    }
+}
+
+/// Puts a pod on a node, if it is on none.
+fn assign(pod: &mut Value, binding: &Value) -> Result<(), String> {
+    let name = pod.str_at(&["metadata", "name"]);
+    if !pod.str_at(&["metadata", "deletionTimestamp"]).is_empty() {
+        return Err(format!("pod {name} is being deleted, cannot be assigned to a host"));
+    }
+    let node = pod.str_at(&["spec", "nodeName"]);
+    if !node.is_empty() {
+        return Err(format!("pod {name} is already assigned to node {node:?}"));
+    }
+    if pod.at(&["spec", "schedulingGates"]).is_some_and(|gates| !gates.is_empty()) {
+        return Err(format!("pod {name} has non-empty .spec.schedulingGates"));
+    }
+    for (field, reason) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
+        let (asked, there) = (&["metadata", field], &["metadata", field]);
+        let (asked, there) = (binding.str_at(asked), pod.str_at(there));
+        if !asked.is_empty() && asked != there {
+            return Err(format!(
+                "Precondition failed: {reason} in precondition: {asked}, {reason} in object meta: {there}"
+            ));
+        }
+    }
+    for field in ["annotations", "labels"] {
+        merge(pod, binding, field);
+    }
+    if let Some(status) = pod.at_mut(&["status"]).and_then(Value::as_map_mut) {
+        status.remove("nominatedNodeName");
+    }
+    if let Some(spec) = pod.at_mut(&["spec"]).and_then(Value::as_map_mut) {
+        spec.insert("nodeName", binding.str_at(&["target", "name"]).into());
+    }
+    Condition { ty: "PodScheduled", status: "True", ..Condition::default() }.set(pod);
+    Ok(())
+}
+
+fn merge(pod: &mut Value, binding: &Value, field: &str) {
+    let Some(given) = binding.at(&["metadata", field]).and_then(Value::as_map) else { return };
+    let Some(metadata) = pod.at_mut(&["metadata"]).and_then(Value::as_map_mut) else { return };
+    let place = metadata.entry_or_insert_with(field, || Map::new().into());
+    let Some(place) = place.as_map_mut() else { return };
+    for (key, value) in given.iter() {
+        place.insert(key, value.clone());
+    }
+}

@@ -1,0 +1,267 @@
+//! Evictions: deletions that keep within the budgets of those who run the pods.
+
+use std::sync::Arc;
+
+use kevel_api::gvk::GroupResource;
+use kevel_api::selector::label::LabelSelector;
+use kevel_api::status::{FAILURE, SUCCESS, Status, StatusCause, StatusError, reason};
+use kevel_api::time::Time;
+use kevel_api::value::{Map, Value};
+use kevel_server::answer::{Answer, Answered, Asked};
+use kevel_server::deletion::DeleteOptions;
+use kevel_server::handler::Pending;
+use kevel_server::resource::Resource;
+use kevel_store::cache::At;
+
+use super::condition::Condition;
+
+/// Why an eviction is refused, for programs.
+const CAUSE: &str = "DisruptionBudget";
+
+/// How many evictions a budget may have waiting to be seen by its controller.
+const MAX_DISRUPTED: usize = 2000;
+
+/// Answers `pods/eviction`.
+#[derive(Clone, Copy, Debug)]
+pub struct Eviction;
+
+impl Answer for Eviction {
+    fn answer<'a>(
+        &'a self,
+        asked: &'a Asked<'a>,
+        eviction: Value,
+    ) -> Pending<'a, Result<Answered, StatusError>> {
+        Box::pin(async move {
+            let mut options = delete_options(&eviction);
+            options.dry_run |= asked.dry_run;
+            let pods = asked.resource;
+            let pod = pods.find(asked.namespace, asked.name).await?;
+            let mut refusal = None;
+            let fixed = match unbudgeted(&pod) {
+                Some(fixed) => fixed,
+                None => match self.spend(asked, &pod, options.dry_run).await? {
+                    Spent::Free => false,
+                    Spent::Unhealthy(budget) => {
+                        refusal = Some(budget);
+                        true
+                    }
+                    Spent::Ambiguous => return Ok(Answered::Status(ambiguous())),
+                },
+            };
+            if fixed && options.resource_version.is_none() {
+                options.resource_version =
+                    Some(pod.str_at(&["metadata", "resourceVersion"]).into());
+            }
+            match evict(pods, asked, options).await {
+                Err(error) if error.reason() == reason::CONFLICT => match refusal {
+                    Some(budget) => Err(still_processed(&budget)),
+                    None => Err(error),
+                },
+                result => result.map(|()| {
+                    Answered::Status(Status { status: SUCCESS.into(), ..Status::default() })
+                }),
+            }
+        })
+    }
+}
+
+/// What a budget has to say about an eviction.
+enum Spent {
+    /// Nothing, or it has been paid.
+    Free,
+    /// The pod is not healthy, so that it costs nothing, as long as that stays so.
+    Unhealthy(String),
+    /// There is more than one budget.
+    Ambiguous,
+}
+
+impl Eviction {
+    async fn spend(
+        &self,
+        asked: &Asked<'_>,
+        pod: &Value,
+        dry_run: bool,
+    ) -> Result<Spent, StatusError> {
+        let row = asked.resources.current().get("policy", "v1", "poddisruptionbudgets").cloned();
+        let Some(budgets) = row else { return Ok(Spent::Free) };
+        let mut matching = matching(&budgets, asked.namespace, pod).await?;
+        let Some(budget) = matching.pop() else { return Ok(Spent::Free) };
+        if !matching.is_empty() {
+            return Ok(Spent::Ambiguous);
+        }
+        let name = budget.str_at(&["metadata", "name"]).to_owned();
+        let ready = Condition { ty: "Ready", status: "True", ..Condition::default() };
+        if !ready.holds(pod) {
+            let (healthy, desired) =
+                (number(&budget, "currentHealthy"), number(&budget, "desiredHealthy"));
+            let always = budget.str_at(&["spec", "unhealthyPodEvictionPolicy"]) == "AlwaysAllow";
+            if always || (healthy >= desired && desired > 0) {
+                return Ok(Spent::Unhealthy(name));
+            }
+        }
+        let pay = |budget: &mut Value| decrement(budget, asked.name, dry_run);
+        budgets.modify(asked.namespace, &name, dry_run, pay).await?;
+        Ok(Spent::Free)
+    }
+}
+
+/// Whether a pod may go without asking a budget, and if so whether only in the state that was seen.
+fn unbudgeted(pod: &Value) -> Option<bool> {
+    let deleting = !pod.str_at(&["metadata", "deletionTimestamp"]).is_empty();
+    match pod.str_at(&["status", "phase"]) {
+        "Succeeded" | "Failed" => Some(false),
+        _ if deleting => Some(false),
+        "Pending" => Some(true),
+        _ => None,
+    }
+}
+
+async fn matching(
+    budgets: &Arc<Resource>,
+    namespace: &str,
+    pod: &Value,
+) -> Result<Vec<Value>, StatusError> {
+    let storage = budgets.storage.as_ref().ok_or_else(|| StatusError::internal("not stored"))?;
+    let snapshot = storage.cache.snapshot(At::Consistent).await;
+    let snapshot = snapshot.map_err(StatusError::internal)?;
+    let mut found = Vec::new();
+    for object in snapshot.range(&format!("{namespace}/"), None) {
+        let wire = object.wire().map_err(StatusError::internal)?;
+        let budget = storage.read(wire).map_err(StatusError::internal)?;
+        let Ok(selector) = LabelSelector::from_value(budget.at(&["spec", "selector"])) else {
+            continue;
+        };
+        let label = |key: &str| pod.at(&["metadata", "labels"])?.as_map()?.get(key)?.as_str();
+        if selector.matches(label) {
+            found.push(budget);
+        }
+    }
+    Ok(found)
+}
+
+fn number(budget: &Value, field: &str) -> i64 {
+    budget.at(&["status", field]).and_then(Value::as_int).unwrap_or(0)
+}
+
+/// Takes one disruption from a budget, if it has one left.
+fn decrement(budget: &mut Value, pod: &str, dry_run: bool) -> Result<(), StatusError> {
+    let name = budget.str_at(&["metadata", "name"]).to_owned();
+    let generation = budget.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or(0);
+    let allowed = number(budget, "disruptionsAllowed");
+    let disrupted = budget.at(&["status", "disruptedPods"]).and_then(Value::as_map);
+    let forbidden = |why: &str| {
+        StatusError::forbidden(&GroupResource::new("policy", "poddisruptionbudget"), &name, why)
+    };
+    if number(budget, "observedGeneration") < generation {
+        return Err(still_processed(&name));
+    }
+    if allowed < 0 {
+        return Err(forbidden("pdb disruptions allowed is negative"));
+    }
+    if disrupted.is_some_and(|pods| pods.len() > MAX_DISRUPTED) {
+        return Err(forbidden(
+            "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
+        ));
+    }
+    if allowed == 0 {
+        return Err(refused(0, exhausted(budget, &name)));
+    }
+    let Some(status) = budget.at_mut(&["status"]).and_then(Value::as_map_mut) else {
+        return Ok(());
+    };
+    status.insert("disruptionsAllowed", Value::Int(allowed - 1));
+    if dry_run {
+        return Ok(());
+    }
+    let pods = status.entry_or_insert_with("disruptedPods", || Map::new().into());
+    if let Some(pods) = pods.as_map_mut() {
+        pods.insert(pod, Time::now().to_string().as_str().into());
+    }
+    Ok(())
+}
+
+/// Why a budget has nothing left.
+fn exhausted(budget: &Value, name: &str) -> String {
+    let conditions = budget.at(&["status", "conditions"]).and_then(Value::as_list);
+    let condition = conditions.unwrap_or_default().iter().find(|condition| {
+        condition.str_at(&["type"]) == "DisruptionAllowed"
+            && condition.str_at(&["status"]) == "False"
+            && !condition.str_at(&["message"]).is_empty()
+    });
+    let text = |field: &str| condition.map(|condition| condition.str_at(&[field]));
+    let (healthy, desired) = (number(budget, "currentHealthy"), number(budget, "desiredHealthy"));
+    let (reason, message) = (text("reason").unwrap_or_default(), text("message"));
+    match message {
+        Some(message) if reason == "SyncFailed" => format!(
+            "The disruption budget {name} does not allow evicting pods currently because it failed sync: {message}"
+        ),
+        _ if healthy <= desired => format!(
+            "The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
+        ),
+        Some(message) => format!(
+            "The disruption budget {name} does not allow evicting pods currently ({reason}): {message}"
+        ),
+        None => format!("The disruption budget {name} does not allow evicting pods currently"),
+    }
+}
+
+fn still_processed(name: &str) -> StatusError {
+    refused(10, format!("The disruption budget {name} is still being processed by the server."))
+}
+
+fn refused(retry_after: i32, why: String) -> StatusError {
+    let message = "Cannot evict pod as it would violate the pod's disruption budget.";
+    let cause = StatusCause { reason: CAUSE.into(), message: why.into(), ..StatusCause::default() };
+    StatusError::too_many_requests(message, retry_after).with_cause(cause)
+}
+
+fn ambiguous() -> Status {
+    Status {
+        status: FAILURE.into(),
+        message: "This pod has more than one PodDisruptionBudget, which the eviction subresource \
+                  does not support."
+            .into(),
+        code: 500,
+        ..Status::default()
+    }
+}
+
+/// Says why the pod goes, and lets it go.
+async fn evict(
+    pods: &Arc<Resource>,
+    asked: &Asked<'_>,
+    mut options: DeleteOptions,
+) -> Result<(), StatusError> {
+    let (namespace, name) = (asked.namespace, asked.name);
+    if !options.dry_run {
+        let marked = pods.modify(namespace, name, false, |pod| {
+            options.check(pods, pod)?;
+            Condition {
+                ty: "DisruptionTarget",
+                status: "True",
+                reason: "EvictionByEvictionAPI",
+                message: "Eviction API: evicting",
+            }
+            .set(pod);
+            Ok(())
+        });
+        let marked = marked.await?;
+        if let Some(version) = &mut options.resource_version {
+            *version = marked.str_at(&["metadata", "resourceVersion"]).to_owned();
+        }
+    }
+    pods.remove(namespace, name, &options).await
+}
+
+fn delete_options(eviction: &Value) -> DeleteOptions {
+    let Some(options) = eviction.at(&["deleteOptions"]) else { return DeleteOptions::default() };
+    let text = |path: &[&str]| options.at(path).and_then(Value::as_str).map(str::to_owned);
+    DeleteOptions {
+        grace_period: options.at(&["gracePeriodSeconds"]).and_then(Value::as_int),
+        uid: text(&["preconditions", "uid"]),
+        resource_version: text(&["preconditions", "resourceVersion"]),
+        propagation: text(&["propagationPolicy"]),
+        orphan_dependents: options.at(&["orphanDependents"]).and_then(Value::as_bool),
+        dry_run: options.at(&["dryRun"]).is_some_and(|list| !list.is_empty()),
+    }
+}

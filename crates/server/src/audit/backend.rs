@@ -1,0 +1,127 @@
+//! Where events go.
+
+use std::sync::Arc;
+
+use super::event::Event;
+use crate::handler::Pending;
+use crate::metrics::{Counter, Description, Family, Metrics};
+
+/// Keeps events.
+pub trait Backend: Send + Sync + 'static {
+    /// What it is called in messages: `buffered<webhook>`.
+    fn name(&self) -> String;
+
+    /// Keeps events; `false` if some could not be kept, which it has [told](Errors::tell) by then.
+    fn process<'a>(&'a self, events: &'a [Arc<Event>]) -> Pending<'a, bool>;
+
+    /// Keeps what it still holds. Nothing is given to it afterwards.
+    fn shut_down(&self) -> Pending<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Events that could not be kept: counted, and told in the server's own log.
+#[derive(Clone, Debug)]
+pub struct Errors(Arc<Family<Counter>>);
+
+impl Errors {
+    /// Counts in these metrics.
+    pub fn new(metrics: &Metrics) -> Self {
+        Errors(metrics.counter(Description {
+            name: "apiserver_audit_error_total",
+            help: "[ALPHA] Audit events that could not be kept as they should, by plugin.",
+            labels: &["plugin"],
+        }))
+    }
+
+    /// Says that some events are lost, or not what they should be.
+    pub fn tell(&self, plugin: &str, error: &str, impacted: &[Arc<Event>]) {
+        self.0.with(&[plugin]).add(impacted.len() as u64);
+        let events: Vec<String> = impacted.iter().map(|event| event.to_legacy()).collect();
+        let (count, events) = (events.len(), events.join("\n"));
+        tracing::error!(
+            "Error in audit plugin '{plugin}' affecting {count} audit events: {error}\n\
+             Impacted events:\n{events}"
+        );
+    }
+}
+
+/// All of some backends, one after the other.
+pub struct Union(pub Vec<Box<dyn Backend>>);
+
+impl std::fmt::Debug for Union {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+impl Backend for Union {
+    fn name(&self) -> String {
+        let names: Vec<String> = self.0.iter().map(|backend| backend.name()).collect();
+        match names.as_slice() {
+            [name] => name.clone(),
+            names => format!("union[{}]", names.join(",")),
+        }
+    }
+
+    fn process<'a>(&'a self, events: &'a [Arc<Event>]) -> Pending<'a, bool> {
+        match self.0.as_slice() {
+            [backend] => backend.process(events),
+            backends => Box::pin(async move {
+                let mut success = true;
+                for backend in backends {
+                    success &= backend.process(events).await;
+                }
+                success
+            }),
+        }
+    }
+
+    fn shut_down(&self) -> Pending<'_, ()> {
+        Box::pin(async move {
+            for backend in &self.0 {
+                backend.shut_down().await;
+            }
+        })
+    }
+}
+
+/// The mode `blocking`: a request goes on even if its event is lost.
+pub struct IgnoreErrors<B>(pub B);
+
+impl<B> std::fmt::Debug for IgnoreErrors<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("IgnoreErrors")
+    }
+}
+
+impl<B: Backend> Backend for IgnoreErrors<B> {
+    fn name(&self) -> String {
+        format!("ignoreErrors<{}>", self.0.name())
+    }
+
+    fn process<'a>(&'a self, events: &'a [Arc<Event>]) -> Pending<'a, bool> {
+        Box::pin(async move {
+            self.0.process(events).await;
+            true
+        })
+    }
+
+    fn shut_down(&self) -> Pending<'_, ()> {
+        self.0.shut_down()
+    }
+}
+
+impl Backend for Box<dyn Backend> {
+    fn name(&self) -> String {
+        (**self).name()
+    }
+
+    fn process<'a>(&'a self, events: &'a [Arc<Event>]) -> Pending<'a, bool> {
+        (**self).process(events)
+    }
+
+    fn shut_down(&self) -> Pending<'_, ()> {
+        (**self).shut_down()
+    }
+}

@@ -1,0 +1,457 @@
+//! An event: what is known about a request at a stage.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kevel_api::json_string::write_json_string;
+use kevel_api::quote::quote;
+use kevel_api::status::Status;
+use kevel_api::time::MicroTime;
+
+use crate::user::User;
+
+/// How much of a request is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Nothing.
+    #[default]
+    None,
+    /// Who asked for what, and how it ended.
+    Metadata,
+    /// That, and what was sent.
+    Request,
+    /// That, and what was answered.
+    RequestResponse,
+}
+
+impl Level {
+    /// All levels.
+    pub const ALL: [Level; 4] =
+        [Level::None, Level::Metadata, Level::Request, Level::RequestResponse];
+
+    /// The level's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Level::None => "None",
+            Level::Metadata => "Metadata",
+            Level::Request => "Request",
+            Level::RequestResponse => "RequestResponse",
+        }
+    }
+}
+
+/// How far a request has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stage {
+    /// The request is known, its answer not yet.
+    #[default]
+    RequestReceived,
+    /// The answer has begun; for long-running requests only, and for those that are refused.
+    ResponseStarted,
+    /// The answer has been given.
+    ResponseComplete,
+    /// There is no answer but a panic.
+    Panic,
+}
+
+impl Stage {
+    /// All stages.
+    pub const ALL: [Stage; 4] =
+        [Stage::RequestReceived, Stage::ResponseStarted, Stage::ResponseComplete, Stage::Panic];
+
+    /// The stage's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Stage::RequestReceived => "RequestReceived",
+            Stage::ResponseStarted => "ResponseStarted",
+            Stage::ResponseComplete => "ResponseComplete",
+            Stage::Panic => "Panic",
+        }
+    }
+}
+
+/// An `Event` of `audit.k8s.io/v1`.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)]
+pub struct Event {
+    pub level: Level,
+    pub audit_id: String,
+    pub stage: Stage,
+    pub request_uri: String,
+    pub verb: &'static str,
+    /// Who asked; nobody knows who is refused for that.
+    pub user: Option<Arc<User>>,
+    /// For whom they spoke.
+    pub impersonated_user: Option<User>,
+    /// The verb that permitted it, if it is a constrained one.
+    pub impersonation_constraint: String,
+    pub source_ips: Vec<IpAddr>,
+    pub user_agent: String,
+    pub object_ref: Option<ObjectReference>,
+    pub response_status: Option<ResponseStatus>,
+    /// Compact JSON.
+    pub request_object: Option<Bytes>,
+    /// Compact JSON.
+    pub response_object: Option<Bytes>,
+    pub request_received_timestamp: MicroTime,
+    pub stage_timestamp: MicroTime,
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// What a request is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct ObjectReference {
+    pub resource: String,
+    pub namespace: String,
+    pub name: String,
+    pub uid: String,
+    pub api_group: String,
+    pub api_version: String,
+    pub resource_version: String,
+    pub subresource: String,
+}
+
+/// How a request was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResponseStatus {
+    /// The HTTP status code.
+    pub code: u16,
+    /// A Status without kind and version.
+    json: Bytes,
+}
+
+/// How a Status begins.
+const STATUS: &[u8] = br#"{"kind":"Status","apiVersion":"v1","#;
+
+impl ResponseStatus {
+    /// Nothing but a code.
+    pub fn code(code: u16) -> Self {
+        ResponseStatus { code, json: format!(r#"{{"metadata":{{}},"code":{code}}}"#).into() }
+    }
+
+    /// What a Status says.
+    pub fn of(status: &Status) -> Self {
+        ResponseStatus { code: status.code, json: without_kind(&status.to_json()).into() }
+    }
+
+    /// What the text of an answer says, if it is a Status.
+    pub fn read(code: u16, body: &[u8]) -> Option<Self> {
+        let status = body.starts_with(STATUS);
+        status.then(|| ResponseStatus { code, json: without_kind(body.trim_ascii_end()).into() })
+    }
+}
+
+fn without_kind(status: &[u8]) -> Vec<u8> {
+    let rest = status.strip_prefix(STATUS).unwrap_or_default();
+    [b"{", rest].concat()
+}
+
+impl Event {
+    /// The event as a document of its own, with a line break behind it.
+    pub fn to_json(&self) -> Vec<u8> {
+        let mut out = br#"{"kind":"Event","apiVersion":"audit.k8s.io/v1","#.to_vec();
+        self.write_fields(&mut out);
+        out.push(b'\n');
+        out
+    }
+
+    /// Appends the event as an item of a list, which has neither kind nor version.
+    pub fn write_item(&self, out: &mut Vec<u8>) {
+        out.push(b'{');
+        self.write_fields(out);
+    }
+
+    /// The fields in the reference's order, and the brace behind them.
+    fn write_fields(&self, out: &mut Vec<u8>) {
+        member(out, "level", self.level.name());
+        member(out, ",auditID", &self.audit_id);
+        member(out, ",stage", self.stage.name());
+        member(out, ",requestURI", &self.request_uri);
+        member(out, ",verb", self.verb);
+        key(out, ",user");
+        match &self.user {
+            Some(user) => write_user(out, user),
+            None => out.extend_from_slice(b"{}"),
+        }
+        if let Some(user) = &self.impersonated_user {
+            key(out, ",impersonatedUser");
+            write_user(out, user);
+        }
+        if !self.impersonation_constraint.is_empty() {
+            key(out, ",authenticationMetadata");
+            members(out, &[("impersonationConstraint", &self.impersonation_constraint)]);
+        }
+        if !self.source_ips.is_empty() {
+            key(out, ",sourceIPs");
+            strings(out, self.source_ips.iter().map(IpAddr::to_string));
+        }
+        if !self.user_agent.is_empty() {
+            member(out, ",userAgent", &self.user_agent);
+        }
+        if let Some(object) = &self.object_ref {
+            key(out, ",objectRef");
+            object.write(out);
+        }
+        let documents = [
+            (",responseStatus", self.response_status.as_ref().map(|status| &status.json)),
+            (",requestObject", self.request_object.as_ref()),
+            (",responseObject", self.response_object.as_ref()),
+        ];
+        for (name, document) in documents {
+            if let Some(document) = document {
+                key(out, name);
+                out.extend_from_slice(document);
+            }
+        }
+        member(out, ",requestReceivedTimestamp", &self.request_received_timestamp.to_string());
+        member(out, ",stageTimestamp", &self.stage_timestamp.to_string());
+        if !self.annotations.is_empty() {
+            key(out, ",annotations");
+            let annotations = self.annotations.iter();
+            let annotations: Vec<_> = annotations.map(|(key, value)| (&**key, &**value)).collect();
+            map(out, &annotations, |out, value| write_json_string(out, value));
+        }
+        out.push(b'}');
+    }
+
+    /// The event as a line of text, as logs had it before there was a format.
+    pub fn to_legacy(&self) -> String {
+        let list = |items: &[String]| {
+            let quoted: Vec<String> = items.iter().map(|item| quote(item)).collect();
+            quoted.join(",")
+        };
+        let or = |text: &str, otherwise: &'static str| match text {
+            "" => otherwise.to_owned(),
+            text => text.to_owned(),
+        };
+        let user = self.user.as_deref().filter(|user| !user.name.is_empty());
+        let groups = user.map(|user| list(&user.groups)).unwrap_or_default();
+        let other = self.impersonated_user.as_ref();
+        let ip = self.source_ips.first().map(IpAddr::to_string).unwrap_or_default();
+        let namespace = self.object_ref.as_ref().map_or("", |object| &object.namespace);
+        let response = self.response_status.as_ref().map(|status| status.code.to_string());
+        let fields = [
+            ("id", self.audit_id.clone()),
+            ("stage", self.stage.name().to_owned()),
+            ("ip", or(&ip, "<unknown>")),
+            ("method", self.verb.to_owned()),
+            ("user", or(user.map_or("", |user| &user.name), "<none>")),
+            ("groups", or(&groups, "<none>")),
+            ("as", other.map_or_else(|| "<self>".to_owned(), |user| user.name.clone())),
+            ("asgroups", or(&other.map(|user| list(&user.groups)).unwrap_or_default(), "<lookup>")),
+            ("user-agent", self.user_agent.clone()),
+            ("namespace", or(namespace, "<none>")),
+            ("uri", self.request_uri.clone()),
+            ("response", response.unwrap_or_else(|| "<deferred>".to_owned())),
+        ];
+        let mut line = format!("{} AUDIT:", trimmed(self.request_received_timestamp));
+        for (name, value) in fields {
+            // A string always takes it.
+            let _ = write!(line, " {name}={}", quote(&value));
+        }
+        line
+    }
+}
+
+/// A time without zeros at its end.
+fn trimmed(time: MicroTime) -> String {
+    let text = time.to_string();
+    let digits = text.trim_end_matches('Z').trim_end_matches('0').trim_end_matches('.');
+    format!("{digits}Z")
+}
+
+impl ObjectReference {
+    fn write(&self, out: &mut Vec<u8>) {
+        let fields = [
+            ("resource", &*self.resource),
+            ("namespace", &self.namespace),
+            ("name", &self.name),
+            ("uid", &self.uid),
+            ("apiGroup", &self.api_group),
+            ("apiVersion", &self.api_version),
+            ("resourceVersion", &self.resource_version),
+            ("subresource", &self.subresource),
+        ];
+        members(out, &fields);
+    }
+}
+
+fn write_user(out: &mut Vec<u8>, user: &User) {
+    members(out, &[("username", &*user.name), ("uid", &user.uid)]);
+    out.pop();
+    let comma = |out: &mut Vec<u8>| {
+        if !out.ends_with(b"{") {
+            out.push(b',');
+        }
+    };
+    if !user.groups.is_empty() {
+        comma(out);
+        key(out, "groups");
+        strings(out, user.groups.iter());
+    }
+    if !user.extra.is_empty() {
+        comma(out);
+        key(out, "extra");
+        let mut extra: Vec<_> = user.extra.iter().map(|(key, values)| (&**key, values)).collect();
+        extra.sort_by_key(|(key, _)| *key);
+        map(out, &extra, |out, values| strings(out, values.iter()));
+    }
+    out.push(b'}');
+}
+
+/// A key, with the comma that it may begin with before its quotes.
+fn key(out: &mut Vec<u8>, name: &str) {
+    let name = match name.strip_prefix(',') {
+        Some(name) => {
+            out.push(b',');
+            name
+        }
+        None => name,
+    };
+    write_json_string(out, name);
+    out.push(b':');
+}
+
+fn member(out: &mut Vec<u8>, name: &str, value: &str) {
+    key(out, name);
+    write_json_string(out, value);
+}
+
+/// An object of strings, without those that are empty.
+fn members(out: &mut Vec<u8>, fields: &[(&str, &str)]) {
+    let fields: Vec<_> = fields.iter().copied().filter(|(_, value)| !value.is_empty()).collect();
+    map(out, &fields, |out, value| write_json_string(out, value));
+}
+
+fn map<T: Copy>(out: &mut Vec<u8>, entries: &[(&str, T)], write: impl Fn(&mut Vec<u8>, T)) {
+    out.push(b'{');
+    for (index, (name, value)) in entries.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write_json_string(out, name);
+        out.push(b':');
+        write(out, *value);
+    }
+    out.push(b'}');
+}
+
+fn strings<S: AsRef<str>>(out: &mut Vec<u8>, items: impl Iterator<Item = S>) {
+    out.push(b'[');
+    for (index, item) in items.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write_json_string(out, item.as_ref());
+    }
+    out.push(b']');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event() -> Event {
+        let user = User {
+            name: "admin".into(),
+            uid: String::new(),
+            groups: vec!["system:masters".into(), "system:authenticated".into()],
+            extra: vec![("z".into(), vec!["1".into(), "2".into()]), ("a".into(), vec![])],
+        };
+        Event {
+            level: Level::RequestResponse,
+            audit_id: "42".into(),
+            stage: Stage::ResponseComplete,
+            request_uri: "/api/v1/namespaces/default/pods?a=1&b=2".into(),
+            verb: "create",
+            user: Some(Arc::new(user)),
+            source_ips: vec![IpAddr::from([127, 0, 0, 1])],
+            user_agent: "kubectl/v1.36".into(),
+            object_ref: Some(ObjectReference {
+                resource: "pods".into(),
+                namespace: "default".into(),
+                api_version: "v1".into(),
+                ..ObjectReference::default()
+            }),
+            response_status: Some(ResponseStatus::code(201)),
+            request_object: Some(Bytes::from_static(br#"{"kind":"Pod"}"#)),
+            response_object: Some(Bytes::from_static(br#"{"kind":"Pod","uid":"1"}"#)),
+            request_received_timestamp: MicroTime { seconds: 1_700_000_000, nanos: 120_000_000 },
+            stage_timestamp: MicroTime { seconds: 1_700_000_001, nanos: 0 },
+            annotations: BTreeMap::from([("b".into(), "2".into()), ("a".into(), "".into())]),
+            ..Event::default()
+        }
+    }
+
+    #[test]
+    fn json_has_the_fields_in_the_reference_s_order() {
+        let expected = concat!(
+            r#"{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"RequestResponse","#,
+            r#""auditID":"42","stage":"ResponseComplete","#,
+            r#""requestURI":"/api/v1/namespaces/default/pods?a=1\u0026b=2","verb":"create","#,
+            r#""user":{"username":"admin","groups":["system:masters","system:authenticated"],"#,
+            r#""extra":{"a":[],"z":["1","2"]}},"sourceIPs":["127.0.0.1"],"#,
+            r#""userAgent":"kubectl/v1.36","#,
+            r#""objectRef":{"resource":"pods","namespace":"default","apiVersion":"v1"},"#,
+            r#""responseStatus":{"metadata":{},"code":201},"requestObject":{"kind":"Pod"},"#,
+            r#""responseObject":{"kind":"Pod","uid":"1"},"#,
+            r#""requestReceivedTimestamp":"2023-11-14T22:13:20.120000Z","#,
+            r#""stageTimestamp":"2023-11-14T22:13:21.000000Z","annotations":{"a":"","b":"2"}}"#,
+            "\n",
+        );
+        assert_eq!(String::from_utf8(event().to_json()).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_is_not_known_is_left_out() {
+        let mut event = Event { level: Level::Metadata, ..Event::default() };
+        event.impersonated_user = Some(User { uid: "7".into(), ..User::default() });
+        event.impersonation_constraint = "impersonate:user-info".into();
+        let expected = concat!(
+            r#"{"level":"Metadata","auditID":"","stage":"RequestReceived","requestURI":"","#,
+            r#""verb":"","user":{},"impersonatedUser":{"uid":"7"},"#,
+            r#""authenticationMetadata":{"impersonationConstraint":"impersonate:user-info"},"#,
+            r#""requestReceivedTimestamp":null,"stageTimestamp":null}"#,
+        );
+        let mut out = Vec::new();
+        event.write_item(&mut out);
+        let times = r#""0001-01-01T00:00:00.000000Z""#;
+        assert_eq!(String::from_utf8(out).unwrap().replace(times, "null"), expected);
+    }
+
+    #[test]
+    fn legacy_lines_are_those_of_the_reference() {
+        let mut event = event();
+        event.impersonated_user = Some(User { name: "jane".into(), ..User::default() });
+        for (event, expected) in [
+            (
+                event,
+                r#"2023-11-14T22:13:20.12Z AUDIT: id="42" stage="ResponseComplete" ip="127.0.0.1" method="create" user="admin" groups="\"system:masters\",\"system:authenticated\"" as="jane" asgroups="<lookup>" user-agent="kubectl/v1.36" namespace="default" uri="/api/v1/namespaces/default/pods?a=1&b=2" response="201""#,
+            ),
+            (
+                Event::default(),
+                r#"0001-01-01T00:00:00Z AUDIT: id="" stage="RequestReceived" ip="<unknown>" method="" user="<none>" groups="<none>" as="<self>" asgroups="<lookup>" user-agent="" namespace="<none>" uri="" response="<deferred>""#,
+            ),
+        ] {
+            assert_eq!(event.to_legacy(), expected);
+        }
+    }
+
+    #[test]
+    fn a_status_is_kept_without_its_kind() {
+        let body = concat!(
+            r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","#,
+            r#""message":"no","reason":"NotFound","code":404}"#,
+            "\n",
+        );
+        let status = ResponseStatus::read(404, body.as_bytes()).unwrap();
+        let expected =
+            r#"{"metadata":{},"status":"Failure","message":"no","reason":"NotFound","code":404}"#;
+        assert_eq!((status.code, &*status.json), (404, expected.as_bytes()));
+        assert_eq!(ResponseStatus::read(200, br#"{"kind":"Pod"}"#), None);
+    }
+}

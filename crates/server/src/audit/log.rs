@@ -1,0 +1,105 @@
+//! Events in a file.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::backend::{Backend, Errors};
+use super::event::Event;
+use super::rotation::{Rotated, Rotation};
+use crate::handler::Pending;
+
+const PLUGIN: &str = "log";
+
+/// How an event is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// An object.
+    Json,
+    /// A line of text.
+    Legacy,
+}
+
+/// Where events are written.
+#[derive(Debug)]
+pub enum Output {
+    /// Standard output.
+    Stdout,
+    /// A file that only grows.
+    File(File),
+    /// A file that makes room for a new one when it is large.
+    Rotated(Rotated),
+}
+
+impl Output {
+    /// The file at a path, or standard output for `-`; made if it is not there.
+    pub fn open(path: &str, rotation: Rotation) -> Result<Self, String> {
+        if path == "-" {
+            return Ok(Output::Stdout);
+        }
+        let path = Path::new(path);
+        let file = create(path).map_err(|error| format!("ensureLogFile: {error}"))?;
+        Ok(match rotation.max_bytes {
+            0 => Output::File(file),
+            _ => Output::Rotated(Rotated::new(path, rotation)),
+        })
+    }
+
+    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        match self {
+            Output::Stdout => io::stdout().lock().write_all(line),
+            Output::File(file) => file.write_all(line),
+            Output::Rotated(file) => file.write(line),
+        }
+    }
+}
+
+/// For nobody but the server's own user: who asked for what is not everybody's business.
+fn create(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+}
+
+/// Writes events as they come.
+#[derive(Debug)]
+pub struct Log {
+    output: Mutex<Output>,
+    format: Format,
+    errors: Errors,
+}
+
+impl Log {
+    /// A log in this format.
+    pub fn new(output: Output, format: Format, errors: Errors) -> Self {
+        Log { output: Mutex::new(output), format, errors }
+    }
+
+    /// One write for each event, so that a line is there whole or not at all.
+    fn write(&self, event: &Arc<Event>) -> bool {
+        let line = match self.format {
+            Format::Json => event.to_json(),
+            Format::Legacy => format!("{}\n", event.to_legacy()).into_bytes(),
+        };
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = output.write(&line);
+        drop(output);
+        written
+            .map_err(|error| self.errors.tell(PLUGIN, &error.to_string(), &[event.clone()]))
+            .is_ok()
+    }
+}
+
+impl Backend for Log {
+    fn name(&self) -> String {
+        PLUGIN.to_owned()
+    }
+
+    fn process<'a>(&'a self, events: &'a [Arc<Event>]) -> Pending<'a, bool> {
+        let failed = events.iter().filter(|event| !self.write(event)).count();
+        Box::pin(std::future::ready(failed == 0))
+    }
+}

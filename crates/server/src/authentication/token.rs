@@ -1,0 +1,147 @@
+//! Whose a token is, and for whom it is good.
+
+use std::sync::Arc;
+
+use super::group::in_authenticated_group;
+use super::{AuthError, Authenticated, aggregate};
+use crate::handler::Pending;
+use crate::user::User;
+
+/// Knows the user of a token.
+pub trait TokenAuthenticator: Send + Sync + 'static {
+    /// Whose the token is, if it is good for one of these audiences; `None` if it is not one of
+    /// those that this authenticator knows.
+    fn authenticate_token<'a>(
+        &'a self,
+        token: &'a str,
+        audiences: &'a [String],
+    ) -> Pending<'a, TokenAuthenticated>;
+}
+
+/// What is found out about a token.
+pub type TokenAuthenticated = Result<Option<Arc<Known>>, AuthError>;
+
+/// A token that is good.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Whose it is; a member of `system:authenticated`.
+    pub user: Arc<User>,
+    /// For which of the audiences it is good. Empty if nobody asked.
+    pub audiences: Vec<String>,
+    /// What its bearer should be told.
+    pub warnings: Vec<String>,
+}
+
+impl Known {
+    /// A user whose token is good for these audiences.
+    pub fn new(user: User, audiences: Vec<String>) -> Self {
+        let user = Arc::new(in_authenticated_group(user));
+        Known { user, audiences, warnings: Vec::new() }
+    }
+}
+
+/// The audiences that are in both lists, in the order of the first.
+pub fn common_audiences(first: &[String], second: &[String]) -> Vec<String> {
+    first.iter().filter(|audience| second.contains(audience)).cloned().collect()
+}
+
+/// Several token authenticators, asked in turn.
+#[derive(Clone)]
+pub struct TokenUnion {
+    members: Vec<Arc<dyn TokenAuthenticator>>,
+    fail_on_error: bool,
+}
+
+impl TokenUnion {
+    /// Goes on after one who finds something wrong: the next may know the token.
+    pub fn new(members: Vec<Arc<dyn TokenAuthenticator>>) -> Self {
+        TokenUnion { members, fail_on_error: false }
+    }
+
+    /// Ends with the first who finds something wrong.
+    pub fn fail_on_error(members: Vec<Arc<dyn TokenAuthenticator>>) -> Self {
+        TokenUnion { members, fail_on_error: true }
+    }
+}
+
+impl std::fmt::Debug for TokenUnion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TokenUnion of {} token authenticators", self.members.len())
+    }
+}
+
+impl TokenAuthenticator for TokenUnion {
+    fn authenticate_token<'a>(
+        &'a self,
+        token: &'a str,
+        audiences: &'a [String],
+    ) -> Pending<'a, TokenAuthenticated> {
+        Box::pin(async move {
+            let mut errors = Vec::new();
+            for member in &self.members {
+                match member.authenticate_token(token, audiences).await {
+                    Ok(Some(known)) => return Ok(Some(known)),
+                    Ok(None) => {}
+                    Err(error) if self.fail_on_error => return Err(error),
+                    Err(error) => errors.push(error.0),
+                }
+            }
+            aggregate(errors).map_or(Ok(None), |error| Err(AuthError(error)))
+        })
+    }
+}
+
+/// Who knows users of tokens but nothing of audiences: its tokens are good for the server's own.
+#[derive(Debug)]
+pub struct AudienceAgnostic<A> {
+    inner: A,
+    audiences: Vec<String>,
+}
+
+impl<A: TokenAuthenticator> AudienceAgnostic<A> {
+    /// Its tokens are good for these audiences.
+    pub fn new(inner: A, audiences: &[String]) -> Self {
+        AudienceAgnostic { inner, audiences: audiences.to_vec() }
+    }
+}
+
+impl<A: TokenAuthenticator> TokenAuthenticator for AudienceAgnostic<A> {
+    fn authenticate_token<'a>(
+        &'a self,
+        token: &'a str,
+        audiences: &'a [String],
+    ) -> Pending<'a, TokenAuthenticated> {
+        Box::pin(async move {
+            let common = common_audiences(&self.audiences, audiences);
+            if common.is_empty() && !audiences.is_empty() {
+                return Ok(None);
+            }
+            let known = self.inner.authenticate_token(token, audiences).await?;
+            Ok(known.map(|known| match known.audiences == common {
+                true => known,
+                false => Arc::new(Known { audiences: common, ..(*known).clone() }),
+            }))
+        })
+    }
+}
+
+/// The user of a token that is good for one of the audiences.
+pub(super) async fn user_of(
+    tokens: &dyn TokenAuthenticator,
+    token: &str,
+    audiences: &[String],
+    warn: impl Fn(&str),
+) -> Authenticated {
+    let Some(known) = tokens.authenticate_token(token, audiences).await? else {
+        // A token that nobody knows is wrong: its bearer is not somebody without credentials.
+        return Err(AuthError("invalid bearer token".to_owned()));
+    };
+    let told = !audiences.is_empty() && !known.audiences.is_empty();
+    if told && common_audiences(audiences, &known.audiences).is_empty() {
+        let (known, accepted) = (known.audiences.join(" "), audiences.join(" "));
+        let error = format!("unable to match the audience: [{known}] , accepted: [{accepted}]");
+        return Err(AuthError(error));
+    }
+    known.warnings.iter().for_each(|warning| warn(warning));
+    Ok(Some(known.user.clone()))
+}

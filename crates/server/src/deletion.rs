@@ -1,0 +1,256 @@
+//! What a deletion does to an object: rules, and how they are carried out.
+
+use bytes::Bytes;
+use kevel_api::gvk::GroupResource;
+use kevel_api::status::StatusError;
+use kevel_api::time::Time;
+use kevel_api::value::Value;
+use kevel_store::Revision;
+
+use crate::endpoints::{Failed, changed, meta};
+use crate::resource::Resource;
+use crate::storage::Storage;
+use crate::strategy::{Dependents, Strategy};
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// How to delete.
+#[derive(Clone, Debug, Default)]
+pub struct DeleteOptions {
+    pub grace_period: Option<i64>,
+    /// The UID that the object must have.
+    pub uid: Option<String>,
+    /// The version that the object must have.
+    pub resource_version: Option<String>,
+    /// `Foreground`, `Background` or `Orphan`
+    pub propagation: Option<String>,
+    /// The old form of `propagation`.
+    pub orphan_dependents: Option<bool>,
+    pub dry_run: bool,
+}
+
+impl DeleteOptions {
+    /// Whether an object is the one that is meant.
+    pub fn check(&self, resource: &Resource, object: &Value) -> Result<(), StatusError> {
+        let kind = GroupResource::new("", resource.kind.kind.clone());
+        let name = meta::text(object, "name");
+        let uid = meta::text(object, "uid");
+        if let Some(asked) = self.uid.as_deref().filter(|asked| *asked != uid) {
+            let why = format!(
+                "the UID in the precondition ({asked}) does not match the UID in record ({uid}). \
+                 The object might have been deleted and then recreated"
+            );
+            return Err(StatusError::conflict(&kind, name, why));
+        }
+        let version = meta::text(object, "resourceVersion");
+        let asked = self.resource_version.as_deref();
+        if let Some(asked) = asked.filter(|asked| *asked != version) {
+            let why = format!(
+                "the ResourceVersion in the precondition ({asked}) does not match the \
+                 ResourceVersion in record ({version}). The object might have been modified"
+            );
+            return Err(StatusError::conflict(&kind, name, why));
+        }
+        Ok(())
+    }
+}
+
+/// What a deletion does to an object.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Course {
+    /// Nothing: it is being deleted already, and not faster than this.
+    Already,
+    /// It goes as it is.
+    Go,
+    /// It is marked and stays until somebody lets go of it.
+    Mark(Value),
+    /// It is marked, for those who watch, and goes.
+    MarkAndGo(Value),
+}
+
+impl Course {
+    pub(crate) fn try_map<E>(self, map: impl FnOnce(Value) -> Result<Value, E>) -> Result<Self, E> {
+        Ok(match self {
+            Course::Mark(object) => Course::Mark(map(object)?),
+            Course::MarkAndGo(object) => Course::MarkAndGo(map(object)?),
+            course => course,
+        })
+    }
+}
+
+/// An object as it is stored.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub bytes: Bytes,
+    pub revision: Revision,
+}
+
+/// What became of an object.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// It is gone, or going without this; its last state, where that is not the one that was known.
+    Gone(Option<Stored>),
+    /// It is still there.
+    Kept(Stored),
+}
+
+/// Carries out what is to be done with an object of a revision. `before` is what it was.
+pub(crate) async fn carry_out(
+    storage: &Storage,
+    key: &[u8],
+    revision: Revision,
+    before: impl FnOnce() -> Result<Value, StatusError>,
+    course: Course,
+    dry_run: bool,
+) -> Result<Outcome, Failed> {
+    let engine = &storage.engine;
+    match course {
+        Course::Already => Ok(Outcome::Gone(None)),
+        Course::Go => {
+            if !dry_run {
+                engine.delete(key, revision).await.map_err(changed)?;
+            }
+            Ok(Outcome::Gone(None))
+        }
+        Course::Mark(object) => {
+            let bytes = storage.encode(&object);
+            let unchanged = dry_run || bytes == storage.encode(&before()?);
+            let revision = match unchanged {
+                true => revision,
+                false => {
+                    engine.update(key, bytes.clone(), revision, None).await.map_err(changed)?
+                }
+            };
+            Ok(Outcome::Kept(Stored { bytes, revision }))
+        }
+        Course::MarkAndGo(object) => {
+            let bytes = storage.encode(&object);
+            if dry_run {
+                return Ok(Outcome::Gone(Some(Stored { bytes, revision })));
+            }
+            let marked = engine.update(key, bytes.clone(), revision, None).await;
+            let revision = marked.map_err(changed)?;
+            engine.delete(key, revision).await.map_err(changed)?;
+            Ok(Outcome::Gone(Some(Stored { bytes, revision })))
+        }
+    }
+}
+
+/// What is to be done with an object that somebody wants to be deleted.
+pub(crate) fn course(strategy: &dyn Strategy, old: &Value, options: &DeleteOptions) -> Course {
+    let mut object = old.clone();
+    let deleting = !meta::text(old, "deletionTimestamp").is_empty();
+    if deleting && strategy.held(old) {
+        return Course::Already;
+    }
+    if !deleting && strategy.begin_delete(&mut object) {
+        set_deletion(&mut object, Time::now(), None);
+        update_finalizers(&mut object, strategy.dependents(), options);
+        return Course::Mark(object);
+    }
+    let grace = match (strategy.graceful(), deleting) {
+        (false, _) => None,
+        (true, false) => {
+            let grace = strategy.grace_period(old, options.grace_period);
+            if let Some(seconds) = grace {
+                set_deletion(&mut object, after(Time::now(), seconds), Some(seconds));
+                next_generation(&mut object);
+            }
+            grace
+        }
+        (true, true) => {
+            let granted = old.at(&["metadata", "deletionGracePeriodSeconds"]);
+            match granted.and_then(Value::as_int).map_or(0, |s| if s < 0 { 1 } else { s }) {
+                // What had its time goes, whatever became of the first request.
+                0 => None,
+                granted => match options.grace_period.filter(|asked| *asked < granted) {
+                    None => return Course::Already,
+                    Some(asked) => Some(shorten(&mut object, granted, asked)),
+                },
+            }
+        }
+    };
+    update_finalizers(&mut object, strategy.dependents(), options);
+    let pending = object.at(&["metadata", "finalizers"]).is_some_and(|f| !f.is_empty());
+    match grace {
+        None if !pending => Course::Go,
+        None => {
+            mark(&mut object);
+            Course::Mark(object)
+        }
+        Some(0) if !pending => Course::MarkAndGo(object),
+        Some(_) => Course::Mark(object),
+    }
+}
+
+/// Gives an object that is ending less time, but not less than none.
+fn shorten(object: &mut Value, granted: i64, asked: i64) -> i64 {
+    let set: Option<Time> = meta::text(object, "deletionTimestamp").parse().ok();
+    let now = Time::now();
+    let at = set.map_or(now, |set| after(set, asked - granted));
+    let (at, seconds) = if at < now { (now, asked.min(1)) } else { (at, asked) };
+    set_deletion(object, at, Some(seconds));
+    seconds
+}
+
+/// Marks an object that only its finalizers keep.
+fn mark(object: &mut Value) {
+    let set: Option<Time> = meta::text(object, "deletionTimestamp").parse().ok();
+    if set.is_none() {
+        next_generation(object);
+    }
+    let now = Time::now();
+    set_deletion(object, set.filter(|at| *at <= now).unwrap_or(now), Some(0));
+}
+
+fn set_deletion(object: &mut Value, at: Time, grace: Option<i64>) {
+    meta::set(object, "deletionTimestamp", Some(at.to_string().as_str().into()));
+    if let Some(seconds) = grace {
+        meta::set(object, "deletionGracePeriodSeconds", Some(Value::Int(seconds)));
+    }
+}
+
+fn next_generation(object: &mut Value) {
+    let generation = object.at(&["metadata", "generation"]).and_then(Value::as_int);
+    if let Some(generation) = generation.filter(|generation| *generation > 0) {
+        meta::set(object, "generation", Some(Value::Int(generation + 1)));
+    }
+}
+
+fn after(mut time: Time, seconds: i64) -> Time {
+    time.seconds = time.seconds.saturating_add(seconds);
+    time
+}
+
+/// The finalizers by which the garbage collector is told what to do with dependents: what the client
+/// says, or what the object says, or what is usual for its kind.
+fn update_finalizers(object: &mut Value, usual: Dependents, options: &DeleteOptions) {
+    let Some(metadata) = meta::metadata_mut(object) else { return };
+    let has = |name: &str| {
+        let list = metadata.get("finalizers").and_then(Value::as_list).unwrap_or_default();
+        list.iter().any(|finalizer| finalizer.as_str() == Some(name))
+    };
+    let said = match (options.orphan_dependents, options.propagation.as_deref()) {
+        (Some(orphan), _) => Some(orphan.then_some(ORPHAN)),
+        (None, Some("Orphan")) => Some(Some(ORPHAN)),
+        (None, Some("Foreground")) => Some(Some(FOREGROUND)),
+        (None, Some(_)) => Some(None),
+        (None, None) => None,
+    };
+    let wanted = match (usual, said) {
+        (Dependents::Ignored, _) => None,
+        (_, Some(said)) => said,
+        (_, None) if has(ORPHAN) => Some(ORPHAN),
+        (_, None) if has(FOREGROUND) => Some(FOREGROUND),
+        (Dependents::Orphaned, None) => Some(ORPHAN),
+        (Dependents::Collected, None) => None,
+    };
+    if has(ORPHAN) == (wanted == Some(ORPHAN)) && has(FOREGROUND) == (wanted == Some(FOREGROUND)) {
+        return;
+    }
+    let list = metadata.entry_or_insert_with("finalizers", || Value::List(Default::default()));
+    let Some(list) = list.as_list_mut() else { return };
+    list.retain(|finalizer| !matches!(finalizer.as_str(), Some(FOREGROUND | ORPHAN)));
+    list.extend(wanted.map(Value::from));
+}

@@ -1,0 +1,84 @@
+//! How a deletion is wanted: a body, or the query.
+
+use bytes::Bytes;
+use kevel_api::builtin;
+use kevel_api::field_error::{FieldError, Path};
+use kevel_api::gvk::{GroupKind, GroupVersionKind};
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+
+use super::options::FieldValidation;
+use super::{Call, unserved};
+use crate::deletion::DeleteOptions;
+use crate::negotiate::{self, MediaType};
+use crate::request_info::truthy;
+use crate::resource::TypeRef;
+
+impl Call<'_> {
+    /// The options of a deletion: a body, or else the query.
+    pub(super) async fn delete_options(&mut self) -> Result<DeleteOptions, StatusError> {
+        let media = self.request.header(http::header::CONTENT_TYPE).to_owned();
+        let body = self.request.read_body().await?;
+        let mut options = if body.is_empty() {
+            DeleteOptions {
+                grace_period: self.number("gracePeriodSeconds")?,
+                propagation: self.parameter("propagationPolicy").map(str::to_owned),
+                orphan_dependents: self.parameter("orphanDependents").map(truthy),
+                ..DeleteOptions::default()
+            }
+        } else {
+            self.read_delete_options(&body, &media)?
+        };
+        let write = self.write_options("DeleteOptions")?;
+        options.dry_run |= write.dry_run;
+        if options.grace_period.is_some_and(|seconds| seconds < 0) {
+            options.grace_period = Some(1);
+        }
+        let mut errors = Vec::new();
+        let path = Path::new("propagationPolicy");
+        if let (Some(policy), Some(_)) = (&options.propagation, options.orphan_dependents) {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            errors.push(FieldError::invalid(&path, policy.as_str(), why));
+        }
+        let known = ["Foreground", "Background", "Orphan"];
+        if let Some(other) = options.propagation.as_deref().filter(|p| !known.contains(p)) {
+            let supported = ["Foreground", "Background", "Orphan", "nil"];
+            errors.push(FieldError::not_supported(&path, other, supported));
+        }
+        if errors.is_empty() {
+            return Ok(options);
+        }
+        Err(StatusError::invalid(&GroupKind::new("meta.k8s.io", "DeleteOptions"), "", &errors))
+    }
+
+    fn read_delete_options(&self, body: &Bytes, media: &str) -> Result<DeleteOptions, StatusError> {
+        let media = if media.is_empty() { MediaType::Json } else { negotiate::body(media)? };
+        let schema = builtin::schema("meta.k8s.io", "v1", "DeleteOptions").ok_or_else(unserved)?;
+        // Every group has the kind; the body may name it by any of them, or by none.
+        let kind = GroupVersionKind::new("", "", "");
+        let ty = TypeRef::BuiltIn(schema);
+        let value = match media {
+            MediaType::Protobuf => {
+                let envelope = kevel_codec::protobuf::decode_object(body)
+                    .map_err(|error| StatusError::bad_request(error.to_string()))?;
+                let decoded = envelope.decode(schema);
+                decoded.map_err(|error| StatusError::bad_request(error.to_string()))?
+            }
+            MediaType::Json => {
+                let decoded =
+                    kevel_codec::json::decode(body, schema, kevel_codec::json::Unknown::Ignore);
+                decoded.map_err(|error| StatusError::bad_request(error.to_string()))?.value
+            }
+            MediaType::Yaml => self.decode(body, media, &kind, &ty, FieldValidation::Ignore)?,
+        };
+        let text = |path: &[&str]| value.at(path).and_then(Value::as_str).map(str::to_owned);
+        Ok(DeleteOptions {
+            grace_period: value.at(&["gracePeriodSeconds"]).and_then(Value::as_int),
+            uid: text(&["preconditions", "uid"]),
+            resource_version: text(&["preconditions", "resourceVersion"]),
+            propagation: text(&["propagationPolicy"]),
+            orphan_dependents: value.at(&["orphanDependents"]).and_then(Value::as_bool),
+            dry_run: value.at(&["dryRun"]).is_some_and(|list| !list.is_empty()),
+        })
+    }
+}

@@ -1,0 +1,83 @@
+//! Large answers, compressed for those who accept it.
+
+use std::io::Write as _;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, VARY};
+use http::{HeaderMap, HeaderValue};
+use http_body::Body as _;
+
+use crate::body::{Body, Broken, Piece, Pieces};
+use crate::handler::Response;
+
+/// Smaller answers take less time to send than to compress.
+const THRESHOLD: u64 = 128 << 10;
+/// How much is compressed at a time.
+const INPUT: usize = 64 << 10;
+/// How much is compressed before it is sent.
+const OUTPUT: usize = 16 << 10;
+
+/// Whether a client accepts gzip. As in the reference, weights do not count.
+pub(super) fn is_accepted(headers: &HeaderMap) -> bool {
+    let header = headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
+    header.unwrap_or_default().split(',').any(|encoding| encoding.trim() == "gzip")
+}
+
+/// Compresses an answer if it is large.
+pub(super) fn compress(mut response: Response) -> Response {
+    if response.body().size_hint().lower() <= THRESHOLD {
+        return response;
+    }
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
+    // The least effort gains most of what there is to gain.
+    let encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    response.map(|body| Body::pieces(Gzip { body, input: Bytes::new(), encoder: Some(encoder) }))
+}
+
+/// A body, compressed as it comes.
+struct Gzip {
+    body: Body,
+    /// What of the last piece has not been compressed yet.
+    input: Bytes,
+    /// Gone at the end.
+    encoder: Option<GzEncoder<Vec<u8>>>,
+}
+
+impl Pieces for Gzip {
+    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
+        let this = &mut *self;
+        let failed = |_| Broken("an answer cannot be compressed");
+        while let Some(encoder) = &mut this.encoder {
+            if this.input.is_empty() {
+                match ready!(this.body.poll_piece(context)) {
+                    Some(Ok(piece)) => this.input = piece,
+                    Some(Err(broken)) => {
+                        this.encoder = None;
+                        return Poll::Ready(Some(Err(broken)));
+                    }
+                    None => {
+                        let rest = this.encoder.take().map(GzEncoder::finish);
+                        let rest = rest.map(|rest| rest.map(Bytes::from).map_err(failed));
+                        return Poll::Ready(rest);
+                    }
+                }
+            }
+            let input = this.input.split_to(this.input.len().min(INPUT));
+            if let Err(error) = encoder.write_all(&input) {
+                this.encoder = None;
+                return Poll::Ready(Some(Err(failed(error))));
+            }
+            if encoder.get_ref().len() >= OUTPUT {
+                let output = std::mem::take(encoder.get_mut());
+                return Poll::Ready(Some(Ok(output.into())));
+            }
+        }
+        Poll::Ready(None)
+    }
+}

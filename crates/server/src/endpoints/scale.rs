@@ -1,0 +1,57 @@
+//! Writes to the scale of an object, which are writes to the object.
+
+use kevel_api::field_error::{FieldError, Path};
+use kevel_api::gvk::{GroupKind, GroupResource};
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+
+use super::{Call, meta};
+use crate::resource::Part;
+use crate::scale::Scale;
+
+impl Call<'_> {
+    /// The scale that the request is about, if it is.
+    pub(super) fn scale(&self) -> Option<&Scale> {
+        match self.subresource.map(|sub| &sub.part) {
+            Some(Part::Scale(scale)) => Some(scale),
+            _ => None,
+        }
+    }
+
+    /// What the client sees of an object: itself, or its scale.
+    pub(super) fn view(&self, object: Value) -> Result<Value, StatusError> {
+        match (self.scale(), self.subresource) {
+            (Some(scale), Some(sub)) => {
+                scale.of(&object, &sub.kind).map_err(StatusError::bad_request)
+            }
+            _ => Ok(object),
+        }
+    }
+
+    /// The object as the client wants it, which may have spoken of its scale.
+    pub(super) fn unview(&self, wanted: Value, object: &Value) -> Result<Value, StatusError> {
+        let Some(scale) = self.scale() else { return Ok(wanted) };
+        let count = wanted.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or(0);
+        if count < 0 {
+            let (root, why) = (Path::new("spec"), "must be greater than or equal to 0");
+            let error = FieldError::invalid(&root.child("replicas"), count, why);
+            let kind = GroupKind::new("autoscaling", "Scale");
+            return Err(StatusError::invalid(&kind, self.name(), &[error]));
+        }
+        let (asked, there) = (meta::text(&wanted, "uid"), meta::text(object, "uid"));
+        if !asked.is_empty() && asked != there {
+            let plural = format!("{}/scale", self.resource.plural);
+            let resource = GroupResource::new(self.resource.kind.group.clone(), plural.as_str());
+            let why = format!(
+                "Precondition failed: UID in precondition: {asked}, UID in object meta: {there}"
+            );
+            return Err(StatusError::conflict(&resource, self.name(), why));
+        }
+        let mut object = object.clone();
+        scale.set(&mut object, &wanted);
+        let version = meta::text(&wanted, "resourceVersion");
+        let version = Some(version).filter(|version| !version.is_empty()).map(Value::from);
+        meta::set(&mut object, "resourceVersion", version);
+        Ok(object)
+    }
+}

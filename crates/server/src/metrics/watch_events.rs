@@ -1,0 +1,40 @@
+//! What is sent to a watch, counted.
+
+use std::sync::Arc;
+
+use super::Metrics;
+use super::metric::{Counter, Histogram};
+use crate::request::Request;
+
+/// The metrics of a watch's events, on the request that began it.
+#[derive(Clone, Debug)]
+pub struct WatchEvents {
+    total: Arc<Counter>,
+    sizes: Arc<Histogram>,
+}
+
+impl WatchEvents {
+    /// Those of a request that is counted.
+    pub fn of(request: &Request) -> Option<&Self> {
+        request.parts.extensions.get()
+    }
+
+    /// Counts an event of so many bytes.
+    pub fn sent(&self, bytes: usize) {
+        self.total.increment();
+        self.sizes.observe(bytes as f64);
+    }
+}
+
+impl Metrics {
+    /// Counts the events of a request, if it is a watch.
+    pub(crate) fn count_watch_events(&self, request: &mut Request) {
+        let info = &request.info;
+        if info.verb == "watch" {
+            let labels = [info.group.as_str(), &info.version, &info.resource];
+            let total = self.watch_events.with(&labels);
+            let sizes = self.watch_events_sizes.with(&labels);
+            request.parts.extensions.insert(WatchEvents { total, sizes });
+        }
+    }
+}

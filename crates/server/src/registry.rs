@@ -1,0 +1,103 @@
+//! A resource's objects, for those who write them from inside: in the version that they are stored
+//! in, and past admission, which has seen the request that is the reason for it.
+
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_store::cache::At;
+
+use crate::deletion::{DeleteOptions, carry_out, course};
+use crate::endpoints::{Failed, cache_error, changed, meta};
+use crate::resource::Resource;
+use crate::storage::{Storage, local_key};
+
+/// How often a write is tried when others write at the same time.
+const MAX_CONFLICTS: usize = 50;
+
+impl Resource {
+    /// An object as it is now.
+    pub async fn find(&self, namespace: &str, name: &str) -> Result<Value, StatusError> {
+        let found = self.stored()?.cache.get(&local_key(namespace, name), At::Consistent).await;
+        let object = found.map_err(cache_error)?;
+        let object = object.ok_or_else(|| self.not_found(name))?;
+        let wire = object.wire().map_err(StatusError::internal)?;
+        self.stored()?.read(wire).map_err(StatusError::internal)
+    }
+
+    /// Changes an object, again when somebody else came first. Nothing is written in a dry run.
+    pub async fn modify(
+        &self,
+        namespace: &str,
+        name: &str,
+        dry_run: bool,
+        change: impl Fn(&mut Value) -> Result<(), StatusError>,
+    ) -> Result<Value, StatusError> {
+        let storage = self.stored()?;
+        let key = storage.key(namespace, name);
+        for _ in 0..MAX_CONFLICTS {
+            let before = self.find(namespace, name).await?;
+            let mut object = before.clone();
+            change(&mut object)?;
+            if dry_run || object == before {
+                return Ok(object);
+            }
+            let revision = revision(&before)?;
+            let bytes = storage.encode(&settled(object.clone()));
+            match storage.engine.update(&key, bytes, revision, storage.time_to_live).await {
+                Ok(revision) => {
+                    let version = revision.to_string();
+                    meta::set(&mut object, "resourceVersion", Some(version.as_str().into()));
+                    return Ok(object);
+                }
+                Err(error) => match changed(error) {
+                    Failed::Changed => {}
+                    Failed::Refused(error) => return Err(error),
+                },
+            }
+        }
+        Err(StatusError::modified(&self.group_resource(), name))
+    }
+
+    /// Deletes an object, at once or when it is let go.
+    pub async fn remove(
+        &self,
+        namespace: &str,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<(), StatusError> {
+        let storage = self.stored()?;
+        let key = storage.key(namespace, name);
+        for _ in 0..MAX_CONFLICTS {
+            let object = self.find(namespace, name).await?;
+            options.check(self, &object)?;
+            let revision = revision(&object)?;
+            let course = course(&*self.strategy, &object, options);
+            let course = course.try_map(|object| Ok::<_, StatusError>(settled(object)))?;
+            let before = || Ok(settled(object));
+            match carry_out(storage, &key, revision, before, course, options.dry_run).await {
+                Ok(_) => return Ok(()),
+                Err(Failed::Changed) => {}
+                Err(Failed::Refused(error)) => return Err(error),
+            }
+        }
+        Err(StatusError::modified(&self.group_resource(), name))
+    }
+
+    fn stored(&self) -> Result<&Storage, StatusError> {
+        self.storage.as_deref().ok_or_else(|| StatusError::internal("objects are not stored"))
+    }
+
+    fn not_found(&self, name: &str) -> StatusError {
+        StatusError::not_found(&self.group_resource(), name)
+    }
+}
+
+fn revision(object: &Value) -> Result<kevel_store::Revision, StatusError> {
+    let parsed = meta::text(object, "resourceVersion").parse().map(kevel_store::Revision);
+    parsed.map_err(StatusError::internal)
+}
+
+/// An object without what is not stored.
+fn settled(mut object: Value) -> Value {
+    meta::set(&mut object, "resourceVersion", None);
+    object
+}

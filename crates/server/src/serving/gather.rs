@@ -1,0 +1,118 @@
+//! A connection's output, gathered.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf as _, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_rustls::server::TlsStream;
+
+use super::socket::Socket;
+
+/// Writes of at least this size are not worth gathering.
+const LARGE: usize = 8 << 10;
+/// The most that is gathered: a few TLS records, one write to the socket.
+const MOST: usize = 64 << 10;
+
+/// A TLS stream that keeps small writes back until [`poll_send`](Self::poll_send): HTTP/2 flushes
+/// after each frame, and a TLS record and a system call for each is most of what a frame costs.
+/// Whoever writes must call `poll_send` before it waits.
+#[derive(Clone)]
+pub(super) struct Gather(Arc<Mutex<Output>>);
+
+struct Output {
+    tls: Box<TlsStream<Socket>>,
+    kept: BytesMut,
+}
+
+impl Gather {
+    pub fn new(tls: Box<TlsStream<Socket>>) -> Self {
+        Gather(Arc::new(Mutex::new(Output { tls, kept: BytesMut::new() })))
+    }
+
+    /// Sends everything that was written.
+    pub fn poll_send(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut output = self.lock();
+        ready!(output.poll_pass_on(context))?;
+        Pin::new(&mut output.tls).poll_flush(context)
+    }
+
+    /// Only the connection's task locks it.
+    fn lock(&self) -> MutexGuard<'_, Output> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Output {
+    /// Hands on what was kept.
+    fn poll_pass_on(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.kept.is_empty() {
+            let written = ready!(Pin::new(&mut self.tls).poll_write(context, &self.kept))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.kept.advance(written);
+        }
+        // An idle connection keeps no room.
+        self.kept = BytesMut::new();
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Gather {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(context, &[io::IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let mut output = self.lock();
+        let size = slices.iter().map(|slice| slice.len()).sum::<usize>();
+        if size >= LARGE || output.kept.len() + size > MOST {
+            ready!(output.poll_pass_on(context))?;
+        }
+        if size >= LARGE {
+            return Pin::new(&mut output.tls).poll_write_vectored(context, slices);
+        }
+        output.kept.reserve(size);
+        slices.iter().for_each(|slice| output.kept.extend_from_slice(slice));
+        Poll::Ready(Ok(size))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut output = self.lock();
+        match output.kept.is_empty() {
+            true => Pin::new(&mut output.tls).poll_flush(context),
+            false => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut output = self.lock();
+        ready!(output.poll_pass_on(context))?;
+        Pin::new(&mut output.tls).poll_shutdown(context)
+    }
+}
+
+impl AsyncRead for Gather {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.lock().tls).poll_read(context, buffer)
+    }
+}

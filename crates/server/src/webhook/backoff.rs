@@ -1,0 +1,108 @@
+//! Calls that are made again when they failed.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
+
+use super::error::Error;
+
+/// How often a call is made, and how long is waited in between.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Backoff {
+    /// How long is waited after the first failure.
+    pub initial: Duration,
+    /// How much longer each time.
+    pub factor: f64,
+    /// Up to which part of itself a wait is made longer, at random.
+    pub jitter: f64,
+    /// How often the call is made at most.
+    pub steps: usize,
+}
+
+impl Default for Backoff {
+    /// That of authentication and authorization webhooks, whose callers wait.
+    fn default() -> Self {
+        Backoff::starting_with(Duration::from_millis(500))
+    }
+}
+
+impl Backoff {
+    /// The webhooks' backoff with another first wait.
+    pub fn starting_with(initial: Duration) -> Self {
+        Backoff { initial, factor: 1.5, jitter: 0.2, steps: 5 }
+    }
+
+    /// Makes a call, and again while its failure is [transient](Error::is_transient).
+    pub async fn call<T>(&self, call: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, Error> {
+        self.call_while(call, Error::is_transient).await
+    }
+
+    /// Makes a call, and again while its failure is worth it.
+    pub async fn call_while<T>(
+        &self,
+        mut call: impl AsyncFnMut() -> Result<T, Error>,
+        worth: impl Fn(&Error) -> bool,
+    ) -> Result<T, Error> {
+        let mut waits = self.waits();
+        loop {
+            match call().await {
+                Err(error) if worth(&error) => match waits.next() {
+                    Some(wait) => tokio::time::sleep(wait).await,
+                    None => return Err(error),
+                },
+                result => return result,
+            }
+        }
+    }
+
+    fn waits(&self) -> impl Iterator<Item = Duration> {
+        let Backoff { initial, factor, jitter, steps } = *self;
+        let waits = std::iter::successors(Some(initial), move |wait| Some(wait.mul_f64(factor)));
+        waits.take(steps.saturating_sub(1)).map(move |wait| wait.mul_f64(1.0 + jitter * random()))
+    }
+}
+
+/// From 0 to 1. No secret: nobody gains from knowing when a call is made again.
+fn random() -> f64 {
+    (RandomState::new().hash_one(()) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    fn status(code: StatusCode) -> Error {
+        Error::Status { code, message: String::new(), retry_after: None }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_is_made_five_times_with_growing_waits() {
+        let start = Instant::now();
+        let mut calls = Vec::new();
+        let result: Result<(), _> = Backoff::default()
+            .call(async || {
+                calls.push(start.elapsed().as_secs_f64());
+                Err(status(StatusCode::INTERNAL_SERVER_ERROR))
+            })
+            .await;
+        assert!(result.is_err());
+        let earliest = [0.0, 0.5, 1.25, 2.375, 4.0625];
+        assert_eq!(calls.len(), earliest.len());
+        for (call, earliest) in calls.iter().zip(earliest) {
+            assert!((earliest..=earliest * 1.2 + 0.01).contains(call), "{call} {earliest}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_that_stays_is_told_at_once() {
+        let mut calls = 0;
+        let call = async || -> Result<(), Error> {
+            calls += 1;
+            Err(status(StatusCode::FORBIDDEN))
+        };
+        assert_eq!(Backoff::default().call(call).await, Err(status(StatusCode::FORBIDDEN)));
+        assert_eq!(calls, 1);
+    }
+}

@@ -1,0 +1,271 @@
+//! Connections to a server outside.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::uri::{Authority, PathAndQuery, Scheme, Uri};
+use http::{HeaderValue, Method, Request, Response, header};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::pki_types::ServerName;
+
+use super::endpoint::{Credentials, Endpoint};
+use super::error::Error;
+use super::tls;
+use crate::certificates::Dynamic;
+
+/// How long a call may take where nobody says otherwise, its answer included.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The largest answer that is read: a patch of the largest object, in base64, twice.
+pub const MAX_ANSWER: usize = 8 << 20;
+
+/// How long a connection is kept that nobody uses.
+const IDLE: Duration = Duration::from_secs(90);
+/// How many of them.
+const MAX_IDLE: usize = 25;
+/// How long it may take to connect.
+const CONNECT: Duration = Duration::from_secs(30);
+/// After how long without a word an HTTP/2 connection is tried, and how long it has to answer:
+/// otherwise calls would go to a peer that vanished until the system gives up.
+const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(15));
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const USER_AGENT: HeaderValue =
+    HeaderValue::from_static(concat!("kube-apiserver/kevel-", env!("CARGO_PKG_VERSION")));
+
+/// Speaks to one server: HTTP/2 or HTTP/1.1, on connections that are kept.
+pub struct Client {
+    http: legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    scheme: Scheme,
+    authority: Authority,
+    /// The path of the endpoint's URL, without a slash at its end.
+    base: String,
+    authorization: Authorization,
+}
+
+/// The `Authorization` header.
+enum Authorization {
+    None,
+    Fixed(HeaderValue),
+    File(Dynamic<HeaderValue>),
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Client({}://{}{})", self.scheme, self.authority, self.base)
+    }
+}
+
+impl Client {
+    /// A client of an endpoint. Nothing is connected before somebody calls.
+    pub fn new(endpoint: Endpoint) -> Result<Self, String> {
+        let (scheme, authority, base) = location(&endpoint)?;
+        let tls = tls::config(&endpoint)?;
+        let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+        let builder = match &endpoint.server_name {
+            Some(name) => {
+                let name = ServerName::try_from(name.clone());
+                let name = name.map_err(|error| format!("tls-server-name: {error}"))?;
+                builder.with_server_name_resolver(FixedServerNameResolver::new(name))
+            }
+            None => builder,
+        };
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(CONNECT));
+        let http = legacy::Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(MAX_IDLE)
+            .http2_keep_alive_interval(PING.0)
+            .http2_keep_alive_timeout(PING.1)
+            .build(builder.enable_all_versions().wrap_connector(tcp));
+        let authorization = Authorization::new(endpoint.credentials)?;
+        Ok(Client { http, scheme, authority, base, authorization })
+    }
+
+    /// Posts JSON to a path below that of the endpoint; an empty one is the endpoint itself.
+    pub async fn post_json(
+        &self,
+        path: &str,
+        body: Bytes,
+        timeout: Duration,
+    ) -> Result<Response<Bytes>, Error> {
+        self.call(Method::POST, path, body, timeout).await
+    }
+
+    /// Gets what is at a path below that of the endpoint.
+    pub async fn get(&self, path: &str, timeout: Duration) -> Result<Response<Bytes>, Error> {
+        self.call(Method::GET, path, Bytes::new(), timeout).await
+    }
+
+    async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+        timeout: Duration,
+    ) -> Result<Response<Bytes>, Error> {
+        let what = |method: &Method| {
+            let verb = if method == Method::POST { "Post" } else { "Get" };
+            let Client { scheme, authority, base, .. } = self;
+            format!("{verb} \"{scheme}://{authority}{base}{path}\"")
+        };
+        let asked = what(&method);
+        let invalid =
+            |reason: String| Error::Connection { request: asked.clone(), reason, lost: false };
+        let request = self.request(method, path, body).map_err(invalid)?;
+        match tokio::time::timeout(timeout, self.exchange(request, &asked)).await {
+            Ok(result) => result,
+            Err(_) => Err(Error::Timeout { request: asked }),
+        }
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> Result<Request<Full<Bytes>>, String> {
+        let mut path = format!("{}{path}", self.base);
+        if !path.starts_with('/') {
+            path.insert(0, '/');
+        }
+        let path: PathAndQuery = path.parse().map_err(|error| format!("invalid path: {error}"))?;
+        let mut parts = http::uri::Parts::default();
+        parts.scheme = Some(self.scheme.clone());
+        parts.authority = Some(self.authority.clone());
+        parts.path_and_query = Some(path);
+        let uri = Uri::from_parts(parts).map_err(|error| error.to_string())?;
+        let mut request = Request::builder().method(&method).uri(uri);
+        if let Some(headers) = request.headers_mut() {
+            headers.insert(header::ACCEPT, JSON);
+            headers.insert(header::USER_AGENT, USER_AGENT);
+            if method == Method::POST {
+                headers.insert(header::CONTENT_TYPE, JSON);
+            }
+            if let Some(authorization) = self.authorization.current() {
+                headers.insert(header::AUTHORIZATION, authorization);
+            }
+        }
+        request.body(Full::new(body)).map_err(|error| error.to_string())
+    }
+
+    async fn exchange(
+        &self,
+        request: Request<Full<Bytes>>,
+        asked: &str,
+    ) -> Result<Response<Bytes>, Error> {
+        let answer = self.http.request(request).await;
+        let answer = answer.map_err(|error| Error::connection(asked.to_owned(), &error))?;
+        let (parts, body) = answer.into_parts();
+        let body = Limited::new(body, MAX_ANSWER).collect().await;
+        let body = body.map_err(|error| match error.is::<LengthLimitError>() {
+            true => Error::TooLarge { request: asked.to_owned(), limit: MAX_ANSWER },
+            false => Error::connection(asked.to_owned(), &*error),
+        })?;
+        Ok(Response::from_parts(parts, body.to_bytes()))
+    }
+}
+
+/// Scheme, host and path of an endpoint. As in the reference, a URL without a scheme is one with
+/// TLS if anything was said about TLS, and what follows a question mark does not count.
+fn location(endpoint: &Endpoint) -> Result<(Scheme, Authority, String), String> {
+    let url = endpoint.url.trim();
+    let tls = endpoint.ca.is_some()
+        || endpoint.identity.is_some()
+        || endpoint.insecure_skip_tls_verify
+        || endpoint.server_name.is_some();
+    let full = match url.contains("://") {
+        true => url.to_owned(),
+        false => format!("{}://{url}", if tls { "https" } else { "http" }),
+    };
+    let invalid = |why: &dyn std::fmt::Display| {
+        format!("host must be a URL or a host:port pair: {url:?}: {why}")
+    };
+    let uri: Uri = full.parse().map_err(|error| invalid(&error))?;
+    let scheme = uri.scheme().filter(|s| **s == Scheme::HTTPS || **s == Scheme::HTTP);
+    let scheme = scheme.ok_or_else(|| invalid(&"unknown scheme"))?.clone();
+    let authority = uri.authority().ok_or_else(|| invalid(&"no host"))?.clone();
+    if authority.as_str().contains('@') {
+        return Err("a URL must not have credentials in it".to_owned());
+    }
+    Ok((scheme, authority, uri.path().trim_end_matches('/').to_owned()))
+}
+
+impl Authorization {
+    fn new(credentials: Credentials) -> Result<Self, String> {
+        Ok(match credentials {
+            Credentials::None => Authorization::None,
+            Credentials::Token(token) => Authorization::Fixed(bearer(token.as_bytes())?),
+            Credentials::TokenFile(path) => {
+                let load = Dynamic::load("token", &[path], |files| {
+                    bearer(files.first().map(Vec::as_slice).unwrap_or_default())
+                });
+                Authorization::File(load?)
+            }
+            Credentials::Basic { username, password } => {
+                let pair = format!("{username}:{password}");
+                let pair = kevel_codec::base64::encode(pair.as_bytes());
+                Authorization::Fixed(secret(&format!("Basic {pair}"))?)
+            }
+        })
+    }
+
+    fn current(&self) -> Option<HeaderValue> {
+        match self {
+            Authorization::None => None,
+            Authorization::Fixed(value) => Some(value.clone()),
+            Authorization::File(file) => Some((*file.current()).clone()),
+        }
+    }
+}
+
+fn bearer(token: &[u8]) -> Result<HeaderValue, String> {
+    match token.trim_ascii() {
+        [] => Err("the token is empty".to_owned()),
+        token => secret(&format!("Bearer {}", String::from_utf8_lossy(token))),
+    }
+}
+
+/// A header value that no log shows.
+fn secret(value: &str) -> Result<HeaderValue, String> {
+    let value = HeaderValue::from_str(value);
+    let mut value = value.map_err(|_| "credentials have characters that no header may have")?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_read_as_the_reference_reads_it() {
+        let endpoint = |url: &str, insecure_skip_tls_verify| Endpoint {
+            url: url.to_owned(),
+            insecure_skip_tls_verify,
+            ..Endpoint::default()
+        };
+        for (url, tls, expected) in [
+            ("https://a.b:8443/authorize", false, "https a.b:8443 /authorize"),
+            ("https://a.b/x/?timeout=1s", false, "https a.b /x"),
+            ("a.b:80", false, "http a.b:80 "),
+            ("a.b:80", true, "https a.b:80 "),
+            ("https://[::1]:9/", false, "https [::1]:9 "),
+        ] {
+            let (scheme, authority, base) = location(&endpoint(url, tls)).unwrap();
+            assert_eq!(format!("{scheme} {authority} {base}"), expected, "{url}");
+        }
+        for url in ["", "ftp://a", "https://", "https://me:secret@a"] {
+            let error = location(&endpoint(url, false)).unwrap_err();
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+}

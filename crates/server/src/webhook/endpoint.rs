@@ -1,0 +1,63 @@
+//! Where a server is, and how it is spoken to.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// A server outside: its address, why it is believed, and who calls it.
+#[derive(Clone, Default)]
+pub struct Endpoint {
+    /// The URL of the server; its path goes before those of requests.
+    pub url: String,
+    /// Certificates of the authorities that vouch for it (PEM). `None` trusts those of the system.
+    pub ca: Option<Vec<u8>>,
+    /// The name that its certificate must have, if not that of the URL.
+    pub server_name: Option<String>,
+    /// Believe whoever answers.
+    pub insecure_skip_tls_verify: bool,
+    /// The certificate that is shown to it.
+    pub identity: Option<Identity>,
+    /// What is said in the `Authorization` header.
+    pub credentials: Credentials,
+}
+
+/// A certificate and its key (PEM).
+#[derive(Clone)]
+pub enum Identity {
+    /// The texts.
+    Pem { certificate: Vec<u8>, key: Vec<u8> },
+    /// Files, which are read again when they change.
+    Files { certificate: PathBuf, key: PathBuf },
+}
+
+/// What a caller says about who it is.
+#[derive(Clone, Default)]
+pub enum Credentials {
+    /// Nothing.
+    #[default]
+    None,
+    /// A bearer token.
+    Token(String),
+    /// A bearer token in a file, which is read again when it changes.
+    TokenFile(PathBuf),
+    /// A user and its password.
+    Basic { username: String, password: String },
+}
+
+// Keys, tokens and passwords are for nobody to see.
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Identity")
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Credentials")
+    }
+}

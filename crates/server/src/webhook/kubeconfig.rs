@@ -1,0 +1,245 @@
+//! Kubeconfig files, which say where webhooks are.
+
+use std::path::{Path, PathBuf};
+
+use kevel_api::value::Value;
+use kevel_codec::json::Unknown;
+use kevel_codec::{base64, yaml};
+
+use super::endpoint::{Credentials, Endpoint, Identity};
+
+/// Fields that say something which is not done here: a call without it would be another one.
+const UNSUPPORTED: [(&str, &str); 6] = [
+    ("cluster", "proxy-url"),
+    ("user", "exec"),
+    ("user", "auth-provider"),
+    ("user", "as"),
+    ("user", "as-groups"),
+    ("user", "as-user-extra"),
+];
+
+impl Endpoint {
+    /// Reads the current context of a kubeconfig file. Paths in it are relative to it.
+    pub fn from_kubeconfig(path: &Path) -> Result<Self, String> {
+        let named = |error: String| format!("{}: {error}", path.display());
+        let text = std::fs::read(path).map_err(|error| named(error.to_string()))?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        parse(&text, folder).map_err(named)
+    }
+}
+
+fn parse(text: &[u8], folder: &Path) -> Result<Endpoint, String> {
+    let decoded = yaml::decode_any(text, Unknown::Ignore).map_err(|error| error.to_string())?;
+    let config = &decoded.value;
+    let context = match config.str_at(&["current-context"]) {
+        "" => return Err("invalid configuration: no context chosen".to_owned()),
+        name => entry(config, "contexts", name, "context").ok_or_else(|| {
+            format!("invalid configuration: context was not found for specified context: {name}")
+        })?,
+    };
+    let missing = |what: &str, name: &str| format!("invalid configuration: no {what} {name:?}");
+    let cluster_name = context.str_at(&["cluster"]);
+    let cluster = entry(config, "clusters", cluster_name, "cluster")
+        .ok_or_else(|| missing("cluster", cluster_name))?;
+    let user_name = context.str_at(&["user"]);
+    let user = match entry(config, "users", user_name, "user") {
+        Some(user) => user,
+        None if user_name.is_empty() => &Value::Null,
+        None => return Err(missing("user", user_name)),
+    };
+    for (part, field) in UNSUPPORTED {
+        let holder = if part == "cluster" { cluster } else { user };
+        if holder.at(&[field]).is_some_and(|value| !value.is_empty()) {
+            return Err(format!("{field} is not supported for webhooks"));
+        }
+    }
+    Ok(Endpoint {
+        url: match cluster.str_at(&["server"]) {
+            "" => return Err(format!("no server found for cluster {cluster_name:?}")),
+            server => server.to_owned(),
+        },
+        ca: ca(cluster, folder)?,
+        server_name: non_empty(cluster, "tls-server-name").map(str::to_owned),
+        insecure_skip_tls_verify: insecure(cluster),
+        identity: identity(user, folder)?,
+        credentials: credentials(user, folder)?,
+    })
+}
+
+/// What a list of named things holds under a name.
+fn entry<'v>(config: &'v Value, list: &str, name: &str, field: &str) -> Option<&'v Value> {
+    let entries = config.at(&[list])?.as_list()?;
+    let named = entries.iter().find(|entry| entry.str_at(&["name"]) == name)?;
+    named.at(&[field])
+}
+
+fn insecure(cluster: &Value) -> bool {
+    cluster.at(&["insecure-skip-tls-verify"]).and_then(Value::as_bool).unwrap_or(false)
+}
+
+fn ca(cluster: &Value, folder: &Path) -> Result<Option<Vec<u8>>, String> {
+    let ca = match non_empty(cluster, "certificate-authority-data") {
+        Some(_) => data(cluster, "certificate-authority-data")?,
+        None => match non_empty(cluster, "certificate-authority") {
+            Some(path) => {
+                let path = folder.join(path);
+                let pem = std::fs::read(&path);
+                let unreadable = |error| {
+                    format!("unable to read certificate-authority {}: {error}", path.display())
+                };
+                Some(pem.map_err(unreadable)?)
+            }
+            None => None,
+        },
+    };
+    if ca.is_some() && insecure(cluster) {
+        let why = "specifying a root certificates file with the insecure flag is not allowed";
+        return Err(why.to_owned());
+    }
+    Ok(ca)
+}
+
+fn identity(user: &Value, folder: &Path) -> Result<Option<Identity>, String> {
+    let certificate = data(user, "client-certificate-data")?;
+    let key = data(user, "client-key-data")?;
+    let file = |field| non_empty(user, field).map(|path| folder.join(path));
+    let (certificate_file, key_file) = (file("client-certificate"), file("client-key"));
+    let read = |path: &PathBuf| {
+        std::fs::read(path).map_err(|error| format!("unable to read {}: {error}", path.display()))
+    };
+    Ok(match (certificate, certificate_file, key, key_file) {
+        (Some(certificate), _, Some(key), _) => Some(Identity::Pem { certificate, key }),
+        (None, Some(certificate), None, Some(key)) => Some(Identity::Files { certificate, key }),
+        (Some(certificate), _, None, Some(key)) => {
+            Some(Identity::Pem { certificate, key: read(&key)? })
+        }
+        (None, Some(certificate), Some(key), _) => {
+            Some(Identity::Pem { certificate: read(&certificate)?, key })
+        }
+        (None, None, _, _) => None,
+        (_, _, None, None) => {
+            let why = "client-key-data or client-key must be specified to use the clientCert \
+                       authentication method";
+            return Err(why.to_owned());
+        }
+    })
+}
+
+fn credentials(user: &Value, folder: &Path) -> Result<Credentials, String> {
+    let token_file = non_empty(user, "tokenFile").map(|path| folder.join(path));
+    let token = non_empty(user, "token").map(str::to_owned);
+    let username = user.str_at(&["username"]).to_owned();
+    let password = user.str_at(&["password"]).to_owned();
+    let basic = !username.is_empty() || !password.is_empty();
+    match (token_file, token, basic) {
+        (_, Some(_), true) => Err("more than one authentication method found; found [token \
+                                   basicAuth], only one is allowed"
+            .to_owned()),
+        (Some(file), _, _) => Ok(Credentials::TokenFile(file)),
+        (None, Some(token), _) => Ok(Credentials::Token(token)),
+        (None, None, true) => Ok(Credentials::Basic { username, password }),
+        (None, None, false) => Ok(Credentials::None),
+    }
+}
+
+fn non_empty<'v>(value: &'v Value, field: &str) -> Option<&'v str> {
+    Some(value.str_at(&[field])).filter(|text| !text.is_empty())
+}
+
+/// The bytes of a field in base64.
+fn data(value: &Value, field: &str) -> Result<Option<Vec<u8>>, String> {
+    let Some(text) = non_empty(value, field) else {
+        return Ok(None);
+    };
+    let mut bytes = Vec::new();
+    base64::decode_into(text, &mut bytes)
+        .map_err(|at| format!("{field}: illegal base64 data at input byte {at}"))?;
+    Ok(Some(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "
+apiVersion: v1
+kind: Config
+clusters:
+- name: webhook
+  cluster: {CLUSTER}
+users:
+- name: me
+  user: {USER}
+contexts:
+- name: there
+  context: {cluster: webhook, user: me}
+current-context: there
+";
+
+    fn read(cluster: &str, user: &str) -> Result<Endpoint, String> {
+        let text = FILE.replace("{CLUSTER}", cluster).replace("{USER}", user);
+        parse(text.as_bytes(), Path::new("/etc/webhook"))
+    }
+
+    #[test]
+    fn what_it_says_is_taken() {
+        let cluster = "{server: 'https://a:1/b', tls-server-name: c, \
+                       certificate-authority-data: aGVsbG8=}";
+        let endpoint = read(cluster, "{tokenFile: token}").unwrap();
+        assert_eq!(endpoint.url, "https://a:1/b");
+        assert_eq!(endpoint.server_name.as_deref(), Some("c"));
+        assert_eq!(endpoint.ca.as_deref(), Some(&b"hello"[..]));
+        assert!(matches!(
+            endpoint.credentials,
+            Credentials::TokenFile(path) if path == Path::new("/etc/webhook/token")
+        ));
+        let user = "{client-certificate: a.crt, client-key: /b.key}";
+        let endpoint = read("{server: a, insecure-skip-tls-verify: true}", user).unwrap();
+        assert!(endpoint.insecure_skip_tls_verify);
+        assert!(matches!(
+            endpoint.identity,
+            Some(Identity::Files { certificate, key })
+                if certificate == Path::new("/etc/webhook/a.crt") && key == Path::new("/b.key")
+        ));
+        let endpoint = read("{server: a}", "{username: u, password: p}").unwrap();
+        assert!(matches!(
+            endpoint.credentials,
+            Credentials::Basic { username, password } if username == "u" && password == "p"
+        ));
+    }
+
+    #[test]
+    fn what_it_must_not_say_is_refused() {
+        for (cluster, user, expected) in [
+            ("{}", "{}", "no server found for cluster \"webhook\""),
+            ("{server: a, proxy-url: b}", "{}", "proxy-url is not supported for webhooks"),
+            ("{server: a}", "{exec: {command: b}}", "exec is not supported for webhooks"),
+            (
+                "{server: a, certificate-authority-data: aGVsbG8=, insecure-skip-tls-verify: true}",
+                "{}",
+                "specifying a root certificates file with the insecure flag is not allowed",
+            ),
+            (
+                "{server: a, certificate-authority-data: '!'}",
+                "{}",
+                "certificate-authority-data: illegal base64 data at input byte 0",
+            ),
+            (
+                "{server: a}",
+                "{token: t, username: u}",
+                "more than one authentication method found; found [token basicAuth], only one is \
+                 allowed",
+            ),
+            (
+                "{server: a}",
+                "{client-certificate: a}",
+                "client-key-data or client-key must be specified to use the clientCert \
+                 authentication method",
+            ),
+        ] {
+            assert_eq!(read(cluster, user).unwrap_err(), expected, "{cluster} {user}");
+        }
+        let missing = Endpoint::from_kubeconfig(Path::new("/nowhere/config")).unwrap_err();
+        assert!(missing.starts_with("/nowhere/config: "), "{missing}");
+    }
+}

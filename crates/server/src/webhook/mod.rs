@@ -1,0 +1,31 @@
+//! Calls to servers outside: what authorization, token review, audit and admission webhooks, and
+//! OIDC issuers, are asked with.
+//!
+//! An [`Endpoint`] says where a server is and how it is spoken to: built from parts, or read from
+//! a kubeconfig file ([`Endpoint::from_kubeconfig`]). A [`Client`] keeps connections to it, and
+//! [`Backoff`] makes a call again when it failed.
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use kevel_server::webhook::{Backoff, Client, Endpoint, REQUEST_TIMEOUT, succeeded};
+//!
+//! # async fn call() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::new(Endpoint::from_kubeconfig(Path::new("webhook.yaml"))?)?;
+//! let answer = Backoff::default().call(async || {
+//!     succeeded(client.post_json("", "{}".into(), REQUEST_TIMEOUT).await?)
+//! });
+//! let body = answer.await?;
+//! # Ok(()) }
+//! ```
+
+mod backoff;
+mod client;
+mod endpoint;
+mod error;
+mod kubeconfig;
+mod tls;
+
+pub use backoff::Backoff;
+pub use client::{Client, MAX_ANSWER, REQUEST_TIMEOUT};
+pub use endpoint::{Credentials, Endpoint, Identity};
+pub use error::{Error, succeeded};

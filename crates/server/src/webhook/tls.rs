@@ -1,0 +1,139 @@
+//! TLS as a client speaks it: whom it believes, and who it says to be.
+
+use std::sync::Arc;
+
+use hyper_rustls::ConfigBuilderExt as _;
+use rustls::client::ResolvesClientCert;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::sign::CertifiedKey;
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+
+use super::endpoint::{Endpoint, Identity};
+use crate::certificates::Dynamic;
+
+/// How an endpoint is spoken to.
+pub(super) fn config(endpoint: &Endpoint) -> Result<ClientConfig, String> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    let builder = match (&endpoint.ca, endpoint.insecure_skip_tls_verify) {
+        (_, true) => {
+            let algorithms = provider.signature_verification_algorithms;
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(algorithms)))
+        }
+        (Some(pem), false) => builder.with_root_certificates(roots(pem)?),
+        // A system without authorities believes nobody.
+        (None, false) => match builder.clone().with_native_roots() {
+            Ok(builder) => builder,
+            Err(_) => builder.with_root_certificates(RootCertStore::empty()),
+        },
+    };
+    Ok(match &endpoint.identity {
+        None => builder.with_no_client_auth(),
+        Some(identity) => {
+            builder.with_client_cert_resolver(Arc::new(Shown::new(identity, provider)?))
+        }
+    })
+}
+
+fn roots(pem: &[u8]) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|error| error.to_string())?;
+        roots.add(certificate).map_err(|error| error.to_string())?;
+    }
+    match roots.is_empty() {
+        true => Err("unable to load root certificates: no certificates found".to_owned()),
+        false => Ok(roots),
+    }
+}
+
+/// The certificate that is shown to a server that asks for one.
+#[derive(Debug)]
+struct Shown(Dynamic<Arc<CertifiedKey>>);
+
+impl Shown {
+    fn new(identity: &Identity, provider: Arc<CryptoProvider>) -> Result<Self, String> {
+        let key = match identity {
+            Identity::Pem { certificate, key } => {
+                Dynamic::fixed(certified_key(certificate, key, &provider)?)
+            }
+            Identity::Files { certificate, key } => {
+                Dynamic::load("client-cert", &[certificate, key], move |files| match files {
+                    [certificate, key] => certified_key(certificate, key, &provider),
+                    _ => Err("a certificate and a key are needed".to_owned()),
+                })?
+            }
+        };
+        Ok(Shown(key))
+    }
+}
+
+fn certified_key(
+    certificate: &[u8],
+    key: &[u8],
+    provider: &CryptoProvider,
+) -> Result<Arc<CertifiedKey>, String> {
+    let chain = CertificateDer::pem_slice_iter(certificate).collect::<Result<Vec<_>, _>>();
+    let chain = chain.map_err(|error| format!("tls: {error}"))?;
+    if chain.is_empty() {
+        return Err("tls: failed to find any PEM data in certificate input".to_owned());
+    }
+    let key = PrivateKeyDer::from_pem_slice(key)
+        .map_err(|_| "tls: failed to find any PEM data in key input".to_owned())?;
+    let key = CertifiedKey::from_der(chain, key, provider);
+    Ok(Arc::new(key.map_err(|error| format!("tls: {error}"))?))
+}
+
+impl ResolvesClientCert for Shown {
+    fn resolve(&self, _hints: &[&[u8]], _schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        Some((*self.0.current()).clone())
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+/// Believes anybody who holds the key of the certificate that they show.
+#[derive(Debug)]
+struct Anybody(WebPkiSupportedAlgorithms);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, &self.0)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, &self.0)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_schemes()
+    }
+}
