@@ -90,12 +90,18 @@ pub struct Places {
     pub strategy: Arc<dyn Strategy>,
 }
 
+impl std::fmt::Debug for Places {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Places").field("paths", &self.paths).finish_non_exhaustive()
+    }
+}
+
 impl std::fmt::Debug for Part {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Part::Field(field) => write!(f, "Field({field})"),
             Part::Scale(scale) => scale.fmt(f),
-            Part::Places(places) => write!(f, "Places({:?})", places.paths),
+            Part::Places(places) => places.fmt(f),
             Part::Answer(answerer) => answerer.fmt(f),
             Part::Other => f.write_str("Other"),
         }

@@ -1,0 +1,96 @@
+//! A server on a memory store, without a socket.
+
+use std::sync::Arc;
+
+use http_body_util::BodyExt as _;
+use kevel_controlplane::{Answers, NamespaceLifecycle, StorageOptions, rows};
+use kevel_server::admission::Admission;
+use kevel_server::authorization::{AlwaysAllow, Authorizer};
+use kevel_server::body::Body;
+use kevel_server::delegate::Delegate;
+use kevel_server::endpoints::Endpoints;
+use kevel_server::handler::Handler;
+use kevel_server::request::{Request, RequestBody};
+use kevel_server::resource::Resources;
+use kevel_server::storage::Format;
+use kevel_store::Engine;
+use kevel_store::cache::Caches;
+use kevel_store::embedded::{Embedded, Options};
+
+pub struct Server {
+    pub delegate: Delegate,
+    _caches: Caches,
+}
+
+impl Server {
+    /// A server on which everybody may do everything.
+    pub async fn start(format: Format) -> Self {
+        Server::with(format, Arc::new(AlwaysAllow)).await
+    }
+
+    /// A server whose endpoints ask an authorizer where one verb turns into another.
+    pub async fn with(format: Format, authorizer: Arc<dyn Authorizer>) -> Self {
+        let engine: Arc<dyn Engine> = Arc::new(Embedded::memory(Options::default()).unwrap());
+        let caches = Caches::start(engine.clone(), "/registry/");
+        let options = StorageOptions { prefix: "/registry".into(), format };
+        let resources = Resources::default();
+        resources.install(rows(
+            |resource| resource.on,
+            &options,
+            &engine,
+            &caches,
+            &Answers::default(),
+        ));
+        let namespaces = resources.current().get("", "v1", "namespaces").unwrap().storage.clone();
+        let lifecycle = NamespaceLifecycle::new(namespaces.unwrap());
+        let delegate = Delegate {
+            name: "kube",
+            resources: Arc::new(resources),
+            endpoints: Arc::new(Endpoints {
+                admission: Admission::new(vec![Arc::new(lifecycle)]),
+                authorizer: Some(authorizer),
+            }),
+            paths: Vec::new(),
+            next: None,
+        };
+        let server = Server { delegate, _caches: caches };
+        server.ok("POST /api/v1/namespaces", r#"{"metadata":{"name":"ns"}}"#, 201).await;
+        server
+    }
+
+    /// `GET /api/v1/pods`
+    pub async fn send(&self, what: &str, body: &str, content_type: &str) -> http::Response<Body> {
+        let (method, uri) = what.split_once(' ').unwrap();
+        let request = http::Request::builder()
+            .method(method)
+            .uri(uri)
+            .header("content-type", content_type)
+            .body(())
+            .unwrap();
+        let body = RequestBody::Bytes(body.to_owned().into());
+        let request = Request::new(request.into_parts().0, body, Arc::default());
+        self.delegate.handle(request).await
+    }
+
+    /// The answer to a request with a JSON body, which must have this code.
+    pub async fn ok(&self, what: &str, body: &str, code: u16) -> String {
+        self.typed(what, body, code, "application/json").await
+    }
+
+    /// The same, for a body of another type.
+    pub async fn typed(&self, what: &str, body: &str, code: u16, content_type: &str) -> String {
+        let response = self.send(what, body, content_type).await;
+        let found = response.status().as_u16();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        assert_eq!(found, code, "{what}: {text}");
+        text
+    }
+}
+
+/// The text behind a name in JSON.
+pub fn field<'t>(text: &'t str, name: &str) -> &'t str {
+    let start = text.find(&format!("\"{name}\":\"")).unwrap_or_else(|| panic!("{name} in {text}"));
+    let rest = &text[start + name.len() + 4..];
+    &rest[..rest.find('"').unwrap()]
+}
