@@ -226,7 +226,10 @@ impl ControlPlane {
     fn save(&self) -> Result<()> {
         let processes: Vec<Value> = self.processes.iter().map(Process::to_json).collect();
         let state = json!({"port": self.port, "etcdPort": self.etcd_port, "processes": processes});
-        Ok(fs::write(self.folder.join("state.json"), state.to_string())?)
+        // Others read it at any time, and find it whole.
+        let (new, file) = (self.folder.join("state.json.new"), self.folder.join("state.json"));
+        fs::write(&new, state.to_string())?;
+        Ok(fs::rename(new, file)?)
     }
 
     fn pki(&self, file: &str) -> String {

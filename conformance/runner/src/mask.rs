@@ -40,9 +40,10 @@ static TEXTS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
         (r"(resource version: )\d+( \(\d+\))?", "${1}<revision>"),
         (r#"(resourceVersion: "|current: |in record \()\d+"#, "${1}<revision>"),
+        (r#"(resourceVersion\\*":\\*")\d+"#, "${1}<revision>"),
         (r"kube-api-access-[a-z0-9]{5}\b", "kube-api-access-<random>"),
         (r"^\d+[smh]$", "<age>"),
-        (r"127\.0\.0\.1:\d+", "<server>"),
+        (r"https://[0-9.]+:\d+", "https://<server>"),
     ];
     let compile = |(pattern, text)| Regex::new(pattern).ok().map(|regex| (regex, text));
     texts.into_iter().filter_map(compile).collect()
@@ -57,6 +58,12 @@ pub fn mask(value: &mut Value) {
             for (name, value) in fields {
                 match value {
                     Value::Object(_) => mask(value),
+                    // What a column is about, every server says in its own words.
+                    Value::Array(columns) if name == "columnDefinitions" => {
+                        columns
+                            .iter_mut()
+                            .for_each(|column| column["description"] = "<words>".into());
+                    }
                     _ if FIELDS.contains(&name.as_str()) && !is_empty(value) => {
                         *value = format!("<{name}>").into();
                     }

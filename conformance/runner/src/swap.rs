@@ -1,6 +1,252 @@
-//! stub
+//! One etcd, two servers after each other: whatever one wrote, the other reads back equal.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
 use crate::Result;
-/// x
+use crate::client::{Client, Request};
+use crate::control_plane::{Component, ControlPlane, Server, cache, tree};
+use crate::difference::differences;
+
+/// How long an object may take to become creatable, or a control plane to come to rest.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How many differences of one object are shown.
+const SHOWN: usize = 6;
+
+/// Fills a control plane on the reference, swaps to Kevel and back, and prints what reads back
+/// otherwise. Whether all was equal.
 pub async fn run() -> Result<bool> {
-    Ok(true)
+    let mut plane = ControlPlane::prepare(&cache().join("run/swap"))?;
+    let equal = swap(&mut plane).await;
+    plane.stop_all()?;
+    equal
+}
+
+async fn swap(plane: &mut ControlPlane) -> Result<bool> {
+    plane.start_server(Server::Reference, true).await?;
+    start_components(plane)?;
+    fill(&plane.client(4)?).await?;
+    scaled(plane, 3).await?;
+    let filled = rest(plane, Server::Reference).await?;
+    println!("filled: {} objects of {} resources", count(&filled), filled.len());
+
+    plane.start_server(Server::Kevel, true).await?;
+    let kept = compare("kevel after the reference", &filled, &snapshot(&plane.client(4)?).await?);
+    let written = write(&plane.client(4)?, &filled).await?;
+    start_components(plane)?;
+    let controlled = match scale(&plane.client(1)?, 4).await {
+        Ok(()) => scaled(plane, 4).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = &controlled {
+        println!("✗ controllers on kevel: {error}");
+    }
+    let changed = rest(plane, Server::Kevel).await?;
+
+    plane.start_server(Server::Reference, true).await?;
+    let back = compare("the reference after kevel", &changed, &snapshot(&plane.client(4)?).await?);
+    Ok(kept && written && controlled.is_ok() && back)
+}
+
+fn start_components(plane: &mut ControlPlane) -> Result<()> {
+    Component::ALL.into_iter().try_for_each(|component| plane.start(component))
+}
+
+/// Stops everything but etcd; what is there then.
+async fn rest(plane: &mut ControlPlane, server: Server) -> Result<Snapshot> {
+    for component in Component::ALL {
+        plane.stop(component.name())?;
+    }
+    let snapshot = snapshot(&plane.client(4)?).await?;
+    plane.stop(server.name())?;
+    Ok(snapshot)
+}
+
+async fn fill(client: &Client) -> Result<()> {
+    let text = fs::read(tree().join("conformance/objects.yaml"))?;
+    let json = kevel_codec::yaml::to_json(&text).map_err(|error| error.to_string())?;
+    let objects: Vec<Value> = serde_json::from_slice(&json.text)?;
+    for object in &objects {
+        if let Err(error) = create(client, object).await {
+            println!("✗ not created: {} {}: {error}", object["kind"], object["metadata"]["name"]);
+        }
+    }
+    Ok(())
+}
+
+/// Creates an object as soon as that is possible: a custom one has to wait for its definition, a pod
+/// for its service account.
+async fn create(client: &Client, object: &Value) -> Result<()> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let created = match path(client, object).await {
+            Ok(path) => client.send(Request::post(path, object)).await?,
+            Err(error) if Instant::now() > until => return Err(error),
+            Err(_) => {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                continue;
+            }
+        };
+        match created.code {
+            201 => return Ok(()),
+            403 | 404 if Instant::now() < until => {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+            code => return Err(format!("{code} {}", String::from_utf8_lossy(&created.body)).into()),
+        }
+    }
+}
+
+/// Where objects of this kind are created, by discovery.
+async fn path(client: &Client, object: &Value) -> Result<String> {
+    let version = object["apiVersion"].as_str().ok_or("no apiVersion")?;
+    let root =
+        if version.contains('/') { format!("/apis/{version}") } else { format!("/api/{version}") };
+    let list = client.json(Request::get(root.clone())).await?;
+    let resources = list["resources"].as_array().ok_or("no resources")?;
+    let plain = |name: &Value| name.as_str().is_some_and(|name| !name.contains('/'));
+    let found = resources.iter().find(|row| row["kind"] == object["kind"] && plain(&row["name"]));
+    let name = found.and_then(|row| row["name"].as_str()).ok_or("no such kind yet")?;
+    Ok(match object["metadata"]["namespace"].as_str() {
+        Some(namespace) => format!("{root}/namespaces/{namespace}/{name}"),
+        None => format!("{root}/{name}"),
+    })
+}
+
+/// Objects by name, by resource.
+type Snapshot = BTreeMap<String, BTreeMap<String, Value>>;
+
+fn count(snapshot: &Snapshot) -> usize {
+    snapshot.values().map(BTreeMap::len).sum()
+}
+
+/// Every object that can be listed, in every version served.
+async fn snapshot(client: &Client) -> Result<Snapshot> {
+    let mut all = Snapshot::new();
+    for root in roots(client).await? {
+        // An aggregated API without a server behind it has nothing to list.
+        let Ok(list) = client.json(Request::get(root.clone())).await else { continue };
+        for row in list["resources"].as_array().into_iter().flatten() {
+            let listed = row["verbs"]
+                .as_array()
+                .is_some_and(|verbs| verbs.iter().any(|verb| verb == "list"));
+            let Some(name) = row["name"].as_str().filter(|_| listed) else { continue };
+            let path = format!("{root}/{name}");
+            let mut list = client.json(Request::get(path.clone())).await?;
+            let items = list["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+            let key = |item: &Value| {
+                format!("{}/{}", item["metadata"]["namespace"], item["metadata"]["name"])
+            };
+            all.insert(path, items.into_iter().map(|item| (key(&item), item)).collect());
+        }
+    }
+    Ok(all)
+}
+
+async fn roots(client: &Client) -> Result<Vec<String>> {
+    let groups = client.json(Request::get("/apis")).await?;
+    let groups = groups["groups"].as_array().into_iter().flatten();
+    let versions = groups.filter_map(|group| group["versions"].as_array()).flatten();
+    let versions = versions.filter_map(|version| version["groupVersion"].as_str());
+    let named = versions.map(|version| format!("/apis/{version}"));
+    Ok(["/api/v1".to_owned()].into_iter().chain(named).collect())
+}
+
+fn compare(title: &str, before: &Snapshot, after: &Snapshot) -> bool {
+    let (mut equal, mut different) = (0, 0);
+    for (resource, objects) in before {
+        let Some(others) = after.get(resource) else {
+            println!("✗ {title}: {resource} is not served");
+            different += objects.len();
+            continue;
+        };
+        for (name, object) in objects {
+            let found = match others.get(name) {
+                Some(other) => differences(object, other),
+                None => vec!["is gone".to_owned()],
+            };
+            if found.is_empty() || changes_by_itself(resource, name) {
+                equal += 1;
+                continue;
+            }
+            different += 1;
+            println!("✗ {title}: {resource} {name}");
+            found.iter().take(SHOWN).for_each(|line| println!("    {line}"));
+        }
+        for name in others.keys().filter(|name| !objects.contains_key(*name)) {
+            println!("  {title}: {resource} {name} is new");
+        }
+    }
+    println!("{title}: {equal} objects read back equal, {different} do not");
+    different == 0
+}
+
+/// What a server renews of its own while it runs.
+fn changes_by_itself(resource: &str, name: &str) -> bool {
+    let lease = resource.ends_with("/leases") && name.contains("apiserver-");
+    lease || (resource.ends_with("/apiservices") && name.contains("swap.example.com"))
+}
+
+/// Labels every object that was created by hand; whether all took it.
+async fn write(client: &Client, filled: &Snapshot) -> Result<bool> {
+    let patch = json!({"metadata": {"labels": {"written-by": "kevel"}}});
+    let (mut written, mut refused) = (0, 0);
+    for (resource, objects) in filled {
+        for name in objects.keys() {
+            let (namespace, name) = name.split_once('/').unwrap_or_default();
+            if namespace != "\"swap\"" && name != "\"swap\"" {
+                continue;
+            }
+            let name = name.trim_matches('"');
+            let path = match (namespace, resource.rsplit_once('/')) {
+                ("null", _) => format!("{resource}/{name}"),
+                (_, Some((root, plural))) => format!("{root}/namespaces/swap/{plural}/{name}"),
+                (_, None) => continue,
+            };
+            let answer = client.send(Request::patch(&path, "merge-patch+json", &patch)).await?;
+            if answer.code == 200 {
+                written += 1;
+            } else {
+                refused += 1;
+                println!(
+                    "✗ write {path}: {} {}",
+                    answer.code,
+                    String::from_utf8_lossy(&answer.body)
+                );
+            }
+        }
+    }
+    println!("kevel wrote {written} objects, {refused} refused");
+    Ok(refused == 0)
+}
+
+async fn scale(client: &Client, replicas: u32) -> Result<()> {
+    let patch = json!({"spec": {"replicas": replicas}});
+    let path = "/apis/apps/v1/namespaces/swap/deployments/web";
+    client.json(Request::patch(path, "merge-patch+json", &patch)).await?;
+    Ok(())
+}
+
+async fn scaled(plane: &ControlPlane, replicas: u32) -> Result<()> {
+    let client = plane.client(1)?;
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let web =
+            client.json(Request::get("/apis/apps/v1/namespaces/swap/deployments/web")).await?;
+        if web["status"]["readyReplicas"] == replicas
+            && web["status"]["updatedReplicas"] == replicas
+        {
+            return Ok(());
+        }
+        plane.check()?;
+        if Instant::now() > until {
+            return Err(
+                format!("the deployment does not reach {replicas}: {}", web["status"]).into()
+            );
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
 }

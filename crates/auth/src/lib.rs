@@ -21,15 +21,22 @@
 //!   made of an object, so it stands behind them. The authorizer it is given is the server's whole
 //!   one, for the verbs `escalate` and `bind`.
 //! - [`bootstrap::hook`] makes what is missing of the default roles and bindings. The rules of
-//!   `admin`, `edit` and `view` are not its business: a controller gathers them.
+//!   `admin`, `edit` and `view` are not its business: a controller gathers them, that of a controller
+//!   manager or [`aggregate_cluster_roles`].
 
+mod aggregation;
+pub mod authentication;
 pub mod authorization;
 pub mod bootstrap;
+mod config_map;
 mod escalation;
+pub mod jose;
 pub mod rbac;
 pub mod reviews;
 pub mod rule;
+pub mod service_account;
 
+pub use aggregation::aggregate_cluster_roles;
 pub use escalation::Escalation;
 pub use rbac::{Rbac, Sources};
 pub use rule::PolicyRule;

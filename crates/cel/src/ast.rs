@@ -21,11 +21,26 @@ pub(crate) enum ExprKind {
     Unspecified,
     Literal(Literal),
     Ident(Arc<str>),
-    Select { operand: Box<Expr>, field: Arc<str>, test_only: bool },
-    Call { function: Arc<str>, target: Option<Box<Expr>>, args: Vec<Expr> },
-    List { elements: Vec<Element> },
-    Map { entries: Vec<MapEntry> },
-    Struct { name: Arc<str>, fields: Vec<StructField> },
+    Select {
+        operand: Box<Expr>,
+        field: Arc<str>,
+        test_only: bool,
+    },
+    Call {
+        function: Arc<str>,
+        target: Option<Box<Expr>>,
+        args: Vec<Expr>,
+    },
+    List {
+        elements: Vec<Element>,
+    },
+    Map {
+        entries: Vec<MapEntry>,
+    },
+    Struct {
+        name: Arc<str>,
+        fields: Vec<StructField>,
+    },
     Comprehension(Box<Comprehension>),
 }
 
@@ -118,7 +133,9 @@ impl Expr {
         match &self.kind {
             ExprKind::Unspecified | ExprKind::Literal(_) | ExprKind::Ident(_) => {}
             ExprKind::Select { operand, .. } => visit(operand),
-            ExprKind::Call { target, args, .. } => target.as_deref().into_iter().chain(args).for_each(visit),
+            ExprKind::Call { target, args, .. } => {
+                target.as_deref().into_iter().chain(args).for_each(visit)
+            }
             ExprKind::List { elements } => elements.iter().for_each(|e| visit(&e.value)),
             ExprKind::Map { entries } => entries.iter().for_each(|e| {
                 visit(&e.key);

@@ -1,1 +1,59 @@
-//! Under construction.
+//! The Common Expression Language as Kubernetes uses it: admission policies, validation rules of
+//! custom resources, match conditions, authentication and authorization configuration.
+//!
+//! An [`Environment`] says which variables there are and of which types; CEL's own functions and
+//! Kubernetes' libraries are always there. Compiling an expression in it checks its types (issues
+//! print as the reference prints them) and gives a [`Program`], which is evaluated as often as
+//! needed. Values borrow the objects they stand for.
+//!
+//! ```
+//! use kevel_api::value::{Map, Value as Tree};
+//! use kevel_cel::{Activation, Budget, DeclType, Environment, Type, Value};
+//!
+//! let environment = Environment::builder()
+//!     .variable("claims", DeclType::map(DeclType::simple(Type::Any)))
+//!     .build();
+//! let program = environment.compile("'oidc:' + claims.sub")?;
+//! assert_eq!(program.output_type(), Type::String);
+//!
+//! let claims = Tree::Map(Map::from_iter([("sub", Tree::from("alice"))]));
+//! let mut activation = Activation::new();
+//! activation.bind("claims", Value::from_tree(&claims));
+//! let evaluation = program.evaluate(&activation, Budget::default());
+//! assert_eq!(evaluation.result?.as_str(), Some("oidc:alice"));
+//! assert_eq!(evaluation.cost, 4);
+//!
+//! let issues = environment.compile("claim.sub").unwrap_err();
+//! assert_eq!(
+//!     issues.to_string(),
+//!     "ERROR: <input>:1:1: undeclared reference to 'claim' (in container '')\n | claim.sub\n | ^"
+//! );
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod ast;
+mod checker;
+mod cost;
+mod declared;
+mod environment;
+mod error;
+mod evaluator;
+mod library;
+mod parser;
+mod program;
+mod source;
+mod types;
+mod value;
+
+pub use cost::CostEstimate;
+pub use declared::{DeclType, MAX_REQUEST_SIZE, ObjectType, escape, unescape};
+pub use environment::{Builder, Environment};
+pub use error::Error;
+pub use library::{Authorizer, Decision, Extension, ResourceCheck};
+pub use parser::{MAX_EXPRESSION_SIZE, MAX_RECURSION};
+pub use program::{
+    Activation, Budget, CHECK_FREQUENCY, CompileError, Evaluation, PER_CALL_LIMIT, Program,
+};
+pub use source::{Issue, Issues, Location, MAX_ISSUES};
+pub use types::Type;
+pub use value::{Key, List, Map, ObjectValue, Text, Timestamp, Value};

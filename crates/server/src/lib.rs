@@ -6,6 +6,7 @@
 
 pub mod admission;
 pub mod answer;
+pub mod audit;
 pub mod authentication;
 pub mod authorization;
 pub mod body;

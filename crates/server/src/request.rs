@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kevel_api::status::StatusError;
 
+use crate::audit::AuditContext;
 use crate::request_info::RequestInfo;
 use crate::user::User;
 
@@ -28,6 +29,8 @@ pub struct Request {
     pub deadline: Option<Instant>,
     pub warnings: Warnings,
     pub audit_id: String,
+    /// What is kept of the request, for whoever has to add to it.
+    pub audit: AuditContext,
 }
 
 /// When a request came in.
@@ -72,6 +75,7 @@ impl Request {
             deadline: None,
             warnings: Warnings::default(),
             audit_id: String::new(),
+            audit: AuditContext::default(),
         }
     }
 

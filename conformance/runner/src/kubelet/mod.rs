@@ -19,7 +19,7 @@ use crate::client::{Client, Request};
 /// How often a real kubelet renews its lease.
 const RENEW: Duration = Duration::from_secs(10);
 /// How often a node's status is said again though nothing has changed.
-const HEARTBEATS_PER_STATUS: u32 = 6;
+const HEARTBEATS_PER_STATUS: u64 = 6;
 
 /// Plays `count` nodes until the process ends.
 pub async fn run(client: Client, count: usize) -> Result<()> {
@@ -37,18 +37,24 @@ pub async fn run(client: Client, count: usize) -> Result<()> {
 }
 
 async fn heartbeat(client: &Client, index: usize) {
-    for beat in 0u32.. {
+    let mut beat = 0;
+    loop {
         let said = match beat % HEARTBEATS_PER_STATUS {
             0 => register(client, index).await,
             _ => Ok(()),
         };
-        if let Err(error) = said.and(renew(client, index).await) {
-            eprintln!("{}: {error}", node_name(index));
+        match said.and(renew(client, index).await) {
+            Ok(()) => {
+                beat += 1;
+                tokio::time::sleep(RENEW).await;
+            }
             // A server that has just started may not have everything yet.
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            continue;
+            Err(error) => {
+                eprintln!("{}: {error}", node_name(index));
+                beat = 0;
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
         }
-        tokio::time::sleep(RENEW).await;
     }
 }
 

@@ -8,7 +8,7 @@ use kevel_codec::base64;
 use kevel_server::authentication::{AuthError, Known, TokenAuthenticated, TokenAuthenticator};
 use kevel_server::controller::Client;
 use kevel_server::handler::Pending;
-use ring::constant_time::verify_slices_are_equal;
+use subtle::ConstantTimeEq as _;
 
 use super::claims::Reference;
 use super::objects::{Kind, Objects};
@@ -80,7 +80,7 @@ impl LegacyTokens {
         }
         let mut copy = Vec::new();
         let decoded = base64::decode_into(secret.str_at(&["data", "token"]), &mut copy);
-        if decoded.is_err() || verify_slices_are_equal(&copy, token.as_bytes()).is_err() {
+        if decoded.is_err() || !bool::from(copy.ct_eq(token.as_bytes())) {
             return Err("Token does not match server's copy".to_owned());
         }
         Ok(secret)

@@ -259,11 +259,7 @@ fn strings<'a>(object: &'a Value, path: &[&str]) -> Vec<&'a str> {
 }
 
 /// Sets fields of a part of an object.
-fn set<'a>(
-    object: &mut Value,
-    part: &str,
-    fields: impl IntoIterator<Item = (&'a str, Value)>,
-) {
+fn set<'a>(object: &mut Value, part: &str, fields: impl IntoIterator<Item = (&'a str, Value)>) {
     let Some(object) = object.as_map_mut() else { return };
     let part = object.entry_or_insert_with(part, || Map::new().into());
     if let Some(part) = part.as_map_mut() {

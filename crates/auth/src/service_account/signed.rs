@@ -25,8 +25,6 @@ pub(super) struct Signed {
     pub claims: Value,
     /// For which of the audiences it is good.
     pub audiences: Vec<String>,
-    /// Whether it says for whom it is.
-    pub for_anybody: bool,
 }
 
 impl Verifier {
@@ -48,8 +46,7 @@ impl Verifier {
         let claims = token.verify(keys);
         let claims = claims.ok_or("go-jose/go-jose: error in cryptographic primitive")?;
         let said = audience_claim(&claims)?;
-        let for_anybody = said.is_empty();
-        let said = if for_anybody { self.audiences.clone() } else { said };
+        let said = if said.is_empty() { self.audiences.clone() } else { said };
         let asked = if audiences.is_empty() { &self.audiences } else { audiences };
         let common = common_audiences(&said, asked);
         if common.is_empty() && !self.audiences.is_empty() {
@@ -59,7 +56,7 @@ impl Verifier {
                 quoted(asked)
             ));
         }
-        Ok(Some(Signed { claims, audiences: common, for_anybody }))
+        Ok(Some(Signed { claims, audiences: common }))
     }
 }
 

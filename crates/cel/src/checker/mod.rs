@@ -216,11 +216,16 @@ impl Checker<'_> {
     }
 
     fn check_optional_select(&mut self, id: ExprId, args: &[Expr]) -> Type {
-        let [operand, Expr { kind: ExprKind::Literal(Literal::String(field)), id: field_id }] = args else {
-            self.report(id, format!(
-                "unsupported optional field selection: incorrect signature. argument count: {}",
-                args.len()
-            ));
+        let [operand, Expr { kind: ExprKind::Literal(Literal::String(field)), id: field_id }] =
+            args
+        else {
+            self.report(
+                id,
+                format!(
+                    "unsupported optional field selection: incorrect signature. argument count: {}",
+                    args.len()
+                ),
+            );
             return Type::Error;
         };
         self.checked.types.insert(*field_id, Type::String);
@@ -275,7 +280,10 @@ impl Checker<'_> {
             let receiver = receiver.iter().map(|r| format!("{r}.")).collect::<String>();
             let name = function.name;
             let signature = format!("{receiver}({})", rest.join(", "));
-            self.report(id, format!("found no matching overload for '{name}' applied to '{signature}'"));
+            self.report(
+                id,
+                format!("found no matching overload for '{name}' applied to '{signature}'"),
+            );
             return Type::Error;
         };
         let reference = Reference::Function { name: function.name, overloads, drops_target };

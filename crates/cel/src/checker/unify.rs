@@ -70,7 +70,9 @@ impl Substitutions {
         match (a, b) {
             (Type::Null, other) | (other, Type::Null) => is_nullable(other),
             (Type::Type(_), Type::Type(_)) => true,
-            (Type::List(_), Type::List(_)) | (Type::Map(_), Type::Map(_)) => self.parameters_fit(a, b),
+            (Type::List(_), Type::List(_)) | (Type::Map(_), Type::Map(_)) => {
+                self.parameters_fit(a, b)
+            }
             (Type::Opaque(x, _), Type::Opaque(y, _)) => x == y && self.parameters_fit(a, b),
             _ => a == b,
         }
@@ -117,10 +119,7 @@ impl Substitutions {
 }
 
 fn is_nullable(ty: &Type) -> bool {
-    matches!(
-        ty,
-        Type::Null | Type::Opaque(..) | Type::Object(_) | Type::Duration | Type::Timestamp
-    )
+    matches!(ty, Type::Null | Type::Opaque(..) | Type::Object(_) | Type::Duration | Type::Timestamp)
 }
 
 /// The more general of two types that fit each other.
@@ -135,7 +134,9 @@ fn is_equal_or_more_general(a: &Type, b: &Type) -> bool {
     }
     match (a, b) {
         (Type::Type(_), Type::Type(_)) => true,
-        (Type::List(_), Type::List(_)) | (Type::Map(_), Type::Map(_)) | (Type::Opaque(..), Type::Opaque(..)) => {
+        (Type::List(_), Type::List(_))
+        | (Type::Map(_), Type::Map(_))
+        | (Type::Opaque(..), Type::Opaque(..)) => {
             let (x, y) = (a.parameters(), b.parameters());
             a.name() == b.name()
                 && x.len() == y.len()

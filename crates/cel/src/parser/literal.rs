@@ -98,7 +98,7 @@ mod tests {
         for (text, bytes, expected) in [
             (r#""a\tb""#, false, "a\tb"),
             (r"'\x41\u00e9\U0001F600\101'", false, "A\u{e9}\u{1f600}A"),
-            (r"'''a"'b'''", false, "a\"'b"),
+            ("'''a\"'b'''", false, "a\"'b"),
             (r"r'\n'", false, "\\n"),
             ("'''a\r\nb\rc'''", false, "a\nb\nc"),
             (r"'\xc3\xa9'", true, "\u{e9}"),

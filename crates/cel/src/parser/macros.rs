@@ -221,7 +221,8 @@ fn variables(
     {
         return Err((*id, format!("duplicate variable name: {a}")));
     }
-    if let Some((id, _)) = names.iter().find(|(_, n)| matches!(&**n, ACCUMULATOR | OLD_ACCUMULATOR)) {
+    if let Some((id, _)) = names.iter().find(|(_, n)| matches!(&**n, ACCUMULATOR | OLD_ACCUMULATOR))
+    {
         return Err((*id, "iteration variable overwrites accumulator variable".to_owned()));
     }
     let mut names = names.into_iter().map(|(_, name)| name);
@@ -289,7 +290,11 @@ fn map(build: &mut Build<'_, '_>, target: Option<Expr>, mut args: Vec<Expr>) -> 
     transformed_list(build, target, variables, args)
 }
 
-fn transform_list(build: &mut Build<'_, '_>, target: Option<Expr>, mut args: Vec<Expr>) -> Expansion {
+fn transform_list(
+    build: &mut Build<'_, '_>,
+    target: Option<Expr>,
+    mut args: Vec<Expr>,
+) -> Expansion {
     let variables = variables(&mut args, true, SIMPLE_NAME)?;
     transformed_list(build, target, variables, args)
 }
@@ -317,7 +322,11 @@ fn filter(build: &mut Build<'_, '_>, target: Option<Expr>, mut args: Vec<Expr>) 
     Ok(Some(gather(build, range, variables, init, step, args.pop())))
 }
 
-fn transform_map(build: &mut Build<'_, '_>, target: Option<Expr>, mut args: Vec<Expr>) -> Expansion {
+fn transform_map(
+    build: &mut Build<'_, '_>,
+    target: Option<Expr>,
+    mut args: Vec<Expr>,
+) -> Expansion {
     let variables = variables(&mut args, true, SIMPLE_NAME)?;
     let (Some(range), Some(transform)) = (target, args.pop()) else { return Ok(None) };
     let init = build.empty_map();
@@ -397,13 +406,16 @@ fn mapped_optional(
 
 fn sort_by(build: &mut Build<'_, '_>, target: Option<Expr>, mut args: Vec<Expr>) -> Expansion {
     let Some(target) = target else { return Ok(None) };
-    if matches!(target.kind, ExprKind::Literal(_) | ExprKind::Map { .. } | ExprKind::Struct { .. }) {
+    if matches!(target.kind, ExprKind::Literal(_) | ExprKind::Map { .. } | ExprKind::Struct { .. })
+    {
         let message = "sortBy can only be applied to a list, identifier, comprehension, call or select expression";
         return Err((target.id, message.to_owned()));
     }
     let variables = variables(&mut args, false, IDENTIFIER)?;
     let input = build.ident(SORT_INPUT);
-    let Some(keys) = transformed_list(build, Some(input), variables, args)? else { return Ok(None) };
+    let Some(keys) = transformed_list(build, Some(input), variables, args)? else {
+        return Ok(None);
+    };
     let input = build.ident(SORT_INPUT);
     let sorted = build.member_call("@sortByAssociatedKeys", input, vec![keys]);
     Ok(Some(build.binding(SORT_INPUT, target, sorted)))
@@ -414,7 +426,10 @@ fn bind(build: &mut Build<'_, '_>, _: Option<Expr>, mut args: Vec<Expr>) -> Expa
         return Ok(None);
     };
     let ExprKind::Ident(name) = variable.kind else {
-        return Err((variable.id, "cel.bind() variable names must be simple identifiers".to_owned()));
+        return Err((
+            variable.id,
+            "cel.bind() variable names must be simple identifiers".to_owned(),
+        ));
     };
     Ok(Some(build.binding(&name, value, result)))
 }

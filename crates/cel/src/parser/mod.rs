@@ -10,6 +10,8 @@ use crate::ast::{Ast, Element, Expr, ExprId, ExprKind, Literal, MapEntry, Struct
 use crate::source::{Issues, Location, Source};
 use token::{Lexeme, Token, tokenize};
 
+pub(crate) use macros::ACCUMULATOR;
+
 /// How many characters an expression may have.
 pub const MAX_EXPRESSION_SIZE: usize = 100_000;
 /// How deep a rule of the grammar may nest, and how deep operations may nest in each other.
@@ -41,7 +43,9 @@ pub(crate) fn parse(text: &str, bindings: bool) -> Result<Ast, Issues> {
     };
     let root = parser.start();
     let Parser { issues, offsets, .. } = parser;
-    let Ok(root) = root else { return Err(issues.or_else(()).err().unwrap_or_else(|| Issues::new(&source))) };
+    let Ok(root) = root else {
+        return Err(issues.or_else(()).err().unwrap_or_else(|| Issues::new(&source)));
+    };
     let root = issues.or_else(root)?;
     if height(&root) > MAX_HEIGHT {
         let mut issues = Issues::new(&source);
@@ -131,8 +135,27 @@ const OPERATORS: &[Token] = &[
 
 /// Names that are not variables, so that the language can grow.
 pub(crate) const RESERVED: &[&str] = &[
-    "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in",
-    "let", "loop", "package", "namespace", "null", "return", "true", "var", "void", "while",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "false",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "null",
+    "return",
+    "true",
+    "var",
+    "void",
+    "while",
 ];
 
 impl Parser<'_> {
@@ -155,7 +178,11 @@ impl Parser<'_> {
                 self.followers.pop();
                 self.expect(Token::Colon, START)?;
                 let falsy = self.expression()?;
-                self.operation(question.start, operator::CONDITIONAL, vec![condition, truthy, falsy])?
+                self.operation(
+                    question.start,
+                    operator::CONDITIONAL,
+                    vec![condition, truthy, falsy],
+                )?
             }
         };
         self.depth.expression -= 1;
@@ -251,7 +278,8 @@ impl Parser<'_> {
             return Ok(operand);
         }
         let id = self.id(first.start);
-        let call = ExprKind::Call { function: operator.into(), target: None, args: vec![operand.expr] };
+        let call =
+            ExprKind::Call { function: operator.into(), target: None, args: vec![operand.expr] };
         Ok(Node { expr: Expr { id, kind: call }, nesting: operand.nesting })
     }
 
@@ -284,16 +312,19 @@ impl Parser<'_> {
         } else if name.token != Token::Identifier {
             return match name.token {
                 Token::True | Token::False | Token::Null if !optional => {
-                    self.syntax_error(name, format!(
-                        "mismatched input {} expecting IDENTIFIER",
-                        name.token.name()
-                    ));
+                    self.syntax_error(
+                        name,
+                        format!("mismatched input {} expecting IDENTIFIER", name.token.name()),
+                    );
                     Err(Abort)
                 }
                 _ if optional => {
                     let text = self.text(name);
                     let expected = Token::expected(&[Token::Identifier, Token::EscapedIdentifier]);
-                    self.syntax_error(name, format!("mismatched input '{text}' expecting {expected}"));
+                    self.syntax_error(
+                        name,
+                        format!("mismatched input '{text}' expecting {expected}"),
+                    );
                     Err(Abort)
                 }
                 _ => self.no_viable_alternative(self.at - 1),

@@ -212,7 +212,8 @@ impl Lexer<'_> {
     }
 
     fn escaped_identifier(&self) -> Result<(Token, usize), usize> {
-        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '/' | ' ');
+        let allowed =
+            |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '/' | ' ');
         let len = 1 + count(&self.text[1..], allowed);
         match self.peek(len) {
             Some('`') if len > 1 => Ok((Token::EscapedIdentifier, len + 1)),
@@ -252,7 +253,8 @@ impl Lexer<'_> {
     }
 
     fn number(&self) -> (Token, usize) {
-        let digits = |from: usize| count(self.text.get(from..).unwrap_or_default(), |c| c.is_ascii_digit());
+        let digits =
+            |from: usize| count(self.text.get(from..).unwrap_or_default(), |c| c.is_ascii_digit());
         if self.peek(0) == Some('0') && self.peek(1) == Some('x') {
             let hex = count(&self.text[2..], |c| c.is_ascii_hexdigit());
             if hex > 0 {

@@ -83,14 +83,14 @@ fn needed(metadata: &Metadata<'_>) -> u32 {
 
 impl Subscriber for Log {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
-        match metadata.is_event() && self.hears(metadata) {
+        match !metadata.is_span() && self.hears(metadata) {
             true => Interest::always(),
             false => Interest::never(),
         }
     }
 
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && self.hears(metadata)
+        !metadata.is_span() && self.hears(metadata)
     }
 
     fn event(&self, event: &Event<'_>) {
@@ -138,7 +138,9 @@ mod tests {
             tracing::debug!("debug");
             tracing::trace!("trace");
             tracing::debug!(target: "x", "other target, same module");
-            tracing::debug!(target: "v2", "verbosity");
+            if tracing::enabled!(target: "v2", tracing::Level::DEBUG) {
+                tracing::debug!(target: "v2", "verbosity");
+            }
         }
         for (verbosity, vmodule, lines) in [
             (0, &[][..], 2),

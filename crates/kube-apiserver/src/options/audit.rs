@@ -1,6 +1,6 @@
 //! Flags of the audit log and its webhook.
 
-use crate::flags::{PENDING, section};
+use crate::flags::{EFFECTIVE, section};
 use kevel_api::duration::Duration;
 use kevel_api::quote::quote;
 
@@ -8,76 +8,76 @@ section! {
     /// Options of the audit log and its webhook.
     Audit, "auditing" {
         /// How many events wait to be written before more are dropped. Batch mode only.
-        audit_log_batch_buffer_size: i64 = "10000", PENDING;
+        audit_log_batch_buffer_size: i64 = "10000", EFFECTIVE;
         /// How many events are written at a time. Batch mode only.
-        audit_log_batch_max_size: i64 = "1", PENDING;
+        audit_log_batch_max_size: i64 = "1", EFFECTIVE;
         /// After how long a batch that is not full is written. Batch mode only.
-        audit_log_batch_max_wait: Duration = "0s", PENDING;
+        audit_log_batch_max_wait: Duration = "0s", EFFECTIVE;
         /// How many batches may be written at once after a pause. Batch mode only.
-        audit_log_batch_throttle_burst: i64 = "0", PENDING;
+        audit_log_batch_throttle_burst: i64 = "0", EFFECTIVE;
         /// Limit the rate of batches. Batch mode only.
-        audit_log_batch_throttle_enable: bool = "false", PENDING;
+        audit_log_batch_throttle_enable: bool = "false", EFFECTIVE;
         /// Average number of batches per second. Batch mode only.
-        audit_log_batch_throttle_qps: f32 = "0", PENDING;
+        audit_log_batch_throttle_qps: f32 = "0", EFFECTIVE;
         /// Compress old log files with gzip.
-        audit_log_compress: bool = "false", PENDING;
+        audit_log_compress: bool = "false", EFFECTIVE;
         /// Form of the log: json, an object per event, or legacy, a line of text per event.
-        audit_log_format: String = "json", PENDING;
+        audit_log_format: String = "json", EFFECTIVE;
         /// For how many days old log files are kept, by the date in their names; 0 keeps them.
-        audit_log_maxage: i64 = "366", PENDING;
+        audit_log_maxage: i64 = "366", EFFECTIVE;
         /// How many old log files are kept; 0 keeps them all.
-        audit_log_maxbackup: i64 = "100", PENDING;
+        audit_log_maxbackup: i64 = "100", EFFECTIVE;
         /// Megabytes after which a new log file is begun; 0 goes on with one file.
-        audit_log_maxsize: i64 = "100", PENDING;
+        audit_log_maxsize: i64 = "100", EFFECTIVE;
         /// When events are written: batch (later, in batches), blocking (before the answer) or
         /// blocking-strict (before the answer, and a request whose receipt cannot be logged fails).
-        audit_log_mode: String = "blocking", PENDING;
+        audit_log_mode: String = "blocking", EFFECTIVE;
         /// File for the audit log; '-' is standard output. Without it there is no audit log.
-        audit_log_path: String, PENDING;
+        audit_log_path: String, EFFECTIVE;
         /// Cut events and batches that are too large.
-        audit_log_truncate_enabled: bool = "false", PENDING;
+        audit_log_truncate_enabled: bool = "false", EFFECTIVE;
         /// Bytes above which a batch is split.
-        audit_log_truncate_max_batch_size: i64 = "10485760", PENDING;
+        audit_log_truncate_max_batch_size: i64 = "10485760", EFFECTIVE;
         /// Bytes above which an event loses its request and response, and is dropped if that does
         /// not suffice.
-        audit_log_truncate_max_event_size: i64 = "102400", PENDING;
+        audit_log_truncate_max_event_size: i64 = "102400", EFFECTIVE;
         /// Group and version of the events in the log.
-        audit_log_version: String = "audit.k8s.io/v1", PENDING;
+        audit_log_version: String = "audit.k8s.io/v1", EFFECTIVE;
         /// File with the policy that says which requests are audited and how much of them. Without
         /// it nothing is.
-        audit_policy_file: String, PENDING;
+        audit_policy_file: String, EFFECTIVE;
         /// How many events wait to be sent before more are dropped. Batch mode only.
-        audit_webhook_batch_buffer_size: i64 = "10000", PENDING;
+        audit_webhook_batch_buffer_size: i64 = "10000", EFFECTIVE;
         /// The old name of --audit-webhook-initial-backoff.
-        audit_webhook_batch_initial_backoff: Duration = "10s", PENDING
+        audit_webhook_batch_initial_backoff: Duration = "10s", EFFECTIVE
             .deprecated("Deprecated, use --audit-webhook-initial-backoff instead.")
             .hidden();
         /// How many events are sent at a time. Batch mode only.
-        audit_webhook_batch_max_size: i64 = "400", PENDING;
+        audit_webhook_batch_max_size: i64 = "400", EFFECTIVE;
         /// After how long a batch that is not full is sent. Batch mode only.
-        audit_webhook_batch_max_wait: Duration = "30s", PENDING;
+        audit_webhook_batch_max_wait: Duration = "30s", EFFECTIVE;
         /// How many batches may be sent at once after a pause. Batch mode only.
-        audit_webhook_batch_throttle_burst: i64 = "15", PENDING;
+        audit_webhook_batch_throttle_burst: i64 = "15", EFFECTIVE;
         /// Limit the rate of batches. Batch mode only.
-        audit_webhook_batch_throttle_enable: bool = "true", PENDING;
+        audit_webhook_batch_throttle_enable: bool = "true", EFFECTIVE;
         /// Average number of batches per second. Batch mode only.
-        audit_webhook_batch_throttle_qps: f32 = "10", PENDING;
+        audit_webhook_batch_throttle_qps: f32 = "10", EFFECTIVE;
         /// Kubeconfig file that says where audit events are sent.
-        audit_webhook_config_file: String, PENDING;
+        audit_webhook_config_file: String, EFFECTIVE;
         /// For how long to wait before a failed request is made again the first time.
-        audit_webhook_initial_backoff: Duration = "10s", PENDING;
+        audit_webhook_initial_backoff: Duration = "10s", EFFECTIVE;
         /// When events are sent: batch (later, in batches), blocking (before the answer) or
         /// blocking-strict (before the answer, and a request whose receipt cannot be sent fails).
-        audit_webhook_mode: String = "batch", PENDING;
+        audit_webhook_mode: String = "batch", EFFECTIVE;
         /// Cut events and batches that are too large.
-        audit_webhook_truncate_enabled: bool = "false", PENDING;
+        audit_webhook_truncate_enabled: bool = "false", EFFECTIVE;
         /// Bytes above which a batch is split.
-        audit_webhook_truncate_max_batch_size: i64 = "10485760", PENDING;
+        audit_webhook_truncate_max_batch_size: i64 = "10485760", EFFECTIVE;
         /// Bytes above which an event loses its request and response, and is dropped if that does
         /// not suffice.
-        audit_webhook_truncate_max_event_size: i64 = "102400", PENDING;
+        audit_webhook_truncate_max_event_size: i64 = "102400", EFFECTIVE;
         /// Group and version of the events that are sent.
-        audit_webhook_version: String = "audit.k8s.io/v1", PENDING;
+        audit_webhook_version: String = "audit.k8s.io/v1", EFFECTIVE;
     }
 }
 
@@ -109,16 +109,19 @@ impl Audit {
         errors
     }
 
-    fn log(&self) -> Backend<'_> {
+    /// What the flags say about the log.
+    pub(crate) fn log(&self) -> Backend<'_> {
         Backend {
             name: "log",
             mode: &self.audit_log_mode,
             buffer_size: self.audit_log_batch_buffer_size,
             max_size: self.audit_log_batch_max_size,
+            max_wait: self.audit_log_batch_max_wait,
             throttle: self.audit_log_batch_throttle_enable.then_some((
                 self.audit_log_batch_throttle_qps,
                 self.audit_log_batch_throttle_burst,
             )),
+            truncates: self.audit_log_truncate_enabled,
             truncate: (
                 self.audit_log_truncate_max_batch_size,
                 self.audit_log_truncate_max_event_size,
@@ -127,16 +130,19 @@ impl Audit {
         }
     }
 
-    fn webhook(&self) -> Backend<'_> {
+    /// What the flags say about the webhook.
+    pub(crate) fn webhook(&self) -> Backend<'_> {
         Backend {
             name: "webhook",
             mode: &self.audit_webhook_mode,
             buffer_size: self.audit_webhook_batch_buffer_size,
             max_size: self.audit_webhook_batch_max_size,
+            max_wait: self.audit_webhook_batch_max_wait,
             throttle: self.audit_webhook_batch_throttle_enable.then_some((
                 self.audit_webhook_batch_throttle_qps,
                 self.audit_webhook_batch_throttle_burst,
             )),
+            truncates: self.audit_webhook_truncate_enabled,
             truncate: (
                 self.audit_webhook_truncate_max_batch_size,
                 self.audit_webhook_truncate_max_event_size,
@@ -147,15 +153,17 @@ impl Audit {
 }
 
 /// What the log and the webhook have in common.
-struct Backend<'a> {
+pub(crate) struct Backend<'a> {
     name: &'static str,
-    mode: &'a str,
-    buffer_size: i64,
-    max_size: i64,
+    pub mode: &'a str,
+    pub buffer_size: i64,
+    pub max_size: i64,
+    pub max_wait: Duration,
     /// Batches per second, and at once.
-    throttle: Option<(f32, i64)>,
+    pub throttle: Option<(f32, i64)>,
+    pub truncates: bool,
     /// Largest batch and largest event, in bytes.
-    truncate: (i64, i64),
+    pub truncate: (i64, i64),
     version: &'a str,
 }
 

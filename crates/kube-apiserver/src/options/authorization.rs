@@ -1,9 +1,10 @@
 //! Flags that say who decides what a client may do.
 
 use super::files::read_error;
-use crate::flags::{EFFECTIVE, Given, PENDING, Strings, section};
+use crate::flags::{EFFECTIVE, Given, Strings, section};
 use kevel_api::duration::Duration;
 use kevel_api::quote::quote;
+use kevel_auth::authorization::AuthorizationConfiguration;
 use std::collections::BTreeSet;
 
 section! {
@@ -11,21 +12,21 @@ section! {
     Authorization, "authorization" {
         /// File with the chain of authorizers, in place of --authorization-mode and the
         /// --authorization-webhook-* flags.
-        authorization_config: String, PENDING;
+        authorization_config: String, EFFECTIVE;
         /// Authorizers in the order in which they are asked, comma separated: AlwaysAllow,
         /// AlwaysDeny, ABAC, Webhook, RBAC, Node. AlwaysAllow unless given here or in
         /// --authorization-config.
         authorization_mode: Strings, EFFECTIVE;
         /// File with the policy of the ABAC mode, a JSON object per line.
-        authorization_policy_file: String, PENDING;
+        authorization_policy_file: String, EFFECTIVE;
         /// For how long a webhook's yes is remembered.
-        authorization_webhook_cache_authorized_ttl: Duration = "5m0s", PENDING;
+        authorization_webhook_cache_authorized_ttl: Duration = "5m0s", EFFECTIVE;
         /// For how long a webhook's no is remembered.
-        authorization_webhook_cache_unauthorized_ttl: Duration = "30s", PENDING;
+        authorization_webhook_cache_unauthorized_ttl: Duration = "30s", EFFECTIVE;
         /// Kubeconfig file that says where the Webhook mode asks.
-        authorization_webhook_config_file: String, PENDING;
+        authorization_webhook_config_file: String, EFFECTIVE;
         /// Version of the SubjectAccessReview that is sent to the webhook.
-        authorization_webhook_version: String = "v1beta1", PENDING;
+        authorization_webhook_version: String = "v1beta1", EFFECTIVE;
     }
 }
 
@@ -50,9 +51,20 @@ impl Authorization {
                         .to_owned(),
                 ];
             }
-            return read_error(&self.authorization_config).into_iter().collect();
+            return self.config_error().into_iter().collect();
         }
         self.mode_errors()
+    }
+
+    fn config_error(&self) -> Option<String> {
+        let path = self.authorization_config.as_str();
+        if let Some(error) = read_error(path) {
+            return Some(error);
+        }
+        let text = std::fs::read(path).map_err(|error| format!("read {path}: {error}"));
+        let config =
+            text.and_then(|text| AuthorizationConfiguration::load(&text, &BTreeSet::new()));
+        config.err()
     }
 
     fn mode_errors(&self) -> Vec<String> {

@@ -27,6 +27,7 @@ mod validate;
 pub use admission::{Admission, PLUGINS};
 pub use api_enablement::{ApiEnablement, ResourceConfig};
 pub use audit::Audit;
+pub(crate) use audit::Backend as AuditBackend;
 pub use authentication::Authentication;
 pub use authorization::Authorization;
 pub use compatibility::{EffectiveVersion, MajorMinor};

@@ -2,35 +2,263 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use kevel_auth::authentication::cluster_info::{self, ClusterInfo};
+use kevel_auth::authentication::{
+    BootstrapTokens, ForgetHeaders, Remembered, RequestHeader, RequestHeaders, TokenCache,
+    TokenWebhook,
+};
+use kevel_auth::jose::{PrivateKey, PublicKey};
+use kevel_auth::reviews::{SelfSubjectReview, TokenReview};
+use kevel_auth::service_account::{
+    BoundTokens, CONFIGURATION_PATH, Issuer, JWKS_PATH, LegacyTokens, Objects, OpenIdMetadata,
+    Sources, TokenRequest, Verifier, tracking,
+};
+use kevel_controlplane::Answers;
 use kevel_server::authentication::{
-    Anonymous, AuthenticatedGroup, Authenticator, BearerToken, ClientCertificate, TokenFile, Union,
+    Anonymous, AudienceAgnostic, AuthenticatedGroup, Authenticator, BearerToken, ClientCertificate,
+    TokenAuthenticator, TokenFile, TokenUnion, Union, WebSocketToken,
 };
 use kevel_server::certificates::{CaBundle, ClientVerifier, Dynamic};
+use kevel_server::controller::Client;
+use kevel_server::delegate;
+use kevel_server::handler::{Handler, Pending};
+use kevel_server::resource::Rows;
+use kevel_server::webhook;
 
 use super::authorization::alone;
+use super::certificates::Certificates;
+use super::config::duration;
 use crate::options::CompletedOptions;
 
-/// Those who know users, in the order in which they are asked.
-pub fn authenticator(
+/// How long it is remembered whose a token is.
+const REMEMBERED: Remembered =
+    Remembered { success: Duration::from_secs(10), failure: Duration::ZERO, errors: true };
+
+/// Those who know users, and what goes with them.
+pub struct Authentication {
+    /// All of them.
+    pub authenticator: Arc<dyn Authenticator>,
+    /// Those who know users by their tokens.
+    tokens: Arc<dyn TokenAuthenticator>,
+    /// Whom this server is for.
+    audiences: Vec<String>,
+    /// What service accounts' tokens are bound to.
+    objects: Arc<Objects>,
+    legacy: Arc<LegacyTokens>,
+    keys: Arc<[PublicKey]>,
+}
+
+/// A controller, and the name of the post-start hook that starts it.
+pub type Controller = (&'static str, Pending<'static, ()>);
+
+impl Authentication {
+    pub fn new(options: &CompletedOptions, certificates: &Certificates) -> Result<Self, String> {
+        let flags = &options.options.authentication;
+        let audiences = flags.api_audiences.0.clone();
+        let keys: Arc<[PublicKey]> = public_keys(&flags.service_account_key_file)?.into();
+        let verifier = Verifier {
+            issuers: flags.service_account_issuer.0.clone(),
+            keys: keys.clone(),
+            audiences: audiences.clone(),
+        };
+        let objects: Arc<Objects> = Arc::default();
+        let lookup = flags.service_account_lookup;
+        let legacy = Arc::new(LegacyTokens::new(verifier.clone(), objects.clone(), lookup));
+        let bound = BoundTokens::new(verifier, objects.clone());
+        let tokens = tokens(options, &objects, legacy.clone(), bound)?;
+        let authenticator = authenticator(options, certificates, tokens.clone())?;
+        Ok(Authentication { authenticator, tokens, audiences, objects, legacy, keys })
+    }
+
+    /// Answers what is asked about users and tokens.
+    pub fn answer(&self, options: &CompletedOptions, answers: &mut Answers) -> Result<(), String> {
+        let group = "authentication.k8s.io";
+        let review = TokenReview::new(self.tokens.clone(), &self.audiences);
+        answers.add(group, "tokenreviews", review);
+        answers.add(group, "selfsubjectreviews", SelfSubjectReview);
+        if let Some(issuer) = issuer(options)? {
+            let request = TokenRequest::new(issuer, self.objects.clone());
+            answers.add("", "serviceaccounts/token", request);
+        }
+        Ok(())
+    }
+
+    /// Says where service accounts and the like are kept, and who writes.
+    pub fn bind(&self, rows: &Rows, client: &Client) -> Result<(), String> {
+        self.objects.bind(Sources::of(rows)?);
+        self.legacy.bind(client.clone());
+        Ok(())
+    }
+
+    /// What tells others how tokens of this server are verified. There is nothing to tell unless
+    /// the issuer has a URL that others can read it from.
+    pub fn open_id_paths(&self, options: &CompletedOptions) -> Vec<delegate::Path> {
+        let flags = &options.options.authentication;
+        let jwks_uri = match flags.service_account_jwks_uri.as_str() {
+            "" => {
+                let port = options.options.secure_serving.secure_port;
+                let host = match options.external_host.as_str() {
+                    host if host.contains(':') && !host.starts_with('[') => format!("[{host}]"),
+                    host => host.to_owned(),
+                };
+                format!("https://{host}:{port}{JWKS_PATH}")
+            }
+            uri => uri.to_owned(),
+        };
+        let issuer = flags.service_account_issuer.first().map_or("", String::as_str);
+        let documents = match OpenIdMetadata::new(issuer, &jwks_uri, &self.keys) {
+            Ok(documents) => documents,
+            Err(error) => {
+                tracing::info!("not serving the issuer's OpenID metadata: {error}");
+                return Vec::new();
+            }
+        };
+        let paths = [CONFIGURATION_PATH, JWKS_PATH].into_iter().zip(documents);
+        paths
+            .map(|(path, document)| {
+                let handler: Arc<dyn Handler> = Arc::new(document);
+                delegate::Path { path: path.to_owned(), handler }
+            })
+            .collect()
+    }
+
+    /// Those who keep others informed.
+    pub fn controllers(
+        &self,
+        options: &CompletedOptions,
+        certificates: &Certificates,
+        rows: &Rows,
+        client: &Client,
+    ) -> Result<Vec<Controller>, String> {
+        let config_maps = rows.get("", "v1", "configmaps").and_then(|row| row.storage.clone());
+        let config_maps = config_maps.ok_or("configmaps must be served")?;
+        let pem = |roots: &Option<Arc<Dynamic<CaBundle>>>| {
+            let roots = roots.clone();
+            Box::new(move || roots.as_ref().map(|roots| roots.current().pem().clone())) as Box<_>
+        };
+        let info = ClusterInfo {
+            client_ca: pem(&certificates.client_ca),
+            request_header_ca: pem(&certificates.request_header_ca),
+            headers: request_headers(options),
+            allowed_names: options.options.authentication.requestheader_allowed_names.0.clone(),
+        };
+        let info = cluster_info::controller(client.clone(), config_maps.clone(), info);
+        let tracking = tracking::controller(client.clone(), config_maps);
+        Ok(vec![(cluster_info::HOOK, Box::pin(info)), (tracking::HOOK, Box::pin(tracking))])
+    }
+}
+
+/// Those who know users by their tokens, in the order in which they are asked: local ones before
+/// remote ones.
+fn tokens(
     options: &CompletedOptions,
-    client_ca: Option<&Arc<Dynamic<CaBundle>>>,
+    objects: &Arc<Objects>,
+    legacy: Arc<LegacyTokens>,
+    bound: BoundTokens,
+) -> Result<Arc<dyn TokenAuthenticator>, String> {
+    let flags = &options.options.authentication;
+    let audiences = &flags.api_audiences.0;
+    let mut members: Vec<Arc<dyn TokenAuthenticator>> = Vec::new();
+    if !flags.token_auth_file.is_empty() {
+        let file = TokenFile::load(Path::new(&flags.token_auth_file))?;
+        members.push(Arc::new(AudienceAgnostic::new(file, audiences)));
+    }
+    members.push(legacy);
+    members.push(Arc::new(bound));
+    if flags.enable_bootstrap_token_auth {
+        let bootstrap = BootstrapTokens::new(objects.clone());
+        members.push(Arc::new(AudienceAgnostic::new(bootstrap, audiences)));
+    }
+    if !flags.authentication_token_webhook_config_file.is_empty() {
+        members.push(Arc::new(token_webhook(options)?));
+    }
+    let union = Arc::new(TokenUnion::new(members));
+    Ok(Arc::new(TokenCache::new(union, REMEMBERED)?))
+}
+
+fn token_webhook(options: &CompletedOptions) -> Result<TokenCache, String> {
+    let flags = &options.options.authentication;
+    let file = Path::new(&flags.authentication_token_webhook_config_file);
+    let client = webhook::Client::new(webhook::Endpoint::from_kubeconfig(file)?)?;
+    let version = flags.authentication_token_webhook_version.parse()?;
+    let webhook = TokenWebhook::new(client, version, &flags.api_audiences.0);
+    let time = duration(flags.authentication_token_webhook_cache_ttl);
+    let remembered = Remembered { success: time, failure: time, errors: false };
+    TokenCache::new(Arc::new(webhook), remembered)
+}
+
+/// Those who know users, in the order in which they are asked.
+fn authenticator(
+    options: &CompletedOptions,
+    certificates: &Certificates,
+    tokens: Arc<dyn TokenAuthenticator>,
 ) -> Result<Arc<dyn Authenticator>, String> {
     let flags = &options.options.authentication;
+    let headers = request_headers(options);
     let mut known: Vec<Arc<dyn Authenticator>> = Vec::new();
-    if let Some(roots) = client_ca {
+    if let Some(roots) = &certificates.request_header_ca {
+        let verifier = ClientVerifier::new(roots.clone());
+        let names = &flags.requestheader_allowed_names.0;
+        let verify = move |chain: &[_]| verifier.verify(chain);
+        known.push(Arc::new(RequestHeader::new(headers.clone(), names, verify)));
+    }
+    if let Some(roots) = &certificates.client_ca {
         let verifier = ClientVerifier::new(roots.clone());
         known.push(Arc::new(ClientCertificate::new(move |chain| verifier.verify(chain))));
     }
-    if !flags.token_auth_file.is_empty() {
-        let tokens = TokenFile::load(Path::new(&flags.token_auth_file))?;
-        known.push(Arc::new(BearerToken::new(Arc::new(tokens), &[])));
-    }
+    let bearer = BearerToken::new(tokens, &flags.api_audiences.0);
+    known.push(Arc::new(bearer.clone()));
+    known.push(Arc::new(WebSocketToken(bearer)));
     let known: Arc<dyn Authenticator> = Arc::new(AuthenticatedGroup(Union::new(known)));
     let mut all = vec![known];
     // Without flags nobody is let in for not saying who they are, so they may be told so.
     if flags.anonymous_auth || (alone(options) && !options.options.given.has("anonymous_auth")) {
         all.push(Arc::new(Anonymous::default()));
     }
-    Ok(Arc::new(Union::fail_on_error(all)))
+    Ok(Arc::new(ForgetHeaders { inner: Union::fail_on_error(all), headers }))
+}
+
+fn request_headers(options: &CompletedOptions) -> RequestHeaders {
+    let flags = &options.options.authentication;
+    RequestHeaders {
+        username: flags.requestheader_username_headers.0.clone(),
+        uid: flags.requestheader_uid_headers.0.clone(),
+        group: flags.requestheader_group_headers.0.clone(),
+        extra_prefix: flags.requestheader_extra_headers_prefix.0.clone(),
+    }
+}
+
+/// The keys that verify service accounts' tokens.
+fn public_keys(files: &[String]) -> Result<Vec<PublicKey>, String> {
+    let mut keys = Vec::new();
+    for file in files {
+        let error = |error: String| format!("error reading public key file {file}: {error}");
+        let pem = std::fs::read(file).map_err(|problem| error(problem.to_string()))?;
+        keys.extend(PublicKey::all_from_pem(&pem).map_err(error)?);
+    }
+    Ok(keys)
+}
+
+/// Who issues service accounts' tokens, if somebody does.
+fn issuer(options: &CompletedOptions) -> Result<Option<Issuer>, String> {
+    let flags = &options.options.authentication;
+    let file = &options.options.misc.service_account_signing_key_file;
+    let Some(url) = flags.service_account_issuer.first().filter(|_| !file.is_empty()) else {
+        return Ok(None);
+    };
+    let error = |error: String| format!("failed to parse service-account-issuer-key-file: {error}");
+    let pem = std::fs::read(file).map_err(|problem| error(format!("open {file}: {problem}")))?;
+    let key = PrivateKey::from_pem(&pem)
+        .map_err(|problem| error(format!("error reading private key file {file}: {problem}")))?;
+    let max = duration(flags.service_account_max_token_expiration).as_secs();
+    Ok(Some(Issuer {
+        url: url.clone(),
+        key,
+        audiences: flags.api_audiences.0.clone(),
+        max_expiration: i64::try_from(max).unwrap_or(i64::MAX),
+        extend_expiration: flags.service_account_extend_token_expiration,
+        check_uid: options.feature_gates.enabled("TokenRequestServiceAccountUIDValidation"),
+    }))
 }

@@ -1,11 +1,28 @@
 //! Who may do what: what the options say of it.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use kevel_auth::Rbac;
-use kevel_server::authorization::{self, AlwaysAllow, AlwaysDeny, Authorizer, PrivilegedGroups};
+use kevel_auth::authorization::{
+    Abac, AuthorizationConfiguration, AuthorizationMetrics, AuthorizerConfiguration, Configured,
+    Lasting, NodeAuthorizer, NodeFeatures, WebhookConfiguration,
+};
+use kevel_auth::reviews::{AccessReview, RulesReview};
+use kevel_auth::{Rbac, Sources, aggregate_cluster_roles};
+use kevel_controlplane::{Answers, NodeRestrictionFeatures};
+use kevel_server::authorization::Authorizer;
+use kevel_server::controller::Client;
+use kevel_server::metrics::Metrics;
+use kevel_server::resource::Rows;
 
+use super::authentication::Controller;
 use crate::options::CompletedOptions;
+
+/// The name of a webhook that flags describe.
+const WEBHOOK: &str = "default";
+/// How long such a webhook may take.
+const WEBHOOK_TIMEOUT: kevel_api::duration::Duration =
+    kevel_api::duration::Duration(30_000_000_000);
 
 /// Whether the server was started without a word about permission, on keys of its own.
 pub fn alone(options: &CompletedOptions) -> bool {
@@ -15,30 +32,144 @@ pub fn alone(options: &CompletedOptions) -> bool {
         && !given.has("authorization_config")
 }
 
-/// Whether roles and bindings decide.
-pub fn uses_rbac(options: &CompletedOptions) -> bool {
-    alone(options) || options.options.authorization.authorization_mode.0.iter().any(|m| m == "RBAC")
+/// Those who decide.
+pub struct Authorization {
+    /// All of them, in the order in which they are asked.
+    pub authorizer: Arc<dyn Authorizer>,
+    pub rbac: Arc<Rbac>,
+    /// Whether roles and bindings decide.
+    pub uses_rbac: bool,
+    node: Option<Arc<NodeAuthorizer>>,
 }
 
-/// Those who decide, in the order in which they are asked. A mode that is not built yet is refused:
-/// a server must not start with less than it was asked for.
-pub fn authorizer(
-    options: &CompletedOptions,
-    rbac: &Arc<Rbac>,
-) -> Result<Arc<dyn Authorizer>, String> {
-    let mut members: Vec<Arc<dyn Authorizer>> = vec![Arc::new(PrivilegedGroups::default())];
+impl std::fmt::Debug for Authorization {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Authorization")
+    }
+}
+
+impl Authorization {
+    pub fn new(options: &CompletedOptions, metrics: &Metrics) -> Result<Self, String> {
+        let flags = &options.options.authorization;
+        let rbac = Arc::new(Rbac::default());
+        let metrics = Arc::new(AuthorizationMetrics::new(metrics));
+        let (mut uses_rbac, mut node) = (false, None);
+        // What the configuration names of those that last as long as the server.
+        let mut lasting = |config: &AuthorizationConfiguration| {
+            let modes = config.lasting_modes();
+            uses_rbac = modes.contains("RBAC");
+            if modes.contains("Node") {
+                node = Some(Arc::new(NodeAuthorizer::new(node_features(options))));
+            }
+            let abac = modes
+                .contains("ABAC")
+                .then(|| Abac::load(Path::new(&flags.authorization_policy_file)).map(Arc::new));
+            Ok(Lasting {
+                rbac: rbac.clone(),
+                node: node.clone(),
+                abac: abac.transpose()?,
+                metrics: metrics.clone(),
+            })
+        };
+        let authorizer: Arc<dyn Authorizer> = match flags.authorization_config.as_str() {
+            "" => {
+                let config = configuration(options);
+                Arc::new(lasting(&config)?.union(&config)?)
+            }
+            file => Arc::new(Configured::load(Path::new(file), lasting)?),
+        };
+        Ok(Authorization { authorizer, rbac, uses_rbac, node })
+    }
+
+    /// Answers what is asked about permission.
+    pub fn answer(&self, answers: &mut Answers) {
+        let (group, authorizer) = ("authorization.k8s.io", || self.authorizer.clone());
+        answers.add(group, "subjectaccessreviews", AccessReview::of_subject(authorizer()));
+        answers.add(group, "localsubjectaccessreviews", AccessReview::local(authorizer()));
+        answers.add(group, "selfsubjectaccessreviews", AccessReview::of_oneself(authorizer()));
+        answers.add(group, "selfsubjectrulesreviews", RulesReview::new(authorizer()));
+    }
+
+    /// Says where roles, bindings and what nodes need are kept.
+    pub fn bind(&self, rows: &Rows) -> Result<(), String> {
+        self.rbac.follow(Sources::of(rows)?);
+        if let Some(node) = &self.node {
+            node.follow(rows);
+        }
+        Ok(())
+    }
+
+    /// What a server does itself that has no controller manager.
+    pub fn controllers(
+        &self,
+        options: &CompletedOptions,
+        rows: &Rows,
+        client: &Client,
+    ) -> Vec<Controller> {
+        let row = rows.get("rbac.authorization.k8s.io", "v1", "clusterroles");
+        let cluster_roles = row.and_then(|row| row.storage.clone()).filter(|_| alone(options));
+        let controller = cluster_roles.map(|cluster_roles| {
+            let controller = aggregate_cluster_roles(client.clone(), cluster_roles);
+            ("start-cluster-role-aggregation-controller", Box::pin(controller) as _)
+        });
+        controller.into_iter().collect()
+    }
+}
+
+/// What the flags say, as a configuration.
+fn configuration(options: &CompletedOptions) -> AuthorizationConfiguration {
+    let flags = &options.options.authorization;
+    let plain = |mode: &str| AuthorizerConfiguration {
+        mode: mode.to_owned(),
+        name: mode.to_lowercase(),
+        webhook: None,
+    };
     // A server that was started without a word about permission goes by the roles.
     if alone(options) {
-        members.push(rbac.clone());
-        return Ok(Arc::new(authorization::Union::new(members)));
+        return AuthorizationConfiguration { authorizers: vec![plain("RBAC")] };
     }
-    for mode in &options.options.authorization.authorization_mode.0 {
-        members.push(match mode.as_str() {
-            "AlwaysAllow" => Arc::new(AlwaysAllow),
-            "AlwaysDeny" => Arc::new(AlwaysDeny),
-            "RBAC" => rbac.clone(),
-            other => return Err(format!("--authorization-mode {other} is not built yet")),
-        });
+    let authorized_ttl = flags.authorization_webhook_cache_authorized_ttl;
+    let unauthorized_ttl = flags.authorization_webhook_cache_unauthorized_ttl;
+    let webhook = || AuthorizerConfiguration {
+        mode: "Webhook".to_owned(),
+        name: WEBHOOK.to_owned(),
+        webhook: Some(WebhookConfiguration {
+            authorized_ttl,
+            cache_authorized_requests: authorized_ttl.0 != 0,
+            unauthorized_ttl,
+            cache_unauthorized_requests: unauthorized_ttl.0 != 0,
+            timeout: WEBHOOK_TIMEOUT,
+            subject_access_review_version: flags.authorization_webhook_version.clone(),
+            failure_policy: "NoOpinion".to_owned(),
+            connection_type: "KubeConfigFile".to_owned(),
+            kube_config_file: Some(flags.authorization_webhook_config_file.clone()),
+            ..WebhookConfiguration::default()
+        }),
+    };
+    let modes = flags.authorization_mode.0.iter();
+    let authorizers = modes.map(|mode| if mode == "Webhook" { webhook() } else { plain(mode) });
+    AuthorizationConfiguration { authorizers: authorizers.collect() }
+}
+
+fn node_features(options: &CompletedOptions) -> NodeFeatures {
+    let enabled = |name| options.feature_gates.enabled(name);
+    NodeFeatures {
+        cluster_trust_bundle: enabled("ClusterTrustBundle"),
+        service_account_token_for_credential_providers: enabled(
+            "KubeletServiceAccountTokenForCredentialProviders",
+        ),
+        pod_certificate_request: enabled("PodCertificateRequest"),
     }
-    Ok(Arc::new(authorization::Union::new(members)))
+}
+
+/// The feature gates of the `NodeRestriction` plug-in.
+pub fn node_restriction_features(options: &CompletedOptions) -> NodeRestrictionFeatures {
+    let enabled = |name| options.feature_gates.enabled(name);
+    NodeRestrictionFeatures {
+        insecure_certificate_signing_requests: enabled(
+            "AllowInsecureKubeletCertificateSigningRequests",
+        ),
+        pod_certificate_request: enabled("PodCertificateRequest"),
+        audience_restriction: enabled("ServiceAccountNodeAudienceRestriction"),
+    }
 }

@@ -15,6 +15,8 @@ pub struct Certificates {
     pub tls: Arc<Tls>,
     /// Who vouches for clients.
     pub client_ca: Option<Arc<Dynamic<CaBundle>>>,
+    /// Who vouches for front proxies.
+    pub request_header_ca: Option<Arc<Dynamic<CaBundle>>>,
     /// What the server makes for itself.
     pub own: Option<(Pki, PkiFiles)>,
 }
@@ -27,7 +29,12 @@ impl Certificates {
             "" => own.as_ref().map(|(_, files)| files.ca_certificate.clone()),
             file => Some(PathBuf::from(file)),
         };
-        let client_ca = client_ca_file.map(|file| load_ca(&file)).transpose()?;
+        let client_ca =
+            client_ca_file.map(|file| load_ca("client-ca-bundle", &file)).transpose()?;
+        let request_header_ca = match flags.authentication.requestheader_client_ca_file.as_str() {
+            "" => None,
+            file => Some(load_ca("request-header", Path::new(file))?),
+        };
         let mut certificates = vec![serving_certificate(options, own.as_ref())?];
         for sni in &flags.secure_serving.tls_sni_cert_key.0 {
             certificates.push(ServingCertificate {
@@ -42,13 +49,14 @@ impl Certificates {
             curve_preferences: flags.secure_serving.tls_curve_preferences.0.clone(),
             disable_http2: flags.secure_serving.disable_http2_serving,
         };
-        let tls = Tls::new(&tls_options, &certificates, client_ca.iter().cloned().collect())?;
-        Ok(Certificates { tls: Arc::new(tls), client_ca, own })
+        let authorities = client_ca.iter().chain(&request_header_ca).cloned().collect();
+        let tls = Tls::new(&tls_options, &certificates, authorities)?;
+        Ok(Certificates { tls: Arc::new(tls), client_ca, request_header_ca, own })
     }
 }
 
-fn load_ca(file: &Path) -> Result<Arc<Dynamic<CaBundle>>, String> {
-    let loaded = Dynamic::load("client-ca-bundle", &[file], |files| match files {
+fn load_ca(name: &str, file: &Path) -> Result<Arc<Dynamic<CaBundle>>, String> {
+    let loaded = Dynamic::load(name, &[file], |files| match files {
         [pem] => CaBundle::parse(pem),
         _ => Err("no file".to_owned()),
     });

@@ -3,9 +3,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use kevel_auth::{Escalation, Sources, bootstrap};
-use kevel_controlplane::{NamespaceLifecycle, StorageOptions, rows, system_namespaces};
+use kevel_auth::{Escalation, bootstrap};
+use kevel_controlplane::{
+    NamespaceLifecycle, NodeRestriction, StorageOptions, rows, system_namespaces,
+};
 use kevel_server::admission::{Admission, Plugin};
+use kevel_server::audit::Auditor;
 use kevel_server::chain;
 use kevel_server::controller::Client;
 use kevel_server::delegate::{Delegate, Path};
@@ -22,7 +25,8 @@ use kevel_server::storage::Storage;
 use kevel_server::version;
 
 use super::PreparedServer;
-use super::authorization::uses_rbac;
+use super::audit::auditor;
+use super::authorization::{Authorization, node_restriction_features};
 use super::config::{Config, duration};
 
 /// Groups that the extensions server and the aggregator hold, not the kube API server.
@@ -39,7 +43,7 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
         let engine = engine.clone();
         Box::pin(async move { engine.health().await.map_err(|error| error.to_string()) })
     }));
-    let metrics = Arc::new(Metrics::default());
+    let metrics = config.metrics.clone();
 
     let extensions = server(&config, "apiextensions", &[EXTENSIONS], None, Vec::new())?;
     let kube_rows = |group: &str| group != EXTENSIONS && group != AGGREGATOR;
@@ -51,8 +55,11 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     let mut listed = health.paths();
     let plain = ["/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/version", "/version/"];
     listed.extend(plain.map(str::to_owned));
+    let open_id = config.authentication.open_id_paths(&config.options);
+    listed.extend(open_id.iter().map(|path| path.path.clone()));
     let discovery = Discovery::new(tables.to_vec(), addresses(&config), listed);
-    let paths = plain_paths(health, &metrics);
+    let mut paths = plain_paths(health, &metrics);
+    paths.extend(open_id);
     let front = Delegate {
         name: "front",
         resources: Arc::default(),
@@ -64,9 +71,11 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     let front: Arc<dyn Handler> = Arc::new(Filtered::new(discovery, front));
     let openapi = OpenApi::new(tables.to_vec());
     let front: Arc<dyn Handler> = Arc::new(Filtered::new(openapi, front));
-    let handler = chain::build(chain_config(&config, &metrics, tables.to_vec()), front);
+    let audit = auditor(&config.options, &metrics)?;
+    let chain_config = chain_config(&config, &metrics, audit.clone(), tables.to_vec());
+    let handler = chain::build(chain_config, front);
     config.lifecycle.signals.mux_and_discovery_complete.signal();
-    prepared(config, &metrics, handler)
+    prepared(config, &metrics, audit, handler)
 }
 
 /// One server of the chain, with the rows of some groups.
@@ -80,7 +89,7 @@ fn server(
     let resources = install(config, |group| groups.contains(&group));
     let endpoints = Arc::new(Endpoints {
         admission: Admission::new(plugins),
-        authorizer: Some(config.authorizer.clone()),
+        authorizer: Some(config.authorization.authorizer.clone()),
     });
     Ok(Arc::new(Delegate { name, resources, endpoints, paths: Vec::new(), next }))
 }
@@ -116,32 +125,46 @@ fn kube_server(
     if config.options.admission_plugins.contains(&"NamespaceLifecycle") {
         plugins.push(Arc::new(NamespaceLifecycle::new(namespaces.clone())));
     }
-    config.rbac.follow(Sources::of(&resources.current())?);
-    plugins.push(Arc::new(Escalation::new(config.rbac.clone(), config.authorizer.clone())));
+    let authorization = &config.authorization;
+    authorization.bind(&resources.current())?;
+    let Authorization { rbac, authorizer, .. } = authorization;
+    if config.options.admission_plugins.contains(&"NodeRestriction") {
+        let features = node_restriction_features(&config.options);
+        let rows = resources.current();
+        plugins.push(Arc::new(NodeRestriction::new(&rows, authorizer.clone(), features)?));
+    }
+    plugins.push(Arc::new(Escalation::new(rbac.clone(), authorizer.clone())));
     let endpoints = Arc::new(Endpoints {
         admission: Admission::new(plugins),
-        authorizer: Some(config.authorizer.clone()),
+        authorizer: Some(config.authorization.authorizer.clone()),
     });
     let delegate =
         Delegate { name: "kube", resources, endpoints, paths: Vec::new(), next: Some(next) };
     let delegate = Arc::new(delegate);
     let client = Client::new(delegate.clone());
-    if uses_rbac(&config.options) {
+    if authorization.uses_rbac {
         let hook = bootstrap::hook(client.clone());
         health.add_boot(config.lifecycle.hooks.add_post_start(bootstrap::HOOK, hook)?);
     }
-    let hook = move |context: HookContext| async move {
-        let controller = system_namespaces(client, namespaces);
-        tokio::spawn(async move {
-            tokio::select! {
-                () = controller => {}
-                () = context.stop.wait() => {}
-            }
-        });
-        Ok(())
-    };
-    let name = "start-system-namespaces-controller";
-    health.add_boot(config.lifecycle.hooks.add_post_start(name, hook)?);
+    let Config { authentication, certificates, options, lifecycle, .. } = config;
+    let rows = delegate.resources.current();
+    authentication.bind(&rows, &client)?;
+    let mut controllers = authentication.controllers(options, certificates, &rows, &client)?;
+    controllers.extend(authorization.controllers(options, &rows, &client));
+    let system_namespaces = Box::pin(system_namespaces(client, namespaces));
+    controllers.push(("start-system-namespaces-controller", system_namespaces));
+    for (name, controller) in controllers {
+        let hook = |context: HookContext| async move {
+            tokio::spawn(async move {
+                tokio::select! {
+                    () = controller => {}
+                    () = context.stop.wait() => {}
+                }
+            });
+            Ok(())
+        };
+        health.add_boot(lifecycle.hooks.add_post_start(name, hook)?);
+    }
     Ok(delegate)
 }
 
@@ -180,6 +203,7 @@ fn addresses(config: &Config) -> Addresses {
 fn chain_config(
     config: &Config,
     metrics: &Arc<Metrics>,
+    audit: Option<Arc<Auditor>>,
     tables: Vec<Arc<Resources>>,
 ) -> chain::Config {
     let flags = &config.options.options.generic;
@@ -193,6 +217,7 @@ fn chain_config(
         })
     };
     chain::Config {
+        audit,
         installed: Arc::new(installed),
         metrics: metrics.clone(),
         send_retry_after: flags.shutdown_send_retry_after,
@@ -206,8 +231,8 @@ fn chain_config(
             .unwrap_or_default(),
         ..chain::Config::new(
             &config.lifecycle,
-            config.authenticator.clone(),
-            config.authorizer.clone(),
+            config.authentication.authenticator.clone(),
+            config.authorization.authorizer.clone(),
         )
     }
 }
@@ -215,6 +240,7 @@ fn chain_config(
 fn prepared(
     config: Config,
     metrics: &Metrics,
+    audit: Option<Arc<Auditor>>,
     handler: Arc<dyn Handler>,
 ) -> Result<PreparedServer, String> {
     let flags = &config.options.options.secure_serving;
@@ -227,6 +253,7 @@ fn prepared(
     let handshake_errors = Arc::new(HandshakeErrors::new(metrics.tls_handshake_errors.clone()));
     Ok(PreparedServer {
         handler,
+        audit,
         lifecycle: config.lifecycle,
         shutdown: config.shutdown,
         serving: SecureServing { listener, tls, limits, shutdown_timeout, handshake_errors },

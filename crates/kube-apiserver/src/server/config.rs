@@ -4,19 +4,17 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kevel_auth::Rbac;
 use kevel_controlplane::Answers;
-use kevel_server::authentication::Authenticator;
-use kevel_server::authorization::Authorizer;
 use kevel_server::lifecycle::{Lifecycle, Shutdown};
+use kevel_server::metrics::Metrics;
 use kevel_server::serving::{Listen, listen};
 use kevel_server::storage::Format;
 use kevel_store::Engine;
 use kevel_store::cache::Caches;
 use tokio::net::TcpListener;
 
-use super::authentication::authenticator;
-use super::authorization::authorizer;
+use super::authentication::Authentication;
+use super::authorization::Authorization;
 use super::certificates::Certificates;
 use super::storage;
 use crate::options::CompletedOptions;
@@ -28,11 +26,11 @@ pub struct Config {
     pub format: Format,
     pub caches: Caches,
     pub certificates: Certificates,
-    pub authenticator: Arc<dyn Authenticator>,
-    pub authorizer: Arc<dyn Authorizer>,
-    pub rbac: Arc<Rbac>,
+    pub authentication: Authentication,
+    pub authorization: Authorization,
     /// Who answers what is asked by a creation: reviews, tokens.
     pub answers: Answers,
+    pub metrics: Arc<Metrics>,
     pub lifecycle: Arc<Lifecycle>,
     pub shutdown: Shutdown,
     pub listener: TcpListener,
@@ -46,11 +44,14 @@ impl std::fmt::Debug for Config {
 
 impl Config {
     pub async fn new(mut options: CompletedOptions) -> Result<Self, String> {
+        let metrics = Arc::new(Metrics::default());
         let listener = bind(&mut options)?;
         let certificates = Certificates::new(&options)?;
-        let authenticator = authenticator(&options, certificates.client_ca.as_ref())?;
-        let rbac = Arc::new(Rbac::default());
-        let authorizer = authorizer(&options, &rbac)?;
+        let authentication = Authentication::new(&options, &certificates)?;
+        let mut answers = Answers::default();
+        authentication.answer(&options, &mut answers)?;
+        let authorization = Authorization::new(&options, &metrics)?;
+        authorization.answer(&mut answers);
         let (engine, format) = storage::open(&options).await?;
         let prefix = kevel_store::keys::root(&options.options.etcd.etcd_prefix);
         let caches = Caches::start(engine.clone(), &prefix);
@@ -62,10 +63,10 @@ impl Config {
             format,
             caches,
             certificates,
-            authenticator,
-            authorizer,
-            rbac,
-            answers: Answers::default(),
+            authentication,
+            authorization,
+            answers,
+            metrics,
             lifecycle,
             shutdown,
             listener,

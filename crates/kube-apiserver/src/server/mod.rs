@@ -4,6 +4,7 @@
 //! together from the inside out; [`PreparedServer::start`] serves and runs the hooks;
 //! [`RunningServer::stop`] stops in order.
 
+mod audit;
 mod authentication;
 mod authorization;
 mod certificates;
@@ -15,10 +16,13 @@ use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use kevel_server::audit::Auditor;
 use kevel_server::certificates::Pki;
 use kevel_server::handler::Handler;
 use kevel_server::lifecycle::{self, HookContext, Lifecycle, Shutdown, Signal};
 use kevel_server::serving::{self, SecureServing, Serving};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use self::chain::create_server_chain;
 use self::config::Config;
@@ -26,6 +30,7 @@ use crate::options::CompletedOptions;
 
 /// Runs the server until a signal asks it to stop.
 pub fn run(options: CompletedOptions) -> Result<(), Box<dyn Error>> {
+    raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(async {
         let running = prepare(options).await?.start().await?;
@@ -41,6 +46,13 @@ pub fn run(options: CompletedOptions) -> Result<(), Box<dyn Error>> {
     result
 }
 
+/// Takes as many file descriptors as the system allows, one for each client: the limit that a process
+/// begins with is for programs that would not know how to handle more.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
+
 /// Builds the server: config, then the server chain.
 pub async fn prepare(options: CompletedOptions) -> Result<PreparedServer, Box<dyn Error>> {
     let config = Config::new(options).await?;
@@ -53,6 +65,7 @@ pub struct PreparedServer {
     pub lifecycle: Arc<Lifecycle>,
     pub shutdown: Shutdown,
     pub serving: SecureServing,
+    pub audit: Option<Arc<Auditor>>,
     pub engine: Arc<dyn kevel_store::Engine>,
     pub caches: kevel_store::cache::Caches,
     /// What the server makes for itself when it was started without flags.
@@ -84,6 +97,7 @@ impl PreparedServer {
             stop_http,
             lifecycle: self.lifecycle,
             shutdown: self.shutdown,
+            audit: self.audit,
             engine: self.engine,
             caches: self.caches,
         })
@@ -99,6 +113,7 @@ pub struct RunningServer {
     stop_http: Signal,
     lifecycle: Arc<Lifecycle>,
     shutdown: Shutdown,
+    audit: Option<Arc<Auditor>>,
     engine: Arc<dyn kevel_store::Engine>,
     caches: kevel_store::cache::Caches,
 }
@@ -114,6 +129,10 @@ impl RunningServer {
     pub async fn stop(self) -> Result<(), Box<dyn Error>> {
         let stopped = self.serving.stopped.wait();
         let result = self.lifecycle.shut_down(&self.shutdown, &self.stop_http, stopped).await;
+        // No request is left that could say anything.
+        if let Some(audit) = self.audit {
+            audit.shut_down().await;
+        }
         drop(self.caches);
         self.engine.close().await;
         Ok(result?)

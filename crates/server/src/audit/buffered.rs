@@ -96,10 +96,9 @@ impl Backend for Buffered {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
         let sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner).take();
         Box::pin(async move {
-            if let Some(Err(error)) = match sending {
-                Some(sending) => Some(sending.await),
-                None => None,
-            } {
+            if let Some(sending) = sending
+                && let Err(error) = sending.await
+            {
                 tracing::error!(%error, "audit events are lost");
             }
             self.delegate.shut_down().await;
@@ -118,11 +117,11 @@ async fn send(delegate: Arc<dyn Backend>, mut waiting: Receiver<Arc<Event>>, bat
         let delegate = delegate.clone();
         // In a task of its own, so that a panic loses one batch only.
         sending.spawn(async move { delegate.process(&events).await });
+        while sending.try_join_next().is_some() {}
         let at_once = if batch.concurrent { MAX_SENDING } else { 1 };
-        while sending.len() >= at_once || !sending.is_empty() && !batch.concurrent {
+        while sending.len() >= at_once {
             sending.join_next().await;
         }
-        while sending.try_join_next().is_some() {}
     }
     while sending.join_next().await.is_some() {}
 }

@@ -11,6 +11,7 @@ use kevel_api::quote::quote;
 use kevel_api::status::Status;
 use kevel_api::time::MicroTime;
 
+use super::object;
 use crate::user::User;
 
 /// How much of a request is kept.
@@ -120,7 +121,6 @@ pub struct ObjectReference {
 pub struct ResponseStatus {
     /// The HTTP status code.
     pub code: u16,
-    /// A Status without kind and version.
     json: Bytes,
 }
 
@@ -133,15 +133,22 @@ impl ResponseStatus {
         ResponseStatus { code, json: format!(r#"{{"metadata":{{}},"code":{code}}}"#).into() }
     }
 
+    /// A Status without kind and version.
+    pub fn json(&self) -> &[u8] {
+        &self.json
+    }
+
     /// What a Status says.
     pub fn of(status: &Status) -> Self {
         ResponseStatus { code: status.code, json: without_kind(&status.to_json()).into() }
     }
 
-    /// What the text of an answer says, if it is a Status.
-    pub fn read(code: u16, body: &[u8]) -> Option<Self> {
-        let status = body.starts_with(STATUS);
-        status.then(|| ResponseStatus { code, json: without_kind(body.trim_ascii_end()).into() })
+    /// What an answer says: its code, and all else if it is a Status.
+    pub fn read(code: u16, content_type: &str, body: &[u8]) -> Self {
+        match object::status(content_type, body) {
+            Some(status) => ResponseStatus { code, json: without_kind(&status).into() },
+            None => ResponseStatus::code(code),
+        }
     }
 }
 
@@ -213,7 +220,7 @@ impl Event {
             key(out, ",annotations");
             let annotations = self.annotations.iter();
             let annotations: Vec<_> = annotations.map(|(key, value)| (&**key, &**value)).collect();
-            map(out, &annotations, |out, value| write_json_string(out, value));
+            map(out, &annotations, write_json_string);
         }
         out.push(b'}');
     }
@@ -324,7 +331,7 @@ fn member(out: &mut Vec<u8>, name: &str, value: &str) {
 /// An object of strings, without those that are empty.
 fn members(out: &mut Vec<u8>, fields: &[(&str, &str)]) {
     let fields: Vec<_> = fields.iter().copied().filter(|(_, value)| !value.is_empty()).collect();
-    map(out, &fields, |out, value| write_json_string(out, value));
+    map(out, &fields, write_json_string);
 }
 
 fn map<T: Copy>(out: &mut Vec<u8>, entries: &[(&str, T)], write: impl Fn(&mut Vec<u8>, T)) {
@@ -448,10 +455,14 @@ mod tests {
             r#""message":"no","reason":"NotFound","code":404}"#,
             "\n",
         );
-        let status = ResponseStatus::read(404, body.as_bytes()).unwrap();
+        let read = |body: &[u8]| ResponseStatus::read(404, "application/json", body);
+        let status = read(body.as_bytes());
         let expected =
             r#"{"metadata":{},"status":"Failure","message":"no","reason":"NotFound","code":404}"#;
         assert_eq!((status.code, &*status.json), (404, expected.as_bytes()));
-        assert_eq!(ResponseStatus::read(200, br#"{"kind":"Pod"}"#), None);
+        let mut pretty = Vec::new();
+        kevel_codec::json::indent(body.as_bytes(), &mut pretty);
+        assert_eq!(read(&pretty), status);
+        assert_eq!(read(br#"{"kind":"Pod","apiVersion":"v1"}"#), ResponseStatus::code(404));
     }
 }

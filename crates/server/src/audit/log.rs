@@ -84,12 +84,11 @@ impl Log {
             Format::Json => event.to_json(),
             Format::Legacy => format!("{}\n", event.to_legacy()).into_bytes(),
         };
-        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = output.write(&line);
-        drop(output);
-        written
-            .map_err(|error| self.errors.tell(PLUGIN, &error.to_string(), &[event.clone()]))
-            .is_ok()
+        let written = self.output.lock().unwrap_or_else(PoisonError::into_inner).write(&line);
+        if let Err(error) = &written {
+            self.errors.tell(PLUGIN, &error.to_string(), std::slice::from_ref(event));
+        }
+        written.is_ok()
     }
 }
 

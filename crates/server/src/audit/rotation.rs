@@ -3,7 +3,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
@@ -85,13 +85,15 @@ impl Rotated {
 
     /// Moves the old file aside, if there is one; the new one is as accessible as it was.
     fn open_new(&mut self) -> io::Result<()> {
-        let mut mode = 0o600;
-        if let Ok(data) = fs::metadata(&self.path) {
-            mode = data.mode() & 0o7777;
+        let old = fs::metadata(&self.path).ok();
+        if old.is_some() {
             fs::rename(&self.path, self.backup_name(MicroTime::now()))?;
         }
-        let file = OpenOptions::new().create(true).write(true).truncate(true).mode(mode);
-        self.open = Some((file.open(&self.path)?, 0));
+        let mode = old.as_ref().map_or(0o600, |old| old.mode() & 0o7777);
+        let mut options = OpenOptions::new();
+        let file = options.create(true).write(true).truncate(true).mode(mode).open(&self.path)?;
+        give(&file, old.as_ref());
+        self.open = Some((file, 0));
         Ok(())
     }
 
@@ -124,6 +126,13 @@ impl Rotated {
             Some(Ok(()) | Err(TrySendError::Full(()))) => {}
             None | Some(Err(TrySendError::Disconnected(()))) => self.mill = None,
         }
+    }
+}
+
+/// Gives a file to the owner of another, if that is permitted.
+fn give(file: &File, like: Option<&fs::Metadata>) {
+    if let Some(like) = like {
+        let _ = fchown(file, Some(like.uid()), Some(like.gid()));
     }
 }
 
@@ -208,8 +217,10 @@ fn compress(path: &Path) -> io::Result<()> {
 
 fn compress_into(path: &Path, target: &Path) -> io::Result<()> {
     let mut from = File::open(path)?;
-    let mode = from.metadata()?.permissions().mode();
+    let data = from.metadata()?;
+    let mode = data.mode() & 0o7777;
     let to = OpenOptions::new().create(true).write(true).truncate(true).mode(mode).open(target)?;
+    give(&to, Some(&data));
     let mut gzip = flate2::write::GzEncoder::new(to, flate2::Compression::default());
     io::copy(&mut from, &mut gzip)?;
     gzip.finish()?.sync_all()
@@ -218,6 +229,7 @@ fn compress_into(path: &Path, target: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::io::Read as _;
+    use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
 
@@ -284,10 +296,15 @@ mod tests {
             (0, 2, false, keep(&all[2..4])),
             (2, 0, false, keep(&all[2..4])),
             (5, 1, false, keep(&all[3..4])),
-            (2, 0, true, keep(&[
-                "audit-2024-03-08T00-00-00.000.log.gz",
-                "audit-2024-03-09T00-00-00.000.log.gz",
-            ])),
+            (
+                2,
+                0,
+                true,
+                keep(&[
+                    "audit-2024-03-08T00-00-00.000.log.gz",
+                    "audit-2024-03-09T00-00-00.000.log.gz",
+                ]),
+            ),
         ] {
             let folder = tempfile::tempdir().unwrap();
             all.iter().for_each(|name| fs::write(folder.path().join(name), name).unwrap());

@@ -37,7 +37,7 @@ impl<B: Backend> Backend for Truncate<B> {
             for event in events {
                 let Some((event, bytes)) = self.cut(event) else {
                     let error = "event is too large even after truncating";
-                    self.errors.tell(PLUGIN, error, &[event.clone()]);
+                    self.errors.tell(PLUGIN, error, std::slice::from_ref(event));
                     continue;
                 };
                 if !batch.is_empty() && size + bytes > self.max_batch {

@@ -28,7 +28,7 @@ impl Backend for Webhook {
     fn process<'a>(&'a self, events: &'a [Arc<Event>]) -> Pending<'a, bool> {
         Box::pin(async move {
             let body = bytes::Bytes::from(list(events));
-            let post = async || {
+            let post = || async {
                 succeeded(self.client.post_json("", body.clone(), REQUEST_TIMEOUT).await?)
             };
             // Whatever is wrong may be right again: no failure is a reason to lose events.

@@ -76,21 +76,7 @@ impl<'a> Certificate<'a> {
 
     /// Who the certificate is of.
     pub fn subject(&self) -> Name {
-        let mut name = Name::default();
-        for set in Reader(self.subject).filter(|element| element.tag == der::SET) {
-            for attribute in Reader(set.contents) {
-                let mut attribute = Reader(attribute.contents);
-                let kind = attribute.read(der::OBJECT_IDENTIFIER).map(|oid| oid.contents);
-                let Some(value) = attribute.next().and_then(text) else { continue };
-                match kind {
-                    Some(COMMON_NAME) => name.common_name = value,
-                    Some(ORGANIZATION) => name.organizations.push(value),
-                    Some(USER_UID) => name.uids.push(value),
-                    _ => {}
-                }
-            }
-        }
-        name
+        Name::read(self.subject)
     }
 
     /// The first moment at which it is valid.
@@ -145,6 +131,27 @@ impl<'a> Certificate<'a> {
                 (found == wanted).then(|| extension.read(der::OCTET_STRING))?
             })
             .map(|value| value.contents)
+    }
+}
+
+impl Name {
+    /// Reads an encoded name, without the sequence around it.
+    pub(super) fn read(encoded: &[u8]) -> Self {
+        let mut name = Name::default();
+        for set in Reader(encoded).filter(|element| element.tag == der::SET) {
+            for attribute in Reader(set.contents) {
+                let mut attribute = Reader(attribute.contents);
+                let kind = attribute.read(der::OBJECT_IDENTIFIER).map(|oid| oid.contents);
+                let Some(value) = attribute.next().and_then(text) else { continue };
+                match kind {
+                    Some(COMMON_NAME) => name.common_name = value,
+                    Some(ORGANIZATION) => name.organizations.push(value),
+                    Some(USER_UID) => name.uids.push(value),
+                    _ => {}
+                }
+            }
+        }
+        name
     }
 }
 

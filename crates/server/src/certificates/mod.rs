@@ -8,6 +8,7 @@
 mod authority;
 mod ca_bundle;
 mod certificate;
+mod certificate_request;
 mod client;
 pub mod der;
 mod dynamic;
@@ -20,6 +21,7 @@ mod service_account_key;
 pub use authority::{Authority, Issued, Subject};
 pub use ca_bundle::CaBundle;
 pub use certificate::{AltNames, Certificate, Name};
+pub use certificate_request::requested_subject;
 pub use client::{ClientIdentity, ClientVerifier, verify_client};
 pub use dynamic::Dynamic;
 pub use files::pem;

@@ -1,116 +1,54 @@
-//! What happened, for people who must know later. The seam: policy and backends are elsewhere.
+//! What happened, for people who must know later: see [`crate::audit`].
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::io::Read as _;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
-use http::header::AUTHORIZATION;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http_body::Body as _;
+use kevel_api::status::{FAILURE, SUCCESS, Status, reason};
 
-use super::held::{Hold, hold};
 use super::long_running::is_long_running;
 use super::panic_recovery::{caught, message};
 use super::plain;
+use super::timeout::out_of_time;
+use crate::audit::{AuditContext, Level, ResponseStatus, Stage};
+use crate::body::{Body, Piece, Pieces};
 use crate::handler::{Filter, Handler, Pending, Response};
 use crate::request::Request;
-use crate::user::User;
 
-/// Decides what is audited, and keeps it.
-pub trait AuditSink: Send + Sync + 'static {
-    /// Begins the event of a request; `None` if it is not to be audited.
-    fn begin(&self, request: &Request) -> Option<Box<dyn AuditEvent>>;
-}
-
-/// What is known about a request, stage by stage.
-pub trait AuditEvent: Send + 'static {
-    /// Keeps the event as it is at this stage. `false` if it cannot be kept.
-    fn process(&mut self, stage: Stage, outcome: Option<&Outcome>) -> bool;
-
-    /// Adds an annotation.
-    fn annotate(&mut self, _key: &str, _value: &str) {}
-
-    /// The user speaks for another one, permitted by the constrained verb, if it is one.
-    fn impersonate(&mut self, _user: &User, _constraint: &str) {}
-}
-
-/// How far a request has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// The request is known, its answer not yet.
-    RequestReceived,
-    /// The answer has begun; for long-running requests only, and for those that are refused.
-    ResponseStarted,
-    /// The answer has been given.
-    ResponseComplete,
-    /// There is no answer but a panic.
-    Panic,
-}
-
-/// How a request was answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// The HTTP status code.
-    pub code: u16,
-    /// What the event says about it, if anything.
-    pub message: String,
-}
-
-/// The event of a request that is audited, for everybody on its way to add to.
-#[derive(Clone)]
-pub struct Audit(Arc<Mutex<Box<dyn AuditEvent>>>);
-
-impl std::fmt::Debug for Audit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Audit")
-    }
-}
-
-impl Audit {
-    /// That of a request; `None` if it is not audited.
-    pub fn of(request: &Request) -> Option<&Self> {
-        request.parts.extensions.get()
-    }
-
-    /// Adds an annotation.
-    pub fn annotate(&self, key: &str, value: &str) {
-        self.event().annotate(key, value);
-    }
-
-    /// Says that the user speaks for another one.
-    pub fn impersonate(&self, user: &User, constraint: &str) {
-        self.event().impersonate(user, constraint);
-    }
-
-    fn process(&self, stage: Stage, outcome: Option<&Outcome>) -> bool {
-        self.event().process(stage, outcome)
-    }
-
-    fn event(&self) -> MutexGuard<'_, Box<dyn AuditEvent>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+/// Requests that take longer are annotated with how long they took.
+const SLOW: Duration = Duration::from_millis(500);
 
 /// Audits requests whose user is known.
-pub(super) struct WithAudit(pub Arc<dyn AuditSink>);
+#[derive(Debug)]
+pub(super) struct WithAudit;
 
 impl Filter for WithAudit {
-    fn filter<'a>(&'a self, mut request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
-        let Some(event) = self.0.begin(&request) else {
+    fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
+        if !request.audit.begin(&request) {
             return next.handle(request);
-        };
-        let audit = Audit(Arc::new(Mutex::new(event)));
-        if !audit.process(Stage::RequestReceived, None) {
-            let response = plain::internal_error(&request.parts.uri, "failed to store audit event");
-            return Box::pin(std::future::ready(response));
         }
-        request.parts.extensions.insert(audit.clone());
-        let long_running = is_long_running(&request.info);
-        let mut complete = Complete { audit, long_running, outcome: None };
+        let audited = Audited {
+            audit: request.audit.clone(),
+            long_running: is_long_running(&request.info),
+            started: request.received.started,
+            deadline: request.deadline,
+            answered: false,
+            done: false,
+        };
         Box::pin(async move {
+            let mut audited = audited;
+            if !audited.audit.process(Stage::RequestReceived).await {
+                audited.done = true;
+                audited.audit.reject();
+                return plain::internal_error(&request.parts.uri, "failed to store audit event");
+            }
             match caught(async { next.handle(request).await }).await {
-                Ok(response) => {
-                    complete.begin(&response);
-                    hold(response, complete)
-                }
+                Ok(response) => audited.answer(response).await,
                 Err(panic) => {
-                    complete.panicked(&message(&panic));
+                    audited.panicked(&message(&panic)).await;
                     std::panic::resume_unwind(panic)
                 }
             }
@@ -118,74 +56,157 @@ impl Filter for WithAudit {
     }
 }
 
-/// Processes the last stage when the answer has been sent, or its client is gone.
-struct Complete {
-    audit: Audit,
-    long_running: bool,
-    outcome: Option<Outcome>,
-}
-
-impl Complete {
-    fn begin(&mut self, response: &Response) {
-        let outcome = Outcome { code: response.status().as_u16(), message: String::new() };
-        if self.long_running {
-            self.audit.process(Stage::ResponseStarted, Some(&outcome));
-        }
-        self.outcome = Some(outcome);
-    }
-
-    fn panicked(self, message: &str) {
-        let message = format!("APIServer panic'd: {message}");
-        self.audit.process(Stage::Panic, Some(&Outcome { code: 500, message }));
-        // Nothing is complete.
-        std::mem::forget(self);
-    }
-}
-
-impl Hold for Complete {}
-
-impl Drop for Complete {
-    fn drop(&mut self) {
-        let outcome = self.outcome.take().unwrap_or_else(|| {
-            let closed = Outcome { code: 200, message: "Connection closed early".to_owned() };
-            if self.long_running {
-                self.audit.process(Stage::ResponseStarted, Some(&closed));
-            }
-            closed
-        });
-        self.audit.process(Stage::ResponseComplete, Some(&outcome));
-    }
-}
-
 /// Audits a request that is refused before its turn.
-pub(super) fn failed(
-    sink: Option<&dyn AuditSink>,
-    request: &Request,
-    response: &Response,
-    message: &str,
-) {
-    if let Some(mut event) = sink.and_then(|sink| sink.begin(request)) {
-        let outcome = Outcome { code: response.status().as_u16(), message: message.to_owned() };
-        event.process(Stage::ResponseStarted, Some(&outcome));
+pub(super) fn failed(request: &Request, response: &Response) -> Pending<'static, ()> {
+    let audit = request.audit.clone();
+    if !audit.begin(request) {
+        return Box::pin(std::future::ready(()));
+    }
+    answered(&audit, response);
+    Box::pin(async move {
+        audit.process(Stage::ResponseStarted).await;
+    })
+}
+
+/// Notes the answer: its code, what it says about a failure, and what it holds.
+fn answered(audit: &AuditContext, response: &Response) {
+    let code = response.status().as_u16();
+    let body = response.body().bytes().unwrap_or_default();
+    audit.respond(ResponseStatus::read(code, content_type(response), &body));
+    audit.response_object(content_type(response), &body);
+}
+
+fn content_type(response: &Response) -> &str {
+    let value = response.headers().get(CONTENT_TYPE);
+    value.and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// A request under way. If it is dropped before it is done, its client is gone.
+struct Audited {
+    audit: AuditContext,
+    long_running: bool,
+    started: Instant,
+    deadline: Option<Instant>,
+    answered: bool,
+    done: bool,
+}
+
+impl Audited {
+    async fn answer(mut self, response: Response) -> Response {
+        answered(&self.audit, &response);
+        self.answered = true;
+        if self.long_running {
+            self.audit.process(Stage::ResponseStarted).await;
+        }
+        if response.body().size_hint().exact().is_some() {
+            self.done = true;
+            self.annotate_latency();
+            self.audit.process(Stage::ResponseComplete).await;
+            return response;
+        }
+        let keep = !self.long_running && self.audit.level() >= Level::RequestResponse;
+        let kept = keep.then(|| Kept {
+            content_type: content_type(&response).to_owned(),
+            compressed: response.headers().contains_key(CONTENT_ENCODING),
+            body: Vec::new(),
+        });
+        response.map(|body| Body::pieces(Answer { body, kept, audited: Some(self) }))
+    }
+
+    async fn panicked(mut self, message: &str) {
+        self.done = true;
+        self.audit.respond(ResponseStatus::of(&Status {
+            status: FAILURE.into(),
+            reason: reason::INTERNAL_ERROR.into(),
+            message: format!("APIServer panic'd: {message}").into(),
+            code: 500,
+            ..Status::default()
+        }));
+        self.audit.process(Stage::Panic).await;
+    }
+
+    /// Why there is no answer: it would have come too late, or nobody waits for it.
+    fn given_up(&self) -> Status {
+        if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return out_of_time().into_status();
+        }
+        let message = "Connection closed early".into();
+        Status { status: SUCCESS.into(), message, code: 200, ..Status::default() }
+    }
+
+    fn annotate_latency(&self) {
+        let total = self.started.elapsed();
+        if total > SLOW {
+            let total = i64::try_from(total.as_nanos()).unwrap_or(i64::MAX);
+            let total = kevel_api::duration::Duration(total).to_string();
+            self.audit.annotate("apiserver.latency.k8s.io/total", &total);
+        }
     }
 }
 
-/// What is said about a request whose user could not be known.
-pub(super) fn attempted(request: &Request) -> String {
-    let authorization = request.header(AUTHORIZATION).trim();
-    let scheme = authorization.split_once(' ').map(|(scheme, _)| scheme).unwrap_or_default();
-    let in_query = crate::query::pairs(request.query())
-        .iter()
-        .any(|(key, value)| key == "access_token" && !value.trim().is_empty());
-    let methods = [
-        ("basic", scheme.eq_ignore_ascii_case("basic")),
-        ("bearer", scheme.eq_ignore_ascii_case("bearer")),
-        ("access_token", in_query),
-        ("x509", !request.connection.certificates.is_empty()),
-    ];
-    let tried: Vec<_> = methods.iter().filter(|(_, tried)| *tried).map(|(name, _)| *name).collect();
-    match tried.as_slice() {
-        [] => "Authentication failed, no credentials provided".to_owned(),
-        tried => format!("Authentication failed, attempted: {}", tried.join(", ")),
+impl Drop for Audited {
+    fn drop(&mut self) {
+        if self.done {
+            return;
+        }
+        if !self.answered {
+            self.audit.respond(ResponseStatus::of(&self.given_up()));
+            if self.long_running {
+                self.audit.process_detached(Stage::ResponseStarted);
+            }
+        }
+        self.annotate_latency();
+        self.audit.process_detached(Stage::ResponseComplete);
+    }
+}
+
+/// An answer in pieces: complete when the last one has been sent, or its client is gone.
+struct Answer {
+    body: Body,
+    kept: Option<Kept>,
+    audited: Option<Audited>,
+}
+
+/// What has been sent, for an event that holds it.
+struct Kept {
+    content_type: String,
+    compressed: bool,
+    body: Vec<u8>,
+}
+
+impl Kept {
+    /// The body as it was before it was compressed.
+    fn whole(self) -> Vec<u8> {
+        if !self.compressed {
+            return self.body;
+        }
+        let mut whole = Vec::new();
+        // What does not come to its end is not kept: it is no object.
+        match flate2::read::GzDecoder::new(&self.body[..]).read_to_end(&mut whole) {
+            Ok(_) => whole,
+            Err(_) => Vec::new(),
+        }
+    }
+}
+
+impl Pieces for Answer {
+    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
+        let piece = ready!(self.body.poll_piece(context));
+        match (&piece, &mut self.kept) {
+            (Some(Ok(piece)), Some(kept)) => kept.body.extend_from_slice(piece),
+            (Some(Ok(_)), None) => {}
+            (None | Some(Err(_)), _) => self.complete(),
+        }
+        Poll::Ready(piece)
+    }
+}
+
+impl Answer {
+    fn complete(&mut self) {
+        if let (Some(audited), Some(kept)) = (&self.audited, self.kept.take()) {
+            let content_type = kept.content_type.clone();
+            audited.audit.response_object(&content_type, &kept.whole());
+        }
+        self.audited = None;
     }
 }

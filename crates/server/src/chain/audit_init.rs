@@ -1,10 +1,12 @@
 //! Every request has an audit ID, and its client knows it.
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use http::{HeaderName, HeaderValue};
 
+use crate::audit::{AuditContext, Auditor};
 use crate::handler::{Filter, Handler, Pending, Response};
 use crate::request::Request;
 
@@ -14,11 +16,16 @@ pub(crate) const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 /// Gives a request the client's audit ID, or a new one, and says it in the answer.
 #[derive(Debug, Default)]
 pub(super) struct AuditInit {
+    auditor: Option<Arc<Auditor>>,
     count: AtomicU64,
     hasher: RandomState,
 }
 
 impl AuditInit {
+    pub(super) fn new(auditor: Option<Arc<Auditor>>) -> Self {
+        AuditInit { auditor, ..AuditInit::default() }
+    }
+
     /// An ID that nobody else has. It is no secret: a counter, hashed with what the process drew at
     /// random once, is as good as a draw for each request, and cheaper.
     fn new_id(&self) -> String {
@@ -37,6 +44,9 @@ impl Filter for AuditInit {
             None => self.new_id(),
         };
         let echoed = given.or_else(|| HeaderValue::from_str(&id).ok());
+        if let Some(auditor) = &self.auditor {
+            request.audit = AuditContext::new(auditor.clone(), &id);
+        }
         request.audit_id = id;
         let pending = next.handle(request);
         Box::pin(async move {

@@ -7,7 +7,7 @@ use http::{HeaderMap, Version, header};
 use kevel_api::status::StatusError;
 
 use super::attempts::{Attempts, Recorded};
-use super::audit::{self, AuditSink};
+use super::audit;
 use super::plain;
 use crate::authentication::Authenticator;
 use crate::endpoints::failure_to;
@@ -23,17 +23,12 @@ const FRONT_PROXY_EXTRA: &str = "x-remote-extra-";
 /// Finds out who asks, or answers 401.
 pub(super) struct Authentication {
     authenticator: Arc<dyn Authenticator>,
-    audit: Option<Arc<dyn AuditSink>>,
     users: Arc<Family<Counter>>,
     attempts: Attempts<3>,
 }
 
 impl Authentication {
-    pub(super) fn new(
-        authenticator: Arc<dyn Authenticator>,
-        audit: Option<Arc<dyn AuditSink>>,
-        metrics: &Metrics,
-    ) -> Self {
+    pub(super) fn new(authenticator: Arc<dyn Authenticator>, metrics: &Metrics) -> Self {
         let attempts = Attempts {
             filter: metrics.filter_duration.with(&["authentication"]),
             total: metrics.authentication_attempts.clone(),
@@ -41,7 +36,7 @@ impl Authentication {
             results: ["success", "failure", "error"].map(|result| (result, Recorded::new())),
         };
         let users = metrics.authenticated_user_requests.clone();
-        Authentication { authenticator, audit, users, attempts }
+        Authentication { authenticator, users, attempts }
     }
 }
 
@@ -70,7 +65,12 @@ impl Filter for Authentication {
                     if let Err(error) = other {
                         tracing::error!(err = %error, "Unable to authenticate the request");
                     }
-                    (self.unauthorized(&request), true)
+                    let unauthorized = StatusError::unauthorized("Unauthorized");
+                    let response = failure_to(&request, unauthorized);
+                    let audited = audit::failed(&request, &response);
+                    drop(request);
+                    audited.await;
+                    (response, true)
                 }
             };
             if http2 && unknown {
@@ -79,16 +79,6 @@ impl Filter for Authentication {
             }
             response
         })
-    }
-}
-
-impl Authentication {
-    fn unauthorized(&self, request: &Request) -> Response {
-        let response = failure_to(request, StatusError::unauthorized("Unauthorized"));
-        if let Some(sink) = &self.audit {
-            audit::failed(Some(&**sink), request, &response, &audit::attempted(request));
-        }
-        response
     }
 }
 

@@ -7,7 +7,6 @@ use http::header;
 use kevel_api::status::StatusError;
 
 use super::attempts::{Attempts, Recorded};
-use super::audit::Audit;
 use super::plain;
 use crate::authorization::{Attributes, Authorizer, Decision, Opinion, forbidden};
 use crate::endpoints::failure_to;
@@ -73,9 +72,7 @@ fn result(opinion: &Opinion) -> &'static str {
 }
 
 fn annotate(request: &Request, annotations: &[(&str, &str)]) {
-    if let Some(audit) = Audit::of(request) {
-        annotations.iter().for_each(|(key, value)| audit.annotate(key, value));
-    }
+    annotations.iter().for_each(|(key, value)| request.audit.annotate(key, value));
 }
 
 /// A refusal. It repeats what the client has said, which no browser shall take for a page.

@@ -17,7 +17,6 @@ use kevel_api::name::{is_domain_prefixed_path, name_is_dns_label, name_is_dns_su
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 
-use super::audit::Audit;
 use super::authorization::refused;
 use super::plain;
 use crate::authorization::{Attributes, Authorizer, Decision, NO_SELECTORS, forbidden};
@@ -51,9 +50,7 @@ impl Filter for Impersonation {
             match found {
                 Ok((user, constraint)) => {
                     tracing::debug!("{} is impersonating {}", shown(&requestor), shown(&user));
-                    if let Some(audit) = Audit::of(&request) {
-                        audit.impersonate(&user, &constraint);
-                    }
+                    request.audit.impersonate(&user, &constraint);
                     request.user = Some(Arc::new(user));
                     next.handle(request).await
                 }

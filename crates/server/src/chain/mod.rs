@@ -35,7 +35,6 @@ use std::time::Duration;
 
 use regex_lite::Regex;
 
-pub use audit::{Audit, AuditEvent, AuditSink, Outcome, Stage};
 pub use cors::origins as cors_origins;
 pub use latency_trackers::LatencyTrackers;
 pub use long_running::is_long_running;
@@ -43,6 +42,7 @@ pub use mux_and_discovery::MuxAndDiscoveryIncomplete;
 pub use panic_recovery::Abort;
 pub use trace_context::TraceContext;
 
+use crate::audit::Auditor;
 use crate::authentication::Authenticator;
 use crate::authorization::Authorizer;
 use crate::handler::{Filter, Filtered, Handler};
@@ -56,7 +56,7 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     let Config { signals, requests, watches, send_retry_after, goaway_chance, .. } = config;
     let mut chain = Chain::default();
     // First, so that every answer, whatever becomes of the request, can be found in the audit log.
-    chain.push(audit_init::AuditInit::default());
+    chain.push(audit_init::AuditInit::new(audit.clone()));
     // Around all that follows: a panic anywhere in it is one request's.
     chain.push(panic_recovery::PanicRecovery::new());
     // Looks at the time of arrival, before anything that could wait.
@@ -81,7 +81,7 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     chain.push(wait_group::WaitGroup(requests));
     // Before what enforces it.
     let maximum = config.request_timeout;
-    chain.push(request_deadline::RequestDeadline { maximum, audit: audit.clone() });
+    chain.push(request_deadline::RequestDeadline { maximum });
     // Around all that may take long, authentication by a webhook among it.
     chain.push(timeout::Timeout);
     // Inside of the timeout, which answers without what was found out until then.
@@ -90,11 +90,11 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     let origins = config.cors_allowed_origins;
     chain.push_if((!origins.is_empty()).then_some(cors::Cors(origins)));
     // From here on somebody asks.
-    chain.push(authentication::Authentication::new(authenticator, audit.clone(), &metrics));
+    chain.push(authentication::Authentication::new(authenticator, &metrics));
     // After authentication: who nobody knows does not decide what is traced.
     chain.push(trace_context::Tracing);
     // Needs the user; sees what impersonation, limits and authorization say.
-    chain.push_if(audit.map(audit::WithAudit));
+    chain.push_if(audit.map(|_| audit::WithAudit));
     // Before all that treats users differently.
     let (to_impersonate, metrics_of) = (authorizer.clone(), metrics.clone());
     chain.push(impersonation::Impersonation { authorizer: to_impersonate, metrics: metrics_of });
@@ -122,7 +122,7 @@ pub struct Config {
     /// Knows who may.
     pub authorizer: Arc<dyn Authorizer>,
     /// Is told what happens, if anybody is.
-    pub audit: Option<Arc<dyn AuditSink>>,
+    pub audit: Option<Arc<Auditor>>,
     /// Where it is counted.
     pub metrics: Arc<Metrics>,
     /// What metrics may have labels of: clients make up names of resources that there are not.

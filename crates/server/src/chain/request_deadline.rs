@@ -1,11 +1,10 @@
 //! How long a request may take: `timeout=` in its query, `--request-timeout` at most.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_api::status::StatusError;
 
-use super::audit::{self, AuditSink};
+use super::audit;
 use super::long_running::is_long_running;
 use crate::endpoints::failure_to;
 use crate::handler::{Filter, Handler, Pending, Response};
@@ -14,7 +13,6 @@ use crate::request::Request;
 /// Gives requests their deadlines.
 pub(super) struct RequestDeadline {
     pub maximum: Duration,
-    pub audit: Option<Arc<dyn AuditSink>>,
 }
 
 impl Filter for RequestDeadline {
@@ -32,9 +30,12 @@ impl Filter for RequestDeadline {
             }
             Err(error) => {
                 tracing::error!("Error - {error}: {}", request.parts.uri);
-                let response = failure_to(&request, StatusError::bad_request(error.clone()));
-                audit::failed(self.audit.as_deref(), &request, &response, &error);
-                Box::pin(std::future::ready(response))
+                let response = failure_to(&request, StatusError::bad_request(error));
+                let audited = audit::failed(&request, &response);
+                Box::pin(async move {
+                    audited.await;
+                    response
+                })
             }
         }
     }

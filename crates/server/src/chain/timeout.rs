@@ -35,14 +35,16 @@ impl Filter for Timeout {
                     if let Some(series) = trackers.as_ref().and_then(LatencyTrackers::series) {
                         series.terminated(504);
                     }
-                    failure(StatusError::timeout(
-                        "request did not complete within the allotted timeout",
-                        0,
-                    ))
+                    failure(out_of_time())
                 }
             }
         })
     }
+}
+
+/// What is said about a request that took too long.
+pub(super) fn out_of_time() -> StatusError {
+    StatusError::timeout("request did not complete within the allotted timeout", 0)
 }
 
 /// A body that must have been read by the deadline: a client that does not read shall not hold what

@@ -52,6 +52,19 @@ impl Client {
         self.send(Method::PUT, path, body.into(), "application/json").await
     }
 
+    /// Applies a configuration under a manager's name, whoever else owns what it sets.
+    pub async fn apply(
+        &self,
+        path: &str,
+        configuration: &Value,
+        manager: &str,
+    ) -> Result<Value, StatusError> {
+        let mut body = Vec::new();
+        json::encode_any(configuration, &mut body);
+        let path = format!("{path}?force=true&fieldManager={manager}");
+        self.send(Method::PATCH, &path, body.into(), "application/apply-patch+yaml").await
+    }
+
     pub async fn delete(&self, path: &str) -> Result<Value, StatusError> {
         self.send(Method::DELETE, path, Bytes::new(), "").await
     }

@@ -1,7 +1,6 @@
 //! Creations that are answered rather than stored.
 
 use http::StatusCode;
-use kevel_api::default;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
@@ -30,7 +29,6 @@ impl Ask<'_> {
         let kind = self.kind().clone();
         let mut object = self.decode_body(&kind, &ty, options.field_validation).await?;
         self.check_name_and_namespace(&mut object)?;
-        default::apply(&mut object, ty.schema());
         let attributes = Attributes {
             resource: self.resource,
             subresource: &self.request.info.subresource,

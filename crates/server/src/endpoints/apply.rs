@@ -30,6 +30,7 @@ impl Call<'_> {
             return Err(StatusError::invalid(&kind, "", &[error]));
         }
         options.tracked = false;
+        self.request.audit.request_patch(body);
         let config = self.read_config(body, &options)?;
         let mut at = At::Any;
         for _ in 0..MAX_CONFLICTS {

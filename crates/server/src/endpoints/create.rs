@@ -1,9 +1,9 @@
 use http::StatusCode;
 use kevel_api::field_error::FieldError;
+use kevel_api::name;
 use kevel_api::status::StatusError;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
-use kevel_api::{default, name};
 
 use super::meta;
 use super::options::WriteOptions;
@@ -35,7 +35,6 @@ impl Call<'_> {
                 "resourceVersion should not be set on objects to be created",
             ));
         }
-        default::apply(&mut object, ty.schema());
         let generated = meta::text(&object, "name").is_empty()
             && !meta::text(&object, "generateName").is_empty();
         for attempt in 1.. {

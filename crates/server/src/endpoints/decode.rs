@@ -1,6 +1,7 @@
 //! A request's body as an object.
 
 use bytes::Bytes;
+use kevel_api::default;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
@@ -12,7 +13,7 @@ use crate::negotiate::{self, MediaType};
 use crate::resource::{TypeRef, api_version};
 
 impl Ask<'_> {
-    /// Reads the body as an object of the kind that the path speaks.
+    /// Reads the body as an object of the kind that the path speaks, with its defaults.
     pub(super) async fn decode_body(
         &mut self,
         kind: &GroupVersionKind,
@@ -21,7 +22,10 @@ impl Ask<'_> {
     ) -> Result<Value, StatusError> {
         let media = negotiate::body(self.request.header(http::header::CONTENT_TYPE))?;
         let body = self.request.read_body().await?;
-        self.decode(&body, media, kind, ty, validation)
+        let mut object = self.decode(&body, media, kind, ty, validation)?;
+        default::apply(&mut object, ty.schema());
+        self.request.audit.request_object(&object, ty.schema());
+        Ok(object)
     }
 
     pub(super) fn decode(

@@ -71,6 +71,7 @@ impl Call<'_> {
             }
             MediaType::Yaml => self.decode(body, media, &kind, &ty, FieldValidation::Ignore)?,
         };
+        self.request.audit.request_object(&value, schema);
         let text = |path: &[&str]| value.at(path).and_then(Value::as_str).map(str::to_owned);
         Ok(DeleteOptions {
             grace_period: value.at(&["gracePeriodSeconds"]).and_then(Value::as_int),

@@ -39,6 +39,7 @@ impl Call<'_> {
         }
         let options = self.write_options("PatchOptions")?;
         let body = self.request.read_body().await?;
+        self.request.audit.request_patch(&body);
         let patch = self.read_patch(&media, &body, &options)?;
         self.replace(&options, |call, existing| call.patched(existing, &patch, &options)).await
     }

@@ -2,7 +2,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
-use kevel_api::default;
 use kevel_api::field_error::{FieldError, Path};
 use kevel_api::gvk::GroupKind;
 use kevel_api::status::{StatusError, reason};
@@ -47,7 +46,6 @@ impl Call<'_> {
             );
             return Err(StatusError::bad_request(message));
         }
-        default::apply(&mut object, ty.schema());
         let creates = self.subresource.is_none() && self.strategy().create_on_update();
         let make = |call: &Self, existing: &Existing| call.unview(object.clone(), &existing.value);
         match self.replace(&options, make).await {

@@ -32,16 +32,22 @@ impl Backoff {
     }
 
     /// Makes a call, and again while its failure is [transient](Error::is_transient).
-    pub async fn call<T>(&self, call: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, Error> {
+    pub async fn call<T, F>(&self, call: impl FnMut() -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
         self.call_while(call, Error::is_transient).await
     }
 
     /// Makes a call, and again while its failure is worth it.
-    pub async fn call_while<T>(
+    pub async fn call_while<T, F>(
         &self,
-        mut call: impl AsyncFnMut() -> Result<T, Error>,
+        mut call: impl FnMut() -> F,
         worth: impl Fn(&Error) -> bool,
-    ) -> Result<T, Error> {
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
         let mut waits = self.waits();
         loop {
             match call().await {
@@ -82,9 +88,9 @@ mod tests {
         let start = Instant::now();
         let mut calls = Vec::new();
         let result: Result<(), _> = Backoff::default()
-            .call(async || {
+            .call(|| {
                 calls.push(start.elapsed().as_secs_f64());
-                Err(status(StatusCode::INTERNAL_SERVER_ERROR))
+                async { Err(status(StatusCode::INTERNAL_SERVER_ERROR)) }
             })
             .await;
         assert!(result.is_err());
@@ -98,11 +104,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_failure_that_stays_is_told_at_once() {
         let mut calls = 0;
-        let call = async || -> Result<(), Error> {
-            calls += 1;
-            Err(status(StatusCode::FORBIDDEN))
-        };
-        assert_eq!(Backoff::default().call(call).await, Err(status(StatusCode::FORBIDDEN)));
+        let result: Result<(), _> = Backoff::default()
+            .call(|| {
+                calls += 1;
+                async { Err(status(StatusCode::FORBIDDEN)) }
+            })
+            .await;
+        assert_eq!(result, Err(status(StatusCode::FORBIDDEN)));
         assert_eq!(calls, 1);
     }
 }

@@ -11,10 +11,10 @@
 //!
 //! # async fn call() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = Client::new(Endpoint::from_kubeconfig(Path::new("webhook.yaml"))?)?;
-//! let answer = Backoff::default().call(async || {
+//! let post = || async {
 //!     succeeded(client.post_json("", "{}".into(), REQUEST_TIMEOUT).await?)
-//! });
-//! let body = answer.await?;
+//! };
+//! let body = Backoff::default().call(post).await?;
 //! # Ok(()) }
 //! ```
 

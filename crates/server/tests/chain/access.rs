@@ -51,7 +51,7 @@ async fn users_are_known_by_their_tokens() {
 
 #[tokio::test]
 async fn who_is_refused_can_read_it() {
-    let denied = || TestChain::allowing(Rules::default());
+    let denied = || TestChain::allowing(Rules::new(&[]));
     let unknown = || TestChain::with_tokens("abc,jane,1", false);
     let late = "GET /api/v1/pods?timeout=x";
     for (test, line, accept, code, media, begin) in [

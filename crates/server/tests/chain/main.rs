@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)] // Helpers of tests are not in a test module here.
 
 mod access;
+mod audit;
 mod counted;
 mod failures;
 mod headers;

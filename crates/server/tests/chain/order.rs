@@ -1,11 +1,12 @@
 //! Who is asked when.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
 use http::header::AUTHORIZATION;
 
-use crate::support::{Log, TestChain, handler, logged, request};
+use crate::support::{Log, TestChain, handler, logged, read, request};
 
 #[tokio::test]
 async fn filters_stand_in_the_order_of_the_reference() {
@@ -18,37 +19,50 @@ async fn filters_stand_in_the_order_of_the_reference() {
         log.take(),
         [
             "authenticate",
-            "audit begins for jane",
-            "audit RequestReceived",
+            "audit RequestReceived jane  ",
             "authorize jane impersonate-on:user-info:list",
             "authorize jane impersonate:user-info",
-            "audit impersonates joe by impersonate:user-info",
             "authorize joe list",
+            "handle",
+            "audit ResponseComplete jane joe {\"metadata\":{},\"code\":200}",
             "audit authorization.k8s.io/decision=allow",
             "audit authorization.k8s.io/reason=",
-            "handle",
-            "audit ResponseComplete 200 ",
         ]
     );
+    let audited = |log: &Log| {
+        let lines = log.take();
+        let stages = lines.into_iter().filter_map(|line| {
+            let line = line.strip_prefix("audit ")?.to_owned();
+            line.contains('{').then_some(line)
+        });
+        stages.collect::<Vec<_>>()
+    };
+    let ok = r#"jane  {"metadata":{},"code":200}"#;
     // A watch has a beginning, too; a panic has neither beginning nor end.
     chain.handle(request("GET /api/v1/pods?watch=1")).await;
-    let stages = log.take();
-    assert!(stages.ends_with(&[
-        "audit ResponseStarted 200 ".to_owned(),
-        "audit ResponseComplete 200 ".to_owned(),
-    ]));
+    let stages = ["ResponseStarted", "ResponseComplete"].map(|stage| format!("{stage} {ok}"));
+    assert_eq!(audited(&log), stages);
     chain.handle(request("GET /panic")).await;
-    assert_eq!(log.take().last().unwrap(), "audit Panic 500 APIServer panic'd: on request");
+    assert_eq!(
+        audited(&log),
+        [
+            "Panic jane  {\"metadata\":{},\"status\":\"Failure\",\"message\":\"APIServer panic'd: on \
+          request\",\"reason\":\"InternalError\",\"code\":500}"
+        ]
+    );
     // Those who are refused before their turn.
     chain.handle(request("GET /api/v1/pods?timeout=x")).await;
-    let stages = log.take();
-    assert_eq!(stages.len(), 2);
-    assert!(stages[1].starts_with("audit ResponseStarted 400 invalid timeout"));
+    let [stage] = &audited(&log)[..] else { panic!() };
+    let refused = "ResponseStarted nobody  {\"metadata\":{},\"status\":\"Failure\",\"message\":\"invalid timeout";
+    assert!(stage.starts_with(refused), "{stage}");
     let mut unknown = request("GET /api/v1/pods");
     unknown.parts.headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer wrong"));
     chain.handle(unknown).await;
-    let expected = "audit ResponseStarted 401 Authentication failed, attempted: bearer";
-    assert_eq!(log.take().last().unwrap(), expected);
+    assert_eq!(
+        audited(&log),
+        ["ResponseStarted nobody  {\"metadata\":{},\"status\":\"Failure\",\"message\":\
+          \"Unauthorized\",\"reason\":\"Unauthorized\",\"code\":401}"]
+    );
 }
 
 #[tokio::test]
@@ -57,5 +71,19 @@ async fn a_client_that_goes_away_is_audited() {
     let chain = TestChain::logging(&log).build(handler(|_| std::future::pending()));
     let asked = tokio::time::timeout(Duration::ZERO, chain.handle(request("GET /x"))).await;
     assert!(asked.is_err());
-    assert_eq!(log.take().last().unwrap(), "audit ResponseComplete 200 Connection closed early");
+    let expected = "audit ResponseComplete jane  {\"metadata\":{},\"status\":\"Success\",\
+                    \"message\":\"Connection closed early\",\"code\":200}";
+    assert!(log.take().iter().any(|line| line == expected));
+}
+
+#[tokio::test]
+async fn a_request_whose_event_cannot_be_kept_is_refused() {
+    let log = Log(Arc::default(), true);
+    let response = TestChain::logging(&log).build(logged(&log)).handle(request("GET /x")).await;
+    assert_eq!(response.status(), 500);
+    assert_eq!(
+        read(response).await,
+        "Internal Server Error: \"/x\": failed to store audit event\n"
+    );
+    assert_eq!(log.take(), ["authenticate", "audit RequestReceived jane  "]);
 }

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
+use kevel_server::audit::{Auditor, Backend, Event, Policy};
 use kevel_server::authentication::{
     Anonymous, Authenticated, AuthenticatedGroup, Authenticator, BearerToken, ClientCertificate,
     TokenFile, Union,
@@ -15,7 +16,7 @@ use kevel_server::authentication::{
 use kevel_server::authorization::{AlwaysAllow, Attributes, Authorizer, Opinion};
 use kevel_server::body::{Body, Broken, Piece, Pieces};
 use kevel_server::certificates::ClientIdentity;
-use kevel_server::chain::{self, AuditEvent, AuditSink, Config, Outcome, Stage};
+use kevel_server::chain::{self, Config};
 use kevel_server::handler::{Handler, Pending, Response};
 use kevel_server::lifecycle::Lifecycle;
 use kevel_server::request::{Request, RequestBody};
@@ -65,7 +66,10 @@ impl TestChain {
         let mut test = TestChain::default();
         test.config.authenticator = Arc::new(log.clone());
         test.config.authorizer = Arc::new(log.clone());
-        test.config.audit = Some(Arc::new(log.clone()));
+        let policy = "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata}]}";
+        let policy = Policy::parse(policy.as_bytes()).unwrap();
+        let auditor = Auditor::new(policy, Box::new(log.clone()), &test.config.metrics);
+        test.config.audit = Some(Arc::new(auditor));
         test
     }
 
@@ -234,9 +238,9 @@ impl Authorizer for Rules {
     }
 }
 
-/// What happened, in order.
+/// What happened, in order; and whether events cannot be kept.
 #[derive(Clone, Default)]
-pub struct Log(Arc<Mutex<Vec<String>>>);
+pub struct Log(pub Arc<Mutex<Vec<String>>>, pub bool);
 
 impl Log {
     pub fn take(&self) -> Vec<String> {
@@ -276,26 +280,21 @@ impl Authorizer for Log {
     }
 }
 
-impl AuditSink for Log {
-    fn begin(&self, request: &Request) -> Option<Box<dyn AuditEvent>> {
-        let user = request.user.as_ref().map_or("nobody", |user| &user.name);
-        self.add(format!("audit begins for {user}"));
-        Some(Box::new(self.clone()))
-    }
-}
-
-impl AuditEvent for Log {
-    fn process(&mut self, stage: Stage, outcome: Option<&Outcome>) -> bool {
-        let outcome = outcome.map(|outcome| format!(" {} {}", outcome.code, outcome.message));
-        self.add(format!("audit {stage:?}{}", outcome.unwrap_or_default()));
-        true
+impl Backend for Log {
+    fn name(&self) -> String {
+        "test".to_owned()
     }
 
-    fn annotate(&mut self, key: &str, value: &str) {
-        self.add(format!("audit {key}={value}"));
-    }
-
-    fn impersonate(&mut self, user: &User, constraint: &str) {
-        self.add(format!("audit impersonates {} by {constraint}", user.name));
+    fn process<'a>(&'a self, events: &'a [Arc<Event>]) -> Pending<'a, bool> {
+        for event in events {
+            let user = event.user.as_ref().map_or("nobody", |user| &user.name);
+            let other = event.impersonated_user.as_ref().map_or("", |user| &user.name);
+            let status = event.response_status.as_ref().map_or(&b""[..], |status| status.json());
+            let status = String::from_utf8_lossy(status);
+            self.add(format!("audit {:?} {user} {other} {status}", event.stage));
+            let annotations = event.annotations.iter();
+            annotations.for_each(|(key, value)| self.add(format!("audit {key}={value}")));
+        }
+        Box::pin(std::future::ready(!self.1))
     }
 }

@@ -145,7 +145,7 @@ impl Reader {
             None => {
                 let levels = Level::ALL.map(Level::name);
                 let name = BadValue::named_string(&name);
-                self.errors.push(FieldError::not_supported(&path, name, &levels));
+                self.errors.push(FieldError::not_supported(&path, name, levels));
             }
         }
         Ok(found.unwrap_or_default())
@@ -293,13 +293,17 @@ mod tests {
                  RequestReceived,ResponseStarted,ResponseComplete,Panic",
             ),
             (rule("level: 1"), "failed decoding: rules[0].level: expected a string"),
-            (rule("level: None, users: [1]"), "failed decoding: rules[0].users[0]: expected a string"),
+            (
+                rule("level: None, users: [1]"),
+                "failed decoding: rules[0].users[0]: expected a string",
+            ),
         ] {
             assert_eq!(policy(text.as_bytes()).unwrap_err(), expected, "{text}");
         }
         let version = rule("level: None, resources: [{group: rbac.authorization.k8s.io/v1beta1}]");
         let error = policy(version.as_bytes()).unwrap_err();
-        let start = "rules[0].resources.group: Invalid value: \"rbac.authorization.k8s.io/v1beta1\"";
+        let start =
+            "rules[0].resources.group: Invalid value: \"rbac.authorization.k8s.io/v1beta1\"";
         assert!(error.starts_with(start), "{error}");
     }
 

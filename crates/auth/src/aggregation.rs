@@ -1,0 +1,142 @@
+//! Cluster roles that gather the rules of others: `admin`, `edit` and `view` are made so.
+//!
+//! In a cluster this is the work of a controller manager; a server that runs alone does it itself.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use kevel_api::selector::label::LabelSelector;
+use kevel_api::value::{Map, Value};
+use kevel_server::controller::{Backoff, Client, WorkQueue, inform, run};
+use kevel_server::storage::Storage;
+use kevel_store::cache::At;
+
+use crate::GROUP;
+use crate::rule::{self, PolicyRule};
+
+/// Under which name the rules are owned.
+const MANAGER: &str = "clusterrole-aggregation-controller";
+/// The one thing to do: roles depend on each other, so all of them are looked at together.
+const ALL: &str = "clusterroles";
+
+/// Keeps the rules of roles that gather those of others.
+pub fn aggregate_cluster_roles(
+    client: Client,
+    cluster_roles: Arc<Storage>,
+) -> impl Future<Output = ()> + Send + 'static {
+    let queue = WorkQueue::new(Backoff::default());
+    let heard = queue.clone();
+    let informer = inform(cluster_roles.cache.clone(), move |_| heard.add(ALL));
+    let reconcile = move |_| {
+        let (client, cluster_roles) = (client.clone(), cluster_roles.clone());
+        async move { reconcile(&client, &cluster_roles).await }
+    };
+    async move {
+        tokio::join!(informer, run(queue, MANAGER, 1, reconcile));
+    }
+}
+
+async fn reconcile(client: &Client, cluster_roles: &Storage) -> Result<(), String> {
+    let snapshot = cluster_roles.cache.snapshot(At::Any).await.map_err(|e| e.to_string())?;
+    let read = |wire: &[u8]| cluster_roles.read(wire).ok();
+    let roles: Vec<Value> =
+        snapshot.range("", None).filter_map(|object| read(object.wire().ok()?)).collect();
+    for (name, rules) in aggregated(&roles)? {
+        let metadata = Map::from_iter([("name", Value::from(name))]);
+        let version = format!("{GROUP}/v1");
+        let rules = rules.iter().map(PolicyRule::to_value).collect();
+        let role = Map::from_iter([
+            ("apiVersion", version.as_str().into()),
+            ("kind", "ClusterRole".into()),
+            ("metadata", metadata.into()),
+            ("rules", Value::List(rules)),
+        ]);
+        let path = format!("/apis/{GROUP}/v1/clusterroles/{name}");
+        client.apply(&path, &role.into(), MANAGER).await.map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// The roles, in the order of their names, that gather other rules than they have; and those.
+fn aggregated(roles: &[Value]) -> Result<Vec<(&str, Vec<PolicyRule>)>, String> {
+    let mut changed = Vec::new();
+    for role in roles {
+        let selectors = role.at(&["aggregationRule", "clusterRoleSelectors"]);
+        if role.at(&["aggregationRule"]).is_none() {
+            continue;
+        }
+        let name = role.str_at(&["metadata", "name"]);
+        let mut gathered: Vec<PolicyRule> = Vec::new();
+        for selector in selectors.and_then(Value::as_list).unwrap_or_default() {
+            let selector = LabelSelector::from_value(Some(selector));
+            let selector = selector.map_err(|error| format!("{name}: {error}"))?;
+            for other in roles.iter().filter(|other| selects(&selector, other)) {
+                if other.str_at(&["metadata", "name"]) == name {
+                    continue;
+                }
+                for rule in rule::rules(other) {
+                    if !gathered.contains(&rule) {
+                        gathered.push(rule);
+                    }
+                }
+            }
+        }
+        if gathered != rule::rules(role) {
+            changed.push((name, gathered));
+        }
+    }
+    Ok(changed)
+}
+
+fn selects(selector: &LabelSelector, role: &Value) -> bool {
+    selector.matches(|key| role.at(&["metadata", "labels", key]).and_then(Value::as_str))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kevel_codec::json::{Unknown, decode_any};
+
+    fn role(name: &str, rest: &str) -> Value {
+        let text = format!(
+            r#"{{"metadata":{{"name":"{name}","labels":{{"for-{name}":"x","to":"{name}"}}}}{rest}}}"#
+        );
+        decode_any(text.as_bytes(), Unknown::Ignore).unwrap().value
+    }
+
+    #[test]
+    fn a_role_gathers_the_rules_of_those_it_selects() {
+        let rules = |verbs: &str| {
+            format!(r#","rules":[{{"verbs":["{verbs}"],"apiGroups":[""],"resources":["pods"]}}]"#)
+        };
+        let selects = |selectors: &str| {
+            format!(r#","aggregationRule":{{"clusterRoleSelectors":[{selectors}]}}"#)
+        };
+        let a_or_b = r#"{"matchExpressions":[{"key":"to","operator":"In","values":["a","b"]}]}"#;
+        let c = r#"{"matchLabels":{"for-c":"x"}}"#;
+        for (selectors, has, expected) in [
+            (selects(a_or_b), "", Some("get list")),
+            (selects(&format!("{c},{a_or_b}")), "", Some("watch get list")),
+            // Each rule once, and none of its own.
+            (selects(&format!("{a_or_b},{{}}")), "", Some("get list watch")),
+            (selects(c), &rules("watch"), None),
+            (selects(c), &rules("get"), Some("watch")),
+            // Whoever selects nobody loses what it has.
+            (selects(""), &rules("get"), Some("")),
+            (String::new(), &rules("get"), None),
+        ] {
+            let roles = [
+                role("a", &rules("get")),
+                role("b", &rules("list")),
+                role("c", &rules("watch")),
+                role("all", &format!("{selectors}{has}")),
+            ];
+            let found = aggregated(&roles).unwrap();
+            let verbs = found.first().map(|(_, rules)| {
+                let verbs: Vec<&str> = rules.iter().map(|rule| rule.verbs[0].as_str()).collect();
+                verbs.join(" ")
+            });
+            assert_eq!(verbs.as_deref(), expected, "{selectors}{has}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Tokens with which nodes join a cluster: `--enable-bootstrap-token-auth`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kevel_api::time::Time;
+use kevel_api::value::Value;
+use kevel_codec::base64;
+use kevel_server::authentication::{Known, TokenAuthenticated, TokenAuthenticator};
+use kevel_server::handler::Pending;
+use kevel_server::user::User;
+use subtle::ConstantTimeEq as _;
+
+use crate::service_account::Objects;
+
+const NAMESPACE: &str = "kube-system";
+const SECRET_PREFIX: &str = "bootstrap-token-";
+const SECRET_TYPE: &str = "bootstrap.kubernetes.io/token";
+const USER_PREFIX: &str = "system:bootstrap:";
+const GROUP: &str = "system:bootstrappers";
+
+/// How long the two parts of a token are.
+const ID: usize = 6;
+const SECRET: usize = 16;
+/// How long the name of a further group may be, after its prefix.
+const LONGEST_GROUP: usize = 256;
+
+/// Knows the tokens in secrets of `kube-system`.
+#[derive(Debug)]
+pub struct BootstrapTokens(Arc<Objects>);
+
+impl BootstrapTokens {
+    /// Looks for secrets among these objects.
+    pub fn new(objects: Arc<Objects>) -> Self {
+        BootstrapTokens(objects)
+    }
+
+    fn known(&self, token: &str) -> Option<Known> {
+        let (id, secret) = parse(token)?;
+        let storage = self.0.secrets()?;
+        let name = format!("{SECRET_PREFIX}{id}");
+        let found = storage.cache.latest().get(&format!("{NAMESPACE}/{name}")).cloned()?;
+        let object = storage.read(found.wire().ok()?).ok()?;
+        match judge(&object, id, secret) {
+            Ok(groups) => {
+                let name = format!("{USER_PREFIX}{id}");
+                Some(Known::new(User { name, groups, ..User::default() }, Vec::new()))
+            }
+            Err(problem) => {
+                tracing::debug!(
+                    "Bootstrap secret {NAMESPACE}/{name} matching bearer token {problem}"
+                );
+                None
+            }
+        }
+    }
+}
+
+impl TokenAuthenticator for BootstrapTokens {
+    fn authenticate_token<'a>(
+        &'a self,
+        token: &'a str,
+        _audiences: &'a [String],
+    ) -> Pending<'a, TokenAuthenticated> {
+        Box::pin(std::future::ready(Ok(self.known(token).map(Arc::new))))
+    }
+}
+
+/// `abcdef.0123456789abcdef`
+fn parse(token: &str) -> Option<(&str, &str)> {
+    let (id, secret) = token.split_once('.')?;
+    let ours = |part: &str, length| {
+        part.len() == length && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+    };
+    (ours(id, ID) && ours(secret, SECRET)).then_some((id, secret))
+}
+
+/// The groups of a token's user, or what is wrong with its secret.
+fn judge(object: &Value, id: &str, secret: &str) -> Result<Vec<String>, String> {
+    if object.at(&["metadata", "deletionTimestamp"]).is_some() {
+        return Err("is deleted and awaiting removal".to_owned());
+    }
+    if object.str_at(&["type"]) != SECRET_TYPE {
+        return Err(format!("has invalid type, expected {SECRET_TYPE}."));
+    }
+    let data = |key: &str| {
+        let mut bytes = Vec::new();
+        let decoded = base64::decode_into(object.str_at(&["data", key]), &mut bytes);
+        decoded.map_or_else(|_| String::new(), |()| String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let wrong = |key: &str| Err(format!("has invalid value for key {key}."));
+    if !bool::from(data("token-secret").as_bytes().ct_eq(secret.as_bytes())) {
+        return wrong("token-secret");
+    }
+    if data("token-id") != id {
+        return wrong("token-id");
+    }
+    let expiration = data("expiration");
+    let passed = |text: &str| text.parse::<Time>().map_or(true, |time| time <= Time::now());
+    if !expiration.is_empty() && passed(&expiration) {
+        return Err("has expired.".to_owned());
+    }
+    if data("usage-bootstrap-authentication") != "true" {
+        return Err("not marked usage-bootstrap-authentication=true.".to_owned());
+    }
+    let mut groups = BTreeSet::from([GROUP.to_owned()]);
+    let extra = data("auth-extra-groups");
+    for group in extra.split(',').filter(|_| !extra.is_empty()) {
+        if !is_group(group) {
+            return wrong("auth-extra-groups");
+        }
+        groups.insert(group.to_owned());
+    }
+    Ok(groups.into_iter().collect())
+}
+
+fn is_group(group: &str) -> bool {
+    let name = group.strip_prefix(GROUP).and_then(|rest| rest.strip_prefix(':'));
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    name.is_some_and(|name| {
+        name.len() <= LONGEST_GROUP
+            && name.bytes().all(|byte| plain(byte) || matches!(byte, b':' | b'-'))
+            && name.bytes().last().is_some_and(plain)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use kevel_api::value::Map;
+
+    use super::*;
+
+    const GOOD: [(&str, &str); 3] = [
+        ("token-id", "abcdef"),
+        ("token-secret", "0123456789abcdef"),
+        ("usage-bootstrap-authentication", "true"),
+    ];
+
+    fn secret(changes: &[(&str, &str)]) -> Value {
+        let mut data = Map::new();
+        for (key, value) in GOOD.iter().chain(changes) {
+            data.insert(*key, base64::encode(value.as_bytes()).as_str().into());
+        }
+        Map::from_iter([("type", SECRET_TYPE.into()), ("data", data.into())]).into()
+    }
+
+    #[test]
+    fn a_secret_says_whether_its_token_is_good() {
+        let default = "system:bootstrappers";
+        for (changes, expected) in [
+            (&[][..], Ok(default)),
+            (&[("expiration", "2999-01-01T00:00:00Z")], Ok(default)),
+            (&[("expiration", "2001-01-01T00:00:00Z")], Err("has expired.")),
+            (&[("expiration", "tomorrow")], Err("has expired.")),
+            (
+                &[("auth-extra-groups", "system:bootstrappers:b,system:bootstrappers:a:1")],
+                Ok("system:bootstrappers,system:bootstrappers:a:1,system:bootstrappers:b"),
+            ),
+            (
+                &[("auth-extra-groups", "system:masters")],
+                Err("has invalid value for key auth-extra-groups."),
+            ),
+            (
+                &[("auth-extra-groups", "system:bootstrappers:x-")],
+                Err("has invalid value for key auth-extra-groups."),
+            ),
+            (
+                &[("token-secret", "0123456789abcdee")],
+                Err("has invalid value for key token-secret."),
+            ),
+            (&[("token-id", "fedcba")], Err("has invalid value for key token-id.")),
+            (
+                &[("usage-bootstrap-authentication", "yes")],
+                Err("not marked usage-bootstrap-authentication=true."),
+            ),
+        ] {
+            let judged = judge(&secret(changes), "abcdef", "0123456789abcdef");
+            let judged = judged.map(|groups| groups.join(","));
+            assert_eq!(judged.as_deref().map_err(String::as_str), expected, "{changes:?}");
+        }
+        let mut other = secret(&[]);
+        other.as_map_mut().unwrap().insert("type", "Opaque".into());
+        assert!(judge(&other, "abcdef", "0123456789abcdef").is_err());
+    }
+
+    #[test]
+    fn a_token_has_two_parts() {
+        assert_eq!(parse("abcdef.0123456789abcdef"), Some(("abcdef", "0123456789abcdef")));
+        for token in [
+            "abcdef",
+            "abcde.0123456789abcdef",
+            "abcdeF.0123456789abcdef",
+            "abcdef.0123456789abcdef.",
+            "",
+        ] {
+            assert_eq!(parse(token), None, "{token}");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Who asks: the authenticators that need more than the request to know.
+//!
+//! The simple ones, and the seams, are in [`kevel_server::authentication`]; those of service accounts
+//! are in [`crate::service_account`].
+
+mod bootstrap_token;
+pub mod cluster_info;
+mod request_header;
+mod token_cache;
+mod webhook;
+
+pub use self::bootstrap_token::BootstrapTokens;
+pub use self::request_header::{ForgetHeaders, RequestHeader, RequestHeaders};
+pub use self::token_cache::{Remembered, TokenCache};
+pub use self::webhook::{ReviewVersion, TokenWebhook};

@@ -1,0 +1,243 @@
+//! Users whom a front proxy names in headers: `--requestheader-*`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use kevel_server::authentication::{AuthError, Authenticated, Authenticator};
+use kevel_server::certificates::ClientIdentity;
+use kevel_server::handler::Pending;
+use kevel_server::request::Request;
+use kevel_server::user::User;
+
+/// The headers that name users.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestHeaders {
+    /// Of the first that is there, the value is the user's name.
+    pub username: Vec<String>,
+    /// Of the first that is there, the value is the user's uid.
+    pub uid: Vec<String>,
+    /// All values of all of them are the user's groups.
+    pub group: Vec<String>,
+    /// What comes after one of these in a header's name is a key of what else is known of the user.
+    pub extra_prefix: Vec<String>,
+}
+
+impl RequestHeaders {
+    fn user(&self, headers: &HeaderMap) -> Option<User> {
+        let first = |names: &[String]| {
+            let mut values = names.iter().filter_map(|name| text(headers.get(name)?.as_bytes()));
+            values.find(|value| !value.is_empty()).unwrap_or_default()
+        };
+        let name = first(&self.username);
+        if name.is_empty() {
+            return None;
+        }
+        let groups = self.group.iter().flat_map(|name| headers.get_all(name));
+        let groups = groups.filter_map(|value| text(value.as_bytes()));
+        Some(User {
+            name,
+            uid: first(&self.uid),
+            groups: groups.filter(|group| !group.is_empty()).collect(),
+            extra: self.extra(headers),
+        })
+    }
+
+    fn extra(&self, headers: &HeaderMap) -> Vec<(String, Vec<String>)> {
+        let mut extra: Vec<(String, Vec<String>)> = Vec::new();
+        for prefix in &self.extra_prefix {
+            for name in headers.keys() {
+                let Some(key) = after(name.as_str(), prefix) else { continue };
+                let key = unescaped(key);
+                let values = headers.get_all(name).iter();
+                let values = values.filter_map(|value| text(value.as_bytes()));
+                match extra.iter_mut().find(|(known, _)| *known == key) {
+                    Some((_, all)) => all.extend(values),
+                    None => extra.push((key, values.collect())),
+                }
+            }
+        }
+        extra.sort();
+        extra
+    }
+
+    /// Takes the headers out: nobody behind may believe them.
+    fn forget(&self, headers: &mut HeaderMap) {
+        for name in [&self.username, &self.uid, &self.group].into_iter().flatten() {
+            headers.remove(name);
+        }
+        let is_extra = |name: &str| self.extra_prefix.iter().any(|p| after(name, p).is_some());
+        let extra: Vec<_> =
+            headers.keys().filter(|name| is_extra(name.as_str())).cloned().collect();
+        for name in extra {
+            headers.remove(name);
+        }
+    }
+}
+
+type Verify = dyn Fn(&[Bytes]) -> Result<Arc<ClientIdentity>, String> + Send + Sync;
+
+/// Believes the headers of a client whose certificate says that it is a front proxy.
+pub struct RequestHeader {
+    headers: RequestHeaders,
+    /// The common names that front proxies have; any if there are none.
+    allowed_names: Vec<String>,
+    verify: Box<Verify>,
+}
+
+impl std::fmt::Debug for RequestHeader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RequestHeader").field("headers", &self.headers).finish_non_exhaustive()
+    }
+}
+
+impl RequestHeader {
+    /// `verify` judges the client's certificates, its own first, against the authorities of front
+    /// proxies, and those alone.
+    pub fn new(
+        headers: RequestHeaders,
+        allowed_names: &[String],
+        verify: impl Fn(&[Bytes]) -> Result<Arc<ClientIdentity>, String> + Send + Sync + 'static,
+    ) -> Self {
+        let verify = Box::new(verify);
+        RequestHeader { headers, allowed_names: allowed_names.to_vec(), verify }
+    }
+
+    fn user_of(&self, request: &mut Request) -> Authenticated {
+        let certificates = &request.connection.certificates;
+        if certificates.is_empty() {
+            return Ok(None);
+        }
+        let proxy = (self.verify)(certificates).map_err(AuthError)?;
+        let name = &proxy.common_name;
+        if !self.allowed_names.is_empty() && !self.allowed_names.contains(name) {
+            let error = format!("x509: subject with cn={name} is not in the allowed list");
+            return Err(AuthError(error));
+        }
+        let user = self.headers.user(&request.parts.headers);
+        if user.is_some() {
+            self.headers.forget(&mut request.parts.headers);
+        }
+        Ok(user.map(Arc::new))
+    }
+}
+
+impl Authenticator for RequestHeader {
+    fn authenticate<'a>(&'a self, request: &'a mut Request) -> Pending<'a, Authenticated> {
+        let found = self.user_of(request);
+        Box::pin(std::future::ready(found))
+    }
+}
+
+/// Takes the headers of front proxies out of every request, whoever has sent it.
+#[derive(Debug)]
+pub struct ForgetHeaders<A> {
+    pub inner: A,
+    pub headers: RequestHeaders,
+}
+
+impl<A: Authenticator> Authenticator for ForgetHeaders<A> {
+    fn authenticate<'a>(&'a self, request: &'a mut Request) -> Pending<'a, Authenticated> {
+        Box::pin(async move {
+            let found = self.inner.authenticate(request).await;
+            self.headers.forget(&mut request.parts.headers);
+            found
+        })
+    }
+}
+
+/// What follows a prefix, whatever its case.
+fn after<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
+    let (start, rest) = name.split_at_checked(prefix.len())?;
+    start.eq_ignore_ascii_case(prefix).then_some(rest)
+}
+
+fn text(value: &[u8]) -> Option<String> {
+    std::str::from_utf8(value).ok().map(str::to_owned)
+}
+
+/// A key, of which characters may be written as `%2f`; one that is not well-formed is left as it is.
+fn unescaped(key: &str) -> String {
+    let mut bytes = Vec::with_capacity(key.len());
+    let mut rest = key.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        if byte != b'%' {
+            bytes.push(byte);
+            rest = after;
+            continue;
+        }
+        let digits = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        let digits = digits.filter(|two| two.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let Some(byte) = digits.and_then(|two| u8::from_str_radix(two, 16).ok()) else {
+            return key.to_owned();
+        };
+        bytes.push(byte);
+        rest = after.get(2..).unwrap_or_default();
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| key.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers() -> RequestHeaders {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        RequestHeaders {
+            username: names(&["X-Remote-User", "X-Other-User"]),
+            uid: names(&["X-Remote-Uid"]),
+            group: names(&["X-Remote-Group"]),
+            extra_prefix: names(&["X-Remote-Extra-"]),
+        }
+    }
+
+    fn request(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in lines {
+            map.append(
+                http::HeaderName::from_bytes(name.as_bytes()).unwrap(),
+                value.parse().unwrap(),
+            );
+        }
+        map
+    }
+
+    #[test]
+    fn headers_name_a_user() {
+        let mut sent = request(&[
+            ("x-other-user", "jane"),
+            ("x-remote-uid", "7"),
+            ("x-remote-group", "a"),
+            ("x-remote-group", ""),
+            ("x-remote-group", "b"),
+            ("x-remote-extra-scopes", "one"),
+            ("x-remote-extra-scopes", "two"),
+            ("x-remote-extra-acme.com%2fproject", "p"),
+            ("x-remote-extra-bad%zz", "q"),
+            ("accept", "*/*"),
+        ]);
+        let user = headers().user(&sent).unwrap();
+        let extra = |key: &str, values: &[&str]| {
+            (key.to_owned(), values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>())
+        };
+        let expected = User {
+            name: "jane".to_owned(),
+            uid: "7".to_owned(),
+            groups: vec!["a".to_owned(), "b".to_owned()],
+            extra: vec![
+                extra("acme.com/project", &["p"]),
+                extra("bad%zz", &["q"]),
+                extra("scopes", &["one", "two"]),
+            ],
+        };
+        assert_eq!(user, expected);
+        headers().forget(&mut sent);
+        assert_eq!(sent.keys().map(|name| name.as_str()).collect::<Vec<_>>(), ["accept"]);
+    }
+
+    #[test]
+    fn without_a_name_there_is_nobody() {
+        let sent = request(&[("x-remote-user", ""), ("x-remote-group", "system:masters")]);
+        assert_eq!(headers().user(&sent), None);
+    }
+}

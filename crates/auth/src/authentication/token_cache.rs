@@ -1,0 +1,207 @@
+//! What was found out about tokens, for a while.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kevel_server::authentication::{TokenAuthenticated, TokenAuthenticator};
+use kevel_server::handler::Pending;
+use ring::hmac;
+use tokio::sync::OnceCell;
+use tokio::time::Instant;
+
+/// How many tokens are remembered: twice the pods and nodes of a large cluster.
+const MOST: usize = 32 * 1024;
+
+/// How long what is remembered is good.
+#[derive(Clone, Copy, Debug)]
+pub struct Remembered {
+    /// That a token is good.
+    pub success: Duration,
+    /// That nobody knows it.
+    pub failure: Duration,
+    /// Whether what went wrong is remembered like a failure.
+    pub errors: bool,
+}
+
+/// Remembers for a while what another authenticator found out. Whoever asks about a token that
+/// somebody else is asking about waits for that answer.
+pub struct TokenCache {
+    inner: Arc<dyn TokenAuthenticator>,
+    remembered: Remembered,
+    /// Keeps tokens out of memory, and hash collisions out of the hands of those who send them.
+    hash: hmac::Key,
+    found: Mutex<HashMap<Key, Found>>,
+    asking: Mutex<HashMap<Key, Arc<OnceCell<TokenAuthenticated>>>>,
+}
+
+type Key = [u8; 32];
+
+struct Found {
+    what: TokenAuthenticated,
+    until: Instant,
+}
+
+impl std::fmt::Debug for TokenCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TokenCache({:?})", self.remembered)
+    }
+}
+
+impl TokenCache {
+    /// Remembers for these times.
+    pub fn new(inner: Arc<dyn TokenAuthenticator>, remembered: Remembered) -> Result<Self, String> {
+        let random = ring::rand::SystemRandom::new();
+        let hash = hmac::Key::generate(hmac::HMAC_SHA256, &random);
+        Ok(TokenCache {
+            inner,
+            remembered,
+            hash: hash.map_err(|_| "no random numbers")?,
+            found: Mutex::default(),
+            asking: Mutex::default(),
+        })
+    }
+
+    fn key(&self, token: &str, audiences: &[String]) -> Key {
+        let mut context = hmac::Context::with_key(&self.hash);
+        for text in std::iter::once(token).chain(audiences.iter().map(String::as_str)) {
+            context.update(&(text.len() as u64).to_be_bytes());
+            context.update(text.as_bytes());
+        }
+        let mut key = Key::default();
+        key.copy_from_slice(context.sign().as_ref());
+        key
+    }
+
+    fn recall(&self, key: &Key) -> Option<TokenAuthenticated> {
+        let found = lock(&self.found);
+        let found = found.get(key).filter(|found| Instant::now() < found.until)?;
+        Some(found.what.clone())
+    }
+
+    fn remember(&self, key: Key, what: &TokenAuthenticated) {
+        let time = match what {
+            Ok(Some(_)) => self.remembered.success,
+            Err(_) if !self.remembered.errors => return,
+            _ => self.remembered.failure,
+        };
+        if time.is_zero() {
+            return;
+        }
+        let now = Instant::now();
+        let mut found = lock(&self.found);
+        if found.len() >= MOST {
+            found.retain(|_, found| now < found.until);
+        }
+        if found.len() >= MOST {
+            found.clear();
+        }
+        found.insert(key, Found { what: what.clone(), until: now + time });
+    }
+}
+
+impl TokenAuthenticator for TokenCache {
+    fn authenticate_token<'a>(
+        &'a self,
+        token: &'a str,
+        audiences: &'a [String],
+    ) -> Pending<'a, TokenAuthenticated> {
+        Box::pin(async move {
+            let key = self.key(token, audiences);
+            if let Some(found) = self.recall(&key) {
+                return found;
+            }
+            let cell = lock(&self.asking).entry(key).or_default().clone();
+            // If whoever asks goes away, the next in line asks.
+            let what = cell.get_or_init(|| async {
+                let what = self.inner.authenticate_token(token, audiences).await;
+                self.remember(key, &what);
+                what
+            });
+            let what = what.await.clone();
+            let mut asking = lock(&self.asking);
+            if asking.get(&key).is_some_and(|current| Arc::ptr_eq(current, &cell)) {
+                asking.remove(&key);
+            }
+            what
+        })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use kevel_server::authentication::{AuthError, Known};
+    use kevel_server::user::User;
+
+    use super::*;
+
+    /// Knows tokens that begin with `good`, and stumbles over those that begin with `bad`.
+    #[derive(Default)]
+    struct Counting(AtomicUsize);
+
+    impl TokenAuthenticator for Counting {
+        fn authenticate_token<'a>(
+            &'a self,
+            token: &'a str,
+            audiences: &'a [String],
+        ) -> Pending<'a, TokenAuthenticated> {
+            Box::pin(async move {
+                self.0.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+                let user = User { name: token.to_owned(), ..User::default() };
+                match token.get(..4) {
+                    Some("good") => Ok(Some(Arc::new(Known::new(user, audiences.to_vec())))),
+                    Some("bad ") => Err(AuthError("no".to_owned())),
+                    _ => Ok(None),
+                }
+            })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_is_good_for_its_time() {
+        let inner = Arc::new(Counting::default());
+        let remembered = Remembered {
+            success: Duration::from_secs(10),
+            failure: Duration::from_secs(5),
+            errors: false,
+        };
+        let cache = TokenCache::new(inner.clone(), remembered).unwrap();
+        let [one, two] = [["a".to_owned()], ["b".to_owned()]];
+        // Token, audiences, seconds to wait before, how often the authenticator was asked after.
+        for (token, audiences, wait, asked) in [
+            ("good", &one, 0, 1),
+            ("good", &one, 9, 1),
+            ("good", &two, 0, 2),
+            ("good", &one, 1, 3),
+            ("none", &one, 0, 4),
+            ("none", &one, 4, 4),
+            ("none", &one, 1, 5),
+            ("bad ", &one, 0, 6),
+            ("bad ", &one, 0, 7),
+        ] {
+            tokio::time::advance(Duration::from_secs(wait)).await;
+            let found = cache.authenticate_token(token, audiences).await;
+            assert_eq!(found.is_ok_and(|known| known.is_some()), token == "good");
+            assert_eq!(inner.0.load(Ordering::Relaxed), asked, "{token}");
+        }
+    }
+
+    #[tokio::test]
+    async fn those_who_ask_at_the_same_time_share_an_answer() {
+        let inner = Arc::new(Counting::default());
+        let never = Remembered { success: Duration::ZERO, failure: Duration::ZERO, errors: false };
+        let cache = TokenCache::new(inner.clone(), never).unwrap();
+        let ask = || cache.authenticate_token("good", &[]);
+        let (a, b, c) = tokio::join!(ask(), ask(), ask());
+        assert!(a.unwrap().is_some() && b.unwrap().is_some() && c.unwrap().is_some());
+        assert_eq!(inner.0.load(Ordering::Relaxed), 1);
+        assert!(lock(&cache.asking).is_empty());
+    }
+}

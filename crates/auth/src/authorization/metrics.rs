@@ -1,0 +1,142 @@
+//! What authorizers count, by the reference's names.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kevel_server::authorization::{Attributes, Authorizer, Decision, Opinion, Rules};
+use kevel_server::handler::Pending;
+use kevel_server::metrics::{Counter, Description, Family, Gauge, Histogram, Metrics};
+use kevel_server::user::User;
+
+const SECONDS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+const MATCH_SECONDS: &[f64] = &[0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
+
+/// The metrics of a server's authorizers.
+#[derive(Debug)]
+pub struct AuthorizationMetrics {
+    /// By type, name, and decision: `allowed`, `denied`.
+    pub decisions: Arc<Family<Counter>>,
+    webhook_evaluations: Arc<Family<Counter>>,
+    webhook_duration: Arc<Family<Histogram>>,
+    /// By a webhook's name and the result of its call.
+    pub fail_open: Arc<Family<Counter>>,
+    /// By type and name.
+    pub match_errors: Arc<Family<Counter>>,
+    /// By type and name.
+    pub match_exclusions: Arc<Family<Counter>>,
+    /// By type and name.
+    pub match_duration: Arc<Family<Histogram>>,
+    reloads: Arc<Family<Counter>>,
+    last_reload: Arc<Family<Gauge>>,
+}
+
+impl AuthorizationMetrics {
+    /// Adds them to a server's.
+    pub fn new(metrics: &Metrics) -> Self {
+        let describe = |name, help, labels| Description { name, help, labels };
+        AuthorizationMetrics {
+            decisions: metrics.counter(describe(
+                "apiserver_authorization_decisions_total",
+                "[ALPHA] Decisions of authorizers that ended the matter.",
+                &["type", "name", "decision"],
+            )),
+            webhook_evaluations: metrics.counter(describe(
+                "apiserver_authorization_webhook_evaluations_total",
+                "[ALPHA] Calls of authorization webhooks, by result.",
+                &["name", "result"],
+            )),
+            webhook_duration: metrics.histogram(
+                describe(
+                    "apiserver_authorization_webhook_duration_seconds",
+                    "[ALPHA] Seconds that calls of authorization webhooks took, by result.",
+                    &["name", "result"],
+                ),
+                SECONDS,
+            ),
+            fail_open: metrics.counter(describe(
+                "apiserver_authorization_webhook_evaluations_fail_open_total",
+                "[ALPHA] Calls of authorization webhooks that failed and left the matter open.",
+                &["name", "result"],
+            )),
+            match_errors: metrics.counter(describe(
+                "apiserver_authorization_match_condition_evaluation_errors_total",
+                "[ALPHA] Match conditions that could not be evaluated.",
+                &["type", "name"],
+            )),
+            match_exclusions: metrics.counter(describe(
+                "apiserver_authorization_match_condition_exclusions_total",
+                "[ALPHA] Authorization webhooks not asked because of their match conditions.",
+                &["type", "name"],
+            )),
+            match_duration: metrics.histogram(
+                describe(
+                    "apiserver_authorization_match_condition_evaluation_seconds",
+                    "[ALPHA] Seconds that match conditions took.",
+                    &["type", "name"],
+                ),
+                MATCH_SECONDS,
+            ),
+            reloads: metrics.counter(describe(
+                "apiserver_authorization_config_controller_automatic_reloads_total",
+                "[BETA] Changes of the authorization configuration that were taken up or not.",
+                &["status", "apiserver_id_hash"],
+            )),
+            last_reload: metrics.gauge(describe(
+                "apiserver_authorization_config_controller_automatic_reload_last_timestamp_seconds",
+                "[BETA] When the authorization configuration was taken up, or not, last.",
+                &["status", "apiserver_id_hash"],
+            )),
+        }
+    }
+
+    /// One call of a webhook.
+    pub(super) fn webhook(&self, name: &str, result: &str, took: Duration) {
+        self.webhook_evaluations.with(&[name, result]).increment();
+        self.webhook_duration.with(&[name, result]).observe(took.as_secs_f64());
+    }
+
+    /// A change of the configuration: `success` or `failure`.
+    pub(super) fn reloaded(&self, status: &str) {
+        let now = kevel_api::time::Time::now().seconds;
+        self.reloads.with(&[status, ""]).increment();
+        self.last_reload.with(&[status, ""]).set(now);
+    }
+}
+
+/// An authorizer whose decisions are counted.
+pub(super) struct Instrumented {
+    authorizer: Arc<dyn Authorizer>,
+    allowed: Arc<Counter>,
+    denied: Arc<Counter>,
+}
+
+impl Instrumented {
+    pub fn new(
+        authorizer: Arc<dyn Authorizer>,
+        kind: &str,
+        name: &str,
+        metrics: &AuthorizationMetrics,
+    ) -> Self {
+        let [allowed, denied] =
+            ["allowed", "denied"].map(|decision| metrics.decisions.with(&[kind, name, decision]));
+        Instrumented { authorizer, allowed, denied }
+    }
+}
+
+impl Authorizer for Instrumented {
+    fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> Pending<'a, Opinion> {
+        Box::pin(async move {
+            let opinion = self.authorizer.authorize(attributes).await;
+            match opinion.decision {
+                Decision::Allow => self.allowed.increment(),
+                Decision::Deny => self.denied.increment(),
+                Decision::NoOpinion => {}
+            }
+            opinion
+        })
+    }
+
+    fn rules_for(&self, user: &User, namespace: &str) -> Rules {
+        self.authorizer.rules_for(user, namespace)
+    }
+}

@@ -1,0 +1,168 @@
+//! A webhook that decides: it is sent a `SubjectAccessReview` and answers with its status.
+
+mod cache;
+mod review;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use kevel_api::value::Value;
+use kevel_server::authorization::{Attributes, Authorizer, Decision, Opinion, Rules};
+use kevel_server::handler::Pending;
+use kevel_server::user::User;
+use kevel_server::webhook::{Backoff, Client, Error, succeeded};
+use ring::digest::{SHA256, digest};
+
+use self::cache::{Cache, Key};
+pub use self::review::ReviewVersion;
+use self::review::{Status, canonical, spec};
+use super::match_conditions::MatchConditions;
+use super::metrics::AuthorizationMetrics;
+
+/// How many answers are remembered.
+const MAX_ANSWERS: usize = 8192;
+/// How long what a client wrote may be for the answer to be remembered: longer is an attack.
+const MAX_CONTROLLED: usize = 10_000;
+
+/// The authorizer.
+#[derive(Debug)]
+pub struct Webhook {
+    config: WebhookConfig,
+    client: Client,
+    answers: Cache<Status>,
+    metrics: Arc<AuthorizationMetrics>,
+}
+
+/// How a webhook is asked.
+#[derive(Debug)]
+pub struct WebhookConfig {
+    /// How metrics call it.
+    pub name: String,
+    /// The version of the reviews that it is sent.
+    pub version: ReviewVersion,
+    /// How long one call may take.
+    pub timeout: Duration,
+    pub backoff: Backoff,
+    /// For how long a yes is remembered, and for how long anything else.
+    pub authorized_ttl: Duration,
+    pub unauthorized_ttl: Duration,
+    /// What is decided when it cannot be asked: [`Decision::Deny`] or [`Decision::NoOpinion`].
+    pub on_error: Decision,
+    /// When it is asked at all.
+    pub match_conditions: MatchConditions,
+}
+
+impl Webhook {
+    /// `client` speaks to the webhook.
+    pub fn new(client: Client, config: WebhookConfig, metrics: Arc<AuthorizationMetrics>) -> Self {
+        Webhook { config, client, answers: Cache::new(MAX_ANSWERS), metrics }
+    }
+
+    async fn decide(&self, asked: &Attributes<'_>) -> Opinion {
+        let spec = spec(asked);
+        match self.config.match_conditions.matches(&spec, &self.config.name, &self.metrics) {
+            Ok(true) => {}
+            Ok(false) => return Opinion::none(""),
+            Err(error) => return self.failed(error),
+        }
+        let canonical = canonical(&spec);
+        let key = key(&canonical);
+        let status = match self.answers.get(&key) {
+            Some(status) => status,
+            None => match self.ask(&spec, &canonical).await {
+                Ok(status) => {
+                    self.remember(asked, key, &status);
+                    status
+                }
+                Err(error) => return self.failed(error),
+            },
+        };
+        let Status { allowed, denied, reason } = status;
+        match (denied, allowed) {
+            (true, true) => {
+                let error = "webhook subject access review returned both allow and deny response";
+                Opinion { error: Some(error.to_owned()), ..Opinion::deny(reason) }
+            }
+            (true, false) => Opinion::deny(reason),
+            (false, true) => Opinion { reason, ..Opinion::allow() },
+            (false, false) => Opinion::none(reason),
+        }
+    }
+
+    async fn ask(&self, spec: &Value, canonical: &[u8]) -> Result<Status, String> {
+        let WebhookConfig { name, version, backoff, .. } = &self.config;
+        let body = version.request(spec, canonical);
+        let answer = backoff.call(async || {
+            let started = Instant::now();
+            let answer = self.call(body.clone()).await;
+            self.metrics.webhook(name, result(&answer), started.elapsed());
+            answer
+        });
+        let answer = answer.await;
+        let mut result = result(&answer);
+        let status = answer.map_err(|error| error.to_string()).and_then(|answer| {
+            result = "error";
+            version.status(&answer)
+        });
+        if status.is_err() && self.config.on_error == Decision::NoOpinion {
+            self.metrics.fail_open.with(&[name, result]).increment();
+        }
+        status
+    }
+
+    async fn call(&self, body: Bytes) -> Result<Bytes, Error> {
+        succeeded(self.client.post_json("", body, self.config.timeout).await?)
+    }
+
+    fn remember(&self, asked: &Attributes<'_>, key: Key, status: &Status) {
+        let ttl = match status.allowed {
+            true => self.config.authorized_ttl,
+            false => self.config.unauthorized_ttl,
+        };
+        if !ttl.is_zero() && controlled(asked) < MAX_CONTROLLED {
+            self.answers.put(key, status.clone(), ttl);
+        }
+    }
+
+    fn failed(&self, error: String) -> Opinion {
+        tracing::error!(
+            webhook = self.config.name,
+            error,
+            "Failed to make webhook authorizer request"
+        );
+        Opinion { decision: self.config.on_error, reason: String::new(), error: Some(error) }
+    }
+}
+
+impl Authorizer for Webhook {
+    fn authorize<'a>(&'a self, attributes: &'a Attributes<'a>) -> Pending<'a, Opinion> {
+        Box::pin(self.decide(attributes))
+    }
+
+    fn rules_for(&self, _: &User, _: &str) -> Rules {
+        Rules::unknown("webhook authorizer does not support user rule resolution")
+    }
+}
+
+fn key(canonical: &[u8]) -> Key {
+    let mut key = Key::default();
+    key.copy_from_slice(digest(&SHA256, canonical).as_ref());
+    key
+}
+
+fn result(answer: &Result<Bytes, Error>) -> &'static str {
+    match answer {
+        Ok(_) => "success",
+        Err(Error::Timeout { .. }) => "timeout",
+        Err(Error::Status { code, .. }) if code.as_u16() == 504 => "timeout",
+        Err(_) => "error",
+    }
+}
+
+fn controlled(asked: &Attributes<'_>) -> usize {
+    let Attributes { namespace, verb, group, version, resource, subresource, name, path, .. } =
+        asked;
+    let texts = [namespace, verb, group, version, resource, subresource, name, path];
+    texts.into_iter().map(|text| text.len()).sum()
+}

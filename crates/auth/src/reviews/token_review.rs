@@ -1,0 +1,74 @@
+//! `TokenReview`: whose is this token?
+
+use std::sync::Arc;
+
+use kevel_api::status::StatusError;
+use kevel_api::value::{Map, Value};
+use kevel_server::answer::{Answer, Answered, Asked};
+use kevel_server::authentication::{TokenAuthenticator, common_audiences};
+use kevel_server::handler::Pending;
+
+use super::self_subject_review::user_info;
+
+/// Tells whose tokens are, to those who may ask.
+pub struct TokenReview {
+    tokens: Arc<dyn TokenAuthenticator>,
+    audiences: Vec<String>,
+}
+
+impl std::fmt::Debug for TokenReview {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TokenReview for {:?}", self.audiences)
+    }
+}
+
+impl TokenReview {
+    /// Tokens are to be good for these audiences where nobody names others: the server's own.
+    pub fn new(tokens: Arc<dyn TokenAuthenticator>, audiences: &[String]) -> Self {
+        TokenReview { tokens, audiences: audiences.to_vec() }
+    }
+
+    async fn review(&self, mut review: Value) -> Result<Value, StatusError> {
+        let token = review.str_at(&["spec", "token"]).to_owned();
+        if token.is_empty() {
+            let problem = "token is required for TokenReview in authentication";
+            return Err(StatusError::bad_request(problem));
+        }
+        let named = review.at(&["spec", "audiences"]).and_then(Value::as_list).unwrap_or_default();
+        let named: Vec<_> = named.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        let audiences = if named.is_empty() { &self.audiences } else { &named };
+        let mut status = Map::new();
+        match self.tokens.authenticate_token(&token, audiences).await {
+            Err(error) => {
+                status.insert("error", error.0.as_str().into());
+            }
+            Ok(None) => {
+                status.insert("error", "invalid bearer token".into());
+            }
+            Ok(Some(known)) => {
+                if !audiences.is_empty() && common_audiences(audiences, &known.audiences).is_empty()
+                {
+                    return Err(StatusError::internal("error validating audiences"));
+                }
+                status.insert("authenticated", true.into());
+                status.insert("user", user_info(&known.user));
+                let good_for = known.audiences.iter().map(|one| Value::from(one.as_str()));
+                status.insert("audiences", Value::List(good_for.collect()));
+            }
+        }
+        if let Some(review) = review.as_map_mut() {
+            review.insert("status", status.into());
+        }
+        Ok(review)
+    }
+}
+
+impl Answer for TokenReview {
+    fn answer<'a>(
+        &'a self,
+        _asked: &'a Asked<'a>,
+        object: Value,
+    ) -> Pending<'a, Result<Answered, StatusError>> {
+        Box::pin(async move { self.review(object).await.map(Answered::Object) })
+    }
+}

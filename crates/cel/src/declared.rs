@@ -1,0 +1,154 @@
+//! Declared types: what fields an object has, and how large values of a type can be.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::types::Type;
+
+pub use escape::{escape, unescape};
+
+mod escape;
+mod json_schema;
+mod schema;
+
+/// The largest request that is served, which bounds the size of everything in it.
+pub const MAX_REQUEST_SIZE: u64 = 3 * 1024 * 1024;
+
+/// A type that variables and fields are declared with.
+///
+/// Besides the [`Type`] that the checker sees it says how values are read out of an object, and how
+/// large they can be (which estimates of cost need).
+#[derive(Clone, Debug)]
+pub struct DeclType {
+    pub(crate) kind: DeclKind,
+    /// The most characters, bytes, elements or entries; none if that is not known.
+    pub(crate) max_elements: Option<u64>,
+    /// The least number of bytes that a value takes in JSON.
+    pub(crate) min_size: u64,
+    pub(crate) nullable: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum DeclKind {
+    /// A type without anything declared inside.
+    Simple(Type),
+    /// A date without time, read as the timestamp at which it begins.
+    Date,
+    IntOrString,
+    /// A value whose fields are kept but not declared: only equality is defined.
+    Preserved,
+    List {
+        element: Arc<DeclType>,
+        list: ListKind,
+    },
+    Map {
+        value: Arc<DeclType>,
+    },
+    Object(Arc<ObjectType>),
+}
+
+/// When two lists are equal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ListKind {
+    Atomic,
+    Set,
+    /// Elements are told apart by these fields.
+    Map(Vec<String>),
+}
+
+/// An object type: its name and the types of its fields by escaped name.
+#[derive(Clone, Debug)]
+pub struct ObjectType {
+    pub name: Arc<str>,
+    pub(crate) fields: BTreeMap<Arc<str>, Arc<DeclType>>,
+}
+
+impl ObjectType {
+    /// The type of a field by its escaped name.
+    pub fn field(&self, name: &str) -> Option<&Arc<DeclType>> {
+        self.fields.get(name)
+    }
+}
+
+impl DeclType {
+    fn of(kind: DeclKind, min_size: u64) -> Self {
+        DeclType { kind, max_elements: None, min_size, nullable: false }
+    }
+
+    /// A type without anything declared inside: `int`, `dyn`, `kubernetes.Quantity`.
+    pub fn simple(ty: Type) -> Self {
+        let min_size = match ty {
+            Type::Bool => 4,
+            Type::String | Type::Bytes | Type::List(_) | Type::Map(_) => 2,
+            Type::Duration => 3,
+            Type::Timestamp => 12,
+            Type::Null => 4,
+            _ => 1,
+        };
+        DeclType::of(DeclKind::Simple(ty), min_size)
+    }
+
+    pub fn string() -> Self {
+        DeclType::simple(Type::String)
+    }
+
+    pub fn list(element: DeclType) -> Self {
+        DeclType::of(DeclKind::List { element: element.into(), list: ListKind::Atomic }, 2)
+    }
+
+    /// A map from strings.
+    pub fn map(value: DeclType) -> Self {
+        DeclType::of(DeclKind::Map { value: value.into() }, 2)
+    }
+
+    /// An object; names of fields are escaped here.
+    pub fn object<'n>(name: &str, fields: impl IntoIterator<Item = (&'n str, DeclType)>) -> Self {
+        let fields = fields
+            .into_iter()
+            .filter_map(|(name, ty)| Some((escape(name)?.into(), Arc::new(ty))))
+            .collect();
+        DeclType::of(DeclKind::Object(Arc::new(ObjectType { name: name.into(), fields })), 2)
+    }
+
+    /// The same type, with a bound on its characters, bytes, elements or entries.
+    pub fn with_max_elements(mut self, max: u64) -> Self {
+        self.max_elements = Some(max);
+        self
+    }
+
+    /// The type as the checker knows it.
+    pub fn to_type(&self) -> Type {
+        match &self.kind {
+            DeclKind::Simple(ty) => ty.clone(),
+            DeclKind::Date => Type::Timestamp,
+            DeclKind::IntOrString | DeclKind::Preserved => Type::Dyn,
+            DeclKind::List { element, .. } => Type::list(element.to_type()),
+            DeclKind::Map { value } => Type::map(Type::String, value.to_type()),
+            DeclKind::Object(object) => Type::Object(object.name.clone()),
+        }
+    }
+
+    /// The type at a path of the estimator's: fields, `@items`, `@values`, `@keys`.
+    pub(crate) fn at(&self, step: &str) -> Option<&Arc<DeclType>> {
+        match &self.kind {
+            DeclKind::List { element, .. } if step == "@items" => Some(element),
+            DeclKind::Map { value } if step == "@values" => Some(value),
+            DeclKind::Object(object) => object.field(step),
+            _ => None,
+        }
+    }
+
+    /// Visits the object types in it.
+    pub(crate) fn for_each_object(&self, visit: &mut dyn FnMut(&Arc<ObjectType>)) {
+        match &self.kind {
+            DeclKind::List { element: inner, .. } | DeclKind::Map { value: inner } => {
+                inner.for_each_object(visit);
+            }
+            DeclKind::Object(object) => {
+                visit(object);
+                object.fields.values().for_each(|field| field.for_each_object(visit));
+            }
+            _ => {}
+        }
+    }
+}

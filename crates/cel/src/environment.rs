@@ -1,0 +1,131 @@
+//! What expressions may refer to.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::checker::check;
+use crate::declared::{DeclType, ObjectType};
+use crate::evaluator::plan;
+use crate::library::{BASE, Function, JSON_PATCH};
+use crate::parser::parse;
+use crate::program::{CompileError, Program};
+use crate::types::Type;
+
+/// The variables, types and functions of expressions: CEL's own and Kubernetes' libraries, as of
+/// v1.36, and what the host declares.
+#[derive(Clone, Debug)]
+pub struct Environment(Arc<Declarations>);
+
+#[derive(Debug, Default)]
+struct Declarations {
+    variables: HashMap<Arc<str>, Arc<DeclType>>,
+    objects: HashMap<Arc<str>, Arc<ObjectType>>,
+    bindings: bool,
+    json_patch: bool,
+}
+
+/// Makes an [`Environment`].
+#[derive(Debug, Default)]
+pub struct Builder(Declarations);
+
+impl Environment {
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Parses, checks and plans an expression.
+    pub fn compile(&self, text: &str) -> Result<Program, CompileError> {
+        let ast = parse(text, self.0.bindings)?;
+        let checked = check(&ast, self)?;
+        let plan = plan(&ast, &checked, self).map_err(CompileError::Program)?;
+        Ok(Program::new(ast, checked, plan, self.clone()))
+    }
+
+    /// The declared type of a variable.
+    pub(crate) fn variable(&self, name: &str) -> Option<&Arc<DeclType>> {
+        self.0.variables.get(name)
+    }
+
+    /// The type of a variable, or of the type that a name stands for.
+    pub(crate) fn variable_type(&self, name: &str) -> Option<Type> {
+        if let Some(declared) = self.0.variables.get(name) {
+            return Some(declared.to_type());
+        }
+        self.named_type(name).map(|ty| Type::Type(Some(Arc::new(ty))))
+    }
+
+    pub(crate) fn named_type(&self, name: &str) -> Option<Type> {
+        let opaque = |name: &str| Some(Type::Opaque(name.into(), Arc::new([])));
+        match name {
+            "bool" => Some(Type::Bool),
+            "bytes" => Some(Type::Bytes),
+            "double" => Some(Type::Double),
+            "google.protobuf.Duration" => Some(Type::Duration),
+            "int" => Some(Type::Int),
+            "list" => Some(Type::list(Type::Dyn)),
+            "map" => Some(Type::map(Type::Dyn, Type::Dyn)),
+            "null_type" => Some(Type::Null),
+            "string" => Some(Type::String),
+            "google.protobuf.Timestamp" => Some(Type::Timestamp),
+            "type" => Some(Type::Type(None)),
+            "uint" => Some(Type::Uint),
+            "optional_type" => Some(Type::optional(Type::Dyn)),
+            "net.IP" | "net.CIDR" => opaque(name),
+            _ => self.0.objects.get(name).map(|object| Type::Object(object.name.clone())),
+        }
+    }
+
+    /// An object type by name.
+    pub(crate) fn object(&self, name: &str) -> Option<&ObjectType> {
+        self.0.objects.get(name).map(|object| &**object)
+    }
+
+    pub(crate) fn function(&self, name: &str) -> Option<&'static Function> {
+        let patch = || if self.0.json_patch { JSON_PATCH.get(name) } else { None };
+        BASE.get(name).or_else(patch)
+    }
+}
+
+impl Builder {
+    /// Declares a variable. Its name may have dots: `authorizer.requestResource`.
+    pub fn variable(mut self, name: &str, declared: DeclType) -> Self {
+        self = self.object_types(&declared);
+        self.0.variables.insert(name.into(), Arc::new(declared));
+        self
+    }
+
+    /// Declares the object types of a type that no variable has, so that expressions can make
+    /// values of them.
+    pub fn object_types(mut self, declared: &DeclType) -> Self {
+        declared.for_each_object(&mut |object| {
+            self.0.objects.insert(object.name.clone(), object.clone());
+        });
+        self
+    }
+
+    /// Allows `cel.bind`.
+    pub fn bindings(mut self) -> Self {
+        self.0.bindings = true;
+        self
+    }
+
+    /// Declares what expressions need that make JSON patches: `JSONPatch{op: 'add', …}` and
+    /// `jsonpatch.escapeKey`.
+    pub fn json_patch(mut self) -> Self {
+        self.0.json_patch = true;
+        let patch = DeclType::object(
+            "JSONPatch",
+            [
+                ("op", DeclType::string()),
+                ("path", DeclType::string()),
+                ("from", DeclType::string()),
+                ("value", DeclType::simple(Type::Dyn)),
+            ],
+        );
+        self.object_types(&patch)
+    }
+
+    pub fn build(self) -> Environment {
+        Environment(Arc::new(self.0))
+    }
+}

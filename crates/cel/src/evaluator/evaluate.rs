@@ -1,0 +1,274 @@
+//! Walking a plan, counting what it costs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::plan::{CallPlan, ElementPlan, Plan};
+use crate::ast::operator;
+use crate::cost::{LIST_COST, MAP_COST, OBJECT_COST, call_cost};
+use crate::error::Error;
+use crate::library::no_such_overload;
+use crate::program::{Activation, Budget, Evaluation, PER_CALL_LIMIT};
+use crate::value::{Key, ObjectValue, Value};
+
+/// What a part of an expression comes to.
+pub(super) type Outcome<'a> = Result<Value<'a>, Error>;
+
+/// Evaluates a plan.
+pub(crate) fn evaluate<'a>(
+    plan: &'a Plan,
+    activation: &Activation<'a>,
+    budget: Budget<'_>,
+) -> Evaluation<'a> {
+    let limit = budget.cost.unwrap_or(PER_CALL_LIMIT);
+    let mut evaluator =
+        Evaluator { activation, budget, limit, cost: 0, locals: Vec::new(), rounds: 0 };
+    let result = evaluator.evaluate(plan);
+    Evaluation { result, cost: evaluator.cost }
+}
+
+/// Evaluates what has no variables; the message if it has no value.
+pub(super) fn evaluate_constant(plan: &Plan) -> Result<Value<'static>, String> {
+    let Plan::Call(call) = plan else { return Err("not a call".to_owned()) };
+    let args: Vec<Value<'static>> = call
+        .args
+        .iter()
+        .filter_map(|arg| if let Plan::Constant(value) = arg { Some(value.clone()) } else { None })
+        .collect();
+    dispatch(call, args).map_err(|error| error.to_string())
+}
+
+pub(super) struct Evaluator<'e, 'a> {
+    pub activation: &'e Activation<'a>,
+    pub budget: Budget<'e>,
+    limit: u64,
+    cost: u64,
+    /// The variables of the comprehensions around.
+    pub locals: Vec<Local<'a>>,
+    /// Rounds of comprehensions, for knowing when to look whether to stop.
+    pub rounds: u32,
+}
+
+/// A local variable.
+pub(super) enum Local<'a> {
+    /// An accumulator is evaluated when it is first looked at.
+    Pending(&'a Plan),
+    Ready(Outcome<'a>),
+}
+
+impl<'a> Evaluator<'_, 'a> {
+    /// Counts a cost; an error once there is more than is allowed.
+    pub fn charge(&mut self, cost: u64) -> Result<(), Error> {
+        self.cost = self.cost.saturating_add(cost);
+        if self.cost > self.limit { Err(Error::cost_limit()) } else { Ok(()) }
+    }
+
+    pub fn evaluate(&mut self, plan: &'a Plan) -> Outcome<'a> {
+        match plan {
+            Plan::Constant(value) => Ok(value.clone()),
+            Plan::Attribute(attribute) => self.attribute(attribute),
+            Plan::And(terms) => self.logical(terms, false),
+            Plan::Or(terms) => self.logical(terms, true),
+            Plan::Equals { args, negated } => self.equals(args, *negated),
+            Plan::NotStrictlyFalse(plan) => {
+                let outcome = not_cancelled(self.evaluate(plan))?;
+                self.charge(1)?;
+                Ok(Value::Bool(!matches!(outcome, Ok(Value::Bool(false)))))
+            }
+            Plan::Call(call) => self.call(call),
+            Plan::InSet { value, set } => {
+                let value = self.evaluate(value)?;
+                Ok(Value::Bool(Key::of(&value).is_some_and(|key| set.contains(&key))))
+            }
+            Plan::OptionalOr { first, second, unwrap } => match self.evaluate(first)? {
+                Value::Optional(None) => self.evaluate(second),
+                Value::Optional(Some(value)) if *unwrap => Ok((*value).clone()),
+                other => Ok(other),
+            },
+            Plan::List(elements) => {
+                let outcome = not_cancelled(self.list(elements))?;
+                self.charge(LIST_COST)?;
+                outcome
+            }
+            Plan::Map(entries) => {
+                let outcome = not_cancelled(self.map(entries))?;
+                self.charge(MAP_COST)?;
+                outcome
+            }
+            Plan::Object { type_name, fields } => {
+                let outcome = not_cancelled(self.object(type_name, fields))?;
+                self.charge(OBJECT_COST)?;
+                outcome
+            }
+            Plan::Fold(fold) => self.fold(fold),
+        }
+    }
+
+    /// One term that is `decisive` decides, whatever comes of the others.
+    fn logical(&mut self, terms: &'a [Plan], decisive: bool) -> Outcome<'a> {
+        let mut failure = None;
+        for term in terms {
+            match not_cancelled(self.evaluate(term))? {
+                Ok(Value::Bool(value)) if value == decisive => return Ok(Value::Bool(decisive)),
+                Ok(Value::Bool(_)) => {}
+                Ok(_) => failure = failure.or(Some(Error::no_such_overload())),
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        failure.map_or(Ok(Value::Bool(!decisive)), Err)
+    }
+
+    fn equals(&mut self, args: &'a [Plan; 2], negated: bool) -> Outcome<'a> {
+        let [left, right] = args;
+        let args = [not_cancelled(self.evaluate(left))?, not_cancelled(self.evaluate(right))?];
+        let outcome = match &args {
+            [Ok(left), Ok(right)] => match left.equals(right) {
+                // What cannot be compared is not equal.
+                equal if negated => Ok(Value::Bool(!equal.unwrap_or(false))),
+                equal => equal.map(Value::Bool),
+            },
+            [Err(error), _] | [_, Err(error)] => Err(error.clone()),
+        };
+        let (function, overload) = match negated {
+            true => (operator::NOT_EQUALS, "not_equals"),
+            false => (operator::EQUALS, "equals"),
+        };
+        self.charge(call_cost(function, overload, &args, &outcome))?;
+        outcome
+    }
+
+    fn call(&mut self, call: &'a CallPlan) -> Outcome<'a> {
+        let mut args = Vec::with_capacity(call.args.len());
+        for (i, arg) in call.args.iter().enumerate() {
+            let outcome = match call.gathers.filter(|_| i == 0) {
+                Some(accumulator) => self.take(accumulator),
+                None => self.evaluate(arg),
+            };
+            let outcome = not_cancelled(outcome)?;
+            if call.ordered && outcome.is_err() {
+                return outcome;
+            }
+            args.push(outcome);
+        }
+        let sizes = args_for_cost(call, &args);
+        let values: Result<Vec<Value<'a>>, Error> = args.into_iter().collect();
+        let outcome = not_cancelled(values.and_then(|values| dispatch(call, values)))?;
+        let overload = call.overload.map_or("", |overload| overload.id);
+        self.charge(call_cost(call.function.name, overload, &sizes, &outcome))?;
+        outcome
+    }
+
+    fn element(
+        &mut self,
+        element: &'a ElementPlan,
+        what: &dyn Fn() -> String,
+    ) -> Result<Option<Value<'a>>, Error> {
+        let value = self.evaluate(&element.value)?;
+        match value {
+            Value::Optional(value) if element.optional => Ok(value.map(|value| (*value).clone())),
+            other if element.optional => Err(Error::new(format!(
+                "cannot initialize optional {} from non-optional value {other}",
+                what()
+            ))),
+            other => Ok(Some(other)),
+        }
+    }
+
+    fn list(&mut self, elements: &'a [ElementPlan]) -> Outcome<'a> {
+        let mut values = Vec::with_capacity(elements.len());
+        for element in elements {
+            values.extend(self.element(element, &|| "list element".to_owned())?);
+        }
+        Ok(Value::list(values))
+    }
+
+    fn map(&mut self, entries: &'a [(Plan, ElementPlan)]) -> Outcome<'a> {
+        let mut values = BTreeMap::new();
+        for (key, element) in entries {
+            let key = self.evaluate(key)?;
+            let value = self.element(element, &|| format!("entry '{key}'"))?;
+            let Some(place) = Key::of(&key) else {
+                return Err(Error::new(format!("unsupported key type: {}", key.type_name())));
+            };
+            match value {
+                Some(value) => values.insert(place, value),
+                None => values.remove(&place),
+            };
+        }
+        Ok(Value::Map(values.into()))
+    }
+
+    fn object(
+        &mut self,
+        type_name: &Arc<str>,
+        fields: &'a [(Arc<str>, ElementPlan)],
+    ) -> Outcome<'a> {
+        let mut values: Vec<(Arc<str>, Value<'a>)> = Vec::with_capacity(fields.len());
+        for (name, element) in fields {
+            let value = self.element(element, &|| format!("entry '{name}'"))?;
+            values.retain(|(known, _)| known != name);
+            values.extend(value.map(|value| (name.clone(), value)));
+        }
+        let type_name = type_name.clone();
+        Ok(Value::Object(Arc::new(ObjectValue { type_name, fields: values })))
+    }
+}
+
+/// Stops where evaluation as a whole has to; other errors may still not matter.
+pub(super) fn not_cancelled(outcome: Outcome<'_>) -> Result<Outcome<'_>, Error> {
+    match outcome {
+        Err(error) if error.is_cancelled() => Err(error),
+        outcome => Ok(outcome),
+    }
+}
+
+/// The arguments that the cost depends on. A gathered list is not kept: it has to stay the only one.
+fn args_for_cost<'a>(call: &CallPlan, args: &[Outcome<'a>]) -> Vec<Outcome<'a>> {
+    match call.gathers {
+        Some(_) => vec![Ok(Value::Null); args.len()],
+        None => args.to_vec(),
+    }
+}
+
+/// Calls the overload that is meant, or the one that fits the arguments.
+fn dispatch<'a>(call: &CallPlan, mut args: Vec<Value<'a>>) -> Outcome<'a> {
+    if let Some((function, regex)) = &call.regex {
+        return function.call(regex, &args);
+    }
+    let function = call.function;
+    if call.gathers.is_some()
+        && function.name == operator::ADD
+        && args.len() == 2
+        && let (Some(added), Some(gathered)) = (args.pop(), args.pop())
+    {
+        return match gathered {
+            Value::List(list) => crate::library::append(list, &added),
+            other => crate::library::add(&[other, added]),
+        };
+    }
+    if let Some(singleton) = function.singleton {
+        let Some(first) = args.first() else { return Err(no_such_overload(function.name, &args)) };
+        if (singleton.takes)(first) {
+            return (singleton.call)(&args);
+        }
+        // Values that have methods of their own are asked, and say no.
+        return Err(match first {
+            Value::String(_) | Value::Duration(_) | Value::Timestamp(_) => {
+                Error::no_such_overload()
+            }
+            _ => Error::new(format!("no such overload: {}", function.name)),
+        });
+    }
+    let meant = call.overload.filter(|overload| overload.call().is_some());
+    let overload = match meant {
+        Some(overload) => (!function.guarded || overload.takes(&args)).then_some(overload),
+        None => function
+            .overloads
+            .iter()
+            .find(|overload| overload.call().is_some() && overload.takes(&args)),
+    };
+    match overload.and_then(|overload| overload.call()) {
+        Some(call) => call(&args),
+        None => Err(no_such_overload(function.name, &args)),
+    }
+}

@@ -1,0 +1,9 @@
+//! Evaluation: a checked expression becomes a plan, and a plan is walked.
+
+mod attribute;
+mod evaluate;
+mod fold;
+mod plan;
+
+pub(crate) use evaluate::evaluate;
+pub(crate) use plan::{Plan, plan};

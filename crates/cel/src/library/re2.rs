@@ -1,0 +1,140 @@
+//! RE2's syntax for the `regex` crate.
+//!
+//! The two agree but for a few points: RE2's classes `\d`, `\w`, `\s` and its word boundaries are
+//! ASCII, it quotes with `\Q…\E`, and sets of characters have no operations inside.
+
+use regex::{Regex, RegexBuilder};
+
+/// What a compiled expression may take in memory.
+const SIZE_LIMIT: usize = 1 << 20;
+/// How deep groups may nest.
+const NEST_LIMIT: u32 = 250;
+
+/// Compiles an expression; the error is in Go's words as far as they can be told.
+pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
+    RegexBuilder::new(&translate(pattern))
+        .size_limit(SIZE_LIMIT)
+        .nest_limit(NEST_LIMIT)
+        .build()
+        .map_err(|error| complaint(pattern, &error))
+}
+
+fn translate(pattern: &str) -> String {
+    let mut out = String::with_capacity(pattern.len() + 8);
+    let mut rest = pattern;
+    let mut in_class = false;
+    while let Some(c) = rest.chars().next() {
+        rest = rest.get(c.len_utf8()..).unwrap_or_default();
+        match c {
+            '\\' => rest = escape(rest, in_class, &mut out),
+            '[' if !in_class => {
+                in_class = true;
+                out.push('[');
+                if let Some(negated) = rest.strip_prefix('^') {
+                    out.push('^');
+                    rest = negated;
+                }
+                // A bracket that is closed at once is one of the set.
+                if let Some(literal) = rest.strip_prefix(']') {
+                    out.push_str("\\]");
+                    rest = literal;
+                }
+            }
+            ']' => {
+                in_class = false;
+                out.push(']');
+            }
+            '[' => match rest.starts_with(':').then(|| rest.find(":]")).flatten() {
+                Some(end) => {
+                    out.push('[');
+                    out.push_str(rest.get(..end + 2).unwrap_or_default());
+                    rest = rest.get(end + 2..).unwrap_or_default();
+                }
+                None => out.push_str("\\["),
+            },
+            '&' | '~' if in_class => {
+                out.push('\\');
+                out.push(c);
+            }
+            '-' if in_class && rest.starts_with('-') => out.push_str("\\-"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Translates an escape after its backslash and gives what follows.
+fn escape<'r>(rest: &'r str, in_class: bool, out: &mut String) -> &'r str {
+    let Some(c) = rest.chars().next() else {
+        out.push('\\');
+        return rest;
+    };
+    let after = rest.get(c.len_utf8()..).unwrap_or_default();
+    let plain = match (c, in_class) {
+        ('d', true) => "0-9",
+        ('w', true) => "0-9A-Za-z_",
+        ('s', true) => "\\t\\n\\x0c\\r ",
+        ('d', false) => "[0-9]",
+        ('w', false) => "[0-9A-Za-z_]",
+        ('s', false) => "[\\t\\n\\x0c\\r ]",
+        ('D', _) => "[^0-9]",
+        ('W', _) => "[^0-9A-Za-z_]",
+        ('S', _) => "[^\\t\\n\\x0c\\r ]",
+        ('b', false) => "(?-u:\\b)",
+        ('Q', false) => {
+            let (quoted, after) = after.split_once("\\E").unwrap_or((after, ""));
+            out.push_str(&regex::escape(quoted));
+            return after;
+        }
+        _ => {
+            out.push('\\');
+            out.push(c);
+            return after;
+        }
+    };
+    out.push_str(plain);
+    after
+}
+
+fn complaint(pattern: &str, error: &regex::Error) -> String {
+    let text = error.to_string();
+    let reason = match &text {
+        t if t.contains("unclosed group") => format!("missing closing ): `{pattern}`"),
+        t if t.contains("unopened group") => format!("unexpected ): `{pattern}`"),
+        t if t.contains("unclosed character class") => {
+            let start = pattern.rfind('[').and_then(|at| pattern.get(at..)).unwrap_or(pattern);
+            format!("missing closing ]: `{start}`")
+        }
+        t if t.contains("repetition operator missing expression") => {
+            let operator = pattern.chars().find(|c| "*+?".contains(*c)).unwrap_or('*');
+            format!("missing argument to repetition operator: `{operator}`")
+        }
+        _ => format!("invalid or unsupported syntax: `{pattern}`"),
+    };
+    format!("error parsing regexp: {reason}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn perl_classes_are_ascii() {
+        for (pattern, text, matches) in [
+            (r"^\d+$", "12", true),
+            (r"^\d+$", "\u{661}", false),
+            (r"^[\w-]+$", "a_b-c", true),
+            (r"^\w$", "\u{e9}", false),
+            (r"^[^]a]$", "b", true),
+            (r"^[[:alpha:]]+$", "abc", true),
+            (r"^[[]$", "[", true),
+            (r"\Qa.b\E", "axb", false),
+            (r"\bfoo\b", "a foo b", true),
+            (r"^.$", "\u{1f600}", true),
+            (r"^[a&&b]+$", "a&b", true),
+        ] {
+            assert_eq!(compile(pattern).unwrap().is_match(text), matches, "{pattern} {text}");
+        }
+        assert_eq!(compile("(").unwrap_err(), "error parsing regexp: missing closing ): `(`");
+    }
+}

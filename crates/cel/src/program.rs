@@ -1,0 +1,200 @@
+//! Expressions that can be evaluated.
+
+use std::cell::{Cell, OnceCell};
+use std::fmt;
+use std::sync::Arc;
+
+use crate::ast::{Ast, ExprKind, Literal, operator};
+use crate::checker::Checked;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::evaluator::{Plan, evaluate};
+use crate::source::Issues;
+use crate::types::Type;
+use crate::value::Value;
+
+/// The most that one evaluation may cost: about a tenth of a second.
+pub const PER_CALL_LIMIT: u64 = 1_000_000;
+/// How many rounds of comprehensions pass between checks whether evaluation is to stop.
+pub const CHECK_FREQUENCY: u32 = 100;
+
+/// Why an expression cannot be evaluated.
+#[derive(Clone, Debug)]
+pub enum CompileError {
+    /// It cannot be parsed, or its types do not fit.
+    Issues(Issues),
+    /// A constant in it makes no sense: a regular expression that is none, `int('x')`.
+    Program(String),
+}
+
+impl From<Issues> for CompileError {
+    fn from(issues: Issues) -> Self {
+        CompileError::Issues(issues)
+    }
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CompileError::Issues(issues) => issues.fmt(f),
+            CompileError::Program(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for CompileError {}
+
+/// A compiled expression.
+#[derive(Clone, Debug)]
+pub struct Program(Arc<Compiled>);
+
+#[derive(Debug)]
+struct Compiled {
+    ast: Ast,
+    checked: Checked,
+    plan: Plan,
+    environment: Environment,
+}
+
+impl Program {
+    pub(crate) fn new(ast: Ast, checked: Checked, plan: Plan, environment: Environment) -> Self {
+        Program(Arc::new(Compiled { ast, checked, plan, environment }))
+    }
+
+    /// The type of the result.
+    pub fn output_type(&self) -> Type {
+        self.0.checked.types.get(&self.0.ast.root.id).cloned().unwrap_or(Type::Dyn)
+    }
+
+    /// Evaluates the expression. The result borrows from what the variables borrow; the cost is told
+    /// whether there is a result or not.
+    pub fn evaluate<'a>(
+        &'a self,
+        activation: &Activation<'a>,
+        budget: Budget<'_>,
+    ) -> Evaluation<'a> {
+        evaluate(&self.0.plan, activation, budget)
+    }
+
+    /// What an evaluation costs at least and at most, as far as the declared sizes tell.
+    pub fn estimate_cost(&self) -> crate::cost::CostEstimate {
+        crate::cost::estimate(&self.0.ast, &self.0.checked, &self.0.environment)
+    }
+
+    /// Whether the expression selects a field of this name anywhere.
+    pub fn selects_field(&self, name: &str) -> bool {
+        let mut found = false;
+        self.0.ast.root.visit(&mut |node| match &node.kind {
+            ExprKind::Select { field, .. } => found |= &**field == name,
+            ExprKind::Call { function, args, .. } if &**function == operator::OPT_SELECT => {
+                found |= args.iter().any(|arg| {
+                    matches!(&arg.kind, ExprKind::Literal(Literal::String(field)) if &**field == name)
+                });
+            }
+            _ => {}
+        });
+        found
+    }
+
+    /// Whether the expression refers to a variable.
+    pub fn uses_variable(&self, name: &str) -> bool {
+        let is_name = |reference: &crate::checker::Reference| matches!(reference, crate::checker::Reference::Name(known) if &**known == name);
+        self.0.checked.references.values().any(is_name)
+    }
+}
+
+/// How an evaluation went.
+#[derive(Debug)]
+pub struct Evaluation<'a> {
+    pub result: Result<Value<'a>, Error>,
+    pub cost: u64,
+}
+
+/// How much an evaluation may take.
+#[derive(Clone, Copy, Default)]
+pub struct Budget<'b> {
+    /// The most that it may cost; [`PER_CALL_LIMIT`] if not given.
+    pub cost: Option<u64>,
+    /// Asked from time to time whether to stop.
+    pub interrupted: Option<&'b dyn Fn() -> bool>,
+}
+
+impl fmt::Debug for Budget<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Budget({:?})", self.cost)
+    }
+}
+
+/// The values of variables.
+#[derive(Debug, Default)]
+pub struct Activation<'a> {
+    variables: Vec<(&'a str, Value<'a>)>,
+    pub(crate) compositions: Vec<Composition<'a>>,
+}
+
+/// A variable whose fields are expressions themselves, each evaluated when it is first looked at.
+#[derive(Debug)]
+pub(crate) struct Composition<'a> {
+    name: &'a str,
+    fields: Vec<(&'a str, &'a Program, OnceCell<Result<Value<'a>, Error>>)>,
+    cost: Cell<u64>,
+}
+
+impl<'a> Activation<'a> {
+    pub fn new() -> Self {
+        Activation::default()
+    }
+
+    /// Gives a variable its value.
+    pub fn bind(&mut self, name: &'a str, value: Value<'a>) -> &mut Self {
+        self.variables.push((name, value));
+        self
+    }
+
+    /// Gives a variable its fields, which are expressions over the same variables and over the
+    /// fields in front of them: the `variables` of an admission policy.
+    pub fn compose(
+        &mut self,
+        name: &'a str,
+        fields: impl IntoIterator<Item = (&'a str, &'a Program)>,
+    ) -> &mut Self {
+        let fields = fields.into_iter().map(|(name, program)| (name, program, OnceCell::new()));
+        self.compositions.push(Composition { name, fields: fields.collect(), cost: Cell::new(0) });
+        self
+    }
+
+    /// What the fields that were looked at since the last call cost.
+    pub fn take_composition_cost(&self) -> u64 {
+        self.compositions.iter().map(|composition| composition.cost.take()).sum()
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Value<'a>> {
+        self.variables.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    pub(crate) fn composition(&self, name: &str) -> Option<&Composition<'a>> {
+        self.compositions.iter().find(|composition| composition.name == name)
+    }
+}
+
+impl<'a> Composition<'a> {
+    pub(crate) fn has(&self, field: &str) -> bool {
+        self.fields.iter().any(|(name, _, _)| *name == field)
+    }
+
+    /// The value of a field, evaluated if it was not yet.
+    pub(crate) fn field(
+        &self,
+        field: &str,
+        activation: &Activation<'a>,
+        budget: Budget<'_>,
+    ) -> Option<Result<Value<'a>, Error>> {
+        let (_, program, cell) = self.fields.iter().find(|(name, _, _)| *name == field)?;
+        if let Some(known) = cell.get() {
+            return Some(known.clone());
+        }
+        let Evaluation { result, cost } = program.evaluate(activation, budget);
+        self.cost.set(self.cost.get().saturating_add(cost));
+        Some(cell.get_or_init(|| result).clone())
+    }
+}

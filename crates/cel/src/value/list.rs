@@ -1,0 +1,144 @@
+//! Lists: made by expressions, joined of two, or part of an object.
+
+use std::sync::Arc;
+
+use kevel_api::value::Value as Tree;
+
+use super::Value;
+use crate::declared::{DeclKind, DeclType, ListKind};
+use crate::error::Error;
+
+/// A list.
+#[derive(Clone, Debug)]
+pub struct List<'a>(Form<'a>);
+
+#[derive(Clone, Debug)]
+enum Form<'a> {
+    Made(Arc<Vec<Value<'a>>>),
+    Joined(Arc<Joined<'a>>),
+    Tree(&'a [Tree], Option<&'a DeclType>),
+}
+
+#[derive(Debug)]
+struct Joined<'a> {
+    left: List<'a>,
+    right: List<'a>,
+    len: usize,
+}
+
+/// Joining costs nothing, so doubling lists over and over would make ones that take forever.
+const MAX_JOINED: usize = 1 << 24;
+
+impl<'a> From<Vec<Value<'a>>> for List<'a> {
+    fn from(elements: Vec<Value<'a>>) -> Self {
+        List(Form::Made(Arc::new(elements)))
+    }
+}
+
+impl<'a> List<'a> {
+    /// A list of an object; `declared` is the list's type.
+    pub(super) fn from_tree(elements: &'a [Tree], declared: Option<&'a DeclType>) -> Self {
+        List(Form::Tree(elements, declared))
+    }
+
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Form::Made(elements) => elements.len(),
+            Form::Joined(joined) => joined.len,
+            Form::Tree(elements, _) => elements.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// An element; an error where the object does not hold what its schema says.
+    pub fn get(&self, index: usize) -> Option<Result<Value<'a>, Error>> {
+        match &self.0 {
+            Form::Made(elements) => elements.get(index).cloned().map(Ok),
+            Form::Joined(joined) => match index.checked_sub(joined.left.len()) {
+                None => joined.left.get(index),
+                Some(index) => joined.right.get(index),
+            },
+            Form::Tree(elements, declared) => {
+                let element = elements.get(index)?;
+                Some(match declared.map(|declared| &declared.kind) {
+                    Some(DeclKind::List { element: ty, .. }) => Value::from_declared(element, ty),
+                    _ => Ok(Value::from_tree(element)),
+                })
+            }
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Result<Value<'a>, Error>> {
+        (0..self.len()).filter_map(|i| self.get(i))
+    }
+
+    /// The elements of both. Lists of objects that are sets or maps keep to what they are: elements
+    /// that are there already are not added again, or take the place of the one they are equal to.
+    pub(crate) fn join(self, other: &List<'a>) -> Result<List<'a>, Error> {
+        match self.declared_kind() {
+            Some(ListKind::Set) => return self.union(other, |a, b| a.equals(b)),
+            Some(ListKind::Map(keys)) => {
+                let keys = keys.clone();
+                return self.union(other, move |a, b| Ok(a.map_key(&keys)? == b.map_key(&keys)?));
+            }
+            _ => {}
+        }
+        if self.is_empty() {
+            return Ok(other.clone());
+        }
+        if other.is_empty() {
+            return Ok(self);
+        }
+        let len = self.len() + other.len();
+        if len > MAX_JOINED {
+            return Err(Error::cost_limit());
+        }
+        let left = match self.0 {
+            Form::Made(mut elements) => match Arc::get_mut(&mut elements) {
+                // Nobody else sees the list: a comprehension gathers its result in it.
+                Some(own) => {
+                    for element in other.iter() {
+                        own.push(element?);
+                    }
+                    return Ok(List(Form::Made(elements)));
+                }
+                None => List(Form::Made(elements)),
+            },
+            form => List(form),
+        };
+        Ok(List(Form::Joined(Arc::new(Joined { left, right: other.clone(), len }))))
+    }
+
+    pub(super) fn declared_kind(&self) -> Option<&'a ListKind> {
+        match &self.0 {
+            Form::Tree(_, Some(DeclType { kind: DeclKind::List { list, .. }, .. })) => Some(list),
+            _ => None,
+        }
+    }
+
+    fn union(
+        &self,
+        other: &List<'a>,
+        same: impl Fn(&Value<'a>, &Value<'a>) -> Result<bool, Error>,
+    ) -> Result<List<'a>, Error> {
+        let mut elements = self.iter().collect::<Result<Vec<_>, _>>()?;
+        for element in other.iter() {
+            let element = element?;
+            let mut place = None;
+            for (i, known) in elements.iter().enumerate() {
+                if same(known, &element)? {
+                    place = Some(i);
+                    break;
+                }
+            }
+            match place.and_then(|i| elements.get_mut(i)) {
+                Some(known) => *known = element,
+                None => elements.push(element),
+            }
+        }
+        Ok(elements.into())
+    }
+}

@@ -1,0 +1,284 @@
+//! The audit log of a running server.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+
+use kevel::{Builder, Server};
+use kube::Client;
+use serde_json::{Value, json};
+
+const POLICY: &str = "
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitManagedFields: true
+rules:
+- {level: None, userGroups: ['system:nodes']}
+- {level: Metadata, resources: [{resources: [secrets]}]}
+- {level: RequestResponse, namespaces: [audited], omitStages: [RequestReceived]}
+- {level: Request, resources: [{resources: [namespaces]}], verbs: [create], omitStages: [RequestReceived]}
+- {level: Metadata, nonResourceURLs: [/version]}
+";
+
+struct Audited {
+    server: Server,
+    client: Client,
+    folder: tempfile::TempDir,
+}
+
+impl Audited {
+    async fn start(flags: impl FnOnce(Builder, &Path) -> Builder) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let policy = folder.path().join("policy.yaml");
+        std::fs::write(&policy, POLICY).unwrap();
+        let builder = Server::builder()
+            .flag(format!("--audit-policy-file={}", policy.display()))
+            .flag(format!("--audit-log-path={}", folder.path().join("log/audit.log").display()));
+        let server = flags(builder, folder.path()).start().await.unwrap();
+        let client = Client::try_from(server.client_config().await.unwrap()).unwrap();
+        Audited { server, client, folder }
+    }
+
+    /// `POST /path`, headers, a body; the code of the answer.
+    async fn ask(&self, line: &str, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> u16 {
+        let (method, uri) = line.split_once(' ').unwrap();
+        let mut request = http::Request::builder().method(method).uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(body.into()).unwrap();
+        match self.client.request_text(request).await {
+            Ok(_) => 200,
+            Err(kube::Error::Api(status)) => status.code,
+            Err(error) => panic!("{line}: {error}"),
+        }
+    }
+
+    async fn create(&self, path: &str, object: Value) {
+        let json = [("content-type", "application/json")];
+        assert_eq!(self.ask(&format!("POST {path}"), &json, object.to_string()).await, 200);
+    }
+
+    /// The lines of the log after the server's end.
+    async fn stop(self) -> Vec<String> {
+        self.server.stop().await.unwrap();
+        let text = std::fs::read_to_string(self.folder.path().join("log/audit.log")).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+fn config_map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"}})
+}
+
+/// Events without what differs from run to run.
+fn events(lines: &[String]) -> Vec<Value> {
+    let event = |line: &String| {
+        let mut event: Value = serde_json::from_str(line).unwrap();
+        for field in ["auditID", "requestReceivedTimestamp", "stageTimestamp"] {
+            assert!(event[field].as_str().is_some_and(|text| !text.is_empty()), "{line}");
+            event.as_object_mut().unwrap().remove(field);
+        }
+        event
+    };
+    lines.iter().map(event).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_are_kept_as_the_policy_says() {
+    let audited = Audited::start(|builder, _| builder).await;
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "audited"}});
+    audited.create("/api/v1/namespaces", namespace).await;
+    audited.create("/api/v1/namespaces/audited/configmaps", config_map("a")).await;
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"},
+        "stringData": {"password": "hunter2"}});
+    audited.create("/api/v1/namespaces/audited/secrets", secret).await;
+    let apply = [("content-type", "application/apply-patch+yaml")];
+    let uri = "/api/v1/namespaces/audited/configmaps/a";
+    let patch = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {c: d}}";
+    assert_eq!(audited.ask(&format!("PATCH {uri}?fieldManager=me"), &apply, patch).await, 200);
+    assert_eq!(audited.ask("GET /api/v1/namespaces/audited/configmaps", &[], "").await, 200);
+    assert_eq!(audited.ask("GET /api/v1/namespaces/audited/pods/none", &[], "").await, 404);
+    let version = [
+        ("audit-id", "mine"),
+        ("user-agent", "test"),
+        ("x-forwarded-for", "10.1.1.1"),
+        ("impersonate-user", "jane"),
+        ("impersonate-group", "system:authenticated"),
+    ];
+    assert_eq!(audited.ask("GET /version", &version, "").await, 200);
+    assert_eq!(audited.ask("GET /healthz", &[], "").await, 200);
+    let lines = audited.stop().await;
+    assert!(lines.iter().all(|line| !line.contains("hunter2") && !line.contains("managedFields")));
+    let events = events(&lines);
+    let told: Vec<String> = events
+        .iter()
+        .map(|event| {
+            let text = |field: &str| event[field].as_str().unwrap_or_default();
+            let reference = &event["objectRef"];
+            format!(
+                "{} {} {} {}/{} {}",
+                text("level"),
+                text("stage"),
+                text("verb"),
+                reference["resource"].as_str().unwrap_or(text("requestURI")),
+                reference["name"].as_str().unwrap_or_default(),
+                event["responseStatus"]["code"]
+            )
+        })
+        .filter(|line| !line.contains("namespaces/") || line.contains("audited"))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "Request ResponseComplete create namespaces/audited 201",
+            "RequestResponse ResponseComplete create configmaps/a 201",
+            "Metadata RequestReceived create secrets/ null",
+            "Metadata ResponseComplete create secrets/s 201",
+            "RequestResponse ResponseComplete patch configmaps/a 200",
+            "RequestResponse ResponseComplete list configmaps/ 200",
+            "RequestResponse ResponseComplete get pods/none 404",
+            "Metadata RequestReceived get /version/ null",
+            "Metadata ResponseComplete get /version/ 200",
+        ]
+    );
+    let find = |what: &dyn Fn(&Value) -> bool| events.iter().find(|event| what(event)).unwrap();
+    let created = find(&|event| event["objectRef"]["name"] == "a" && event["verb"] == "create");
+    assert_eq!(created["requestObject"], config_map("a"));
+    let answer = &created["responseObject"];
+    assert_eq!(answer["metadata"]["namespace"], "audited");
+    assert!(answer["metadata"]["uid"].is_string());
+    assert_eq!(created["annotations"]["authorization.k8s.io/decision"], "allow");
+    assert_eq!(created["user"]["groups"], json!(["system:masters", "system:authenticated"]));
+    let patched = find(&|event| event["verb"] == "patch");
+    let patch = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"},
+        "data": {"c": "d"}});
+    assert_eq!(patched["requestObject"], patch);
+    let listed = find(&|event| event["verb"] == "list");
+    assert_eq!(listed["responseObject"]["kind"], "ConfigMapList");
+    let items = listed["responseObject"]["items"].as_array().unwrap();
+    assert!(items.iter().any(|item| item["metadata"]["name"] == "a"));
+    let missing = find(&|event| event["objectRef"]["resource"] == "pods");
+    let status = json!({"metadata": {}, "status": "Failure", "message": "pods \"none\" not found",
+        "reason": "NotFound", "details": {"name": "none", "kind": "pods"}, "code": 404});
+    assert_eq!(missing["responseStatus"], status);
+    let secret = find(&|event| event["objectRef"]["name"] == "s");
+    assert!(secret["requestObject"].is_null() && secret["responseObject"].is_null());
+    let version =
+        find(&|event| event["requestURI"] == "/version" && event["stage"] == "ResponseComplete");
+    assert_eq!(version["impersonatedUser"]["username"], "jane");
+    assert_eq!(version["userAgent"], "test");
+    assert_eq!(version["sourceIPs"], json!(["10.1.1.1", "127.0.0.1"]));
+    assert!(lines.iter().any(|line| line.contains(r#""auditID":"mine""#)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batched_log_is_flushed_and_may_be_text() {
+    let audited = Audited::start(|builder, _| {
+        builder
+            .flag("--audit-log-mode=batch")
+            .flag("--audit-log-format=legacy")
+            .flag("--audit-log-batch-max-size=100")
+            .flag("--audit-log-batch-max-wait=1h")
+    })
+    .await;
+    for _ in 0..10 {
+        audited.ask("GET /version", &[("audit-id", "1")], "").await;
+    }
+    let lines = audited.stop().await;
+    assert_eq!(lines.iter().filter(|line| line.contains("uri=\"/version\"")).count(), 20);
+    let line = lines.iter().find(|line| line.contains("ResponseComplete")).unwrap();
+    let (_, line) = line.split_once(' ').unwrap();
+    let start = r#"AUDIT: id="1" stage="ResponseComplete" ip="127.0.0.1" method="get" user=""#;
+    assert!(line.starts_with(start), "{line}");
+    assert!(line.ends_with(r#"namespace="<none>" uri="/version" response="200""#), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_log_is_moved_aside() {
+    let audited = Audited::start(|builder, _| builder.flag("--audit-log-maxsize=1")).await;
+    let agent = "x".repeat(1000);
+    for _ in 0..500 {
+        audited.ask("GET /version", &[("user-agent", &agent)], "").await;
+    }
+    audited.server.stop().await.unwrap();
+    let files = std::fs::read_dir(audited.folder.path().join("log")).unwrap();
+    let mut names: Vec<String> =
+        files.map(|file| file.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    let [old, current] = &names[..] else { panic!("{names:?}") };
+    assert_eq!(current, "audit.log");
+    assert!(old.starts_with("audit-20") && old.ends_with(".log"), "{old}");
+}
+
+/// Takes one request after the other on one connection, and hands out their bodies.
+fn receive(listener: TcpListener) -> Receiver<String> {
+    let (sender, bodies) = channel();
+    std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        loop {
+            let mut length = 0;
+            let mut line = String::new();
+            while reader.read_line(&mut line).unwrap() > 0 && line != "\r\n" {
+                if let Some(value) = line.strip_prefix("content-length: ") {
+                    length = value.trim().parse().unwrap();
+                }
+                line.clear();
+            }
+            let mut body = vec![0; length];
+            if line.is_empty() || reader.read_exact(&mut body).is_err() {
+                return;
+            }
+            sender.send(String::from_utf8(body).unwrap()).unwrap();
+            (&stream).write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
+        }
+    });
+    bodies
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_go_to_a_webhook_too_in_lists() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("http://{}/audit", listener.local_addr().unwrap());
+    let bodies = receive(listener);
+    let audited = Audited::start(|builder, folder| {
+        let kubeconfig = folder.join("webhook.yaml");
+        let text = format!(
+            "{{clusters: [{{name: a, cluster: {{server: '{server}'}}}}], users: [], \
+             contexts: [{{name: a, context: {{cluster: a}}}}], current-context: a}}"
+        );
+        std::fs::write(&kubeconfig, text).unwrap();
+        builder
+            .flag(format!("--audit-webhook-config-file={}", kubeconfig.display()))
+            .flag("--audit-webhook-batch-max-wait=1h")
+            .flag("--audit-webhook-batch-max-size=1000")
+    })
+    .await;
+    for _ in 0..10 {
+        audited.ask("GET /version", &[], "").await;
+    }
+    let logged = audited.stop().await;
+    // What did not fill a batch is sent before the server is gone.
+    let list: Value = serde_json::from_str(&bodies.try_recv().unwrap()).unwrap();
+    assert_eq!(
+        (&list["kind"], &list["apiVersion"]),
+        (&json!("EventList"), &json!("audit.k8s.io/v1"))
+    );
+    assert_eq!(list["items"].as_array().unwrap().len(), logged.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_policy_keeps_the_server_from_starting() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = folder.path().join("policy.yaml");
+    std::fs::write(&policy, "{apiVersion: audit.k8s.io/v1, kind: Policy}").unwrap();
+    let flag = format!("--audit-policy-file={}", policy.display());
+    let error = Server::builder().flag(flag).start().await.unwrap_err().to_string();
+    let expected = "loading audit policy file: loaded illegal policy with 0 rules: from file ";
+    assert_eq!(error, format!("{expected}{}", policy.display()));
+}

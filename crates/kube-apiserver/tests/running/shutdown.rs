@@ -1,0 +1,169 @@
+//! SIGTERM while there is much to do.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use http_body_util::BodyExt as _;
+
+use crate::client::{Client, Version, config_map, read};
+use crate::{Server, soon};
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// How many clients there are of each kind.
+const WRITERS: usize = 100;
+const LISTERS: usize = 50;
+const WATCHERS: usize = 50;
+
+/// What has happened so far.
+#[derive(Default)]
+struct Seen {
+    stopping: AtomicBool,
+    /// Clients that have had an answer.
+    busy: AtomicUsize,
+    acknowledged: Mutex<BTreeSet<String>>,
+    /// Asked for, and neither granted nor refused.
+    unanswered: Mutex<BTreeSet<String>>,
+    wrong: Mutex<Vec<String>>,
+}
+
+impl Seen {
+    fn wrong(&self, what: impl Into<String>) {
+        self.wrong.lock().unwrap().push(what.into());
+    }
+
+    /// A server that stops may close a connection on which nothing was asked, or send a client away.
+    fn allowed(&self, what: &str) {
+        if !self.stopping.load(Ordering::SeqCst) {
+            self.wrong(format!("before the stop: {what}"));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_accepted_is_answered_and_what_was_answered_is_kept() {
+    let server = Server::start(&[]).await;
+    let seen = Arc::new(Seen::default());
+    let mut clients = Vec::new();
+    for number in 0..WRITERS + LISTERS + WATCHERS {
+        let version = if number % 3 == 0 { Version::Http1 } else { Version::Http2 };
+        let client = soon(Client::connect(server.port, &server.tls, version)).await.unwrap();
+        let seen = seen.clone();
+        clients.push(match number {
+            0..WRITERS => tokio::spawn(write(client, number, seen)),
+            number if number < WRITERS + LISTERS => tokio::spawn(list(client, seen)),
+            _ => tokio::spawn(watch(client, seen)),
+        });
+    }
+    soon(async {
+        while seen.busy.load(Ordering::SeqCst) < clients.len() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+
+    seen.stopping.store(true, Ordering::SeqCst);
+    server.terminate();
+    let told = Instant::now();
+    for client in clients {
+        soon(client).await.unwrap();
+    }
+    let (status, folder) = server.ended().await;
+    assert!(status.success(), "{status}");
+    assert!(told.elapsed() < Duration::from_secs(15), "{:?}", told.elapsed());
+    assert_eq!(*seen.wrong.lock().unwrap(), Vec::<String>::new());
+
+    let server = Server::start_on(folder, &[]).await;
+    let kept = names(&server).await;
+    let acknowledged = seen.acknowledged.lock().unwrap().clone();
+    assert!(acknowledged.len() >= WRITERS);
+    let lost: Vec<_> = acknowledged.difference(&kept).collect();
+    assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
+    // What the server has done it has said.
+    let unanswered = seen.unanswered.lock().unwrap().clone();
+    let unsaid: Vec<_> = unanswered.intersection(&kept).collect();
+    assert!(unsaid.is_empty(), "written and not acknowledged: {unsaid:?}");
+}
+
+/// Creates objects until the server does not want any more.
+async fn write(mut client: Client, writer: usize, seen: Arc<Seen>) {
+    for number in 0.. {
+        let name = format!("map-{writer}-{number}");
+        match client.post(MAPS, config_map(&name, 500)).await {
+            Ok(answer) => match answer.status().as_u16() {
+                201 => {
+                    if read(answer).await.is_err() {
+                        seen.wrong(format!("the answer for {name} broke off"));
+                    }
+                    seen.acknowledged.lock().unwrap().insert(name);
+                    if number == 0 {
+                        seen.busy.fetch_add(1, Ordering::SeqCst);
+                    }
+                }
+                429 | 503 => return seen.allowed("sent away"),
+                code => return seen.wrong(format!("{name}: {code}")),
+            },
+            Err(error) => {
+                seen.unanswered.lock().unwrap().insert(name);
+                return seen.allowed(&format!("{error:?}"));
+            }
+        }
+    }
+}
+
+/// Lists until the server does not want any more.
+async fn list(mut client: Client, seen: Arc<Seen>) {
+    for number in 0.. {
+        match client.get(&format!("{MAPS}?limit=500")).await {
+            Ok(answer) => match answer.status().as_u16() {
+                200 => {
+                    let body = read(answer).await;
+                    if !body.is_ok_and(|body| body.ends_with(b"]}\n")) {
+                        seen.wrong("a list is not whole");
+                    }
+                    if number == 0 {
+                        seen.busy.fetch_add(1, Ordering::SeqCst);
+                    }
+                }
+                429 | 503 => return seen.allowed("sent away"),
+                code => return seen.wrong(format!("list: {code}")),
+            },
+            Err(error) => return seen.allowed(&format!("{error:?}")),
+        }
+    }
+}
+
+/// Watches until the server ends it, which it does between events.
+async fn watch(mut client: Client, seen: Arc<Seen>) {
+    let answer = match client.get(&format!("{MAPS}?watch=1")).await {
+        Ok(answer) if answer.status() == 200 => answer,
+        other => return seen.wrong(format!("watch: {other:?}")),
+    };
+    seen.busy.fetch_add(1, Ordering::SeqCst);
+    let mut body = answer.into_body();
+    let mut last = b'\n';
+    while let Some(frame) = body.frame().await {
+        match frame {
+            Ok(frame) => {
+                let events = frame.into_data().unwrap_or_default();
+                last = events.last().copied().unwrap_or(last);
+            }
+            Err(error) => return seen.wrong(format!("a watch broke off: {error:?}")),
+        }
+    }
+    if last != b'\n' {
+        seen.wrong("a watch ended in an event");
+    }
+    seen.allowed("a watch ended");
+}
+
+/// The names of all objects.
+async fn names(server: &Server) -> BTreeSet<String> {
+    let mut client = Client::connect(server.port, &server.tls, Version::Http2).await.unwrap();
+    let all = read(client.get(MAPS).await.unwrap()).await.unwrap();
+    let all: serde_json::Value = serde_json::from_slice(&all).unwrap();
+    let names = all["items"].as_array().unwrap().iter();
+    names.map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+}

@@ -1,0 +1,72 @@
+//! Where a request came from, as far as proxies say it.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use http::HeaderName;
+
+use crate::request::Request;
+
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+
+/// The addresses that a request passed: those that proxies name, then the peer's, which alone is
+/// known for sure.
+pub(super) fn source_ips(request: &Request) -> Vec<IpAddr> {
+    let forwarded = request.header(FORWARDED_FOR).split(',');
+    let mut ips: Vec<IpAddr> = forwarded.filter_map(|ip| parse(ip.trim())).collect();
+    if let Some(ip) = parse(request.header(REAL_IP)).filter(|ip| !ips.contains(ip)) {
+        ips.push(ip);
+    }
+    let peer = request.connection.peer.map(|peer| peer.ip().to_canonical());
+    if let Some(peer) = peer.filter(|peer| ips.last() != Some(peer)) {
+        ips.push(peer);
+    }
+    ips
+}
+
+/// An address, whose numbers may begin with zeros as they once might.
+fn parse(text: &str) -> Option<IpAddr> {
+    if let Ok(ip) = text.parse::<IpAddr>() {
+        return Some(ip.to_canonical());
+    }
+    let mut parts = text.split('.').map(|part| {
+        let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| part.parse::<u8>().ok()).flatten()
+    });
+    let mut next = || parts.next().flatten();
+    let ip = Ipv4Addr::new(next()?, next()?, next()?, next()?);
+    parts.next().is_none().then_some(IpAddr::V4(ip))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::request::{Connection, RequestBody};
+
+    #[test]
+    fn proxies_are_listed_before_the_peer() {
+        for (forwarded, real, peer, expected) in [
+            ("", "", "172.16.0.1:443", "172.16.0.1"),
+            ("", "", "[::ffff:172.16.0.1]:443", "172.16.0.1"),
+            ("", "10.0.0.1", "172.16.0.1:443", "10.0.0.1 172.16.0.1"),
+            ("10.0.0.1, 010.0.0.2, x", "", "172.16.0.1:443", "10.0.0.1 10.0.0.2 172.16.0.1"),
+            ("10.0.0.1,10.0.0.2", "10.0.0.1", "10.0.0.2:1", "10.0.0.1 10.0.0.2"),
+            ("10.0.0.1", "x", "10.0.0.1:1", "10.0.0.1"),
+            ("2001:db8::1", "", "[::1]:1", "2001:db8::1 ::1"),
+            ("256.0.0.1,1.2.3,1.2.3.4.5,+1.2.3.4", "", "10.0.0.1:1", "10.0.0.1"),
+        ] {
+            let request = http::Request::builder()
+                .header(FORWARDED_FOR, forwarded)
+                .header(REAL_IP, real)
+                .body(())
+                .unwrap();
+            let connection = Connection { peer: peer.parse().ok(), ..Connection::default() };
+            let body = RequestBody::Bytes(bytes::Bytes::new());
+            let request = Request::new(request.into_parts().0, body, Arc::new(connection));
+            let found: Vec<String> = source_ips(&request).iter().map(IpAddr::to_string).collect();
+            assert_eq!(found.join(" "), expected, "{forwarded} {real} {peer}");
+        }
+    }
+}
