@@ -10,7 +10,7 @@ const USAGE: &str = "usage: conformance COMMAND
   down [reference|kevel]
   nodes FOLDER [--count N]
   diff [--record | --recorded | --expect] [TOPIC...]
-  e2e reference|kevel [--limit SECONDS] [--jobs N] [--skip-done] [FOCUS]
+  e2e reference|kevel [--limit SECONDS] [--jobs N] [--skip-done] [--all] [FOCUS]
   swap
 KEVEL_APISERVER names the Kevel to use instead of target/release/kube-apiserver.";
 
@@ -61,6 +61,7 @@ pub async fn run(arguments: Vec<String>) -> Result<bool> {
                 limit: arguments.number("--limit", 60)?,
                 jobs: arguments.number("--jobs", 3)?,
                 skip_done: arguments.switch("--skip-done"),
+                all: arguments.switch("--all"),
                 focus: arguments.word().unwrap_or_default(),
             };
             e2e::run(server, plan).await

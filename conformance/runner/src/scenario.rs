@@ -10,6 +10,7 @@
 //!   headers: {Impersonate-User: somebody}
 //!   save: {uid: /metadata/uid}                                    # for later steps, as ${uid}
 //!   show: [/metadata/labels]                                      # compare these parts of the answer only
+//!   until: 200                                                    # ask again, for a while, until this is the code
 //! - do: GET /api/v1/namespaces/a/configmaps?watch=1
 //!   events: 2                                                     # of a watch: how many to wait for
 //! ```
@@ -17,17 +18,19 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::{HeaderMap, Method};
 use serde_json::{Map, Value, json};
 
 use crate::Result;
-use crate::client::{Client, Request};
+use crate::client::{Answer, Client, Request};
 use crate::mask::{mask, mask_text};
 
 /// How long to wait for an event of a watch.
 const EVENT_LIMIT: Duration = Duration::from_secs(5);
+/// How long to ask again for what takes effect after a while.
+const UNTIL_LIMIT: Duration = Duration::from_secs(5);
 /// How much of an answer that is not JSON is kept.
 const TEXT_LIMIT: usize = 2000;
 
@@ -72,7 +75,7 @@ impl Step {
         if let Some(count) = self.fields["events"].as_u64() {
             return self.watch(client, request, count).await;
         }
-        let answer = client.send(request).await?;
+        let answer = self.answer(client, request).await?;
         let mut said = head(answer.code, &answer.headers);
         let body = match serde_json::from_slice::<Value>(&answer.body) {
             Ok(mut body) => {
@@ -91,6 +94,18 @@ impl Step {
         };
         said.insert("body".to_owned(), body);
         Ok(said.into())
+    }
+
+    async fn answer(&self, client: &Client, request: Request) -> Result<Answer> {
+        let begun = Instant::now();
+        loop {
+            let answer = client.send(request.clone()).await?;
+            let wanted = self.fields["until"].as_u64().is_none_or(|code| code == u64::from(answer.code));
+            if wanted || begun.elapsed() > UNTIL_LIMIT {
+                return Ok(answer);
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
 
     fn request(&self, saved: &BTreeMap<String, String>) -> Result<Request> {

@@ -135,7 +135,13 @@ async fn snapshot(client: &Client) -> Result<Snapshot> {
                 .is_some_and(|verbs| verbs.iter().any(|verb| verb == "list"));
             let Some(name) = row["name"].as_str().filter(|_| listed) else { continue };
             let path = format!("{root}/{name}");
-            let mut list = client.json(Request::get(path.clone())).await?;
+            let mut list = match client.json(Request::get(path.clone())).await {
+                Ok(list) => list,
+                Err(error) => {
+                    println!("✗ {error}");
+                    continue;
+                }
+            };
             let items = list["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
             let key = |item: &Value| {
                 format!("{}/{}", item["metadata"]["namespace"], item["metadata"]["name"])

@@ -1,6 +1,6 @@
 //! What expressions may refer to.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::checker::check;
@@ -20,6 +20,8 @@ pub struct Environment(Arc<Declarations>);
 struct Declarations {
     variables: HashMap<Arc<str>, Arc<DeclType>>,
     objects: HashMap<Arc<str>, Arc<ObjectType>>,
+    /// The objects that expressions can make.
+    made: HashSet<Arc<str>>,
     bindings: bool,
     json_patch: bool,
 }
@@ -60,13 +62,13 @@ impl Environment {
             "bool" => Some(Type::Bool),
             "bytes" => Some(Type::Bytes),
             "double" => Some(Type::Double),
-            "google.protobuf.Duration" => Some(Type::Duration),
+            "google.protobuf.Duration" | "duration" => Some(Type::Duration),
             "int" => Some(Type::Int),
-            "list" => Some(Type::list(Type::Dyn)),
-            "map" => Some(Type::map(Type::Dyn, Type::Dyn)),
+            "list" => Some(Type::list(Type::Param('A'))),
+            "map" => Some(Type::map(Type::Param('A'), Type::Param('B'))),
             "null_type" => Some(Type::Null),
             "string" => Some(Type::String),
-            "google.protobuf.Timestamp" => Some(Type::Timestamp),
+            "google.protobuf.Timestamp" | "timestamp" => Some(Type::Timestamp),
             "type" => Some(Type::Type(None)),
             "uint" => Some(Type::Uint),
             "optional_type" => Some(Type::optional(Type::Dyn)),
@@ -80,6 +82,11 @@ impl Environment {
         self.0.objects.get(name).map(|object| &**object)
     }
 
+    /// Whether expressions can make values of an object type.
+    pub(crate) fn can_make(&self, name: &str) -> bool {
+        self.0.made.contains(name)
+    }
+
     pub(crate) fn function(&self, name: &str) -> Option<&'static Function> {
         let patch = || if self.0.json_patch { JSON_PATCH.get(name) } else { None };
         BASE.get(name).or_else(patch)
@@ -89,16 +96,18 @@ impl Environment {
 impl Builder {
     /// Declares a variable. Its name may have dots: `authorizer.requestResource`.
     pub fn variable(mut self, name: &str, declared: DeclType) -> Self {
-        self = self.object_types(&declared);
+        declared.for_each_object(&mut |object| {
+            self.0.objects.insert(object.name.clone(), object.clone());
+        });
         self.0.variables.insert(name.into(), Arc::new(declared));
         self
     }
 
-    /// Declares the object types of a type that no variable has, so that expressions can make
-    /// values of them.
+    /// Declares object types that expressions can make values of: `Object{spec: Object.spec{…}}`.
     pub fn object_types(mut self, declared: &DeclType) -> Self {
         declared.for_each_object(&mut |object| {
             self.0.objects.insert(object.name.clone(), object.clone());
+            self.0.made.insert(object.name.clone());
         });
         self
     }

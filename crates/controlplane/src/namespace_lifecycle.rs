@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use kevel_api::status::StatusError;
+use kevel_api::status::{StatusCause, StatusError};
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin};
 use kevel_server::handler::Pending;
@@ -57,7 +57,13 @@ impl NamespaceLifecycle {
             let error = format!(
                 "unable to create new content in namespace {name} because it is being terminated"
             );
-            return Err(StatusError::forbidden(&resource.group_resource(), attributes.name, error));
+            let cause = StatusCause {
+                reason: "NamespaceTerminating".into(),
+                message: format!("namespace {name} is being terminated").into(),
+                field: "metadata.namespace".into(),
+            };
+            let error = StatusError::forbidden(&resource.group_resource(), attributes.name, error);
+            return Err(error.with_cause(cause));
         }
         Ok(())
     }

@@ -59,27 +59,35 @@ impl Handler for Delegate {
             if let Some(handler) = self.path(&info.path) {
                 return handler.handle(request).await;
             }
-            if info.is_resource {
-                let found = {
-                    let rows = self.resources.current();
-                    let known = rows.groups().iter().any(|(group, _)| *group == info.group);
-                    let row = rows.get(&info.group, &info.version, &info.resource).cloned();
-                    (known, row)
-                };
-                match found {
-                    (_, Some(resource)) => {
-                        return self.endpoints.serve(&self.resources, &resource, request).await;
-                    }
-                    // The group is this server's, and nobody behind it has it too.
-                    (true, None) => return failure_to(&request, unserved()),
-                    (false, None) => {}
-                }
+            let (known, row) = {
+                let rows = self.resources.current();
+                let group = group_of(&info.path);
+                let known = rows.groups().iter().any(|(served, _)| Some(served.as_str()) == group);
+                let row = info
+                    .is_resource
+                    .then(|| rows.get(&info.group, &info.version, &info.resource).cloned());
+                (known, row.flatten())
+            };
+            if let Some(resource) = row {
+                return self.endpoints.serve(&self.resources, &resource, request).await;
+            }
+            // The group is this server's, and nobody behind it has it too.
+            if known {
+                return failure_to(&request, unserved());
             }
             match &self.next {
                 Some(next) => next.handle(request).await,
                 None => not_found(&request),
             }
         })
+    }
+}
+
+/// The group below whose path something is; the old group has a path of its own.
+fn group_of(path: &str) -> Option<&str> {
+    match path.strip_prefix("/apis/") {
+        Some(rest) => rest.split_once('/').map(|(group, _)| group),
+        None => path.strip_prefix("/api/").map(|_| ""),
     }
 }
 

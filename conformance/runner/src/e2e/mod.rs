@@ -31,6 +31,8 @@ pub struct Plan {
     pub jobs: usize,
     /// Leave out what the table has already.
     pub skip_done: bool,
+    /// Also what the reference does not pass, which tells nothing of another server.
+    pub all: bool,
     /// A part of the names of the tests to run.
     pub focus: String,
 }
@@ -43,8 +45,12 @@ pub async fn run(server: Server, plan: Plan) -> Result<bool> {
     let file = table_file(server);
     let table = Table::read(&file).unwrap_or_default();
     let tests = list().await?;
+    let reference = Table::read(&table_file(Server::Reference)).unwrap_or_default();
+    let telling = |test: &String| server == Server::Reference || plan.all || reference.passes(test) == Some(true);
     let wanted = |test: &String| {
-        test.contains(&plan.focus) && !(plan.skip_done && table.outcome(test).is_some())
+        test.contains(&plan.focus)
+            && telling(test)
+            && !(plan.skip_done && table.outcome(test).is_some())
     };
     let chosen: Vec<String> = tests.iter().filter(|test| wanted(test)).cloned().collect();
     println!("{} of {} conformance tests", chosen.len(), tests.len());
@@ -113,6 +119,9 @@ impl Run {
         let Ok(output) = ended else { return Ok(Outcome::new("timeout", seconds, "")) };
         let output = output?;
         let text = String::from_utf8_lossy(&output.stdout);
+        if text.contains("BeforeSuite node failed") {
+            return Err(format!("the suite does not begin: {}", reason(&text)).into());
+        }
         let result = match output.status.success() {
             true if text.contains("Ran 0 of") => "absent",
             true => "pass",
@@ -137,11 +146,11 @@ async fn list() -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The first thing that a failed test says.
+/// The first thing that a failed test says: not a heading with a time, not a place.
 fn reason(text: &str) -> &str {
-    let failed = text.find("[FAILED]").or_else(|| text.find("[TIMEDOUT]"));
-    let line = failed.and_then(|place| text[place..].lines().next()).unwrap_or_default();
-    line.trim_start_matches("[FAILED]").trim_start_matches("[TIMEDOUT]").trim()
+    let said = |line: &&str| !line.starts_with('[') && !line.starts_with("in ");
+    let failed = |line| str::strip_prefix(line, "[FAILED] ").or_else(|| str::strip_prefix(line, "[TIMEDOUT] "));
+    text.lines().map(str::trim).filter_map(failed).find(said).unwrap_or_default()
 }
 
 fn escape(test: &str) -> String {

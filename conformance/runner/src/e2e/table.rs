@@ -77,6 +77,11 @@ impl Table {
         self.0.get(test)
     }
 
+    /// Whether a test that was run passed.
+    pub fn passes(&self, test: &str) -> Option<bool> {
+        self.outcome(test).map(|outcome| outcome.result == "pass")
+    }
+
     /// How many ended so.
     pub fn count(&self, result: &str) -> usize {
         self.0.values().filter(|outcome| outcome.result == result).count()

@@ -2,8 +2,8 @@
 //! their phases by status alone, so that controllers and the scheduler have work.
 //!
 //! A pod starts at once. Its containers end by what their command says: `exit N` ends with N, one
-//! that mentions `sleep` runs on, any other ends well; but where `restartPolicy` is Always they run
-//! until the pod is deleted.
+//! that mentions `sleep` or the like runs on, as does one without a command outside of a Job; any
+//! other ends well. Where `restartPolicy` is Always they all run until the pod is deleted.
 
 mod pod;
 
@@ -168,10 +168,13 @@ async fn step(client: &Client, pod: &Value) -> Result<()> {
             client.send(last).await?;
             return Ok(());
         }
-        Some("Pending") => pod::started(pod),
+        Some("Pending") if pod::has_images(pod) => pod::started(pod),
         Some("Running") => match pod::exit_code(pod) {
             Some(0) => pod::ended(pod, 0, Some("Succeeded")),
             Some(code) => pod::ended(pod, code, Some("Failed")),
+            None if pod["status"]["observedGeneration"] != metadata["generation"] => {
+                json!({"observedGeneration": metadata["generation"]})
+            }
             None => return Ok(()),
         },
         _ => return Ok(()),

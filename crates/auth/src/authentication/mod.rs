@@ -5,6 +5,8 @@
 
 mod bootstrap_token;
 pub mod cluster_info;
+pub mod configuration;
+pub mod jwt;
 mod request_header;
 mod token_cache;
 mod webhook;

@@ -1,9 +1,11 @@
 //! When a webhook is asked: CEL expressions over what is asked.
 
+use std::sync::LazyLock;
 use std::time::Instant;
 
 use kevel_api::field_error::{FieldError, Path};
-use kevel_api::value::Value;
+use kevel_api::value::{Map, Value};
+use kevel_cel::{Activation, Budget, CompileError, DeclType, Environment, Program, Type};
 
 use super::metrics::AuthorizationMetrics;
 
@@ -17,7 +19,10 @@ pub struct MatchConditions {
 }
 
 #[derive(Clone, Debug)]
-struct Condition {}
+struct Condition {
+    expression: String,
+    program: Program,
+}
 
 impl MatchConditions {
     /// Compiles expressions; otherwise all that is wrong with them, below `path`.
@@ -63,10 +68,11 @@ impl MatchConditions {
         }
         let labels = ["Webhook", name];
         let started = Instant::now();
+        let request = complete(spec);
         let mut errors = Vec::new();
         let mut all = true;
         for condition in &self.conditions {
-            match condition.evaluate(spec) {
+            match condition.evaluate(&request) {
                 Ok(true) => {}
                 Ok(false) => {
                     all = false;
@@ -88,11 +94,184 @@ impl MatchConditions {
 }
 
 impl Condition {
-    fn compile(_: &str) -> Result<Self, String> {
-        Err("match conditions are not built yet".to_owned())
+    fn compile(expression: &str) -> Result<Self, String> {
+        let program = ENVIRONMENT.compile(expression).map_err(|error| match error {
+            CompileError::Issues(issues) => format!("compilation failed: {issues}"),
+            CompileError::Program(error) => format!("program instantiation failed: {error}"),
+        })?;
+        match program.output_type() {
+            Type::Bool => Ok(Condition { expression: expression.to_owned(), program }),
+            other => Err(format!("must evaluate to bool but got {other}")),
+        }
     }
 
-    fn evaluate(&self, _: &Value) -> Result<bool, String> {
-        Err("match conditions are not built yet".to_owned())
+    fn evaluate(&self, request: &Value) -> Result<bool, String> {
+        let expression = &self.expression;
+        let mut activation = Activation::new();
+        activation.bind(REQUEST, kevel_cel::Value::from_tree(request));
+        let evaluation = self.program.evaluate(&activation, Budget::default());
+        let result = evaluation.result.map_err(|error| {
+            format!("cel evaluation error: expression '{expression}' resulted in error: {error}")
+        })?;
+        result.as_bool().ok_or_else(|| {
+            format!(
+                "cel evaluation error: expression '{expression}' eval result type should be bool"
+            )
+        })
+    }
+}
+
+/// The variable that expressions are about.
+const REQUEST: &str = "request";
+/// The texts in `resourceAttributes`.
+const RESOURCE: [&str; 7] =
+    ["namespace", "verb", "group", "version", "resource", "subresource", "name"];
+
+static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
+    let text = DeclType::string;
+    let texts = || DeclType::list(DeclType::string());
+    let path = [("path", text()), ("verb", text())];
+    let request = [
+        // An object would hide `namespace`, which is a reserved word, behind an escaped name; the
+        // reference knows it as it is. So fields in here are not checked before evaluation.
+        ("resourceAttributes", DeclType::map(DeclType::simple(Type::Dyn))),
+        ("nonResourceAttributes", DeclType::object("kubernetes.NonResourceAttributes", path)),
+        ("user", text()),
+        ("groups", texts()),
+        ("extra", DeclType::map(texts())),
+        ("uid", text()),
+    ];
+    let request = DeclType::object("kubernetes.SubjectAccessReviewSpec", request);
+    Environment::builder().variable(REQUEST, request).build()
+});
+
+/// A spec in which everything stands that expressions may name, be it empty.
+fn complete(spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    let fill = |map: &mut Map, fields: &[&str], empty: fn() -> Value| {
+        for field in fields {
+            map.entry_or_insert_with(field, empty);
+        }
+    };
+    let text: fn() -> Value = || "".into();
+    let list: fn() -> Value = || Value::List(Default::default());
+    if let Some(map) = spec.as_map_mut() {
+        fill(map, &["user", "uid"], text);
+        fill(map, &["groups"], list);
+        fill(map, &["extra"], || Map::new().into());
+    }
+    if let Some(resource) = spec.at_mut(&["resourceAttributes"]).and_then(Value::as_map_mut) {
+        fill(resource, &RESOURCE, text);
+    }
+    let path = spec.at_mut(&["nonResourceAttributes"]).and_then(Value::as_map_mut);
+    if let Some(path) = path {
+        fill(path, &["path", "verb"], text);
+    }
+    for selector in ["fieldSelector", "labelSelector"] {
+        let requirements = spec.at_mut(&["resourceAttributes", selector, "requirements"]);
+        for requirement in requirements.and_then(Value::as_list_mut).into_iter().flatten() {
+            if let Some(requirement) = requirement.as_map_mut() {
+                fill(requirement, &["values"], list);
+            }
+        }
+    }
+    spec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kevel_codec::json::{Unknown, decode_any};
+    use kevel_server::metrics::Metrics;
+
+    fn compile(expressions: &[&str]) -> Result<MatchConditions, Vec<String>> {
+        let expressions: Vec<String> = expressions.iter().map(|&text| text.to_owned()).collect();
+        let compiled = MatchConditions::compile(&expressions, &Path::new("webhook"));
+        compiled.map_err(|errors| errors.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn conditions_are_about_what_is_asked() {
+        let metrics = Metrics::default();
+        let own = AuthorizationMetrics::new(&metrics);
+        let pods = r#"{"user":"jane","groups":["dev"],"resourceAttributes":{"namespace":"kube-system","verb":"list","resource":"pods","labelSelector":{"requirements":[{"key":"a","operator":"Exists"}]}}}"#;
+        let path = r#"{"user":"jane","extra":{"k":["v"]},"nonResourceAttributes":{"path":"/x","verb":"get"}}"#;
+        for (spec, expressions, expected) in [
+            (pods, &["has(request.resourceAttributes)"][..], Ok(true)),
+            (path, &["has(request.resourceAttributes)"], Ok(false)),
+            (path, &["request.nonResourceAttributes.path == '/x'"], Ok(true)),
+            (pods, &["request.resourceAttributes.namespace == 'kube-system'"], Ok(true)),
+            (
+                pods,
+                &["request.resourceAttributes.subresource == ''", "'dev' in request.groups"],
+                Ok(true),
+            ),
+            (pods, &["!('system:serviceaccounts:kube-system' in request.groups)"], Ok(true)),
+            (
+                path,
+                &["'v' in request.extra['k']", "request.uid == ''", "size(request.groups) == 0"],
+                Ok(true),
+            ),
+            (
+                pods,
+                &[
+                    "request.resourceAttributes.labelSelector.requirements.exists(r, r.key == 'a' && r.values.size() == 0)",
+                ],
+                Ok(true),
+            ),
+            // One that does not hold counts more than one that fails.
+            (
+                path,
+                &["request.resourceAttributes.verb == 'get'", "request.user == 'joe'"],
+                Ok(false),
+            ),
+            (
+                path,
+                &["request.resourceAttributes.verb == 'get'", "request.user == 'jane'"],
+                Err(
+                    "cel evaluation error: expression 'request.resourceAttributes.verb == 'get'' resulted in error: no such key: resourceAttributes",
+                ),
+            ),
+            (pods, &[], Ok(true)),
+        ] {
+            let spec = decode_any(spec.as_bytes(), Unknown::Ignore).unwrap().value;
+            let conditions = compile(expressions).unwrap();
+            let found = conditions.matches(&spec, "w", &own);
+            assert_eq!(found, expected.map_err(str::to_owned), "{expressions:?}");
+        }
+        let shown = metrics.show();
+        for line in [
+            r#"match_condition_exclusions_total{name="w",type="Webhook"} 2"#,
+            r#"match_condition_evaluation_errors_total{name="w",type="Webhook"} 2"#,
+        ] {
+            assert!(shown.contains(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_expression_is_said() {
+        let at = "webhook.matchConditions[0].expression: ";
+        for (expression, expected) in [
+            (
+                "request.user",
+                r#"Invalid value: "request.user": must evaluate to bool but got string"#,
+            ),
+            (
+                "user == 'x'",
+                r#"Invalid value: "user == 'x'": compilation failed: ERROR: <input>:1:1: undeclared reference to 'user' (in container '')"#,
+            ),
+            (
+                "request.foo == 'x'",
+                r#"Invalid value: "request.foo == 'x'": compilation failed: ERROR: <input>:1:8: undefined field 'foo'"#,
+            ),
+            (" ", "Required value"),
+        ] {
+            let errors = compile(&[expression]).unwrap_err();
+            assert!(errors[0].starts_with(&format!("{at}{expected}")), "{errors:?}");
+        }
+        assert_eq!(
+            compile(&["true", "true"]).unwrap_err(),
+            [r#"webhook.matchConditions[1].expression: Duplicate value: "true""#]
+        );
     }
 }

@@ -77,10 +77,13 @@ impl<'a> Token<'a> {
 
     /// What it claims, if one of the keys has signed it.
     pub fn verify<'k>(self, keys: impl IntoIterator<Item = &'k PublicKey>) -> Option<Value> {
-        let mut keys = keys.into_iter();
-        let message = self.signed.as_bytes();
-        let verified = keys.any(|key| key.verify(&self.algorithm, message, &self.signature));
+        let verified = keys.into_iter().any(|key| self.is_signed_with(key));
         verified.then_some(self.claims)
+    }
+
+    /// Whether the owner of a key has signed it.
+    pub fn is_signed_with(&self, key: &PublicKey) -> bool {
+        key.verify(&self.algorithm, self.signed.as_bytes(), &self.signature)
     }
 }
 

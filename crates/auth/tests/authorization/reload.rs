@@ -91,9 +91,9 @@ async fn a_configuration_is_taken_up_while_the_server_runs() {
     let shown = shown.show();
     let name = "apiserver_authorization_config_controller_automatic_reloads_total";
     for line in [
-        format!(r#"{name}{{status="failure",apiserver_id_hash=""}} 7"#),
-        format!(r#"{name}{{status="success",apiserver_id_hash=""}} 4"#),
-        r#"apiserver_authorization_decisions_total{type="Webhook",name="a",decision="allowed"} 1"#
+        format!(r#"{name}{{apiserver_id_hash="",status="failure"}} 7"#),
+        format!(r#"{name}{{apiserver_id_hash="",status="success"}} 4"#),
+        r#"apiserver_authorization_decisions_total{decision="allowed",name="a",type="Webhook"} 1"#
             .to_owned(),
     ] {
         assert!(shown.contains(&line), "{line}");

@@ -79,7 +79,7 @@ impl Checker<'_> {
                     if element.optional {
                         ty = self.unwrap_optional(&element.value, ty);
                     }
-                    element_type = Some(self.join(&element.value, element_type, ty));
+                    element_type = Some(self.join(element_type, ty));
                 }
                 Type::list(element_type.unwrap_or_else(|| self.substitutions.new_variable()))
             }
@@ -87,12 +87,12 @@ impl Checker<'_> {
                 let (mut key_type, mut value_type) = (None, None);
                 for entry in entries {
                     let ty = self.check(&entry.key);
-                    key_type = Some(self.join(&entry.key, key_type, ty));
+                    key_type = Some(self.join(key_type, ty));
                     let mut ty = self.check(&entry.value);
                     if entry.optional {
                         ty = self.unwrap_optional(&entry.value, ty);
                     }
-                    value_type = Some(self.join(&entry.value, value_type, ty));
+                    value_type = Some(self.join(value_type, ty));
                 }
                 let key = key_type.unwrap_or_else(|| self.substitutions.new_variable());
                 Type::map(key, value_type.unwrap_or_else(|| self.substitutions.new_variable()))
@@ -342,15 +342,15 @@ impl Checker<'_> {
         ty
     }
 
-    /// The type of elements of which one more is known.
-    fn join(&mut self, expr: &Expr, previous: Option<Type>, current: Type) -> Type {
+    /// The type of elements of which one more is known. That mixed ones are an issue is found out
+    /// later: see [`validate`].
+    fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else { return current };
         let (a, b) = (std::slice::from_ref(&previous), std::slice::from_ref(&current));
-        if self.substitutions.assignable(a, b) {
-            return most_general(&previous, &current).clone();
+        match self.substitutions.assignable(a, b) {
+            true => most_general(&previous, &current).clone(),
+            false => Type::Dyn,
         }
-        self.mismatch(expr.id, &previous, &current);
-        Type::Error
     }
 
     fn check_struct(
@@ -407,7 +407,7 @@ impl Checker<'_> {
             Type::List(element) if two => (Type::Int, (**element).clone()),
             Type::List(element) => ((**element).clone(), Type::Error),
             Type::Map(entry) => (entry.0.clone(), entry.1.clone()),
-            ty if ty.is_dyn_or_error() || matches!(ty, Type::Var(_)) => {
+            Type::Dyn | Type::Error | Type::Var(_) => {
                 self.substitutions.assignable(&[Type::Dyn], std::slice::from_ref(&range));
                 (Type::Dyn, Type::Dyn)
             }

@@ -69,7 +69,10 @@ fn matching(text: u64, pattern: u64) -> u64 {
 /// CEL's extensions for sets and lists.
 fn list_cost(overload: &str, args: &[Outcome<'_>], result: &Outcome<'_>) -> Option<u64> {
     let size = |index: usize| args.get(index).map_or(1, size);
-    let allocating = |factor: f64, size: u64| (size as f64 * factor) as u64 + 1 + LIST_COST;
+    // A negative factor wraps around, as it does in the reference; the call has failed anyway.
+    let allocating = |factor: f64, size: u64| {
+        ((size as f64 * factor) as i64 as u64).wrapping_add(1 + LIST_COST)
+    };
     let compared = |index: usize| match args.get(index) {
         Some(Ok(Value::List(list))) => {
             let len = list.len() as u64;

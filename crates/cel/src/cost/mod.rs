@@ -1,6 +1,7 @@
 //! What expressions cost: counted while they are evaluated, estimated before.
 
 mod actual;
+mod call;
 mod estimate;
 mod size;
 

@@ -18,9 +18,11 @@ impl<'a> Evaluator<'_, 'a> {
     pub(super) fn attribute(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
         let outcome = not_cancelled(self.resolve(attribute))?;
         let is_conditional = matches!(attribute.root, Root::Conditional(_));
-        // Looking costs one; a choice between attributes, and a test for presence, cost nothing.
-        if !is_conditional && !attribute.test_only {
-            self.charge(1)?;
+        // Looking costs one, a choice between attributes nothing. Tests for presence cost one less.
+        match (is_conditional, attribute.test_only) {
+            (false, false) => self.charge(1)?,
+            (true, true) => self.refund(1),
+            _ => {}
         }
         match outcome {
             Ok(Value::Optional(value)) if attribute.test_only => Ok(Value::Bool(value.is_some())),
@@ -43,7 +45,11 @@ impl<'a> Evaluator<'_, 'a> {
             Some(Local::Ready(outcome)) => outcome.clone(),
             Some(Local::Pending(plan)) => {
                 let plan = *plan;
+                // It knows only the variables around it; its own take the places of those inside.
+                let inner = self.locals.split_off(place);
                 let outcome = not_cancelled(self.evaluate(plan))?;
+                self.locals.truncate(place);
+                self.locals.extend(inner);
                 if let Some(local) = self.locals.get_mut(place) {
                     *local = Local::Ready(outcome.clone());
                 }

@@ -63,6 +63,10 @@ impl<'a> Evaluator<'_, 'a> {
         if self.cost > self.limit { Err(Error::cost_limit()) } else { Ok(()) }
     }
 
+    pub fn refund(&mut self, cost: u64) {
+        self.cost = self.cost.saturating_sub(cost);
+    }
+
     pub fn evaluate(&mut self, plan: &'a Plan) -> Outcome<'a> {
         match plan {
             Plan::Constant(value) => Ok(value.clone()),
@@ -95,8 +99,8 @@ impl<'a> Evaluator<'_, 'a> {
                 self.charge(MAP_COST)?;
                 outcome
             }
-            Plan::Object { type_name, fields } => {
-                let outcome = not_cancelled(self.object(type_name, fields))?;
+            Plan::Object { type_name, fields, known } => {
+                let outcome = not_cancelled(self.object(type_name, fields, *known))?;
                 self.charge(OBJECT_COST)?;
                 outcome
             }
@@ -145,7 +149,8 @@ impl<'a> Evaluator<'_, 'a> {
                 None => self.evaluate(arg),
             };
             let outcome = not_cancelled(outcome)?;
-            if call.ordered && outcome.is_err() {
+            // A call whose arguments are not all evaluated is not counted.
+            if call.ordered && outcome.is_err() && i + 1 < call.args.len() {
                 return outcome;
             }
             args.push(outcome);
@@ -202,12 +207,16 @@ impl<'a> Evaluator<'_, 'a> {
         &mut self,
         type_name: &Arc<str>,
         fields: &'a [(Arc<str>, ElementPlan)],
+        known: bool,
     ) -> Outcome<'a> {
         let mut values: Vec<(Arc<str>, Value<'a>)> = Vec::with_capacity(fields.len());
         for (name, element) in fields {
             let value = self.element(element, &|| format!("entry '{name}'"))?;
             values.retain(|(known, _)| known != name);
             values.extend(value.map(|value| (name.clone(), value)));
+        }
+        if !known {
+            return Err(Error::new(format!("unknown type '{type_name}'")));
         }
         let type_name = type_name.clone();
         Ok(Value::Object(Arc::new(ObjectValue { type_name, fields: values })))

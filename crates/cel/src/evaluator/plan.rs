@@ -38,9 +38,11 @@ pub(crate) enum Plan {
     },
     List(Vec<ElementPlan>),
     Map(Vec<(Plan, ElementPlan)>),
+    /// An object; of a type that is not `known` to be made by expressions it is an error.
     Object {
         type_name: Arc<str>,
         fields: Vec<(Arc<str>, ElementPlan)>,
+        known: bool,
     },
     Fold(Box<FoldPlan>),
 }
@@ -137,7 +139,7 @@ impl Planner<'_> {
         if let Some(Reference::Name(name)) = self.checked.references.get(&expr.id)
             && !matches!(expr.kind, ExprKind::Struct { .. })
         {
-            return Ok(self.name(expr, name));
+            return self.name(expr, name);
         }
         match &expr.kind {
             ExprKind::Literal(value) => Ok(Plan::Constant(constant(value))),
@@ -175,27 +177,32 @@ impl Planner<'_> {
                         Ok((f.name.clone(), ElementPlan { value, optional: f.optional }))
                     })
                     .collect::<Result<Vec<_>, String>>()?;
-                let type_name = name.strip_prefix('.').unwrap_or(name).into();
-                Ok(Plan::Object { type_name, fields })
+                let type_name: Arc<str> = name.strip_prefix('.').unwrap_or(name).into();
+                let known = self.environment.can_make(&type_name);
+                Ok(Plan::Object { type_name, fields, known })
             }
             ExprKind::Comprehension(comprehension) => self.fold(comprehension),
             ExprKind::Ident(_) | ExprKind::Unspecified => Err("unsupported expr".to_owned()),
         }
     }
 
-    fn name(&self, expr: &Expr, name: &Arc<str>) -> Plan {
+    fn name(&self, expr: &Expr, name: &Arc<str>) -> Result<Plan, String> {
         let is_ident = matches!(expr.kind, ExprKind::Ident(_));
         let local = self.locals.iter().rposition(|local| local == name).filter(|_| is_ident);
         let root = match local {
             Some(index) => Root::Local(index),
-            None => match self.environment.named_type(name) {
-                Some(ty) if self.environment.variable(name).is_none() => {
-                    return Plan::Constant(Value::Type(ty));
-                }
-                _ => Root::Global(name.clone()),
-            },
+            None if self.environment.variable(name).is_some() => Root::Global(name.clone()),
+            None => {
+                return match (&**name, self.environment.named_type(name)) {
+                    // Names that declarations use, but not expressions.
+                    ("duration" | "timestamp", _) | (_, None) => {
+                        Err(format!("reference to undefined type: {name}"))
+                    }
+                    (_, Some(ty)) => Ok(Plan::Constant(Value::Type(ty))),
+                };
+            }
         };
-        Plan::Attribute(Attribute { root, qualifiers: Vec::new(), test_only: false })
+        Ok(Plan::Attribute(Attribute { root, qualifiers: Vec::new(), test_only: false }))
     }
 
     /// An operand of which something is selected.

@@ -39,10 +39,10 @@ const FORMATS: &[Format] = &[
     ),
     format("labelValue", "LabelValue", name::is_label_value, 40),
     format("uri", "URI", |s| Url::parse_request(s).err().into_iter().collect(), 1103),
-    format("uuid", "uuid", |s| problem(is_uuid(s), "does not match the UUID format"), 86),
+    format("uuid", "uuid", |s| problem(is_uuid(s), "does not match the UUID format"), 70),
     format("byte", "byte", |s| problem(is_base64(s), "invalid base64"), 84),
-    format("date", "date", |s| problem(is_date(s), "invalid date"), 142),
-    format("datetime", "datetime", |s| problem(is_datetime(s), "invalid datetime"), 142),
+    format("date", "date", |s| problem(is_date(s), "invalid date"), 71),
+    format("datetime", "datetime", |s| problem(is_datetime(s), "invalid datetime"), 71),
 ];
 
 const fn format(
@@ -133,8 +133,36 @@ fn is_date(text: &str) -> bool {
     text.len() == 10 && Timestamp::parse(&format!("{text}T00:00:00Z")).is_some()
 }
 
-/// RFC 3339 with either case, seconds up to 60.
+/// A date and, after a `t`, a time with an offset; either letter may be in either case.
 fn is_datetime(text: &str) -> bool {
-    let upper = text.to_ascii_uppercase();
-    Timestamp::parse(&upper).is_some()
+    let text = text.to_ascii_lowercase();
+    let mut parts = text.split('t');
+    let (Some(date), Some(time)) = (parts.next(), parts.next()) else { return false };
+    is_date(date) && is_time(time).is_some()
+}
+
+/// `23:59:59`, a fraction if there is one, and `z` or an offset.
+fn is_time(text: &str) -> Option<()> {
+    let number = |text: &str, max: u8| {
+        let digits = text.len() == 2 && text.bytes().all(|b| b.is_ascii_digit());
+        (digits && text.parse::<u8>().is_ok_and(|n| n <= max)).then_some(())
+    };
+    let colon = |at: usize| (text.as_bytes().get(at) == Some(&b':')).then_some(());
+    (number(text.get(..2)?, 23)?, number(text.get(3..5)?, 59)?, number(text.get(6..8)?, 59)?);
+    (colon(2)?, colon(5)?);
+    let mut rest = text.get(8..)?;
+    if !rest.starts_with(['z', '+', '-']) || rest.get(1..).is_some_and(|r| r.ends_with('z')) {
+        // Whatever separates the fraction.
+        let fraction = rest.get(rest.chars().next()?.len_utf8()..)?;
+        let len = fraction.bytes().take_while(u8::is_ascii_digit).count();
+        rest = fraction.get(len..).filter(|_| len > 0)?;
+    }
+    match rest.strip_prefix(['+', '-']) {
+        None => (rest == "z").then_some(()),
+        Some(offset) => {
+            let (hours, minutes) = offset.split_once(':')?;
+            (number(hours, 99)?, number(minutes, 99)?);
+            Some(())
+        }
+    }
 }

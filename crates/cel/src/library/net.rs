@@ -181,50 +181,86 @@ fn parse_address(text: &str) -> Result<Address, Error> {
     Ok(Address(parsed))
 }
 
-/// The usual reasons, in Go's words.
+/// Why a text is no address, in Go's words.
 fn why_no_address(text: &str) -> String {
-    let quoted = |text: &str| quote(text);
-    if !text.contains([':', '.', '%']) {
-        return "unable to parse IP".to_owned();
+    match text.find(['.', ':', '%']).and_then(|at| text.get(at..=at)) {
+        Some(".") => why_no_ipv4(text),
+        Some(":") => why_no_ipv6(text),
+        Some(_) => "missing IPv6 address".to_owned(),
+        None => "unable to parse IP".to_owned(),
     }
-    if text.contains(':') {
-        return match text.chars().find(|c| !c.is_ascii_hexdigit() && !":.".contains(*c)) {
-            Some(_) => {
-                let at =
-                    text.find(|c: char| !c.is_ascii_hexdigit() && !":.".contains(c)).unwrap_or(0);
-                let rest = text.get(at..).unwrap_or_default();
-                match at == 0 || text.get(..at).is_some_and(|t| t.ends_with(':')) {
-                    true => format!(
-                        "each colon-separated field must have at least one digit (at {})",
-                        quoted(rest)
-                    ),
-                    false => format!("unexpected character, want colon (at {})", quoted(rest)),
-                }
+}
+
+fn why_no_ipv4(text: &str) -> String {
+    let mut at = 0;
+    for (i, part) in text.split('.').enumerate() {
+        let reason = match part {
+            _ if i == 4 => "IPv4 address too long",
+            "" => "IPv4 field must have at least one digit",
+            _ if part.contains(|c: char| !c.is_ascii_digit()) => {
+                let bad = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
+                let rest = text.get(at + bad..).unwrap_or_default();
+                return format!("unexpected character (at {})", quote(rest));
             }
-            None => "address string too short".to_owned(),
+            _ if part.len() > 1 && part.starts_with('0') => "IPv4 field has octet with leading zero",
+            _ if part.parse::<u8>().is_err() => "IPv4 field has value >255",
+            _ => "",
         };
+        if !reason.is_empty() {
+            let rest = quote(text.get(at..).unwrap_or_default());
+            return match reason {
+                "IPv4 field must have at least one digit" => format!("{reason} (at {rest})"),
+                _ => reason.to_owned(),
+            };
+        }
+        at += part.len() + 1;
     }
-    for part in text.split('.') {
-        if part.is_empty() {
-            return "IPv4 field must have at least one digit".to_owned();
+    "IPv4 address too short".to_owned()
+}
+
+fn why_no_ipv6(text: &str) -> String {
+    let (mut rest, mut fields, mut ellipsis) = (text, 0, false);
+    if let Some(after) = rest.strip_prefix("::") {
+        (rest, ellipsis) = (after, true);
+    }
+    while fields < 8 {
+        let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
+        if digits > 4 {
+            return format!("each group must have 4 or less digits (at {})", quote(rest));
         }
-        if let Some(at) = part.find(|c: char| !c.is_ascii_digit()) {
-            let start = text.find(part).unwrap_or(0) + at;
-            return format!(
-                "unexpected character (at {})",
-                quoted(text.get(start..).unwrap_or_default())
-            );
+        if digits == 0 {
+            let reason = "each colon-separated field must have at least one digit";
+            return format!("{reason} (at {})", quote(rest));
         }
-        if part.len() > 1 && part.starts_with('0') {
-            return "IPv4 field has octet with leading zero".to_owned();
+        let after = rest.get(digits..).unwrap_or_default();
+        if after.starts_with('.') {
+            return why_no_ipv4(rest);
         }
-        if part.parse::<u8>().is_err() {
-            return "IPv4 field has value >255".to_owned();
+        fields += 1;
+        rest = after;
+        if rest.is_empty() {
+            break;
+        }
+        let Some(after) = rest.strip_prefix(':') else {
+            return format!("unexpected character, want colon (at {})", quote(rest));
+        };
+        if after.is_empty() {
+            return format!("colon must be followed by more characters (at {})", quote(rest));
+        }
+        rest = after;
+        if let Some(after) = rest.strip_prefix(':') {
+            if ellipsis {
+                return format!("multiple :: in address (at {})", quote(rest));
+            }
+            (rest, ellipsis) = (after, true);
+            if rest.is_empty() {
+                break;
+            }
         }
     }
-    match text.split('.').count() {
-        0..=3 => "IPv4 address too short".to_owned(),
-        _ => "IPv4 address too long".to_owned(),
+    match rest.is_empty() {
+        true => "address string too short".to_owned(),
+        false => format!("trailing garbage after address (at {})", quote(rest)),
     }
 }
 

@@ -28,7 +28,6 @@ const MACROS: &[(&str, bool, usize, Expand)] = &[
     ("exists", true, 3, exists),
     ("exists_one", true, 2, exists_one),
     ("exists_one", true, 3, exists_one),
-    ("existsOne", true, 2, exists_one),
     ("existsOne", true, 3, exists_one),
     ("map", true, 2, map),
     ("map", true, 3, map),

@@ -576,7 +576,6 @@ impl Parser<'_> {
                 let arg = self.nested(&[Token::RightParen, Token::Comma])?;
                 nesting = nesting.max(arg.nesting);
                 args.push(arg.expr);
-                self.expect_start(&[Token::RightParen, Token::Comma])?;
                 if self.accept(Token::Comma).is_none() {
                     break;
                 }

@@ -1,7 +1,7 @@
 //! Flags that say how a client is recognised.
 
 use super::feature_gates::FeatureGates;
-use crate::flags::{EFFECTIVE, Given, PENDING, StringArray, StringPairs, Strings, section};
+use crate::flags::{EFFECTIVE, Given, StringArray, StringPairs, Strings, section};
 use kevel_api::duration::Duration;
 use kevel_api::quote::quote;
 use std::collections::BTreeSet;
@@ -14,74 +14,74 @@ section! {
         anonymous_auth: bool = "true", EFFECTIVE;
         /// Names of this API, one of which a service account token must be meant for, comma
         /// separated. The token issuers unless given.
-        api_audiences: Strings, PENDING;
+        api_audiences: Strings, EFFECTIVE;
         /// File with the configuration of JWT authenticators and of anonymous requests, in place of
         /// the --oidc-* flags and --anonymous-auth.
-        authentication_config: String, PENDING;
+        authentication_config: String, EFFECTIVE;
         /// For how long a webhook's answer about a token is remembered.
-        authentication_token_webhook_cache_ttl: Duration = "2m0s", PENDING;
+        authentication_token_webhook_cache_ttl: Duration = "2m0s", EFFECTIVE;
         /// Kubeconfig file that says where bearer tokens are reviewed.
-        authentication_token_webhook_config_file: String, PENDING;
+        authentication_token_webhook_config_file: String, EFFECTIVE;
         /// Version of the TokenReview that is sent to the webhook.
-        authentication_token_webhook_version: String = "v1beta1", PENDING;
+        authentication_token_webhook_version: String = "v1beta1", EFFECTIVE;
         /// File with the authorities whose client certificates name their users: the common name is
         /// the user, the organizations are the groups.
         client_ca_file: String, EFFECTIVE;
         /// Accept the tokens in secrets of type bootstrap.kubernetes.io/token in namespace
         /// kube-system.
-        enable_bootstrap_token_auth: bool = "false", PENDING;
+        enable_bootstrap_token_auth: bool = "false", EFFECTIVE;
         /// File with the authorities that the OpenID issuer's certificate is checked against; the
         /// host's unless given.
-        oidc_ca_file: String, PENDING;
+        oidc_ca_file: String, EFFECTIVE;
         /// Client that OpenID tokens must be issued for. Needed with --oidc-issuer-url.
-        oidc_client_id: String, PENDING;
+        oidc_client_id: String, EFFECTIVE;
         /// Claim with the user's groups: a string or a list of strings.
-        oidc_groups_claim: String, PENDING;
+        oidc_groups_claim: String, EFFECTIVE;
         /// What is put before the groups of a token.
-        oidc_groups_prefix: String, PENDING;
+        oidc_groups_prefix: String, EFFECTIVE;
         /// URL of the OpenID issuer whose tokens are accepted, with https.
-        oidc_issuer_url: String, PENDING;
+        oidc_issuer_url: String, EFFECTIVE;
         /// A claim=value that a token must have; may be repeated.
-        oidc_required_claim: StringPairs, PENDING;
+        oidc_required_claim: StringPairs, EFFECTIVE;
         /// Accepted signature algorithms, comma separated: RS256, RS384, RS512, ES256, ES384,
         /// ES512, PS256, PS384, PS512.
-        oidc_signing_algs: Strings = "RS256", PENDING;
+        oidc_signing_algs: Strings = "RS256", EFFECTIVE;
         /// Claim with the user's name. Of other claims than the default it is not certain that they
         /// are unique and never change.
-        oidc_username_claim: String = "sub", PENDING;
+        oidc_username_claim: String = "sub", EFFECTIVE;
         /// What is put before the user's name, '-' for nothing. Without it, names from other claims
         /// than email get the issuer's URL.
-        oidc_username_prefix: String, PENDING;
+        oidc_username_prefix: String, EFFECTIVE;
         /// Common names of the client certificates that may name users in headers, comma separated.
         /// Without any, every certificate of --requestheader-client-ca-file may.
-        requestheader_allowed_names: Strings, PENDING;
+        requestheader_allowed_names: Strings, EFFECTIVE;
         /// File with the authorities whose clients may name users in headers.
-        requestheader_client_ca_file: String, PENDING;
+        requestheader_client_ca_file: String, EFFECTIVE;
         /// Beginnings of the headers with further facts about the user, usually X-Remote-Extra-.
-        requestheader_extra_headers_prefix: Strings, PENDING;
+        requestheader_extra_headers_prefix: Strings, EFFECTIVE;
         /// Headers with the user's groups, usually X-Remote-Group.
-        requestheader_group_headers: Strings, PENDING;
+        requestheader_group_headers: Strings, EFFECTIVE;
         /// Headers with the user's uid, usually X-Remote-Uid. Needs the feature
         /// RemoteRequestHeaderUID.
-        requestheader_uid_headers: Strings, PENDING;
+        requestheader_uid_headers: Strings, EFFECTIVE;
         /// Headers with the user's name, usually X-Remote-User.
-        requestheader_username_headers: Strings, PENDING;
+        requestheader_username_headers: Strings, EFFECTIVE;
         /// Let the tokens that are mounted into pods be valid for up to a year, whatever
         /// --service-account-max-token-expiration says, while clients learn to read them anew.
-        service_account_extend_token_expiration: bool = "true", PENDING;
+        service_account_extend_token_expiration: bool = "true", EFFECTIVE;
         /// Issuer of service account tokens; an https URL makes OpenID discovery possible. When
         /// repeated, the first issues tokens, and those of all are accepted.
-        service_account_issuer: StringArray, PENDING;
+        service_account_issuer: StringArray, EFFECTIVE;
         /// URL of the key set in the OpenID discovery document, if others see this server under
         /// another URL.
-        service_account_jwks_uri: String, PENDING;
+        service_account_jwks_uri: String, EFFECTIVE;
         /// File with public or private keys, one or more of which sign service account tokens; may
         /// be repeated.
-        service_account_key_file: StringArray, PENDING;
+        service_account_key_file: StringArray, EFFECTIVE;
         /// Accept the token of a service account only while the account exists.
-        service_account_lookup: bool = "true", PENDING;
+        service_account_lookup: bool = "true", EFFECTIVE;
         /// Longest validity of a service account token; longer requests get this.
-        service_account_max_token_expiration: Duration = "0s", PENDING;
+        service_account_max_token_expiration: Duration = "0s", EFFECTIVE;
         /// File with bearer tokens and their users, one per line.
         token_auth_file: String, EFFECTIVE;
     }

@@ -76,7 +76,7 @@ section! {
         /// ExternalServiceAccountTokenSigner.
         service_account_signing_endpoint: String, PENDING;
         /// File with the private key that signs service account tokens.
-        service_account_signing_key_file: String, PENDING;
+        service_account_signing_key_file: String, EFFECTIVE;
         /// Network of the services' cluster IPs, or two of different families, comma separated. No
         /// node or pod may have an address in it. 10.0.0.0/24 unless given.
         service_cluster_ip_range: String, EFFECTIVE;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_auth::authentication::cluster_info::{self, ClusterInfo};
+use kevel_auth::authentication::configuration::AnonymousConfiguration;
 use kevel_auth::authentication::{
     BootstrapTokens, ForgetHeaders, Remembered, RequestHeader, RequestHeaders, TokenCache,
     TokenWebhook,
@@ -27,9 +28,9 @@ use kevel_server::handler::{Handler, Pending};
 use kevel_server::resource::Rows;
 use kevel_server::webhook;
 
-use super::authorization::alone;
 use super::certificates::Certificates;
 use super::config::duration;
+use super::jwt::Jwt;
 use crate::options::CompletedOptions;
 
 /// How long it is remembered whose a token is.
@@ -67,8 +68,11 @@ impl Authentication {
         let lookup = flags.service_account_lookup;
         let legacy = Arc::new(LegacyTokens::new(verifier.clone(), objects.clone(), lookup));
         let bound = BoundTokens::new(verifier, objects.clone());
-        let tokens = tokens(options, &objects, legacy.clone(), bound)?;
-        let authenticator = authenticator(options, certificates, tokens.clone())?;
+        let jwt = Jwt::new(options)?;
+        let anonymous = jwt.anonymous(options);
+        let service_accounts: [Arc<dyn TokenAuthenticator>; 2] = [legacy.clone(), Arc::new(bound)];
+        let tokens = tokens(options, &objects, service_accounts, jwt)?;
+        let authenticator = authenticator(options, certificates, tokens.clone(), anonymous);
         Ok(Authentication { authenticator, tokens, audiences, objects, legacy, keys })
     }
 
@@ -155,8 +159,8 @@ impl Authentication {
 fn tokens(
     options: &CompletedOptions,
     objects: &Arc<Objects>,
-    legacy: Arc<LegacyTokens>,
-    bound: BoundTokens,
+    service_accounts: [Arc<dyn TokenAuthenticator>; 2],
+    jwt: Jwt,
 ) -> Result<Arc<dyn TokenAuthenticator>, String> {
     let flags = &options.options.authentication;
     let audiences = &flags.api_audiences.0;
@@ -165,12 +169,13 @@ fn tokens(
         let file = TokenFile::load(Path::new(&flags.token_auth_file))?;
         members.push(Arc::new(AudienceAgnostic::new(file, audiences)));
     }
-    members.push(legacy);
-    members.push(Arc::new(bound));
+    members.extend(service_accounts);
     if flags.enable_bootstrap_token_auth {
         let bootstrap = BootstrapTokens::new(objects.clone());
         members.push(Arc::new(AudienceAgnostic::new(bootstrap, audiences)));
     }
+    // After those of service accounts: about tokens of others it may have to ask their issuers.
+    members.push(Arc::new(AudienceAgnostic::new(jwt.start(options)?, audiences)));
     if !flags.authentication_token_webhook_config_file.is_empty() {
         members.push(Arc::new(token_webhook(options)?));
     }
@@ -194,7 +199,8 @@ fn authenticator(
     options: &CompletedOptions,
     certificates: &Certificates,
     tokens: Arc<dyn TokenAuthenticator>,
-) -> Result<Arc<dyn Authenticator>, String> {
+    anonymous: AnonymousConfiguration,
+) -> Arc<dyn Authenticator> {
     let flags = &options.options.authentication;
     let headers = request_headers(options);
     let mut known: Vec<Arc<dyn Authenticator>> = Vec::new();
@@ -213,11 +219,10 @@ fn authenticator(
     known.push(Arc::new(WebSocketToken(bearer)));
     let known: Arc<dyn Authenticator> = Arc::new(AuthenticatedGroup(Union::new(known)));
     let mut all = vec![known];
-    // Without flags nobody is let in for not saying who they are, so they may be told so.
-    if flags.anonymous_auth || (alone(options) && !options.options.given.has("anonymous_auth")) {
-        all.push(Arc::new(Anonymous::default()));
+    if anonymous.enabled {
+        all.push(Arc::new(Anonymous { paths: anonymous.paths.into_iter().collect() }));
     }
-    Ok(Arc::new(ForgetHeaders { inner: Union::fail_on_error(all), headers }))
+    Arc::new(ForgetHeaders { inner: Union::fail_on_error(all), headers })
 }
 
 fn request_headers(options: &CompletedOptions) -> RequestHeaders {

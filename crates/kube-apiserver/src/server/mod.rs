@@ -10,6 +10,7 @@ mod authorization;
 mod certificates;
 mod chain;
 mod config;
+mod jwt;
 mod storage;
 
 use std::error::Error;

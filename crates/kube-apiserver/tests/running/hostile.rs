@@ -161,16 +161,14 @@ async fn what_is_too_large_is_refused_and_what_is_no_json_too() {
         let tls = tls.clone();
         let version = if number % 2 == 0 { Version::Http1 } else { Version::Http2 };
         async move {
-            for _ in 0..3 {
-                let mut client = Client::connect(port, &tls, version).await.unwrap();
-                let _ = client.post(MAPS, vec![b'['; 8 << 20]).await;
-                let mut client = Client::connect(port, &tls, version).await.unwrap();
-                let mut large = request(Method::GET, MAP, "");
-                let value = HeaderValue::from_bytes(&vec![b'x'; 2 << 20]).unwrap();
-                large.headers_mut().insert("x", value);
-                if let Ok(answer) = client.send(large).await {
-                    assert_eq!(answer.status(), 431);
-                }
+            let mut client = Client::connect(port, &tls, version).await.unwrap();
+            let _ = client.post(MAPS, vec![b'['; 6 << 20]).await;
+            let mut client = Client::connect(port, &tls, version).await.unwrap();
+            let mut large = request(Method::GET, MAP, "");
+            let value = HeaderValue::from_bytes(&vec![b'x'; 2 << 20]).unwrap();
+            large.headers_mut().insert("x", value);
+            if let Ok(answer) = client.send(large).await {
+                assert_eq!(answer.status(), 431);
             }
         }
     })

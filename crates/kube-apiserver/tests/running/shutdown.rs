@@ -91,7 +91,7 @@ async fn what_was_accepted_is_answered_and_what_was_answered_is_kept() {
 async fn write(mut client: Client, writer: usize, seen: Arc<Seen>) {
     for number in 0.. {
         let name = format!("map-{writer}-{number}");
-        match client.post(MAPS, config_map(&name, 500)).await {
+        match client.post(MAPS, config_map(&name, 100)).await {
             Ok(answer) => match answer.status().as_u16() {
                 201 => {
                     if read(answer).await.is_err() {
@@ -116,7 +116,7 @@ async fn write(mut client: Client, writer: usize, seen: Arc<Seen>) {
 /// Lists until the server does not want any more.
 async fn list(mut client: Client, seen: Arc<Seen>) {
     for number in 0.. {
-        match client.get(&format!("{MAPS}?limit=500")).await {
+        match client.get(&format!("{MAPS}?limit=20")).await {
             Ok(answer) => match answer.status().as_u16() {
                 200 => {
                     let body = read(answer).await;

@@ -18,6 +18,16 @@ pub trait TokenAuthenticator: Send + Sync + 'static {
     ) -> Pending<'a, TokenAuthenticated>;
 }
 
+impl<A: TokenAuthenticator + ?Sized> TokenAuthenticator for Arc<A> {
+    fn authenticate_token<'a>(
+        &'a self,
+        token: &'a str,
+        audiences: &'a [String],
+    ) -> Pending<'a, TokenAuthenticated> {
+        (**self).authenticate_token(token, audiences)
+    }
+}
+
 /// What is found out about a token.
 pub type TokenAuthenticated = Result<Option<Arc<Known>>, AuthError>;
 

@@ -64,10 +64,17 @@ impl Ask<'_> {
     /// What an object says about itself must be what the path says.
     fn check_name_and_namespace(&self, object: &mut Value) -> Result<(), StatusError> {
         self.fill_in_namespace(object)?;
-        let (said, name) = (meta::text(object, "name"), self.name());
-        if said.is_empty() && !name.is_empty() {
+        let name = self.name();
+        if meta::text(object, "name").is_empty() && !name.is_empty() {
             meta::set(object, "name", Some(name.into()));
-        } else if !name.is_empty() && said != name {
+        }
+        if name.is_empty() { Ok(()) } else { self.check_name(object) }
+    }
+
+    /// An object's name must be the one in the path.
+    pub(super) fn check_name(&self, object: &Value) -> Result<(), StatusError> {
+        let (said, name) = (meta::text(object, "name"), self.name());
+        if said != name {
             let message = format!(
                 "the name of the object ({said}) does not match the name on the URL ({name})"
             );

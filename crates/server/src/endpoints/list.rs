@@ -57,6 +57,11 @@ impl Call<'_> {
         let invalid = |error: FieldError| {
             StatusError::invalid(&GroupKind::new("meta.k8s.io", "ListOptions"), "", &[error])
         };
+        if self.parameter("sendInitialEvents").is_some_and(|value| !value.is_empty()) {
+            let path = Path::new("sendInitialEvents");
+            let why = "sendInitialEvents is forbidden for list";
+            return Err(invalid(FieldError::forbidden(&path, why)));
+        }
         let path = Path::new("resourceVersionMatch");
         let forbidden = |detail: &'static str| invalid(FieldError::forbidden(&path, detail));
         if let Some(token) = token {
@@ -87,7 +92,7 @@ impl Call<'_> {
             ("NotOlderThan", Some(Revision(0))) => Ok(At::Any),
             ("NotOlderThan", Some(revision)) => Ok(At::NotOlderThan(revision)),
             ("Exact", Some(Revision(0))) => Err(forbidden(
-                "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"",
+                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
             )),
             ("Exact", Some(revision)) => Ok(At::Exact(revision)),
             (other, Some(_)) => {

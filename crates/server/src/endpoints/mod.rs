@@ -161,10 +161,13 @@ impl Endpoints {
             None => resource.allows(info.verb),
             Some(sub) => sub.verbs.contains(&info.verb),
         };
-        // Namespaced objects are written and read by name in a namespace only.
-        let needs_namespace = matches!(info.verb, "create" | "get" | "update" | "patch" | "delete");
-        if resource.namespaced && info.namespace.is_empty() && needs_namespace {
-            return Err(unserved());
+        // Across namespaces there is no object of a name, and nothing but lists and watches.
+        if resource.namespaced && info.namespace.is_empty() {
+            match (info.name.is_empty(), info.verb) {
+                (_, "list" | "watch") => {}
+                (true, _) => return Err(bare(405)),
+                (false, _) => return Err(unserved()),
+            }
         }
         if !resource.namespaced && !info.namespace.is_empty() && resource.plural != "namespaces" {
             return Err(unserved());

@@ -2,16 +2,17 @@
 
 use bytes::Bytes;
 use kevel_api::default;
+use kevel_api::field_error::{FieldError, Path};
+use kevel_api::gvk::GroupKind;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_codec::json;
-use kevel_patch::{json_patch, merge_patch, strategic, unstructured};
+use kevel_patch::{json_patch, merge_patch, strategic, unstructured, unstructured_but_fields};
 
 use super::options::{FieldValidation, WriteOptions};
 use super::update::Existing;
 use super::{Call, bare, bare_with};
 use crate::handler::Response;
-use crate::negotiate::MediaType;
 
 /// How many bytes the `copy` operations of one patch may add.
 const COPY_LIMIT: usize = 3 << 20;
@@ -92,7 +93,12 @@ impl Call<'_> {
     ) -> Result<Value, StatusError> {
         let ty = self.ty();
         let schema = ty.schema();
-        let document = unstructured(&self.view(existing.value.clone())?, schema);
+        let scale = self.scale().map(|_| self.view(existing.value.clone())).transpose()?;
+        let object = scale.as_ref().unwrap_or(&existing.value);
+        let document = match patch {
+            Patch::Json(_) => unstructured(object, schema),
+            Patch::Merge(_) | Patch::Strategic(_) => unstructured_but_fields(object, schema),
+        };
         let changed = match patch {
             Patch::Json(patch) => patch.apply(document, COPY_LIMIT).map_err(|_| bare(422))?,
             Patch::Merge(patch) => merge_patch::apply(document, patch.clone()),
@@ -106,9 +112,52 @@ impl Call<'_> {
         };
         let mut text = Vec::new();
         json::encode_any(&changed, &mut text);
-        let mut value =
-            self.decode(&text.into(), MediaType::Json, self.kind(), &ty, options.field_validation)?;
+        let mut value = self.decode_patched(&text, options).map_err(|why| {
+            let shown = match patch {
+                Patch::Strategic(patch) => go_map(patch),
+                _ => String::from_utf8_lossy(&text).into_owned(),
+            };
+            let error = FieldError::invalid(&Path::new("patch"), shown, why);
+            StatusError::invalid(&GroupKind::default(), "", &[error])
+        })?;
         default::apply(&mut value, schema);
+        self.check_name(&value)?;
         self.unview(value, &existing.value)
+    }
+
+    /// What a patch made, as an object of the kind that it was; or why it is none.
+    fn decode_patched(&self, text: &[u8], options: &WriteOptions) -> Result<Value, String> {
+        let unknown = match options.field_validation {
+            FieldValidation::Ignore => json::Unknown::Ignore,
+            FieldValidation::Warn | FieldValidation::Strict => json::Unknown::Report,
+        };
+        let decoded = json::decode(text, self.ty().schema(), unknown);
+        let decoded = decoded.map_err(|error| error.to_string())?;
+        let problems: Vec<String> = decoded.strict.iter().map(ToString::to_string).collect();
+        if options.field_validation == FieldValidation::Strict && !problems.is_empty() {
+            return Err(json::strict_message(&problems));
+        }
+        problems.into_iter().for_each(|problem| self.request.warnings.add(problem));
+        Ok(decoded.value)
+    }
+}
+
+/// A patch as Go prints a map.
+fn go_map(value: &Value) -> String {
+    match value {
+        Value::Map(map) => {
+            let entries = map.iter().map(|(key, value)| format!("{key}:{}", go_map(value)));
+            format!("map[{}]", entries.collect::<Vec<_>>().join(" "))
+        }
+        Value::List(list) => {
+            format!("[{}]", list.iter().map(go_map).collect::<Vec<_>>().join(" "))
+        }
+        Value::Null => "<nil>".into(),
+        Value::String(text) => text.to_string(),
+        other => {
+            let mut text = Vec::new();
+            json::encode_any(other, &mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        }
     }
 }

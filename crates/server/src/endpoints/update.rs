@@ -22,9 +22,10 @@ use crate::strategy::reset_fields;
 /// How many other writers may come first before an update gives up.
 const MAX_CONFLICTS: usize = 50;
 
-/// What is there now: its tree in the served version, its stored bytes and revision.
+/// What is there now: its tree in the served version, its wire bytes and revision.
 pub(super) struct Existing {
     pub value: Value,
+    wire: Bytes,
     pub revision: Revision,
 }
 
@@ -36,16 +37,10 @@ impl Call<'_> {
         let ty = self.ty();
         let mut object = self.decode_body(&kind, &ty, options.field_validation).await?;
         self.fill_in_namespace(&mut object)?;
-        let name = meta::text(&object, "name");
-        if name.is_empty() {
+        if meta::text(&object, "name").is_empty() {
             meta::set(&mut object, "name", Some(self.name().into()));
-        } else if name != self.name() {
-            let message = format!(
-                "the name of the object ({name}) does not match the name on the URL ({})",
-                self.name()
-            );
-            return Err(StatusError::bad_request(message));
         }
+        self.check_name(&object)?;
         let creates = self.subresource.is_none() && self.strategy().create_on_update();
         let make = |call: &Self, existing: &Existing| call.unview(object.clone(), &existing.value);
         match self.replace(&options, make).await {
@@ -141,7 +136,7 @@ impl Call<'_> {
 
     pub(super) fn read_object(&self, object: &Arc<Object>) -> Result<Existing, StatusError> {
         let wire = object.wire().map_err(StatusError::internal)?;
-        Ok(Existing { value: self.served(wire)?, revision: object.revision() })
+        Ok(Existing { value: self.served(wire)?, wire: wire.clone(), revision: object.revision() })
     }
 
     pub(super) async fn replace_once(
@@ -224,7 +219,7 @@ impl Call<'_> {
     /// Writes an object over the one that was read; nothing where nothing changed.
     async fn store_changed(&self, existing: &Existing, stored: Value) -> Result<Response, Failed> {
         let bytes = self.storage.encode(&stored);
-        let before = self.storage.encode(&self.to_storage(existing.value.clone())?);
+        let wire = self.storage.wire(&bytes, existing.revision).map_err(StatusError::internal)?;
         let key = self.storage.key(self.namespace(), self.name());
         // An object whose last finalizer is gone while it is being deleted goes with it.
         let released = !meta::text(&stored, "deletionTimestamp").is_empty()
@@ -233,15 +228,14 @@ impl Call<'_> {
             && !self.resource.strategy.held(&stored);
         let revision = if released {
             self.storage.engine.delete(&key, existing.revision).await.map_err(changed)?
-        } else if bytes == before {
+        } else if wire.bytes == existing.wire {
             existing.revision
         } else {
             let ttl = self.storage.time_to_live;
-            let updated = self.storage.engine.update(&key, bytes.clone(), existing.revision, ttl);
+            let updated = self.storage.engine.update(&key, bytes, existing.revision, ttl);
             updated.await.map_err(changed)?
         };
-        let wire = self.wire(&bytes, revision)?;
-        Ok(self.object(StatusCode::OK, &wire)?)
+        Ok(self.object(StatusCode::OK, &wire.restamped(revision).bytes)?)
     }
 
     pub(super) fn wire(&self, stored: &Bytes, revision: Revision) -> Result<Bytes, StatusError> {

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -17,9 +18,9 @@ use tokio_rustls::server::TlsStream;
 use super::Limits;
 use super::handshake_errors::HandshakeErrors;
 use super::http2::Http2Connection;
-use super::ongoing::{Ongoing, Order, Registered, Verdict};
+use super::ongoing::{LINGER, Ongoing, Order, Registered, Verdict};
 use super::requests::Requests;
-use super::socket::Socket;
+use super::socket::{Socket, linger};
 use super::tls::Tls;
 use super::upgrade::Next;
 use crate::handler::Handler;
@@ -101,11 +102,14 @@ async fn serve_http(
     let connection = Arc::new(Connection { peer: Some(peer), certificates });
     ongoing.speaks(!http2);
     let next = Arc::new(Next::default());
+    let streams = shared.limits.streams as usize;
     let requests = Requests {
         handler: shared.handler.clone(),
         connection,
         ongoing: ongoing.clone(),
         http2,
+        slots: Arc::new(Semaphore::new(streams)),
+        most: streams.saturating_mul(4),
         next: next.clone(),
     };
     let limits = &shared.limits;
@@ -124,7 +128,16 @@ async fn serve_http(
     };
     match ended {
         Ok(()) => next.go_on(ongoing).await,
-        Err(error) => tracing::debug!(%peer, %error, "connection ended"),
+        Err(error) => {
+            tracing::debug!(%peer, %error, "connection ended");
+            return;
+        }
+    }
+    if let Some(stream) = ongoing.left() {
+        tokio::select! {
+            () = linger(stream, LINGER) => {}
+            () = ongoing.dropped() => {}
+        }
     }
 }
 

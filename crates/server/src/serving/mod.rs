@@ -13,6 +13,7 @@ mod listener;
 mod ongoing;
 mod requests;
 mod socket;
+mod streams;
 mod tls;
 mod upgrade;
 

@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use super::Limits;
 
-/// How long a client has to take its GOAWAY.
-const LINGER: Duration = Duration::from_secs(1);
+/// How long a client has to take its last answers and its GOAWAY, from the last byte that went or
+/// came on.
+pub(super) const LINGER: Duration = Duration::from_secs(5);
 
 /// What a connection is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,11 +106,15 @@ pub(super) struct Ongoing {
     in_flight: AtomicUsize,
     /// Since when it has been waiting for a request, or for the rest of one, in milliseconds.
     since: AtomicU64,
+    /// When bytes last went or came, in milliseconds, while it finishes.
+    moved: AtomicU64,
     /// A part of a request's head has come.
     head: AtomicBool,
     http1: AtomicBool,
     order: AtomicU8,
     ordered: Notify,
+    /// The socket, when nobody reads or writes it any more.
+    left: Mutex<Option<TcpStream>>,
 }
 
 /// What to do about a connection now.
@@ -128,10 +134,12 @@ impl Ongoing {
             start: Instant::now(),
             in_flight: AtomicUsize::new(0),
             since: AtomicU64::new(0),
+            moved: AtomicU64::new(0),
             head: AtomicBool::new(false),
             http1: AtomicBool::new(false),
             order: AtomicU8::new(Order::GoOn as u8),
             ordered: Notify::new(),
+            left: Mutex::default(),
         }
     }
 
@@ -144,6 +152,7 @@ impl Ongoing {
 
     /// Bytes have come. What they are nobody can tell with HTTP/2, where a client also pings.
     pub fn bytes_came(&self) {
+        self.bytes_moved();
         if self.http1.load(Ordering::Relaxed)
             && self.in_flight.load(Ordering::Relaxed) == 0
             && !self.head.swap(true, Ordering::AcqRel)
@@ -152,10 +161,22 @@ impl Ongoing {
         }
     }
 
+    /// Bytes have gone or come. An answer that was given in full may still be on its way for long.
+    pub fn bytes_moved(&self) {
+        if self.order.load(Ordering::Relaxed) != Order::GoOn as u8 {
+            self.moved.store(self.milliseconds(), Ordering::Release);
+        }
+    }
+
     /// A request has come; its answer has gone out when what is returned is dropped.
     pub fn enter(self: &Arc<Self>) -> Exchange {
         self.in_flight.fetch_add(1, Ordering::AcqRel);
         Exchange(self.clone())
+    }
+
+    /// How many requests are under way.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
     }
 
     pub fn order(&self, order: Order) {
@@ -173,6 +194,21 @@ impl Ongoing {
         }
     }
 
+    /// Leaves the socket to who asks for it.
+    pub fn leave(&self, stream: TcpStream) {
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(stream);
+    }
+
+    /// The socket, if it was left.
+    pub fn left(&self) -> Option<TcpStream> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Done when the connection is to end at once.
+    pub async fn dropped(&self) {
+        while self.ordered().await != Order::Drop {}
+    }
+
     /// Judges the connection. One that was told to finish, and when, is waited for no longer than its
     /// requests, and a moment.
     pub fn judge(&self, limits: &Limits, finishing: Option<Instant>) -> Verdict {
@@ -188,9 +224,11 @@ impl Ongoing {
         if busy {
             return Verdict::Wait(now + soonest);
         }
-        let since = self.start + Duration::from_millis(self.since.load(Ordering::Acquire));
+        let at =
+            |time: &AtomicU64| self.start + Duration::from_millis(time.load(Ordering::Acquire));
+        let since = at(&self.since);
         let (end, verdict) = match (finishing, self.head.load(Ordering::Acquire)) {
-            (Some(told), _) => (told.max(since) + LINGER, Verdict::Drop),
+            (Some(told), _) => (told.max(since).max(at(&self.moved)) + LINGER, Verdict::Drop),
             (None, true) => (since + limits.header_read, Verdict::Drop),
             (None, false) => (since + limits.idle, Verdict::Finish),
         };
@@ -198,8 +236,11 @@ impl Ongoing {
     }
 
     fn wait_since_now(&self) {
-        let now = self.start.elapsed().as_millis() as u64;
-        self.since.store(now, Ordering::Release);
+        self.since.store(self.milliseconds(), Ordering::Release);
+    }
+
+    fn milliseconds(&self) -> u64 {
+        self.start.elapsed().as_millis() as u64
     }
 }
 

@@ -10,6 +10,7 @@ use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::Service;
 use hyper::upgrade::OnUpgrade;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::ongoing::{Exchange, Ongoing, Order};
 use super::upgrade::Next;
@@ -24,6 +25,11 @@ pub(super) struct Requests {
     pub connection: Arc<Connection>,
     pub ongoing: Arc<Ongoing>,
     pub http2: bool,
+    /// How many requests may be under way. HTTP/2 counts those that a client resets as gone before
+    /// they are.
+    pub slots: Arc<Semaphore>,
+    /// With more than this the client is not worth the trouble.
+    pub most: usize,
     /// What comes after the last answer.
     pub next: Arc<Next>,
 }
@@ -35,18 +41,24 @@ impl Service<http::Request<Incoming>> for Requests {
 
     fn call(&self, request: http::Request<Incoming>) -> Self::Future {
         let exchange = self.ongoing.enter();
+        if self.ongoing.in_flight() > self.most {
+            self.ongoing.order(Order::Drop);
+        }
         let (mut parts, body) = request.into_parts();
         let has_host = parts.headers.contains_key(header::HOST);
         if parts.version == Version::HTTP_11 && !has_host {
-            let answer = missing_host().map(|body| Answer { body, _exchange: Some(exchange) });
+            let answer =
+                missing_host().map(|body| Answer { body, _exchange: Some(exchange), _slot: None });
             return Box::pin(std::future::ready(Ok(answer)));
         }
         let on_upgrade = parts.extensions.remove::<OnUpgrade>();
         let request = Request::new(parts, RequestBody::Incoming(body), self.connection.clone());
         let handler = self.handler.clone();
         let next = self.next.clone();
+        let slots = self.slots.clone();
         let http2 = self.http2.then(|| self.ongoing.clone());
         Box::pin(async move {
+            let slot = slots.acquire_owned().await.ok();
             let mut response = handler.handle(request).await;
             if response.extensions().get::<Abort>().is_some() {
                 // Without an answer: the stream is reset, or the connection closed.
@@ -56,7 +68,7 @@ impl Service<http::Request<Incoming>> for Requests {
                 close_by_goaway(&mut response, &ongoing);
             }
             let exchange = next.plan(&mut response, on_upgrade, exchange);
-            Ok(response.map(|body| Answer { body, _exchange: exchange }))
+            Ok(response.map(|body| Answer { body, _exchange: exchange, _slot: slot }))
         })
     }
 }
@@ -86,6 +98,7 @@ fn missing_host() -> Response {
 pub(super) struct Answer {
     body: Body,
     _exchange: Option<Exchange>,
+    _slot: Option<OwnedSemaphorePermit>,
 }
 
 impl http_body::Body for Answer {

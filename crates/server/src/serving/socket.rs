@@ -4,17 +4,20 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use super::ongoing::Ongoing;
 
 /// A socket that remembers how the client began, and says when bytes come.
 #[derive(Debug)]
 pub(super) struct Socket {
-    stream: TcpStream,
+    /// Gone when the socket is.
+    stream: Option<TcpStream>,
     ongoing: Arc<Ongoing>,
     begin: [u8; 5],
     begun: u8,
@@ -22,7 +25,7 @@ pub(super) struct Socket {
 
 impl Socket {
     pub fn new(stream: TcpStream, ongoing: Arc<Ongoing>) -> Self {
-        Socket { stream, ongoing, begin: [0; 5], begun: 0 }
+        Socket { stream: Some(stream), ongoing, begin: [0; 5], begun: 0 }
     }
 
     /// Whether the client speaks HTTP where it should speak TLS.
@@ -34,14 +37,21 @@ impl Socket {
     pub async fn refuse_plain_http(&mut self) -> io::Result<()> {
         let answer = b"HTTP/1.0 400 Bad Request\r\n\r\n\
             Client sent an HTTP request to an HTTPS server.\n";
-        self.stream.write_all(answer).await?;
-        self.stream.shutdown().await
+        let Some(stream) = &mut self.stream else { return Ok(()) };
+        stream.write_all(answer).await?;
+        stream.shutdown().await
     }
 
     /// Acknowledges what came. The client speaks first after the handshake; one whose small writes
     /// wait for each other (Nagle) would have to wait for the 40 ms of a delayed acknowledgement.
     pub fn acknowledge(&self) {
-        let _ = SockRef::from(&self.stream).set_tcp_quickack(true);
+        if let Some(stream) = &self.stream {
+            let _ = SockRef::from(stream).set_tcp_quickack(true);
+        }
+    }
+
+    fn stream(&mut self) -> io::Result<Pin<&mut TcpStream>> {
+        self.stream.as_mut().map(Pin::new).ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
     fn remember(&mut self, bytes: &[u8]) {
@@ -53,6 +63,26 @@ impl Socket {
     }
 }
 
+/// The connection is left to who cares for its end.
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if let Some(stream) = self.stream.take() {
+            self.ongoing.leave(stream);
+        }
+    }
+}
+
+/// Ends a connection on which all has been said: waits for the client to take it and to close, for no
+/// longer than `limit`. A socket that is closed while the client still says something is reset, and
+/// with it goes what the client has not read yet.
+pub(super) async fn linger(mut stream: TcpStream, limit: Duration) {
+    let listen = async {
+        stream.shutdown().await?;
+        tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
+    };
+    let _ = timeout(limit, listen).await;
+}
+
 impl AsyncRead for Socket {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -60,7 +90,7 @@ impl AsyncRead for Socket {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        ready!(self.stream()?.poll_read(context, buffer))?;
         let bytes = buffer.filled().get(before..).unwrap_or_default();
         if !bytes.is_empty() {
             if usize::from(self.begun) < self.begin.len() {
@@ -82,7 +112,9 @@ impl AsyncWrite for Socket {
             // A TLS alert would stand before the answer that the client understands.
             return Poll::Ready(Ok(bytes.len()));
         }
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let written = ready!(self.stream()?.poll_write(context, bytes));
+        self.ongoing.bytes_moved();
+        Poll::Ready(written)
     }
 
     fn poll_write_vectored(
@@ -93,18 +125,20 @@ impl AsyncWrite for Socket {
         if self.speaks_plain_http() {
             return Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()));
         }
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+        let written = ready!(self.stream()?.poll_write_vectored(context, slices));
+        self.ongoing.bytes_moved();
+        Poll::Ready(written)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        self.stream.as_ref().is_some_and(AsyncWrite::is_write_vectored)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        self.stream()?.poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        self.stream()?.poll_shutdown(context)
     }
 }

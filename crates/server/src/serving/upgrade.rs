@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 
-use super::ongoing::{Exchange, Ongoing, Order};
+use super::ongoing::{Exchange, Ongoing};
 use crate::body::Body;
 use crate::handler::{Pending, Response};
 
@@ -71,15 +71,11 @@ impl Next {
         if let Ok(upgraded) = on_upgrade.await {
             tokio::select! {
                 () = takeover(TokioIo::new(upgraded), body) => {}
-                () = dropped(ongoing) => {}
+                () = ongoing.dropped() => {}
             }
         }
         drop(exchange);
     }
-}
-
-async fn dropped(ongoing: &Ongoing) {
-    while ongoing.ordered().await != Order::Drop {}
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

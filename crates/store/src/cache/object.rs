@@ -38,7 +38,7 @@ pub struct Wire {
 
 impl Wire {
     /// The same object under another revision.
-    fn restamped(&self, revision: Revision) -> Wire {
+    pub fn restamped(&self, revision: Revision) -> Wire {
         let (start, end) = (self.revision.start as usize, self.revision.end());
         let (Some(before), Some(after)) = (self.bytes.get(..start), self.bytes.get(end..)) else {
             return self.clone();

@@ -1,0 +1,128 @@
+//! The issuers of a configuration, which may change while the server runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use kevel_server::authentication::{TokenAuthenticated, TokenAuthenticator, TokenUnion};
+use kevel_server::certificates::Dynamic;
+use kevel_server::handler::Pending;
+use tokio::time::{sleep, timeout};
+
+use super::JwtTokens;
+use crate::authentication::configuration::AuthenticationConfiguration;
+
+/// How often it is looked whether the file has changed.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long the issuers of a new configuration may take to be reached.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A configuration file, as it was when the server started.
+#[derive(Debug)]
+pub struct Source {
+    /// Its text, read again when it changes.
+    pub file: Dynamic<Vec<u8>>,
+    /// Who must not be among the issuers.
+    pub disallowed_issuers: Vec<String>,
+}
+
+/// Knows the users of all issuers' tokens.
+#[derive(Debug)]
+pub struct ConfiguredTokens {
+    issuers: ArcSwap<Issuers>,
+    algorithms: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Issuers {
+    configuration: AuthenticationConfiguration,
+    members: Vec<Arc<JwtTokens>>,
+    union: TokenUnion,
+}
+
+impl Issuers {
+    fn start(
+        configuration: AuthenticationConfiguration,
+        algorithms: &[String],
+    ) -> Result<Self, String> {
+        let members = configuration.jwt.iter().map(|jwt| JwtTokens::start(jwt, algorithms));
+        let members = members.collect::<Result<Vec<_>, _>>()?;
+        let each = members.iter().map(|member| member.clone() as Arc<dyn TokenAuthenticator>);
+        let union = TokenUnion::fail_on_error(each.collect());
+        Ok(Issuers { configuration, members, union })
+    }
+
+    /// Waits until all have been reached.
+    async fn healthy(&self) -> Result<(), String> {
+        let all = async {
+            for member in &self.members {
+                member.healthy().await;
+            }
+        };
+        timeout(PATIENCE, all).await.map_err(|_| {
+            let problems: Vec<_> = self.members.iter().filter_map(|one| one.problem()).collect();
+            problems.join(", ")
+        })
+    }
+}
+
+impl ConfiguredTokens {
+    /// Accepts the tokens of a configuration's issuers, which has been checked. Must be called in a
+    /// runtime.
+    pub fn start(
+        configuration: AuthenticationConfiguration,
+        algorithms: &[String],
+    ) -> Result<Arc<Self>, String> {
+        let issuers = ArcSwap::from_pointee(Issuers::start(configuration, algorithms)?);
+        Ok(Arc::new(ConfiguredTokens { issuers, algorithms: algorithms.to_vec() }))
+    }
+
+    /// Follows a file: from when its text has changed, and all issuers in it have been reached, their
+    /// tokens are accepted. A text that is wrong changes nothing. Ends with the authenticator.
+    pub fn follow(self: &Arc<Self>, source: Source) {
+        let weak = Arc::downgrade(self);
+        tokio::spawn(async move {
+            let mut seen = source.file.current();
+            loop {
+                sleep(LOOK).await;
+                let Some(tokens) = weak.upgrade() else { return };
+                let text = source.file.current();
+                if Arc::ptr_eq(&seen, &text) {
+                    continue;
+                }
+                match tokens.change(&text, &source.disallowed_issuers).await {
+                    Ok(()) => tracing::info!("reloaded authentication config"),
+                    Err(error) => {
+                        tracing::error!("failed to reload authentication config: {error}")
+                    }
+                }
+                seen = text;
+            }
+        });
+    }
+
+    async fn change(&self, text: &[u8], disallowed_issuers: &[String]) -> Result<(), String> {
+        let configuration = AuthenticationConfiguration::read(text)?;
+        configuration.check(disallowed_issuers)?;
+        if configuration.anonymous != self.issuers.load().configuration.anonymous {
+            return Err("anonymous: Forbidden: changed from initial configuration file".to_owned());
+        }
+        let issuers = Issuers::start(configuration, &self.algorithms)?;
+        issuers.healthy().await?;
+        self.issuers.store(Arc::new(issuers));
+        Ok(())
+    }
+}
+
+impl TokenAuthenticator for ConfiguredTokens {
+    fn authenticate_token<'a>(
+        &'a self,
+        token: &'a str,
+        audiences: &'a [String],
+    ) -> Pending<'a, TokenAuthenticated> {
+        Box::pin(async move {
+            let issuers = self.issuers.load_full();
+            issuers.union.authenticate_token(token, audiences).await
+        })
+    }
+}

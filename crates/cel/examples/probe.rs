@@ -1,0 +1,140 @@
+#![allow(clippy::unwrap_used)]
+use kevel_api::value::{Map as TreeMap, Value as Tree};
+use kevel_cel::*;
+use kevel_codec::json::{Unknown, decode_any, encode_any};
+use std::io::{BufRead, Write};
+
+fn ascii_quote(s: &str) -> String {
+    let mut o = String::from("\"");
+    for c in s.chars() {
+        match c {
+            '"' => o.push_str("\\\""),
+            '\\' => o.push_str("\\\\"),
+            '\n' => o.push_str("\\n"),
+            '\r' => o.push_str("\\r"),
+            '\t' => o.push_str("\\t"),
+            '\u{7}' => o.push_str("\\a"),
+            '\u{8}' => o.push_str("\\b"),
+            '\u{c}' => o.push_str("\\f"),
+            '\u{b}' => o.push_str("\\v"),
+            c if c.is_ascii() && !c.is_ascii_control() => o.push(c),
+            c if (c as u32) < 0x80 => o.push_str(&format!("\\x{:02x}", c as u32)),
+            c if (c as u32) < 0x10000 => o.push_str(&format!("\\u{:04x}", c as u32)),
+            c => o.push_str(&format!("\\U{:08x}", c as u32)),
+        }
+    }
+    o.push('"');
+    o
+}
+
+fn g(f: f64) -> String {
+    // strconv 'g' -1
+    if f.is_infinite() { return if f > 0.0 { "+Inf".into() } else { "-Inf".into() } }
+    let e = format!("{f:e}");
+    let (m, x) = e.split_once('e').unwrap();
+    let x: i32 = x.parse().unwrap();
+    let digits = m.chars().filter(|c| c.is_ascii_digit()).count() as i32;
+    let eprec = if digits > 21 { digits } else { 21 };
+    if x < -4 || x >= eprec.max(21) { format!("{m}e{}{:02}", if x < 0 { '-' } else { '+' }, x.abs()) } else { format!("{f}") }
+}
+
+fn show(v: &Value<'_>) -> String {
+    match v {
+        Value::String(t) => ascii_quote(t),
+        Value::Bytes(b) => format!("b{}", b.iter().map(|x| format!("{x:02x}")).collect::<String>()),
+        Value::Double(d) if d.is_nan() => "NaN".into(),
+        Value::Double(d) => format!("d{}", g(*d)),
+        Value::Uint(u) => format!("{u}u"),
+        Value::Int(i) => i.to_string(),
+        Value::Bool(b) => b.to_string(),
+        Value::Null => "null".into(),
+        Value::Duration(n) => format!("duration({n})"),
+        Value::Timestamp(t) => format!("timestamp({t})"),
+        Value::Optional(Some(v)) => format!("optional({})", show(v)),
+        Value::Optional(None) => "optional.none".into(),
+        Value::Type(t) => format!("type({})", t.name()),
+        Value::List(l) => format!("[{}]", l.iter().map(|e| show(&e.unwrap())).collect::<Vec<_>>().join(", ")),
+        Value::Map(m) => {
+            let mut p: Vec<_> = m.entries().map(|(k, v)| format!("{}: {}", show(&k), show(&v.unwrap()))).collect();
+            p.sort();
+            format!("{{{}}}", p.join(", "))
+        }
+        Value::Extension(e) => {
+            let name = match e {
+                Extension::Quantity(_) => "quantity",
+                Extension::Address(_) => "ip",
+                Extension::Network(_) => "cidr",
+                Extension::Url(_) => "url",
+                Extension::Version(_) => "semver",
+                Extension::Format(_) => "format",
+                _ => "other",
+            };
+            format!("{name}({e})")
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+fn main() {
+    let text = std::fs::read("/root/ref/cel/object.json").unwrap();
+    let object = decode_any(&text, Unknown::Ignore).unwrap().value;
+    let inner = || DeclType::object("test.Inner", [("name", DeclType::string()), ("count", DeclType::simple(Type::Int))]);
+    let strings = || DeclType::list(DeclType::string());
+    let user = DeclType::object("kubernetes.UserInfo", [
+        ("username", DeclType::string()), ("uid", DeclType::string()), ("groups", strings()),
+        ("extra", DeclType::map(strings())), ("inner", inner()), ("items", DeclType::list(inner())),
+        ("any", DeclType::simple(Type::Dyn)),
+    ]);
+    let simple = DeclType::simple;
+    let env = Environment::builder()
+        .variable("claims", DeclType::map(simple(Type::Any)))
+        .variable("user", user)
+        .variable("i", simple(Type::Int)).variable("u", simple(Type::Uint)).variable("d", simple(Type::Double))
+        .variable("s", simple(Type::String)).variable("b", simple(Type::Bool)).variable("by", simple(Type::Bytes))
+        .variable("li", simple(Type::list(Type::Int))).variable("ls", simple(Type::list(Type::String)))
+        .variable("m", simple(Type::map(Type::String, Type::Int))).variable("object", simple(Type::Dyn))
+        .variable("ts", simple(Type::Timestamp)).variable("dur", simple(Type::Duration))
+        .variable("os", simple(Type::optional(Type::String))).variable("missing", simple(Type::Dyn))
+        .build();
+    let li = decode_any(b"[1,2,3]", Unknown::Ignore).unwrap().value;
+    let ls = decode_any(br#"["a","b","c"]"#, Unknown::Ignore).unwrap().value;
+    let m = decode_any(br#"{"x":1,"y":2}"#, Unknown::Ignore).unwrap().value;
+    let stdin = std::io::stdin();
+    let mut out = std::io::BufWriter::new(std::io::stdout());
+    for line in stdin.lock().lines() {
+        let line = line.unwrap();
+        let expr = decode_any(line.as_bytes(), Unknown::Ignore).unwrap().value;
+        let expr = expr.as_str().unwrap();
+        let mut r: Vec<(&str, Tree)> = vec![("expr", Tree::from(expr))];
+        match env.compile(expr) {
+            Err(CompileError::Issues(i)) => r.push(("issues", Tree::from(i.to_string().as_str()))),
+            Err(CompileError::Program(p)) => r.push(("prog", Tree::from(p.as_str()))),
+            Ok(program) => {
+                r.push(("type", Tree::from(program.output_type().to_string().as_str())));
+                let e = program.estimate_cost();
+                r.push(("min", Tree::from(e.min.to_string().as_str())));
+                r.push(("max", Tree::from(e.max.to_string().as_str())));
+                let mut a = Activation::new();
+                a.bind("claims", Value::from_tree(object.at(&["claims"]).unwrap()));
+                a.bind("user", Value::from_tree(object.at(&["user"]).unwrap()));
+                a.bind("object", Value::from_tree(object.at(&["object"]).unwrap()));
+                a.bind("i", Value::Int(5)).bind("u", Value::Uint(7)).bind("d", Value::Double(2.5)).bind("s", Value::from("héllo"))
+                    .bind("b", Value::Bool(true)).bind("by", Value::Bytes(b"abc".as_slice().into()))
+                    .bind("li", Value::from_tree(&li)).bind("ls", Value::from_tree(&ls)).bind("m", Value::from_tree(&m))
+                    .bind("ts", Value::Timestamp(Timestamp::parse("2024-02-29T12:34:56.789Z").unwrap()))
+                    .bind("dur", Value::Duration(90_000_000_000))
+                    .bind("os", Value::Optional(Some(std::sync::Arc::new(Value::from("opt")))));
+                let ev = program.evaluate(&a, Budget::default());
+                r.push(("cost", Tree::from(ev.cost.to_string().as_str())));
+                match ev.result {
+                    Ok(v) => r.push(("value", Tree::from(show(&v).as_str()))),
+                    Err(e) => r.push(("error", Tree::from(e.to_string().as_str()))),
+                }
+            }
+        }
+        let mut bytes = Vec::new();
+        encode_any(&Tree::Map(TreeMap::from_iter(r)), &mut bytes);
+        out.write_all(&bytes).unwrap();
+        out.write_all(b"\n").unwrap();
+    }
+}

@@ -1,0 +1,97 @@
+//! A server, its administrator and others.
+
+use http_body_util::BodyExt as _;
+use kevel::Server;
+use kube::Client;
+use kube::client::Body;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Tokens: the name of each user is its token.
+const USERS: &str = "\
+jane,jane,1,\"dev\"
+joe,joe,2
+node-a,system:node:a,3,\"system:nodes\"
+node-b,system:node:b,4,\"system:nodes\"
+";
+
+pub struct Cluster {
+    server: Server,
+    config: kube::Config,
+    admin: Client,
+    _folder: TempDir,
+}
+
+impl Cluster {
+    /// Starts a server with these flags, and waits for its namespaces.
+    pub async fn start(flags: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = folder.path().join("tokens.csv");
+        std::fs::write(&tokens, USERS).unwrap();
+        let mut builder =
+            Server::builder().flag(format!("--token-auth-file={}", tokens.display()));
+        for flag in flags {
+            builder = builder.flag(*flag);
+        }
+        let server = builder.start().await.unwrap();
+        let config = server.client_config().await.unwrap();
+        let admin = Client::try_from(config.clone()).unwrap();
+        let cluster = Cluster { server, config, admin, _folder: folder };
+        cluster.until("GET /api/v1/namespaces/default", |answer| answer.0 == 200).await;
+        cluster
+    }
+
+    fn client(&self, token: &str) -> Client {
+        if token == "admin" {
+            return self.admin.clone();
+        }
+        let mut config = self.config.clone();
+        config.auth_info = kube::config::AuthInfo {
+            token: Some(token.to_owned().into()),
+            ..kube::config::AuthInfo::default()
+        };
+        Client::try_from(config).unwrap()
+    }
+
+    /// `GET /path` as somebody; the code and the body of the answer.
+    pub async fn send(&self, who: &str, what: &str, body: &str) -> (u16, String) {
+        let (method, uri) = what.split_once(' ').unwrap();
+        let content_type = match method {
+            "PATCH" => "application/merge-patch+json",
+            _ => "application/json",
+        };
+        let request = http::Request::builder().method(method).uri(uri);
+        let request = request.header("content-type", content_type);
+        let request = request.body(Body::from(body.as_bytes().to_vec())).unwrap();
+        let answer = self.client(who).send(request).await.unwrap();
+        let code = answer.status().as_u16();
+        let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+        (code, String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// What an answer that succeeds says.
+    pub async fn ok(&self, who: &str, what: &str, body: &str) -> Value {
+        let (code, text) = self.send(who, what, body).await;
+        assert!((200..300).contains(&code), "{who} {what}: {text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// The message of an answer that does not.
+    pub async fn refused(&self, who: &str, what: &str, body: &str) -> String {
+        let (code, text) = self.send(who, what, body).await;
+        assert!(code >= 400, "{who} {what}: {text}");
+        let status: Value = serde_json::from_str(&text).unwrap();
+        format!("{code} {}", status["message"].as_str().unwrap_or(&text))
+    }
+
+    /// Asks the server as its administrator until the answer is as wanted.
+    pub async fn until(&self, what: &str, wanted: impl Fn(&(u16, String)) -> bool) {
+        while !wanted(&self.send("admin", what, "").await) {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    pub async fn stop(self) {
+        self.server.stop().await.unwrap();
+    }
+}

@@ -1,0 +1,10 @@
+//! Who may do what on a running server: reviews, nodes, and requests that try to hide what they are.
+
+#![allow(clippy::unwrap_used)]
+
+mod aggregation;
+mod cluster;
+mod hidden;
+mod node;
+mod options;
+mod reviews;

@@ -1,0 +1,42 @@
+use serde_json::json;
+
+use super::{Cluster, until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bootstrap_token_is_good_where_they_are_enabled() {
+    let secret = json!({
+        "metadata": {"name": "bootstrap-token-abcdef"},
+        "type": "bootstrap.kubernetes.io/token",
+        "stringData": {
+            "token-id": "abcdef",
+            "token-secret": "0123456789abcdef",
+            "usage-bootstrap-authentication": "true",
+            "auth-extra-groups": "system:bootstrappers:workers",
+        },
+    });
+    // What is not stored as text is stored as this.
+    let mut secret = secret;
+    let data = secret["stringData"].take();
+    let encode = |text: &str| kevel_codec::base64::encode(text.as_bytes()).to_string();
+    for (key, value) in data.as_object().unwrap() {
+        secret["data"][key] = json!(encode(value.as_str().unwrap()));
+    }
+    let secrets = "/api/v1/namespaces/kube-system/secrets";
+    for enabled in [true, false] {
+        let cluster = Cluster::start(&[format!("--enable-bootstrap-token-auth={enabled}")]).await;
+        cluster.admin().create(secrets, &secret).await;
+        let bearer = cluster.bearer("abcdef.0123456789abcdef");
+        if enabled {
+            until(async || bearer.whoami(&[]).await.is_some()).await;
+            let user = bearer.whoami(&[]).await.unwrap();
+            assert_eq!(user["username"], "system:bootstrap:abcdef");
+            let groups =
+                ["system:bootstrappers", "system:bootstrappers:workers", "system:authenticated"];
+            assert_eq!(user["groups"], json!(groups));
+        } else {
+            assert_eq!(bearer.whoami(&[]).await, None);
+        }
+        assert_eq!(cluster.bearer("abcdef.0123456789abcdee").whoami(&[]).await, None);
+        cluster.stop().await;
+    }
+}

@@ -1,0 +1,58 @@
+use serde_json::json;
+
+use super::{Ca, Cluster, until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_front_proxy_names_users_and_nobody_else_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let (ca, stranger) = (Ca::new("front-proxy"), Ca::new("front-proxy"));
+    let file = folder.path().join("front-proxy.crt");
+    std::fs::write(&file, &ca.pem).unwrap();
+    let cluster = Cluster::start(&[
+        format!("--requestheader-client-ca-file={}", file.display()),
+        "--requestheader-allowed-names=front".to_owned(),
+        "--requestheader-username-headers=X-Remote-User".to_owned(),
+        "--requestheader-uid-headers=X-Remote-Uid".to_owned(),
+        "--requestheader-group-headers=X-Remote-Group".to_owned(),
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-".to_owned(),
+    ])
+    .await;
+    let headers = [
+        ("x-remote-user", "jane"),
+        ("x-remote-uid", "7"),
+        ("x-remote-group", "a"),
+        ("x-remote-group", "b"),
+        ("x-remote-extra-acme.com%2Fproject", "p"),
+    ];
+    let proxy = cluster.certified(&ca.client("front"));
+    let expected = json!({
+        "username": "jane",
+        "uid": "7",
+        "groups": ["a", "b", "system:authenticated"],
+        "extra": {"acme.com/project": ["p"]},
+    });
+    assert_eq!(proxy.whoami(&headers).await.unwrap(), expected);
+    // Who names nobody is nobody: the proxy's own certificate is not one of users.
+    assert_eq!(proxy.whoami(&[]).await, None);
+    for other in [ca.client("other"), stranger.client("front")] {
+        assert_eq!(cluster.certified(&other).whoami(&headers).await, None);
+    }
+    let masters = [("x-remote-user", "jane"), ("x-remote-group", "system:masters")];
+    assert_eq!(cluster.admin().whoami(&masters).await.unwrap()["username"], "kubernetes-admin");
+    assert_eq!(cluster.bearer("").whoami(&masters).await, None);
+    let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+    until(async || cluster.admin().get(path).await.0 == 200).await;
+    let (_, told) = cluster.admin().get(path).await;
+    for (key, expected) in [
+        ("requestheader-allowed-names", "[\"front\"]"),
+        ("requestheader-username-headers", "[\"X-Remote-User\"]"),
+        ("requestheader-uid-headers", "[\"X-Remote-Uid\"]"),
+        ("requestheader-group-headers", "[\"X-Remote-Group\"]"),
+        ("requestheader-extra-headers-prefix", "[\"X-Remote-Extra-\"]"),
+    ] {
+        assert_eq!(told["data"][key], expected, "{key}");
+    }
+    let stripped = |pem: &str| pem.replace("\r\n", "\n");
+    assert_eq!(told["data"]["requestheader-client-ca-file"], stripped(&ca.pem));
+    cluster.stop().await;
+}

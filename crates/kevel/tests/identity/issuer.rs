@@ -1,0 +1,224 @@
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use kevel_auth::jose::{PrivateKey, PublicKey};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::outside::{Outside, serve};
+use super::{Cluster, confused, forge, now, sign, until};
+
+/// An issuer of tokens, whose keys may change.
+struct TokenIssuer {
+    outside: Outside,
+    key: PrivateKey,
+    public: String,
+    shown: Arc<Mutex<PublicKey>>,
+    folder: TempDir,
+}
+
+fn new_key() -> (PrivateKey, String) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    (PrivateKey::from_pem(key.serialize_pem().as_bytes()).unwrap(), key.public_key_pem())
+}
+
+impl TokenIssuer {
+    async fn start() -> Self {
+        let (key, public) = new_key();
+        let shown = Arc::new(Mutex::new(key.public().clone()));
+        let keys = shown.clone();
+        let outside = serve(move |url, path, _| match path {
+            "/.well-known/openid-configuration" => {
+                (200, json!({"issuer": url, "jwks_uri": format!("{url}/keys?all=1")}).to_string())
+            }
+            "/keys" => (200, format!(r#"{{"keys":[{}]}}"#, keys.lock().unwrap().to_jwk())),
+            _ => (404, String::new()),
+        })
+        .await;
+        TokenIssuer { outside, key, public, shown, folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn claims(&self, changes: Value) -> Value {
+        let mut claims = json!({
+            "iss": self.outside.url, "aud": "kubernetes", "sub": "jane", "exp": now() + 600,
+            "groups": ["devs"], "jti": "1",
+        });
+        for (name, value) in changes.as_object().unwrap() {
+            claims[name] = value.clone();
+        }
+        claims
+    }
+
+    fn token(&self, changes: Value) -> String {
+        sign(&self.key, &self.claims(changes))
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_tokens_of_an_issuer_are_accepted() {
+    let mut issuer = TokenIssuer::start().await;
+    let ca = issuer.file("ca.crt", &issuer.outside.ca);
+    let cluster = Cluster::start(&[
+        format!("--oidc-issuer-url={}", issuer.outside.url),
+        format!("--oidc-ca-file={}", ca.display()),
+        "--oidc-client-id=kubernetes".to_owned(),
+        "--oidc-groups-claim=groups".to_owned(),
+        "--oidc-groups-prefix=oidc:".to_owned(),
+        "--oidc-required-claim=team=a".to_owned(),
+        "--oidc-signing-algs=ES256".to_owned(),
+    ])
+    .await;
+    let team = || json!({"team": "a"});
+    let with = |name: &str, value: Value| {
+        let mut changes = team();
+        changes[name] = value;
+        changes
+    };
+    until(async || cluster.bearer(&issuer.token(team())).username().await.is_some()).await;
+    let user = cluster.bearer(&issuer.token(team())).whoami(&[]).await.unwrap();
+    let expected = json!({
+        "username": format!("{}#jane", issuer.outside.url),
+        "groups": ["oidc:devs", "system:authenticated"],
+        "extra": {"authentication.kubernetes.io/credential-id": ["JTI=1"]},
+    });
+    assert_eq!(user, expected);
+    let good = issuer.claims(team());
+    let (stranger, _) = new_key();
+    let es256 = json!({"alg": "ES256", "kid": issuer.key.public().id()});
+    let algorithm = |name: &str| {
+        format!(
+            "oidc: verify token: oidc: id token signed with unsupported algorithm, expected \
+             [\"ES256\"] got \"{name}\""
+        )
+    };
+    let broken =
+        "oidc: verify token: failed to verify signature: failed to verify id token signature";
+    let nobody = "invalid bearer token";
+    for (what, token, expected) in [
+        (
+            "audience",
+            issuer.token(with("aud", json!(["other"]))),
+            "oidc: verify token: oidc: expected audience \"kubernetes\" got [\"other\"]".to_owned(),
+        ),
+        ("issuer", issuer.token(with("iss", json!("https://other"))), nobody.to_owned()),
+        (
+            "claim",
+            issuer.token(json!({"team": "b"})),
+            "oidc: required claim team value does not match. Got = b, want = a".to_owned(),
+        ),
+        (
+            "no claim",
+            issuer.token(json!({})),
+            "oidc: required claim team not present in ID token".to_owned(),
+        ),
+        ("other key", sign(&stranger, &good), broken.to_owned()),
+        (
+            "other key under its name",
+            forge(&es256, &good, |m| stranger.sign(m).unwrap()),
+            broken.to_owned(),
+        ),
+        ("none", forge(&json!({"alg": "none"}), &good, |_| Vec::new()), algorithm("none")),
+        (
+            "confusion",
+            forge(&json!({"alg": "HS256"}), &good, confused(&issuer.public)),
+            algorithm("HS256"),
+        ),
+    ] {
+        assert_eq!(cluster.review(&token, &[]).await["error"], expected, "{what}");
+        assert_eq!(cluster.bearer(&token).username().await, None, "{what}");
+    }
+    for changes in
+        [with("exp", json!(now() - 1)), with("exp", Value::Null), with("nbf", json!(now() + 90))]
+    {
+        assert_eq!(cluster.bearer(&issuer.token(changes)).username().await, None);
+    }
+    // Another key, which the issuer shows before it uses it.
+    (issuer.key, issuer.public) = new_key();
+    *issuer.shown.lock().unwrap() = issuer.key.public().clone();
+    assert!(cluster.bearer(&issuer.token(team())).username().await.is_some());
+    cluster.stop().await;
+}
+
+fn configuration(issuer: &TokenIssuer, username: &str) -> String {
+    let config = json!({
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "AuthenticationConfiguration",
+        "anonymous": {"enabled": true, "conditions": [{"path": "/livez"}]},
+        "jwt": [{
+            "issuer": {
+                "url": issuer.outside.url,
+                "certificateAuthority": issuer.outside.ca,
+                "audiences": ["kubernetes", "other"],
+                "audienceMatchPolicy": "MatchAny",
+            },
+            "claimValidationRules": [{
+                "expression": "!has(claims.blocked)",
+                "message": "blocked users are not welcome",
+            }],
+            "claimMappings": {
+                "username": {"expression": username},
+                "groups": {"expression": "claims.groups.map(g, 'oidc:' + g)"},
+                "uid": {"claim": "sub"},
+                "extra": [{"key": "acme.com/level", "valueExpression": "string(int(claims.level))"}],
+            },
+            "userValidationRules": [{
+                "expression": "!user.username.startsWith('system:')",
+                "message": "system users come otherwise",
+            }],
+        }],
+    });
+    config.to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_says_what_to_make_of_tokens() {
+    let issuer = TokenIssuer::start().await;
+    let file = issuer.file("config.json", &configuration(&issuer, "'one:' + claims.sub"));
+    let flag = format!("--authentication-config={}", file.display());
+    let cluster = Cluster::start(&[flag]).await;
+    let level = || json!({"level": 3, "aud": "other"});
+    until(async || cluster.bearer(&issuer.token(level())).username().await.is_some()).await;
+    let user = cluster.bearer(&issuer.token(level())).whoami(&[]).await.unwrap();
+    let expected = json!({
+        "username": "one:jane",
+        "uid": "jane",
+        "groups": ["oidc:devs", "system:authenticated"],
+        "extra": {
+            "acme.com/level": ["3"],
+            "authentication.kubernetes.io/credential-id": ["JTI=1"],
+        },
+    });
+    assert_eq!(user, expected);
+    let blocked = issuer.token(json!({"level": 3, "blocked": true}));
+    assert_eq!(
+        cluster.review(&blocked, &[]).await["error"],
+        "oidc: error evaluating claim validation expression: validation expression \
+         '!has(claims.blocked)' failed: blocked users are not welcome"
+    );
+    assert_eq!(cluster.bearer(&blocked).username().await, None);
+    // Nobody needs a name on one path, and on that alone.
+    let nobody = cluster.somebody(kube::config::AuthInfo::default());
+    let request = http::Request::get("/livez").body(Vec::new()).unwrap();
+    assert_eq!(nobody.0.request_text(request).await.unwrap(), "ok");
+    assert_eq!(nobody.get("/api").await.0, 401);
+    // A file that is wrong changes nothing; one that is right does.
+    issuer.file("config.json", "apiVersion: apiserver.config.k8s.io/v1\nkind: Nothing\n");
+    issuer.file("config.json", &configuration(&issuer, "'system:' + claims.sub"));
+    let token = issuer.token(json!({"level": 4}));
+    until(async || {
+        cluster.bearer(&issuer.token(json!({"level": now()}))).username().await.is_none()
+    })
+    .await;
+    assert_eq!(
+        cluster.review(&token, &[]).await["error"],
+        "oidc: error evaluating user info validation rule: validation expression \
+         '!user.username.startsWith('system:')' failed: system users come otherwise"
+    );
+    cluster.stop().await;
+}

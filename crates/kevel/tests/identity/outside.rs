@@ -1,0 +1,70 @@
+//! Servers outside, over TLS.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+
+use super::Ca;
+
+/// A server outside.
+pub struct Outside {
+    /// `https://localhost:1234`
+    pub url: String,
+    /// Who vouches for it.
+    pub ca: String,
+}
+
+/// What a request is answered with.
+pub type Reply = (u16, String);
+
+/// Serves on a port of its own. `reply` gets the URL of the server, a path and a body.
+pub async fn serve(reply: impl Fn(&str, &str, &[u8]) -> Reply + Send + Sync + 'static) -> Outside {
+    let ca = Ca::new("outside");
+    let (certificate, key) = ca.server();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()],
+            PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
+        )
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+    let (reply, own) = (Arc::new(reply), url.clone());
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let (acceptor, reply, own) = (acceptor.clone(), reply.clone(), own.clone());
+            tokio::spawn(async move {
+                let Ok(stream) = acceptor.accept(stream).await else { return };
+                let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
+                    let (reply, own) = (reply.clone(), own.clone());
+                    async move {
+                        let path = request.uri().path().to_owned();
+                        let body = request.into_body().collect().await.unwrap().to_bytes();
+                        let (code, text) = reply(&own, &path, &body);
+                        let answer = http::Response::builder().status(code);
+                        let answer = answer.header("content-type", "application/json");
+                        Ok::<_, Infallible>(answer.body(Full::new(Bytes::from(text))).unwrap())
+                    }
+                });
+                let server = auto::Builder::new(TokioExecutor::new());
+                let _ = server.serve_connection(TokioIo::new(stream), service).await;
+            });
+        }
+    });
+    Outside { url, ca: ca.pem }
+}

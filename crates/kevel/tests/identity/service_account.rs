@@ -1,0 +1,391 @@
+use kevel_auth::jose::PrivateKey;
+use serde_json::{Value, json};
+
+use super::{Cluster, claims, confused, forge, now, sign};
+
+const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+
+async fn account(cluster: &Cluster, name: &str) -> String {
+    let made = cluster.admin().create(ACCOUNTS, &json!({"metadata": {"name": name}})).await;
+    made["metadata"]["uid"].as_str().unwrap().to_owned()
+}
+
+async fn request(cluster: &Cluster, name: &str, spec: Value) -> (u16, Value) {
+    cluster.admin().post(&format!("{ACCOUNTS}/{name}/token"), &json!({"spec": spec})).await
+}
+
+async fn token(cluster: &Cluster, name: &str, spec: Value) -> String {
+    let (code, made) = request(cluster, name, spec).await;
+    assert_eq!(code, 201, "{made}");
+    made["status"]["token"].as_str().unwrap().to_owned()
+}
+
+fn signing_key(cluster: &Cluster) -> PrivateKey {
+    let pem = std::fs::read(cluster.folder.path().join("pki/sa.key")).unwrap();
+    PrivateKey::from_pem(&pem).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_says_who_its_bearer_is() {
+    let cluster = Cluster::start(&[]).await;
+    let uid = account(&cluster, "bot").await;
+    let before = now();
+    let (_, made) = request(&cluster, "bot", json!({"expirationSeconds": 1200})).await;
+    assert_eq!(made["metadata"]["uid"], json!(uid));
+    assert_eq!(made["spec"]["audiences"], json!([ISSUER]));
+    let token = made["status"]["token"].as_str().unwrap();
+    let said = claims(token);
+    let issued = said["iat"].as_i64().unwrap();
+    assert!((before..=now()).contains(&issued));
+    let expected = json!({
+        "aud": [ISSUER], "iss": ISSUER, "sub": "system:serviceaccount:default:bot",
+        "iat": issued, "nbf": issued, "exp": issued + 1200, "jti": said["jti"],
+        "kubernetes.io": {"namespace": "default", "serviceaccount": {"name": "bot", "uid": uid}},
+    });
+    assert_eq!(said, expected);
+    let user = cluster.bearer(token).whoami(&[]).await.unwrap();
+    let expected = json!({
+        "username": "system:serviceaccount:default:bot",
+        "uid": uid,
+        "groups": ["system:serviceaccounts", "system:serviceaccounts:default", "system:authenticated"],
+        "extra": {
+            "authentication.kubernetes.io/credential-id":
+                [format!("JTI={}", said["jti"].as_str().unwrap())],
+        },
+    });
+    assert_eq!(user, expected);
+    // A longer validity than asked for, where a token is mounted unasked.
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_good_while_what_it_is_bound_to_is_there() {
+    let cluster = Cluster::start(&[]).await;
+    account(&cluster, "bot").await;
+    let admin = cluster.admin();
+    let node = admin.create("/api/v1/nodes", &json!({"metadata": {"name": "n"}})).await;
+    let pod = |name: &str, node: &str| {
+        json!({
+            "metadata": {"name": name},
+            "spec": {
+                "serviceAccountName": "bot",
+                "nodeName": node,
+                "containers": [{"name": "c", "image": "i"}],
+            },
+        })
+    };
+    let made = admin.create(PODS, &pod("p", "n")).await;
+    admin.create(PODS, &pod("lost", "gone")).await;
+    admin.create(SECRETS, &json!({"metadata": {"name": "s"}})).await;
+    let bound = |kind: &str, name: &str| json!({"boundObjectRef": {"apiVersion": "v1", "kind": kind, "name": name}});
+    let of_pod = token(&cluster, "bot", bound("Pod", "p")).await;
+    let user = cluster.bearer(&of_pod).whoami(&[]).await.unwrap();
+    let key = |name: &str| format!("authentication.kubernetes.io/{name}");
+    let (uid, node_uid) = (&made["metadata"]["uid"], &node["metadata"]["uid"]);
+    for (name, expected) in [
+        ("pod-name", &json!("p")),
+        ("pod-uid", uid),
+        ("node-name", &json!("n")),
+        ("node-uid", node_uid),
+    ] {
+        assert_eq!(user["extra"][key(name)], json!([expected]), "{name}");
+    }
+    let of_lost = token(&cluster, "bot", bound("Pod", "lost")).await;
+    assert_eq!(claims(&of_lost)["kubernetes.io"]["node"], json!({"name": "gone"}));
+    // Tokens that nobody has seen yet, of things that go.
+    let pod_too = token(&cluster, "bot", bound("Pod", "p")).await;
+    let of_secret = token(&cluster, "bot", bound("Secret", "s")).await;
+    let of_node = token(&cluster, "bot", bound("Node", "n")).await;
+    let of_nothing = token(&cluster, "bot", json!({})).await;
+    admin.delete(&format!("{PODS}/p?gracePeriodSeconds=0")).await;
+    admin.delete(&format!("{SECRETS}/s")).await;
+    admin.delete("/api/v1/nodes/n").await;
+    for gone in [&pod_too, &of_secret, &of_node] {
+        assert_eq!(cluster.bearer(gone).username().await, None);
+        let review = cluster.review(gone, &[]).await;
+        assert_eq!(
+            review,
+            json!({"error": "service account token has been invalidated", "user": {}})
+        );
+    }
+    admin.delete(&format!("{ACCOUNTS}/bot")).await;
+    assert_eq!(
+        cluster.review(&of_nothing, &[]).await["error"],
+        "serviceaccounts \"bot\" not found"
+    );
+    // Another of the same name is another.
+    let uid = account(&cluster, "bot").await;
+    let claimed = claims(&of_nothing)["kubernetes.io"]["serviceaccount"]["uid"].clone();
+    let claimed = claimed.as_str().unwrap();
+    assert_eq!(
+        cluster.review(&of_nothing, &[]).await["error"],
+        format!("service account UID ({uid}) does not match claim ({claimed})")
+    );
+    assert_eq!(cluster.bearer(&of_nothing).username().await, None);
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_good_for_its_audience() {
+    let cluster = Cluster::start(&["--api-audiences=api,other-api".to_owned()]).await;
+    account(&cluster, "bot").await;
+    let ours = token(&cluster, "bot", json!({})).await;
+    let theirs = token(&cluster, "bot", json!({"audiences": ["vault"]})).await;
+    assert!(cluster.bearer(&ours).username().await.is_some());
+    assert_eq!(cluster.bearer(&theirs).username().await, None);
+    let review = cluster.review(&ours, &[]).await;
+    assert_eq!(
+        (&review["authenticated"], &review["audiences"]),
+        (&json!(true), &json!(["api", "other-api"]))
+    );
+    let review = cluster.review(&theirs, &["vault", "bank"]).await;
+    assert_eq!((&review["authenticated"], &review["audiences"]), (&json!(true), &json!(["vault"])));
+    let review = cluster.review(&theirs, &["bank"]).await;
+    let expected = r#"token audiences ["vault"] is invalid for the target audiences ["bank"]"#;
+    assert_eq!(review, json!({"error": expected, "user": {}}));
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_is_not_right_is_refused() {
+    let cluster = Cluster::start(&[]).await;
+    let uid = account(&cluster, "bot").await;
+    let key = signing_key(&cluster);
+    let public = std::fs::read_to_string(cluster.folder.path().join("pki/sa.pub")).unwrap();
+    let with = |changes: Value| {
+        let mut claims = json!({
+            "aud": [ISSUER], "iss": ISSUER, "sub": "system:serviceaccount:default:bot",
+            "iat": now(), "nbf": now(), "exp": now() + 1200,
+            "kubernetes.io": {"namespace": "default", "serviceaccount": {"name": "bot", "uid": uid}},
+        });
+        for (name, value) in changes.as_object().unwrap() {
+            claims[name] = value.clone();
+        }
+        claims
+    };
+    let good = with(json!({}));
+    let stranger = rcgen::KeyPair::generate().unwrap().serialize_pem();
+    let stranger = PrivateKey::from_pem(stranger.as_bytes()).unwrap();
+    let es256 = json!({"alg": "ES256", "kid": key.public().id()});
+    let (nobody, broken) =
+        ("invalid bearer token", "go-jose/go-jose: error in cryptographic primitive");
+    for (what, token, expected) in [
+        ("good", sign(&key, &good), ""),
+        ("within leeway", sign(&key, &with(json!({"exp": now() - 30}))), ""),
+        (
+            "expired",
+            sign(&key, &with(json!({"exp": now() - 90}))),
+            "service account token has expired",
+        ),
+        (
+            "not yet",
+            sign(&key, &with(json!({"nbf": now() + 90}))),
+            "service account token is not valid yet",
+        ),
+        (
+            "from the future",
+            sign(&key, &with(json!({"iat": now() + 90}))),
+            "service account token is issued in the future",
+        ),
+        ("other issuer", sign(&key, &with(json!({"iss": "https://other"}))), nobody),
+        (
+            "other audience",
+            sign(&key, &with(json!({"aud": ["other"]}))),
+            "token audiences [\"other\"] is invalid for the target audiences \
+             [\"https://kubernetes.default.svc.cluster.local\"]",
+        ),
+        ("other key", sign(&stranger, &good), "invalid signature, no keys found"),
+        (
+            "other key under our name",
+            forge(&es256, &good, |message| stranger.sign(message).unwrap()),
+            broken,
+        ),
+        ("none", forge(&json!({"alg": "none"}), &good, |_| Vec::new()), broken),
+        ("no signature", forge(&es256, &good, |_| Vec::new()), broken),
+        ("confusion", forge(&json!({"alg": "HS256"}), &good, confused(&public)), broken),
+        ("rubbish", "a.b.c".to_owned(), nobody),
+    ] {
+        let review = cluster.review(&token, &[]).await;
+        assert_eq!(review["error"].as_str().unwrap_or(""), expected, "{what}: {review}");
+        let known = cluster.bearer(&token).username().await.is_some();
+        assert_eq!(known, expected.is_empty(), "{what}");
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_is_not_right_is_refused() {
+    let cluster = Cluster::start(&[]).await;
+    account(&cluster, "bot").await;
+    let pod = json!({
+        "metadata": {"name": "p"},
+        "spec": {"serviceAccountName": "other", "containers": [{"name": "c", "image": "i"}]},
+    });
+    cluster.admin().create(PODS, &pod).await;
+    cluster.admin().create(SECRETS, &json!({"metadata": {"name": "s"}})).await;
+    let bound = |api: &str, kind: &str, name: &str, uid: &str| {
+        let reference = json!({"apiVersion": api, "kind": kind, "name": name, "uid": uid});
+        json!({"boundObjectRef": reference})
+    };
+    for (name, spec, code, expected) in [
+        (
+            "bot",
+            json!({"expirationSeconds": 599}),
+            422,
+            "TokenRequest.authentication.k8s.io \"\" is invalid: spec.expirationSeconds: Invalid \
+             value: 599: may not specify a duration less than 10 minutes",
+        ),
+        (
+            "bot",
+            json!({"expirationSeconds": 4_294_967_297_i64}),
+            422,
+            "TokenRequest.authentication.k8s.io \"\" is invalid: spec.expirationSeconds: Invalid \
+             value: 4294967297: may not specify a duration larger than 2^32 seconds",
+        ),
+        ("nobody", json!({}), 404, "serviceaccounts \"nobody\" not found"),
+        ("bot", bound("v1", "Pod", "none", ""), 404, "pods \"none\" not found"),
+        (
+            "bot",
+            bound("v1", "Pod", "p", ""),
+            400,
+            "cannot bind token for serviceaccount \"bot\" to pod running with different \
+             serviceaccount name.",
+        ),
+        (
+            "bot",
+            bound("apps/v1", "Deployment", "d", ""),
+            400,
+            "cannot bind token to object of type apps/v1, Kind=Deployment",
+        ),
+        (
+            "bot",
+            bound("v1", "Secret", "s", "other"),
+            409,
+            "Operation cannot be fulfilled on Secret \"s\": the UID in the bound object reference \
+             (other) does not match the UID in record. The object might have been deleted and then \
+             recreated",
+        ),
+    ] {
+        let (answered, status) = request(&cluster, name, spec.clone()).await;
+        assert_eq!((answered, &status["message"]), (code, &json!(expected)), "{spec}");
+    }
+    let (code, status) = cluster
+        .admin()
+        .post(&format!("{ACCOUNTS}/bot/token"), &json!({"metadata": {"uid": "other"}, "spec": {}}))
+        .await;
+    let message = status["message"].as_str().unwrap();
+    let expected = "Operation cannot be fulfilled on TokenRequest.authentication.k8s.io \"bot\": \
+                    the UID in the token request (other) does not match the UID of the service";
+    assert!(code == 409 && message.starts_with(expected), "{message}");
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_validity_of_tokens_has_limits_and_exceptions() {
+    let cluster = Cluster::start(&["--service-account-max-token-expiration=2h".to_owned()]).await;
+    account(&cluster, "bot").await;
+    let pod = json!({
+        "metadata": {"name": "p"},
+        "spec": {"serviceAccountName": "bot", "containers": [{"name": "c", "image": "i"}]},
+    });
+    cluster.admin().create(PODS, &pod).await;
+    let (_, made) = request(&cluster, "bot", json!({"expirationSeconds": 9000})).await;
+    assert_eq!(made["spec"]["expirationSeconds"], 7200);
+    let said = claims(made["status"]["token"].as_str().unwrap());
+    assert_eq!(said["exp"].as_i64().unwrap() - said["iat"].as_i64().unwrap(), 7200);
+    let mounted = json!({
+        "expirationSeconds": 3607,
+        "boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": "p"},
+    });
+    let (_, made) = request(&cluster, "bot", mounted).await;
+    let said = claims(made["status"]["token"].as_str().unwrap());
+    let issued = said["iat"].as_i64().unwrap();
+    assert_eq!(said["exp"].as_i64().unwrap() - issued, 365 * 24 * 60 * 60);
+    assert_eq!(said["kubernetes.io"]["warnafter"], issued + 3607);
+    assert_eq!(made["spec"]["expirationSeconds"], 3607);
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_in_a_secret_is_good_while_the_secret_holds_it() {
+    let cluster = Cluster::start(&[]).await;
+    let uid = account(&cluster, "bot").await;
+    let key = signing_key(&cluster);
+    let legacy = |secret: &str| {
+        let claim = |name: &str| format!("kubernetes.io/serviceaccount/{name}");
+        sign(
+            &key,
+            &json!({
+                "iss": "kubernetes/serviceaccount",
+                "sub": "system:serviceaccount:default:bot",
+                claim("namespace"): "default",
+                claim("secret.name"): secret,
+                claim("service-account.name"): "bot",
+                claim("service-account.uid"): uid,
+            }),
+        )
+    };
+    let secret = |name: &str, token: &str, labels: Value| {
+        json!({
+            "metadata": {
+                "name": name,
+                "labels": labels,
+                "annotations": {"kubernetes.io/service-account.name": "bot"},
+            },
+            "type": "kubernetes.io/service-account-token",
+            "data": {"token": kevel_codec::base64::encode(token.as_bytes()).to_string()},
+        })
+    };
+    let admin = cluster.admin();
+    let [good, changed, marked] = ["good", "changed", "marked"].map(|name| legacy(name));
+    admin.create(SECRETS, &secret("good", &good, json!({}))).await;
+    admin.create(SECRETS, &secret("changed", "other", json!({}))).await;
+    let label = json!({"kubernetes.io/legacy-token-invalid-since": "2026-01-01"});
+    admin.create(SECRETS, &secret("marked", &marked, label)).await;
+    let user = cluster.bearer(&good).whoami(&[]).await.unwrap();
+    assert_eq!(user["username"], "system:serviceaccount:default:bot");
+    assert_eq!(user.get("extra"), None);
+    let (_, used) = admin.get(&format!("{SECRETS}/good")).await;
+    let day = used["metadata"]["labels"]["kubernetes.io/legacy-token-last-used"].as_str().unwrap();
+    assert_eq!(day, &kevel_api::time::Time::now().to_string()[..10]);
+    for (token, expected) in [
+        (&changed, "Token does not match server's copy"),
+        (&legacy("none"), "Token has been invalidated"),
+        (
+            &marked,
+            "the token in secret default/marked for service account default/bot has been marked invalid.",
+        ),
+    ] {
+        let review = cluster.review(token, &[]).await;
+        assert!(review["error"].as_str().unwrap().starts_with(expected), "{review}");
+        assert_eq!(cluster.bearer(token).username().await, None);
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn others_are_told_how_tokens_are_verified() {
+    let cluster =
+        Cluster::start(&["--service-account-jwks-uri=https://keys/jwks".to_owned()]).await;
+    account(&cluster, "bot").await;
+    let anybody = cluster.bearer(&token(&cluster, "bot", json!({})).await);
+    let (_, said) = anybody.get("/.well-known/openid-configuration").await;
+    let expected = json!({
+        "issuer": ISSUER,
+        "jwks_uri": "https://keys/jwks",
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["ES256"],
+    });
+    assert_eq!(said, expected);
+    let (_, set) = anybody.get("/openid/v1/jwks").await;
+    assert_eq!(set["keys"][0]["kid"], signing_key(&cluster).public().id());
+    let (_, root) = cluster.admin().get("/").await;
+    for path in ["/.well-known/openid-configuration", "/openid/v1/jwks"] {
+        assert!(root["paths"].as_array().unwrap().contains(&json!(path)));
+    }
+    cluster.stop().await;
+}

@@ -1,0 +1,125 @@
+//! Whose JSON web tokens are accepted: what the options, or the file that they name, say of it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use kevel_auth::authentication::configuration::{
+    AnonymousConfiguration, AuthenticationConfiguration, ClaimMapping, ClaimValidationRule,
+    IssuerConfiguration, JwtConfiguration,
+};
+use kevel_auth::authentication::jwt::{ConfiguredTokens, SIGNING_ALGORITHMS, Source};
+use kevel_server::certificates::Dynamic;
+
+use super::authorization::alone;
+use crate::options::CompletedOptions;
+
+/// The configuration, and where it comes from.
+#[derive(Debug)]
+pub struct Jwt {
+    configuration: AuthenticationConfiguration,
+    algorithms: Vec<String>,
+    file: Option<Dynamic<Vec<u8>>>,
+}
+
+impl Jwt {
+    pub fn new(options: &CompletedOptions) -> Result<Self, String> {
+        let flags = &options.options.authentication;
+        let jwt = match flags.authentication_config.as_str() {
+            "" => Jwt {
+                configuration: from_flags(options)?,
+                algorithms: flags.oidc_signing_algs.0.clone(),
+                file: None,
+            },
+            name => from_file(name).map_err(|error| {
+                format!("failed to load authentication configuration from file {name:?}: {error}")
+            })?,
+        };
+        if jwt.configuration.anonymous.is_some() && options.options.given.has("anonymous_auth") {
+            return Err(
+                "anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous \
+                        field is configured in authentication configuration file"
+                    .to_owned(),
+            );
+        }
+        let checked = jwt.configuration.check(&flags.service_account_issuer);
+        checked.map_err(|error| format!("invalid authentication configuration: {error}"))?;
+        Ok(jwt)
+    }
+
+    /// Who may come without a name.
+    pub fn anonymous(&self, options: &CompletedOptions) -> AnonymousConfiguration {
+        let flags = &options.options.authentication;
+        self.configuration.anonymous.clone().unwrap_or_else(|| AnonymousConfiguration {
+            // Without flags nobody is let in for not saying who they are, so they may be told so.
+            enabled: flags.anonymous_auth
+                || (alone(options) && !options.options.given.has("anonymous_auth")),
+            paths: Vec::new(),
+        })
+    }
+
+    /// Those who know the users of the tokens; a file is followed.
+    pub fn start(self, options: &CompletedOptions) -> Result<Arc<ConfiguredTokens>, String> {
+        let tokens = ConfiguredTokens::start(self.configuration, &self.algorithms)?;
+        if let Some(file) = self.file {
+            let issuers = &options.options.authentication.service_account_issuer;
+            tokens.follow(Source { file, disallowed_issuers: issuers.0.clone() });
+        }
+        Ok(tokens)
+    }
+}
+
+fn from_file(name: &str) -> Result<Jwt, String> {
+    let file = Dynamic::load("authentication-config", &[Path::new(name)], |files| {
+        Ok(files.first().cloned().unwrap_or_default())
+    })?;
+    Ok(Jwt {
+        configuration: AuthenticationConfiguration::read(&file.current())?,
+        algorithms: SIGNING_ALGORITHMS.map(str::to_owned).to_vec(),
+        file: Some(file),
+    })
+}
+
+/// The one issuer that flags can name.
+fn from_flags(options: &CompletedOptions) -> Result<AuthenticationConfiguration, String> {
+    let flags = &options.options.authentication;
+    let (url, client) = (&flags.oidc_issuer_url, &flags.oidc_client_id);
+    if url.is_empty() || client.is_empty() {
+        return Ok(AuthenticationConfiguration::default());
+    }
+    let username_prefix = match (flags.oidc_username_prefix.as_str(), &flags.oidc_username_claim) {
+        // Names of different issuers must not be taken for each other; addresses are unique.
+        ("", claim) if claim != "email" => format!("{url}#"),
+        ("-", _) => String::new(),
+        (prefix, _) => prefix.to_owned(),
+    };
+    let certificate_authority = match flags.oidc_ca_file.as_str() {
+        "" => String::new(),
+        file => std::fs::read_to_string(file).map_err(|error| format!("open {file}: {error}"))?,
+    };
+    let mapping = |claim: &str, prefix: String| match claim {
+        "" => ClaimMapping::default(),
+        claim => ClaimMapping {
+            claim: claim.to_owned(),
+            prefix: Some(prefix),
+            ..ClaimMapping::default()
+        },
+    };
+    let rules = flags.oidc_required_claim.0.iter().map(|(claim, value)| ClaimValidationRule {
+        claim: claim.clone(),
+        required_value: value.clone(),
+        ..ClaimValidationRule::default()
+    });
+    let jwt = JwtConfiguration {
+        issuer: IssuerConfiguration {
+            url: url.clone(),
+            certificate_authority,
+            audiences: vec![client.clone()],
+            ..IssuerConfiguration::default()
+        },
+        claim_validation_rules: rules.collect(),
+        username: mapping(&flags.oidc_username_claim, username_prefix),
+        groups: mapping(&flags.oidc_groups_claim, flags.oidc_groups_prefix.clone()),
+        ..JwtConfiguration::default()
+    };
+    Ok(AuthenticationConfiguration { jwt: vec![jwt], anonymous: None })
+}
