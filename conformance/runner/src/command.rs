@@ -14,9 +14,6 @@ const USAGE: &str = "usage: conformance COMMAND
   swap
 KEVEL_APISERVER names the Kevel to use instead of target/release/kube-apiserver.";
 
-/// How many nodes are pretended.
-const NODES: usize = 3;
-
 /// Runs a command; whether it found everything well.
 pub async fn run(arguments: Vec<String>) -> Result<bool> {
     let mut arguments = Arguments(arguments);
@@ -41,7 +38,7 @@ pub async fn run(arguments: Vec<String>) -> Result<bool> {
             Ok(true)
         }
         Some("nodes") => {
-            let count = arguments.number("--count", NODES)?;
+            let count = arguments.number("--count", kubelet::NODES)?;
             let folder = PathBuf::from(arguments.word().ok_or(USAGE)?);
             kubelet::run(ControlPlane::open(&folder)?.client(4)?, count).await?;
             Ok(true)

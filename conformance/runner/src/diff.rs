@@ -79,9 +79,10 @@ fn telling(one: &Value, other: &Value, differences: Vec<String>) -> Vec<String> 
     if one["code"] == other["code"] {
         return differences;
     }
-    let said = |answer: &Value| match &answer["body"]["message"] {
-        Value::Null => format!("{} {}", answer["code"], answer["body"]["kind"]),
-        message => format!("{} {message}", answer["code"]),
+    let said = |answer: &Value| {
+        let telling = [&answer["error"], &answer["body"]["message"], &answer["body"]["kind"]];
+        let what = telling.into_iter().find(|what| !what.is_null()).unwrap_or(&answer["body"]);
+        format!("{} {what}", answer["code"])
     };
     vec![format!("reference: {}", said(one)), format!("kevel:     {}", said(other))]
 }

@@ -100,7 +100,8 @@ impl Step {
         let begun = Instant::now();
         loop {
             let answer = client.send(request.clone()).await?;
-            let wanted = self.fields["until"].as_u64().is_none_or(|code| code == u64::from(answer.code));
+            let wanted =
+                self.fields["until"].as_u64().is_none_or(|code| code == u64::from(answer.code));
             if wanted || begun.elapsed() > UNTIL_LIMIT {
                 return Ok(answer);
             }

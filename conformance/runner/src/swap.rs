@@ -135,7 +135,7 @@ async fn snapshot(client: &Client) -> Result<Snapshot> {
                 .is_some_and(|verbs| verbs.iter().any(|verb| verb == "list"));
             let Some(name) = row["name"].as_str().filter(|_| listed) else { continue };
             let path = format!("{root}/{name}");
-            let mut list = match client.json(Request::get(path.clone())).await {
+            let mut list = match list_of(client, &path).await {
                 Ok(list) => list,
                 Err(error) => {
                     println!("✗ {error}");
@@ -150,6 +150,23 @@ async fn snapshot(client: &Client) -> Result<Snapshot> {
         }
     }
     Ok(all)
+}
+
+/// A list, as soon as the server has it.
+async fn list_of(client: &Client, path: &str) -> Result<Value> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let answer = client.send(Request::get(path)).await?;
+        match answer.code {
+            200 => return answer.json(),
+            429 if Instant::now() < until => tokio::time::sleep(Duration::from_millis(200)).await,
+            code => {
+                return Err(
+                    format!("{path}: {code} {}", String::from_utf8_lossy(&answer.body)).into()
+                );
+            }
+        }
+    }
 }
 
 async fn roots(client: &Client) -> Result<Vec<String>> {
@@ -182,7 +199,8 @@ fn compare(title: &str, before: &Snapshot, after: &Snapshot) -> bool {
             println!("✗ {title}: {resource} {name}");
             found.iter().take(SHOWN).for_each(|line| println!("    {line}"));
         }
-        for name in others.keys().filter(|name| !objects.contains_key(*name)) {
+        let new = others.keys().filter(|name| !objects.contains_key(*name));
+        for name in new.filter(|name| !changes_by_itself(resource, name)) {
             println!("  {title}: {resource} {name} is new");
         }
     }
@@ -190,10 +208,17 @@ fn compare(title: &str, before: &Snapshot, after: &Snapshot) -> bool {
     different == 0
 }
 
-/// What a server renews of its own while it runs.
+/// What a server renews of its own as it starts, stops and runs, or never stores.
+const RENEWED: [(&str, &str); 5] = [
+    ("/leases", "apiserver-"),
+    ("/apiservices", "swap.example.com"),
+    ("/endpoints", "\"default\"/\"kubernetes\""),
+    ("/endpointslices", "\"default\"/\"kubernetes\""),
+    ("/componentstatuses", ""),
+];
+
 fn changes_by_itself(resource: &str, name: &str) -> bool {
-    let lease = resource.ends_with("/leases") && name.contains("apiserver-");
-    lease || (resource.ends_with("/apiservices") && name.contains("swap.example.com"))
+    RENEWED.iter().any(|(plural, part)| resource.ends_with(plural) && name.contains(part))
 }
 
 /// Labels every object that was created by hand; whether all took it.

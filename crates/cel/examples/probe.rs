@@ -28,14 +28,17 @@ fn ascii_quote(s: &str) -> String {
 }
 
 fn g(f: f64) -> String {
-    // strconv 'g' -1
-    if f.is_infinite() { return if f > 0.0 { "+Inf".into() } else { "-Inf".into() } }
+    if f.is_infinite() {
+        return if f > 0.0 { "+Inf".into() } else { "-Inf".into() };
+    }
     let e = format!("{f:e}");
     let (m, x) = e.split_once('e').unwrap();
     let x: i32 = x.parse().unwrap();
-    let digits = m.chars().filter(|c| c.is_ascii_digit()).count() as i32;
-    let eprec = if digits > 21 { digits } else { 21 };
-    if x < -4 || x >= eprec.max(21) { format!("{m}e{}{:02}", if x < 0 { '-' } else { '+' }, x.abs()) } else { format!("{f}") }
+    if !(-4..6).contains(&x) {
+        format!("{m}e{}{:02}", if x < 0 { '-' } else { '+' }, x.abs())
+    } else {
+        format!("{f}")
+    }
 }
 
 fn show(v: &Value<'_>) -> String {
@@ -53,9 +56,12 @@ fn show(v: &Value<'_>) -> String {
         Value::Optional(Some(v)) => format!("optional({})", show(v)),
         Value::Optional(None) => "optional.none".into(),
         Value::Type(t) => format!("type({})", t.name()),
-        Value::List(l) => format!("[{}]", l.iter().map(|e| show(&e.unwrap())).collect::<Vec<_>>().join(", ")),
+        Value::List(l) => {
+            format!("[{}]", l.iter().map(|e| show(&e.unwrap())).collect::<Vec<_>>().join(", "))
+        }
         Value::Map(m) => {
-            let mut p: Vec<_> = m.entries().map(|(k, v)| format!("{}: {}", show(&k), show(&v.unwrap()))).collect();
+            let mut p: Vec<_> =
+                m.entries().map(|(k, v)| format!("{}: {}", show(&k), show(&v.unwrap()))).collect();
             p.sort();
             format!("{{{}}}", p.join(", "))
         }
@@ -78,23 +84,52 @@ fn show(v: &Value<'_>) -> String {
 fn main() {
     let text = std::fs::read("/root/ref/cel/object.json").unwrap();
     let object = decode_any(&text, Unknown::Ignore).unwrap().value;
-    let inner = || DeclType::object("test.Inner", [("name", DeclType::string()), ("count", DeclType::simple(Type::Int))]);
+    let inner = || {
+        DeclType::object(
+            "test.Inner",
+            [("name", DeclType::string()), ("count", DeclType::simple(Type::Int))],
+        )
+    };
     let strings = || DeclType::list(DeclType::string());
-    let user = DeclType::object("kubernetes.UserInfo", [
-        ("username", DeclType::string()), ("uid", DeclType::string()), ("groups", strings()),
-        ("extra", DeclType::map(strings())), ("inner", inner()), ("items", DeclType::list(inner())),
-        ("any", DeclType::simple(Type::Dyn)),
-    ]);
+    let user = DeclType::object(
+        "kubernetes.UserInfo",
+        [
+            ("username", DeclType::string()),
+            ("uid", DeclType::string()),
+            ("groups", strings()),
+            ("extra", DeclType::map(strings())),
+            ("inner", inner()),
+            ("items", DeclType::list(inner())),
+            ("any", DeclType::simple(Type::Dyn)),
+        ],
+    );
+    let crd = std::env::args().nth(1).as_deref() == Some("crd");
+    let schema = decode_any(&std::fs::read("/root/ref/cel/schema.json").unwrap(), Unknown::Ignore)
+        .unwrap()
+        .value;
+    let custom = decode_any(&std::fs::read("/root/ref/cel/custom.json").unwrap(), Unknown::Ignore)
+        .unwrap()
+        .value;
+    let self_type = DeclType::from_json_schema("selfType", &schema, true).unwrap();
+    let crd_env = Environment::builder().variable("self", self_type.clone()).build();
     let simple = DeclType::simple;
     let env = Environment::builder()
         .variable("claims", DeclType::map(simple(Type::Any)))
         .variable("user", user)
-        .variable("i", simple(Type::Int)).variable("u", simple(Type::Uint)).variable("d", simple(Type::Double))
-        .variable("s", simple(Type::String)).variable("b", simple(Type::Bool)).variable("by", simple(Type::Bytes))
-        .variable("li", simple(Type::list(Type::Int))).variable("ls", simple(Type::list(Type::String)))
-        .variable("m", simple(Type::map(Type::String, Type::Int))).variable("object", simple(Type::Dyn))
-        .variable("ts", simple(Type::Timestamp)).variable("dur", simple(Type::Duration))
-        .variable("os", simple(Type::optional(Type::String))).variable("missing", simple(Type::Dyn))
+        .variable("i", simple(Type::Int))
+        .variable("u", simple(Type::Uint))
+        .variable("d", simple(Type::Double))
+        .variable("s", simple(Type::String))
+        .variable("b", simple(Type::Bool))
+        .variable("by", simple(Type::Bytes))
+        .variable("li", simple(Type::list(Type::Int)))
+        .variable("ls", simple(Type::list(Type::String)))
+        .variable("m", simple(Type::map(Type::String, Type::Int)))
+        .variable("object", simple(Type::Dyn))
+        .variable("ts", simple(Type::Timestamp))
+        .variable("dur", simple(Type::Duration))
+        .variable("os", simple(Type::optional(Type::String)))
+        .variable("missing", simple(Type::Dyn))
         .build();
     let li = decode_any(b"[1,2,3]", Unknown::Ignore).unwrap().value;
     let ls = decode_any(br#"["a","b","c"]"#, Unknown::Ignore).unwrap().value;
@@ -106,7 +141,7 @@ fn main() {
         let expr = decode_any(line.as_bytes(), Unknown::Ignore).unwrap().value;
         let expr = expr.as_str().unwrap();
         let mut r: Vec<(&str, Tree)> = vec![("expr", Tree::from(expr))];
-        match env.compile(expr) {
+        match if crd { &crd_env } else { &env }.compile(expr) {
             Err(CompileError::Issues(i)) => r.push(("issues", Tree::from(i.to_string().as_str()))),
             Err(CompileError::Program(p)) => r.push(("prog", Tree::from(p.as_str()))),
             Ok(program) => {
@@ -115,13 +150,23 @@ fn main() {
                 r.push(("min", Tree::from(e.min.to_string().as_str())));
                 r.push(("max", Tree::from(e.max.to_string().as_str())));
                 let mut a = Activation::new();
+                a.bind("self", Value::from_declared(&custom, &self_type).unwrap());
                 a.bind("claims", Value::from_tree(object.at(&["claims"]).unwrap()));
                 a.bind("user", Value::from_tree(object.at(&["user"]).unwrap()));
                 a.bind("object", Value::from_tree(object.at(&["object"]).unwrap()));
-                a.bind("i", Value::Int(5)).bind("u", Value::Uint(7)).bind("d", Value::Double(2.5)).bind("s", Value::from("héllo"))
-                    .bind("b", Value::Bool(true)).bind("by", Value::Bytes(b"abc".as_slice().into()))
-                    .bind("li", Value::from_tree(&li)).bind("ls", Value::from_tree(&ls)).bind("m", Value::from_tree(&m))
-                    .bind("ts", Value::Timestamp(Timestamp::parse("2024-02-29T12:34:56.789Z").unwrap()))
+                a.bind("i", Value::Int(5))
+                    .bind("u", Value::Uint(7))
+                    .bind("d", Value::Double(2.5))
+                    .bind("s", Value::from("héllo"))
+                    .bind("b", Value::Bool(true))
+                    .bind("by", Value::Bytes(b"abc".as_slice().into()))
+                    .bind("li", Value::from_tree(&li))
+                    .bind("ls", Value::from_tree(&ls))
+                    .bind("m", Value::from_tree(&m))
+                    .bind(
+                        "ts",
+                        Value::Timestamp(Timestamp::parse("2024-02-29T12:34:56.789Z").unwrap()),
+                    )
                     .bind("dur", Value::Duration(90_000_000_000))
                     .bind("os", Value::Optional(Some(std::sync::Arc::new(Value::from("opt")))));
                 let ev = program.evaluate(&a, Budget::default());

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::parser::RESERVED;
 use crate::types::Type;
 
 pub use escape::{escape, unescape};
@@ -35,13 +36,12 @@ pub(crate) enum DeclKind {
     /// A date without time, read as the timestamp at which it begins.
     Date,
     IntOrString,
-    /// A value whose fields are kept but not declared: only equality is defined.
-    Preserved,
     List {
         element: Arc<DeclType>,
         list: ListKind,
     },
     Map {
+        key: Arc<DeclType>,
         value: Arc<DeclType>,
     },
     Object(Arc<ObjectType>),
@@ -64,9 +64,10 @@ pub struct ObjectType {
 }
 
 impl ObjectType {
-    /// The type of a field by its escaped name.
+    /// The type of a field by its escaped name; a keyword may also stand for itself.
     pub fn field(&self, name: &str) -> Option<&Arc<DeclType>> {
-        self.fields.get(name)
+        let keyword = || RESERVED.contains(&name).then(|| self.fields.get(&*format!("__{name}__")));
+        self.fields.get(name).or_else(|| keyword().flatten())
     }
 }
 
@@ -98,7 +99,8 @@ impl DeclType {
 
     /// A map from strings.
     pub fn map(value: DeclType) -> Self {
-        DeclType::of(DeclKind::Map { value: value.into() }, 2)
+        let key = Arc::new(DeclType::string());
+        DeclType::of(DeclKind::Map { key, value: value.into() }, 2)
     }
 
     /// An object; names of fields are escaped here.
@@ -121,9 +123,9 @@ impl DeclType {
         match &self.kind {
             DeclKind::Simple(ty) => ty.clone(),
             DeclKind::Date => Type::Timestamp,
-            DeclKind::IntOrString | DeclKind::Preserved => Type::Dyn,
+            DeclKind::IntOrString => Type::Dyn,
             DeclKind::List { element, .. } => Type::list(element.to_type()),
-            DeclKind::Map { value } => Type::map(Type::String, value.to_type()),
+            DeclKind::Map { value, .. } => Type::map(Type::String, value.to_type()),
             DeclKind::Object(object) => Type::Object(object.name.clone()),
         }
     }
@@ -132,8 +134,9 @@ impl DeclType {
     pub(crate) fn at(&self, step: &str) -> Option<&Arc<DeclType>> {
         match &self.kind {
             DeclKind::List { element, .. } if step == "@items" => Some(element),
-            DeclKind::Map { value } if step == "@values" => Some(value),
-            DeclKind::Object(object) => object.field(step),
+            DeclKind::Map { value, .. } if step == "@values" => Some(value),
+            DeclKind::Map { key, .. } if step == "@keys" => Some(key),
+            DeclKind::Object(object) => object.fields.get(step),
             _ => None,
         }
     }
@@ -141,7 +144,7 @@ impl DeclType {
     /// Visits the object types in it.
     pub(crate) fn for_each_object(&self, visit: &mut dyn FnMut(&Arc<ObjectType>)) {
         match &self.kind {
-            DeclKind::List { element: inner, .. } | DeclKind::Map { value: inner } => {
+            DeclKind::List { element: inner, .. } | DeclKind::Map { value: inner, .. } => {
                 inner.for_each_object(visit);
             }
             DeclKind::Object(object) => {

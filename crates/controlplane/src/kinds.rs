@@ -250,6 +250,11 @@ pub fn facts(group: &str, plural: &str) -> KindFacts {
 pub fn places(group: &str, path: &str) -> Option<Places> {
     let strategy = strategy(group, path.split('/').next().unwrap_or_default());
     match (group, path) {
+        ("", "namespaces/finalize") => Some(Places {
+            paths: &[&["spec", "finalizers"]],
+            metadata: true,
+            strategy: Arc::new(facts(group, "namespaces")),
+        }),
         ("", "pods/ephemeralcontainers") => Some(Places {
             paths: &[&["spec", "ephemeralContainers"]],
             metadata: false,

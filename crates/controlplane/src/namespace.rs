@@ -26,6 +26,15 @@ impl Strategy for Namespace {
         }
     }
 
+    /// What holds a namespace is let go by way of `finalize` only.
+    fn prepare_update(&self, object: &mut Value, old: &Value) {
+        let Some(object) = object.as_map_mut() else { return };
+        match old.at(&["spec"]) {
+            Some(spec) => object.insert("spec", spec.clone()),
+            None => object.remove("spec"),
+        };
+    }
+
     fn begin_delete(&self, object: &mut Value) -> bool {
         let Some(object) = object.as_map_mut() else { return true };
         let status = object.entry_or_insert_with("status", || Map::new().into());

@@ -141,12 +141,12 @@ pub fn accept(header: &str, pretty: bool, protobuf: bool) -> Result<Accepted, St
         let pretty = pretty || get("pretty") == "1" || get("pretty") == "true";
         return Ok(Accepted { media, shape, pretty });
     }
-    Err(not_acceptable())
+    Err(not_acceptable(&BODY_TYPES))
 }
 
-/// What a client is told whom nothing here suits.
-pub fn not_acceptable() -> StatusError {
-    let types = ANSWER_TYPES.join(", ");
+/// What a client is told whom nothing of this suits.
+pub fn not_acceptable(types: &[&str]) -> StatusError {
+    let types = types.join(", ");
     bare_with(406, &format!("406: Not Acceptable\n\nAvailable representations: {types}"))
 }
 

@@ -94,38 +94,61 @@ impl Load {
     pub fn all(sizes: Sizes) -> Vec<Load> {
         let pods = sizes.pods.max(1);
         let pod = |index: usize| format!("{NAMESPACE}/pods/pod-{index:06}");
-        let requests = |name, count: usize, clients, request: Box<dyn Fn(usize) -> Request + Send + Sync>| Load {
-            name,
-            work: Work::Requests { count: count.max(1), clients, request },
-        };
+        let requests =
+            |name, count: usize, clients, request: Box<dyn Fn(usize) -> Request + Send + Sync>| {
+                Load { name, work: Work::Requests { count: count.max(1), clients, request } }
+            };
         let list = |name, count, path: &'static str| {
             requests(name, count, LIST_CLIENTS, Box::new(move |_| Request::get(path)))
         };
         vec![
             Load { name: "memory, idle", work: Work::Rest("VmRSS") },
             Load { name: "prepare", work: Work::Prepare },
-            requests("create", pods, CLIENTS, Box::new(|index| {
-                Request::post(format!("{NAMESPACE}/pods"), &new_pod(index))
-            })),
-            requests("get", pods * 4, CLIENTS, Box::new(move |index| Request::get(pod(index * 7919 % pods)))),
-            requests("merge patch", pods / 2, CLIENTS, Box::new(move |index| {
-                let patch = json!({"metadata": {"labels": {"revision": index.to_string()}}});
-                Request::patch(pod(index), "merge-patch+json", &patch)
-            })),
-            requests("apply", pods / 5, CLIENTS, Box::new(move |index| {
-                let name = format!("pod-{index:06}");
-                let patch = json!({"apiVersion": "v1", "kind": "Pod",
+            requests(
+                "create",
+                pods,
+                CLIENTS,
+                Box::new(|index| Request::post(format!("{NAMESPACE}/pods"), &new_pod(index))),
+            ),
+            requests(
+                "get",
+                pods * 4,
+                CLIENTS,
+                Box::new(move |index| Request::get(pod(index * 7919 % pods))),
+            ),
+            requests(
+                "merge patch",
+                pods / 2,
+                CLIENTS,
+                Box::new(move |index| {
+                    let patch = json!({"metadata": {"labels": {"revision": index.to_string()}}});
+                    Request::patch(pod(index), "merge-patch+json", &patch)
+                }),
+            ),
+            requests(
+                "apply",
+                pods / 5,
+                CLIENTS,
+                Box::new(move |index| {
+                    let name = format!("pod-{index:06}");
+                    let patch = json!({"apiVersion": "v1", "kind": "Pod",
                     "metadata": {"name": name, "annotations": {"applied": "yes"}}});
-                let path = format!("{}?fieldManager=bench&force=true", pod(index));
-                Request::patch(path, "apply-patch+yaml", &patch)
-            })),
+                    let path = format!("{}?fieldManager=bench&force=true", pod(index));
+                    Request::patch(path, "apply-patch+yaml", &patch)
+                }),
+            ),
             list("list all, cached", 40, "/api/v1/pods?resourceVersion=0"),
             list("list all, consistent", 20, "/api/v1/pods"),
             list("list by label", 40, "/api/v1/namespaces/bench/pods?labelSelector=app%3Dapp-7"),
             list("list page of 500", 100, "/api/v1/pods?limit=500"),
             Load { name: "memory, full", work: Work::Rest("VmRSS") },
             Load { name: "watch, per event", work: Work::Watch { watchers: sizes.watchers } },
-            requests("delete", pods / 2, CLIENTS, Box::new(move |index| Request::delete(pod(index)))),
+            requests(
+                "delete",
+                pods / 2,
+                CLIENTS,
+                Box::new(move |index| Request::delete(pod(index))),
+            ),
             Load { name: "memory, highest", work: Work::Rest("VmHWM") },
         ]
     }
@@ -136,7 +159,9 @@ impl Load {
                 let plain = Measurement::plain(self.name, "MiB");
                 Ok(Measurement { cost: target.memory_mib(line), ..plain })
             }
-            Work::Prepare => prepare(&target.client).await.map(|()| Measurement::plain(self.name, "")),
+            Work::Prepare => {
+                prepare(&target.client).await.map(|()| Measurement::plain(self.name, ""))
+            }
             Work::Requests { count, clients, request } => {
                 self.requests(target, *count, *clients, request.as_ref()).await
             }
@@ -156,7 +181,8 @@ impl Load {
         let next = Arc::new(AtomicUsize::new(0));
         let (cpu, begun) = (target.cpu_seconds(), Instant::now());
         let clients = (0..clients).map(|_| {
-            let (client, all, next) = (Arc::clone(&target.client), Arc::clone(&all), Arc::clone(&next));
+            let (client, all, next) =
+                (Arc::clone(&target.client), Arc::clone(&all), Arc::clone(&next));
             tokio::spawn(async move {
                 let mut times = Vec::new();
                 while let Some(request) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -194,7 +220,8 @@ impl Load {
         let tasks: Vec<_> = (0..watchers)
             .map(|_| {
                 let client = Arc::clone(&target.client);
-                let (delivered, open, path) = (Arc::clone(&delivered), Arc::clone(&open), path.clone());
+                let (delivered, open, path) =
+                    (Arc::clone(&delivered), Arc::clone(&open), path.clone());
                 tokio::spawn(async move {
                     let mut events = client.watch(Request::get(path)).await?;
                     open.fetch_add(1, Ordering::Relaxed);
@@ -213,7 +240,10 @@ impl Load {
         let (cpu, begun) = (target.cpu_seconds(), Instant::now());
         for update in 0..UPDATES {
             let name = format!("watched-{}", update % WATCHED);
-            let request = Request::put(format!("{NAMESPACE}/configmaps/{name}"), &config_map(&name, update + 1));
+            let request = Request::put(
+                format!("{NAMESPACE}/configmaps/{name}"),
+                &config_map(&name, update + 1),
+            );
             succeed(&target.client, request).await?;
         }
         let events = watchers * UPDATES;
@@ -231,7 +261,8 @@ async fn prepare(client: &Client) -> Result<()> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bench"}});
     succeed(client, Request::post("/api/v1/namespaces", &namespace)).await?;
     // Made by a controller elsewhere; where the server makes it by itself, it may be there already.
-    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
     client.send(Request::post(format!("{NAMESPACE}/serviceaccounts"), &account)).await?;
     for index in 0..WATCHED {
         let object = config_map(&format!("watched-{index}"), 0);

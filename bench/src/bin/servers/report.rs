@@ -41,8 +41,11 @@ impl Results {
         );
         for row in &self.rows {
             let [reference, kevel] = [row.best(0), row.best(1)];
-            let ratios: Vec<String> = row.ratios().iter().map(|ratio| format!("{ratio:.1}")).collect();
-            let rate = |one: &Measurement| one.per_second.map_or(String::new(), |rate| format!("{rate:.0}"));
+            let ratios: Vec<String> =
+                row.ratios().iter().map(|ratio| format!("{ratio:.1}")).collect();
+            let rate = |one: &Measurement| {
+                one.per_second.map_or(String::new(), |rate| format!("{rate:.0}"))
+            };
             let times = |one: &Measurement| match (one.p50_ms, one.p99_ms) {
                 (Some(p50), Some(p99)) => format!("{p50:.1}, {p99:.1} ms"),
                 _ => String::new(),
@@ -88,9 +91,7 @@ impl Results {
     }
 
     fn json(&self) -> Value {
-        let one = |one: &Measurement| {
-            json!({"cost": one.cost, "perSecond": one.per_second, "p50Ms": one.p50_ms, "p99Ms": one.p99_ms})
-        };
+        let one = |one: &Measurement| json!({"cost": one.cost, "perSecond": one.per_second, "p50Ms": one.p50_ms, "p99Ms": one.p99_ms});
         let rows: Vec<Value> = self
             .rows
             .iter()

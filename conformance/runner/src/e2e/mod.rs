@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use tokio::process::Command;
 use tokio::sync::Mutex;
 
-use crate::Result;
 use crate::control_plane::{ControlPlane, Server, built, tree};
+use crate::{Result, kubelet};
 
 pub use table::{Outcome, Table};
 
@@ -46,7 +46,9 @@ pub async fn run(server: Server, plan: Plan) -> Result<bool> {
     let table = Table::read(&file).unwrap_or_default();
     let tests = list().await?;
     let reference = Table::read(&table_file(Server::Reference)).unwrap_or_default();
-    let telling = |test: &String| server == Server::Reference || plan.all || reference.passes(test) == Some(true);
+    let telling = |test: &String| {
+        server == Server::Reference || plan.all || reference.passes(test) == Some(true)
+    };
     let wanted = |test: &String| {
         test.contains(&plan.focus)
             && telling(test)
@@ -104,6 +106,7 @@ impl Run {
             .arg(format!("--kubeconfig={}", self.kubeconfig))
             .arg("--provider=skeleton")
             .arg(format!("--kubectl-path={}", built("kubectl").display()))
+            .arg(format!("--num-nodes={}", kubelet::NODES))
             .arg(format!("--ginkgo.focus={}$", escape(test)))
             .arg(format!("--ginkgo.timeout={limit}s"))
             .args(["--ginkgo.grace-period=5s", "--ginkgo.no-color", "--disable-log-dump"])
@@ -149,7 +152,9 @@ async fn list() -> Result<Vec<String>> {
 /// The first thing that a failed test says: not a heading with a time, not a place.
 fn reason(text: &str) -> &str {
     let said = |line: &&str| !line.starts_with('[') && !line.starts_with("in ");
-    let failed = |line| str::strip_prefix(line, "[FAILED] ").or_else(|| str::strip_prefix(line, "[TIMEDOUT] "));
+    let failed = |line| {
+        str::strip_prefix(line, "[FAILED] ").or_else(|| str::strip_prefix(line, "[TIMEDOUT] "))
+    };
     text.lines().map(str::trim).filter_map(failed).find(said).unwrap_or_default()
 }
 

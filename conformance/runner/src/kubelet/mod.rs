@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 use crate::Result;
 use crate::client::{Client, Request};
 
+/// How many nodes are pretended unless it is said.
+pub const NODES: usize = 3;
 /// How often a real kubelet renews its lease.
 const RENEW: Duration = Duration::from_secs(10);
 /// How often a node's status is said again though nothing has changed.

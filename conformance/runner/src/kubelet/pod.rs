@@ -16,7 +16,9 @@ pub(super) fn exit_code(pod: &Value) -> Option<u64> {
     let owners = pod["metadata"]["ownerReferences"].as_array();
     let of_job = owners.is_some_and(|owners| owners.iter().any(|owner| owner["kind"] == "Job"));
     let codes = pod["spec"]["containers"].as_array()?.iter();
-    codes.map(|container| container_exit_code(container, of_job)).try_fold(0, |worst, code| Some(code?.max(worst)))
+    codes
+        .map(|container| container_exit_code(container, of_job))
+        .try_fold(0, |worst, code| Some(code?.max(worst)))
 }
 
 fn container_exit_code(container: &Value, of_job: bool) -> Option<u64> {

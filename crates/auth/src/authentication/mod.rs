@@ -13,5 +13,5 @@ mod webhook;
 
 pub use self::bootstrap_token::BootstrapTokens;
 pub use self::request_header::{ForgetHeaders, RequestHeader, RequestHeaders};
-pub use self::token_cache::{Remembered, TokenCache};
+pub use self::token_cache::{Remembered, TokenCache, TokenCacheMetrics};
 pub use self::webhook::{ReviewVersion, TokenWebhook};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use kevel_server::authentication::{TokenAuthenticated, TokenAuthenticator};
 use kevel_server::handler::Pending;
+use kevel_server::metrics::{Counter, Description, Family, Gauge, Histogram, Metrics};
 use ring::hmac;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
@@ -29,6 +30,7 @@ pub struct Remembered {
 pub struct TokenCache {
     inner: Arc<dyn TokenAuthenticator>,
     remembered: Remembered,
+    metrics: Arc<TokenCacheMetrics>,
     /// Keeps tokens out of memory, and hash collisions out of the hands of those who send them.
     hash: hmac::Key,
     found: Mutex<HashMap<Key, Found>>,
@@ -50,12 +52,17 @@ impl std::fmt::Debug for TokenCache {
 
 impl TokenCache {
     /// Remembers for these times.
-    pub fn new(inner: Arc<dyn TokenAuthenticator>, remembered: Remembered) -> Result<Self, String> {
+    pub fn new(
+        inner: Arc<dyn TokenAuthenticator>,
+        remembered: Remembered,
+        metrics: Arc<TokenCacheMetrics>,
+    ) -> Result<Self, String> {
         let random = ring::rand::SystemRandom::new();
         let hash = hmac::Key::generate(hmac::HMAC_SHA256, &random);
         Ok(TokenCache {
             inner,
             remembered,
+            metrics,
             hash: hash.map_err(|_| "no random numbers")?,
             found: Mutex::default(),
             asking: Mutex::default(),
@@ -107,14 +114,19 @@ impl TokenAuthenticator for TokenCache {
         audiences: &'a [String],
     ) -> Pending<'a, TokenAuthenticated> {
         Box::pin(async move {
+            let started = Instant::now();
             let key = self.key(token, audiences);
             if let Some(found) = self.recall(&key) {
+                self.metrics.asked("hit", started);
                 return found;
             }
+            let _waiting = self.metrics.active("blocked");
             let cell = lock(&self.asking).entry(key).or_default().clone();
             // If whoever asks goes away, the next in line asks.
             let what = cell.get_or_init(|| async {
+                let _asking = self.metrics.active("in_flight");
                 let what = self.inner.authenticate_token(token, audiences).await;
+                self.metrics.fetched(what.is_ok());
                 self.remember(key, &what);
                 what
             });
@@ -123,8 +135,73 @@ impl TokenAuthenticator for TokenCache {
             if asking.get(&key).is_some_and(|current| Arc::ptr_eq(current, &cell)) {
                 asking.remove(&key);
             }
+            self.metrics.asked("miss", started);
             what
         })
+    }
+}
+
+/// How often a cache knows the answer.
+#[derive(Debug)]
+pub struct TokenCacheMetrics {
+    requests: Arc<Family<Counter>>,
+    seconds: Arc<Family<Histogram>>,
+    fetches: Arc<Family<Counter>>,
+    active: Arc<Family<Gauge>>,
+}
+
+/// Upper bounds of seconds.
+const SECONDS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+
+impl TokenCacheMetrics {
+    /// Counts under the reference's names, for all caches of a server.
+    pub fn new(metrics: &Metrics) -> Self {
+        let described = |name, help| Description { name, help, labels: &["status"] };
+        TokenCacheMetrics {
+            requests: metrics.counter(described(
+                "authentication_token_cache_request_total",
+                "[ALPHA] Questions about tokens, by whether the answer was known.",
+            )),
+            seconds: metrics.histogram(
+                described(
+                    "authentication_token_cache_request_duration_seconds",
+                    "[ALPHA] Seconds to an answer about a token, by whether it was known.",
+                ),
+                SECONDS,
+            ),
+            fetches: metrics.counter(described(
+                "authentication_token_cache_fetch_total",
+                "[ALPHA] Answers about tokens that were not known, by how it went.",
+            )),
+            active: metrics.gauge(described(
+                "authentication_token_cache_active_fetch_count",
+                "[ALPHA] Questions about tokens under way.",
+            )),
+        }
+    }
+
+    fn asked(&self, status: &str, started: Instant) {
+        self.requests.with(&[status]).increment();
+        self.seconds.with(&[status]).observe(started.elapsed().as_secs_f64());
+    }
+
+    fn fetched(&self, well: bool) {
+        self.fetches.with(&[if well { "ok" } else { "error" }]).increment();
+    }
+
+    fn active(&self, status: &str) -> Active {
+        let gauge = self.active.with(&[status]);
+        gauge.add(1);
+        Active(gauge)
+    }
+}
+
+/// Something under way, until it is dropped.
+struct Active(Arc<Gauge>);
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        self.0.add(-1);
     }
 }
 
@@ -164,6 +241,10 @@ mod tests {
         }
     }
 
+    fn metrics() -> Arc<TokenCacheMetrics> {
+        Arc::new(TokenCacheMetrics::new(&Metrics::default()))
+    }
+
     #[tokio::test(start_paused = true)]
     async fn an_answer_is_good_for_its_time() {
         let inner = Arc::new(Counting::default());
@@ -172,7 +253,7 @@ mod tests {
             failure: Duration::from_secs(5),
             errors: false,
         };
-        let cache = TokenCache::new(inner.clone(), remembered).unwrap();
+        let cache = TokenCache::new(inner.clone(), remembered, metrics()).unwrap();
         let [one, two] = [["a".to_owned()], ["b".to_owned()]];
         // Token, audiences, seconds to wait before, how often the authenticator was asked after.
         for (token, audiences, wait, asked) in [
@@ -197,7 +278,7 @@ mod tests {
     async fn those_who_ask_at_the_same_time_share_an_answer() {
         let inner = Arc::new(Counting::default());
         let never = Remembered { success: Duration::ZERO, failure: Duration::ZERO, errors: false };
-        let cache = TokenCache::new(inner.clone(), never).unwrap();
+        let cache = TokenCache::new(inner.clone(), never, metrics()).unwrap();
         let ask = || cache.authenticate_token("good", &[]);
         let (a, b, c) = tokio::join!(ask(), ask(), ask());
         assert!(a.unwrap().is_some() && b.unwrap().is_some() && c.unwrap().is_some());

@@ -17,6 +17,9 @@ use crate::jose::time_claim;
 /// it was to be deleted.
 const LEEWAY: i64 = 60;
 
+/// The annotation of requests with a token that should have been renewed.
+const STALE_TOKEN: &str = "authentication.k8s.io/stale-token";
+
 const INVALIDATED: &str = "service account token has been invalidated";
 
 /// Knows the users of tokens that somebody asked for.
@@ -33,11 +36,21 @@ impl BoundTokens {
     }
 
     async fn known(&self, token: &str, audiences: &[String]) -> Result<Option<Known>, String> {
-        let Some(signed) = self.verifier.verify(token, audiences)? else { return Ok(None) };
+        let Some(mut signed) = self.verifier.verify(token, audiences)? else { return Ok(None) };
         let now = Time::now().seconds;
         check_times(&signed.claims, now)?;
         let claims = KubernetesClaims::read(&signed.claims)?;
         self.check_objects(&claims, now - LEEWAY).await?;
+        if let Some(warn_after) = claims.warn_after.filter(|time| *time != 0) {
+            let stale = now > warn_after;
+            let uses = &self.verifier.uses;
+            if stale { &uses.stale } else { &uses.valid }.increment();
+            if stale {
+                let (subject, late) = (signed.claims.str_at(&["sub"]), now - warn_after);
+                let told = format!("subject: {subject}, seconds after warning threshold: {late}");
+                signed.annotations.push((STALE_TOKEN, told));
+            }
+        }
         let identity = Identity {
             token_id: signed.claims.str_at(&["jti"]).to_owned(),
             namespace: claims.namespace,
@@ -45,7 +58,8 @@ impl BoundTokens {
             pod: claims.pod,
             node: claims.node,
         };
-        Ok(Some(Known::new(identity.user(), signed.audiences)))
+        let known = Known::new(identity.user(), signed.audiences);
+        Ok(Some(Known { annotations: signed.annotations, ..known }))
     }
 
     /// Whether the account and what the token is bound to are those that it was issued for.

@@ -9,6 +9,7 @@
 mod bound;
 mod claims;
 mod legacy;
+mod metrics;
 mod objects;
 mod openid;
 mod request;
@@ -20,6 +21,7 @@ use kevel_server::user::{CREDENTIAL_ID, User};
 pub use self::bound::BoundTokens;
 pub use self::claims::Reference;
 pub use self::legacy::LegacyTokens;
+pub use self::metrics::TokenUses;
 pub use self::objects::{Objects, Sources};
 pub use self::openid::{CONFIGURATION_PATH, JWKS_PATH, OpenIdMetadata};
 pub use self::request::{Issuer, TokenRequest};

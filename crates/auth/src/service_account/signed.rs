@@ -6,7 +6,11 @@ use kevel_api::quote::quote;
 use kevel_api::value::Value;
 use kevel_server::authentication::common_audiences;
 
+use super::metrics::TokenUses;
 use crate::jose::{PublicKey, Token, audience_claim};
+
+/// The annotation of requests with a token that does not say whom it is for.
+const LEGACY_TOKEN: &str = "authentication.k8s.io/legacy-token";
 
 /// What tokens are verified with, whatever they say besides.
 #[derive(Clone, Debug)]
@@ -17,6 +21,8 @@ pub struct Verifier {
     pub keys: Arc<[PublicKey]>,
     /// Whom this server is for: what tokens are for that do not say so.
     pub audiences: Vec<String>,
+    /// Counts what tokens are used.
+    pub uses: Arc<TokenUses>,
 }
 
 /// A token that was signed here.
@@ -25,6 +31,8 @@ pub(super) struct Signed {
     pub claims: Value,
     /// For which of the audiences it is good.
     pub audiences: Vec<String>,
+    /// What the audit log should tell.
+    pub annotations: Vec<(&'static str, String)>,
 }
 
 impl Verifier {
@@ -46,7 +54,15 @@ impl Verifier {
         let claims = token.verify(keys);
         let claims = claims.ok_or("go-jose/go-jose: error in cryptographic primitive")?;
         let said = audience_claim(&claims)?;
-        let said = if said.is_empty() { self.audiences.clone() } else { said };
+        let mut annotations = Vec::new();
+        let said = match said.is_empty() {
+            true => {
+                self.uses.legacy.increment();
+                annotations.push((LEGACY_TOKEN, claims.str_at(&["sub"]).to_owned()));
+                self.audiences.clone()
+            }
+            false => said,
+        };
         let asked = if audiences.is_empty() { &self.audiences } else { audiences };
         let common = common_audiences(&said, asked);
         if common.is_empty() && !self.audiences.is_empty() {
@@ -56,7 +72,7 @@ impl Verifier {
                 quoted(asked)
             ));
         }
-        Ok(Some(Signed { claims, audiences: common }))
+        Ok(Some(Signed { claims, audiences: common, annotations }))
     }
 }
 

@@ -117,14 +117,11 @@ impl Checker<'_> {
         self.report(id, format!("expected type '{expected}' but found '{found}'"));
     }
 
+    /// The type of a name; a dot in front makes no difference, as there is no container.
     fn lookup(&self, name: &str) -> Option<Type> {
-        match name.strip_prefix('.') {
-            Some(global) => self.environment.variable_type(global),
-            None => {
-                let local = self.scopes.iter().rev().find(|(known, _)| &**known == name);
-                local.map(|(_, ty)| ty.clone()).or_else(|| self.environment.variable_type(name))
-            }
-        }
+        let name = name.strip_prefix('.').unwrap_or(name);
+        let local = self.scopes.iter().rev().find(|(known, _)| &**known == name);
+        local.map(|(_, ty)| ty.clone()).or_else(|| self.environment.variable_type(name))
     }
 
     fn name(&mut self, id: ExprId, name: &str, ty: Type) -> Type {

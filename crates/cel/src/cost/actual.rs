@@ -70,9 +70,8 @@ fn matching(text: u64, pattern: u64) -> u64 {
 fn list_cost(overload: &str, args: &[Outcome<'_>], result: &Outcome<'_>) -> Option<u64> {
     let size = |index: usize| args.get(index).map_or(1, size);
     // A negative factor wraps around, as it does in the reference; the call has failed anyway.
-    let allocating = |factor: f64, size: u64| {
-        ((size as f64 * factor) as i64 as u64).wrapping_add(1 + LIST_COST)
-    };
+    let allocating =
+        |factor: f64, size: u64| ((size as f64 * factor) as i64 as u64).wrapping_add(1 + LIST_COST);
     let compared = |index: usize| match args.get(index) {
         Some(Ok(Value::List(list))) => {
             let len = list.len() as u64;

@@ -166,7 +166,10 @@ fn kubernetes_estimate(
         "replace" => match args {
             [from, to, ..] => {
                 let size = target?.size();
-                Some((size.scale(2.0 * STRING_FACTOR), Some(replaced(size, from.size(), to.size()))))
+                Some((
+                    size.scale(2.0 * STRING_FACTOR),
+                    Some(replaced(size, from.size(), to.size())),
+                ))
             }
             _ => None,
         },
@@ -191,12 +194,14 @@ fn kubernetes_estimate(
         "ip.isCanonical" => plain(first()?.scale(2.0 * STRING_FACTOR)),
         "containsIP" => {
             let compare = traversal(address.add(address));
-            let parse = (overload == "cidr_contains_ip_string").then(|| first().map(traversal)).flatten();
+            let parse =
+                (overload == "cidr_contains_ip_string").then(|| first().map(traversal)).flatten();
             plain(compare.add(parse.unwrap_or_default()))
         }
         "containsCIDR" => {
             let compare = traversal(address.add(address)).add(traversal(address)).add(ONE);
-            let parse = (overload == "cidr_contains_cidr_string").then(|| first().map(traversal)).flatten();
+            let parse =
+                (overload == "cidr_contains_cidr_string").then(|| first().map(traversal)).flatten();
             plain(compare.add(parse.unwrap_or_default()))
         }
         "validate" => {
@@ -278,10 +283,8 @@ fn standard_estimate(overload: &str, target: Option<&Operand>, args: &[Operand])
         }
         ("strings_quote", _, [arg]) => {
             let SizeEstimate { min, max } = arg.size();
-            let size = SizeEstimate {
-                min: min.wrapping_add(2),
-                max: max.wrapping_mul(2).wrapping_add(2),
-            };
+            let size =
+                SizeEstimate { min: min.wrapping_add(2), max: max.wrapping_mul(2).wrapping_add(2) };
             (traversal(arg.size()), Some(size))
         }
         ("starts_with_string" | "ends_with_string", _, [arg]) => (traversal(arg.size()), None),
@@ -302,9 +305,16 @@ fn standard_estimate(overload: &str, target: Option<&Operand>, args: &[Operand])
             (traversal(size), Some(size))
         }
         (
-            "less_string" | "greater_string" | "less_equals_string" | "greater_equals_string"
-            | "less_bytes" | "greater_bytes" | "less_equals_bytes" | "greater_equals_bytes"
-            | "equals" | "not_equals",
+            "less_string"
+            | "greater_string"
+            | "less_equals_string"
+            | "greater_equals_string"
+            | "less_bytes"
+            | "greater_bytes"
+            | "less_equals_bytes"
+            | "greater_equals_bytes"
+            | "equals"
+            | "not_equals",
             _,
             [a, b],
         ) => {

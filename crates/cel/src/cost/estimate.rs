@@ -126,7 +126,13 @@ impl Estimator<'_> {
         }
     }
 
-    fn select(&mut self, expr: &Expr, operand: &Expr, field: &Arc<str>, test_only: bool) -> CostEstimate {
+    fn select(
+        &mut self,
+        expr: &Expr,
+        operand: &Expr,
+        field: &Arc<str>,
+        test_only: bool,
+    ) -> CostEstimate {
         // A chain of selections that is the name of a variable.
         if let Some(Reference::Name(name)) = self.checked.references.get(&expr.id) {
             self.paths.insert(expr.id, Some(Arc::from([name.clone()])));
@@ -142,7 +148,13 @@ impl Estimator<'_> {
         if step { cost.add(ONE) } else { cost }
     }
 
-    fn call(&mut self, expr: &Expr, function: &str, target: Option<&Expr>, args: &[Expr]) -> CostEstimate {
+    fn call(
+        &mut self,
+        expr: &Expr,
+        function: &str,
+        target: Option<&Expr>,
+        args: &[Expr],
+    ) -> CostEstimate {
         let Some(Reference::Function { name, overloads, drops_target }) =
             self.checked.references.get(&expr.id)
         else {
@@ -248,8 +260,11 @@ impl Estimator<'_> {
     }
 
     fn push_value(&mut self, name: &Arc<str>, value: &Expr) {
-        let local =
-            Local { path: self.path(value), size: self.size(value), entries: self.entry_sizes(value) };
+        let local = Local {
+            path: self.path(value),
+            size: self.size(value),
+            entries: self.entry_sizes(value),
+        };
         self.locals.entry(name.clone()).or_default().push(local);
     }
 
@@ -303,17 +318,16 @@ impl Estimator<'_> {
 
     /// What a call's estimate needs to know of an operand.
     fn operand(&self, expr: &Expr) -> Operand {
-        let path = self.path(expr);
-        let of_accumulator =
-            path.as_ref().is_some_and(|path| path.first().is_some_and(|name| &**name == ACCUMULATOR));
-        let below = match &path {
-            Some(path) if !of_accumulator => path.iter().cloned().chain(["@items".into()]).collect(),
-            _ => Vec::from([Arc::from("@items")]),
+        let of_variable = |path: &Arc<[Arc<str>]>| {
+            path.first().is_some_and(|name| &**name != ACCUMULATOR)
         };
+        let elements = self.path(expr).filter(of_variable).map(|path| {
+            path.iter().cloned().chain(["@items".into()]).collect::<Vec<Arc<str>>>()
+        });
         let ty = self.type_of(expr);
         Operand {
             size: self.size(expr),
-            element_size: self.declared_size(&below),
+            element_size: elements.and_then(|path| self.declared_size(&path)),
             literal: match &expr.kind {
                 ExprKind::Literal(Literal::Int(value)) => Some(*value),
                 _ => None,
@@ -325,7 +339,9 @@ impl Estimator<'_> {
     /// The size that the declared type at a path says.
     fn declared_size(&self, path: &[Arc<str>]) -> Option<SizeEstimate> {
         let (variable, steps) = path.split_first()?;
-        let mut declared = self.environment.variable(variable)?;
+        // In a validation rule, paths that start elsewhere than at a variable count as the object's.
+        let mut declared =
+            self.environment.variable(variable).or_else(|| self.environment.variable("self"))?;
         for step in steps {
             declared = match (&**step, declared.at(step)) {
                 (_, Some(next)) => next,
@@ -392,7 +408,9 @@ fn literal_size(expr: &Expr) -> Option<u64> {
 
 fn is_scalar(ty: &Type) -> bool {
     match ty {
-        Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint => true,
+        Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint => {
+            true
+        }
         _ => ty.optional_of().is_some_and(is_scalar),
     }
 }

@@ -24,9 +24,9 @@ impl DeclType {
             "array" => list(name, schema)?,
             "object" => object(name, schema, is_root)?,
             "string" => string(schema, max_length),
-            "boolean" => DeclType::simple(Type::Bool),
-            "number" => DeclType::simple(Type::Double),
-            "integer" => DeclType::simple(Type::Int),
+            "boolean" => DeclType::simple(Type::Bool).with_max_elements(0),
+            "number" => DeclType::simple(Type::Double).with_max_elements(0),
+            "integer" => DeclType::simple(Type::Int).with_max_elements(0),
             _ => return None,
         };
         Some(nullable(declared, schema))
@@ -71,7 +71,10 @@ fn object(name: &str, schema: &Tree, is_root: bool) -> Option<DeclType> {
         let value = DeclType::from_json_schema(&format!("{name}.@elem"), values, embedded)?;
         let max = number(schema, "maxProperties");
         let max = max.unwrap_or((MAX_REQUEST_SIZE - 2) / (value.min_size + 6));
-        return Some(DeclType::map(value).with_max_elements(max));
+        // Nothing is known about keys, which counts as nothing being there.
+        let key = Arc::new(DeclType::string().with_max_elements(0));
+        let kind = DeclKind::Map { key, value: value.into() };
+        return Some(DeclType::of(kind, 2).with_max_elements(max));
     }
     let required = schema.at(&["required"]).and_then(Tree::as_list).unwrap_or_default();
     let mut object = ObjectType { name: name.into(), fields: Default::default() };
@@ -93,7 +96,7 @@ fn object(name: &str, schema: &Tree, is_root: bool) -> Option<DeclType> {
     if is_root {
         add_type_and_object_meta(&mut object);
     }
-    Some(DeclType::of(DeclKind::Object(object.into()), min_size))
+    Some(DeclType::of(DeclKind::Object(object.into()), min_size).with_max_elements(0))
 }
 
 /// What expressions see of every resource's metadata.

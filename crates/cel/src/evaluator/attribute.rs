@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::evaluate::{Evaluator, Local, Outcome, not_cancelled};
 use super::plan::{Attribute, Qualifier, QualifierKey, Root};
 use crate::error::Error;
-use crate::value::{List, Value};
+use crate::value::{Key, List, Value};
 
 /// Something that can be selected from: a value, or a variable whose fields are expressions.
 enum Subject<'a> {
@@ -141,6 +141,9 @@ impl<'a> Evaluator<'_, 'a> {
             QualifierKey::Constant(value) => value.clone(),
             QualifierKey::Attribute(attribute) => self.resolve(attribute)?,
         };
+        if Key::of(&key).is_none() {
+            return Err(Error::new(format!("invalid qualifier type: {}", key.go_type())));
+        }
         let value = match subject {
             Subject::Value(value) => value,
             Subject::Composition(name) => {

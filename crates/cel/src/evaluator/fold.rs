@@ -38,7 +38,7 @@ impl<'a> Evaluator<'_, 'a> {
                 }
             }
             other => {
-                let ty = go_type(&other);
+                let ty = other.go_type();
                 return Err(Error::new(match fold.two_variables {
                     true => format!("unsupported comprehension range type: {ty}"),
                     false => format!("got '{ty}', expected iterable type"),
@@ -77,23 +77,5 @@ impl<'a> Evaluator<'_, 'a> {
         if let Some(local) = self.locals.get_mut(place) {
             *local = Local::Ready(outcome);
         }
-    }
-}
-
-/// What the reference's messages call a value's type.
-fn go_type(value: &Value<'_>) -> &'static str {
-    match value {
-        Value::Null => "types.Null",
-        Value::Bool(_) => "types.Bool",
-        Value::Int(_) => "types.Int",
-        Value::Uint(_) => "types.Uint",
-        Value::Double(_) => "types.Double",
-        Value::String(_) => "types.String",
-        Value::Bytes(_) => "types.Bytes",
-        Value::Duration(_) => "types.Duration",
-        Value::Timestamp(_) => "types.Timestamp",
-        Value::Optional(_) => "*types.Optional",
-        Value::Type(_) => "*types.Type",
-        _ => "ref.Val",
     }
 }

@@ -231,8 +231,8 @@ impl Planner<'_> {
                 let args: Box<[Plan; 2]> = plans.try_into().map_err(|_| "bad equality")?;
                 return Ok(Plan::Equals { args, negated });
             }
-            (operator::INDEX, 2) => return Ok(index(plans, false)),
-            (operator::OPT_INDEX | operator::OPT_SELECT, 2) => return Ok(index(plans, true)),
+            (operator::INDEX, 2) => return index(plans, false),
+            (operator::OPT_INDEX | operator::OPT_SELECT, 2) => return index(plans, true),
             (operator::NOT_STRICTLY_FALSE, 1) => {
                 let plan = plans.pop().ok_or("bad call")?;
                 return Ok(Plan::NotStrictlyFalse(Box::new(plan)));
@@ -365,16 +365,19 @@ fn conditional(mut plans: Vec<Plan>) -> Plan {
     Plan::Attribute(Attribute { root, qualifiers: Vec::new(), test_only: false })
 }
 
-fn index(mut plans: Vec<Plan>, optional: bool) -> Plan {
+fn index(mut plans: Vec<Plan>, optional: bool) -> Result<Plan, String> {
     let key = plans.pop().unwrap_or(Plan::Constant(Value::Null));
     let key = match key {
+        Plan::Constant(value) if Key::of(&value).is_none() => {
+            return Err(format!("invalid qualifier type: {}", value.go_type()));
+        }
         Plan::Constant(value) => QualifierKey::Constant(value),
         other => QualifierKey::Attribute(into_attribute(other)),
     };
     let mut attribute = into_attribute(plans.pop().unwrap_or(Plan::Constant(Value::Null)));
     attribute.qualify(&Arc::new(Qualifier { key, optional, test_only: false }));
     attribute.test_only = false;
-    Plan::Attribute(attribute)
+    Ok(Plan::Attribute(attribute))
 }
 
 fn constant(literal: &Literal) -> Value<'static> {

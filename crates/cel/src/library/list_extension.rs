@@ -10,10 +10,15 @@ pub(super) const ROWS: &[Row] = &[
     ordered("slice", "list_slice", "list(T).(int, int) -> list(T)", slice),
     row("flatten", "list_flatten", "list(list(T)).() -> list(T)", |args| match args {
         [Value::List(list)] => flatten_to(list, 1),
+        [other] => Err(Error::new(format!("no such overload: {}.flatten()", other.runtime_type()))),
         _ => Err(Error::no_such_overload()),
     }),
     row("flatten", "list_flatten_int", "list(dyn).(int) -> list(dyn)", |args| match args {
         [Value::List(list), Value::Int(depth)] => flatten_to(list, *depth),
+        [list, depth] => {
+            let (list, depth) = (list.runtime_type(), depth.runtime_type());
+            Err(Error::new(format!("no such overload: {list}.flatten({depth})")))
+        }
         _ => Err(Error::no_such_overload()),
     }),
     declared("sort", "list_int_sort", "list(int).() -> list(int)"),

@@ -202,7 +202,9 @@ fn why_no_ipv4(text: &str) -> String {
                 let rest = text.get(at + bad..).unwrap_or_default();
                 return format!("unexpected character (at {})", quote(rest));
             }
-            _ if part.len() > 1 && part.starts_with('0') => "IPv4 field has octet with leading zero",
+            _ if part.len() > 1 && part.starts_with('0') => {
+                "IPv4 field has octet with leading zero"
+            }
             _ if part.parse::<u8>().is_err() => "IPv4 field has value >255",
             _ => "",
         };
@@ -271,6 +273,9 @@ fn parse_network(text: &str) -> Result<Network, Error> {
         Error::new(format!("{WRAPPED}{WRAPPED}netip.ParsePrefix({quoted}): {reason}"))
     };
     let (address, length) = text.rsplit_once('/').ok_or_else(|| fail("no '/'".to_owned()))?;
+    if address.contains('%') && address.contains(':') {
+        return Err(fail("IPv6 zones cannot be present in a prefix".to_owned()));
+    }
     let parsed: IpAddr = address.parse().map_err(|_| {
         let reason = why_no_address(address);
         fail(format!("ParseAddr({}): {reason}", quote(address)))

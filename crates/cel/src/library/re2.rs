@@ -12,6 +12,10 @@ const NEST_LIMIT: u32 = 250;
 
 /// Compiles an expression; the error is in Go's words as far as they can be told.
 pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
+    if let Some(operators) = nested_repetition(pattern) {
+        let problem = "invalid nested repetition operator";
+        return Err(format!("error parsing regexp: {problem}: `{operators}`"));
+    }
     RegexBuilder::new(&translate(pattern))
         .size_limit(SIZE_LIMIT)
         .nest_limit(NEST_LIMIT)
@@ -61,6 +65,45 @@ fn translate(pattern: &str) -> String {
         }
     }
     out
+}
+
+/// A repetition of a repetition (`a**`), which RE2 does not take.
+fn nested_repetition(pattern: &str) -> Option<&str> {
+    let bytes = pattern.as_bytes();
+    let (mut at, mut in_class, mut previous) = (0, false, None);
+    while let Some(byte) = bytes.get(at) {
+        let len = match byte {
+            b'\\' => 2,
+            b'{' if !in_class => repetition_len(pattern.get(at..).unwrap_or_default()),
+            _ => 1,
+        };
+        let repeats =
+            !in_class && (matches!(byte, b'*' | b'+' | b'?') || (*byte == b'{' && len > 1));
+        match (repeats, previous) {
+            (true, Some(start)) => return pattern.get(start..at + len),
+            (true, None) => previous = Some(at),
+            (false, _) => previous = None,
+        }
+        match byte {
+            b'[' => in_class = true,
+            b']' => in_class = false,
+            _ => {}
+        }
+        at += len;
+        // A question mark makes the repetition lazy.
+        if repeats && bytes.get(at) == Some(&b'?') {
+            at += 1;
+        }
+    }
+    None
+}
+
+/// The length of `{2,3}`; one where the brace is only a brace.
+fn repetition_len(text: &str) -> usize {
+    let Some(end) = text.find('}') else { return 1 };
+    let inner = text.get(1..end).unwrap_or_default();
+    let counts = inner.bytes().all(|b| b.is_ascii_digit() || b == b',');
+    if counts && inner.starts_with(|c: char| c.is_ascii_digit()) { end + 1 } else { 1 }
 }
 
 /// Translates an escape after its backslash and gives what follows.
@@ -135,6 +178,11 @@ mod tests {
         ] {
             assert_eq!(compile(pattern).unwrap().is_match(text), matches, "{pattern} {text}");
         }
+        assert_eq!(
+            compile("x++").unwrap_err(),
+            "error parsing regexp: invalid nested repetition operator: `++`"
+        );
+        assert!(compile("a{2}?b+?c*[*+]").is_ok());
         assert_eq!(compile("(").unwrap_err(), "error parsing regexp: missing closing ): `(`");
     }
 }

@@ -121,18 +121,14 @@ fn last_index_of(text: &str, part: &str, from: i64) -> Result<i64, Error> {
     }
     let from_position = usize::try_from(from).map_err(|_| out_of_range(from))?;
     let Some((start, _)) = text.char_indices().nth(from_position) else { return Ok(-1) };
-    // What is found starts at the position or before it.
+    // What is found starts at the position or before it, so it ends here or before. Where this is
+    // inside a character, nothing starts at the position.
     let end = (start + part.len()).min(text.len());
-    let end = (end..=text.len()).find(|end| text.is_char_boundary(*end)).unwrap_or(text.len());
-    let mut searched = text.get(..end).unwrap_or_default();
-    while let Some(at) = searched.rfind(part) {
-        if at <= start {
-            return Ok(text.get(..at).unwrap_or_default().chars().count() as i64);
-        }
-        searched =
-            searched.get(..at + part.len() - 1).filter(|s| !s.is_empty()).unwrap_or_default();
-    }
-    Ok(-1)
+    let end = (0..=end).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    Ok(match text.get(..end).unwrap_or_default().rfind(part) {
+        Some(at) => text.get(..at).unwrap_or_default().chars().count() as i64,
+        None => -1,
+    })
 }
 
 /// As many times as the last argument says; all, if it is negative or not there.

@@ -30,10 +30,6 @@ impl<'a> Value<'a> {
             },
             (Value::Extension(a), Value::Extension(b)) => return a.equals(b),
             (Value::Extension(_), _) => return Err(Error::no_such_overload()),
-            (Value::Preserved(a), Value::Preserved(b)) => a == b,
-            (Value::Preserved(a), other) | (other, Value::Preserved(a)) => {
-                other.to_tree().is_ok_and(|b| **a == b)
-            }
             (Value::Object(a), Value::Object(b)) => {
                 if a.type_name != b.type_name || a.fields.len() != b.fields.len() {
                     return Ok(false);

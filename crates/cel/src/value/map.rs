@@ -150,7 +150,7 @@ impl<'a> Map<'a> {
     pub(super) fn from_tree(map: &'a TreeMap, declared: Option<&'a DeclType>) -> Self {
         Map(match declared.map(|declared| &declared.kind) {
             Some(DeclKind::Object(object)) => Form::Object(map, object),
-            Some(DeclKind::Map { value }) => Form::Declared(map, value),
+            Some(DeclKind::Map { value, .. }) => Form::Declared(map, value),
             _ => Form::Tree(map),
         })
     }
@@ -188,7 +188,7 @@ impl<'a> Map<'a> {
             Form::Tree(map) => Some(Ok(Value::from_tree(map.get(name)?))),
             Form::Declared(map, ty) => Some(Value::from_declared(map.get(name)?, ty)),
             Form::Object(map, object) => {
-                let ty = object.fields.get(name)?;
+                let ty = object.field(name)?;
                 let value = match map.get(name) {
                     Some(value) if !name.contains("__") => value,
                     _ => map.get(&unescape(name)?)?,

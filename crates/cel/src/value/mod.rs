@@ -13,8 +13,6 @@ mod tree;
 use std::fmt;
 use std::sync::Arc;
 
-use kevel_api::value::Value as Tree;
-
 use crate::library::Extension;
 use crate::types::Type;
 
@@ -46,8 +44,6 @@ pub enum Value<'a> {
     Object(Arc<ObjectValue<'a>>),
     /// A value of one of Kubernetes' libraries: a quantity, an address, an authorizer.
     Extension(Extension<'a>),
-    /// A value of which nothing but equality is known.
-    Preserved(&'a Tree),
 }
 
 /// An object made by an expression.
@@ -104,13 +100,30 @@ impl<'a> Value<'a> {
             Value::Optional(_) => Type::optional(Type::Dyn),
             Value::Object(object) => Type::Object(object.type_name.clone()),
             Value::Extension(extension) => extension.runtime_type(),
-            Value::Preserved(_) => Type::Opaque("unknown".into(), Arc::new([])),
         }
     }
 
     /// The name of the type.
     pub(crate) fn type_name(&self) -> String {
         self.runtime_type().name().to_owned()
+    }
+
+    /// What the reference's messages call the type.
+    pub(crate) fn go_type(&self) -> &'static str {
+        match self {
+            Value::Null => "types.Null",
+            Value::Bool(_) => "types.Bool",
+            Value::Int(_) => "types.Int",
+            Value::Uint(_) => "types.Uint",
+            Value::Double(_) => "types.Double",
+            Value::String(_) => "types.String",
+            Value::Bytes(_) => "types.Bytes",
+            Value::Duration(_) => "types.Duration",
+            Value::Timestamp(_) => "types.Timestamp",
+            Value::Optional(_) => "*types.Optional",
+            Value::Type(_) => "*types.Type",
+            _ => "ref.Val",
+        }
     }
 
     /// Characters of a string, bytes, elements or entries; none for what has no size.
@@ -211,7 +224,6 @@ impl fmt::Display for Value<'_> {
             Value::Optional(Some(value)) => write!(f, "optional({value})"),
             Value::Object(object) => f.write_str(&object.type_name),
             Value::Extension(extension) => write!(f, "{extension}"),
-            Value::Preserved(_) => f.write_str("unknown"),
         }
     }
 }

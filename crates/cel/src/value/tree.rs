@@ -56,7 +56,6 @@ impl<'a> Value<'a> {
             (DeclKind::IntOrString, _) => Err(Error::new(
                 "invalid data, expected XIntOrString value to be either a string or integer",
             )),
-            (DeclKind::Preserved, _) => Ok(Value::Preserved(tree)),
             (DeclKind::Date, Tree::String(text)) => date(text),
             (DeclKind::Date, _) => Err(unexpected("string", tree)),
             (DeclKind::Simple(ty), _) => simple(tree, ty),
@@ -102,7 +101,6 @@ impl<'a> Value<'a> {
             Value::Extension(Extension::Quantity(quantity)) => {
                 Tree::from(quantity.to_string().as_str())
             }
-            Value::Preserved(tree) => (*tree).clone(),
             Value::Type(_) | Value::Extension(_) => {
                 return Err(Error::new(format!(
                     "type conversion error from '{}'",

@@ -28,8 +28,7 @@ impl Cluster {
         let folder = tempfile::tempdir().unwrap();
         let tokens = folder.path().join("tokens.csv");
         std::fs::write(&tokens, USERS).unwrap();
-        let mut builder =
-            Server::builder().flag(format!("--token-auth-file={}", tokens.display()));
+        let mut builder = Server::builder().flag(format!("--token-auth-file={}", tokens.display()));
         for flag in flags {
             builder = builder.flag(*flag);
         }

@@ -23,7 +23,9 @@ async fn a_node_reads_what_its_pods_need() {
     let cluster = cluster().await;
     let secret = "GET /api/v1/namespaces/default/secrets/s";
     let none = r#"403 secrets "s" is forbidden: User "system:node:a" cannot get resource "secrets" in API group "" in the namespace "default": no relationship found between node 'a' and this object"#;
-    cluster.ok("admin", "POST /api/v1/namespaces/default/secrets", r#"{"metadata":{"name":"s"}}"#).await;
+    cluster
+        .ok("admin", "POST /api/v1/namespaces/default/secrets", r#"{"metadata":{"name":"s"}}"#)
+        .await;
     assert_eq!(cluster.refused("node-a", secret, "").await, none);
     let account = r#"{"metadata":{"name":"default"}}"#;
     cluster.send("admin", "POST /api/v1/namespaces/default/serviceaccounts", account).await;
@@ -113,7 +115,9 @@ async fn a_node_makes_mirrors_only() {
         )
     };
     let owner = |controller: bool, uid: &str| {
-        format!(r#"{{"apiVersion":"v1","kind":"Node","name":"a","uid":"{uid}","controller":{controller}}}"#)
+        format!(
+            r#"{{"apiVersion":"v1","kind":"Node","name":"a","uid":"{uid}","controller":{controller}}}"#
+        )
     };
     for (body, error) in [
         (

@@ -41,7 +41,11 @@ async fn a_configuration_file_decides() {
 async fn a_configuration_that_is_not_valid_keeps_a_server_from_starting() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");
-    std::fs::write(&file, "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers: []").unwrap();
+    std::fs::write(
+        &file,
+        "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers: []",
+    )
+    .unwrap();
     let flag = format!("--authorization-config={}", file.display());
     for (flags, expected) in [
         (
@@ -52,10 +56,7 @@ async fn a_configuration_that_is_not_valid_keeps_a_server_from_starting() {
             vec![flag.as_str(), "--authorization-mode=RBAC"],
             "--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined",
         ),
-        (
-            vec!["--authorization-config=/nowhere"],
-            "open /nowhere: no such file or directory",
-        ),
+        (vec!["--authorization-config=/nowhere"], "open /nowhere: no such file or directory"),
         (
             vec!["--authorization-mode=ABAC"],
             "authorization-mode ABAC's authorization policy file not passed",

@@ -91,9 +91,7 @@ async fn reviews_that_make_no_sense_are_refused() {
     let pods = json!({"namespace": "default", "verb": "get", "resource": "pods"});
     let path = json!({"path": "/x", "verb": "get"});
     let invalid = r#"422 .authorization.k8s.io "" is invalid: "#;
-    let selecting = |field: &str, selector: Value| {
-        json!({"user": "x", "resourceAttributes": {"verb": "list", field: selector}})
-    };
+    let selecting = |field: &str, selector: Value| json!({"user": "x", "resourceAttributes": {"verb": "list", field: selector}});
     for (what, review, expected) in [
         (
             "subjectaccessreviews",

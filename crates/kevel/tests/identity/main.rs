@@ -45,7 +45,8 @@ impl Cluster {
     }
 
     fn somebody(&self, auth: AuthInfo) -> Somebody {
-        let config = kube::Config { auth_info: auth, ..self.config.clone() };
+        let mut config = self.config.clone();
+        config.auth_info = auth;
         Somebody(kube::Client::try_from(config).unwrap())
     }
 

@@ -8,13 +8,13 @@ use kevel_auth::authentication::cluster_info::{self, ClusterInfo};
 use kevel_auth::authentication::configuration::AnonymousConfiguration;
 use kevel_auth::authentication::{
     BootstrapTokens, ForgetHeaders, Remembered, RequestHeader, RequestHeaders, TokenCache,
-    TokenWebhook,
+    TokenCacheMetrics, TokenWebhook,
 };
 use kevel_auth::jose::{PrivateKey, PublicKey};
 use kevel_auth::reviews::{SelfSubjectReview, TokenReview};
 use kevel_auth::service_account::{
     BoundTokens, CONFIGURATION_PATH, Issuer, JWKS_PATH, LegacyTokens, Objects, OpenIdMetadata,
-    Sources, TokenRequest, Verifier, tracking,
+    Sources, TokenRequest, TokenUses, Verifier, tracking,
 };
 use kevel_controlplane::Answers;
 use kevel_server::authentication::{
@@ -25,6 +25,7 @@ use kevel_server::certificates::{CaBundle, ClientVerifier, Dynamic};
 use kevel_server::controller::Client;
 use kevel_server::delegate;
 use kevel_server::handler::{Handler, Pending};
+use kevel_server::metrics::Metrics;
 use kevel_server::resource::Rows;
 use kevel_server::webhook;
 
@@ -55,7 +56,11 @@ pub struct Authentication {
 pub type Controller = (&'static str, Pending<'static, ()>);
 
 impl Authentication {
-    pub fn new(options: &CompletedOptions, certificates: &Certificates) -> Result<Self, String> {
+    pub fn new(
+        options: &CompletedOptions,
+        certificates: &Certificates,
+        metrics: &Metrics,
+    ) -> Result<Self, String> {
         let flags = &options.options.authentication;
         let audiences = flags.api_audiences.0.clone();
         let keys: Arc<[PublicKey]> = public_keys(&flags.service_account_key_file)?.into();
@@ -63,6 +68,7 @@ impl Authentication {
             issuers: flags.service_account_issuer.0.clone(),
             keys: keys.clone(),
             audiences: audiences.clone(),
+            uses: Arc::new(TokenUses::new(metrics)),
         };
         let objects: Arc<Objects> = Arc::default();
         let lookup = flags.service_account_lookup;
@@ -71,7 +77,7 @@ impl Authentication {
         let jwt = Jwt::new(options)?;
         let anonymous = jwt.anonymous(options);
         let service_accounts: [Arc<dyn TokenAuthenticator>; 2] = [legacy.clone(), Arc::new(bound)];
-        let tokens = tokens(options, &objects, service_accounts, jwt)?;
+        let tokens = tokens(options, &objects, service_accounts, jwt, metrics)?;
         let authenticator = authenticator(options, certificates, tokens.clone(), anonymous);
         Ok(Authentication { authenticator, tokens, audiences, objects, legacy, keys })
     }
@@ -161,7 +167,9 @@ fn tokens(
     objects: &Arc<Objects>,
     service_accounts: [Arc<dyn TokenAuthenticator>; 2],
     jwt: Jwt,
+    metrics: &Metrics,
 ) -> Result<Arc<dyn TokenAuthenticator>, String> {
+    let metrics = Arc::new(TokenCacheMetrics::new(metrics));
     let flags = &options.options.authentication;
     let audiences = &flags.api_audiences.0;
     let mut members: Vec<Arc<dyn TokenAuthenticator>> = Vec::new();
@@ -177,13 +185,16 @@ fn tokens(
     // After those of service accounts: about tokens of others it may have to ask their issuers.
     members.push(Arc::new(AudienceAgnostic::new(jwt.start(options)?, audiences)));
     if !flags.authentication_token_webhook_config_file.is_empty() {
-        members.push(Arc::new(token_webhook(options)?));
+        members.push(Arc::new(token_webhook(options, metrics.clone())?));
     }
     let union = Arc::new(TokenUnion::new(members));
-    Ok(Arc::new(TokenCache::new(union, REMEMBERED)?))
+    Ok(Arc::new(TokenCache::new(union, REMEMBERED, metrics)?))
 }
 
-fn token_webhook(options: &CompletedOptions) -> Result<TokenCache, String> {
+fn token_webhook(
+    options: &CompletedOptions,
+    metrics: Arc<TokenCacheMetrics>,
+) -> Result<TokenCache, String> {
     let flags = &options.options.authentication;
     let file = Path::new(&flags.authentication_token_webhook_config_file);
     let client = webhook::Client::new(webhook::Endpoint::from_kubeconfig(file)?)?;
@@ -191,7 +202,7 @@ fn token_webhook(options: &CompletedOptions) -> Result<TokenCache, String> {
     let webhook = TokenWebhook::new(client, version, &flags.api_audiences.0);
     let time = duration(flags.authentication_token_webhook_cache_ttl);
     let remembered = Remembered { success: time, failure: time, errors: false };
-    TokenCache::new(Arc::new(webhook), remembered)
+    TokenCache::new(Arc::new(webhook), remembered, metrics)
 }
 
 /// Those who know users, in the order in which they are asked.

@@ -47,7 +47,7 @@ impl Config {
         let metrics = Arc::new(Metrics::default());
         let listener = bind(&mut options)?;
         let certificates = Certificates::new(&options)?;
-        let authentication = Authentication::new(&options, &certificates)?;
+        let authentication = Authentication::new(&options, &certificates, &metrics)?;
         let mut answers = Answers::default();
         authentication.answer(&options, &mut answers)?;
         let authorization = Authorization::new(&options, &metrics)?;

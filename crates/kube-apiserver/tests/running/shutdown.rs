@@ -44,7 +44,9 @@ impl Seen {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_accepted_is_answered_and_what_was_answered_is_kept() {
+    let begin = Instant::now();
     let server = Server::start(&[]).await;
+    eprintln!("PHASE started {:?}", begin.elapsed());
     let seen = Arc::new(Seen::default());
     let mut clients = Vec::new();
     for number in 0..WRITERS + LISTERS + WATCHERS {
@@ -57,6 +59,7 @@ async fn what_was_accepted_is_answered_and_what_was_answered_is_kept() {
             _ => tokio::spawn(watch(client, seen)),
         });
     }
+    eprintln!("PHASE connected {:?}", begin.elapsed());
     soon(async {
         while seen.busy.load(Ordering::SeqCst) < clients.len() {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -64,13 +67,16 @@ async fn what_was_accepted_is_answered_and_what_was_answered_is_kept() {
     })
     .await;
 
+    eprintln!("PHASE busy {:?}", begin.elapsed());
     seen.stopping.store(true, Ordering::SeqCst);
     server.terminate();
     let told = Instant::now();
     for client in clients {
         soon(client).await.unwrap();
     }
+    eprintln!("PHASE clients {:?}", begin.elapsed());
     let (status, folder) = server.ended().await;
+    eprintln!("PHASE ended {:?}", begin.elapsed());
     assert!(status.success(), "{status}");
     assert!(told.elapsed() < Duration::from_secs(15), "{:?}", told.elapsed());
     assert_eq!(*seen.wrong.lock().unwrap(), Vec::<String>::new());
@@ -78,6 +84,12 @@ async fn what_was_accepted_is_answered_and_what_was_answered_is_kept() {
     let server = Server::start_on(folder, &[]).await;
     let kept = names(&server).await;
     let acknowledged = seen.acknowledged.lock().unwrap().clone();
+    eprintln!(
+        "PHASE again {:?} {} {}",
+        begin.elapsed(),
+        acknowledged.len(),
+        seen.unanswered.lock().unwrap().len()
+    );
     assert!(acknowledged.len() >= WRITERS);
     let lost: Vec<_> = acknowledged.difference(&kept).collect();
     assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");

@@ -6,6 +6,7 @@ use http::header::AUTHORIZATION;
 
 use super::token::{self, TokenAuthenticator};
 use super::{Authenticated, Authenticator};
+use crate::audit::AuditContext;
 use crate::handler::Pending;
 use crate::request::{Request, Warnings};
 
@@ -31,9 +32,13 @@ impl BearerToken {
         BearerToken { tokens, audiences: audiences.into() }
     }
 
-    pub(super) async fn user_of(&self, token: &str, warnings: &Warnings) -> Authenticated {
-        let warn = |warning: &str| warnings.add(warning);
-        token::user_of(&*self.tokens, token, &self.audiences, warn).await
+    pub(super) async fn user_of(
+        &self,
+        token: &str,
+        warnings: &Warnings,
+        audit: &AuditContext,
+    ) -> Authenticated {
+        token::user_of(&*self.tokens, token, &self.audiences, warnings, audit).await
     }
 }
 
@@ -48,7 +53,7 @@ impl Authenticator for BearerToken {
                     return Ok(None);
                 }
             };
-            let user = self.user_of(&token, &request.warnings).await?;
+            let user = self.user_of(&token, &request.warnings, &request.audit).await?;
             request.parts.headers.remove(AUTHORIZATION);
             Ok(user)
         })

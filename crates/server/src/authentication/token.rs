@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::group::in_authenticated_group;
 use super::{AuthError, Authenticated, aggregate};
+use crate::audit::AuditContext;
 use crate::handler::Pending;
+use crate::request::Warnings;
 use crate::user::User;
 
 /// Knows the user of a token.
@@ -40,13 +42,15 @@ pub struct Known {
     pub audiences: Vec<String>,
     /// What its bearer should be told.
     pub warnings: Vec<String>,
+    /// What the audit log should tell.
+    pub annotations: Vec<(&'static str, String)>,
 }
 
 impl Known {
     /// A user whose token is good for these audiences.
     pub fn new(user: User, audiences: Vec<String>) -> Self {
         let user = Arc::new(in_authenticated_group(user));
-        Known { user, audiences, warnings: Vec::new() }
+        Known { user, audiences, ..Known::default() }
     }
 }
 
@@ -140,7 +144,8 @@ pub(super) async fn user_of(
     tokens: &dyn TokenAuthenticator,
     token: &str,
     audiences: &[String],
-    warn: impl Fn(&str),
+    warnings: &Warnings,
+    audit: &AuditContext,
 ) -> Authenticated {
     let Some(known) = tokens.authenticate_token(token, audiences).await? else {
         // A token that nobody knows is wrong: its bearer is not somebody without credentials.
@@ -152,6 +157,7 @@ pub(super) async fn user_of(
         let error = format!("unable to match the audience: [{known}] , accepted: [{accepted}]");
         return Err(AuthError(error));
     }
-    known.warnings.iter().for_each(|warning| warn(warning));
+    known.warnings.iter().for_each(|warning| warnings.add(warning.as_str()));
+    known.annotations.iter().for_each(|(key, value)| audit.annotate(key, value));
     Ok(Some(known.user.clone()))
 }

@@ -30,7 +30,7 @@ impl Authenticator for WebSocketToken {
             let Some((token, others)) = offered else {
                 return Ok(None);
             };
-            let user = self.0.user_of(&token, &request.warnings).await?;
+            let user = self.0.user_of(&token, &request.warnings, &request.audit).await?;
             // Nobody behind needs the token; the server chooses among the others.
             if let Ok(others) = HeaderValue::from_str(&others) {
                 headers.insert(SEC_WEBSOCKET_PROTOCOL, others);

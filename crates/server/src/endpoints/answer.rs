@@ -29,6 +29,7 @@ impl Ask<'_> {
         let kind = self.kind().clone();
         let mut object = self.decode_body(&kind, &ty, options.field_validation).await?;
         self.check_name_and_namespace(&mut object)?;
+        self.record_asked(&mut object, &options);
         let attributes = Attributes {
             resource: self.resource,
             subresource: &self.request.info.subresource,
@@ -55,7 +56,10 @@ impl Ask<'_> {
         };
         match answer.answer(&asked, object).await? {
             Answered::Object(value) => self.encoded(StatusCode::CREATED, &value, Some(&ty)),
-            Answered::Status(status) => {
+            Answered::Status(mut status) => {
+                if status.code == 0 {
+                    status.code = StatusCode::CREATED.as_u16();
+                }
                 Ok(status_response(StatusCode::CREATED, &status, &self.accepted))
             }
         }

@@ -117,7 +117,8 @@ impl Call<'_> {
         let applied = self.with_field_manager(|manager| {
             manager.apply(live, config, &options.field_manager, force, Time::now())
         });
-        let tree = applied.map_err(apply_error)?;
+        let mut tree = applied.map_err(apply_error)?;
+        self.forget_time_of_scales(&mut tree);
         let mut text = Vec::new();
         json::encode_any(&tree, &mut text);
         let mut value = self.decode(

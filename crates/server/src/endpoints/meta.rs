@@ -1,6 +1,7 @@
 //! The metadata that the server keeps, and the rules that all objects' metadata follow.
 
-use kevel_api::field_error::{FieldError, Path};
+use kevel_api::field_error::{BadValue, FieldError, Path};
+use kevel_api::gvk::GroupVersionKind;
 use kevel_api::name;
 use kevel_api::value::{Map, Value};
 
@@ -61,6 +62,8 @@ pub(crate) fn check(resource: &Resource, object: &Value) -> Vec<FieldError> {
     }
     errors.extend(check_labels(object, &root.child("labels")));
     errors.extend(check_annotations(object, &root.child("annotations")));
+    errors.extend(check_owners(object, &root.child("ownerReferences")));
+    errors.extend(check_finalizers(object, &root.child("finalizers")));
     errors
 }
 
@@ -72,6 +75,68 @@ fn check_labels(object: &Value, path: &Path<'_>) -> Vec<FieldError> {
         let keys = name::is_label_key(key).into_iter().map(|p| (key, p));
         let values = name::is_label_value(value).into_iter().map(|p| (value, p));
         errors.extend(keys.chain(values).map(|(bad, p)| FieldError::invalid(path, bad, p)));
+    }
+    errors
+}
+
+fn check_owners(object: &Value, path: &Path<'_>) -> Vec<FieldError> {
+    let owners = object.at(&["metadata", "ownerReferences"]).and_then(Value::as_list);
+    let owners = owners.unwrap_or_default();
+    let mut errors = Vec::new();
+    let mut controller: Option<String> = None;
+    for owner in owners {
+        let said = |field: &str| owner.str_at(&[field]);
+        let found = GroupVersionKind::from_api_version_and_kind(said("apiVersion"), said("kind"));
+        let empty = [
+            ("apiVersion", found.version.is_empty(), "version must not be empty"),
+            ("kind", found.kind.is_empty(), "must not be empty"),
+            ("name", said("name").is_empty(), "must not be empty"),
+            ("uid", said("uid").is_empty(), "must not be empty"),
+        ];
+        for (field, _, why) in empty.into_iter().filter(|(_, empty, _)| *empty) {
+            errors.push(FieldError::invalid(&path.child(field), said(field), why));
+        }
+        if (said("apiVersion"), said("kind")) == ("v1", "Event") {
+            let why = "/v1, Kind=Event is disallowed from being an owner";
+            errors.push(FieldError::invalid(path, shown(owner), why));
+        }
+        if owner.at(&["controller"]).and_then(Value::as_bool) == Some(true) {
+            let name = format!("{}/{}", said("kind"), said("name"));
+            match &controller {
+                None => controller = Some(name),
+                Some(first) => {
+                    let why = format!(
+                        "Only one reference can have Controller set to true. Found \"true\" in \
+                         references for {first} and {name}"
+                    );
+                    let all = Value::List(owners.iter().cloned().collect());
+                    errors.push(FieldError::invalid(path, shown(&all), why));
+                }
+            }
+        }
+    }
+    errors
+}
+
+/// A value as it stands in a message.
+fn shown(value: &Value) -> BadValue {
+    let mut text = Vec::new();
+    kevel_codec::json::encode_any(value, &mut text);
+    BadValue::Text(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn check_finalizers(object: &Value, path: &Path<'_>) -> Vec<FieldError> {
+    let finalizers = object.at(&["metadata", "finalizers"]).and_then(Value::as_list);
+    let finalizers: Vec<&str> =
+        finalizers.unwrap_or_default().iter().filter_map(Value::as_str).collect();
+    let mut errors: Vec<FieldError> = Vec::new();
+    for finalizer in &finalizers {
+        let problems = name::is_label_key(finalizer);
+        errors.extend(problems.into_iter().map(|p| FieldError::invalid(path, *finalizer, p)));
+    }
+    if finalizers.contains(&"orphan") && finalizers.contains(&"foregroundDeletion") {
+        let why = "finalizer orphan and foregroundDeletion cannot be both set";
+        errors.push(FieldError::invalid(path, BadValue::strings(&finalizers), why));
     }
     errors
 }

@@ -132,6 +132,10 @@ impl Endpoints {
         let headers = &request.parts.headers;
         let accepted = match negotiate::answer(headers, &query, !resource.custom) {
             Ok(accepted) => accepted,
+            Err(_) if matches!(request.info.verb, "list" | "watch") => {
+                let error = negotiate::not_acceptable(&negotiate::ANSWER_TYPES);
+                return failure_to(&request, error);
+            }
             Err(error) => return failure_to(&request, error),
         };
         let form = accepted.clone();

@@ -135,10 +135,15 @@ impl Call<'_> {
         }
         let parsed: Result<u64, _> = text.parse();
         parsed.map(|number| Some(Revision(number))).map_err(|_| {
-            let message = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
-            let error = FieldError::invalid(&Path::new("resourceVersion"), text, message);
+            let error = bad_revision(text);
             StatusError::bad_request(format!("invalid resource version: {error}"))
         })
+    }
+
+    /// Where a watch begins. The reference answers a wrong version as a failure of its own.
+    pub(super) fn watch_from(&self) -> Result<Option<Revision>, StatusError> {
+        let text = self.parameter("resourceVersion").unwrap_or_default();
+        self.revision().map_err(|_| StatusError::unknown(500, bad_revision(text)))
     }
 
     /// How fresh a GET wants its object.
@@ -149,4 +154,9 @@ impl Call<'_> {
             Some(revision) => At::NotOlderThan(revision),
         })
     }
+}
+
+fn bad_revision(text: &str) -> FieldError {
+    let message = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
+    FieldError::invalid(&Path::new("resourceVersion"), text, message)
 }

@@ -7,8 +7,8 @@ use kevel_api::time::Time;
 use kevel_api::value::Value;
 use kevel_patch::managed_fields::{FieldManager, Filter, OtherVersions, PathElement};
 
-use super::Call;
 use super::options::WriteOptions;
+use super::{Ask, Call};
 use crate::resource::{Part, TypeRef};
 use crate::storage::Storage;
 use crate::strategy::reset_fields;
@@ -18,6 +18,26 @@ impl Call<'_> {
     pub(super) fn record(&self, old: Option<&Value>, new: &mut Value, options: &WriteOptions) {
         self.with_field_manager(|manager| {
             manager.update(old, new, &options.field_manager, Time::now());
+        });
+        self.forget_time_of_scales(new);
+    }
+
+    /// When a scale was written is not remembered, as its ownership is kept by way of another kind.
+    pub(super) fn forget_time_of_scales(&self, object: &mut Value) {
+        if self.scale().is_none() {
+            return;
+        }
+        let list = object.at_mut(&["metadata", "managedFields"]).and_then(Value::as_list_mut);
+        let Some(list) = list else { return };
+        let name = &self.request.info.subresource;
+        for entry in list.iter_mut().filter(|entry| entry.str_at(&["subresource"]) == name) {
+            if let Some(entry) = entry.as_map_mut() {
+                entry.remove("time");
+            }
+        }
+        // Applied before updated, then by time.
+        list.sort_by_cached_key(|entry| {
+            (entry.str_at(&["operation"]) != "Apply", entry.str_at(&["time"]).to_owned())
         });
     }
 
@@ -55,6 +75,24 @@ impl Call<'_> {
                 if paths.is_empty() { Filter::All } else { Filter::excluding(&paths) }
             }
         }
+    }
+}
+
+impl Ask<'_> {
+    /// Records what the client sets in an object that is answered, not stored.
+    pub(super) fn record_asked(&self, object: &mut Value, options: &WriteOptions) {
+        let ty = self.ty();
+        let kind = self.kind();
+        let api_version = crate::resource::api_version(&kind.group, &kind.version);
+        let manager = FieldManager {
+            schema: ty.schema(),
+            api_version: &api_version,
+            kind: &kind.kind,
+            subresource: &self.request.info.subresource,
+            filter: &Filter::All,
+            others: &(),
+        };
+        manager.update(None, object, &options.field_manager, Time::now());
     }
 }
 

@@ -121,7 +121,7 @@ impl Call<'_> {
                 (super::table::metadata_only(value, version), super::table::metadata_type())
             }
             Shape::MetadataList(_) => {
-                return Err(crate::negotiate::not_acceptable());
+                return Err(crate::negotiate::not_acceptable(&crate::negotiate::BODY_TYPES));
             }
         };
         self.encoded(code, &value, Some(&ty))

@@ -41,7 +41,7 @@ impl Call<'_> {
         let selection = self.selection()?;
         let bookmarks = self.flag("allowWatchBookmarks");
         let initial = self.initial_events()?;
-        let revision = self.revision()?;
+        let revision = self.watch_from()?;
         let cache = &self.storage.cache;
         let (snapshot, watcher) = match (initial, revision) {
             // The state as of now first, told apart from what follows by a bookmark.
@@ -263,7 +263,7 @@ struct Encoder {
 impl Encoder {
     fn new(call: &Call<'_>) -> Result<Self, StatusError> {
         if call.accepted.media == MediaType::Yaml {
-            return Err(crate::negotiate::not_acceptable());
+            return Err(crate::negotiate::not_acceptable(&crate::negotiate::ANSWER_TYPES));
         }
         let printer = match &call.accepted.shape {
             Shape::Table(version) => Some(Printer::new(call, version)?),

@@ -135,7 +135,8 @@ async fn serve_http(
     }
     if let Some(stream) = ongoing.left() {
         tokio::select! {
-            () = linger(stream, LINGER) => {}
+            // What was answered long ago was taken.
+            () = linger(stream, LINGER.saturating_sub(ongoing.waited())) => {}
             () = ongoing.dropped() => {}
         }
     }

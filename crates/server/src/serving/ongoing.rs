@@ -174,6 +174,12 @@ impl Ongoing {
         Exchange(self.clone())
     }
 
+    /// How long it has been waiting for a request.
+    pub fn waited(&self) -> Duration {
+        let now = self.milliseconds();
+        Duration::from_millis(now.saturating_sub(self.since.load(Ordering::Acquire)))
+    }
+
     /// How many requests are under way.
     pub fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)

@@ -76,6 +76,9 @@ impl Drop for Socket {
 /// longer than `limit`. A socket that is closed while the client still says something is reset, and
 /// with it goes what the client has not read yet.
 pub(super) async fn linger(mut stream: TcpStream, limit: Duration) {
+    if limit.is_zero() {
+        return;
+    }
     let listen = async {
         stream.shutdown().await?;
         tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
