@@ -118,7 +118,6 @@ fn subresource(sub: &builtin::Resource, answers: &Answers) -> Option<(String, Su
     let places = || kinds::places(sub.group, sub.path).map(Part::Places);
     let part = match name {
         "status" => Part::Field("status"),
-        "finalize" => Part::Field("spec"),
         "scale" => kinds::scale(sub.group, sub.path).map_or(Part::Other, Part::Scale),
         _ => answers.get(sub).map(Part::Answer).or_else(places).unwrap_or(Part::Other),
     };
