@@ -45,7 +45,7 @@ def create_read_replace_delete(core):
     assert replaced.metadata.resource_version != stale
     made.metadata.resource_version = stale
     expect_failure(409, "Conflict", core.replace_namespaced_config_map, "one", NAMESPACE, made)
-    expect(core.delete_namespaced_config_map("one", NAMESPACE).status, "Success")
+    expect(core.delete_namespaced_config_map("one", NAMESPACE)["status"], "Success")
     expect_failure(404, "NotFound", core.read_namespaced_config_map, "one", NAMESPACE)
 
 

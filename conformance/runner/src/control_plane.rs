@@ -122,9 +122,9 @@ impl ControlPlane {
             self.until("etcd", async |plane| plane.etcd_listens()).await?;
         }
         let mut flags = self.server_flags();
-        flags.push(match (server, etcd) {
-            (_, true) => format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port),
-            (_, false) => format!("--data-dir={}", self.folder.join("data").display()),
+        flags.push(match etcd {
+            true => format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port),
+            false => format!("--data-dir={}", self.folder.join("data").display()),
         });
         let begun = Instant::now();
         self.spawn(server.name(), &server.program(), flags)?;

@@ -81,7 +81,61 @@ fn show(v: &Value<'_>) -> String {
     }
 }
 
+fn stack() {
+    let kb: usize = std::env::args().nth(2).unwrap().parse().unwrap();
+    let case = std::env::args().nth(3).unwrap();
+    let (o, i, c, n) = match case.as_str() {
+        "paren" => ("(", "1", ")", 249),
+        "list" => ("[", "x", "]", 249),
+        "not" => ("!(", "true", ")", 249),
+        "dyn" => ("dyn(", "x", ")", 249),
+        "plus" => ("", "1", " + 1", 248),
+        "sel" => ("", "x", ".a", 248),
+        "map" => ("x.map(a, ", "1", ")", 100),
+        "idx" => ("x[", "0", "]", 200),
+        "tern" => ("true ? x : (", "x", ")", 120),
+        "and" => ("x && (x || ", "x", ")", 240),
+        _ => ("{1: ", "x", "}", 249),
+    };
+    let text = format!("{}{i}{}", o.repeat(n), c.repeat(n));
+    std::thread::Builder::new()
+        .stack_size(kb << 10)
+        .spawn(move || {
+            let env = Environment::builder().variable("x", DeclType::simple(Type::Dyn)).build();
+            let phase = std::env::args().nth(4).unwrap_or_default();
+            match env.compile(&text) {
+                Err(e) => println!("{case} {kb} {}", e.to_string().lines().next().unwrap()),
+                Ok(p) => {
+                    if phase == "compile" {
+                        println!("{case} {kb} ok");
+                        return;
+                    }
+                    p.estimate_cost();
+                    let mut a = Activation::new();
+                    a.bind("x", Value::list_of_one());
+                    let r = p.evaluate(&a, Budget::default());
+                    println!("{case} {kb} evaluated {:?}", r.result.is_ok());
+                }
+            }
+        })
+        .unwrap()
+        .join()
+        .unwrap();
+}
+
+trait One {
+    fn list_of_one() -> Self;
+}
+impl One for Value<'_> {
+    fn list_of_one() -> Self {
+        Value::List(vec![Value::Int(1)].into())
+    }
+}
+
 fn main() {
+    if std::env::args().nth(1).as_deref() == Some("stack") {
+        return stack();
+    }
     let text = std::fs::read("/root/ref/cel/object.json").unwrap();
     let object = decode_any(&text, Unknown::Ignore).unwrap().value;
     let inner = || {
@@ -181,5 +235,29 @@ fn main() {
         encode_any(&Tree::Map(TreeMap::from_iter(r)), &mut bytes);
         out.write_all(&bytes).unwrap();
         out.write_all(b"\n").unwrap();
+    }
+}
+
+fn bench() {
+    let text = std::fs::read("/root/ref/cel/object.json").unwrap();
+    let object = decode_any(&text, Unknown::Ignore).unwrap().value;
+    let env = Environment::builder().variable("object", DeclType::simple(Type::Dyn)).variable("claims", DeclType::map(DeclType::simple(Type::Any))).build();
+    for e in ["claims.sub", "'oidc:' + claims.sub", "has(claims.sub) && claims.sub.startsWith('a')", "object.spec.template.spec.containers.all(c, has(c.image) && c.image.matches('^[a-z]+(:.*)?$'))", "object.metadata.labels.exists(k, k == 'app') && object.spec.replicas <= 5", "lists.range(1000).map(x, x * 2).filter(x, x % 3 == 0).size()"] {
+        let n = 2000;
+        let t = std::time::Instant::now();
+        for _ in 0..n { std::hint::black_box(env.compile(e).unwrap()); }
+        let compile = t.elapsed() / n;
+        let p = env.compile(e).unwrap();
+        let t = std::time::Instant::now();
+        let mut cost = 0;
+        for _ in 0..n {
+            let mut a = Activation::new();
+            a.bind("claims", Value::from_tree(object.at(&["claims"]).unwrap()));
+            a.bind("object", Value::from_tree(object.at(&["object"]).unwrap()));
+            let ev = p.evaluate(&a, Budget::default());
+            std::hint::black_box(ev.result.is_ok());
+            cost = ev.cost;
+        }
+        println!("{e}\n  compile {compile:?} evaluate {:?} cost {cost}", t.elapsed() / n);
     }
 }

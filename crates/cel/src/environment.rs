@@ -30,6 +30,10 @@ struct Declarations {
 #[derive(Debug, Default)]
 pub struct Builder(Declarations);
 
+/// Texts up to this length cannot nest deep.
+const SHORT: usize = 200;
+const STACK_SIZE: usize = 16 << 20;
+
 impl Environment {
     pub fn builder() -> Builder {
         Builder::default()
@@ -37,6 +41,20 @@ impl Environment {
 
     /// Parses, checks and plans an expression.
     pub fn compile(&self, text: &str) -> Result<Program, CompileError> {
+        if text.len() <= SHORT {
+            return self.compile_here(text);
+        }
+        // What nests as deep as is allowed takes more stack than the caller may have left.
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(STACK_SIZE);
+            let compiled = thread.spawn_scoped(scope, || self.compile_here(text));
+            compiled.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(|| {
+                Err(CompileError::Program("expression could not be compiled".to_owned()))
+            })
+        })
+    }
+
+    fn compile_here(&self, text: &str) -> Result<Program, CompileError> {
         let ast = parse(text, self.0.bindings)?;
         let checked = check(&ast, self)?;
         let plan = plan(&ast, &checked, self).map_err(CompileError::Program)?;

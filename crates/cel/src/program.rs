@@ -68,11 +68,7 @@ impl Program {
 
     /// Evaluates the expression. The result borrows from what the variables borrow; the cost is told
     /// whether there is a result or not.
-    pub fn evaluate<'a>(
-        &'a self,
-        activation: &Activation<'a>,
-        budget: Budget<'_>,
-    ) -> Evaluation<'a> {
+    pub fn evaluate<'a>(&self, activation: &Activation<'a>, budget: Budget<'_>) -> Evaluation<'a> {
         evaluate(&self.0.plan, activation, budget)
     }
 
@@ -136,9 +132,12 @@ pub struct Activation<'a> {
 #[derive(Debug)]
 pub(crate) struct Composition<'a> {
     name: &'a str,
-    fields: Vec<(&'a str, &'a Program, OnceCell<Result<Value<'a>, Error>>)>,
+    fields: Vec<(&'a str, &'a Program, Computed<'a>)>,
     cost: Cell<u64>,
 }
+
+/// What a field came to, once it was looked at.
+type Computed<'a> = OnceCell<Result<Value<'a>, Error>>;
 
 impl<'a> Activation<'a> {
     pub fn new() -> Self {

@@ -8,15 +8,15 @@ mod common;
 use std::sync::Arc;
 
 use common::{json, lines, show};
-use kevel_cel::{
-    Activation, Budget, CompileError, DeclType, Environment, Timestamp, Type, Value,
-};
+use kevel_cel::{Activation, Budget, CompileError, DeclType, Environment, Timestamp, Type, Value};
 
 const OBJECTS: &str = include_str!("cases/objects.json");
 
 fn environment() -> Environment {
     let simple = DeclType::simple;
-    let inner = || DeclType::object("test.Inner", [("name", DeclType::string()), ("count", simple(Type::Int))]);
+    let inner = || {
+        DeclType::object("test.Inner", [("name", DeclType::string()), ("count", simple(Type::Int))])
+    };
     let strings = || DeclType::list(DeclType::string());
     let user = DeclType::object(
         "kubernetes.UserInfo",

@@ -18,6 +18,8 @@ pub struct KindFacts {
     pub check_name: fn(&str, bool) -> Vec<String>,
     /// What selectors may ask for, and where it stands in the object.
     pub fields: &'static [(&'static str, &'static str)],
+    /// What clients call these fields, where that is something else.
+    pub aliases: &'static [(&'static str, &'static str)],
     /// Which of those watchers are found by.
     pub indexed: &'static [&'static str],
     /// Whether a deletion answers with the object.
@@ -35,6 +37,7 @@ pub struct KindFacts {
 const PLAIN: KindFacts = KindFacts {
     check_name: name::name_is_dns_subdomain,
     fields: &[],
+    aliases: &[],
     indexed: &[],
     returns_deleted: false,
     time_to_live: None,
@@ -194,6 +197,28 @@ const KINDS: &[(&str, &str, KindFacts)] = &[
             ..PLAIN
         },
     ),
+    (
+        "events.k8s.io",
+        "events",
+        KindFacts {
+            aliases: &[
+                ("metadata.name", "metadata.name"),
+                ("metadata.namespace", "metadata.namespace"),
+                ("reason", "reason"),
+                ("regarding.apiVersion", "involvedObject.apiVersion"),
+                ("regarding.fieldPath", "involvedObject.fieldPath"),
+                ("regarding.kind", "involvedObject.kind"),
+                ("regarding.name", "involvedObject.name"),
+                ("regarding.namespace", "involvedObject.namespace"),
+                ("regarding.resourceVersion", "involvedObject.resourceVersion"),
+                ("regarding.uid", "involvedObject.uid"),
+                ("reportingController", "reportingComponent"),
+                ("type", "type"),
+            ],
+            ..PLAIN
+        },
+    ),
+    ("networking.k8s.io", "ipaddresses", KindFacts { check_name: ip_address_name, ..PLAIN }),
     ("", "persistentvolumes", KindFacts { returns_deleted: true, ..PLAIN }),
     ("", "persistentvolumeclaims", KindFacts { returns_deleted: true, ..PLAIN }),
     ("", "podtemplates", KindFacts { returns_deleted: true, ..PLAIN }),
@@ -230,6 +255,15 @@ const KINDS: &[(&str, &str, KindFacts)] = &[
 
 /// Names of RBAC objects may hold anything that fits in a path.
 const RBAC: KindFacts = KindFacts { check_name: name::is_path_segment_name, ..PLAIN };
+
+/// IPAddress objects are named by the address.
+fn ip_address_name(name: &str, _prefix: bool) -> Vec<String> {
+    match name.parse::<std::net::IpAddr>() {
+        Ok(address) if address.to_string() == name => Vec::new(),
+        Ok(address) => vec![format!("must be in canonical form ({:?})", address.to_string())],
+        Err(_) => vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()],
+    }
+}
 
 /// What is special about a kind.
 pub fn facts(group: &str, plural: &str) -> KindFacts {
@@ -313,6 +347,13 @@ impl Strategy for KindFacts {
 
     fn counts_generation(&self) -> bool {
         self.generation
+    }
+
+    fn selectable<'f>(&self, field: &'f str) -> Option<&'f str> {
+        if self.aliases.is_empty() {
+            return Some(field);
+        }
+        self.aliases.iter().find(|(alias, _)| *alias == field).map(|(_, name)| *name)
     }
 
     fn unconditional_update(&self) -> bool {

@@ -112,3 +112,25 @@ fn too_early() -> StatusError {
     status.details.get_or_insert_default().retry_after_seconds = 5;
     StatusError::from(status)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::RequestBody;
+
+    #[test]
+    fn nobody_is_told_too_early_that_there_is_no_such_thing() {
+        let answer = |early: bool| {
+            let mut parts = http::Request::get("/apis/x").body(()).unwrap().into_parts().0;
+            if early {
+                parts.extensions.insert(MuxAndDiscoveryIncomplete);
+            }
+            let body = RequestBody::Bytes(bytes::Bytes::new());
+            let response = not_found(&Request::new(parts, body, Arc::default()));
+            let retry = response.headers().get(header::RETRY_AFTER);
+            (response.status().as_u16(), retry.map(|value| value.to_str().unwrap().to_owned()))
+        };
+        assert_eq!(answer(true), (503, Some("5".to_owned())));
+        assert_eq!(answer(false), (404, None));
+    }
+}

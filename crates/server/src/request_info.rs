@@ -233,4 +233,23 @@ mod tests {
             assert_eq!(told(method, uri), expected, "{method} {uri}");
         }
     }
+
+    #[test]
+    fn selectors_are_those_of_requests_for_many() {
+        for (method, uri, fields, labels) in [
+            ("GET", "/api/v1/pods?fieldSelector=spec.nodeName%3Da&labelSelector=b,!c", 1, 2),
+            ("GET", "/api/v1/pods?watch=1&fieldSelector=a%3Db,c!%3Dd", 2, 0),
+            ("DELETE", "/api/v1/namespaces/n/pods?labelSelector=b", 0, 1),
+            // One object, and the old form of watching.
+            ("GET", "/api/v1/namespaces/n/pods/p?labelSelector=b", 0, 0),
+            ("GET", "/api/v1/watch/pods?labelSelector=b", 0, 0),
+            // What cannot be read narrows nothing; of several the first counts.
+            ("GET", "/api/v1/pods?fieldSelector=x&labelSelector=%3D", 0, 0),
+            ("GET", "/api/v1/pods?labelSelector=a&labelSelector=b,c", 0, 1),
+        ] {
+            let info = RequestInfo::new(&method.parse().unwrap(), &uri.parse().unwrap());
+            let found = (info.selectors.fields.len(), info.selectors.labels.len());
+            assert_eq!(found, (fields, labels), "{method} {uri}");
+        }
+    }
 }

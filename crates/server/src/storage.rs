@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use kevel_api::convert;
 use kevel_api::gvk::{GroupVersion, GroupVersionKind};
-use kevel_api::schema::{Schema, Type};
+use kevel_api::schema::{Scalar, Schema, Type};
 use kevel_api::value::Value;
+use kevel_api::{convert, default};
 use kevel_codec::{json, protobuf};
 use kevel_store::cache::{Cache, Caches, Decode, FieldPath, JsonDecode, KeyOrder, Wire};
 use kevel_store::{Engine, Revision};
@@ -63,7 +63,7 @@ impl Storage {
             TypeRef::Custom(..) => KeyOrder::Sorted,
         };
         let fields: Arc<[FieldPath]> =
-            config.fields.iter().map(|(name, path)| FieldPath::new(name, path)).collect();
+            config.fields.iter().map(|(name, path)| field_path(name, path, &config.ty)).collect();
         let json = JsonDecode { order };
         let decode = Arc::new(StoredDecode { ty: config.ty.clone(), json });
         let cache = caches.add(kevel_store::cache::Resource {
@@ -161,6 +161,18 @@ pub fn drop_empty(value: &mut Value, schema: Schema<'_>) {
     }
 }
 
+/// Where a field stands, and what it is where nothing is said: what Go prints of its zero.
+fn field_path(name: &str, path: &str, ty: &TypeRef) -> FieldPath {
+    let field =
+        path.split('.').try_fold(ty.schema(), |schema, step| Some(schema.field(step)?.schema()));
+    let zero = match field.map(|schema| schema.ty()) {
+        Some(Type::Scalar(Scalar::Bool)) => "false",
+        Some(Type::Scalar(Scalar::Int32 | Scalar::Int64)) => "0",
+        _ => "",
+    };
+    FieldPath::new(name, path).or(zero)
+}
+
 /// `namespace/name`, or `name`.
 pub fn local_key(namespace: &str, name: &str) -> String {
     if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
@@ -179,7 +191,9 @@ impl Decode for StoredDecode {
         }
         let schema = self.ty.schema();
         let envelope = protobuf::decode_object(stored).map_err(|error| error.to_string())?;
-        let value = envelope.decode(schema).map_err(|error| error.to_string())?;
+        let mut value = envelope.decode(schema).map_err(|error| error.to_string())?;
+        // Who wrote it may have known fewer defaults.
+        default::apply(&mut value, schema);
         let mut text = Vec::with_capacity(stored.len() * 2);
         json::encode(&value, schema, &mut text);
         self.json.decode(&text.into(), revision)

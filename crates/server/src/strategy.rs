@@ -48,6 +48,11 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
+    /// What objects call a field that clients may select by; `None` for one that they may not.
+    fn selectable<'f>(&self, field: &'f str) -> Option<&'f str> {
+        Some(field)
+    }
+
     /// Whether changes of what is wanted are counted in `metadata.generation`.
     fn counts_generation(&self) -> bool {
         false

@@ -118,7 +118,7 @@ impl Load {
             ),
             requests(
                 "merge patch",
-                pods / 2,
+                pods,
                 CLIENTS,
                 Box::new(move |index| {
                     let patch = json!({"metadata": {"labels": {"revision": index.to_string()}}});
@@ -127,7 +127,7 @@ impl Load {
             ),
             requests(
                 "apply",
-                pods / 5,
+                pods / 2,
                 CLIENTS,
                 Box::new(move |index| {
                     let name = format!("pod-{index:06}");
@@ -139,13 +139,13 @@ impl Load {
             ),
             list("list all, cached", 40, "/api/v1/pods?resourceVersion=0"),
             list("list all, consistent", 20, "/api/v1/pods"),
-            list("list by label", 40, "/api/v1/namespaces/bench/pods?labelSelector=app%3Dapp-7"),
+            list("list by label", 400, "/api/v1/namespaces/bench/pods?labelSelector=app%3Dapp-7"),
             list("list page of 500", 100, "/api/v1/pods?limit=500"),
             Load { name: "memory, full", work: Work::Rest("VmRSS") },
             Load { name: "watch, per event", work: Work::Watch { watchers: sizes.watchers } },
             requests(
                 "delete",
-                pods / 2,
+                pods,
                 CLIENTS,
                 Box::new(move |index| Request::delete(pod(index))),
             ),

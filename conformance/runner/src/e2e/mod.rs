@@ -25,7 +25,7 @@ const CLEAN_UP: Duration = Duration::from_secs(20);
 /// Which tests to run, and how.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Seconds for each test.
+    /// Seconds for each test, or twice what the reference took if that is more.
     pub limit: u64,
     /// How many run at a time; those marked `[Serial]` run alone, after the others.
     pub jobs: usize,
@@ -60,7 +60,7 @@ pub async fn run(server: Server, plan: Plan) -> Result<bool> {
     let (serial, parallel): (VecDeque<_>, VecDeque<_>) =
         chosen.into_iter().partition(|test| test.contains("[Serial]"));
     let kubeconfig = plane.kubeconfig().display().to_string();
-    let run = Arc::new(Run { server, plan, kubeconfig, file, table: Mutex::new(table) });
+    let run = Arc::new(Run { server, plan, kubeconfig, file, reference, table: Mutex::new(table) });
     for (tests, jobs) in [(parallel, run.plan.jobs), (serial, 1)] {
         run.all(tests, jobs.max(1)).await?;
     }
@@ -74,6 +74,7 @@ struct Run {
     plan: Plan,
     kubeconfig: String,
     file: PathBuf,
+    reference: Table,
     table: Mutex<Table>,
 }
 
@@ -101,7 +102,8 @@ impl Run {
 
     async fn one(&self, test: &str) -> Result<Outcome> {
         let begun = Instant::now();
-        let limit = self.plan.limit;
+        let taken = self.reference.outcome(test).map_or(0, |outcome| outcome.seconds);
+        let limit = self.plan.limit.max(2 * taken * u64::from(self.server != Server::Reference));
         let child = Command::new(built("e2e.test"))
             .arg(format!("--kubeconfig={}", self.kubeconfig))
             .arg("--provider=skeleton")

@@ -56,7 +56,7 @@ impl Table {
     pub fn write(&self, file: &Path, server: &str, limit: u64) -> Result<()> {
         let mut text = format!(
             "# The official conformance tests against {server}\n\n\
-             Suite and components: Kubernetes v1.36.3; {}; {limit} s a test; pretended nodes (no containers \
+             Suite and components: Kubernetes v1.36.3; {}; at most {limit} s a test; pretended nodes (no containers \
              run, so tests that look into one cannot pass for anybody).\n\n{}\n\n\
              | result | seconds | reason | test |\n| --- | --- | --- | --- |\n",
             Time::now(),

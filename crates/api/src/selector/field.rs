@@ -53,6 +53,11 @@ impl FieldSelector {
         &self.requirements
     }
 
+    /// The same, to be changed.
+    pub fn requirements_mut(&mut self) -> &mut [Requirement] {
+        &mut self.requirements
+    }
+
     /// Whether everything is selected.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()

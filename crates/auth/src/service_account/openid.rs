@@ -1,10 +1,13 @@
 //! How others verify tokens of this server: OpenID Connect Discovery 1.0.
 
 use bytes::Bytes;
-use http::{HeaderValue, header};
+use http::{HeaderValue, Method, header};
 use kevel_api::json_string::write_json_string;
 use kevel_server::body::Body;
+use kevel_server::delegate;
+use kevel_server::endpoints::{bare, failure_to};
 use kevel_server::handler::{Handler, Pending, Response};
+use kevel_server::negotiate::not_acceptable;
 use kevel_server::request::Request;
 
 use crate::jose::PublicKey;
@@ -18,9 +21,10 @@ pub const JWKS_PATH: &str = "/openid/v1/jwks";
 const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, max-age=3600");
 
 /// One of the two documents.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct OpenIdMetadata {
-    content_type: HeaderValue,
+    path: &'static str,
+    content_type: &'static str,
     document: Bytes,
 }
 
@@ -46,15 +50,16 @@ impl OpenIdMetadata {
         if keys.is_empty() {
             return Err("no keys provided for validating keyset".to_owned());
         }
-        let document = |content_type, document: Vec<u8>| OpenIdMetadata {
-            content_type: HeaderValue::from_static(content_type),
+        let document = |path, content_type, document: Vec<u8>| OpenIdMetadata {
+            path,
+            content_type,
             document: document.into(),
         };
         let keyset: Vec<_> = keys.iter().map(PublicKey::to_jwk).collect();
         let keyset = format!(r#"{{"keys":[{}]}}"#, keyset.join(","));
         Ok([
-            document("application/json", configuration(issuer, jwks_uri, keys)),
-            document("application/jwk-set+json", keyset.into_bytes()),
+            document(CONFIGURATION_PATH, "application/json", configuration(issuer, jwks_uri, keys)),
+            document(JWKS_PATH, "application/jwk-set+json", keyset.into_bytes()),
         ])
     }
 }
@@ -77,12 +82,30 @@ fn configuration(issuer: &str, jwks_uri: &str, keys: &[PublicKey]) -> Vec<u8> {
     text
 }
 
-impl Handler for OpenIdMetadata {
-    fn handle<'a>(&'a self, _request: Request) -> Pending<'a, Response> {
+impl OpenIdMetadata {
+    fn serve(&self, request: &Request) -> Response {
+        let path = request.parts.uri.path();
+        if path.strip_suffix('/').unwrap_or(path) != self.path {
+            return delegate::not_found(request);
+        }
+        if request.parts.method != Method::GET {
+            return failure_to(request, bare(405));
+        }
+        let accepted = request.header(header::ACCEPT);
+        let mut types = accepted.split(',').map(|one| one.split(';').next().unwrap_or("").trim());
+        if !types.any(|one| matches!(one, "" | "*/*") || one == self.content_type) {
+            return failure_to(request, not_acceptable(&[self.content_type]));
+        }
         let mut response = http::Response::new(Body::from(self.document.clone()));
         let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, self.content_type.clone());
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
         headers.insert(header::CACHE_CONTROL, CACHE_CONTROL);
-        Box::pin(std::future::ready(response))
+        response
+    }
+}
+
+impl Handler for OpenIdMetadata {
+    fn handle<'a>(&'a self, request: Request) -> Pending<'a, Response> {
+        Box::pin(std::future::ready(self.serve(&request)))
     }
 }

@@ -150,6 +150,9 @@ impl TokenRequest {
         let text = |field| wanted.str_at(&[field]);
         let (name, kind, api_version) = (text("name"), text("kind"), text("apiVersion"));
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
+        if name.is_empty() && group.is_empty() && matches!(kind, "Pod" | "Node" | "Secret") {
+            return Err(StatusError::bad_request("Name parameter required."));
+        }
         let found = match (group, kind) {
             ("", "Pod") => {
                 let pod = self.objects.fresh(Kind::Pod, asked.namespace, name).await?;

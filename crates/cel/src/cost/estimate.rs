@@ -318,12 +318,12 @@ impl Estimator<'_> {
 
     /// What a call's estimate needs to know of an operand.
     fn operand(&self, expr: &Expr) -> Operand {
-        let of_variable = |path: &Arc<[Arc<str>]>| {
-            path.first().is_some_and(|name| &**name != ACCUMULATOR)
-        };
-        let elements = self.path(expr).filter(of_variable).map(|path| {
-            path.iter().cloned().chain(["@items".into()]).collect::<Vec<Arc<str>>>()
-        });
+        let of_variable =
+            |path: &Arc<[Arc<str>]>| path.first().is_some_and(|name| &**name != ACCUMULATOR);
+        let elements = self
+            .path(expr)
+            .filter(of_variable)
+            .map(|path| path.iter().cloned().chain(["@items".into()]).collect::<Vec<Arc<str>>>());
         let ty = self.type_of(expr);
         Operand {
             size: self.size(expr),

@@ -13,9 +13,9 @@ enum Subject<'a> {
     Composition(Arc<str>),
 }
 
-impl<'a> Evaluator<'_, 'a> {
+impl<'e, 'a> Evaluator<'e, 'a> {
     /// Resolves an attribute and counts that.
-    pub(super) fn attribute(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
+    pub(super) fn attribute(&mut self, attribute: &'e Attribute) -> Outcome<'a> {
         let outcome = not_cancelled(self.resolve(attribute))?;
         let is_conditional = matches!(attribute.root, Root::Conditional(_));
         // Looking costs one, a choice between attributes nothing. Tests for presence cost one less.
@@ -59,7 +59,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    fn resolve(&mut self, attribute: &'a Attribute) -> Outcome<'a> {
+    fn resolve(&mut self, attribute: &'e Attribute) -> Outcome<'a> {
         let subject = match &attribute.root {
             Root::Local(place) => Subject::Value(self.local(*place)?),
             Root::Relative(plan) => Subject::Value(self.evaluate(plan)?),
@@ -84,7 +84,7 @@ impl<'a> Evaluator<'_, 'a> {
     fn select(
         &mut self,
         mut subject: Subject<'a>,
-        qualifiers: &'a [Arc<Qualifier>],
+        qualifiers: &'e [Arc<Qualifier>],
     ) -> Outcome<'a> {
         let mut optional = false;
         if qualifiers.is_empty() {
@@ -134,7 +134,7 @@ impl<'a> Evaluator<'_, 'a> {
     fn qualify(
         &mut self,
         subject: &Subject<'a>,
-        qualifier: &'a Qualifier,
+        qualifier: &'e Qualifier,
         tested: bool,
     ) -> Result<Option<Value<'a>>, Error> {
         let key = match &qualifier.key {

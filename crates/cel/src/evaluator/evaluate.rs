@@ -16,7 +16,7 @@ pub(super) type Outcome<'a> = Result<Value<'a>, Error>;
 
 /// Evaluates a plan.
 pub(crate) fn evaluate<'a>(
-    plan: &'a Plan,
+    plan: &Plan,
     activation: &Activation<'a>,
     budget: Budget<'_>,
 ) -> Evaluation<'a> {
@@ -44,19 +44,19 @@ pub(super) struct Evaluator<'e, 'a> {
     limit: u64,
     cost: u64,
     /// The variables of the comprehensions around.
-    pub locals: Vec<Local<'a>>,
+    pub locals: Vec<Local<'e, 'a>>,
     /// Rounds of comprehensions, for knowing when to look whether to stop.
     pub rounds: u32,
 }
 
 /// A local variable.
-pub(super) enum Local<'a> {
+pub(super) enum Local<'e, 'a> {
     /// An accumulator is evaluated when it is first looked at.
-    Pending(&'a Plan),
+    Pending(&'e Plan),
     Ready(Outcome<'a>),
 }
 
-impl<'a> Evaluator<'_, 'a> {
+impl<'e, 'a> Evaluator<'e, 'a> {
     /// Counts a cost; an error once there is more than is allowed.
     pub fn charge(&mut self, cost: u64) -> Result<(), Error> {
         self.cost = self.cost.saturating_add(cost);
@@ -67,7 +67,7 @@ impl<'a> Evaluator<'_, 'a> {
         self.cost = self.cost.saturating_sub(cost);
     }
 
-    pub fn evaluate(&mut self, plan: &'a Plan) -> Outcome<'a> {
+    pub fn evaluate(&mut self, plan: &'e Plan) -> Outcome<'a> {
         match plan {
             Plan::Constant(value) => Ok(value.clone()),
             Plan::Attribute(attribute) => self.attribute(attribute),
@@ -109,7 +109,7 @@ impl<'a> Evaluator<'_, 'a> {
     }
 
     /// One term that is `decisive` decides, whatever comes of the others.
-    fn logical(&mut self, terms: &'a [Plan], decisive: bool) -> Outcome<'a> {
+    fn logical(&mut self, terms: &'e [Plan], decisive: bool) -> Outcome<'a> {
         let mut failure = None;
         for term in terms {
             match not_cancelled(self.evaluate(term))? {
@@ -122,7 +122,7 @@ impl<'a> Evaluator<'_, 'a> {
         failure.map_or(Ok(Value::Bool(!decisive)), Err)
     }
 
-    fn equals(&mut self, args: &'a [Plan; 2], negated: bool) -> Outcome<'a> {
+    fn equals(&mut self, args: &'e [Plan; 2], negated: bool) -> Outcome<'a> {
         let [left, right] = args;
         let args = [not_cancelled(self.evaluate(left))?, not_cancelled(self.evaluate(right))?];
         let outcome = match &args {
@@ -141,7 +141,7 @@ impl<'a> Evaluator<'_, 'a> {
         outcome
     }
 
-    fn call(&mut self, call: &'a CallPlan) -> Outcome<'a> {
+    fn call(&mut self, call: &'e CallPlan) -> Outcome<'a> {
         let mut args = Vec::with_capacity(call.args.len());
         for (i, arg) in call.args.iter().enumerate() {
             let outcome = match call.gathers.filter(|_| i == 0) {
@@ -165,7 +165,7 @@ impl<'a> Evaluator<'_, 'a> {
 
     fn element(
         &mut self,
-        element: &'a ElementPlan,
+        element: &'e ElementPlan,
         what: &dyn Fn() -> String,
     ) -> Result<Option<Value<'a>>, Error> {
         let value = self.evaluate(&element.value)?;
@@ -179,7 +179,7 @@ impl<'a> Evaluator<'_, 'a> {
         }
     }
 
-    fn list(&mut self, elements: &'a [ElementPlan]) -> Outcome<'a> {
+    fn list(&mut self, elements: &'e [ElementPlan]) -> Outcome<'a> {
         let mut values = Vec::with_capacity(elements.len());
         for element in elements {
             values.extend(self.element(element, &|| "list element".to_owned())?);
@@ -187,7 +187,7 @@ impl<'a> Evaluator<'_, 'a> {
         Ok(Value::list(values))
     }
 
-    fn map(&mut self, entries: &'a [(Plan, ElementPlan)]) -> Outcome<'a> {
+    fn map(&mut self, entries: &'e [(Plan, ElementPlan)]) -> Outcome<'a> {
         let mut values = BTreeMap::new();
         for (key, element) in entries {
             let key = self.evaluate(key)?;
@@ -206,7 +206,7 @@ impl<'a> Evaluator<'_, 'a> {
     fn object(
         &mut self,
         type_name: &Arc<str>,
-        fields: &'a [(Arc<str>, ElementPlan)],
+        fields: &'e [(Arc<str>, ElementPlan)],
         known: bool,
     ) -> Outcome<'a> {
         let mut values: Vec<(Arc<str>, Value<'a>)> = Vec::with_capacity(fields.len());

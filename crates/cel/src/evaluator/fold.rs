@@ -6,8 +6,8 @@ use crate::error::Error;
 use crate::program::CHECK_FREQUENCY;
 use crate::value::Value;
 
-impl<'a> Evaluator<'_, 'a> {
-    pub(super) fn fold(&mut self, fold: &'a FoldPlan) -> Outcome<'a> {
+impl<'e, 'a> Evaluator<'e, 'a> {
+    pub(super) fn fold(&mut self, fold: &'e FoldPlan) -> Outcome<'a> {
         let range = self.evaluate(&fold.range)?;
         self.locals.truncate(fold.accumulator);
         self.locals.push(Local::Pending(&fold.init));
@@ -53,7 +53,7 @@ impl<'a> Evaluator<'_, 'a> {
     /// One round with these iteration variables; false once the loop is over.
     fn round(
         &mut self,
-        fold: &'a FoldPlan,
+        fold: &'e FoldPlan,
         first: Outcome<'a>,
         second: Outcome<'a>,
     ) -> Result<bool, Error> {
@@ -65,8 +65,9 @@ impl<'a> Evaluator<'_, 'a> {
         }
         let step = not_cancelled(self.evaluate(&fold.step))?;
         self.set(place, step);
-        self.rounds += 1;
-        if self.rounds % CHECK_FREQUENCY == 0 && self.budget.interrupted.is_some_and(|stop| stop())
+        self.rounds = self.rounds.wrapping_add(1);
+        if self.rounds.is_multiple_of(CHECK_FREQUENCY)
+            && self.budget.interrupted.is_some_and(|stop| stop())
         {
             return Err(Error::interrupted());
         }

@@ -148,8 +148,10 @@ fn is_time(text: &str) -> Option<()> {
         (digits && text.parse::<u8>().is_ok_and(|n| n <= max)).then_some(())
     };
     let colon = |at: usize| (text.as_bytes().get(at) == Some(&b':')).then_some(());
-    (number(text.get(..2)?, 23)?, number(text.get(3..5)?, 59)?, number(text.get(6..8)?, 59)?);
-    (colon(2)?, colon(5)?);
+    for (at, max) in [(0, 23), (3, 59), (6, 59)] {
+        number(text.get(at..at + 2)?, max)?;
+    }
+    colon(2).and(colon(5))?;
     let mut rest = text.get(8..)?;
     if !rest.starts_with(['z', '+', '-']) || rest.get(1..).is_some_and(|r| r.ends_with('z')) {
         // Whatever separates the fraction.
@@ -161,8 +163,7 @@ fn is_time(text: &str) -> Option<()> {
         None => (rest == "z").then_some(()),
         Some(offset) => {
             let (hours, minutes) = offset.split_once(':')?;
-            (number(hours, 99)?, number(minutes, 99)?);
-            Some(())
+            number(hours, 99).and(number(minutes, 99))
         }
     }
 }

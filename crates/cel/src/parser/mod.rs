@@ -1,13 +1,16 @@
 //! Text to syntax tree.
 
+mod expect;
 mod literal;
 mod macros;
+mod primary;
 mod token;
 
 use std::sync::Arc;
 
-use crate::ast::{Ast, Element, Expr, ExprId, ExprKind, Literal, MapEntry, StructField, operator};
+use crate::ast::{Ast, Expr, ExprId, ExprKind, Literal, operator};
 use crate::source::{Issues, Location, Source};
+use expect::START;
 use token::{Lexeme, Token, tokenize};
 
 pub(crate) use macros::ACCUMULATOR;
@@ -17,7 +20,7 @@ pub const MAX_EXPRESSION_SIZE: usize = 100_000;
 /// How deep a rule of the grammar may nest, and how deep operations may nest in each other.
 pub const MAX_RECURSION: u32 = 250;
 /// How high the tree may be once macros are expanded: what check, plan and evaluation recurse over.
-const MAX_HEIGHT: u32 = 600;
+const MAX_HEIGHT: u32 = 400;
 
 /// Parses an expression; `bindings` says whether `cel.bind` is a macro.
 pub(crate) fn parse(text: &str, bindings: bool) -> Result<Ast, Issues> {
@@ -93,46 +96,6 @@ struct Parser<'s> {
     followers: Vec<&'static [Token]>,
 }
 
-/// What an expression may start with.
-const START: &[Token] = &[
-    Token::LeftBracket,
-    Token::LeftBrace,
-    Token::LeftParen,
-    Token::Dot,
-    Token::Minus,
-    Token::Exclamation,
-    Token::True,
-    Token::False,
-    Token::Null,
-    Token::Float,
-    Token::Int,
-    Token::Uint,
-    Token::String,
-    Token::Bytes,
-    Token::Identifier,
-];
-
-/// What may follow an operand, besides what may follow the expression it is in.
-const OPERATORS: &[Token] = &[
-    Token::Equals,
-    Token::NotEquals,
-    Token::In,
-    Token::Less,
-    Token::LessEquals,
-    Token::GreaterEquals,
-    Token::Greater,
-    Token::And,
-    Token::Or,
-    Token::LeftBracket,
-    Token::Dot,
-    Token::Minus,
-    Token::Question,
-    Token::Plus,
-    Token::Star,
-    Token::Slash,
-    Token::Percent,
-];
-
 /// Names that are not variables, so that the language can grow.
 pub(crate) const RESERVED: &[&str] = &[
     "as",
@@ -194,7 +157,7 @@ impl Parser<'_> {
     }
 
     fn and(&mut self) -> Parsed {
-        self.logical(Token::And, operator::AND, |parser| parser.relation(0))
+        self.logical(Token::And, operator::AND, |parser| parser.relation())
     }
 
     /// Terms between which one operator stands, as a balanced tree.
@@ -217,7 +180,7 @@ impl Parser<'_> {
     }
 
     /// Relations are left-associative and all bind equally.
-    fn relation(&mut self, _: u8) -> Parsed {
+    fn relation(&mut self) -> Parsed {
         self.depth.relation += 1;
         self.check_depth(self.depth.relation)?;
         let entered = self.depth.relation;
@@ -363,228 +326,6 @@ impl Parser<'_> {
         self.operation(open.start, operator, vec![target, index])
     }
 
-    fn primary(&mut self) -> Parsed {
-        let first = self.peek();
-        match first.token {
-            Token::Identifier => self.identifier(false),
-            Token::Dot => {
-                self.next();
-                if self.peek().token != Token::Identifier {
-                    return self.no_viable_alternative(self.at - 1);
-                }
-                self.identifier(true)
-            }
-            Token::LeftParen => {
-                self.next();
-                let inner = self.nested(&[Token::RightParen])?;
-                self.expect_after_operand(Token::RightParen)?;
-                Ok(inner)
-            }
-            Token::LeftBracket => self.list(),
-            Token::LeftBrace => self.map(),
-            Token::Exclamation => {
-                let text = self.text(first);
-                let expected = Token::expected(
-                    &START.iter().copied().filter(|t| *t != Token::Exclamation).collect::<Vec<_>>(),
-                );
-                self.syntax_error(first, format!("mismatched input '{text}' expecting {expected}"));
-                Err(Abort)
-            }
-            _ => self.literal(),
-        }
-    }
-
-    fn literal(&mut self) -> Parsed {
-        let first = self.next();
-        let lexeme = if first.token == Token::Minus { self.next() } else { first };
-        let sign = if first.token == Token::Minus { "-" } else { "" };
-        let text = format!("{sign}{}", self.text(lexeme));
-        let characters = self.slice(lexeme);
-        let value = match lexeme.token {
-            Token::True => Ok(Literal::Bool(true)),
-            Token::False => Ok(Literal::Bool(false)),
-            Token::Null => Ok(Literal::Null),
-            Token::Int => literal::integer(&text, |s, radix| i64::from_str_radix(s, radix).ok())
-                .map(Literal::Int)
-                .ok_or("invalid int literal"),
-            Token::Uint => {
-                let digits = &text[..text.len() - 1];
-                literal::integer(digits, |s, radix| u64::from_str_radix(s, radix).ok())
-                    .map(Literal::Uint)
-                    .ok_or("invalid uint literal")
-            }
-            Token::Float => match text.parse::<f64>() {
-                Ok(value) if value.is_finite() => Ok(Literal::Double(value)),
-                _ => Err("invalid double literal"),
-            },
-            Token::String => literal::unescape(characters, false)
-                .map(|text| Literal::String(String::from_utf8_lossy(&text).into())),
-            _ => literal::unescape(characters.get(1..).unwrap_or_default(), true)
-                .map(|bytes| Literal::Bytes(bytes.into())),
-        };
-        let id = self.id(first.start);
-        let kind = match value {
-            Ok(value) => ExprKind::Literal(value),
-            Err(message) => {
-                self.issues.report(self.source.location(first.start), message);
-                ExprKind::Unspecified
-            }
-        };
-        Ok(Node { expr: Expr { id, kind }, nesting: 0 })
-    }
-
-    /// A name: of a variable, a function that is called, or a type whose value is built.
-    fn identifier(&mut self, leading_dot: bool) -> Parsed {
-        if let Some(count) = self.struct_name() {
-            return self.structure(count, leading_dot);
-        }
-        let lexeme = self.next();
-        let text = self.text(lexeme);
-        let name = if leading_dot { format!(".{text}") } else { text.clone() };
-        let open = self.accept(Token::LeftParen);
-        if RESERVED.contains(&text.as_str()) {
-            if open.is_some() {
-                self.arguments()?;
-            }
-            let id = self.id(lexeme.start);
-            let location = self.source.location(lexeme.start);
-            self.issues.report(location, format!("reserved identifier: {text}"));
-            return Ok(Node { expr: Expr { id, kind: ExprKind::Unspecified }, nesting: 0 });
-        }
-        let Some(open) = open else {
-            let id = self.id(lexeme.start);
-            return Ok(Node { expr: Expr { id, kind: ExprKind::Ident(name.into()) }, nesting: 0 });
-        };
-        let (args, nesting) = self.arguments()?;
-        let id = self.id(open.start);
-        let expr = self.call_or_macro(id, &name, None, args);
-        Ok(Node { expr, nesting })
-    }
-
-    /// How many identifiers make up the name in front of a `{`, if that is what stands here.
-    fn struct_name(&self) -> Option<usize> {
-        let mut count = 1;
-        loop {
-            match (self.peek_at(2 * count - 1), self.peek_at(2 * count)) {
-                (Token::LeftBrace, _) => return Some(count),
-                (Token::Dot, Token::Identifier) => count += 1,
-                _ => return None,
-            }
-        }
-    }
-
-    fn structure(&mut self, identifiers: usize, leading_dot: bool) -> Parsed {
-        let mut name = String::new();
-        for i in 0..identifiers {
-            if i > 0 {
-                self.next();
-            }
-            if i > 0 || leading_dot {
-                name.push('.');
-            }
-            let lexeme = self.next();
-            name.push_str(&self.text(lexeme));
-        }
-        let open = self.next();
-        let id = self.id(open.start);
-        let (mut fields, mut nesting) = (Vec::new(), 0);
-        const FIELD: &[Token] = &[Token::Question, Token::Identifier, Token::EscapedIdentifier];
-        const FIRST: &[Token] = &[
-            Token::RightBrace,
-            Token::Comma,
-            Token::Question,
-            Token::Identifier,
-            Token::EscapedIdentifier,
-        ];
-        self.expect_start(FIRST)?;
-        while FIELD.contains(&self.peek().token) {
-            let optional = self.accept(Token::Question).is_some();
-            self.expect_start(&[Token::Identifier, Token::EscapedIdentifier])?;
-            let lexeme = self.next();
-            if lexeme.token == Token::EscapedIdentifier {
-                self.issues.report(self.source.location(lexeme.start), "unsupported syntax: '`'");
-            }
-            let colon = self.expect(Token::Colon, START)?;
-            let field_id = self.id(colon.start);
-            let value = self.nested(&[Token::RightBrace, Token::Comma])?;
-            nesting = nesting.max(value.nesting);
-            let name = self.text(lexeme).into();
-            fields.push(StructField { id: field_id, name, value: value.expr, optional });
-            self.expect_start(&[Token::RightBrace, Token::Comma])?;
-            if self.accept(Token::Comma).is_none() {
-                break;
-            }
-        }
-        self.accept(Token::Comma);
-        self.expect_after_operand(Token::RightBrace)?;
-        let kind = ExprKind::Struct { name: name.into(), fields };
-        Ok(Node { expr: Expr { id, kind }, nesting })
-    }
-
-    fn list(&mut self) -> Parsed {
-        let open = self.next();
-        let id = self.id(open.start);
-        let (mut elements, mut nesting) = (Vec::new(), 0);
-        self.expect_start(&with(START, &[Token::RightBracket, Token::Comma, Token::Question]))?;
-        while !matches!(self.peek().token, Token::RightBracket | Token::Comma) {
-            let optional = self.accept(Token::Question).is_some();
-            let value = self.nested(&[Token::RightBracket, Token::Comma])?;
-            nesting = nesting.max(value.nesting);
-            elements.push(Element { value: value.expr, optional });
-            self.expect_start(&[Token::RightBracket, Token::Comma])?;
-            if self.accept(Token::Comma).is_none() || self.peek().token == Token::Eof {
-                break;
-            }
-        }
-        if elements.is_empty() {
-            self.accept(Token::Comma);
-        }
-        self.expect_after_operand(Token::RightBracket)?;
-        Ok(Node { expr: Expr { id, kind: ExprKind::List { elements } }, nesting })
-    }
-
-    fn map(&mut self) -> Parsed {
-        let open = self.next();
-        let id = self.id(open.start);
-        let (mut entries, mut nesting) = (Vec::new(), 0);
-        self.expect_start(&with(START, &[Token::RightBrace, Token::Comma, Token::Question]))?;
-        while !matches!(self.peek().token, Token::RightBrace | Token::Comma) {
-            let optional = self.accept(Token::Question).is_some();
-            let key = self.nested(&[Token::Colon])?;
-            self.expect(Token::Colon, START)?;
-            let value = self.nested(&[Token::RightBrace, Token::Comma])?;
-            nesting = nesting.max(key.nesting).max(value.nesting);
-            entries.push(MapEntry { key: key.expr, value: value.expr, optional });
-            self.expect_start(&[Token::RightBrace, Token::Comma])?;
-            if self.accept(Token::Comma).is_none() || self.peek().token == Token::Eof {
-                break;
-            }
-        }
-        if entries.is_empty() {
-            self.accept(Token::Comma);
-        }
-        self.expect_after_operand(Token::RightBrace)?;
-        Ok(Node { expr: Expr { id, kind: ExprKind::Map { entries } }, nesting })
-    }
-
-    /// Arguments up to the closing parenthesis.
-    fn arguments(&mut self) -> Result<(Vec<Expr>, u32), Abort> {
-        let (mut args, mut nesting) = (Vec::new(), 0);
-        self.expect_start(&with(START, &[Token::RightParen]))?;
-        if self.peek().token != Token::RightParen {
-            loop {
-                let arg = self.nested(&[Token::RightParen, Token::Comma])?;
-                nesting = nesting.max(arg.nesting);
-                args.push(arg.expr);
-                if self.accept(Token::Comma).is_none() {
-                    break;
-                }
-            }
-        }
-        self.expect_after_operand(Token::RightParen)?;
-        Ok((args, nesting))
-    }
-
     /// An expression that something other than the end of the text follows.
     fn nested(&mut self, followers: &'static [Token]) -> Parsed {
         self.followers.push(followers);
@@ -623,109 +364,6 @@ impl Parser<'_> {
         self.offsets.push(offset);
         (self.offsets.len() - 1) as ExprId
     }
-
-    fn peek(&self) -> Lexeme {
-        self.lexeme(self.at)
-    }
-
-    fn peek_at(&self, ahead: usize) -> Token {
-        self.lexeme(self.at + ahead).token
-    }
-
-    /// The end of the text stands behind all other lexemes.
-    fn lexeme(&self, index: usize) -> Lexeme {
-        let end = Lexeme { token: Token::Eof, start: 0, end: 0 };
-        self.lexemes.get(index).or(self.lexemes.last()).copied().unwrap_or(end)
-    }
-
-    fn next(&mut self) -> Lexeme {
-        let lexeme = self.peek();
-        self.at = (self.at + 1).min(self.lexemes.len());
-        lexeme
-    }
-
-    fn accept(&mut self, token: Token) -> Option<Lexeme> {
-        (self.peek().token == token).then(|| self.next())
-    }
-
-    fn slice(&self, lexeme: Lexeme) -> &[char] {
-        self.source.characters.get(lexeme.start as usize..lexeme.end as usize).unwrap_or_default()
-    }
-
-    fn text(&self, lexeme: Lexeme) -> String {
-        match lexeme.token {
-            Token::Eof => "<EOF>".to_owned(),
-            _ => self.slice(lexeme).iter().collect(),
-        }
-    }
-
-    /// Takes a token that must stand here. One token too many is left out, one too few (where what
-    /// stands here may follow it) is made up; either is an issue, and parsing goes on.
-    fn expect(&mut self, token: Token, followers: &[Token]) -> Result<Lexeme, Abort> {
-        let here = self.peek();
-        if here.token == token {
-            return Ok(self.next());
-        }
-        let text = self.text(here);
-        let expected = token.name();
-        if self.peek_at(1) == token && here.token != Token::Eof {
-            self.syntax_error(here, format!("extraneous input '{text}' expecting {expected}"));
-            self.next();
-            return Ok(self.next());
-        }
-        if followers.contains(&here.token) {
-            self.syntax_error(here, format!("missing {expected} at '{text}'"));
-            return Ok(here);
-        }
-        self.syntax_error(here, format!("mismatched input '{text}' expecting {expected}"));
-        Err(Abort)
-    }
-
-    /// Takes a token after which operators may follow.
-    fn expect_after_operand(&mut self, token: Token) -> Result<Lexeme, Abort> {
-        let outer = self.followers.last().copied().unwrap_or_default();
-        self.expect(token, &with(OPERATORS, outer))
-    }
-
-    /// Checks that one of these tokens stands here; one token too many is left out.
-    fn expect_start(&mut self, set: &[Token]) -> Result<(), Abort> {
-        let here = self.peek();
-        if set.contains(&here.token) {
-            return Ok(());
-        }
-        let text = self.text(here);
-        let expected = Token::expected(set);
-        if set.contains(&self.peek_at(1)) && here.token != Token::Eof {
-            self.syntax_error(here, format!("extraneous input '{text}' expecting {expected}"));
-            self.next();
-            return Ok(());
-        }
-        self.syntax_error(here, format!("mismatched input '{text}' expecting {expected}"));
-        Err(Abort)
-    }
-
-    fn no_viable_alternative(&mut self, from: usize) -> Parsed {
-        let here = self.peek();
-        let text: String = (from..=self.at)
-            .map(|i| self.lexeme(i))
-            .filter(|lexeme| lexeme.token != Token::Eof)
-            .map(|lexeme| self.text(lexeme))
-            .collect();
-        self.syntax_error(here, format!("no viable alternative at input '{text}'"));
-        Err(Abort)
-    }
-
-    fn syntax_error(&mut self, at: Lexeme, message: String) {
-        let mut location = self.source.location(at.start);
-        if self.source.characters.is_empty() {
-            location.column = -1;
-        }
-        self.issues.report(location, format!("Syntax error: {message}"));
-    }
-}
-
-fn with(set: &[Token], more: &[Token]) -> Vec<Token> {
-    [set, more].concat()
 }
 
 fn relation(token: Token) -> Option<&'static str> {

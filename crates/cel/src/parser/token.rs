@@ -227,18 +227,17 @@ impl Lexer<'_> {
         let prefix = |c: Option<char>, of: &str| c.is_some_and(|c| of.contains(c));
         let quote = |c: Option<char>| matches!(c, Some('"' | '\''));
         let (first, second, third) = (self.peek(0), self.peek(1), self.peek(2));
-        if prefix(first, "rR") && quote(second) {
-            if let Ok(len) = self.string(1, true) {
-                return (Token::String, len);
-            }
+        let string = if prefix(first, "rR") && quote(second) {
+            Some((Token::String, self.string(1, true)))
         } else if prefix(first, "bB") && quote(second) {
-            if let Ok(len) = self.string(1, false) {
-                return (Token::Bytes, len);
-            }
+            Some((Token::Bytes, self.string(1, false)))
         } else if prefix(first, "bB") && prefix(second, "rR") && quote(third) {
-            if let Ok(len) = self.string(2, true) {
-                return (Token::Bytes, len);
-            }
+            Some((Token::Bytes, self.string(2, true)))
+        } else {
+            None
+        };
+        if let Some((token, Ok(len))) = string {
+            return (token, len);
         }
         let len = count(self.text, |c| c.is_ascii_alphanumeric() || c == '_');
         let word: String = self.text.iter().take(len).collect();

@@ -149,8 +149,8 @@ impl<'a> Value<'a> {
             Value::Bytes(bytes) => bytes.is_empty(),
             Value::Duration(nanos) => *nanos == 0,
             Value::Timestamp(timestamp) => timestamp.instant() == (MIN_SECONDS, 0),
-            Value::List(list) => list.len() == 0,
-            Value::Map(map) => map.len() == 0,
+            Value::List(list) => list.is_empty(),
+            Value::Map(map) => map.is_empty(),
             Value::Object(object) => object.fields.iter().all(|(_, value)| value.is_zero()),
             _ => false,
         }

@@ -54,7 +54,9 @@ impl Timestamp {
         };
         let at = |index: usize, byte: u8| (bytes.get(index) == Some(&byte)).then_some(());
         let (year, month, day) = (number(0, 4)?, number(5, 2)?, number(8, 2)?);
-        (at(4, b'-')?, at(7, b'-')?, at(10, b'T')?, at(13, b':')?, at(16, b':')?);
+        for (index, byte) in [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')] {
+            at(index, byte)?;
+        }
         let (hour, minute, second) = (number(11, 2)?, number(14, 2)?, number(17, 2)?);
         let in_range = (1..=12).contains(&month)
             && (1..=days_in_month(year, month)).contains(&day)

@@ -1,5 +1,8 @@
 //! Reading tables of cases, and printing values the way they are written there.
 
+// Not every test reads a table.
+#![allow(dead_code)]
+
 use kevel_api::value::Value as Tree;
 use kevel_cel::{Extension, Value};
 use kevel_codec::json::{Unknown, decode_any};
@@ -34,11 +37,13 @@ pub fn show(value: &Value<'_>) -> String {
             format!("[{}]", elements.join(", "))
         }
         Value::Map(map) => {
-            let entries = map.entries().map(|(k, v)| format!("{}: {}", show(&k), show(&v.unwrap())));
+            let entries =
+                map.entries().map(|(k, v)| format!("{}: {}", show(&k), show(&v.unwrap())));
             format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
         }
         Value::Object(object) => {
-            let fields = object.fields.iter().map(|(name, value)| format!("{name}: {}", show(value)));
+            let fields =
+                object.fields.iter().map(|(name, value)| format!("{name}: {}", show(value)));
             format!("{}{{{}}}", object.type_name, fields.collect::<Vec<_>>().join(", "))
         }
         Value::Extension(extension) => {

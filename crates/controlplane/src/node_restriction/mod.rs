@@ -6,8 +6,6 @@ mod node;
 mod pod;
 mod pod_certificate_request;
 mod service_account;
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 

@@ -102,3 +102,30 @@ fn is_forbidden(label: &str) -> bool {
 fn list<'v>(node: &'v Value, path: &[&str]) -> &'v [Value] {
     node.at(path).and_then(Value::as_list).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_forbidden;
+
+    #[test]
+    fn some_labels_are_out_of_a_node_s_reach() {
+        for (label, forbidden) in [
+            ("example.com/x", false),
+            ("x", false),
+            ("kubernetes.io/hostname", false),
+            ("topology.kubernetes.io/zone", false),
+            ("node.kubernetes.io/anything", false),
+            ("x.kubelet.kubernetes.io/anything", false),
+            ("notkubernetes.io/x", false),
+            ("node-restriction.kubernetes.io/x", true),
+            ("x.node-restriction.kubernetes.io/x", true),
+            ("node-role.kubernetes.io/control-plane", true),
+            ("kubernetes.io/x", true),
+            ("k8s.io/x", true),
+            ("x.k8s.io/x", true),
+            ("topology.kubernetes.io/rack", true),
+        ] {
+            assert_eq!(is_forbidden(label), forbidden, "{label}");
+        }
+    }
+}

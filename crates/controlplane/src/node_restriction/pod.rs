@@ -226,3 +226,40 @@ fn referenced(pod: &Value) -> Result<Option<&'static str>, String> {
     }
     Ok(None)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kevel_codec::json::{Unknown, decode_any};
+
+    #[test]
+    fn what_a_pod_refers_to_is_found() {
+        let volume = |volume: &str| format!(r#""volumes":[{{"name":"v",{volume}}}]"#);
+        let projected = |source: &str| volume(&format!(r#""projected":{{"sources":[{source}]}}"#));
+        for (spec, expected) in [
+            (r#""containers":[{"name":"c"}]"#.to_owned(), Ok(None)),
+            (r#""serviceAccountName":"x""#.to_owned(), Ok(Some("serviceaccounts"))),
+            (r#""imagePullSecrets":[{"name":"x"}]"#.to_owned(), Ok(Some("secrets"))),
+            (
+                r#""ephemeralContainers":[{"envFrom":[{"configMapRef":{"name":"x"}}]}]"#.to_owned(),
+                Ok(Some("configmaps")),
+            ),
+            (r#""resourceClaims":[{"name":"x"}]"#.to_owned(), Ok(Some("resourceclaims"))),
+            (volume(r#""hostPath":{"path":"/"}"#), Ok(None)),
+            (volume(r#""emptyDir":{}"#), Ok(None)),
+            (volume(r#""secret":{}"#), Ok(Some("secrets (via secret volumes)"))),
+            (volume(r#""csi":{"driver":"x"}"#), Ok(Some("csidrivers (via CSI volumes)"))),
+            (volume(r#""new":{}"#), Err(r#"unknown volume type for volume  "v""#)),
+            (projected(r#"{"downwardAPI":{}}"#), Ok(None)),
+            (
+                projected(r#"{"downwardAPI":{}},{"serviceAccountToken":{"path":"t"}}"#),
+                Ok(Some("serviceaccounts (via projected volumes)")),
+            ),
+            (projected(r#"{"new":{}}"#), Err(r#"unknown source for projected volume "v""#)),
+        ] {
+            let pod = format!(r#"{{"spec":{{{spec}}}}}"#);
+            let pod = decode_any(pod.as_bytes(), Unknown::Ignore).unwrap().value;
+            assert_eq!(referenced(&pod), expected.map_err(str::to_owned), "{spec}");
+        }
+    }
+}

@@ -4,23 +4,17 @@ use super::{Cluster, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bootstrap_token_is_good_where_they_are_enabled() {
+    let encode = |text: &str| kevel_codec::base64::encode(text.as_bytes()).to_string();
     let secret = json!({
         "metadata": {"name": "bootstrap-token-abcdef"},
         "type": "bootstrap.kubernetes.io/token",
-        "stringData": {
-            "token-id": "abcdef",
-            "token-secret": "0123456789abcdef",
-            "usage-bootstrap-authentication": "true",
-            "auth-extra-groups": "system:bootstrappers:workers",
+        "data": {
+            "token-id": encode("abcdef"),
+            "token-secret": encode("0123456789abcdef"),
+            "usage-bootstrap-authentication": encode("true"),
+            "auth-extra-groups": encode("system:bootstrappers:workers"),
         },
     });
-    // What is not stored as text is stored as this.
-    let mut secret = secret;
-    let data = secret["stringData"].take();
-    let encode = |text: &str| kevel_codec::base64::encode(text.as_bytes()).to_string();
-    for (key, value) in data.as_object().unwrap() {
-        secret["data"][key] = json!(encode(value.as_str().unwrap()));
-    }
     let secrets = "/api/v1/namespaces/kube-system/secrets";
     for enabled in [true, false] {
         let cluster = Cluster::start(&[format!("--enable-bootstrap-token-auth={enabled}")]).await;

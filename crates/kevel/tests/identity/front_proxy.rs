@@ -39,7 +39,9 @@ async fn a_front_proxy_names_users_and_nobody_else_does() {
     }
     let masters = [("x-remote-user", "jane"), ("x-remote-group", "system:masters")];
     assert_eq!(cluster.admin().whoami(&masters).await.unwrap()["username"], "kubernetes-admin");
-    assert_eq!(cluster.bearer("").whoami(&masters).await, None);
+    let nobody = cluster.somebody(kube::config::AuthInfo::default());
+    let (code, refused) = nobody.send("GET", "/api/v1/nodes", &masters, "").await;
+    assert!(code == 403 && refused["message"].as_str().unwrap().contains("system:anonymous"));
     let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
     until(async || cluster.admin().get(path).await.0 == 200).await;
     let (_, told) = cluster.admin().get(path).await;

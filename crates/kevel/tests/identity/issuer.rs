@@ -130,7 +130,7 @@ async fn the_tokens_of_an_issuer_are_accepted() {
             algorithm("HS256"),
         ),
     ] {
-        assert_eq!(cluster.review(&token, &[]).await["error"], expected, "{what}");
+        assert_eq!(cluster.refusal(&token, &[]).await, expected, "{what}");
         assert_eq!(cluster.bearer(&token).username().await, None, "{what}");
     }
     for changes in
@@ -163,7 +163,7 @@ fn configuration(issuer: &TokenIssuer, username: &str) -> String {
             }],
             "claimMappings": {
                 "username": {"expression": username},
-                "groups": {"expression": "claims.groups.map(g, 'oidc:' + g)"},
+                "groups": {"expression": "dyn(claims.groups).map(g, 'oidc:' + g)"},
                 "uid": {"claim": "sub"},
                 "extra": [{"key": "acme.com/level", "valueExpression": "string(int(claims.level))"}],
             },
@@ -197,7 +197,7 @@ async fn a_file_says_what_to_make_of_tokens() {
     assert_eq!(user, expected);
     let blocked = issuer.token(json!({"level": 3, "blocked": true}));
     assert_eq!(
-        cluster.review(&blocked, &[]).await["error"],
+        cluster.refusal(&blocked, &[]).await,
         "oidc: error evaluating claim validation expression: validation expression \
          '!has(claims.blocked)' failed: blocked users are not welcome"
     );
@@ -216,7 +216,7 @@ async fn a_file_says_what_to_make_of_tokens() {
     })
     .await;
     assert_eq!(
-        cluster.review(&token, &[]).await["error"],
+        cluster.refusal(&token, &[]).await,
         "oidc: error evaluating user info validation rule: validation expression \
          '!user.username.startsWith('system:')' failed: system users come otherwise"
     );

@@ -77,6 +77,15 @@ impl Cluster {
         review["status"].clone()
     }
 
+    /// Why a token is refused; nothing if it is not.
+    async fn refusal(&self, token: &str, audiences: &[&str]) -> String {
+        let status = self.review(token, audiences).await;
+        let error = status["error"].as_str().unwrap_or("").to_owned();
+        assert_eq!(error.is_empty(), status["authenticated"] == true, "{status}");
+        let reason = error.strip_prefix("[invalid bearer token, ");
+        reason.and_then(|reason| reason.strip_suffix(']')).unwrap_or(&error).to_owned()
+    }
+
     async fn stop(self) {
         self.server.stop().await.unwrap();
     }

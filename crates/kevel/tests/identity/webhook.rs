@@ -80,7 +80,7 @@ async fn another_server_knows_tokens() {
             ("broken", "the server answered 503 Service Unavailable: busy"),
         ] {
             assert_eq!(cluster.bearer(token).username().await, None, "{token}");
-            assert_eq!(cluster.review(token, &[]).await["error"], error);
+            assert_eq!(cluster.refusal(token, &[]).await, error);
         }
         cluster.stop().await;
     }

@@ -126,12 +126,12 @@ impl Authentication {
             }
         };
         let paths = [CONFIGURATION_PATH, JWKS_PATH].into_iter().zip(documents);
-        paths
-            .map(|(path, document)| {
-                let handler: Arc<dyn Handler> = Arc::new(document);
-                delegate::Path { path: path.to_owned(), handler }
-            })
-            .collect()
+        let paths = paths.flat_map(|(path, document)| {
+            let handler: Arc<dyn Handler> = Arc::new(document);
+            [path.to_owned(), format!("{path}/")]
+                .map(|path| delegate::Path { path, handler: handler.clone() })
+        });
+        paths.collect()
     }
 
     /// Those who keep others informed.

@@ -56,7 +56,8 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     let plain = ["/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/version", "/version/"];
     listed.extend(plain.map(str::to_owned));
     let open_id = config.authentication.open_id_paths(&config.options);
-    listed.extend(open_id.iter().map(|path| path.path.clone()));
+    let open_id_listed = open_id.iter().map(|path| &path.path).filter(|path| !path.ends_with('/'));
+    listed.extend(open_id_listed.cloned());
     let discovery = Discovery::new(tables.to_vec(), addresses(&config), listed);
     let mut paths = plain_paths(health, &metrics);
     paths.extend(open_id);

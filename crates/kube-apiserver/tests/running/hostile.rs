@@ -57,7 +57,6 @@ impl Scene {
         }
         assert!(found.last().is_some_and(|last| *last <= most), "{latency:?} became {found:?}");
         let now = self.server.resident();
-        eprintln!("MEASURED {latency:?} -> {found:?}, {} -> {} KiB", memory >> 10, now >> 10);
         assert!(now <= memory + MOST, "{memory} bytes became {now}");
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use http_body_util::BodyExt as _;
+use tokio::task::JoinSet;
 
 use crate::client::{Client, Version, config_map, read};
 use crate::{Server, soon};
@@ -30,28 +31,32 @@ struct Seen {
 }
 
 impl Seen {
-    fn wrong(&self, what: impl Into<String>) {
-        self.wrong.lock().unwrap().push(what.into());
+    fn wrong(&self, what: impl std::fmt::Display) {
+        let when = if self.stopping.load(Ordering::SeqCst) { "after" } else { "before" };
+        self.wrong.lock().unwrap().push(format!("{when} the stop: {what}"));
     }
 
     /// A server that stops may close a connection on which nothing was asked, or send a client away.
     fn allowed(&self, what: &str) {
         if !self.stopping.load(Ordering::SeqCst) {
-            self.wrong(format!("before the stop: {what}"));
+            self.wrong(what);
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_accepted_is_answered_and_what_was_answered_is_kept() {
-    let begin = Instant::now();
     let server = Server::start(&[]).await;
-    eprintln!("PHASE started {:?}", begin.elapsed());
     let seen = Arc::new(Seen::default());
-    let mut clients = Vec::new();
+    let mut connected = JoinSet::new();
     for number in 0..WRITERS + LISTERS + WATCHERS {
         let version = if number % 3 == 0 { Version::Http1 } else { Version::Http2 };
-        let client = soon(Client::connect(server.port, &server.tls, version)).await.unwrap();
+        let (port, tls) = (server.port, server.tls.clone());
+        connected.spawn(async move { Client::connect(port, &tls, version).await.unwrap() });
+    }
+    let connected = soon(connected.join_all()).await;
+    let mut clients = Vec::new();
+    for (number, client) in connected.into_iter().enumerate() {
         let seen = seen.clone();
         clients.push(match number {
             0..WRITERS => tokio::spawn(write(client, number, seen)),
@@ -59,7 +64,6 @@ async fn what_was_accepted_is_answered_and_what_was_answered_is_kept() {
             _ => tokio::spawn(watch(client, seen)),
         });
     }
-    eprintln!("PHASE connected {:?}", begin.elapsed());
     soon(async {
         while seen.busy.load(Ordering::SeqCst) < clients.len() {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -67,16 +71,13 @@ async fn what_was_accepted_is_answered_and_what_was_answered_is_kept() {
     })
     .await;
 
-    eprintln!("PHASE busy {:?}", begin.elapsed());
     seen.stopping.store(true, Ordering::SeqCst);
     server.terminate();
     let told = Instant::now();
     for client in clients {
         soon(client).await.unwrap();
     }
-    eprintln!("PHASE clients {:?}", begin.elapsed());
     let (status, folder) = server.ended().await;
-    eprintln!("PHASE ended {:?}", begin.elapsed());
     assert!(status.success(), "{status}");
     assert!(told.elapsed() < Duration::from_secs(15), "{:?}", told.elapsed());
     assert_eq!(*seen.wrong.lock().unwrap(), Vec::<String>::new());
@@ -84,12 +85,6 @@ async fn what_was_accepted_is_answered_and_what_was_answered_is_kept() {
     let server = Server::start_on(folder, &[]).await;
     let kept = names(&server).await;
     let acknowledged = seen.acknowledged.lock().unwrap().clone();
-    eprintln!(
-        "PHASE again {:?} {} {}",
-        begin.elapsed(),
-        acknowledged.len(),
-        seen.unanswered.lock().unwrap().len()
-    );
     assert!(acknowledged.len() >= WRITERS);
     let lost: Vec<_> = acknowledged.difference(&kept).collect();
     assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");

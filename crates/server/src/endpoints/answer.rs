@@ -9,6 +9,7 @@ use super::{Ask, meta};
 use crate::admission::{Attributes, Operation};
 use crate::answer::{Answer, Answered, Answerer, Asked};
 use crate::handler::Response;
+use crate::negotiate::{self, Shape};
 use crate::resource::Part;
 
 impl Ask<'_> {
@@ -24,6 +25,10 @@ impl Ask<'_> {
     }
 
     pub(super) async fn answer(mut self, answer: &dyn Answer) -> Result<Response, StatusError> {
+        // Nobody prints what is answered.
+        if !matches!(self.accepted.shape, Shape::Whole) {
+            return Err(negotiate::not_acceptable(&negotiate::BODY_TYPES));
+        }
         let options = self.write_options("CreateOptions")?;
         let ty = self.ty();
         let kind = self.kind().clone();

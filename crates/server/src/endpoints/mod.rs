@@ -178,7 +178,7 @@ impl Endpoints {
         }
         // One object is changed at a time, and under its name.
         let unnamed = info.name.is_empty() && matches!(info.verb, "update" | "patch");
-        if !allowed || unnamed {
+        if !allowed || unnamed || request.parts.method == http::Method::HEAD {
             return Err(bare(405));
         }
         let user = request.user.clone().unwrap_or_else(|| Arc::new(User::anonymous()));

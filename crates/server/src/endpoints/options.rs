@@ -89,16 +89,14 @@ impl Call<'_> {
             Some(text) => text.parse().map_err(|e| bad(&e))?,
             None => FieldSelector::default(),
         };
-        let known = |name: &str| {
-            matches!(name, "metadata.name" | "metadata.namespace")
-                || self.storage.fields.iter().any(|field| *field.name == *name)
-        };
-        if let Some(unknown) = fields.requirements().iter().find(|r| !known(&r.field)) {
-            let message = format!(
-                "\"{}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
-                unknown.field
-            );
-            return Err(StatusError::bad_request(message));
+        for requirement in fields.requirements_mut() {
+            let field = self.selectable(&requirement.field).ok_or_else(|| {
+                StatusError::bad_request(format!(
+                    "\"{}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+                    requirement.field
+                ))
+            })?;
+            requirement.field = field.into();
         }
         if !self.name().is_empty() && fields.requires_exact_match("metadata.name").is_none() {
             // The old form of a watch on one object names it in the path.
@@ -110,6 +108,14 @@ impl Call<'_> {
             namespace => format!("{namespace}/"),
         };
         Ok(Selection { prefix, labels, fields, paths: self.storage.fields.clone() })
+    }
+
+    /// What the store calls a field that the resource may be selected by.
+    fn selectable<'f>(&self, field: &'f str) -> Option<&'f str> {
+        let field = self.resource.strategy.selectable(field)?;
+        let known = matches!(field, "metadata.name" | "metadata.namespace")
+            || self.storage.fields.iter().any(|known| *known.name == *field);
+        known.then_some(field)
     }
 
     pub(super) fn flag(&self, name: &str) -> bool {

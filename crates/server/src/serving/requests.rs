@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{HeaderValue, StatusCode, Version, header};
+use http::{HeaderValue, Method, StatusCode, Version, header};
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::Service;
@@ -52,6 +52,7 @@ impl Service<http::Request<Incoming>> for Requests {
             return Box::pin(std::future::ready(Ok(answer)));
         }
         let on_upgrade = parts.extensions.remove::<OnUpgrade>();
+        let head = parts.method == Method::HEAD;
         let request = Request::new(parts, RequestBody::Incoming(body), self.connection.clone());
         let handler = self.handler.clone();
         let next = self.next.clone();
@@ -67,6 +68,9 @@ impl Service<http::Request<Incoming>> for Requests {
             if let Some(ongoing) = http2 {
                 close_by_goaway(&mut response, &ongoing);
             }
+            if head {
+                drop_body(&mut response);
+            }
             let exchange = next.plan(&mut response, on_upgrade, exchange);
             Ok(response.map(|body| Answer { body, _exchange: exchange, _slot: slot }))
         })
@@ -79,6 +83,14 @@ fn close_by_goaway(response: &mut Response, ongoing: &Ongoing) {
         && value.as_bytes().eq_ignore_ascii_case(b"close")
     {
         ongoing.order(Order::Finish);
+    }
+}
+
+/// The answer to a HEAD says how long the body is that it does not have.
+fn drop_body(response: &mut Response) {
+    let body = std::mem::take(response.body_mut());
+    if let Some(bytes) = body.bytes() {
+        response.headers_mut().insert(header::CONTENT_LENGTH, bytes.len().into());
     }
 }
 

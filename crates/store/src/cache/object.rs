@@ -113,7 +113,8 @@ impl Object {
         let Ok(wire) = &self.wire else { return "" };
         let locate = || paths.iter().map(|path| path.locate(&wire.bytes)).collect();
         let parts = self.fields.get_or_init(locate);
-        parts.get(position).and_then(|part| part.of(&wire.bytes)).unwrap_or_default()
+        let found = parts.get(position).and_then(|part| part.of(&wire.bytes));
+        found.unwrap_or_else(|| paths.get(position).map_or("", FieldPath::zero))
     }
 
     pub(super) fn size(&self) -> usize {

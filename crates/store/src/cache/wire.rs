@@ -37,12 +37,26 @@ pub struct FieldPath {
     /// What selectors call it: `spec.nodeName`.
     pub name: Box<str>,
     keys: Vec<Box<str>>,
+    /// What it is in an object that does not say.
+    zero: &'static str,
 }
 
 impl FieldPath {
     /// `path` says where it stands in the object, mostly what it is called.
     pub fn new(name: &str, path: &str) -> Self {
-        FieldPath { name: name.into(), keys: path.split('.').map(Into::into).collect() }
+        let keys = path.split('.').map(Into::into).collect();
+        FieldPath { name: name.into(), keys, zero: "" }
+    }
+
+    /// The same, for a field that is something else than an empty text where an object does not
+    /// say: `false`, `0`.
+    pub fn or(self, zero: &'static str) -> Self {
+        FieldPath { zero, ..self }
+    }
+
+    /// What the field is in an object that does not say.
+    pub(super) fn zero(&self) -> &'static str {
+        self.zero
     }
 
     /// Where the field's value stands in wire bytes; nowhere where it has none.
@@ -189,7 +203,8 @@ fn locate(value: &[u8], path: &[Box<str>], start: usize) -> Part {
 /// The members of a compact JSON object, keys without quotes, values as text. Yields `None` and
 /// ends where the text is not what a JSON encoder writes.
 fn members(object: &[u8]) -> Option<Members<'_>> {
-    let inner = object.strip_prefix(b"{")?.strip_suffix(b"}")?;
+    // Others end what they store with a line break.
+    let inner = object.trim_ascii().strip_prefix(b"{")?.strip_suffix(b"}")?;
     Some(Members { rest: inner })
 }
 

@@ -256,3 +256,32 @@ fn gates_open_and_close() {
         assert_eq!(decide(&example(on), who, &what), on_answer, "{what}");
     }
 }
+
+#[test]
+fn a_decision_does_not_search() {
+    let node = NodeAuthorizer::new(DEFAULT);
+    let pods = 20_000;
+    for i in 0..pods {
+        let pod = format!(
+            r#"{{"metadata":{{"namespace":"n","name":"p{i}"}},"spec":{{"nodeName":"n{}","imagePullSecrets":[{{"name":"shared"}},{{"name":"s{i}"}}]}}}}"#,
+            i % 1000
+        );
+        let pod = decode_any(pod.as_bytes(), Unknown::Ignore).unwrap().value;
+        node.set(Kind::Pod, &format!("n/p{i}"), Some(&pod));
+    }
+    let users: Vec<User> =
+        (0..1001).map(|i| user(&format!("system:node:n{i},system:nodes"))).collect();
+    let uri = "/api/v1/namespaces/n/secrets/shared".parse().unwrap();
+    let info = RequestInfo::new(&http::Method::GET, &uri);
+    let started = std::time::Instant::now();
+    for _ in 0..10 {
+        for (i, user) in users.iter().enumerate() {
+            let allowed = node.decide(&Attributes::of(&info, user)).decision == Decision::Allow;
+            assert_eq!(allowed, i < 1000);
+        }
+    }
+    let each = started.elapsed() / (10 * 1001);
+    println!("{each:?} a decision, {pods} pods on 1000 nodes with one secret");
+    // Far above what it takes without optimization, far below what a search through pods would.
+    assert!(each.as_micros() < 50, "{each:?}");
+}

@@ -1,0 +1,150 @@
+//! Taking tokens, and what is said where others stand than expected. The words, and what is done
+//! about it, are those of the parser generator that the reference uses.
+
+use super::token::{Lexeme, Token};
+use super::{Abort, Parsed, Parser};
+
+/// What an expression may start with.
+pub(super) const START: &[Token] = &[
+    Token::LeftBracket,
+    Token::LeftBrace,
+    Token::LeftParen,
+    Token::Dot,
+    Token::Minus,
+    Token::Exclamation,
+    Token::True,
+    Token::False,
+    Token::Null,
+    Token::Float,
+    Token::Int,
+    Token::Uint,
+    Token::String,
+    Token::Bytes,
+    Token::Identifier,
+];
+
+/// What may follow an operand, besides what may follow the expression it is in.
+pub(super) const OPERATORS: &[Token] = &[
+    Token::Equals,
+    Token::NotEquals,
+    Token::In,
+    Token::Less,
+    Token::LessEquals,
+    Token::GreaterEquals,
+    Token::Greater,
+    Token::And,
+    Token::Or,
+    Token::LeftBracket,
+    Token::Dot,
+    Token::Minus,
+    Token::Question,
+    Token::Plus,
+    Token::Star,
+    Token::Slash,
+    Token::Percent,
+];
+
+impl Parser<'_> {
+    pub(super) fn peek(&self) -> Lexeme {
+        self.lexeme(self.at)
+    }
+
+    pub(super) fn peek_at(&self, ahead: usize) -> Token {
+        self.lexeme(self.at + ahead).token
+    }
+
+    /// The end of the text stands behind all other lexemes.
+    pub(super) fn lexeme(&self, index: usize) -> Lexeme {
+        let end = Lexeme { token: Token::Eof, start: 0, end: 0 };
+        self.lexemes.get(index).or(self.lexemes.last()).copied().unwrap_or(end)
+    }
+
+    pub(super) fn next(&mut self) -> Lexeme {
+        let lexeme = self.peek();
+        self.at = (self.at + 1).min(self.lexemes.len());
+        lexeme
+    }
+
+    pub(super) fn accept(&mut self, token: Token) -> Option<Lexeme> {
+        (self.peek().token == token).then(|| self.next())
+    }
+
+    pub(super) fn slice(&self, lexeme: Lexeme) -> &[char] {
+        self.source.characters.get(lexeme.start as usize..lexeme.end as usize).unwrap_or_default()
+    }
+
+    pub(super) fn text(&self, lexeme: Lexeme) -> String {
+        match lexeme.token {
+            Token::Eof => "<EOF>".to_owned(),
+            _ => self.slice(lexeme).iter().collect(),
+        }
+    }
+
+    /// Takes a token that must stand here. One token too many is left out, one too few (where what
+    /// stands here may follow it) is made up; either is an issue, and parsing goes on.
+    pub(super) fn expect(&mut self, token: Token, followers: &[Token]) -> Result<Lexeme, Abort> {
+        let here = self.peek();
+        if here.token == token {
+            return Ok(self.next());
+        }
+        let text = self.text(here);
+        let expected = token.name();
+        if self.peek_at(1) == token && here.token != Token::Eof {
+            self.syntax_error(here, format!("extraneous input '{text}' expecting {expected}"));
+            self.next();
+            return Ok(self.next());
+        }
+        if followers.contains(&here.token) {
+            self.syntax_error(here, format!("missing {expected} at '{text}'"));
+            return Ok(here);
+        }
+        self.syntax_error(here, format!("mismatched input '{text}' expecting {expected}"));
+        Err(Abort)
+    }
+
+    /// Takes a token after which operators may follow.
+    pub(super) fn expect_after_operand(&mut self, token: Token) -> Result<Lexeme, Abort> {
+        let outer = self.followers.last().copied().unwrap_or_default();
+        self.expect(token, &with(OPERATORS, outer))
+    }
+
+    /// Checks that one of these tokens stands here; one token too many is left out.
+    pub(super) fn expect_start(&mut self, set: &[Token]) -> Result<(), Abort> {
+        let here = self.peek();
+        if set.contains(&here.token) {
+            return Ok(());
+        }
+        let text = self.text(here);
+        let expected = Token::expected(set);
+        if set.contains(&self.peek_at(1)) && here.token != Token::Eof {
+            self.syntax_error(here, format!("extraneous input '{text}' expecting {expected}"));
+            self.next();
+            return Ok(());
+        }
+        self.syntax_error(here, format!("mismatched input '{text}' expecting {expected}"));
+        Err(Abort)
+    }
+
+    pub(super) fn no_viable_alternative(&mut self, from: usize) -> Parsed {
+        let here = self.peek();
+        let text: String = (from..=self.at)
+            .map(|i| self.lexeme(i))
+            .filter(|lexeme| lexeme.token != Token::Eof)
+            .map(|lexeme| self.text(lexeme))
+            .collect();
+        self.syntax_error(here, format!("no viable alternative at input '{text}'"));
+        Err(Abort)
+    }
+
+    pub(super) fn syntax_error(&mut self, at: Lexeme, message: String) {
+        let mut location = self.source.location(at.start);
+        if self.source.characters.is_empty() {
+            location.column = -1;
+        }
+        self.issues.report(location, format!("Syntax error: {message}"));
+    }
+}
+
+pub(super) fn with(set: &[Token], more: &[Token]) -> Vec<Token> {
+    [set, more].concat()
+}

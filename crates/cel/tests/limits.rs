@@ -1,0 +1,107 @@
+//! Hostile expressions: what is too large is refused, what takes too long is stopped.
+
+#![allow(clippy::unwrap_used)]
+
+use std::time::{Duration, Instant};
+
+use kevel_cel::{Activation, Budget, DeclType, Environment, MAX_EXPRESSION_SIZE, Type, Value};
+
+fn environment() -> Environment {
+    Environment::builder().variable("x", DeclType::simple(Type::Dyn)).bindings().build()
+}
+
+/// What compiling gives, on a thread with as little stack as those that serve requests.
+fn compile(text: String) -> Result<(), String> {
+    let compile = move || environment().compile(&text).map(|_| ()).map_err(|e| e.to_string());
+    std::thread::Builder::new().stack_size(2 << 20).spawn(compile).unwrap().join().unwrap()
+}
+
+#[test]
+fn nesting() {
+    let limit = Err("ERROR: <input>:-1:0: expression recursion limit exceeded: 250".to_owned());
+    let deep = Err("ERROR: <input>:-1:0: max recursion depth exceeded".to_owned());
+    let nest = |open: &str, inner: &str, close: &str, n: usize| {
+        format!("{}{inner}{}", open.repeat(n), close.repeat(n))
+    };
+    for (text, expected) in [
+        (nest("(", "1", ")", 249), Ok(())),
+        (nest("(", "1", ")", 250), limit.clone()),
+        (nest("(", "1", ")", 40_000), limit.clone()),
+        (nest("[", "1", "]", 249), Ok(())),
+        (nest("[", "1", "]", 40_000), limit.clone()),
+        (nest("{1:", "1", "}", 20_000), limit.clone()),
+        (nest("!(", "true", ")", 249), Ok(())),
+        (nest("dyn(", "true", ")", 249), Ok(())),
+        (nest("", "1", " + 1", 248), Ok(())),
+        (nest("", "1", " + 1", 10_000), limit.clone()),
+        (nest("", "x", ".a", 248), Ok(())),
+        (nest("", "x", ".a", 10_000), limit.clone()),
+        (nest("", "x", "[0]", 10_000), limit.clone()),
+        (nest("", "1 == 1", " == true", 10_000), limit.clone()),
+        (nest("x.map(a, ", "1", ")", 90), Ok(())),
+        (nest("x.map(a, ", "1", ")", 240), deep.clone()),
+        (nest("true ? 1 : ", "1", "", 300), limit.clone()),
+        (nest("true && ", "true", "", 10_000), Ok(())),
+        (nest("- ", "1", "", 40_000), Ok(())),
+    ] {
+        let shown: String = text.chars().take(20).collect();
+        let found = compile(text);
+        match (&found, &expected) {
+            (Err(found), Err(expected)) => {
+                assert!(found.ends_with("exceeded: 250") || found == expected, "{shown}: {found}")
+            }
+            _ => assert_eq!(found, expected, "{shown}"),
+        }
+    }
+}
+
+#[test]
+fn size() {
+    let found = compile(" ".repeat(MAX_EXPRESSION_SIZE + 1)).unwrap_err();
+    assert_eq!(
+        found,
+        "ERROR: <input>:-1:0: expression code point size exceeds limit: size: 100001, limit 100000"
+    );
+    // Each doubles the expression in front of it.
+    let doubling = format!("optional.of(1){}", ".optMap(a, a)".repeat(100));
+    assert!(compile(doubling).unwrap_err().contains("too many nested optMap() calls"));
+    let many: String = (0..30_000).map(|_| "[],").collect();
+    let start = Instant::now();
+    compile(format!("[{many}[]]")).unwrap();
+    assert!(start.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn cost() {
+    let environment = environment();
+    let start = Instant::now();
+    for text in [
+        "lists.range(100000).all(a, lists.range(100000).all(b, true))",
+        "lists.range(1000000000)",
+        // Lists and strings that double, again and again.
+        &(0..60).fold("x".to_owned(), |text, _| format!("cel.bind(y, {text}, y + y)")),
+        &(0..60).fold("[x] == [x]".to_owned(), |text, _| {
+            format!("cel.bind(y, [[1]], {text}) && cel.bind(y, lists.range(900000), y + y + y == y + y + y)")
+        }),
+    ] {
+        let program = environment.compile(text).unwrap();
+        let list: Vec<Value<'_>> = vec![Value::Int(1)];
+        let mut activation = Activation::new();
+        activation.bind("x", Value::List(list.into()));
+        let evaluation = program.evaluate(&activation, Budget::default());
+        let error = evaluation.result.unwrap_err();
+        assert!(error.is_cost_limit(), "{text}");
+        assert_eq!(error.to_string(), "operation cancelled: actual cost limit exceeded");
+    }
+    assert!(start.elapsed() < Duration::from_secs(60));
+}
+
+#[test]
+fn interruption() {
+    let environment = environment();
+    let program = environment.compile("lists.range(10000).map(a, a)").unwrap();
+    let budget = Budget { interrupted: Some(&|| true), ..Default::default() };
+    let error = program.evaluate(&Activation::new(), budget).result.unwrap_err();
+    assert_eq!(error.to_string(), "operation interrupted");
+    assert!(error.is_cancelled());
+}
