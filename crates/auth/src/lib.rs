@@ -1,7 +1,8 @@
-//! Who may do what: role-based access control, the policy that a new cluster starts with, and the
-//! rule that nobody grants what they do not have.
+//! Who asks, and may they: [`authentication`] and [`service_account`] know users by tokens and front
+//! proxies ([`jose`] verifies what is signed); role-based access control, the policy that a new
+//! cluster starts with, and the rule that nobody grants what they do not have say what they may do.
 //!
-//! How a server puts it together:
+//! How a server puts the latter together:
 //!
 //! ```text
 //! let rbac = Arc::new(Rbac::default());             // while building the config: allows nothing yet

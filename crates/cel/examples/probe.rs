@@ -133,6 +133,9 @@ impl One for Value<'_> {
 }
 
 fn main() {
+    if std::env::args().nth(1).as_deref() == Some("bench") {
+        return bench();
+    }
     if std::env::args().nth(1).as_deref() == Some("stack") {
         return stack();
     }
@@ -241,11 +244,23 @@ fn main() {
 fn bench() {
     let text = std::fs::read("/root/ref/cel/object.json").unwrap();
     let object = decode_any(&text, Unknown::Ignore).unwrap().value;
-    let env = Environment::builder().variable("object", DeclType::simple(Type::Dyn)).variable("claims", DeclType::map(DeclType::simple(Type::Any))).build();
-    for e in ["claims.sub", "'oidc:' + claims.sub", "has(claims.sub) && claims.sub.startsWith('a')", "object.spec.template.spec.containers.all(c, has(c.image) && c.image.matches('^[a-z]+(:.*)?$'))", "object.metadata.labels.exists(k, k == 'app') && object.spec.replicas <= 5", "lists.range(1000).map(x, x * 2).filter(x, x % 3 == 0).size()"] {
+    let env = Environment::builder()
+        .variable("object", DeclType::simple(Type::Dyn))
+        .variable("claims", DeclType::map(DeclType::simple(Type::Any)))
+        .build();
+    for e in [
+        "claims.sub",
+        "'oidc:' + claims.sub",
+        "has(claims.sub) && claims.sub.startsWith('a')",
+        "object.spec.template.spec.containers.all(c, has(c.image) && c.image.matches('^[a-z]+(:.*)?$'))",
+        "object.metadata.labels.exists(k, k == 'app') && object.spec.replicas <= 5",
+        "lists.range(1000).map(x, x * 2).filter(x, x % 3 == 0).size()",
+    ] {
         let n = 2000;
         let t = std::time::Instant::now();
-        for _ in 0..n { std::hint::black_box(env.compile(e).unwrap()); }
+        for _ in 0..n {
+            std::hint::black_box(env.compile(e).unwrap());
+        }
         let compile = t.elapsed() / n;
         let p = env.compile(e).unwrap();
         let t = std::time::Instant::now();

@@ -116,7 +116,7 @@ pub struct PrivateKey {
 
 enum Pair {
     Rsa(Box<RsaKeyPair>),
-    Ecdsa(EcdsaKeyPair),
+    Ecdsa(Box<EcdsaKeyPair>),
 }
 
 impl fmt::Debug for PrivateKey {
@@ -150,6 +150,7 @@ impl PrivateKey {
                 &private.public.material,
                 &random,
             )
+            .map(Box::new)
             .map(Pair::Ecdsa),
         };
         let pair = pair.map_err(|error| error.to_string())?;

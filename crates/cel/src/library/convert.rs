@@ -153,9 +153,17 @@ fn parse_int(text: &str) -> Option<i64> {
     valid.then(|| text.parse().ok()).flatten()
 }
 
-/// What Go reads: decimal numbers and the names of what is no number. (Its hexadecimal floats and
-/// underscores are left out.)
+/// What Go reads: decimal numbers, with underscores between digits, and the names of what is no
+/// number. (Its hexadecimal floats are left out.)
 fn parse_double(text: &str) -> Option<f64> {
+    let is_digit = |part: Option<&u8>| part.is_some_and(u8::is_ascii_digit);
+    let mut parts = text.as_bytes().split(|b| *b == b'_').peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_some_and(|next| !is_digit(part.last()) || !is_digit(next.first())) {
+            return None;
+        }
+    }
+    let text = &text.replace('_', "");
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text).to_ascii_lowercase();
     match unsigned.as_str() {
         "inf" | "infinity" => {

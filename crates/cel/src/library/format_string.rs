@@ -164,7 +164,7 @@ fn print(clause: Clause, value: &Value<'_>) -> Result<String, String> {
             let value = number(value).ok_or_else(misfit)?;
             match special(value) {
                 Some(special) => special.to_owned(),
-                None => grouped(&format!("{value:.precision$}")),
+                None => grouped(&format!("{:.precision$}", without_sign(value))),
             }
         }
         (Clause::Scientific(width), _) => {
@@ -255,6 +255,11 @@ fn special(value: f64) -> Option<&'static str> {
     }
 }
 
+/// Zero has no sign.
+fn without_sign(value: f64) -> f64 {
+    if value == 0.0 { 0.0 } else { value }
+}
+
 /// With commas between groups of three digits.
 fn grouped(text: &str) -> String {
     let (sign, unsigned) = match text.strip_prefix('-') {
@@ -275,7 +280,7 @@ fn grouped(text: &str) -> String {
 /// `1.052033×10⁰³`.
 fn scientific(value: f64) -> String {
     const SUPERSCRIPTS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
-    let text = format!("{value:.6e}");
+    let text = format!("{:.6e}", without_sign(value));
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let (sign, digits) = match exponent.strip_prefix('-') {
         Some(digits) => ("⁻", digits),

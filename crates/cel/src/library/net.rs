@@ -167,10 +167,10 @@ fn parse_address(text: &str) -> Result<Address, Error> {
             true => Error::new(format!("IP address {quoted} with zone value is not allowed")),
             false => Error::new(format!(
                 "IP Address {quoted} parse error during conversion from string: ParseAddr({quoted}): {}",
-                if text.ends_with('%') {
-                    "zone must be a non-empty string"
+                if parsed.is_ipv6() {
+                    "zone must be a non-empty string".to_owned()
                 } else {
-                    "zones cannot be used with IPv4 addresses"
+                    why_no_address(text)
                 }
             )),
         });
@@ -209,6 +209,8 @@ fn why_no_ipv4(text: &str) -> String {
             _ => "",
         };
         if !reason.is_empty() {
+            // A field that is missing at the end is reported at the dot in front of it.
+            let at = if at == text.len() { at.saturating_sub(1) } else { at };
             let rest = quote(text.get(at..).unwrap_or_default());
             return match reason {
                 "IPv4 field must have at least one digit" => format!("{reason} (at {rest})"),

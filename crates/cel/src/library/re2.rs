@@ -16,6 +16,9 @@ pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
         let problem = "invalid nested repetition operator";
         return Err(format!("error parsing regexp: {problem}: `{operators}`"));
     }
+    if let Some(problem) = refused(pattern) {
+        return Err(format!("error parsing regexp: {problem}"));
+    }
     RegexBuilder::new(&translate(pattern))
         .size_limit(SIZE_LIMIT)
         .nest_limit(NEST_LIMIT)
@@ -56,6 +59,8 @@ fn translate(pattern: &str) -> String {
                 }
                 None => out.push_str("\\["),
             },
+            // A brace that does not begin a repetition is a brace.
+            '{' if !in_class && repetition_len(&format!("{{{rest}")) == 1 => out.push_str("\\{"),
             '&' | '~' if in_class => {
                 out.push('\\');
                 out.push(c);
@@ -65,6 +70,52 @@ fn translate(pattern: &str) -> String {
         }
     }
     out
+}
+
+/// What RE2 does not take and the crate does, or says differently.
+fn refused(pattern: &str) -> Option<String> {
+    const CLASSES: &[&str] = &[
+        "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
+        "space", "upper", "word", "xdigit",
+    ];
+    const ESCAPES: &str = "afnrtvxpPdDsSwWbBAzQE01234567";
+    const MOST_REPETITIONS: u32 = 1000;
+    let mut at = 0;
+    while let Some(rest) = pattern.get(at..).filter(|rest| !rest.is_empty()) {
+        let mut characters = rest.chars();
+        let (first, second) = (characters.next()?, characters.next());
+        at += first.len_utf8();
+        match (first, second) {
+            ('\\', Some('Q')) => at += rest.find("\\E").unwrap_or(rest.len()),
+            ('\\', Some(c)) if c.is_ascii_alphanumeric() && !ESCAPES.contains(c) => {
+                return Some(format!("invalid escape sequence: `\\{c}`"));
+            }
+            ('\\', Some(c)) => at += c.len_utf8(),
+            ('(', Some('?')) if rest.starts_with("(?=") || rest.starts_with("(?!") => {
+                let syntax = rest.get(..3)?;
+                return Some(format!("invalid or unsupported Perl syntax: `{syntax}`"));
+            }
+            ('{', _) => {
+                let repetition = rest.get(..repetition_len(rest))?;
+                let counts = repetition.trim_matches(['{', '}']).split(',');
+                let too_many =
+                    |c: &str| !c.is_empty() && !c.parse().is_ok_and(|n: u32| n <= MOST_REPETITIONS);
+                if repetition.len() > 1 && counts.into_iter().any(too_many) {
+                    return Some(format!("invalid repeat count: `{repetition}`"));
+                }
+            }
+            ('[', Some(':')) => {
+                let end = rest.find(":]")?;
+                let name = rest.get(2..end)?.trim_start_matches('^');
+                if !CLASSES.contains(&name) && name.bytes().all(|b| b.is_ascii_alphabetic()) {
+                    let class = rest.get(..end + 2)?;
+                    return Some(format!("invalid character class range: `{class}`"));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// A repetition of a repetition (`a**`), which RE2 does not take.
@@ -148,6 +199,12 @@ fn complaint(pattern: &str, error: &regex::Error) -> String {
             let start = pattern.rfind('[').and_then(|at| pattern.get(at..)).unwrap_or(pattern);
             format!("missing closing ]: `{start}`")
         }
+        t if t.contains("invalid character class range") => {
+            let characters: Vec<char> = pattern.chars().collect();
+            let range = characters.windows(3).find(|w| w[1] == '-' && w[0] > w[2]);
+            let range: String = range.map_or(pattern.to_owned(), |w| w.iter().collect());
+            format!("invalid character class range: `{range}`")
+        }
         t if t.contains("repetition operator missing expression") => {
             let operator = pattern.chars().find(|c| "*+?".contains(*c)).unwrap_or('*');
             format!("missing argument to repetition operator: `{operator}`")
@@ -175,6 +232,7 @@ mod tests {
             (r"\bfoo\b", "a foo b", true),
             (r"^.$", "\u{1f600}", true),
             (r"^[a&&b]+$", "a&b", true),
+            (r"^a{,2}$", "a{,2}", true),
         ] {
             assert_eq!(compile(pattern).unwrap().is_match(text), matches, "{pattern} {text}");
         }

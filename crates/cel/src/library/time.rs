@@ -142,6 +142,9 @@ fn offset(zone: &str, time: &Timestamp) -> Result<i64, Error> {
     let Some((hours, minutes)) = zone.split_once(':') else {
         return match zone {
             "" | "UTC" => Ok(0),
+            _ if zone.contains("..") || zone.starts_with(['/', '\\']) => {
+                Err(Error::new("time: invalid location name"))
+            }
             _ => super::zone::offset(zone, time.seconds)
                 .ok_or_else(|| Error::new(format!("unknown time zone {zone}"))),
         };

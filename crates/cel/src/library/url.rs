@@ -208,7 +208,7 @@ fn parse_host(host: &str) -> Result<String, String> {
             let end = host.rfind(']').ok_or_else(|| "missing ']' in host".to_owned())?;
             host.get(end + 1..).unwrap_or_default()
         }
-        None => host.rfind(':').and_then(|at| host.get(at..)).unwrap_or_default(),
+        None => host.find(':').and_then(|at| host.get(at..)).unwrap_or_default(),
     };
     let valid_port = port.is_empty()
         || port.strip_prefix(':').is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit()));

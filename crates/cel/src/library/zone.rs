@@ -10,6 +10,10 @@ const MAX_FILE: u64 = 1 << 20;
 
 /// Seconds east of UTC in a zone at a time.
 pub(super) fn offset(zone: &str, seconds: i64) -> Option<i64> {
+    if zone == "Local" {
+        let local = std::fs::read("/etc/localtime").ok();
+        return Some(local.and_then(|file| Zone::parse(&file)?.offset(seconds)).unwrap_or(0));
+    }
     let plain = zone.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-+/".contains(&b));
     if !plain || zone.starts_with('/') {
         return None;

@@ -47,6 +47,12 @@ impl Timestamp {
 
     /// Reads RFC 3339 as Go does: a fraction may have any number of digits, nothing may be left out.
     pub fn parse(text: &str) -> Option<Self> {
+        // An hour may have one digit.
+        let padded = match text.as_bytes().get(12) {
+            Some(b':') => Some(format!("{}0{}", text.get(..11)?, text.get(11..)?)),
+            _ => None,
+        };
+        let text = padded.as_deref().unwrap_or(text);
         let bytes = text.as_bytes();
         let number = |from: usize, len: usize| -> Option<i64> {
             let digits = text.get(from..from + len)?;

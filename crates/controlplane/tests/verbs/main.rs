@@ -163,3 +163,52 @@ async fn namespaces_are_looked_after() {
     let kept = server.ok("DELETE /api/v1/namespaces/default", "", 403).await;
     assert!(kept.contains("this namespace may not be deleted"), "{kept}");
 }
+
+#[tokio::test]
+async fn a_field_that_is_not_said_is_zero_to_a_selector() {
+    let server = Server::start(Format::Json).await;
+    server.ok("POST /api/v1/nodes", r#"{"metadata":{"name":"open"}}"#, 201).await;
+    let closed = r#"{"metadata":{"name":"closed"},"spec":{"unschedulable":true}}"#;
+    server.ok("POST /api/v1/nodes", closed, 201).await;
+    for (selector, expected) in [
+        ("spec.unschedulable=false", "open"),
+        ("spec.unschedulable!=false", "closed"),
+        ("spec.unschedulable=true", "closed"),
+    ] {
+        let uri = format!("GET /api/v1/nodes?fieldSelector={}", selector.replace('=', "%3D"));
+        let list = server.ok(&uri, "", 200).await;
+        let names = list.matches(r#""metadata":{"name":""#).count();
+        assert_eq!((names, field(&list, "name")), (1, expected), "{selector}: {list}");
+    }
+}
+
+#[tokio::test]
+async fn the_two_groups_of_events_name_their_fields_differently() {
+    let server = Server::start(Format::Json).await;
+    let event = r#"{"metadata":{"name":"e"},"involvedObject":{"kind":"Pod","name":"p","namespace":"ns"},"reason":"Made"}"#;
+    server.ok("POST /api/v1/namespaces/ns/events", event, 201).await;
+    for (path, found) in [
+        ("/api/v1/namespaces/ns/events?fieldSelector=involvedObject.name%3Dp", 200),
+        ("/apis/events.k8s.io/v1/namespaces/ns/events?fieldSelector=regarding.name%3Dp", 200),
+        ("/apis/events.k8s.io/v1/namespaces/ns/events?fieldSelector=involvedObject.name%3Dp", 400),
+    ] {
+        let answer = server.ok(&format!("GET {path}"), "", found).await;
+        assert_eq!(found == 200, answer.contains(r#""reason":"Made""#), "{path}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn routes_say_what_they_do_not_do() {
+    let server = Server::start(Format::Json).await;
+    for (what, code) in [
+        ("POST /api/v1/pods", 405),
+        ("DELETE /api/v1/pods", 405),
+        ("GET /api/v1/pods/name", 404),
+        ("HEAD /api/v1/pods", 405),
+        ("GET /apis/apps/v2", 404),
+        ("GET /api/v1/nothing", 404),
+    ] {
+        let answer = server.ok(what, "", code).await;
+        assert!(answer.contains(r#""kind":"Status""#), "{what}: {answer}");
+    }
+}

@@ -331,7 +331,7 @@ async fn a_token_in_a_secret_is_good_while_the_secret_holds_it() {
         })
     };
     let admin = cluster.admin();
-    let [good, changed, marked] = ["good", "changed", "marked"].map(|name| legacy(name));
+    let [good, changed, marked] = ["good", "changed", "marked"].map(&legacy);
     admin.create(SECRETS, &secret("good", &good, json!({}))).await;
     admin.create(SECRETS, &secret("changed", "other", json!({}))).await;
     let label = json!({"kubernetes.io/legacy-token-invalid-since": "2026-01-01"});

@@ -113,7 +113,8 @@ impl Object {
         let Ok(wire) = &self.wire else { return "" };
         let locate = || paths.iter().map(|path| path.locate(&wire.bytes)).collect();
         let parts = self.fields.get_or_init(locate);
-        let found = parts.get(position).and_then(|part| part.of(&wire.bytes));
+        let found =
+            parts.get(position).and_then(|part| part.of(&wire.bytes)).filter(|v| !v.is_empty());
         found.unwrap_or_else(|| paths.get(position).map_or("", FieldPath::zero))
     }
 
