@@ -21,7 +21,7 @@
 //! activation.bind("claims", Value::from_tree(&claims));
 //! let evaluation = program.evaluate(&activation, Budget::default());
 //! assert_eq!(evaluation.result?.as_str(), Some("oidc:alice"));
-//! assert_eq!(evaluation.cost, 4);
+//! assert_eq!(evaluation.cost, 3);
 //!
 //! let issues = environment.compile("claim.sub").unwrap_err();
 //! assert_eq!(

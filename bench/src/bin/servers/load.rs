@@ -143,12 +143,7 @@ impl Load {
             list("list page of 500", 100, "/api/v1/pods?limit=500"),
             Load { name: "memory, full", work: Work::Rest("VmRSS") },
             Load { name: "watch, per event", work: Work::Watch { watchers: sizes.watchers } },
-            requests(
-                "delete",
-                pods,
-                CLIENTS,
-                Box::new(move |index| Request::delete(pod(index))),
-            ),
+            requests("delete", pods, CLIENTS, Box::new(move |index| Request::delete(pod(index)))),
             Load { name: "memory, highest", work: Work::Rest("VmHWM") },
         ]
     }

@@ -80,6 +80,11 @@ impl TokenCache {
         key
     }
 
+    fn turn(&self, key: Key) -> Turn<'_> {
+        let cell = lock(&self.asking).entry(key).or_default().clone();
+        Turn { cache: self, key, cell }
+    }
+
     fn recall(&self, key: &Key) -> Option<TokenAuthenticated> {
         let found = lock(&self.found);
         let found = found.get(key).filter(|found| Instant::now() < found.until)?;
@@ -121,9 +126,9 @@ impl TokenAuthenticator for TokenCache {
                 return found;
             }
             let _waiting = self.metrics.active("blocked");
-            let cell = lock(&self.asking).entry(key).or_default().clone();
+            let turn = self.turn(key);
             // If whoever asks goes away, the next in line asks.
-            let what = cell.get_or_init(|| async {
+            let what = turn.cell.get_or_init(|| async {
                 let _asking = self.metrics.active("in_flight");
                 let what = self.inner.authenticate_token(token, audiences).await;
                 self.metrics.fetched(what.is_ok());
@@ -131,13 +136,30 @@ impl TokenAuthenticator for TokenCache {
                 what
             });
             let what = what.await.clone();
-            let mut asking = lock(&self.asking);
-            if asking.get(&key).is_some_and(|current| Arc::ptr_eq(current, &cell)) {
-                asking.remove(&key);
-            }
             self.metrics.asked("miss", started);
             what
         })
+    }
+}
+
+/// Somebody who asks, or waits for whoever does.
+struct Turn<'a> {
+    cache: &'a TokenCache,
+    key: Key,
+    cell: Arc<OnceCell<TokenAuthenticated>>,
+}
+
+impl Drop for Turn<'_> {
+    /// The last one to leave, or to hear the answer, leaves nothing behind: a client that goes away
+    /// must not cost memory.
+    fn drop(&mut self) {
+        let mut asking = lock(&self.cache.asking);
+        let ours = asking.get(&self.key).is_some_and(|cell| Arc::ptr_eq(cell, &self.cell));
+        // The map's and this one's.
+        let last = Arc::strong_count(&self.cell) == 2;
+        if ours && (last || self.cell.initialized()) {
+            asking.remove(&self.key);
+        }
     }
 }
 
@@ -283,6 +305,12 @@ mod tests {
         let (a, b, c) = tokio::join!(ask(), ask(), ask());
         assert!(a.unwrap().is_some() && b.unwrap().is_some() && c.unwrap().is_some());
         assert_eq!(inner.0.load(Ordering::Relaxed), 1);
+        assert!(lock(&cache.asking).is_empty());
+        // Nor does one who goes away leave anything behind.
+        let mut gone = ask();
+        assert!(futures_util::poll!(&mut gone).is_pending());
+        assert_eq!(lock(&cache.asking).len(), 1);
+        drop(gone);
         assert!(lock(&cache.asking).is_empty());
     }
 }

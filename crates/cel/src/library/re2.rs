@@ -90,7 +90,7 @@ fn refused(pattern: &str) -> Option<String> {
             ('\\', Some(c)) if c.is_ascii_alphanumeric() && !ESCAPES.contains(c) => {
                 return Some(format!("invalid escape sequence: `\\{c}`"));
             }
-            ('\\', Some(c)) => at += c.len_utf8(),
+            ('\\', Some(_)) => at += escape_len(rest) - 1,
             ('(', Some('?')) if rest.starts_with("(?=") || rest.starts_with("(?!") => {
                 let syntax = rest.get(..3)?;
                 return Some(format!("invalid or unsupported Perl syntax: `{syntax}`"));
@@ -124,7 +124,7 @@ fn nested_repetition(pattern: &str) -> Option<&str> {
     let (mut at, mut in_class, mut previous) = (0, false, None);
     while let Some(byte) = bytes.get(at) {
         let len = match byte {
-            b'\\' => 2,
+            b'\\' => escape_len(pattern.get(at..).unwrap_or_default()),
             b'{' if !in_class => repetition_len(pattern.get(at..).unwrap_or_default()),
             _ => 1,
         };
@@ -147,6 +147,18 @@ fn nested_repetition(pattern: &str) -> Option<&str> {
         }
     }
     None
+}
+
+/// The length of an escape: `\\d`, `\\p{Greek}`, `\\x{1F600}`.
+fn escape_len(text: &str) -> usize {
+    let mut characters = text.chars();
+    characters.next();
+    let Some(kind) = characters.next() else { return 1 };
+    let braces = matches!(kind, 'p' | 'P' | 'x') && characters.next() == Some('{');
+    match text.find('}').filter(|_| braces) {
+        Some(end) => end + 1,
+        None => 1 + kind.len_utf8(),
+    }
 }
 
 /// The length of `{2,3}`; one where the brace is only a brace.
@@ -181,8 +193,10 @@ fn escape<'r>(rest: &'r str, in_class: bool, out: &mut String) -> &'r str {
             return after;
         }
         _ => {
+            let len = escape_len(&format!("\\{rest}")) - 1;
+            let (escaped, after) = rest.split_at_checked(len).unwrap_or((rest, ""));
             out.push('\\');
-            out.push(c);
+            out.push_str(escaped);
             return after;
         }
     };
@@ -233,6 +247,8 @@ mod tests {
             (r"^.$", "\u{1f600}", true),
             (r"^[a&&b]+$", "a&b", true),
             (r"^a{,2}$", "a{,2}", true),
+            (r"^\p{Greek}+$", "\u{3b1}\u{3b2}", true),
+            (r"^\x{41}+$", "AA", true),
         ] {
             assert_eq!(compile(pattern).unwrap().is_match(text), matches, "{pattern} {text}");
         }

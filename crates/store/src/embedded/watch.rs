@@ -137,6 +137,9 @@ pub(super) struct EmbeddedWatch {
     /// The history is read up to here; the rest comes from `live`.
     handover: u64,
     live: Receiver<WatchResponse>,
+    /// A part of the history that is being read. It is kept here because who waits for a watch may
+    /// turn to something else and come back: reading would never end if it began anew each time.
+    reading: Option<Pending<'static, Result<WatchResponse>>>,
 }
 
 impl EmbeddedWatch {
@@ -146,18 +149,20 @@ impl EmbeddedWatch {
             return Err(Error::Compacted { requested: Revision(after), compacted });
         }
         let (id, handover, live) = shared.hub.subscribe(&prefix)?;
-        Ok(EmbeddedWatch { shared, prefix, after, id, handover, live })
+        Ok(EmbeddedWatch { shared, prefix, after, id, handover, live, reading: None })
     }
 
     async fn step(&mut self) -> Result<WatchResponse> {
         loop {
             if self.after < self.handover {
-                let (prefix, after, until) = (self.prefix.clone(), self.after, self.handover);
-                let read = self
-                    .shared
-                    .clone()
-                    .blocking(move |shared| shared.reader().history(&prefix, after, until));
-                let response = read.await?;
+                let reading = self.reading.get_or_insert_with(|| {
+                    let (prefix, after, until) = (self.prefix.clone(), self.after, self.handover);
+                    let shared = self.shared.clone();
+                    Box::pin(shared.blocking(move |s| s.reader().history(&prefix, after, until)))
+                });
+                let read = reading.await;
+                self.reading = None;
+                let response = read?;
                 self.after = response.revision.0;
                 if !response.events.is_empty() {
                     return Ok(response);

@@ -95,6 +95,27 @@ crate::contract! {
         assert_eq!(revisions, (2..=51).collect::<Vec<_>>());
     }
 
+    async fn interruptions_do_not_hold_up_a_watch(store: &Store) {
+        let mut last = Revision(1);
+        for turn in 0..200 {
+            last = store.put("/a", &turn.to_string()).await;
+        }
+        let mut watch = store.watch(b"/", Revision(1)).await.unwrap();
+        let (mut told, mut turns) = (Vec::new(), 0);
+        while told.last() != Some(&last) {
+            // What is polled is dropped before it can be ready, again and again.
+            tokio::select! {
+                biased;
+                response = watch.next() => {
+                    told.extend(response.unwrap().events.iter().map(|event| event.revision));
+                }
+                () = tokio::task::yield_now() => turns += 1,
+            }
+            assert!(turns < 10_000_000, "{} of 200 events", told.len());
+        }
+        assert_eq!(told, (2..=last.0).map(Revision).collect::<Vec<_>>());
+    }
+
     async fn closing_ends_watches(store: &Store) {
         let mut watch = store.watch(b"/", Revision(1)).await.unwrap();
         store.close().await;
