@@ -234,6 +234,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Poll};
 
     use kevel_server::authentication::{AuthError, Known};
     use kevel_server::user::User;
@@ -308,7 +309,9 @@ mod tests {
         assert!(lock(&cache.asking).is_empty());
         // Nor does one who goes away leave anything behind.
         let mut gone = ask();
-        assert!(futures_util::poll!(&mut gone).is_pending());
+        let poll =
+            |context: &mut Context<'_>| Poll::Ready(gone.as_mut().poll(context).is_pending());
+        assert!(std::future::poll_fn(poll).await);
         assert_eq!(lock(&cache.asking).len(), 1);
         drop(gone);
         assert!(lock(&cache.asking).is_empty());
