@@ -89,10 +89,12 @@ impl DeclType {
         DeclType::of(DeclKind::Simple(ty), min_size)
     }
 
+    /// A string of any length.
     pub fn string() -> Self {
         DeclType::simple(Type::String)
     }
 
+    /// A list of any length.
     pub fn list(element: DeclType) -> Self {
         DeclType::of(DeclKind::List { element: element.into(), list: ListKind::Atomic }, 2)
     }

@@ -35,6 +35,7 @@ const SHORT: usize = 200;
 const STACK_SIZE: usize = 16 << 20;
 
 impl Environment {
+    /// Starts without any variables.
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -152,6 +153,7 @@ impl Builder {
         self.object_types(&patch)
     }
 
+    /// The environment with what was declared.
     pub fn build(self) -> Environment {
         Environment(Arc::new(self.0))
     }

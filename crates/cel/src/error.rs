@@ -19,6 +19,7 @@ enum Kind {
 }
 
 impl Error {
+    /// An error that is part of the evaluation: `||` may make up for it.
     pub fn new(message: impl Into<String>) -> Self {
         Error { kind: Kind::Failed, message: message.into().into() }
     }

@@ -140,6 +140,7 @@ pub(crate) struct Composition<'a> {
 type Computed<'a> = OnceCell<Result<Value<'a>, Error>>;
 
 impl<'a> Activation<'a> {
+    /// An activation without variables.
     pub fn new() -> Self {
         Activation::default()
     }

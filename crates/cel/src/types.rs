@@ -39,18 +39,22 @@ pub enum Type {
 pub(crate) const OPTIONAL: &str = "optional_type";
 
 impl Type {
+    /// The type of lists of such elements.
     pub fn list(element: Type) -> Self {
         Type::List(Arc::new(element))
     }
 
+    /// The type of maps with such keys and values.
     pub fn map(key: Type, value: Type) -> Self {
         Type::Map(Arc::new((key, value)))
     }
 
+    /// An object type by name.
     pub fn object(name: &str) -> Self {
         Type::Object(name.into())
     }
 
+    /// The type of optional values.
     pub fn optional(of: Type) -> Self {
         Type::Opaque(OPTIONAL.into(), Arc::new([of]))
     }

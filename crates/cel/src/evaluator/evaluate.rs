@@ -63,6 +63,7 @@ impl<'e, 'a> Evaluator<'e, 'a> {
         if self.cost > self.limit { Err(Error::cost_limit()) } else { Ok(()) }
     }
 
+    /// Takes back a cost.
     pub fn refund(&mut self, cost: u64) {
         self.cost = self.cost.saturating_sub(cost);
     }

@@ -41,6 +41,7 @@ impl<'a> List<'a> {
         List(Form::Tree(elements, declared))
     }
 
+    /// How many elements there are.
     pub fn len(&self) -> usize {
         match &self.0 {
             Form::Made(elements) => elements.len(),
@@ -49,6 +50,7 @@ impl<'a> List<'a> {
         }
     }
 
+    /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -71,6 +73,7 @@ impl<'a> List<'a> {
         }
     }
 
+    /// The elements; see [`List::get`].
     pub fn iter(&self) -> impl Iterator<Item = Result<Value<'a>, Error>> {
         (0..self.len()).filter_map(|i| self.get(i))
     }

@@ -155,6 +155,7 @@ impl<'a> Map<'a> {
         })
     }
 
+    /// How many entries there are.
     pub fn len(&self) -> usize {
         match &self.0 {
             Form::Made(entries) => entries.values.len(),
@@ -162,6 +163,7 @@ impl<'a> Map<'a> {
         }
     }
 
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -222,6 +224,7 @@ impl<'a> Map<'a> {
         }
     }
 
+    /// The keys with their values; see [`Map::keys`].
     pub fn entries(&self) -> impl Iterator<Item = (Value<'a>, Result<Value<'a>, Error>)> {
         self.keys().into_iter().filter_map(|key| {
             let value = self.find(&key)?;

@@ -54,6 +54,7 @@ pub struct ObjectValue<'a> {
 }
 
 impl<'a> Value<'a> {
+    /// A string of its own.
     pub fn string(text: impl Into<String>) -> Self {
         Value::String(Text::from(text.into()))
     }
@@ -70,14 +71,17 @@ impl<'a> Value<'a> {
         Value::Optional(Some(Arc::new(value)))
     }
 
+    /// The truth value that it is, if it is one.
     pub fn as_bool(&self) -> Option<bool> {
         if let Value::Bool(value) = self { Some(*value) } else { None }
     }
 
+    /// The string that it is, if it is one.
     pub fn as_str(&self) -> Option<&str> {
         if let Value::String(text) = self { Some(text) } else { None }
     }
 
+    /// The list that it is, if it is one.
     pub fn as_list(&self) -> Option<&List<'a>> {
         if let Value::List(list) = self { Some(list) } else { None }
     }

@@ -36,6 +36,7 @@ pub(crate) struct Civil {
 }
 
 impl Timestamp {
+    /// Whether it lies in the years that timestamps may have.
     pub fn is_in_range(&self) -> bool {
         (MIN_SECONDS..=MAX_SECONDS).contains(&self.seconds)
     }
