@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
+use crate::audit::AuditContext;
 use crate::handler::Pending;
 use crate::request::Warnings;
 use crate::resource::Resource;
@@ -30,6 +31,8 @@ pub struct Attributes<'a> {
     pub user: &'a User,
     pub dry_run: bool,
     pub warnings: &'a Warnings,
+    /// Where what is decided is noted for the auditors.
+    pub audit: &'a AuditContext,
     /// What is there now, for updates and deletions.
     pub old: Option<&'a Value>,
 }

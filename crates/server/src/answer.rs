@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kevel_api::status::{Status, StatusError};
 use kevel_api::value::Value;
 
+use crate::audit::AuditContext;
 use crate::handler::Pending;
 use crate::request::Warnings;
 use crate::resource::{Resource, Resources};
@@ -34,6 +35,8 @@ pub struct Asked<'a> {
     pub user: &'a Arc<User>,
     pub dry_run: bool,
     pub warnings: &'a Warnings,
+    /// Where what is decided is noted for the auditors.
+    pub audit: &'a AuditContext,
 }
 
 /// An answer.

@@ -131,10 +131,19 @@ static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
     let text = DeclType::string;
     let texts = || DeclType::list(DeclType::string());
     let path = [("path", text()), ("verb", text())];
+    let selector = |of: &str| {
+        let requirement = [("key", text()), ("operator", text()), ("values", texts())];
+        let requirement = DeclType::object("kubernetes.SelectorRequirement", requirement);
+        let parts = [("rawSelector", text()), ("requirements", DeclType::list(requirement))];
+        DeclType::object(&format!("kubernetes.{of}Attributes"), parts)
+    };
+    let selectors = [
+        ("fieldSelector", selector("FieldSelector")),
+        ("labelSelector", selector("LabelSelector")),
+    ];
+    let resource = RESOURCE.map(|field| (field, text())).into_iter().chain(selectors);
     let request = [
-        // An object would hide `namespace`, which is a reserved word, behind an escaped name; the
-        // reference knows it as it is. So fields in here are not checked before evaluation.
-        ("resourceAttributes", DeclType::map(DeclType::simple(Type::Dyn))),
+        ("resourceAttributes", DeclType::object("kubernetes.ResourceAttributes", resource)),
         ("nonResourceAttributes", DeclType::object("kubernetes.NonResourceAttributes", path)),
         ("user", text()),
         ("groups", texts()),
@@ -263,6 +272,10 @@ mod tests {
             (
                 "request.foo == 'x'",
                 r#"Invalid value: "request.foo == 'x'": compilation failed: ERROR: <input>:1:8: undefined field 'foo'"#,
+            ),
+            (
+                "request.resourceAttributes.nope == 'x'",
+                r#"Invalid value: "request.resourceAttributes.nope == 'x'": compilation failed: ERROR: <input>:1:27: undefined field 'nope'"#,
             ),
             (" ", "Required value"),
         ] {

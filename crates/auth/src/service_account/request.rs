@@ -12,8 +12,11 @@ use kevel_server::handler::Pending;
 
 use super::claims::{KubernetesClaims, Reference};
 use super::objects::{Kind, Objects};
-use super::username;
+use super::{credential_id, username};
 use crate::jose::{PrivateKey, sign};
+
+/// Where auditors find which token was issued.
+const ISSUED_CREDENTIAL_ID: &str = "authentication.kubernetes.io/issued-credential-id";
 
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";
@@ -85,7 +88,9 @@ impl TokenRequest {
             ..bound
         };
         let validity_inside = if extended { EXTENDED } else { validity };
-        let token = self.sign(&claims, &audiences, now, validity_inside)?;
+        let id = uuid::Uuid::new_v4().to_string();
+        let token = self.sign(&claims, &id, &audiences, now, validity_inside)?;
+        asked.audit.annotate(ISSUED_CREDENTIAL_ID, &credential_id(&id));
         let expires = Time { seconds: now.seconds + validity }.to_string();
         let status = [
             ("token", Value::from(token.as_str())),
@@ -213,6 +218,7 @@ impl TokenRequest {
     fn sign(
         &self,
         claims: &KubernetesClaims,
+        id: &str,
         audiences: &[&str],
         now: Time,
         validity: i64,
@@ -225,7 +231,7 @@ impl TokenRequest {
             ("iat", now.seconds.into()),
             ("nbf", now.seconds.into()),
             ("exp", (now.seconds + validity).into()),
-            ("jti", text(&uuid::Uuid::new_v4().to_string())),
+            ("jti", text(id)),
         ]);
         claims.write(&mut all);
         let token = sign(&self.issuer.key, &all.into());

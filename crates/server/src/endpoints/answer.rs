@@ -44,6 +44,7 @@ impl Ask<'_> {
             user: &self.user,
             dry_run: options.dry_run,
             warnings: &self.request.warnings,
+            audit: &self.request.audit,
             old: None,
         };
         let admission = &self.endpoints.admission;
@@ -58,6 +59,7 @@ impl Ask<'_> {
             user: &self.user,
             dry_run: options.dry_run,
             warnings: &self.request.warnings,
+            audit: &self.request.audit,
         };
         match answer.answer(&asked, object).await? {
             Answered::Object(value) => self.encoded(StatusCode::CREATED, &value, Some(&ty)),

@@ -95,6 +95,7 @@ impl Call<'_> {
             user: &self.user,
             dry_run: options.dry_run,
             warnings: &self.request.warnings,
+            audit: &self.request.audit,
             old: Some(old),
         };
         let admission = &self.endpoints.admission;

@@ -161,6 +161,7 @@ impl Call<'_> {
             user: &self.user,
             dry_run: options.dry_run,
             warnings: &self.request.warnings,
+            audit: &self.request.audit,
             old: Some(old),
         };
         self.admit(&attributes, &mut object).await?;
