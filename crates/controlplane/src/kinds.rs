@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kevel_api::field_error::{FieldError, Path};
 use kevel_api::name;
+use kevel_api::value::Value;
 use kevel_server::resource::Places;
 use kevel_server::scale::{Scale, Selector};
 use kevel_server::strategy::{Dependents, Strategy};
@@ -32,6 +34,8 @@ pub struct KindFacts {
     /// Whether an update must say which version it replaces.
     pub conditional: bool,
     pub dependents: Dependents,
+    /// What cannot be changed any more once an object says that it is `immutable`.
+    pub sealed: &'static [&'static str],
 }
 
 const PLAIN: KindFacts = KindFacts {
@@ -45,6 +49,7 @@ const PLAIN: KindFacts = KindFacts {
     create_on_update: false,
     conditional: false,
     dependents: Dependents::Collected,
+    sealed: &[],
 };
 
 /// The kinds whose changes are counted, by group and plural.
@@ -160,7 +165,8 @@ const KINDS: &[(&str, &str, KindFacts)] = &[
             ..PLAIN
         },
     ),
-    ("", "secrets", KindFacts { fields: &[("type", "type")], ..PLAIN }),
+    ("", "configmaps", KindFacts { sealed: &["data", "binaryData"], ..PLAIN }),
+    ("", "secrets", KindFacts { fields: &[("type", "type")], sealed: &["data"], ..PLAIN }),
     (
         "",
         "services",
@@ -347,6 +353,18 @@ impl Strategy for KindFacts {
 
     fn counts_generation(&self) -> bool {
         self.generation
+    }
+
+    fn check_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        let immutable = |object: &Value| object.at(&["immutable"]).and_then(Value::as_bool);
+        if self.sealed.is_empty() || immutable(old) != Some(true) {
+            return Vec::new();
+        }
+        let changed = self.sealed.iter().filter(|field| object.at(&[field]) != old.at(&[field]));
+        let unsealed = (immutable(object) != Some(true)).then_some(&"immutable");
+        let wrong = unsealed.into_iter().chain(changed);
+        let why = "field is immutable when `immutable` is set";
+        wrong.map(|field| FieldError::forbidden(&Path::new(field), why)).collect()
     }
 
     fn selectable<'f>(&self, field: &'f str) -> Option<&'f str> {

@@ -1,9 +1,12 @@
 //! Columns: what people see of a kind's objects, one row each.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use kevel_api::time::{MicroTime, Time};
 use kevel_api::value::Value;
+use kevel_openapi_text::Texts;
 
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +16,7 @@ pub struct Column {
     pub ty: Cow<'static, str>,
     /// An OpenAPI format; `name` marks the column that names the object.
     pub format: Cow<'static, str>,
+    /// What is shown; or the field that is shown, `core.v1.Secret#type`, whose description it has.
     pub description: Cow<'static, str>,
     /// 0 is always shown, what is higher only to those who want a wide table.
     pub priority: i32,
@@ -20,10 +24,9 @@ pub struct Column {
 
 impl Column {
     /// The name of the object.
-    pub const NAME: Column =
-        Column::name("Name", "What the object is called, once in its namespace.");
+    pub const NAME: Column = Column::name("Name", "meta.v1.ObjectMeta#name");
     /// How old the object is.
-    pub const AGE: Column = Column::text("Age", "How long ago the object was created.");
+    pub const AGE: Column = Column::text("Age", "meta.v1.ObjectMeta#creationTimestamp");
 
     /// A column of text.
     pub const fn text(name: &'static str, description: &'static str) -> Self {
@@ -65,11 +68,46 @@ impl Column {
         }
     }
 
+    /// The field that is shown, where that says it all.
+    fn field(&self) -> Option<(&'static str, &'static str)> {
+        match self.description {
+            Cow::Borrowed(text) => text.split_once('#').filter(|(ty, _)| !ty.contains(' ')),
+            Cow::Owned(_) => None,
+        }
+    }
+
     /// The same column, for wide tables only.
     pub const fn wide(mut self) -> Self {
         self.priority = 1;
         self
     }
+}
+
+/// What columns show, in words. Descriptions of fields are packed; those that have had to be shown
+/// are kept.
+pub(crate) fn descriptions(columns: &[Column]) -> Vec<Cow<'_, str>> {
+    static SHOWN: Mutex<BTreeMap<(&str, &str), String>> = Mutex::new(BTreeMap::new());
+    let mut shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut texts = None;
+    let mut describe = |ty: &'static str, field: &'static str| {
+        let find = || {
+            let package = match ty.strip_prefix("meta.") {
+                Some(rest) => format!("io.k8s.apimachinery.pkg.apis.meta.{rest}"),
+                None => format!("io.k8s.api.{ty}"),
+            };
+            let texts = texts.get_or_insert_with(Texts::unpack);
+            texts.of_field(&package, field).unwrap_or_default().to_owned()
+        };
+        shown.entry((ty, field)).or_insert_with(find).clone()
+    };
+    let mut all = Vec::with_capacity(columns.len());
+    for column in columns {
+        all.push(match column.field() {
+            Some((ty, field)) => Cow::Owned(describe(ty, field)),
+            None => Cow::Borrowed(&*column.description),
+        });
+    }
+    all
 }
 
 /// How the objects of a kind become rows. Objects are in the version in which they are stored,
@@ -113,8 +151,10 @@ pub struct NameAndCreation;
 
 impl Columns for NameAndCreation {
     fn definitions(&self) -> &[Column] {
-        const DEFINITIONS: &[Column] =
-            &[Column::NAME, Column::typed("date", "Created At", "When the object was created.")];
+        const DEFINITIONS: &[Column] = &[
+            Column::NAME,
+            Column::typed("date", "Created At", "meta.v1.ObjectMeta#creationTimestamp"),
+        ];
         DEFINITIONS
     }
 
@@ -131,9 +171,9 @@ pub struct Scale;
 impl Columns for Scale {
     fn definitions(&self) -> &[Column] {
         const DEFINITIONS: &[Column] = &[
-            Column::text("Name", "What the scaled object is called."),
-            Column::integer("Desired", "How many there should be."),
-            Column::integer("Available", "How many there are."),
+            Column::text("Name", "meta.v1.ObjectMeta#name"),
+            Column::integer("Desired", "autoscaling.v1.ScaleSpec#replicas"),
+            Column::integer("Available", "autoscaling.v1.ScaleStatus#replicas"),
             Column::AGE,
         ];
         DEFINITIONS

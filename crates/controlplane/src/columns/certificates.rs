@@ -12,17 +12,23 @@ pub(super) const KINDS: &[Kind] = &[
         definitions: &[
             Column::NAME,
             Column::AGE,
-            Column::text("SignerName", "Who should sign."),
-            Column::text("Requestor", "Who asks."),
-            Column::text("RequestedDuration", "How long the certificate should be valid."),
-            Column::text("Condition", "How the request stands."),
+            Column::text("SignerName", "certificates.v1.CertificateSigningRequestSpec#signerName"),
+            Column::text("Requestor", "certificates.v1.CertificateSigningRequestSpec#request"),
+            Column::text(
+                "RequestedDuration",
+                "certificates.v1.CertificateSigningRequestSpec#expirationSeconds",
+            ),
+            Column::text("Condition", "certificates.v1.CertificateSigningRequestStatus#conditions"),
         ],
         cells: signing_requests,
         ..Kind::PLAIN
     },
     Kind {
         plural: "clustertrustbundles",
-        definitions: &[Column::NAME, Column::text("SignerName", "Whose certificates it trusts.")],
+        definitions: &[
+            Column::NAME,
+            Column::text("SignerName", "certificates.v1.ClusterTrustBundleSpec#signerName"),
+        ],
         cells: |o| cells![o.name(), o.text_or("spec.signerName", NONE)],
         ..Kind::PLAIN
     },
@@ -30,12 +36,18 @@ pub(super) const KINDS: &[Kind] = &[
         plural: "podcertificaterequests",
         definitions: &[
             Column::NAME,
-            Column::text("PodName", "The pod that asks."),
-            Column::text("ServiceAccountName", "The pod's service account."),
-            Column::text("NodeName", "The node that the pod runs on."),
-            Column::text("SignerName", "Who should sign."),
+            Column::text("PodName", "certificates.v1.PodCertificateRequestSpec#podName"),
+            Column::text(
+                "ServiceAccountName",
+                "certificates.v1.PodCertificateRequestSpec#serviceAccountName",
+            ),
+            Column::text("NodeName", "certificates.v1.PodCertificateRequestSpec#nodeName"),
+            Column::text("SignerName", "certificates.v1.PodCertificateRequestSpec#signerName"),
             Column::text("State", "How the request stands."),
-            Column::text("UnverifiedUserAnnotations", "What the pod says to the signer."),
+            Column::text(
+                "UnverifiedUserAnnotations",
+                "certificates.v1.PodCertificateRequestSpec#unverifiedUserAnnotations",
+            ),
         ],
         cells: pod_requests,
         ..Kind::PLAIN

@@ -8,7 +8,11 @@ use super::cell::cells;
 pub(super) const KINDS: &[Kind] = &[
     Kind {
         plural: "leases",
-        definitions: &[Column::NAME, Column::text("Holder", "Who holds the lease."), Column::AGE],
+        definitions: &[
+            Column::NAME,
+            Column::text("Holder", "coordination.v1.LeaseSpec#holderIdentity"),
+            Column::AGE,
+        ],
         cells: |o| cells![o.name(), o.text("spec.holderIdentity"), o.age()],
         ..Kind::PLAIN
     },
@@ -16,7 +20,7 @@ pub(super) const KINDS: &[Kind] = &[
         plural: "leasecandidates",
         definitions: &[
             Column::NAME,
-            Column::text("LeaseName", "The lease that it would hold."),
+            Column::text("LeaseName", "coordination.v1beta1.LeaseCandidateSpec#leaseName"),
             Column::text("BinaryVersion", "The candidate's version."),
             Column::text("EmulationVersion", "The version that it behaves as."),
             Column::AGE,

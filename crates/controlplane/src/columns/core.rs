@@ -20,7 +20,7 @@ pub(super) const KINDS: &[Kind] = &[
     },
     Kind {
         plural: "configmaps",
-        definitions: &[Column::NAME, Column::text("Data", "How many entries it has."), Column::AGE],
+        definitions: &[Column::NAME, Column::text("Data", "core.v1.ConfigMap#data"), Column::AGE],
         cells: |o| cells![o.name(), o.count("data") + o.count("binaryData"), o.age()],
         ..Kind::PLAIN
     },
@@ -52,13 +52,13 @@ pub(super) const KINDS: &[Kind] = &[
         plural: "replicationcontrollers",
         definitions: &[
             Column::NAME,
-            Column::integer("Desired", "How many pods there should be."),
-            Column::integer("Current", "How many pods there are."),
-            Column::integer("Ready", "How many of them are ready."),
+            Column::integer("Desired", "core.v1.ReplicationControllerSpec#replicas"),
+            Column::integer("Current", "core.v1.ReplicationControllerStatus#replicas"),
+            Column::integer("Ready", "core.v1.ReplicationControllerStatus#readyReplicas"),
             Column::AGE,
             Column::text("Containers", "The names of the template's containers.").wide(),
             Column::text("Images", "The images of the template's containers.").wide(),
-            Column::text("Selector", "Which pods are its own.").wide(),
+            Column::text("Selector", "core.v1.ReplicationControllerSpec#selector").wide(),
         ],
         cells: replication_controllers,
         ..Kind::PLAIN
@@ -78,8 +78,8 @@ pub(super) const KINDS: &[Kind] = &[
         plural: "secrets",
         definitions: &[
             Column::NAME,
-            Column::text("Type", "What the secret is for."),
-            Column::text("Data", "How many entries it has."),
+            Column::text("Type", "core.v1.Secret#type"),
+            Column::text("Data", "core.v1.Secret#data"),
             Column::AGE,
         ],
         cells: |o| cells![o.name(), o.text("type"), o.count("data"), o.age()],

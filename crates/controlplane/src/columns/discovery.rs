@@ -9,9 +9,9 @@ pub(super) const KINDS: &[Kind] = &[Kind {
     plural: "endpointslices",
     definitions: &[
         Column::NAME,
-        Column::text("AddressType", "What the addresses are."),
-        Column::text("Ports", "The first few ports."),
-        Column::text("Endpoints", "The first few addresses."),
+        Column::text("AddressType", "discovery.v1.EndpointSlice#addressType"),
+        Column::text("Ports", "discovery.v1.EndpointSlice#ports"),
+        Column::text("Endpoints", "discovery.v1.EndpointSlice#endpoints"),
         Column::AGE,
     ],
     cells: |o| {

@@ -11,9 +11,15 @@ pub(super) const KINDS: &[Kind] = &[
         plural: "flowschemas",
         definitions: &[
             Column::NAME,
-            Column::text("PriorityLevel", "Where its requests wait."),
-            Column::text("MatchingPrecedence", "Of schemas that match, the lowest is taken."),
-            Column::text("DistinguisherMethod", "What tells its flows apart."),
+            Column::text(
+                "PriorityLevel",
+                "flowcontrol.v1.PriorityLevelConfigurationReference#name",
+            ),
+            Column::text("MatchingPrecedence", "flowcontrol.v1.FlowSchemaSpec#matchingPrecedence"),
+            Column::text(
+                "DistinguisherMethod",
+                "flowcontrol.v1.FlowSchemaSpec#distinguisherMethod",
+            ),
             Column::AGE,
             Column::text("MissingPL", "Whether its priority level is missing."),
         ],
@@ -27,11 +33,17 @@ pub(super) const KINDS: &[Kind] = &[
         plural: "prioritylevelconfigurations",
         definitions: &[
             Column::NAME,
-            Column::text("Type", "Whether its requests are limited."),
-            Column::text("NominalConcurrencyShares", "Its share of the server's requests."),
-            Column::text("Queues", "How many queues requests wait in."),
-            Column::text("HandSize", "Among how many queues a flow is spread."),
-            Column::text("QueueLengthLimit", "How many requests a queue holds."),
+            Column::text("Type", "flowcontrol.v1.PriorityLevelConfigurationSpec#type"),
+            Column::text(
+                "NominalConcurrencyShares",
+                "flowcontrol.v1.LimitedPriorityLevelConfiguration#nominalConcurrencyShares",
+            ),
+            Column::text("Queues", "flowcontrol.v1.QueuingConfiguration#queues"),
+            Column::text("HandSize", "flowcontrol.v1.QueuingConfiguration#handSize"),
+            Column::text(
+                "QueueLengthLimit",
+                "flowcontrol.v1.QueuingConfiguration#queueLengthLimit",
+            ),
             Column::AGE,
         ],
         cells: priority_levels,

@@ -9,8 +9,14 @@ pub(super) const KINDS: &[Kind] = &[Kind {
     plural: "storageversions",
     definitions: &[
         Column::NAME,
-        Column::text("CommonEncodingVersion", "The version that all servers store."),
-        Column::text("StorageVersions", "The versions that the first few servers store."),
+        Column::text(
+            "CommonEncodingVersion",
+            "apiserverinternal.v1alpha1.StorageVersionStatus#commonEncodingVersion",
+        ),
+        Column::text(
+            "StorageVersions",
+            "apiserverinternal.v1alpha1.StorageVersionStatus#storageVersions",
+        ),
         Column::AGE,
     ],
     cells: |o| {

@@ -35,7 +35,10 @@ pub(super) const KINDS: &[Kind] = &[
     },
     Kind {
         plural: "ipaddresses",
-        definitions: &[Column::NAME, Column::text("ParentRef", "What has the address.")],
+        definitions: &[
+            Column::NAME,
+            Column::text("ParentRef", "networking.v1.IPAddressSpec#parentRef"),
+        ],
         // There is a cell more than there are columns, as there is in the reference.
         cells: |o| cells![o.name(), parent(o), o.age()],
         ..Kind::PLAIN
@@ -44,7 +47,7 @@ pub(super) const KINDS: &[Kind] = &[
         plural: "networkpolicies",
         definitions: &[
             Column::NAME,
-            Column::text("Pod-Selector", "Which pods the policy is about."),
+            Column::text("Pod-Selector", "networking.v1.NetworkPolicySpec#podSelector"),
             Column::AGE,
         ],
         cells: |o| cells![o.name(), o.selector("spec.podSelector"), o.age()],
@@ -54,7 +57,7 @@ pub(super) const KINDS: &[Kind] = &[
         plural: "servicecidrs",
         definitions: &[
             Column::NAME,
-            Column::text("CIDRs", "Where services get their addresses from."),
+            Column::text("CIDRs", "networking.v1.ServiceCIDRSpec#cidrs"),
             Column::AGE,
         ],
         cells: |o| cells![o.name(), o.joined("spec.cidrs", "", ","), o.age()],

@@ -23,10 +23,10 @@ pub(super) const KINDS: &[Kind] = &[
         plural: "priorityclasses",
         definitions: &[
             Column::NAME,
-            Column::integer("Value", "The priority that pods get."),
-            Column::boolean("Global-Default", "Whether pods get it that ask for none."),
+            Column::integer("Value", "scheduling.v1.PriorityClass#value"),
+            Column::boolean("Global-Default", "scheduling.v1.PriorityClass#globalDefault"),
             Column::AGE,
-            Column::text("PreemptionPolicy", "Whether others make room for such pods."),
+            Column::text("PreemptionPolicy", "scheduling.v1.PriorityClass#preemptionPolicy"),
         ],
         cells: |o| {
             let default = o.flag("globalDefault");

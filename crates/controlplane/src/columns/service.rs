@@ -13,12 +13,12 @@ pub(super) const KINDS: &[Kind] = &[
         plural: "services",
         definitions: &[
             Column::NAME,
-            Column::text("Type", "How the service is exposed."),
-            Column::text("Cluster-IP", "Its first address inside the cluster."),
-            Column::text("External-IP", "Its addresses outside the cluster."),
-            Column::text("Port(s)", "Its ports, with those of the nodes."),
+            Column::text("Type", "core.v1.ServiceSpec#type"),
+            Column::text("Cluster-IP", "core.v1.ServiceSpec#clusterIP"),
+            Column::text("External-IP", "core.v1.ServiceSpec#externalIPs"),
+            Column::text("Port(s)", "core.v1.ServiceSpec#ports"),
             Column::AGE,
-            Column::text("Selector", "Which pods it sends traffic to.").wide(),
+            Column::text("Selector", "core.v1.ServiceSpec#selector").wide(),
         ],
         cells: services,
         ..Kind::PLAIN
@@ -27,7 +27,7 @@ pub(super) const KINDS: &[Kind] = &[
         plural: "endpoints",
         definitions: &[
             Column::NAME,
-            Column::text("Endpoints", "The first few addresses and ports."),
+            Column::text("Endpoints", "core.v1.Endpoints#subsets"),
             Column::AGE,
         ],
         cells: |o| cells![o.name(), endpoints(o), o.age()],

@@ -212,3 +212,22 @@ async fn routes_say_what_they_do_not_do() {
         assert!(answer.contains(r#""kind":"Status""#), "{what}: {answer}");
     }
 }
+
+#[tokio::test]
+async fn what_is_immutable_stays_as_it_is() {
+    let server = Server::start(Format::Json).await;
+    let map = r#"{"metadata":{"name":"a"},"data":{"x":"1"},"immutable":true}"#;
+    server.ok(&format!("POST {CM}"), map, 201).await;
+    let merge = "application/merge-patch+json";
+    let why = "Forbidden: field is immutable when `immutable` is set";
+    for (patch, expected) in [
+        (r#"{"data":{"x":"2"}}"#, format!("data: {why}")),
+        (r#"{"immutable":false}"#, format!("immutable: {why}")),
+        (r#"{"binaryData":{"y":"AA=="}}"#, format!("binaryData: {why}")),
+    ] {
+        let refused = server.typed(&format!("PATCH {CM}/a"), patch, 422, merge).await;
+        assert!(refused.contains(&expected), "{refused}");
+    }
+    let labels = r#"{"metadata":{"labels":{"b":"c"}}}"#;
+    server.typed(&format!("PATCH {CM}/a"), labels, 200, merge).await;
+}

@@ -12,7 +12,7 @@ use thin_vec::ThinVec;
 
 use super::Call;
 use super::watch::INITIAL_EVENTS_END;
-use crate::columns::{Column, Columns, NameAndCreation, Scale};
+use crate::columns::{Column, Columns, NameAndCreation, Scale, descriptions};
 use crate::resource::{Part, Resource, TypeRef};
 use crate::storage::Storage;
 
@@ -116,7 +116,9 @@ impl Printer {
             ("rows", Value::List(rows?)),
         ]);
         if headers {
-            let definitions = columns.definitions().iter().map(definition).collect();
+            let definitions = columns.definitions();
+            let described = definitions.iter().zip(descriptions(definitions));
+            let definitions = described.map(|(column, text)| definition(column, &text)).collect();
             table.insert("columnDefinitions", Value::List(definitions));
         }
         Ok(table.into())
@@ -190,12 +192,12 @@ fn ends_initial_events(object: &Value) -> bool {
     object.str_at(&["metadata", "annotations", INITIAL_EVENTS_END]) == "true"
 }
 
-fn definition(column: &Column) -> Value {
+fn definition(column: &Column, description: &str) -> Value {
     Value::Map(Map::from_iter([
         ("name", Value::from(&*column.name)),
         ("type", (*column.ty).into()),
         ("format", (*column.format).into()),
-        ("description", (*column.description).into()),
+        ("description", description.into()),
         ("priority", Value::Int(column.priority.into())),
     ]))
 }
