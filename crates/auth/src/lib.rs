@@ -29,6 +29,7 @@ mod aggregation;
 pub mod authentication;
 pub mod authorization;
 pub mod bootstrap;
+mod config_file;
 mod config_map;
 mod escalation;
 pub mod jose;

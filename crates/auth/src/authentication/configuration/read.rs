@@ -3,20 +3,17 @@
 use kevel_api::field_error::Path;
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
-use kevel_codec::json::{Unknown, strict_message};
-use kevel_codec::yaml;
+use kevel_codec::json::strict_message;
 
 use super::{
     AnonymousConfiguration, AuthenticationConfiguration, ClaimMapping, ClaimValidationRule,
     ExtraMapping, IssuerConfiguration, JwtConfiguration, UserValidationRule,
 };
+use crate::config_file;
 
-const VERSIONS: [&str; 3] = [
-    "apiserver.config.k8s.io/v1",
-    "apiserver.config.k8s.io/v1beta1",
-    "apiserver.config.k8s.io/v1alpha1",
-];
 const KIND: &str = "AuthenticationConfiguration";
+/// What the reference calls the place that knows it.
+const SCHEME: &str = "pkg/kubeapiserver/options/authentication.go";
 
 /// What a value may be. The versions do not differ.
 enum Shape {
@@ -65,28 +62,11 @@ pub(super) fn configuration(text: &[u8]) -> Result<AuthenticationConfiguration, 
     if text.is_empty() {
         return Err("empty config data".to_owned());
     }
-    let decoded = yaml::decode_any(text, Unknown::Report).map_err(|error| error.to_string())?;
-    check_kind(&decoded.value, text)?;
-    let mut strict = decoded.strict;
-    check(&decoded.value, &CONFIGURATION, &Path::NONE, &mut strict)?;
+    let (value, mut strict) = config_file::decode(text, KIND, SCHEME)?;
+    check(&value, &CONFIGURATION, &Path::NONE, &mut strict)?;
     match strict.is_empty() {
-        true => Ok(read(&decoded.value)),
+        true => Ok(read(&value)),
         false => Err(strict_message(&strict)),
-    }
-}
-
-fn check_kind(value: &Value, text: &[u8]) -> Result<(), String> {
-    let shown = || String::from_utf8_lossy(text);
-    match (value.str_at(&["apiVersion"]), value.str_at(&["kind"])) {
-        (_, "") => Err(format!("Object 'Kind' is missing in '{}'", shown())),
-        ("", _) => Err(format!("Object 'apiVersion' is missing in '{}'", shown())),
-        (version, KIND) if VERSIONS.contains(&version) => Ok(()),
-        (version, kind) => Err(format!(
-            "no kind {} is registered for version {} in scheme \
-             \"pkg/kubeapiserver/options/authentication.go\"",
-            quote(kind),
-            quote(version)
-        )),
     }
 }
 

@@ -4,17 +4,14 @@ use kevel_api::duration::Duration;
 use kevel_api::field_error::Path;
 use kevel_api::quote::quote;
 use kevel_api::value::{Map, Value};
-use kevel_codec::json::{Unknown, strict_message};
-use kevel_codec::yaml;
+use kevel_codec::json::strict_message;
 
 use super::{AuthorizationConfiguration, AuthorizerConfiguration, WebhookConfiguration};
+use crate::config_file;
 
-const VERSIONS: [&str; 3] = [
-    "apiserver.config.k8s.io/v1",
-    "apiserver.config.k8s.io/v1beta1",
-    "apiserver.config.k8s.io/v1alpha1",
-];
 const KIND: &str = "AuthorizationConfiguration";
+/// What the reference calls the place that knows it.
+const SCHEME: &str = "k8s.io/apiserver/pkg/apis/apiserver/load/load.go:32";
 
 /// The fields of each type; those of all versions are the same.
 const CONFIGURATION: &[&str] = &["apiVersion", "kind", "authorizers"];
@@ -41,28 +38,12 @@ pub(super) fn configuration(text: &[u8]) -> Result<AuthorizationConfiguration, S
     if text.is_empty() {
         return Ok(AuthorizationConfiguration::default());
     }
-    let decoded = yaml::decode_any(text, Unknown::Report).map_err(|error| error.to_string())?;
-    check_kind(&decoded.value, text)?;
-    let mut reader = Reader { strict: decoded.strict };
-    let config = reader.configuration(&decoded.value)?;
+    let (value, strict) = config_file::decode(text, KIND, SCHEME)?;
+    let mut reader = Reader { strict };
+    let config = reader.configuration(&value)?;
     match reader.strict.is_empty() {
         true => Ok(config),
         false => Err(strict_message(&reader.strict)),
-    }
-}
-
-fn check_kind(value: &Value, text: &[u8]) -> Result<(), String> {
-    let shown = || String::from_utf8_lossy(text);
-    match (value.str_at(&["apiVersion"]), value.str_at(&["kind"])) {
-        (_, "") => Err(format!("Object 'Kind' is missing in '{}'", shown())),
-        ("", _) => Err(format!("Object 'apiVersion' is missing in '{}'", shown())),
-        (version, KIND) if VERSIONS.contains(&version) => Ok(()),
-        (version, kind) => Err(format!(
-            "no kind {} is registered for version {} in scheme \
-             \"k8s.io/apiserver/pkg/apis/apiserver/load/load.go:32\"",
-            quote(kind),
-            quote(version)
-        )),
     }
 }
 
