@@ -8,10 +8,7 @@ use kevel_store::cache::At;
 use crate::deletion::{DeleteOptions, carry_out, course};
 use crate::endpoints::{Failed, cache_error, changed, meta};
 use crate::resource::Resource;
-use crate::storage::{Storage, local_key};
-
-/// How often a write is tried when others write at the same time.
-const MAX_CONFLICTS: usize = 50;
+use crate::storage::{MAX_CONFLICTS, Storage, local_key};
 
 impl Resource {
     /// An object as it is now.

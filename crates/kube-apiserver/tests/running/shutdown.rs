@@ -1,11 +1,12 @@
 //! SIGTERM while there is much to do.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use http_body_util::BodyExt as _;
+use tokio::sync::watch as signal;
 use tokio::task::JoinSet;
 
 use crate::client::{Client, Version, config_map, read};
@@ -23,7 +24,7 @@ const WATCHERS: usize = 50;
 struct Seen {
     stopping: AtomicBool,
     /// Clients that have had an answer.
-    busy: AtomicUsize,
+    busy: signal::Sender<usize>,
     acknowledged: Mutex<BTreeSet<String>>,
     /// Asked for, and neither granted nor refused.
     unanswered: Mutex<BTreeSet<String>>,
@@ -64,12 +65,8 @@ async fn what_was_accepted_is_answered_and_what_was_answered_is_kept() {
             _ => tokio::spawn(watch(client, seen)),
         });
     }
-    soon(async {
-        while seen.busy.load(Ordering::SeqCst) < clients.len() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await;
+    let mut busy = seen.busy.subscribe();
+    soon(busy.wait_for(|busy| *busy >= clients.len())).await.unwrap();
 
     seen.stopping.store(true, Ordering::SeqCst);
     server.terminate();
@@ -106,7 +103,7 @@ async fn write(mut client: Client, writer: usize, seen: Arc<Seen>) {
                     }
                     seen.acknowledged.lock().unwrap().insert(name);
                     if number == 0 {
-                        seen.busy.fetch_add(1, Ordering::SeqCst);
+                        seen.busy.send_modify(|busy| *busy += 1);
                     }
                 }
                 429 | 503 => return seen.allowed("sent away"),
@@ -131,7 +128,7 @@ async fn list(mut client: Client, seen: Arc<Seen>) {
                         seen.wrong("a list is not whole");
                     }
                     if number == 0 {
-                        seen.busy.fetch_add(1, Ordering::SeqCst);
+                        seen.busy.send_modify(|busy| *busy += 1);
                     }
                 }
                 429 | 503 => return seen.allowed("sent away"),
@@ -148,7 +145,7 @@ async fn watch(mut client: Client, seen: Arc<Seen>) {
         Ok(answer) if answer.status() == 200 => answer,
         other => return seen.wrong(format!("watch: {other:?}")),
     };
-    seen.busy.fetch_add(1, Ordering::SeqCst);
+    seen.busy.send_modify(|busy| *busy += 1);
     let mut body = answer.into_body();
     let mut last = b'\n';
     while let Some(frame) = body.frame().await {

@@ -16,9 +16,7 @@ use super::update::Failed;
 use super::{Call, meta};
 use crate::handler::Response;
 use crate::negotiate::MediaType;
-
-/// How often an apply is tried when others write at the same time.
-const MAX_CONFLICTS: usize = 50;
+use crate::storage::MAX_CONFLICTS;
 
 impl Call<'_> {
     pub(super) async fn apply(&self, body: &Bytes) -> Result<Response, StatusError> {

@@ -13,9 +13,7 @@ use super::{Call, cache_error, unserved};
 use crate::admission::{Attributes, Operation};
 use crate::deletion::{DeleteOptions, Outcome, carry_out, course};
 use crate::handler::Response;
-
-/// How often a deletion is tried when others write at the same time.
-const MAX_CONFLICTS: usize = 50;
+use crate::storage::MAX_CONFLICTS;
 
 /// What became of a deletion.
 enum Deleted {

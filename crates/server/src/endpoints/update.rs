@@ -16,11 +16,8 @@ use crate::admission::{Attributes, Operation};
 use crate::authorization::{self, Decision, forbidden};
 use crate::handler::Response;
 use crate::resource::{Part, Places};
-use crate::storage::local_key;
+use crate::storage::{MAX_CONFLICTS, local_key};
 use crate::strategy::reset_fields;
-
-/// How many other writers may come first before an update gives up.
-const MAX_CONFLICTS: usize = 50;
 
 /// What is there now: its tree in the served version, its wire bytes and revision.
 pub(super) struct Existing {
