@@ -6,14 +6,10 @@ set -euo pipefail
 server=${1:-target/debug/kube-apiserver}
 command -v kubectl >/dev/null || { echo "SKIPPED: no kubectl on the PATH"; exit 0; }
 
-dir=$(mktemp -d)
-port=$((20000 + RANDOM % 20000))
-"$server" --data-dir "$dir/data" --secure-port "$port" >"$dir/log" 2>&1 &
-pid=$!
-trap 'kill "$pid" 2>/dev/null || true; wait "$pid" 2>/dev/null || true; rm -rf "$dir"' EXIT
+. "$(dirname "$0")/server.sh"
+start_server "$server"
 
 k() { kubectl --kubeconfig "$dir/data/admin.kubeconfig" --cache-dir "$dir/cache" --request-timeout 20s "$@"; }
-fail() { echo "FAILED: $*"; tail -n 20 "$dir/log"; exit 1; }
 # expect TEXT COMMAND...: the command works and its output holds the text
 expect() {
   local text=$1 out; shift
@@ -21,11 +17,6 @@ expect() {
   grep -qF -- "$text" <<<"$out" || fail "$*: no '$text' in: $out"
 }
 
-for _ in $(seq 100); do
-  kill -0 "$pid" 2>/dev/null || fail "the server ended"
-  k get --raw /readyz >/dev/null 2>&1 && break
-  sleep 0.1
-done
 expect ok k get --raw /readyz
 until k get namespace default >/dev/null 2>&1; do kill -0 "$pid" || fail "the server ended"; done
 

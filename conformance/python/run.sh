@@ -17,18 +17,8 @@ if ! "$venv/bin/python" -c 'import kubernetes' 2>/dev/null; then
     >/dev/null 2>&1 || skip "the kubernetes package cannot be installed"
 fi
 
-dir=$(mktemp -d)
-port=$((20000 + RANDOM % 20000))
-"$server" --data-dir "$dir/data" --secure-port "$port" >"$dir/log" 2>&1 &
-pid=$!
-trap 'kill "$pid" 2>/dev/null || true; wait "$pid" 2>/dev/null || true; rm -rf "$dir"' EXIT
-fail() { echo "FAILED: $*"; tail -n 20 "$dir/log"; exit 1; }
-
-for _ in $(seq 100); do
-  kill -0 "$pid" 2>/dev/null || fail "the server ended"
-  grep -q "Ready. Use it with" "$dir/log" && break
-  sleep 0.1
-done
+. "$here/../server.sh"
+start_server "$server"
 timeout 120 "$venv/bin/python" "$here/client.py" "$dir/data/admin.kubeconfig" || fail "python client"
 
 kill -TERM "$pid"

@@ -1,6 +1,7 @@
 //! A whole control plane on loopback ports: which programs, with which flags, in which folder.
 
 use std::fs;
+use std::hash::{BuildHasher, RandomState};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -302,6 +303,10 @@ pub fn tree() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// A port that nobody listens on, from below those that outgoing connections are given: it is used
+/// a while after it was found.
 fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+    let random = || 20_000 + (RandomState::new().hash_one(()) % 12_000) as u16;
+    let free = |port: &u16| TcpListener::bind(("0.0.0.0", *port)).is_ok();
+    std::iter::repeat_with(random).take(1000).find(free).ok_or_else(|| "no port is free".into())
 }

@@ -35,10 +35,20 @@ impl Server {
 
     /// Starts on the folder of an earlier server.
     async fn start_on(folder: TempDir, flags: &[&str]) -> Self {
-        let port = free_port();
-        let log = std::fs::File::create(folder.path().join("log")).unwrap();
-        let process = Command::new(env!("CARGO_BIN_EXE_kube-apiserver"))
-            .arg(format!("--data-dir={}", folder.path().join("data").display()))
+        // Somebody may take the port between our look at it and the server's.
+        for port in std::iter::repeat_with(free_port).take(10) {
+            if let Some((process, tls)) = Server::start_at(port, folder.path(), flags).await {
+                return Server { process, folder, port, tls };
+            }
+        }
+        panic!("no port is free");
+    }
+
+    /// None if the port is taken.
+    async fn start_at(port: u16, folder: &Path, flags: &[&str]) -> Option<(Child, ClientConfig)> {
+        let log = std::fs::File::create(folder.join("log")).unwrap();
+        let mut process = Command::new(env!("CARGO_BIN_EXE_kube-apiserver"))
+            .arg(format!("--data-dir={}", folder.join("data").display()))
             .arg(format!("--secure-port={port}"))
             .arg("--bind-address=127.0.0.1")
             .args(flags)
@@ -47,18 +57,21 @@ impl Server {
             .kill_on_drop(true)
             .spawn()
             .unwrap();
-        let mut starting = Starting { process, folder, port };
         let tls = soon(async {
             loop {
-                if let Some(tls) = starting.ready().await {
-                    return tls;
+                if let Some(status) = process.try_wait().unwrap() {
+                    let log = std::fs::read_to_string(folder.join("log")).unwrap();
+                    assert!(log.contains("Address already in use"), "it ended, {status}:\n{log}");
+                    return None;
+                }
+                if let Some(tls) = ready(folder, port).await {
+                    return Some(tls);
                 }
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         });
-        let tls = tls.await;
-        let Starting { process, folder, port } = starting;
-        Server { process, folder, port, tls }
+        let tls = tls.await?;
+        Some((process, tls))
     }
 
     /// How much memory the process has, in bytes.
@@ -80,25 +93,12 @@ impl Server {
     }
 }
 
-struct Starting {
-    process: Child,
-    folder: TempDir,
-    port: u16,
-}
-
-impl Starting {
-    async fn ready(&mut self) -> Option<ClientConfig> {
-        if let Some(status) = self.process.try_wait().unwrap() {
-            let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap();
-            panic!("it ended, {status}:\n{log}");
-        }
-        let tls = admin(&self.folder.path().join("data/pki"))?;
-        let mut client =
-            client::Client::connect(self.port, &tls, client::Version::Http1).await.ok()?;
-        let namespace = client.get("/api/v1/namespaces/default").await.ok()?;
-        (client.get("/readyz").await.ok()?.status() == 200 && namespace.status() == 200)
-            .then_some(tls)
-    }
+/// The TLS of an administrator, once the server answers one.
+async fn ready(folder: &Path, port: u16) -> Option<ClientConfig> {
+    let tls = admin(&folder.join("data/pki"))?;
+    let mut client = client::Client::connect(port, &tls, client::Version::Http1).await.ok()?;
+    let namespace = client.get("/api/v1/namespaces/default").await.ok()?;
+    (client.get("/readyz").await.ok()?.status() == 200 && namespace.status() == 200).then_some(tls)
 }
 
 /// The TLS of an administrator, once the server has made the keys.
