@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use http_body_util::BodyExt as _;
-use kevel_controlplane::{Answers, NamespaceLifecycle, StorageOptions, rows};
+use kevel_controlplane::admission::NamespaceLifecycle;
+use kevel_controlplane::{Answers, StorageOptions, rows};
 use kevel_server::admission::Admission;
 use kevel_server::authorization::{AlwaysAllow, Authorizer};
 use kevel_server::body::Body;

@@ -9,7 +9,7 @@ use kevel_auth::authorization::{
 };
 use kevel_auth::reviews::{AccessReview, RulesReview};
 use kevel_auth::{Rbac, Sources, aggregate_cluster_roles};
-use kevel_controlplane::{Answers, NodeRestrictionFeatures};
+use kevel_controlplane::Answers;
 use kevel_server::authorization::Authorizer;
 use kevel_server::controller::Client;
 use kevel_server::metrics::Metrics;
@@ -159,17 +159,5 @@ fn node_features(options: &CompletedOptions) -> NodeFeatures {
             "KubeletServiceAccountTokenForCredentialProviders",
         ),
         pod_certificate_request: enabled("PodCertificateRequest"),
-    }
-}
-
-/// The feature gates of the `NodeRestriction` plug-in.
-pub fn node_restriction_features(options: &CompletedOptions) -> NodeRestrictionFeatures {
-    let enabled = |name| options.feature_gates.enabled(name);
-    NodeRestrictionFeatures {
-        insecure_certificate_signing_requests: enabled(
-            "AllowInsecureKubeletCertificateSigningRequests",
-        ),
-        pod_certificate_request: enabled("PodCertificateRequest"),
-        audience_restriction: enabled("ServiceAccountNodeAudienceRestriction"),
     }
 }

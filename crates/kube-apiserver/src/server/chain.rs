@@ -4,10 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use kevel_auth::{Escalation, bootstrap};
-use kevel_controlplane::{
-    NamespaceLifecycle, NodeRestriction, StorageOptions, rows, system_namespaces,
-};
-use kevel_server::admission::{Admission, Plugin};
+use kevel_controlplane::{StorageOptions, admission, rows, system_namespaces};
+use kevel_server::admission::Admission;
 use kevel_server::audit::Auditor;
 use kevel_server::chain;
 use kevel_server::controller::Client;
@@ -19,14 +17,13 @@ use kevel_server::health::{Check, Health};
 use kevel_server::lifecycle::HookContext;
 use kevel_server::metrics::Metrics;
 use kevel_server::openapi::OpenApi;
-use kevel_server::resource::Resources;
+use kevel_server::resource::{Resources, Rows};
 use kevel_server::serving::{HandshakeErrors, Limits, SecureServing};
-use kevel_server::storage::Storage;
 use kevel_server::version;
 
 use super::PreparedServer;
 use super::audit::auditor;
-use super::authorization::{Authorization, node_restriction_features};
+use super::authorization::Authorization;
 use super::config::{Config, duration};
 
 /// Groups that the extensions server and the aggregator hold, not the kube API server.
@@ -45,10 +42,22 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     }));
     let metrics = config.metrics.clone();
 
-    let extensions = server(&config, "apiextensions", &[EXTENSIONS], None, Vec::new())?;
-    let kube_rows = |group: &str| group != EXTENSIONS && group != AGGREGATOR;
-    let kube = kube_server(&config, kube_rows, extensions.clone(), &mut health)?;
-    let aggregator = server(&config, "aggregator", &[AGGREGATOR], Some(kube.clone()), Vec::new())?;
+    let kube_rows = install(&config, |group| group != EXTENSIONS && group != AGGREGATOR);
+    config.authorization.bind(&kube_rows.current())?;
+    let endpoints = Arc::new(Endpoints {
+        admission: admission(&config, &kube_rows.current())?,
+        authorizer: Some(config.authorization.authorizer.clone()),
+    });
+    let server = |name, resources, next| {
+        let endpoints = endpoints.clone();
+        Arc::new(Delegate { name, resources, endpoints, paths: Vec::new(), next })
+    };
+    let extension_rows = install(&config, |group| group == EXTENSIONS);
+    let extensions = server("apiextensions", extension_rows, None);
+    let kube = server("kube", kube_rows, Some(extensions.clone()));
+    start_kube(&config, &kube, &mut health)?;
+    let aggregator_rows = install(&config, |group| group == AGGREGATOR);
+    let aggregator = server("aggregator", aggregator_rows, Some(kube.clone()));
 
     let tables = [&aggregator, &kube, &extensions].map(|server| server.resources.clone());
     let health = health.install(&config.lifecycle.signals);
@@ -79,22 +88,6 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     prepared(config, &metrics, audit, handler)
 }
 
-/// One server of the chain, with the rows of some groups.
-fn server(
-    config: &Config,
-    name: &'static str,
-    groups: &[&str],
-    next: Option<Arc<Delegate>>,
-    plugins: Vec<Arc<dyn Plugin>>,
-) -> Result<Arc<Delegate>, String> {
-    let resources = install(config, |group| groups.contains(&group));
-    let endpoints = Arc::new(Endpoints {
-        admission: Admission::new(plugins),
-        authorizer: Some(config.authorization.authorizer.clone()),
-    });
-    Ok(Arc::new(Delegate { name, resources, endpoints, paths: Vec::new(), next }))
-}
-
 fn install(config: &Config, groups: impl Fn(&str) -> bool) -> Arc<Resources> {
     let enabled = config.options.resource_config();
     let options = StorageOptions {
@@ -109,46 +102,28 @@ fn install(config: &Config, groups: impl Fn(&str) -> bool) -> Arc<Resources> {
     Arc::new(resources)
 }
 
-/// The server of the built-in kinds, with its admission and its hooks.
-fn kube_server(
-    config: &Config,
-    groups: impl Fn(&str) -> bool,
-    next: Arc<Delegate>,
-    health: &mut Health,
-) -> Result<Arc<Delegate>, String> {
-    let resources = install(config, groups);
-    let namespaces: Arc<Storage> = {
-        let rows = resources.current();
-        let row = rows.get("", "v1", "namespaces").ok_or("namespaces must be served")?;
-        row.storage.clone().ok_or("namespaces must be stored")?
-    };
-    let mut plugins: Vec<Arc<dyn Plugin>> = Vec::new();
-    if config.options.admission_plugins.contains(&"NamespaceLifecycle") {
-        plugins.push(Arc::new(NamespaceLifecycle::new(namespaces.clone())));
-    }
-    let authorization = &config.authorization;
-    authorization.bind(&resources.current())?;
-    let Authorization { rbac, authorizer, .. } = authorization;
-    if config.options.admission_plugins.contains(&"NodeRestriction") {
-        let features = node_restriction_features(&config.options);
-        let rows = resources.current();
-        plugins.push(Arc::new(NodeRestriction::new(&rows, authorizer.clone(), features)?));
-    }
+/// What every write to any of the servers passes.
+fn admission(config: &Config, rows: &Rows) -> Result<Admission, String> {
+    let Authorization { rbac, authorizer, .. } = &config.authorization;
+    let feature = |name: &str| config.options.feature_gates.enabled(name);
+    let context = admission::Context { rows, authorizer, feature: &feature };
+    let mut plugins = admission::plugins(&config.options.admission_plugins, &context)?;
     plugins.push(Arc::new(Escalation::new(rbac.clone(), authorizer.clone())));
-    let endpoints = Arc::new(Endpoints {
-        admission: Admission::new(plugins),
-        authorizer: Some(config.authorization.authorizer.clone()),
-    });
-    let delegate =
-        Delegate { name: "kube", resources, endpoints, paths: Vec::new(), next: Some(next) };
-    let delegate = Arc::new(delegate);
-    let client = Client::new(delegate.clone());
+    Ok(Admission::new(plugins))
+}
+
+/// The hooks and controllers of the server of the built-in kinds.
+fn start_kube(config: &Config, kube: &Arc<Delegate>, health: &mut Health) -> Result<(), String> {
+    let authorization = &config.authorization;
+    let client = Client::new(kube.clone());
     if authorization.uses_rbac {
         let hook = bootstrap::hook(client.clone());
         health.add_boot(config.lifecycle.hooks.add_post_start(bootstrap::HOOK, hook)?);
     }
     let Config { authentication, certificates, options, lifecycle, .. } = config;
-    let rows = delegate.resources.current();
+    let rows = kube.resources.current();
+    let row = rows.get("", "v1", "namespaces").ok_or("namespaces must be served")?;
+    let namespaces = row.storage.clone().ok_or("namespaces must be stored")?;
     authentication.bind(&rows, &client)?;
     let mut controllers = authentication.controllers(options, certificates, &rows, &client)?;
     controllers.extend(authorization.controllers(options, &rows, &client));
@@ -166,7 +141,7 @@ fn kube_server(
         };
         health.add_boot(lifecycle.hooks.add_post_start(name, hook)?);
     }
-    Ok(delegate)
+    Ok(())
 }
 
 fn plain_paths(health: kevel_server::health::HealthHandler, metrics: &Arc<Metrics>) -> Vec<Path> {

@@ -18,9 +18,10 @@ use kevel_server::admission::{Attributes, Operation, Plugin};
 use kevel_server::authorization::Authorizer;
 use kevel_server::certificates::requested_subject;
 use kevel_server::handler::Pending;
-use kevel_server::resource::Rows;
 use kevel_server::storage::{Storage, local_key};
 use kevel_store::cache::At;
+
+use super::Context;
 
 /// The namespace of nodes' leases.
 const NODE_LEASES: &str = "kube-node-lease";
@@ -37,18 +38,18 @@ pub struct NodeRestriction {
     volumes: Arc<Storage>,
     csi_drivers: Option<Arc<Storage>>,
     authorizer: Arc<dyn Authorizer>,
-    features: NodeRestrictionFeatures,
+    features: Features,
 }
 
 /// The feature gates that change what nodes may write.
 #[derive(Clone, Copy, Debug)]
-pub struct NodeRestrictionFeatures {
+struct Features {
     /// `AllowInsecureKubeletCertificateSigningRequests`
-    pub insecure_certificate_signing_requests: bool,
+    insecure_certificate_signing_requests: bool,
     /// `PodCertificateRequest`
-    pub pod_certificate_request: bool,
+    pod_certificate_request: bool,
     /// `ServiceAccountNodeAudienceRestriction`
-    pub audience_restriction: bool,
+    audience_restriction: bool,
 }
 
 impl std::fmt::Debug for NodeRestriction {
@@ -58,26 +59,22 @@ impl std::fmt::Debug for NodeRestriction {
 }
 
 impl NodeRestriction {
-    /// `authorizer` is the whole server's; `rows` say where objects are kept.
-    pub fn new(
-        rows: &Rows,
-        authorizer: Arc<dyn Authorizer>,
-        features: NodeRestrictionFeatures,
-    ) -> Result<Self, String> {
-        let storage = |group: &str, plural: &str| {
-            rows.get(group, "v1", plural).and_then(|row| row.storage.clone())
-        };
-        let core =
-            |plural: &str| storage("", plural).ok_or_else(|| format!("{plural} must be served"));
+    pub fn new(context: &Context<'_>) -> Result<Self, String> {
         Ok(NodeRestriction {
-            pods: core("pods")?,
-            nodes: core("nodes")?,
-            service_accounts: core("serviceaccounts")?,
-            volume_claims: core("persistentvolumeclaims")?,
-            volumes: core("persistentvolumes")?,
-            csi_drivers: storage("storage.k8s.io", "csidrivers"),
-            authorizer,
-            features,
+            pods: context.storage("", "pods")?,
+            nodes: context.storage("", "nodes")?,
+            service_accounts: context.storage("", "serviceaccounts")?,
+            volume_claims: context.storage("", "persistentvolumeclaims")?,
+            volumes: context.storage("", "persistentvolumes")?,
+            csi_drivers: context.served("storage.k8s.io", "csidrivers"),
+            authorizer: context.authorizer.clone(),
+            features: Features {
+                insecure_certificate_signing_requests: (context.feature)(
+                    "AllowInsecureKubeletCertificateSigningRequests",
+                ),
+                pod_certificate_request: (context.feature)("PodCertificateRequest"),
+                audience_restriction: (context.feature)("ServiceAccountNodeAudienceRestriction"),
+            },
         })
     }
 
