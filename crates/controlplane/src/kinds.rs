@@ -9,9 +9,11 @@ use kevel_api::value::Value;
 use kevel_server::resource::Places;
 use kevel_server::scale::{Scale, Selector};
 use kevel_server::strategy::{Dependents, Strategy};
+use kevel_server::user::User;
 
-use crate::namespace::Namespace;
-use crate::pod::{EphemeralContainers, Pod, Resize};
+use crate::pod::{ephemeral_containers, resize};
+use crate::rules::{Rules, rules};
+use crate::validation;
 
 /// How a kind differs from one that has nothing special.
 #[derive(Clone, Copy)]
@@ -34,6 +36,8 @@ pub struct KindFacts {
     /// Whether an update must say which version it replaces.
     pub conditional: bool,
     pub dependents: Dependents,
+    /// How objects are made ready, and what is wrong with them.
+    pub rules: Rules,
     /// What cannot be changed any more once an object says that it is `immutable`.
     pub sealed: &'static [&'static str],
 }
@@ -49,6 +53,7 @@ const PLAIN: KindFacts = KindFacts {
     create_on_update: false,
     conditional: false,
     dependents: Dependents::Collected,
+    rules: Rules::NONE,
     sealed: &[],
 };
 
@@ -282,23 +287,26 @@ pub fn facts(group: &str, plural: &str) -> KindFacts {
         create_on_update: CREATED_BY_UPDATE.contains(&kind),
         conditional: CONDITIONAL.contains(&kind),
         dependents: dependents.map_or(Dependents::Collected, |(_, _, what)| *what),
+        rules: rules(group, plural),
         ..facts
     }
 }
 
 /// What a subresource may write of its object, where that is less than a field.
 pub fn places(group: &str, path: &str) -> Option<Places> {
-    let strategy = strategy(group, path.split('/').next().unwrap_or_default());
+    let plural = path.split('/').next().unwrap_or_default();
+    let strategy = strategy(group, plural);
+    let ruled = |rules| Arc::new(KindFacts { rules, ..facts(group, plural) });
     match (group, path) {
         ("", "namespaces/finalize") => Some(Places {
             paths: &[&["spec", "finalizers"]],
             metadata: true,
-            strategy: Arc::new(facts(group, "namespaces")),
+            strategy: ruled(Rules::NONE),
         }),
         ("", "pods/ephemeralcontainers") => Some(Places {
             paths: &[&["spec", "ephemeralContainers"]],
             metadata: false,
-            strategy: Arc::new(EphemeralContainers),
+            strategy: ruled(ephemeral_containers::RULES),
         }),
         ("", "pods/resize") => Some(Places {
             paths: &[
@@ -309,7 +317,7 @@ pub fn places(group: &str, path: &str) -> Option<Places> {
                 &["spec", "resources"],
             ],
             metadata: false,
-            strategy: Arc::new(Resize),
+            strategy: ruled(resize::RULES),
         }),
         ("certificates.k8s.io", "certificatesigningrequests/approval") => {
             Some(Places { paths: &[&["status", "conditions"]], metadata: true, strategy })
@@ -336,8 +344,6 @@ pub fn scale(group: &str, path: &str) -> Option<Scale> {
 /// The rules of a kind: its own, or those that its facts make.
 pub fn strategy(group: &str, plural: &str) -> Arc<dyn Strategy> {
     match (group, plural) {
-        ("", "namespaces") => Arc::new(Namespace),
-        ("", "pods") => Arc::new(Pod),
         _ => Arc::new(facts(group, plural)),
     }
 }
@@ -355,16 +361,64 @@ impl Strategy for KindFacts {
         self.generation
     }
 
+    fn sign(&self, object: &mut Value, user: &User) {
+        (self.rules.sign)(object, user);
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        (self.rules.prepare_create)(object);
+    }
+
+    fn check_create(&self, object: &Value) -> Vec<FieldError> {
+        validation::errors(object, self.rules.check_create)
+    }
+
+    fn prepare_update(&self, object: &mut Value, old: &Value) {
+        (self.rules.prepare_update)(object, old);
+    }
+
+    fn prepare_status(&self, object: &mut Value, old: &Value) {
+        (self.rules.prepare_status)(object, old);
+    }
+
+    fn check_status(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        validation::update_errors(object, old, self.rules.check_status)
+    }
+
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        (self.rules.warnings)(object, old)
+    }
+
+    fn begin_delete(&self, object: &mut Value) -> bool {
+        (self.rules.begin_delete)(object)
+    }
+
+    fn held(&self, object: &Value) -> bool {
+        (self.rules.held)(object)
+    }
+
+    fn graceful(&self) -> bool {
+        self.rules.grace_period.is_some()
+    }
+
+    fn grace_period(&self, object: &Value, asked: Option<i64>) -> Option<i64> {
+        self.rules.grace_period.map(|period| period(object, asked))
+    }
+
     fn check_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
         let immutable = |object: &Value| object.at(&["immutable"]).and_then(Value::as_bool);
         if self.sealed.is_empty() || immutable(old) != Some(true) {
-            return Vec::new();
+            return validation::update_errors(object, old, self.rules.check_update);
         }
+        let rest = validation::update_errors(object, old, self.rules.check_update);
         let changed = self.sealed.iter().filter(|field| object.at(&[field]) != old.at(&[field]));
         let unsealed = (immutable(object) != Some(true)).then_some(&"immutable");
         let wrong = unsealed.into_iter().chain(changed);
         let why = "field is immutable when `immutable` is set";
-        wrong.map(|field| FieldError::forbidden(&Path::new(field), why)).collect()
+        let mut errors: Vec<FieldError> =
+            wrong.map(|field| FieldError::forbidden(&Path::new(field), why)).collect();
+        errors.extend(rest);
+        errors
     }
 
     fn selectable<'f>(&self, field: &'f str) -> Option<&'f str> {

@@ -6,7 +6,9 @@ mod kinds;
 mod namespace;
 mod pod;
 mod rows;
+mod rules;
 mod system_namespaces;
+mod validation;
 
 pub use rows::{Answers, StorageOptions, rows};
 pub use system_namespaces::system_namespaces;

@@ -106,7 +106,7 @@ pub fn rows(
             storage,
             answer: answers.get(resource),
             subresources: subs.filter_map(|sub| subresource(sub, answers)).collect(),
-            custom: false,
+            custom: None,
         });
     }
     rows

@@ -1,6 +1,8 @@
 //! What a cluster allows: plug-ins that see every write before it is stored.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
@@ -37,6 +39,49 @@ pub struct Attributes<'a> {
     pub old: Option<&'a Value>,
 }
 
+impl Attributes<'_> {
+    /// Whether objects of this resource are written themselves, not a subresource of them.
+    pub fn is(&self, group: &str, plural: &str) -> bool {
+        self.subresource.is_empty() && self.concerns(group, plural)
+    }
+
+    /// Whether objects of this resource are written, or something below them.
+    pub fn concerns(&self, group: &str, plural: &str) -> bool {
+        self.resource.plural == plural && self.resource.kind.group == group
+    }
+
+    /// The refusal. Of an object whose name is not made up yet, what it will begin with is named.
+    pub fn forbidden(
+        &self,
+        object: Option<&Value>,
+        error: impl std::fmt::Display,
+    ) -> StatusError {
+        let metadata = |field| object.map_or("", |object| object.str_at(&["metadata", field]));
+        let names = [self.name, metadata("name"), metadata("generateName"), "Unknown"];
+        let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
+        StatusError::forbidden(&self.resource.group_resource(), name, error)
+    }
+}
+
+/// What a plug-in says when it needs not wait for anything. Consent costs no allocation.
+pub fn settled<'a>(result: Result<(), StatusError>) -> Pending<'a, Result<(), StatusError>> {
+    match result {
+        Ok(()) => Box::pin(Consent),
+        refused => Box::pin(std::future::ready(refused)),
+    }
+}
+
+/// A future without a size, so that boxing it allocates nothing.
+struct Consent;
+
+impl Future for Consent {
+    type Output = Result<(), StatusError>;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(Ok(()))
+    }
+}
+
 /// A policy. Both steps let everything pass unless a plug-in says otherwise.
 pub trait Plugin: Send + Sync + 'static {
     fn name(&self) -> &'static str;
@@ -47,7 +92,7 @@ pub trait Plugin: Send + Sync + 'static {
         _attributes: &'a Attributes<'a>,
         _object: Option<&'a mut Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
-        Box::pin(std::future::ready(Ok(())))
+        settled(Ok(()))
     }
 
     /// Sees the object as it will be stored.
@@ -56,7 +101,7 @@ pub trait Plugin: Send + Sync + 'static {
         _attributes: &'a Attributes<'a>,
         _object: Option<&'a Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
-        Box::pin(std::future::ready(Ok(())))
+        settled(Ok(()))
     }
 }
 

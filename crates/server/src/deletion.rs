@@ -70,6 +70,11 @@ pub(crate) enum Course {
 }
 
 impl Course {
+    /// Whether the object is gone when this has been carried out.
+    pub(crate) fn goes(&self) -> bool {
+        matches!(self, Course::Go | Course::MarkAndGo(_))
+    }
+
     pub(crate) fn try_map<E>(self, map: impl FnOnce(Value) -> Result<Value, E>) -> Result<Self, E> {
         Ok(match self {
             Course::Mark(object) => Course::Mark(map(object)?),

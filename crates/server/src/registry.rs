@@ -69,9 +69,16 @@ impl Resource {
             let revision = revision(&object)?;
             let course = course(&*self.strategy, &object, options);
             let course = course.try_map(|object| Ok::<_, StatusError>(settled(object)))?;
-            let before = || Ok(settled(object));
+            let before = || Ok(settled(object.clone()));
+            let goes = course.goes() && !options.dry_run;
             match carry_out(storage, &key, revision, before, course, options.dry_run).await {
-                Ok(_) => return Ok(()),
+                Ok(_) => {
+                    if let Some(after) = goes.then(|| self.strategy.after_delete(&object)).flatten()
+                    {
+                        after.await;
+                    }
+                    return Ok(());
+                }
                 Err(Failed::Changed) => {}
                 Err(Failed::Refused(error)) => return Err(error),
             }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 use kevel_api::gvk::{GroupKind, GroupResource, GroupVersionKind};
 use kevel_api::schema::{Schema, Table, TypeId};
+use kevel_api::value::Value;
 
 use crate::answer::Answerer;
 use crate::columns::Columns;
@@ -52,8 +53,17 @@ pub struct Resource {
     pub answer: Option<Answerer>,
     /// By name, sorted.
     pub subresources: BTreeMap<String, Subresource>,
-    /// Custom kinds' lists name the kind of each item; built-in ones do not.
-    pub custom: bool,
+    /// What only custom kinds have.
+    pub custom: Option<Custom>,
+}
+
+/// What a custom kind says of itself, and what built-in kinds go by rule.
+#[derive(Clone, Debug)]
+pub struct Custom {
+    /// `WidgetList`
+    pub list_kind: String,
+    /// The OpenAPI schema of its version, for those who want to read it.
+    pub schema: Arc<Value>,
 }
 
 /// What stands below an object.
@@ -131,6 +141,19 @@ impl Resource {
     pub fn allows(&self, verb: &str) -> bool {
         self.verbs.contains(&verb)
     }
+
+    /// Whether this is a custom kind. Lists of those name the kind of each item, for example.
+    pub fn is_custom(&self) -> bool {
+        self.custom.is_some()
+    }
+
+    /// The kind of its lists: `PodList`.
+    pub fn list_kind(&self) -> String {
+        match &self.custom {
+            Some(custom) => custom.list_kind.clone(),
+            None => format!("{}List", self.kind.kind),
+        }
+    }
 }
 
 /// `apps/v1`, `v1`
@@ -162,6 +185,14 @@ impl Resources {
     /// Adds rows, or replaces those of the same name.
     pub fn install(&self, resources: impl IntoIterator<Item = Resource>) {
         self.change(|rows| resources.into_iter().for_each(|resource| rows.add(resource)));
+    }
+
+    /// Puts rows in the place of all that a group and resource has: nobody sees it half done.
+    pub fn replace(&self, group: &str, plural: &str, resources: Vec<Resource>) {
+        self.change(|rows| {
+            rows.remove(group, plural, None);
+            resources.into_iter().for_each(|resource| rows.add(resource));
+        });
     }
 
     /// Removes the rows of a group and resource, in all its versions or in one.

@@ -1,12 +1,36 @@
 //! What is special about a kind: how an object is made ready to be stored, and what may not be stored.
 
 use kevel_api::field_error::FieldError;
+use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
+use crate::handler::Pending;
 use crate::resource::Resource;
+use crate::user::User;
 
 /// The rules of a kind. The defaults serve any kind that has no rules of its own.
 pub trait Strategy: Send + Sync + 'static {
+    /// Takes from elsewhere what a new object needs (addresses, ports) and writes it into the object,
+    /// after admission and before the object is prepared and checked. A dry run keeps nothing.
+    fn begin_create<'a>(&'a self, _object: &'a mut Value, _dry_run: bool) -> Option<Begin<'a>> {
+        None
+    }
+
+    /// The same for an object that replaces another.
+    fn begin_update<'a>(
+        &'a self,
+        _object: &'a mut Value,
+        _old: &'a Value,
+        _dry_run: bool,
+    ) -> Option<Begin<'a>> {
+        None
+    }
+
+    /// Gives back what an object had that is gone.
+    fn after_delete<'a>(&'a self, _object: &'a Value) -> Option<Pending<'a, ()>> {
+        None
+    }
+
     /// Makes a new object ready, after defaulting and before admission and validation.
     fn prepare_create(&self, _object: &mut Value) {}
 
@@ -23,8 +47,19 @@ pub trait Strategy: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// What the client should know about an object that is accepted.
-    fn warnings(&self, _object: &Value) -> Vec<String> {
+    /// Makes an object ready whose status is written.
+    fn prepare_status(&self, _object: &mut Value, _old: &Value) {}
+
+    /// What is wrong with a change of the status.
+    fn check_status(&self, _object: &Value, _old: &Value) -> Vec<FieldError> {
+        Vec::new()
+    }
+
+    /// Writes down who makes an object, where the kind keeps that.
+    fn sign(&self, _object: &mut Value, _user: &User) {}
+
+    /// What the client should know about an object that is accepted; `old` is what it replaces.
+    fn warnings(&self, _object: &Value, _old: Option<&Value>) -> Vec<String> {
         Vec::new()
     }
 
@@ -82,6 +117,19 @@ pub trait Strategy: Send + Sync + 'static {
     fn returns_deleted(&self) -> bool {
         false
     }
+}
+
+/// The taking of what a write needs. An error refuses the write.
+pub type Begin<'a> = Pending<'a, Result<Box<dyn Claims>, StatusError>>;
+
+/// What was taken for a write whose fate is not known yet.
+///
+/// Claims that are dropped instead of settled stay: whoever looks after what is taken finds out later
+/// what the write has become.
+pub trait Claims: Send {
+    /// Keeps what was taken and gives back what it replaces, if the write came about; gives back
+    /// what was taken, if not.
+    fn settle(self: Box<Self>, written: bool) -> Pending<'static, ()>;
 }
 
 /// What becomes of the dependents of an object that is deleted.

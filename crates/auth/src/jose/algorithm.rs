@@ -1,6 +1,8 @@
 //! The algorithms by which tokens are signed (RFC 7518, section 3).
 
-use ring::signature::{self, VerificationAlgorithm};
+use ring::signature::{self, UnparsedPublicKey, VerificationAlgorithm};
+
+use super::p521;
 
 /// What a key is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,6 +10,7 @@ pub enum Kind {
     Rsa,
     P256,
     P384,
+    P521,
 }
 
 /// A way to sign.
@@ -16,11 +19,30 @@ pub struct Algorithm {
     pub name: &'static str,
     /// The only keys that it is tried with.
     pub kind: Kind,
-    pub verification: &'static dyn VerificationAlgorithm,
+    verification: Verification,
+}
+
+/// Who verifies.
+#[derive(Debug)]
+enum Verification {
+    Ring(&'static dyn VerificationAlgorithm),
+    P521,
+}
+
+impl Algorithm {
+    /// Whether the owner of a key of this algorithm's kind has signed the message.
+    pub(super) fn verify(&self, key: &[u8], message: &[u8], signature: &[u8]) -> bool {
+        match self.verification {
+            Verification::Ring(algorithm) => {
+                UnparsedPublicKey::new(algorithm, key).verify(message, signature).is_ok()
+            }
+            Verification::P521 => p521::verify(key, message, signature),
+        }
+    }
 }
 
 /// Every algorithm that is understood. None of them is symmetric.
-pub static ALGORITHMS: [Algorithm; 8] = [
+pub static ALGORITHMS: [Algorithm; 9] = [
     rsa("RS256", &signature::RSA_PKCS1_2048_8192_SHA256),
     rsa("RS384", &signature::RSA_PKCS1_2048_8192_SHA384),
     rsa("RS512", &signature::RSA_PKCS1_2048_8192_SHA512),
@@ -30,17 +52,18 @@ pub static ALGORITHMS: [Algorithm; 8] = [
     Algorithm {
         name: "ES256",
         kind: Kind::P256,
-        verification: &signature::ECDSA_P256_SHA256_FIXED,
+        verification: Verification::Ring(&signature::ECDSA_P256_SHA256_FIXED),
     },
     Algorithm {
         name: "ES384",
         kind: Kind::P384,
-        verification: &signature::ECDSA_P384_SHA384_FIXED,
+        verification: Verification::Ring(&signature::ECDSA_P384_SHA384_FIXED),
     },
+    Algorithm { name: "ES512", kind: Kind::P521, verification: Verification::P521 },
 ];
 
 const fn rsa(name: &'static str, verification: &'static dyn VerificationAlgorithm) -> Algorithm {
-    Algorithm { name, kind: Kind::Rsa, verification }
+    Algorithm { name, kind: Kind::Rsa, verification: Verification::Ring(verification) }
 }
 
 /// The algorithm of a name, for keys of a kind.

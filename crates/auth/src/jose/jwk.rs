@@ -7,7 +7,7 @@ use kevel_codec::base64;
 use kevel_server::certificates::der::{self, element};
 
 use super::algorithm::Kind;
-use super::key::{CURVES, PublicKey, rsa_parts};
+use super::key::{CURVES, Curve, PublicKey, rsa_parts};
 
 /// The most that a modulus may have; that of the largest keys that are verified with.
 const LARGEST_MODULUS: usize = 1024;
@@ -16,11 +16,11 @@ impl PublicKey {
     /// The key as it stands in a key set, its fields in the reference's order.
     pub fn to_jwk(&self) -> String {
         let (id, algorithm) = (self.id(), self.algorithm());
-        let curve = CURVES.iter().find(|(_, kind, ..)| *kind == self.kind());
+        let curve = Curve::of(self.kind());
         let kty = if curve.is_some() { "EC" } else { "RSA" };
         let mut text = format!(r#"{{"use":"sig","kty":"{kty}","kid":"{id}""#);
-        if let Some((_, _, name, _)) = curve {
-            let _ = write!(text, r#","crv":"{name}""#);
+        if let Some(curve) = curve {
+            let _ = write!(text, r#","crv":"{}""#, curve.name);
         }
         let _ = write!(text, r#","alg":"{algorithm}""#);
         let (names, numbers) = match curve {
@@ -52,8 +52,12 @@ impl PublicKey {
             }
             "EC" => {
                 let name = jwk.str_at(&["crv"]);
-                let (_, kind, ..) = CURVES.iter().find(|(_, _, curve, _)| *curve == name)?;
-                PublicKey::new(*kind, [&[4][..], &number("x")?, &number("y")?].concat())
+                let curve = CURVES.iter().find(|curve| curve.name == name)?;
+                let (x, y) = (number("x")?, number("y")?);
+                if [&x, &y].iter().any(|coordinate| coordinate.len() != curve.size) {
+                    return None;
+                }
+                PublicKey::new(curve.kind, [&[4][..], &x, &y].concat())
             }
             _ => return None,
         };

@@ -9,21 +9,58 @@ use ring::digest::{SHA256, digest};
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair,
-    EcdsaSigningAlgorithm, RSA_PKCS1_SHA256, RsaKeyPair, UnparsedPublicKey,
+    EcdsaSigningAlgorithm, RSA_PKCS1_SHA256, RsaKeyPair,
 };
 use rustls::pki_types::pem::{PemObject as _, SectionKind};
 
 use super::algorithm::{self, Kind};
+use super::p521;
 
 /// Object identifiers, as they are encoded.
 const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1];
 const EC: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];
 
-/// The elliptic curves: encoded name, kind of key, name in a key set, algorithm.
-pub(super) const CURVES: [(&[u8], Kind, &str, &str); 2] = [
-    (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7], Kind::P256, "P-256", "ES256"),
-    (&[0x2b, 0x81, 4, 0, 34], Kind::P384, "P-384", "ES384"),
+/// An elliptic curve.
+pub(super) struct Curve {
+    identifier: &'static [u8],
+    pub kind: Kind,
+    /// What key sets call it.
+    pub name: &'static str,
+    algorithm: &'static str,
+    /// How many bytes a coordinate has.
+    pub size: usize,
+}
+
+pub(super) static CURVES: [Curve; 3] = [
+    Curve {
+        identifier: &[0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7],
+        kind: Kind::P256,
+        name: "P-256",
+        algorithm: "ES256",
+        size: 32,
+    },
+    Curve {
+        identifier: &[0x2b, 0x81, 4, 0, 34],
+        kind: Kind::P384,
+        name: "P-384",
+        algorithm: "ES384",
+        size: 48,
+    },
+    Curve {
+        identifier: &[0x2b, 0x81, 4, 0, 35],
+        kind: Kind::P521,
+        name: "P-521",
+        algorithm: "ES512",
+        size: 66,
+    },
 ];
+
+impl Curve {
+    /// That of keys of a kind; `None` for those that have none.
+    pub fn of(kind: Kind) -> Option<&'static Curve> {
+        CURVES.iter().find(|curve| curve.kind == kind)
+    }
+}
 
 /// A key that verifies tokens.
 #[derive(Clone, PartialEq, Eq)]
@@ -87,8 +124,7 @@ impl PublicKey {
 
     /// The algorithm that service account tokens are signed with by the owner of such a key.
     pub fn algorithm(&self) -> &'static str {
-        let curve = CURVES.iter().find(|(_, kind, ..)| *kind == self.kind);
-        curve.map_or("RS256", |(.., algorithm)| algorithm)
+        Curve::of(self.kind).map_or("RS256", |curve| curve.algorithm)
     }
 
     pub(super) fn kind(&self) -> Kind {
@@ -102,8 +138,7 @@ impl PublicKey {
     /// Whether the message was signed so by the owner of the key.
     pub fn verify(&self, algorithm: &str, message: &[u8], signature: &[u8]) -> bool {
         let Some(algorithm) = algorithm::find(algorithm, self.kind) else { return false };
-        let key = UnparsedPublicKey::new(algorithm.verification, &self.material);
-        key.verify(message, signature).is_ok()
+        algorithm.verify(&self.material, message, signature)
     }
 }
 
@@ -117,6 +152,7 @@ pub struct PrivateKey {
 enum Pair {
     Rsa(Box<RsaKeyPair>),
     Ecdsa(Box<EcdsaKeyPair>),
+    P521(Box<p521::KeyPair>),
 }
 
 impl fmt::Debug for PrivateKey {
@@ -142,18 +178,20 @@ impl PrivateKey {
 
     fn new(private: Private<'_>) -> Result<Self, String> {
         let random = SystemRandom::new();
+        let point = &private.public.material;
         let pair = match private.secret {
-            Secret::Rsa(pkcs1) => RsaKeyPair::from_der(pkcs1).map(Box::new).map(Pair::Rsa),
-            Secret::Ecdsa(signing, secret) => EcdsaKeyPair::from_private_key_and_public_key(
-                signing,
-                secret,
-                &private.public.material,
-                &random,
-            )
-            .map(Box::new)
-            .map(Pair::Ecdsa),
-        };
-        let pair = pair.map_err(|error| error.to_string())?;
+            Secret::Rsa(pkcs1) => RsaKeyPair::from_der(pkcs1)
+                .map(|pair| Pair::Rsa(Box::new(pair)))
+                .map_err(|error| error.to_string()),
+            Secret::Ecdsa(signing, secret) => {
+                EcdsaKeyPair::from_private_key_and_public_key(signing, secret, point, &random)
+                    .map(|pair| Pair::Ecdsa(Box::new(pair)))
+                    .map_err(|error| error.to_string())
+            }
+            Secret::P521(secret) => p521::KeyPair::new(secret, point)
+                .map(|pair| Pair::P521(Box::new(pair)))
+                .map_err(str::to_owned),
+        }?;
         Ok(PrivateKey { public: private.public, pair, random })
     }
 
@@ -169,18 +207,19 @@ impl PrivateKey {
 
     /// The signature of a message.
     pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, String> {
-        let failed = |_| "the key cannot sign".to_owned();
+        const FAILED: &str = "the key cannot sign";
         match &self.pair {
             Pair::Rsa(pair) => {
                 let mut signature = vec![0; pair.public().modulus_len()];
                 pair.sign(&RSA_PKCS1_SHA256, &self.random, message, &mut signature)
-                    .map_err(failed)?;
+                    .map_err(|_| FAILED)?;
                 Ok(signature)
             }
             Pair::Ecdsa(pair) => {
-                let signature = pair.sign(&self.random, message).map_err(failed)?;
+                let signature = pair.sign(&self.random, message).map_err(|_| FAILED)?;
                 Ok(signature.as_ref().to_vec())
             }
+            Pair::P521(pair) => Ok(pair.sign(message).ok_or(FAILED)?),
         }
     }
 }
@@ -194,6 +233,7 @@ struct Private<'a> {
 enum Secret<'a> {
     Rsa(&'a [u8]),
     Ecdsa(&'static EcdsaSigningAlgorithm, &'a [u8]),
+    P521(&'a [u8]),
 }
 
 impl<'a> Private<'a> {
@@ -230,13 +270,13 @@ impl<'a> Private<'a> {
         let kind = outer.or(named)?;
         let public = key.open(der::context(1))?.read(der::BIT_STRING)?.contents;
         let point = public.strip_prefix(&[0])?;
-        let signing = match kind {
-            Kind::P256 => &ECDSA_P256_SHA256_FIXED_SIGNING,
-            Kind::P384 => &ECDSA_P384_SHA384_FIXED_SIGNING,
+        let secret = match kind {
+            Kind::P256 => Secret::Ecdsa(&ECDSA_P256_SHA256_FIXED_SIGNING, secret),
+            Kind::P384 => Secret::Ecdsa(&ECDSA_P384_SHA384_FIXED_SIGNING, secret),
+            Kind::P521 => Secret::P521(secret),
             Kind::Rsa => return None,
         };
-        let public = PublicKey::new(kind, point.to_vec());
-        Some(Private { public, secret: Secret::Ecdsa(signing, secret) })
+        Some(Private { public: PublicKey::new(kind, point.to_vec()), secret })
     }
 }
 
@@ -260,19 +300,18 @@ fn kind(algorithm: &mut Reader<'_>) -> Option<Kind> {
 
 fn curve(reader: &mut Reader<'_>) -> Option<Kind> {
     let name = reader.read(der::OBJECT_IDENTIFIER)?.contents;
-    CURVES.iter().find(|(encoded, ..)| *encoded == name).map(|(_, kind, ..)| *kind)
+    CURVES.iter().find(|curve| curve.identifier == name).map(|curve| curve.kind)
 }
 
 fn spki(kind: Kind, material: &[u8]) -> Vec<u8> {
-    let curve = CURVES.iter().find(|(_, of, ..)| *of == kind);
-    let algorithm = match curve {
+    let algorithm = match Curve::of(kind) {
         None => {
             let name = element(der::OBJECT_IDENTIFIER, &[RSA]);
             element(der::SEQUENCE, &[&name, &[5, 0]])
         }
-        Some((curve, ..)) => {
+        Some(curve) => {
             let name = element(der::OBJECT_IDENTIFIER, &[EC]);
-            let curve = element(der::OBJECT_IDENTIFIER, &[curve]);
+            let curve = element(der::OBJECT_IDENTIFIER, &[curve.identifier]);
             element(der::SEQUENCE, &[&name, &curve])
         }
     };

@@ -6,6 +6,7 @@
 mod algorithm;
 mod jwk;
 mod key;
+mod p521;
 
 use std::fmt;
 

@@ -1,14 +1,18 @@
+use super::algorithm::Algorithm;
 use super::*;
 
 const RSA_KEY: &[u8] = include_bytes!("../../tests/data/rsa.key");
 const RSA_CERTIFICATE: &[u8] = include_bytes!("../../tests/data/rsa.crt");
 const P384_KEY: &[u8] = include_bytes!("../../tests/data/p384.key");
 const RS256: &str = include_str!("../../tests/data/rs256.jwt");
+const P521_KEY: &[u8] = include_bytes!("../../tests/data/p521.key");
+const ES512: &str = include_str!("../../tests/data/es512.jwt");
 const PS256: &str = include_str!("../../tests/data/ps256.jwt");
 
 /// The hash of the public key, as openssl makes it.
 const RSA_ID: &str = "t3YuPSZ8w1kR3XcAwwr5ERMFBPrysnMcqgMRtn9DPtM";
 const P384_ID: &str = "FPV4hM3LVkc9s9S2SjMM5jBZjUMUY8TRmavmO3PkjVs";
+const P521_ID: &str = "RxH1dpChAD2qfCAiSOwQdsGrUuNpcDcJ6MEnWcp_c8Q";
 
 fn claims() -> Value {
     Map::from_iter([("iss", Value::from("me")), ("exp", Value::Int(7))]).into()
@@ -22,7 +26,9 @@ fn p256() -> (PrivateKey, Vec<PublicKey>) {
 
 #[test]
 fn keys_are_named_by_their_hash() {
-    for (pem, expected) in [(RSA_KEY, RSA_ID), (RSA_CERTIFICATE, RSA_ID), (P384_KEY, P384_ID)] {
+    for (pem, expected) in
+        [(RSA_KEY, RSA_ID), (RSA_CERTIFICATE, RSA_ID), (P384_KEY, P384_ID), (P521_KEY, P521_ID)]
+    {
         let [key] = &PublicKey::all_from_pem(pem).unwrap()[..] else { panic!("one key") };
         assert_eq!(key.id(), expected);
     }
@@ -48,6 +54,8 @@ fn tokens_of_others_are_verified() {
         let swapped = Token::parse(&other).unwrap().verify(&keys);
         assert_eq!(swapped.is_some(), token == RS256);
     }
+    let keys = PublicKey::all_from_pem(P521_KEY).unwrap();
+    assert_eq!(Token::parse(ES512).unwrap().verify(&keys), Some(Map::new().into()));
 }
 
 #[test]
@@ -55,24 +63,59 @@ fn what_is_signed_is_verified() {
     let (ours, p256_keys) = p256();
     let p384 = PrivateKey::from_pem(P384_KEY).unwrap();
     let rsa = PrivateKey::from_pem(RSA_KEY).unwrap();
+    let p521 = PrivateKey::from_pem(P521_KEY).unwrap();
     let p384_keys = PublicKey::all_from_pem(P384_KEY).unwrap();
+    let p521_keys = PublicKey::all_from_pem(P521_KEY).unwrap();
     let rsa_keys = PublicKey::all_from_pem(RSA_CERTIFICATE).unwrap();
-    for (key, public, algorithm) in
-        [(&ours, &p256_keys, "ES256"), (&p384, &p384_keys, "ES384"), (&rsa, &rsa_keys, "RS256")]
-    {
+    let all_keys = [&p256_keys, &p384_keys, &p521_keys, &rsa_keys];
+    for (key, public, algorithm) in [
+        (&ours, &p256_keys, "ES256"),
+        (&p384, &p384_keys, "ES384"),
+        (&p521, &p521_keys, "ES512"),
+        (&rsa, &rsa_keys, "RS256"),
+    ] {
         let token = sign(key, &claims()).unwrap();
         let parsed = Token::parse(&token).unwrap();
         assert_eq!((parsed.algorithm(), parsed.key_id()), (algorithm, public[0].id()));
         assert_eq!(parsed.verify(public), Some(claims()));
-        for others in [&p256_keys, &p384_keys, &rsa_keys].into_iter().filter(|keys| *keys != public)
-        {
+        for others in all_keys.into_iter().filter(|keys| *keys != public) {
             assert_eq!(Token::parse(&token).unwrap().verify(others), None);
+        }
+        // Signed by the key, but not in the way that it says.
+        for Algorithm { name, .. } in &ALGORITHMS {
+            let token = signed_as(key, name);
+            let verified =
+                all_keys.iter().any(|keys| Token::parse(&token).unwrap().verify(*keys).is_some());
+            assert_eq!(verified, *name == algorithm, "{name} with a key for {algorithm}");
         }
         // A key that went through a key set is the same.
         let decoded = json::decode_any(public[0].to_jwk().as_bytes(), json::Unknown::Report);
         let again = PublicKey::from_jwk(&decoded.unwrap().value).unwrap();
         assert_eq!(again, public[0]);
     }
+}
+
+/// A token whose header names an algorithm, whatever the key is for.
+fn signed_as(key: &PrivateKey, algorithm: &str) -> String {
+    let unsigned = forged(&format!(r#"{{"alg":"{algorithm}"}}"#), "{}", b"");
+    let signature = key.sign(unsigned.trim_end_matches('.').as_bytes()).unwrap();
+    format!("{unsigned}{}", base64::encode_url(&signature))
+}
+
+#[test]
+fn points_that_are_none_of_their_curve_verify_nothing() {
+    let keys = PublicKey::all_from_pem(P521_KEY).unwrap();
+    let jwk = keys[0].to_jwk();
+    let read = |jwk: &str| {
+        let decoded = json::decode_any(jwk.as_bytes(), json::Unknown::Report).unwrap();
+        PublicKey::from_jwk(&decoded.value)
+    };
+    // Too long, of another curve, and beside the curve.
+    let x = jwk.split(r#""x":""#).nth(1).unwrap().split('"').next().unwrap();
+    assert_eq!(read(&jwk.replace(x, &format!("AAAA{x}"))), None);
+    assert_eq!(read(&jwk.replace("P-521", "P-256")), None);
+    let beside = read(&jwk.replace(x, &base64::encode_url(&[1; 66]))).unwrap();
+    assert_eq!(Token::parse(ES512).unwrap().verify([&beside]), None);
 }
 
 /// A token with another header or claims than were signed.

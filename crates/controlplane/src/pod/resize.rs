@@ -1,33 +1,27 @@
 //! Pods that get other resources while they run.
 
-use kevel_api::field_error::{FieldError, Path};
-use kevel_api::value::Value;
-use kevel_server::strategy::Strategy;
-
 use super::{is_static, qos};
+use crate::rules::Rules;
+use crate::validation::Field;
 
-/// The strategy of `pods/resize`.
-#[derive(Clone, Copy, Debug)]
-pub struct Resize;
+/// The rules of `pods/resize`.
+pub const RULES: Rules = Rules { check_update, ..Rules::NONE };
 
-impl Strategy for Resize {
-    fn check_update(&self, pod: &Value, old: &Value) -> Vec<FieldError> {
-        let nothing = Path::new("");
-        if is_static(old) {
-            return vec![FieldError::forbidden(&nothing, "static pods cannot be resized")];
-        }
-        if old.str_at(&["spec", "os", "name"]) == "windows" {
-            return vec![FieldError::forbidden(&nothing, "windows pods cannot be resized")];
-        }
-        let before = match old.str_at(&["status", "qosClass"]) {
-            "" => qos::class(old),
-            class => class,
-        };
-        let mut errors = Vec::new();
-        if before != qos::class(pod) {
-            let why = "Pod QOS Class may not change as a result of resizing";
-            errors.push(FieldError::invalid(&Path::new("spec"), before, why));
-        }
-        errors
+fn check_update(pod: Field, old: Field) {
+    let (Some(new_pod), Some(old_pod)) = (pod.get(), old.get()) else { return };
+    let nothing = pod.at("");
+    if is_static(old_pod) {
+        return nothing.forbidden("static pods cannot be resized");
+    }
+    if old_pod.str_at(&["spec", "os", "name"]) == "windows" {
+        return nothing.forbidden("windows pods cannot be resized");
+    }
+    let before = match old_pod.str_at(&["status", "qosClass"]) {
+        "" => qos::class(old_pod),
+        class => class,
+    };
+    if before != qos::class(new_pod) {
+        let why = "Pod QOS Class may not change as a result of resizing";
+        pod.at("spec").invalid_as(before, why);
     }
 }

@@ -193,7 +193,7 @@ fn discovered(resource: &Resource) -> Value {
 
 /// Custom kinds are named in full; built-in ones only as far as they differ from where they stand.
 fn response_kind(resource: &Resource, kind: &GroupVersionKind) -> Value {
-    let (group, version) = match resource.custom {
+    let (group, version) = match resource.is_custom() {
         true => (kind.group.as_str(), kind.version.as_str()),
         false => foreign(resource, kind),
     };
@@ -217,7 +217,7 @@ const CUSTOM_VERBS: [&str; 8] =
     ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
 fn verbs(resource: &Resource) -> Vec<&'static str> {
-    match resource.custom {
+    match resource.is_custom() {
         true => CUSTOM_VERBS.into_iter().filter(|verb| resource.allows(verb)).collect(),
         false => resource.verbs.clone(),
     }
@@ -226,7 +226,7 @@ fn verbs(resource: &Resource) -> Vec<&'static str> {
 /// By name; a custom kind's status before its scale.
 fn subresources(resource: &Resource) -> Vec<(&str, &Subresource)> {
     let mut subs: Vec<_> = resource.subresources.iter().map(|(n, s)| (n.as_str(), s)).collect();
-    if resource.custom {
+    if resource.is_custom() {
         subs.reverse();
     }
     subs

@@ -157,7 +157,7 @@ pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
             strategy: strategy(r.group, r.path),
             columns: Arc::new(NameAndCreation),
             subresources: subs.collect(),
-            custom: false,
+            custom: None,
         }
     });
     let resources = Resources::default();

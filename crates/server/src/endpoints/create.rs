@@ -12,6 +12,7 @@ use crate::admission::{Attributes, Operation};
 use crate::handler::Response;
 use crate::resource::Part;
 use crate::storage::drop_empty;
+use crate::strategy::Claims;
 
 /// How often a generated name is tried again.
 const NAME_ATTEMPTS: usize = 8;
@@ -53,14 +54,11 @@ impl Call<'_> {
         generated: bool,
         options: &WriteOptions,
     ) -> Result<Response, StatusError> {
-        if generated {
-            let name = name::generate_name(meta::text(&object, "generateName"));
-            meta::set(&mut object, "name", Some(name.as_str().into()));
-        }
         self.prepare_new(&mut object);
         if options.tracked {
             self.record(None, &mut object, options);
         }
+        // Empty where a name is made up, which comes after what plug-ins change.
         let name = meta::text(&object, "name").to_owned();
         let attributes = Attributes {
             resource: self.resource,
@@ -74,8 +72,27 @@ impl Call<'_> {
             audit: &self.request.audit,
             old: None,
         };
-        let admission = &self.endpoints.admission;
-        admission.admit(&attributes, Some(&mut object)).await?;
+        self.endpoints.admission.admit(&attributes, Some(&mut object)).await?;
+        if generated {
+            let name = name::generate_name(meta::text(&object, "generateName"));
+            meta::set(&mut object, "name", Some(name.as_str().into()));
+        }
+        let claims = match self.resource.strategy.begin_create(&mut object, options.dry_run) {
+            Some(begin) => Some(begin.await?),
+            None => None,
+        };
+        let result = self.create_admitted(object, &attributes, options).await;
+        settle(claims, result.is_ok()).await;
+        result
+    }
+
+    async fn create_admitted(
+        &self,
+        mut object: Value,
+        attributes: &Attributes<'_>,
+        options: &WriteOptions,
+    ) -> Result<Response, StatusError> {
+        self.resource.strategy.sign(&mut object, &self.user);
         self.resource.strategy.prepare_create(&mut object);
         let mut errors: Vec<FieldError> = meta::check(self.resource, &object);
         errors.extend(self.resource.strategy.check_create(&object));
@@ -83,9 +100,10 @@ impl Call<'_> {
             let name = meta::text(&object, "name");
             return Err(StatusError::invalid(&self.resource.group_kind(), name, &errors));
         }
-        let warnings = self.resource.strategy.warnings(&object);
+        let warnings = self.resource.strategy.warnings(&object, None);
         warnings.into_iter().for_each(|warning| self.request.warnings.add(warning));
-        admission.validate(&attributes, Some(&object)).await?;
+        self.endpoints.admission.validate(attributes, Some(&object)).await?;
+        let name = meta::text(&object, "name").to_owned();
         self.store_new(object, &name, options).await
     }
 
@@ -132,7 +150,7 @@ impl Call<'_> {
         let mut object = converted.map_err(StatusError::internal)?;
         meta::set(&mut object, "resourceVersion", None);
         meta::set(&mut object, "selfLink", None);
-        if !self.resource.custom {
+        if !self.resource.is_custom() {
             drop_empty(&mut object, self.storage.ty.schema());
         }
         Ok(object)
@@ -155,6 +173,13 @@ impl Call<'_> {
         }
         let counted = self.resource.strategy.counts_generation();
         meta::set(object, "generation", counted.then_some(Value::Int(1)));
+    }
+}
+
+/// Tells what was taken for a write what has become of it.
+pub(super) async fn settle(claims: Option<Box<dyn Claims>>, written: bool) {
+    if let Some(claims) = claims {
+        claims.settle(written).await;
     }
 }
 

@@ -103,9 +103,14 @@ impl Call<'_> {
         let course = course.try_map(|object| self.to_storage(object))?;
         let key = self.storage.key(namespace, name);
         let before = || self.to_storage(old.clone());
-        match carry_out(self.storage, &key, existing.revision, before, course, options.dry_run)
-            .await?
-        {
+        let goes = course.goes() && !options.dry_run;
+        let outcome =
+            carry_out(self.storage, &key, existing.revision, before, course, options.dry_run)
+                .await?;
+        if let Some(after) = goes.then(|| self.resource.strategy.after_delete(old)).flatten() {
+            after.await;
+        }
+        match outcome {
             Outcome::Gone(None) => Ok(Deleted::Done(old.clone())),
             Outcome::Gone(Some(last)) => {
                 let wire = self.wire(&last.bytes, last.revision)?;

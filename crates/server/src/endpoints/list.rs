@@ -121,7 +121,7 @@ impl Call<'_> {
         }
         // Custom kinds name the kind of each item.
         let prefix =
-            if self.resource.custom { self.kind_prefix().into() } else { Bytes::from("{") };
+            if self.resource.is_custom() { self.kind_prefix().into() } else { Bytes::from("{") };
         let items = page.items.into_iter();
         let pieces = ListPieces { head, prefix, items, size, first: true, done: false };
         Ok(respond(StatusCode::OK, MediaType::Json.name(), Body::pieces(pieces)))
@@ -136,7 +136,7 @@ impl Call<'_> {
         if let Some(remaining) = page.remaining {
             metadata += &format!(r#","remainingItemCount":{remaining}"#);
         }
-        let (kind, version) = match self.resource.custom {
+        let (kind, version) = match self.resource.is_custom() {
             true => (format!(r#""apiVersion":"{version}""#), format!(r#""kind":"{kind}List""#)),
             false => (format!(r#""kind":"{kind}List""#), format!(r#""apiVersion":"{version}""#)),
         };
@@ -183,7 +183,7 @@ impl Call<'_> {
         mut items: thin_vec::ThinVec<Value>,
         metadata: Map,
     ) -> Result<Response, StatusError> {
-        if !self.resource.custom {
+        if !self.resource.is_custom() {
             // The kind of a built-in list's items goes without saying.
             for item in items.iter_mut().filter_map(Value::as_map_mut) {
                 item.remove("kind");
@@ -204,7 +204,7 @@ impl Call<'_> {
         let kind = &self.resource.kind;
         let name = format!("{}List", kind.kind);
         let schema = kevel_api::builtin::schema(&kind.group, &kind.version, &name)?;
-        (!self.resource.custom).then_some(crate::resource::TypeRef::BuiltIn(schema))
+        (!self.resource.is_custom()).then_some(crate::resource::TypeRef::BuiltIn(schema))
     }
 }
 

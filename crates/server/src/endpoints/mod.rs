@@ -130,7 +130,7 @@ impl Endpoints {
     ) -> Response {
         let query = crate::query::pairs(request.query());
         let headers = &request.parts.headers;
-        let accepted = match negotiate::answer(headers, &query, !resource.custom) {
+        let accepted = match negotiate::answer(headers, &query, !resource.is_custom()) {
             Ok(accepted) => accepted,
             Err(_) if matches!(request.info.verb, "list" | "watch") => {
                 let error = negotiate::not_acceptable(&negotiate::ANSWER_TYPES);

@@ -35,7 +35,7 @@ impl Call<'_> {
             let body = self.request.read_body().await?;
             return self.apply(&body).await;
         }
-        if !known.contains(&media.as_str()) && (media != strategic || self.resource.custom) {
+        if !known.contains(&media.as_str()) && (media != strategic || self.resource.is_custom()) {
             return Err(bare_with(415, "415: Unsupported Media Type"));
         }
         let options = self.write_options("PatchOptions")?;

@@ -93,7 +93,7 @@ impl Call<'_> {
     pub(super) fn kind_prefix(&self) -> String {
         let kind = &self.resource.kind.kind;
         let version = self.resource.api_version();
-        match self.resource.custom {
+        match self.resource.is_custom() {
             true => format!(r#"{{"apiVersion":"{version}","kind":"{kind}","#),
             false => format!(r#"{{"kind":"{kind}","apiVersion":"{version}","#),
         }

@@ -9,6 +9,7 @@ use kevel_api::value::{Map, Value};
 use kevel_store::Revision;
 use kevel_store::cache::{At, Object};
 
+use super::create::settle;
 use super::meta;
 use super::options::WriteOptions;
 use super::{Call, cache_error, store_error, unserved};
@@ -163,18 +164,44 @@ impl Call<'_> {
         };
         self.admit(&attributes, &mut object).await?;
         let strategy = self.strategy();
-        strategy.prepare_update(&mut object, old);
+        let whole = self.subresource.is_none();
+        let claims = match strategy.begin_update(&mut object, old, options.dry_run) {
+            Some(begin) if whole => Some(begin.await?),
+            _ => None,
+        };
+        let result = self.replace_admitted(existing, object, &attributes, options).await;
+        settle(claims, result.is_ok()).await;
+        result
+    }
+
+    async fn replace_admitted(
+        &self,
+        existing: &Existing,
+        mut object: Value,
+        attributes: &Attributes<'_>,
+        options: &WriteOptions,
+    ) -> Result<Response, Failed> {
+        let (strategy, old) = (self.strategy(), &existing.value);
+        let status = matches!(self.subresource.map(|sub| &sub.part), Some(Part::Field("status")));
+        match status {
+            true => strategy.prepare_status(&mut object, old),
+            false => strategy.prepare_update(&mut object, old),
+        }
         self.count_generation(&mut object, old);
         let mut errors: Vec<FieldError> = meta::check(self.resource, &object);
         errors.extend(meta::check_update(&object, old));
-        errors.extend(strategy.check_update(&object, old));
+        errors.extend(match status {
+            true => strategy.check_status(&object, old),
+            false => strategy.check_update(&object, old),
+        });
         if !errors.is_empty() {
             return Err(
                 StatusError::invalid(&self.resource.group_kind(), self.name(), &errors).into()
             );
         }
-        strategy.warnings(&object).into_iter().for_each(|w| self.request.warnings.add(w));
-        self.validate(&attributes, &object).await?;
+        let warnings = strategy.warnings(&object, Some(old));
+        warnings.into_iter().for_each(|warning| self.request.warnings.add(warning));
+        self.validate(attributes, &object).await?;
         let code = StatusCode::OK;
         let stored = self.to_storage(object)?;
         if options.dry_run {
@@ -225,7 +252,12 @@ impl Call<'_> {
             && stored.at(&["metadata", "deletionGracePeriodSeconds"]).is_none_or(Value::is_empty)
             && !self.resource.strategy.held(&stored);
         let revision = if released {
-            self.storage.engine.delete(&key, existing.revision).await.map_err(changed)?
+            let revision = self.storage.engine.delete(&key, existing.revision).await;
+            let revision = revision.map_err(changed)?;
+            if let Some(after) = self.resource.strategy.after_delete(&stored) {
+                after.await;
+            }
+            revision
         } else if wire.bytes == existing.wire {
             existing.revision
         } else {

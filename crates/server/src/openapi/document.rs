@@ -94,7 +94,7 @@ fn paths<'r>(name: &str, rows: &'r [Arc<Resource>]) -> BTreeMap<String, PathItem
 
 /// Whether these rows are of custom kinds, of which nothing but their own paths is told.
 fn is_custom(rows: &[Arc<Resource>]) -> bool {
-    !rows.is_empty() && rows.iter().all(|row| row.custom)
+    !rows.is_empty() && rows.iter().all(|row| row.is_custom())
 }
 
 /// All paths of all documents.
@@ -115,7 +115,7 @@ pub(super) fn names(snapshot: &Snapshot) -> Vec<String> {
         let root = if group.is_empty() { "api".to_owned() } else { format!("apis/{group}") };
         names.extend(versions.iter().map(|version| format!("{root}/{version}")));
         let is_custom =
-            |version: &String| snapshot.resources(group, version).values().all(|row| row.custom);
+            |version: &String| snapshot.resources(group, version).values().all(|row| row.is_custom());
         if !versions.iter().all(is_custom) {
             names.push(root);
         }

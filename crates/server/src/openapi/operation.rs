@@ -186,7 +186,7 @@ impl<'r> Routes<'r, '_> {
             }
         }
         // The old paths of watches are older than custom kinds.
-        if resource.allows("watch") && resource.allows("list") && !resource.custom {
+        if resource.allows("watch") && resource.allows("list") && !resource.is_custom() {
             self.watch(&collection, self.scope(), "watchlist", "List");
             self.watch(&item, self.scope(), "watch", "");
             if resource.namespaced {
@@ -210,11 +210,11 @@ impl<'r> Routes<'r, '_> {
     }
 
     fn media(&self) -> Vec<&'static str> {
-        if self.resource.custom { CUSTOM_MEDIA.to_vec() } else { MEDIA.to_vec() }
+        if self.resource.is_custom() { CUSTOM_MEDIA.to_vec() } else { MEDIA.to_vec() }
     }
 
     fn streaming(&self) -> Vec<&'static str> {
-        match self.resource.custom {
+        match self.resource.is_custom() {
             true => CUSTOM_MEDIA.to_vec(),
             false => [&MEDIA[..], &STREAMS[..]].concat(),
         }
@@ -242,16 +242,16 @@ impl<'r> Routes<'r, '_> {
         let status = meta("Status").map_or(own, Component::BuiltIn);
         let mut parameters = path_parameters(path);
         parameters.push(Parameter::query("pretty", "string"));
-        let which = usize::from(resource.custom);
+        let which = usize::from(resource.is_custom());
         for options in verb.options.get(which).copied().unwrap_or_default() {
             let fields = meta(options).map(option_parameters).unwrap_or_default();
             let fields = fields.into_iter().filter(|field| {
                 let watching = WATCHING.contains(&field.name.as_str());
-                resource.custom || verb.verb != "deletecollection" || !watching
+                resource.is_custom() || verb.verb != "deletecollection" || !watching
             });
             parameters.extend(fields);
         }
-        let mut consumes = if resource.custom { CUSTOM_MEDIA.to_vec() } else { vec![ANYTHING] };
+        let mut consumes = if resource.is_custom() { CUSTOM_MEDIA.to_vec() } else { vec![ANYTHING] };
         let mut produces = self.media();
         let mut answer = Content::Of(own);
         let mut body = None;
@@ -263,10 +263,10 @@ impl<'r> Routes<'r, '_> {
             "create" | "update" => body = Some(own),
             "patch" => {
                 body = Some(Component::Patch);
-                consumes = if resource.custom { CUSTOM_PATCHES.to_vec() } else { PATCHES.to_vec() };
+                consumes = if resource.is_custom() { CUSTOM_PATCHES.to_vec() } else { PATCHES.to_vec() };
             }
             "delete" | "deletecollection" => {
-                let bare = resource.custom && verb.verb == "deletecollection";
+                let bare = resource.is_custom() && verb.verb == "deletecollection";
                 body = meta("DeleteOptions").filter(|_| !bare).map(Component::BuiltIn);
                 let whole = verb.verb == "delete" && resource.strategy.returns_deleted();
                 answer = Content::Of(if whole { own } else { status });
@@ -284,7 +284,7 @@ impl<'r> Routes<'r, '_> {
         self.insert(path, verb.method, verb.prefix, &name, |operation| Operation {
             action: verb.action,
             kind: Some(match sub {
-                Some((_, sub)) if !resource.custom => &sub.kind,
+                Some((_, sub)) if !resource.is_custom() => &sub.kind,
                 _ => &resource.kind,
             }),
             parameters,

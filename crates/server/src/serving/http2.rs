@@ -6,6 +6,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll, ready};
 
 use hyper::body::Incoming;
@@ -22,6 +24,7 @@ use super::requests::{Answer, Requests};
 use super::socket::Socket;
 use super::streams::{Start, Streams};
 use crate::body::Broken;
+use crate::handler::Pending;
 
 /// How often streams may go on before what they have said is sent.
 const MOST_TURNS: usize = 16;
@@ -37,7 +40,8 @@ impl Http2Connection {
     pub fn new(tls: Box<TlsStream<Socket>>, requests: Requests, limits: &Limits) -> Self {
         let (streams, output) = (Streams::default(), Gather::new(tls));
         let builder = builder(limits, streams.start());
-        let http = builder.serve_connection(TokioIo::new(output.clone()), Apart(requests));
+        let service = Apart { requests, patience: Arc::default() };
+        let http = builder.serve_connection(TokioIo::new(output.clone()), service);
         Http2Connection { http, streams, output }
     }
 }
@@ -92,7 +96,10 @@ fn builder(limits: &Limits, start: Start) -> http2::Builder<Start> {
 }
 
 /// Handles each request in a task of its own, so that one connection's requests use all processors.
-struct Apart(Requests);
+struct Apart {
+    requests: Requests,
+    patience: Arc<Patience>,
+}
 
 type Answered = Result<http::Response<Answer>, Broken>;
 
@@ -102,24 +109,82 @@ impl Service<http::Request<Incoming>> for Apart {
     type Future = Handled;
 
     fn call(&self, request: http::Request<Incoming>) -> Handled {
-        Handled(tokio::spawn(self.0.call(request)))
+        let handler = self.requests.call(request);
+        let state = match self.patience.has_ended() {
+            true => State::Asked(handler, Patience::TURNS),
+            false => State::Begun(tokio::spawn(handler)),
+        };
+        Handled { state, patience: self.patience.clone() }
+    }
+}
+
+/// How many more requests a client has given up than waited for, of late. One that asks only to give
+/// up, again and again, is not served at once: what it takes back until the connection's next turn has
+/// cost no work.
+#[derive(Default)]
+struct Patience(AtomicU32);
+
+impl Patience {
+    /// A client may end so many watches at a time.
+    const MOST: u32 = 64;
+    /// In one turn the client is heard, in the next it is seen that it has given up.
+    const TURNS: u8 = 2;
+
+    fn has_ended(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > Self::MOST
+    }
+
+    fn given_up(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn answered(&self) {
+        let less = |count: u32| count.checked_sub(1);
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 }
 
 /// A request that is handled; dropped, it is not any more.
-struct Handled(JoinHandle<Answered>);
+struct Handled {
+    state: State,
+    patience: Arc<Patience>,
+}
+
+enum State {
+    /// To be begun after so many turns.
+    Asked(Pending<'static, Answered>, u8),
+    Begun(JoinHandle<Answered>),
+    Ended,
+}
 
 impl Future for Handled {
     type Output = Answered;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answered> {
-        let ended = ready!(Pin::new(&mut self.0).poll(context));
+        self.state = match std::mem::replace(&mut self.state, State::Ended) {
+            State::Asked(handler, 0) => State::Begun(tokio::spawn(handler)),
+            State::Asked(handler, turns) => {
+                context.waker().wake_by_ref();
+                self.state = State::Asked(handler, turns - 1);
+                return Poll::Pending;
+            }
+            state => state,
+        };
+        let State::Begun(task) = &mut self.state else { return Poll::Pending };
+        let ended = ready!(Pin::new(task).poll(context));
+        self.state = State::Ended;
+        self.patience.answered();
         Poll::Ready(ended.unwrap_or(Err(Broken("the handler has ended without an answer"))))
     }
 }
 
 impl Drop for Handled {
     fn drop(&mut self) {
-        self.0.abort();
+        match &self.state {
+            State::Ended => return,
+            State::Begun(task) => task.abort(),
+            State::Asked(..) => {}
+        }
+        self.patience.given_up();
     }
 }

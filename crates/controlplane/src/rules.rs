@@ -1,0 +1,59 @@
+//! The rules of a kind as data: how its objects are made ready, and what is wrong with them.
+
+use kevel_api::value::Value;
+use kevel_server::user::User;
+
+use crate::validation::Field;
+use crate::{namespace, pod};
+
+/// What a kind asks of its objects, beyond their schema and metadata.
+///
+/// Every kind's file has a `RULES`, which says what differs from [`Rules::NONE`].
+#[derive(Clone, Copy)]
+pub struct Rules {
+    /// Writes down who makes an object.
+    pub sign: fn(&mut Value, &User),
+    pub prepare_create: fn(&mut Value),
+    pub check_create: fn(Field),
+    /// Makes ready what replaces the second one.
+    pub prepare_update: fn(&mut Value, &Value),
+    pub check_update: fn(Field, Field),
+    /// The same for a write to `status`.
+    pub prepare_status: fn(&mut Value, &Value),
+    pub check_status: fn(Field, Field),
+    /// What the client should know about an object, which may replace another.
+    pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
+    /// Changes an object whose deletion begins; whether it stays until it is let go.
+    pub begin_delete: fn(&mut Value) -> bool,
+    /// What keeps an object that is being deleted, beyond its finalizers.
+    pub held: fn(&Value) -> bool,
+    /// How long an object has to end by itself, of what was asked, where it may take its time.
+    pub grace_period: Option<fn(&Value, Option<i64>) -> i64>,
+}
+
+impl Rules {
+    /// A kind without rules.
+    pub const NONE: Rules = Rules {
+        sign: |_, _| {},
+        prepare_create: |_| {},
+        check_create: |_| {},
+        prepare_update: |_, _| {},
+        check_update: |_, _| {},
+        prepare_status: |_, _| {},
+        check_status: |_, _| {},
+        warnings: |_, _| Vec::new(),
+        begin_delete: |_| false,
+        held: |_| false,
+        grace_period: None,
+    };
+}
+
+/// The kinds that have rules, by group and plural.
+const RULES: &[(&str, &str, Rules)] =
+    &[("", "namespaces", namespace::RULES), ("", "pods", pod::RULES)];
+
+/// The rules of a kind.
+pub fn rules(group: &str, plural: &str) -> Rules {
+    let row = RULES.iter().find(|(g, p, _)| (*g, *p) == (group, plural));
+    row.map_or(Rules::NONE, |(_, _, rules)| *rules)
+}

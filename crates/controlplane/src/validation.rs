@@ -1,0 +1,290 @@
+//! The words that validators are written in.
+//!
+//! A [`Field`] is a place in an object: what stands there, how to get there, and the list that
+//! errors about it go to. Going down costs nothing, a path is printed when there is an error.
+//! Errors are found in the order in which the reference finds them.
+
+mod go;
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+
+use kevel_api::field_error::{BadValue, FieldError, FieldErrorKind, Path};
+use kevel_api::name::Problems;
+use kevel_api::value::{Map, Value};
+
+pub use go::shown;
+
+/// A place in an object that is checked.
+#[derive(Clone, Copy)]
+pub struct Field<'v, 'p> {
+    value: Option<&'v Value>,
+    path: Path<'p>,
+    errors: &'p RefCell<Vec<FieldError>>,
+}
+
+/// What is wrong with an object.
+pub fn errors(object: &Value, check: impl FnOnce(Field)) -> Vec<FieldError> {
+    let errors = RefCell::new(Vec::new());
+    check(Field { value: Some(object), path: Path::NONE, errors: &errors });
+    errors.into_inner()
+}
+
+/// What is wrong with a change.
+pub fn update_errors(
+    object: &Value,
+    old: &Value,
+    check: impl FnOnce(Field, Field),
+) -> Vec<FieldError> {
+    errors(object, |new| check(new, Field { value: Some(old), ..new }))
+}
+
+/// Why something that must stay as it was is refused.
+pub const IMMUTABLE: &str = "field is immutable";
+
+impl<'v, 'p> Field<'v, 'p> {
+    /// A field of the struct that stands here.
+    pub fn at<'f>(&'f self, name: &'f str) -> Field<'v, 'f> {
+        let value = self.value.and_then(Value::as_map).and_then(|map| map.get(name));
+        Field { value, path: self.path.child(name), errors: self.errors }
+    }
+
+    /// The items of the list that stands here.
+    pub fn items<'f>(&'f self) -> impl ExactSizeIterator<Item = Field<'v, 'f>> + Clone {
+        self.list().iter().enumerate().map(|(index, value)| Field {
+            value: Some(value),
+            path: self.path.index(index),
+            errors: self.errors,
+        })
+    }
+
+    /// The entries of the map that stands here, sorted.
+    pub fn entries<'f>(&'f self) -> impl Iterator<Item = (&'v str, Field<'v, 'f>)> + Clone {
+        let entries = self.value.and_then(Value::as_map).into_iter().flat_map(Map::iter);
+        entries.map(|(key, value)| (key, self.entry(key, Some(value))))
+    }
+
+    /// The keys of the map that stands here, sorted.
+    pub fn keys(&self) -> impl Iterator<Item = &'v str> + Clone {
+        let map = self.value.and_then(Value::as_map);
+        map.into_iter().flat_map(|map| map.iter().map(|(key, _)| key))
+    }
+
+    /// The entry of a map: its path has the key in brackets.
+    pub fn key<'f>(&'f self, key: &'f str) -> Field<'v, 'f> {
+        self.entry(key, self.value.and_then(Value::as_map).and_then(|map| map.get(key)))
+    }
+
+    fn entry<'f>(&'f self, key: &'f str, value: Option<&'v Value>) -> Field<'v, 'f> {
+        Field { value, path: self.path.key(key), errors: self.errors }
+    }
+
+    /// Another value at this place.
+    pub fn with<'w>(&self, value: Option<&'w Value>) -> Field<'w, 'p> {
+        Field { value, path: self.path, errors: self.errors }
+    }
+
+    /// The same value, called something else.
+    pub fn named<'f>(&'f self, path: Path<'f>) -> Field<'v, 'f> {
+        Field { value: self.value, path, errors: self.errors }
+    }
+
+    pub fn path(&self) -> Path<'p> {
+        self.path
+    }
+
+    pub fn get(&self) -> Option<&'v Value> {
+        self.value
+    }
+
+    /// Whether something stands here. Of fields that are no pointers, zeros do not.
+    pub fn is_set(&self) -> bool {
+        self.value.is_some_and(|value| !value.is_null())
+    }
+
+    pub fn is_absent(&self) -> bool {
+        !self.is_set()
+    }
+
+    /// Whether nothing stands here, or nothing but a zero, an empty text or list.
+    pub fn is_empty(&self) -> bool {
+        self.value.is_none_or(Value::is_empty)
+    }
+
+    pub fn str(&self) -> &'v str {
+        self.value.and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub fn int(&self) -> i64 {
+        self.value.and_then(Value::as_int).unwrap_or_default()
+    }
+
+    pub fn int_or_absent(&self) -> Option<i64> {
+        self.value.and_then(Value::as_int)
+    }
+
+    pub fn bool(&self) -> bool {
+        self.value.and_then(Value::as_bool).unwrap_or_default()
+    }
+
+    pub fn list(&self) -> &'v [Value] {
+        self.value.and_then(Value::as_list).unwrap_or_default()
+    }
+
+    pub fn len(&self) -> usize {
+        match self.value {
+            Some(Value::List(list)) => list.len(),
+            Some(Value::Map(map)) => map.len(),
+            Some(Value::String(text)) => text.len(),
+            _ => 0,
+        }
+    }
+
+    /// Whether both say the same; what is empty is not said.
+    pub fn same(&self, other: &Field) -> bool {
+        match (self.value, other.value) {
+            (Some(a), Some(b)) => a == b,
+            (Some(one), None) | (None, Some(one)) => one.is_empty(),
+            (None, None) => true,
+        }
+    }
+}
+
+/// What can be said about a field.
+impl Field<'_, '_> {
+    pub fn error(
+        &self,
+        kind: FieldErrorKind,
+        value: impl Into<BadValue>,
+        detail: impl Into<Cow<'static, str>>,
+    ) {
+        self.push(FieldError::new(kind, &self.path, value, detail));
+    }
+
+    pub fn push(&self, error: FieldError) {
+        self.errors.borrow_mut().push(error);
+    }
+
+    pub fn extend(&self, errors: impl IntoIterator<Item = FieldError>) {
+        self.errors.borrow_mut().extend(errors);
+    }
+
+    /// How many errors were found so far.
+    pub fn found(&self) -> usize {
+        self.errors.borrow().len()
+    }
+
+    /// The value as messages show it.
+    pub fn shown(&self) -> BadValue {
+        shown(self.value)
+    }
+
+    /// The value has the wrong form.
+    pub fn invalid(&self, detail: impl Into<Cow<'static, str>>) {
+        self.error(FieldErrorKind::Invalid, self.shown(), detail);
+    }
+
+    /// The value has the wrong form, and is shown as `value`.
+    pub fn invalid_as(&self, value: impl Into<BadValue>, detail: impl Into<Cow<'static, str>>) {
+        self.error(FieldErrorKind::Invalid, value, detail);
+    }
+
+    pub fn required(&self, detail: impl Into<Cow<'static, str>>) {
+        self.error(FieldErrorKind::Required, BadValue::Omitted, detail);
+    }
+
+    pub fn forbidden(&self, detail: impl Into<Cow<'static, str>>) {
+        self.error(FieldErrorKind::Forbidden, BadValue::Omitted, detail);
+    }
+
+    pub fn duplicate(&self) {
+        self.error(FieldErrorKind::Duplicate, self.shown(), "");
+    }
+
+    pub fn duplicate_as(&self, value: impl Into<BadValue>) {
+        self.error(FieldErrorKind::Duplicate, value, "");
+    }
+
+    pub fn not_found(&self) {
+        self.error(FieldErrorKind::NotFound, self.shown(), "");
+    }
+
+    pub fn too_long(&self, max: usize) {
+        self.push(FieldError::too_long(&self.path, max));
+    }
+
+    pub fn too_many(&self, actual: usize, max: usize) {
+        self.push(FieldError::too_many(&self.path, Some(actual), max));
+    }
+
+    /// The value is none of those that there are.
+    pub fn unsupported(&self, supported: &[&str]) {
+        let value = match self.value {
+            Some(Value::String(text)) => BadValue::named_string(text),
+            Some(value) => shown(Some(value)),
+            None => BadValue::named_string(""),
+        };
+        self.push(FieldError::not_supported(&self.path, value, supported));
+    }
+}
+
+/// Checks that many kinds have in common.
+impl Field<'_, '_> {
+    /// Something must be said.
+    pub fn must(&self, detail: &'static str) -> bool {
+        if self.is_empty() {
+            self.required(detail);
+        }
+        !self.is_empty()
+    }
+
+    /// A text of a certain form.
+    pub fn form(&self, problems: fn(&str) -> Problems) {
+        for problem in problems(self.str()) {
+            self.invalid_as(self.str(), problem);
+        }
+    }
+
+    /// A name of a certain form, which must be said.
+    pub fn must_form(&self, detail: &'static str, problems: fn(&str) -> Problems) {
+        if self.must(detail) {
+            self.form(problems);
+        }
+    }
+
+    /// The name of an object.
+    pub fn object_name(&self, problems: fn(&str, bool) -> Problems) {
+        for problem in problems(self.str(), false) {
+            self.invalid_as(self.str(), problem);
+        }
+    }
+
+    /// One of some values, listed as the reference lists them; empty is a value like any other.
+    pub fn one_of(&self, supported: &[&str]) {
+        if !supported.contains(&self.str()) {
+            self.unsupported(supported);
+        }
+    }
+
+    /// One of some values, which must be said.
+    pub fn must_one_of(&self, detail: &'static str, supported: &[&str]) {
+        if self.must(detail) {
+            self.one_of(supported);
+        }
+    }
+
+    /// What must stay as it was.
+    pub fn immutable(&self, old: &Field) {
+        if !self.same(old) {
+            self.invalid(IMMUTABLE);
+        }
+    }
+
+    /// None of the items' values stands there twice.
+    pub fn unique<'k>(&self, seen: &mut Vec<&'k str>, key: &'k str) {
+        match seen.contains(&key) {
+            true => self.duplicate(),
+            false => seen.push(key),
+        }
+    }
+}
