@@ -102,6 +102,7 @@ pub fn rows(
             verbs: resource.verbs.to_vec(),
             ty: TypeRef::BuiltIn(schema),
             strategy: kinds::strategy(resource.group, resource.path),
+            allocation: None,
             columns: columns::of(resource.group, resource.path),
             storage,
             answer: answers.get(resource),
@@ -174,9 +175,11 @@ fn storage(
         ty: TypeRef::BuiltIn(schema.unwrap_or_else(|| builtin::kinds()[0].schema())),
         prefix: keys::resource_prefix(&options.prefix, origin, group, resource.path),
         format: options.format,
-        fields: facts.fields.to_vec(),
+        fields: facts.fields.iter().map(|(name, path)| ((*name).into(), (*path).into())).collect(),
         indexed: facts.indexed.iter().filter_map(position).collect(),
         time_to_live: facts.time_to_live,
+        form: None,
+        conversion: None,
     };
     Storage::new(config, engine.clone(), caches)
 }

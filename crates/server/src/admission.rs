@@ -51,11 +51,7 @@ impl Attributes<'_> {
     }
 
     /// The refusal. Of an object whose name is not made up yet, what it will begin with is named.
-    pub fn forbidden(
-        &self,
-        object: Option<&Value>,
-        error: impl std::fmt::Display,
-    ) -> StatusError {
+    pub fn forbidden(&self, object: Option<&Value>, error: impl std::fmt::Display) -> StatusError {
         let metadata = |field| object.map_or("", |object| object.str_at(&["metadata", field]));
         let names = [self.name, metadata("name"), metadata("generateName"), "Unknown"];
         let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or_default();

@@ -70,12 +70,11 @@ impl Resource {
             let course = course(&*self.strategy, &object, options);
             let course = course.try_map(|object| Ok::<_, StatusError>(settled(object)))?;
             let before = || Ok(settled(object.clone()));
-            let goes = course.goes() && !options.dry_run;
+            let gone = self.allocation.as_ref().filter(|_| course.goes() && !options.dry_run);
             match carry_out(storage, &key, revision, before, course, options.dry_run).await {
                 Ok(_) => {
-                    if let Some(after) = goes.then(|| self.strategy.after_delete(&object)).flatten()
-                    {
-                        after.await;
+                    if let Some(allocation) = gone {
+                        allocation.after_delete(&object).await;
                     }
                     return Ok(());
                 }

@@ -14,7 +14,7 @@ use crate::answer::Answerer;
 use crate::columns::Columns;
 use crate::scale::Scale;
 use crate::storage::Storage;
-use crate::strategy::Strategy;
+use crate::strategy::{Allocation, Strategy};
 
 /// A type, built in or of a custom kind.
 #[derive(Clone, Debug)]
@@ -45,6 +45,8 @@ pub struct Resource {
     pub verbs: Vec<&'static str>,
     pub ty: TypeRef,
     pub strategy: Arc<dyn Strategy>,
+    /// What its objects need from elsewhere, if anything.
+    pub allocation: Option<Arc<dyn Allocation>>,
     /// What people see of its objects.
     pub columns: Arc<dyn Columns>,
     /// `None` for kinds that are answered, not stored.

@@ -1,17 +1,20 @@
 //! Where the objects of a resource are kept, in one version, whatever version they are served in.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use kevel_api::gvk::{GroupVersion, GroupVersionKind};
 use kevel_api::schema::{Scalar, Schema, Type};
+use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_api::{convert, default};
 use kevel_codec::{json, protobuf};
 use kevel_store::cache::{Cache, Caches, Decode, FieldPath, JsonDecode, KeyOrder, Wire};
 use kevel_store::{Engine, Revision};
 
+use crate::handler::Pending;
 use crate::resource::{TypeRef, api_version};
 
 /// How stored bytes are written. Either form is understood when read.
@@ -34,10 +37,39 @@ pub struct StorageConfig {
     pub prefix: String,
     pub format: Format,
     /// What selectors may name, besides name and namespace, and where it stands in the object.
-    pub fields: Vec<(&'static str, &'static str)>,
+    pub fields: Vec<(Cow<'static, str>, Cow<'static, str>)>,
     /// Positions of those that watchers are found by.
     pub indexed: Vec<usize>,
     pub time_to_live: Option<Duration>,
+    /// How objects are kept, where their type and format do not say it all.
+    pub form: Option<Arc<dyn StoredForm>>,
+    /// How versions are made of each other, for a custom kind.
+    pub conversion: Option<Arc<dyn Conversion>>,
+}
+
+/// How objects are kept, where that is not what is served.
+pub trait StoredForm: Send + Sync + 'static {
+    /// An object as it is kept.
+    fn encode(&self, object: &Value) -> Bytes;
+
+    /// A kept object. It says in which version it is, where that is not the one of the storage.
+    fn decode(&self, stored: &[u8]) -> Result<Value, String>;
+}
+
+/// How the versions of a custom kind are made of each other.
+pub trait Conversion: Send + Sync + 'static {
+    /// The same objects in another version. Which one they are in they say themselves.
+    fn convert<'a>(
+        &'a self,
+        objects: Vec<Value>,
+        to: &'a GroupVersion,
+    ) -> Pending<'a, Result<Vec<Value>, StatusError>>;
+
+    /// The same object in another version, if nobody has to be asked for it.
+    fn convert_at_once(&self, object: Value, to: &GroupVersion) -> Option<Value>;
+
+    /// The type of the kind's objects in a version.
+    fn ty(&self, version: &str) -> Option<&TypeRef>;
 }
 
 /// A resource's objects.
@@ -51,6 +83,7 @@ pub struct Storage {
     pub time_to_live: Option<Duration>,
     decode: Arc<StoredDecode>,
     format: Format,
+    conversion: Option<Arc<dyn Conversion>>,
 }
 
 impl std::fmt::Debug for Storage {
@@ -67,8 +100,12 @@ impl Storage {
         };
         let fields: Arc<[FieldPath]> =
             config.fields.iter().map(|(name, path)| field_path(name, path, &config.ty)).collect();
-        let json = JsonDecode { order };
-        let decode = Arc::new(StoredDecode { ty: config.ty.clone(), json });
+        let decode = Arc::new(StoredDecode {
+            ty: config.ty.clone(),
+            json: JsonDecode { order },
+            form: config.form,
+            api_version: api_version(&config.kind.group, &config.kind.version),
+        });
         let cache = caches.add(kevel_store::cache::Resource {
             prefix: config.prefix.clone(),
             decode: decode.clone(),
@@ -85,6 +122,7 @@ impl Storage {
             time_to_live: config.time_to_live,
             decode,
             format: config.format,
+            conversion: config.conversion,
         }
     }
 
@@ -95,6 +133,9 @@ impl Storage {
 
     /// An object as it is stored, without its resourceVersion.
     pub fn encode(&self, value: &Value) -> Bytes {
+        if let Some(form) = &self.decode.form {
+            return form.encode(value);
+        }
         let schema = self.ty.schema();
         match self.format {
             Format::Protobuf => protobuf::encode_object(value, schema).into(),
@@ -116,32 +157,86 @@ impl Storage {
         let decoded = json::decode(wire, self.ty.schema(), json::Unknown::Ignore);
         let mut value = decoded.map_err(|error| error.to_string())?.value;
         if let Value::Map(map) = &mut value {
-            let version = api_version(&self.kind.group, &self.kind.version);
-            map.insert("apiVersion", version.as_str().into());
+            let version = || self.decode.api_version.as_str().into();
+            map.entry_or_insert_with("apiVersion", version);
             map.insert("kind", self.kind.kind.as_str().into());
         }
         Ok(value)
     }
 
     /// The same object in another version of its group.
-    pub fn convert(
+    pub async fn convert(
         &self,
         value: Value,
         from: &GroupVersionKind,
         to: &GroupVersion,
-    ) -> Result<Value, String> {
-        match self.ty {
-            TypeRef::Custom(..) => Ok(value),
-            TypeRef::BuiltIn(_) => convert::convert(value, from, to, &|text| {
-                json::decode_any(text.as_bytes(), json::Unknown::Ignore).ok().map(|d| d.value)
-            }),
+    ) -> Result<Value, StatusError> {
+        let Some(conversion) = &self.conversion else {
+            return self.convert_built_in(value, from, to);
+        };
+        let converted = conversion.convert(vec![value], to).await?;
+        let missing = || StatusError::internal("an object was lost in its conversion");
+        converted.into_iter().next().ok_or_else(missing)
+    }
+
+    /// The same objects in another version of their group.
+    pub async fn convert_all(
+        &self,
+        values: Vec<Value>,
+        from: &GroupVersionKind,
+        to: &GroupVersion,
+    ) -> Result<Vec<Value>, StatusError> {
+        match &self.conversion {
+            Some(conversion) => conversion.convert(values, to).await,
+            None => values.into_iter().map(|v| self.convert_built_in(v, from, to)).collect(),
         }
+    }
+
+    /// The same object in another version, if nobody has to be asked for it.
+    pub fn convert_at_once(
+        &self,
+        value: Value,
+        from: &GroupVersionKind,
+        to: &GroupVersion,
+    ) -> Option<Value> {
+        match &self.conversion {
+            Some(conversion) => conversion.convert_at_once(value, to),
+            None => self.convert_built_in(value, from, to).ok(),
+        }
+    }
+
+    fn convert_built_in(
+        &self,
+        value: Value,
+        from: &GroupVersionKind,
+        to: &GroupVersion,
+    ) -> Result<Value, StatusError> {
+        let read = |text: &str| {
+            json::decode_any(text.as_bytes(), json::Unknown::Ignore).ok().map(|d| d.value)
+        };
+        convert::convert(value, from, to, &read).map_err(StatusError::internal)
+    }
+
+    /// The type of a custom kind's objects in a version.
+    pub fn custom_type(&self, version: &str) -> Option<&TypeRef> {
+        self.conversion.as_ref()?.ty(version)
     }
 
     /// Whether objects are stored in this version.
     pub fn stores(&self, kind: &GroupVersionKind) -> bool {
         self.kind.version == kind.version && self.kind.group == kind.group
     }
+
+    /// Whether the wire bytes of an object are those of this version.
+    pub fn shows(&self, wire: &[u8], kind: &GroupVersionKind) -> bool {
+        self.stores(kind) && !is_foreign(wire)
+    }
+}
+
+/// Whether an object is kept in another version than its kind is stored in, from before that was
+/// changed. Its wire bytes say which.
+fn is_foreign(wire: &[u8]) -> bool {
+    wire.starts_with(br#"{"apiVersion":"#)
 }
 
 /// Drops the empty lists and maps of a built-in object. They are not told apart from absent ones where
@@ -166,6 +261,9 @@ pub fn drop_empty(value: &mut Value, schema: Schema<'_>) {
 
 /// Where a field stands, and what it is where nothing is said: what Go prints of its zero.
 fn field_path(name: &str, path: &str, ty: &TypeRef) -> FieldPath {
+    if let TypeRef::Custom(..) = ty {
+        return FieldPath::new(name, path);
+    }
     let field =
         path.split('.').try_fold(ty.schema(), |schema, step| Some(schema.field(step)?.schema()));
     let zero = match field.map(|schema| schema.ty()) {
@@ -185,10 +283,30 @@ pub fn local_key(namespace: &str, name: &str) -> String {
 struct StoredDecode {
     ty: TypeRef,
     json: JsonDecode,
+    form: Option<Arc<dyn StoredForm>>,
+    /// What the storage's version is called.
+    api_version: String,
+}
+
+impl StoredDecode {
+    /// The wire bytes of an object that is kept in a form of its own.
+    fn formed(&self, object: &Value, revision: Revision) -> Result<Wire, String> {
+        let mut text = Vec::with_capacity(2048);
+        json::encode(object, self.ty.schema(), &mut text);
+        let version = object.str_at(&["apiVersion"]);
+        let foreign = !version.is_empty() && version != self.api_version;
+        match foreign {
+            true => self.json.decode_with_version(&text, revision),
+            false => self.json.decode(&text.into(), revision),
+        }
+    }
 }
 
 impl Decode for StoredDecode {
     fn decode(&self, stored: &Bytes, revision: Revision) -> Result<Wire, String> {
+        if let Some(form) = &self.form {
+            return self.formed(&form.decode(stored)?, revision);
+        }
         if !stored.starts_with(protobuf::MAGIC) {
             return self.json.decode(stored, revision);
         }

@@ -10,27 +10,6 @@ use crate::user::User;
 
 /// The rules of a kind. The defaults serve any kind that has no rules of its own.
 pub trait Strategy: Send + Sync + 'static {
-    /// Takes from elsewhere what a new object needs (addresses, ports) and writes it into the object,
-    /// after admission and before the object is prepared and checked. A dry run keeps nothing.
-    fn begin_create<'a>(&'a self, _object: &'a mut Value, _dry_run: bool) -> Option<Begin<'a>> {
-        None
-    }
-
-    /// The same for an object that replaces another.
-    fn begin_update<'a>(
-        &'a self,
-        _object: &'a mut Value,
-        _old: &'a Value,
-        _dry_run: bool,
-    ) -> Option<Begin<'a>> {
-        None
-    }
-
-    /// Gives back what an object had that is gone.
-    fn after_delete<'a>(&'a self, _object: &'a Value) -> Option<Pending<'a, ()>> {
-        None
-    }
-
     /// Makes a new object ready, after defaulting and before admission and validation.
     fn prepare_create(&self, _object: &mut Value) {}
 
@@ -119,7 +98,25 @@ pub trait Strategy: Send + Sync + 'static {
     }
 }
 
-/// The taking of what a write needs. An error refuses the write.
+/// What objects of a kind need from elsewhere: addresses, ports.
+pub trait Allocation: Send + Sync + 'static {
+    /// Takes what a new object needs and writes it into the object, after admission and before the
+    /// object is prepared and checked. A dry run takes nothing. An error refuses the write.
+    fn begin_create<'a>(&'a self, object: &'a mut Value, dry_run: bool) -> Begin<'a>;
+
+    /// The same for an object that replaces another.
+    fn begin_update<'a>(
+        &'a self,
+        object: &'a mut Value,
+        old: &'a Value,
+        dry_run: bool,
+    ) -> Begin<'a>;
+
+    /// Gives back what an object had that is gone.
+    fn after_delete<'a>(&'a self, object: &'a Value) -> Pending<'a, ()>;
+}
+
+/// The taking of what a write needs.
 pub type Begin<'a> = Pending<'a, Result<Box<dyn Claims>, StatusError>>;
 
 /// What was taken for a write whose fate is not known yet.

@@ -33,11 +33,12 @@ use crate::value::Value;
 
 pub use authorizer::{Authorizer, Decision, ResourceCheck};
 pub use extension::Extension;
+pub use re2::compile as compile_regex;
+pub use url::Url;
 
 pub(crate) use convert::convert;
 pub(crate) use format_string::check_format;
 pub(crate) use operator::{add, append, contains};
-pub(crate) use re2::compile as compile_regex;
 pub(crate) use regex::RegexFunction;
 
 /// What a function does with its arguments, the receiver first.

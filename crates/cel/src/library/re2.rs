@@ -10,8 +10,9 @@ const SIZE_LIMIT: usize = 1 << 20;
 /// How deep groups may nest.
 const NEST_LIMIT: u32 = 250;
 
-/// Compiles an expression; the error is in Go's words as far as they can be told.
-pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
+/// Compiles a regular expression as Go reads it; the error is in Go's words as far as they can be
+/// told. Matching takes time that is linear in the text.
+pub fn compile(pattern: &str) -> Result<Regex, String> {
     if let Some(operators) = nested_repetition(pattern) {
         let problem = "invalid nested repetition operator";
         return Err(format!("error parsing regexp: {problem}: `{operators}`"));

@@ -66,16 +66,42 @@ pub struct Url {
 
 impl Url {
     /// What a request asks for: an absolute URI or an absolute path.
-    pub(super) fn parse_request(text: &str) -> Result<Url, String> {
+    pub fn parse_request(text: &str) -> Result<Url, String> {
         parse(text, true).map_err(|error| format!("parse {}: {error}", quote(text)))
     }
 
-    fn parse(text: &str) -> Result<Url, String> {
+    /// Any URL; what is wrong with it in Go's words.
+    pub fn parse(text: &str) -> Result<Url, String> {
         let (text, fragment) = text.split_once('#').unwrap_or((text, ""));
         let mut url =
             parse(text, false).map_err(|error| format!("parse {}: {error}", quote(text)))?;
         url.fragment = fragment.to_owned();
         Ok(url)
+    }
+
+    /// The scheme in lower case, empty where there is none.
+    pub fn scheme(&self) -> &str {
+        &self.scheme
+    }
+
+    /// The host with the port, empty where there is none.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// User information, as it stands in the URL.
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
+    /// What follows the question mark.
+    pub fn query(&self) -> &str {
+        self.query.as_deref().unwrap_or_default()
+    }
+
+    /// What follows the hash.
+    pub fn fragment(&self) -> &str {
+        &self.fragment
     }
 
     fn hostname(&self) -> &str {

@@ -156,6 +156,7 @@ pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
             ty,
             strategy: strategy(r.group, r.path),
             columns: Arc::new(NameAndCreation),
+            allocation: None,
             subresources: subs.collect(),
             custom: None,
         }
@@ -210,7 +211,7 @@ pub(crate) fn widgets() -> Resource {
         strategy: Arc::new(Generic),
         columns: Arc::new(NameAndCreation),
         subresources,
-        custom: true,
+        custom: Some(Custom { list_kind: "WidgetList".into(), schema: Arc::new(schema) }),
     }
 }
 

@@ -77,8 +77,8 @@ impl Call<'_> {
             let name = name::generate_name(meta::text(&object, "generateName"));
             meta::set(&mut object, "name", Some(name.as_str().into()));
         }
-        let claims = match self.resource.strategy.begin_create(&mut object, options.dry_run) {
-            Some(begin) => Some(begin.await?),
+        let claims = match &self.resource.allocation {
+            Some(allocation) => Some(allocation.begin_create(&mut object, options.dry_run).await?),
             None => None,
         };
         let result = self.create_admitted(object, &attributes, options).await;

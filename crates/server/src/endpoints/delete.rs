@@ -103,12 +103,12 @@ impl Call<'_> {
         let course = course.try_map(|object| self.to_storage(object))?;
         let key = self.storage.key(namespace, name);
         let before = || self.to_storage(old.clone());
-        let goes = course.goes() && !options.dry_run;
+        let gone = self.resource.allocation.as_ref().filter(|_| course.goes() && !options.dry_run);
         let outcome =
             carry_out(self.storage, &key, existing.revision, before, course, options.dry_run)
                 .await?;
-        if let Some(after) = goes.then(|| self.resource.strategy.after_delete(old)).flatten() {
-            after.await;
+        if let Some(allocation) = gone {
+            allocation.after_delete(old).await;
         }
         match outcome {
             Outcome::Gone(None) => Ok(Deleted::Done(old.clone())),

@@ -163,10 +163,10 @@ impl Call<'_> {
             old: Some(old),
         };
         self.admit(&attributes, &mut object).await?;
-        let strategy = self.strategy();
-        let whole = self.subresource.is_none();
-        let claims = match strategy.begin_update(&mut object, old, options.dry_run) {
-            Some(begin) if whole => Some(begin.await?),
+        let claims = match &self.resource.allocation {
+            Some(allocation) if self.subresource.is_none() => {
+                Some(allocation.begin_update(&mut object, old, options.dry_run).await?)
+            }
             _ => None,
         };
         let result = self.replace_admitted(existing, object, &attributes, options).await;
@@ -254,8 +254,8 @@ impl Call<'_> {
         let revision = if released {
             let revision = self.storage.engine.delete(&key, existing.revision).await;
             let revision = revision.map_err(changed)?;
-            if let Some(after) = self.resource.strategy.after_delete(&stored) {
-                after.await;
+            if let Some(allocation) = &self.resource.allocation {
+                allocation.after_delete(&stored).await;
             }
             revision
         } else if wire.bytes == existing.wire {

@@ -114,8 +114,9 @@ pub(super) fn names(snapshot: &Snapshot) -> Vec<String> {
     for (group, versions) in &snapshot.groups {
         let root = if group.is_empty() { "api".to_owned() } else { format!("apis/{group}") };
         names.extend(versions.iter().map(|version| format!("{root}/{version}")));
-        let is_custom =
-            |version: &String| snapshot.resources(group, version).values().all(|row| row.is_custom());
+        let is_custom = |version: &String| {
+            snapshot.resources(group, version).values().all(|row| row.is_custom())
+        };
         if !versions.iter().all(is_custom) {
             names.push(root);
         }

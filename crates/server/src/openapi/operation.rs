@@ -251,7 +251,8 @@ impl<'r> Routes<'r, '_> {
             });
             parameters.extend(fields);
         }
-        let mut consumes = if resource.is_custom() { CUSTOM_MEDIA.to_vec() } else { vec![ANYTHING] };
+        let mut consumes =
+            if resource.is_custom() { CUSTOM_MEDIA.to_vec() } else { vec![ANYTHING] };
         let mut produces = self.media();
         let mut answer = Content::Of(own);
         let mut body = None;
@@ -263,7 +264,8 @@ impl<'r> Routes<'r, '_> {
             "create" | "update" => body = Some(own),
             "patch" => {
                 body = Some(Component::Patch);
-                consumes = if resource.is_custom() { CUSTOM_PATCHES.to_vec() } else { PATCHES.to_vec() };
+                consumes =
+                    if resource.is_custom() { CUSTOM_PATCHES.to_vec() } else { PATCHES.to_vec() };
             }
             "delete" | "deletecollection" => {
                 let bare = resource.is_custom() && verb.verb == "deletecollection";

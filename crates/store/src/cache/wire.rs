@@ -27,7 +27,15 @@ pub enum KeyOrder {
 
 impl Decode for JsonDecode {
     fn decode(&self, stored: &Bytes, revision: Revision) -> Result<Wire, String> {
-        wire(stored, revision, self.order).ok_or_else(|| "not a JSON object".into())
+        wire(stored, revision, self.order, false).ok_or_else(|| "not a JSON object".into())
+    }
+}
+
+impl JsonDecode {
+    /// The same for an object that is in another version than others: its wire bytes say which, in
+    /// front.
+    pub fn decode_with_version(&self, stored: &[u8], revision: Revision) -> Result<Wire, String> {
+        wire(stored, revision, self.order, true).ok_or_else(|| "not a JSON object".into())
     }
 }
 
@@ -68,14 +76,14 @@ impl FieldPath {
 /// The fields of `ObjectMeta` that Go writes before resourceVersion.
 const BEFORE_REVISION: [&[u8]; 5] = [b"name", b"generateName", b"namespace", b"selfLink", b"uid"];
 
-fn wire(stored: &[u8], revision: Revision, order: KeyOrder) -> Option<Wire> {
+fn wire(stored: &[u8], revision: Revision, order: KeyOrder, version: bool) -> Option<Wire> {
     u32::try_from(stored.len()).ok().filter(|len| *len < u32::MAX - 64)?;
     let mut out = Vec::with_capacity(stored.len() + 40);
     out.push(b'{');
     let mut members = members(stored)?;
     while let Some(member) = members.next() {
         let (key, value) = member?;
-        if matches!(key, b"kind" | b"apiVersion") {
+        if key == b"kind" || key == b"apiVersion" && !version {
             continue;
         }
         separate(&mut out);
