@@ -105,16 +105,84 @@ fn is_ipv4_mapped(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some())
 }
 
-struct Cidr {
-    ip: IpAddr,
-    prefix_length: u32,
+/// An address and how many of its leading bits name its network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cidr {
+    pub ip: IpAddr,
+    pub prefix_length: u32,
 }
 
 impl Cidr {
+    /// Reads an address and a length; leading zeros are allowed and mean nothing.
+    pub fn parse_sloppy(text: &str) -> Option<Self> {
+        parse_cidr_sloppy(text)
+    }
+
     /// The network that the address is in.
     fn network(&self) -> String {
-        format!("{}/{}", mask(self.ip, self.prefix_length), self.prefix_length)
+        format!("{}/{}", self.first(), self.prefix_length)
     }
+
+    /// The first address of the network.
+    pub fn first(&self) -> IpAddr {
+        mask(self.ip, self.prefix_length)
+    }
+
+    /// How many bits tell the network's addresses apart.
+    pub fn host_bits(&self) -> u32 {
+        (if self.ip.is_ipv4() { 32 } else { 128 }) - self.prefix_length
+    }
+
+    /// Whether an address is one of the network's.
+    pub fn contains(&self, ip: IpAddr) -> bool {
+        ip.is_ipv4() == self.ip.is_ipv4() && mask(ip, self.prefix_length) == self.first()
+    }
+}
+
+/// What a client should know about the form of an address in a legacy field.
+pub fn ip_warnings(path: &Path<'_>, value: &str) -> Vec<String> {
+    let Some(ip) = parse_ip_sloppy(value) else { return Vec::new() };
+    let preferred = ip.to_canonical().to_string();
+    let (given, preferred) = (quote(value), quote(&preferred));
+    match value.parse::<IpAddr>() {
+        Ok(ip) if is_ipv4_mapped(ip) => {}
+        Ok(ip) if ip.is_ipv6() && ip.to_string() != value => {
+            return vec![format!(
+                "{path}: IPv6 address {given} should be in RFC 5952 canonical format ({preferred})"
+            )];
+        }
+        Ok(_) => return Vec::new(),
+        Err(_) => {}
+    }
+    vec![format!("{path}: non-standard IP address {given} is invalid: use {preferred}")]
+}
+
+/// What a client should know about the form of a network in a legacy field.
+pub fn cidr_warnings(path: &Path<'_>, value: &str) -> Vec<String> {
+    let Some(cidr) = parse_cidr_sloppy(value) else { return Vec::new() };
+    let (given, preferred) = (quote(value), quote(&cidr.network()));
+    let mut warnings = Vec::new();
+    if cidr.first() != cidr.ip {
+        let bits = cidr.host_bits() + cidr.prefix_length;
+        let single = quote(&format!("{}/{bits}", cidr.ip.to_canonical()));
+        warnings.push(format!(
+            "{path}: CIDR value {given} is ambiguous in this context (should be {preferred} or \
+             {single}?)"
+        ));
+    }
+    let plain = value.split_once('/').is_some_and(|(address, length)| {
+        address.parse::<IpAddr>().is_ok() && (length == "0" || !length.starts_with('0'))
+    });
+    if !plain || is_ipv4_mapped(cidr.ip) {
+        warnings
+            .push(format!("{path}: non-standard CIDR value {given} is invalid: use {preferred}"));
+    }
+    if warnings.is_empty() && cidr.ip.is_ipv6() && cidr.network() != value {
+        warnings.push(format!(
+            "{path}: IPv6 CIDR value {given} should be in RFC 5952 canonical format ({preferred})"
+        ));
+    }
+    warnings
 }
 
 fn mask(ip: IpAddr, length: u32) -> IpAddr {
@@ -139,7 +207,7 @@ fn parse_cidr_sloppy(text: &str) -> Option<Cidr> {
 }
 
 /// Reads an address; leading zeros are allowed and mean nothing.
-fn parse_ip_sloppy(text: &str) -> Option<IpAddr> {
+pub fn parse_ip_sloppy(text: &str) -> Option<IpAddr> {
     match text.bytes().find(|b| matches!(b, b'.' | b':'))? {
         b'.' => parse_ipv4_sloppy(text).map(IpAddr::V4),
         _ => parse_ipv6_sloppy(text).map(IpAddr::V6),

@@ -333,6 +333,12 @@ impl<'t> Schema<'t> {
         self.table.types.get(self.id as usize).unwrap_or(&ANY)
     }
 
+    /// Whether it is a type of a custom kind, made while the server runs.
+    #[inline]
+    pub fn is_custom(self) -> bool {
+        matches!(self.table.text, Cow::Owned(_))
+    }
+
     /// Another type of the same table.
     pub fn other(self, id: TypeId) -> Schema<'t> {
         Schema::new(self.table, id)
@@ -422,7 +428,11 @@ impl<'t> StructSchema<'t> {
     /// Where the field of this name is in [`StructSchema::entries`].
     pub fn position(self, name: &str) -> Option<usize> {
         let name = FieldName::new(name.as_bytes());
-        self.entries().binary_search_by(|entry| name.order(self.table, entry).reverse()).ok()
+        let order = |entry: &FieldEntry| match name.is(self.table, entry) {
+            true => Ordering::Equal,
+            false => name.order(self.table, entry).reverse(),
+        };
+        self.entries().binary_search_by(order).ok()
     }
 
     /// Visits each field with its position and that of its entry among an object's, which are

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use compact_str::CompactString;
 use thin_vec::ThinVec;
 
-use crate::schema::Field;
+use crate::schema::{Field, FieldName};
 
 /// A JSON value.
 ///
@@ -86,6 +86,45 @@ impl Value {
         self.at(path).and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// The items of the list at a path of map keys, none where there is no list.
+    pub fn list_at(&self, path: &[&str]) -> &[Value] {
+        self.at(path).and_then(Value::as_list).unwrap_or_default()
+    }
+
+    /// The map at a path of map keys, made if there is none.
+    ///
+    /// ```
+    /// use kevel_api::value::{Map, Value};
+    /// let mut object = Value::default();
+    /// object.make_map(&["metadata", "labels"]).insert("app", "web".into());
+    /// assert_eq!(object.str_at(&["metadata", "labels", "app"]), "web");
+    /// ```
+    pub fn make_map(&mut self, path: &[&str]) -> &mut Map {
+        let Some((key, path)) = path.split_first() else {
+            if !matches!(self, Value::Map(_)) {
+                *self = Value::Map(Map::new());
+            }
+            match self {
+                Value::Map(map) => return map,
+                _ => unreachable!("a map was just put here"),
+            }
+        };
+        self.make_map(&[]).entry_or_insert_with(key, || Value::Map(Map::new())).make_map(path)
+    }
+
+    /// The list in a field of the map at a path of map keys, both made if there are none.
+    pub fn make_list(&mut self, path: &[&str], field: &str) -> &mut ThinVec<Value> {
+        let map = self.make_map(path);
+        let list = map.entry_or_insert_with(field, || Value::List(ThinVec::new()));
+        if !matches!(list, Value::List(_)) {
+            *list = Value::List(ThinVec::new());
+        }
+        match list {
+            Value::List(list) => list,
+            _ => unreachable!("a list was just put here"),
+        }
+    }
+
     /// What Go's encoder calls empty: `false`, 0, "", no elements, nothing.
     pub fn is_empty(&self) -> bool {
         match self {
@@ -125,6 +164,28 @@ impl From<Map> for Value {
     }
 }
 
+/// Whether two values of a built-in type mean the same: no list or map is as good as an empty one.
+pub fn equivalent(a: Option<&Value>, b: Option<&Value>) -> bool {
+    let nothing = |value: &Value| match value {
+        Value::Null => true,
+        Value::List(list) => list.is_empty(),
+        Value::Map(map) => map.iter().all(|(_, value)| equivalent(Some(value), None)),
+        _ => false,
+    };
+    match (a, b) {
+        (None, None) => true,
+        (Some(one), None) | (None, Some(one)) => nothing(one),
+        (Some(Value::List(a)), Some(Value::List(b))) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equivalent(Some(a), Some(b)))
+        }
+        (Some(Value::Map(a)), Some(Value::Map(b))) => {
+            a.iter().all(|(key, value)| equivalent(Some(value), b.get(key)))
+                && b.iter().all(|(key, value)| a.contains_key(key) || nothing(value))
+        }
+        (Some(a), Some(b)) => a == b || (nothing(a) && nothing(b)),
+    }
+}
+
 /// A map from strings to values, sorted by key as Go prints maps.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Map(ThinVec<(CompactString, Value)>);
@@ -157,10 +218,12 @@ impl Map {
     }
 
     fn find(&self, key: &str) -> Result<usize, usize> {
+        let key = FieldName::new(key.as_bytes());
+        let order = |entry: &CompactString| FieldName::new(entry.as_bytes()).cmp(key);
         // Appending in order is what decoders and encoders do.
         match self.0.last() {
-            Some(last) if order(&last.0, key).is_lt() => Err(self.0.len()),
-            _ => self.0.binary_search_by(|(k, _)| order(k, key)),
+            Some((last, _)) if order(last).is_lt() => Err(self.0.len()),
+            _ => self.0.binary_search_by(|(entry, _)| order(entry)),
         }
     }
 
@@ -259,14 +322,6 @@ impl Map {
     }
 }
 
-/// The order of two keys. Most differ in their first byte, which needs no call to find out.
-fn order(a: &str, b: &str) -> Ordering {
-    match (a.as_bytes().first(), b.as_bytes().first()) {
-        (Some(x), Some(y)) if x != y => x.cmp(y),
-        _ => a.cmp(b),
-    }
-}
-
 impl<K: Into<CompactString>> FromIterator<(K, Value)> for Map {
     fn from_iter<I: IntoIterator<Item = (K, Value)>>(entries: I) -> Self {
         Map::from_entries(entries.into_iter().map(|(k, v)| (k.into(), v)).collect())
@@ -292,6 +347,23 @@ mod tests {
         ]);
         let seen: Vec<_> = map.iter().map(|(k, v)| (k, v.as_int())).collect();
         assert_eq!(seen, [("a", Some(4)), ("b", Some(3))]);
+    }
+
+    #[test]
+    fn what_is_empty_is_as_good_as_nothing() {
+        let list = |items: &[i64]| Value::List(items.iter().map(|i| Value::Int(*i)).collect());
+        let map = |entries: &[(&str, Value)]| Value::Map(entries.iter().cloned().collect());
+        let full = map(&[("a", list(&[1])), ("b", Value::Int(0))]);
+        for (a, b, expected) in [
+            (map(&[]), map(&[("a", list(&[]))]), true),
+            (map(&[("a", map(&[]))]), map(&[("a", Value::Null)]), true),
+            (full.clone(), map(&[("a", list(&[1])), ("b", Value::Int(0)), ("c", map(&[]))]), true),
+            (full.clone(), map(&[("a", list(&[1]))]), false),
+            (full, map(&[("a", list(&[2])), ("b", Value::Int(0))]), false),
+        ] {
+            assert_eq!(equivalent(Some(&a), Some(&b)), expected, "{a:?} {b:?}");
+            assert_eq!(equivalent(Some(&b), Some(&a)), expected, "{b:?} {a:?}");
+        }
     }
 
     #[test]

@@ -1,9 +1,15 @@
 //! What the files of structured configuration have in common.
 
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use kevel_api::quote::quote;
+use kevel_api::time::Time;
 use kevel_api::value::Value;
 use kevel_codec::json::Unknown;
 use kevel_codec::yaml;
+use kevel_server::metrics::{Counter, Description, Family, Gauge, Metrics};
+use ring::digest::{SHA256, digest};
 
 /// The versions of `apiserver.config.k8s.io` that files may be written in. All have the same fields.
 const VERSIONS: [&str; 3] = [
@@ -35,4 +41,100 @@ pub(crate) fn decode(
         }
     }
     Ok((decoded.value, decoded.strict))
+}
+
+/// How a file was taken up as it changed, by the reference's names.
+#[derive(Debug)]
+pub(crate) struct Reloads {
+    total: Arc<Family<Counter>>,
+    last: Arc<Family<Gauge>>,
+    info: Arc<Family<Gauge>>,
+    /// The hash of the server's ID.
+    server: String,
+    /// The hash of the text in force.
+    text: Mutex<Option<String>>,
+}
+
+impl Reloads {
+    /// Those of `AuthenticationConfiguration`.
+    pub fn authentication(metrics: &Metrics, server_id: &str) -> Self {
+        let names = [
+            "apiserver_authentication_config_controller_automatic_reloads_total",
+            "apiserver_authentication_config_controller_automatic_reload_last_timestamp_seconds",
+            "apiserver_authentication_config_controller_last_config_info",
+        ];
+        Reloads::new(metrics, names, server_id)
+    }
+
+    /// Those of `AuthorizationConfiguration`.
+    pub fn authorization(metrics: &Metrics, server_id: &str) -> Self {
+        let names = [
+            "apiserver_authorization_config_controller_automatic_reloads_total",
+            "apiserver_authorization_config_controller_automatic_reload_last_timestamp_seconds",
+            "apiserver_authorization_config_controller_last_config_info",
+        ];
+        Reloads::new(metrics, names, server_id)
+    }
+
+    fn new(metrics: &Metrics, [total, last, info]: [&'static str; 3], server_id: &str) -> Self {
+        const STATUS: &[&str] = &["status", "apiserver_id_hash"];
+        let describe = |name, help, labels| Description { name, help, labels };
+        Reloads {
+            total: metrics.counter(describe(
+                total,
+                "[BETA] Changes of the configuration that were taken up or not.",
+                STATUS,
+            )),
+            last: metrics.gauge(describe(
+                last,
+                "[BETA] When a change of the configuration was taken up, or not, last.",
+                STATUS,
+            )),
+            info: metrics.gauge(describe(
+                info,
+                "[ALPHA] Which configuration is in force.",
+                &["apiserver_id_hash", "hash"],
+            )),
+            server: sha256(server_id.as_bytes()),
+            text: Mutex::default(),
+        }
+    }
+
+    /// The text that the server started with.
+    pub fn loaded(&self, text: &[u8]) {
+        let hash = sha256(text);
+        let before = self.text.lock().unwrap_or_else(PoisonError::into_inner).replace(hash.clone());
+        if let Some(before) = before.filter(|before| *before != hash) {
+            self.info.remove(&[&self.server, &before]);
+        }
+        self.info.with(&[&self.server, &hash]).set(1);
+    }
+
+    /// Another text is in force.
+    pub fn succeeded(&self, text: &[u8]) {
+        self.record("success");
+        self.loaded(text);
+    }
+
+    /// Another text was not taken up.
+    pub fn failed(&self) {
+        self.record("failure");
+    }
+
+    fn record(&self, status: &str) {
+        self.total.with(&[status, &self.server]).increment();
+        self.last.with(&[status, &self.server]).set(Time::now().seconds);
+    }
+}
+
+/// What metrics tell of a text: `sha256:` and its hash, nothing of no text.
+pub(crate) fn sha256(text: &[u8]) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    let mut shown = "sha256:".to_owned();
+    for byte in digest(&SHA256, text).as_ref() {
+        let _ = write!(shown, "{byte:02x}");
+    }
+    shown
 }

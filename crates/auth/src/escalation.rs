@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kevel_api::gvk::GroupResource;
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
-use kevel_api::value::{Map, Value};
+use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin};
 use kevel_server::authorization::{self, Authorizer, Decision, NO_SELECTORS};
 use kevel_server::handler::Pending;
@@ -53,7 +53,7 @@ impl Escalation {
         // A role that is yet to be made has no name in the request.
         let name = if write.operation == Operation::Create { "" } else { write.name };
         let resource = write.resource.plural.as_str();
-        if self.may(write, "escalate", GROUP, resource, name).await || only_collected(write, role) {
+        if self.may(write, "escalate", GROUP, resource, name).await || write.only_collected(role) {
             return Ok(());
         }
         self.refresh().await?;
@@ -77,7 +77,7 @@ impl Escalation {
         write: &Attributes<'_>,
         binding: &Value,
     ) -> Result<(), StatusError> {
-        if only_collected(write, binding) {
+        if write.only_collected(binding) {
             return Ok(());
         }
         let role = RoleRef::of(binding);
@@ -186,25 +186,6 @@ fn everything() -> [PolicyRule; 2] {
         PolicyRule { verbs: all(), api_groups: all(), resources: all(), ..PolicyRule::default() };
     let on_paths = PolicyRule { verbs: all(), non_resource_urls: all(), ..PolicyRule::default() };
     [on_resources, on_paths]
-}
-
-/// Whether an update touches only what the garbage collector writes.
-fn only_collected(write: &Attributes<'_>, object: &Value) -> bool {
-    let Some(old) = write.old else { return false };
-    let rest = |object: &Value| {
-        let mut rest = object.clone();
-        if let Some(metadata) = rest.at_mut(&["metadata"]).and_then(Value::as_map_mut) {
-            for field in ["ownerReferences", "finalizers", "selfLink", "managedFields"] {
-                metadata.remove(field);
-            }
-        }
-        // An empty list is none.
-        if let Some(map) = rest.as_map_mut() {
-            map.retain(|_, value| !value.is_empty());
-        }
-        rest.as_map().cloned().unwrap_or_else(Map::new)
-    };
-    rest(object) == rest(old)
 }
 
 /// Missing permissions, a line for each: those on one resource together.

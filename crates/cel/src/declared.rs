@@ -120,6 +120,11 @@ impl DeclType {
         self
     }
 
+    /// The least number of bytes that a value takes in JSON.
+    pub fn min_size(&self) -> u64 {
+        self.min_size
+    }
+
     /// The type as the checker knows it.
     pub fn to_type(&self) -> Type {
         match &self.kind {

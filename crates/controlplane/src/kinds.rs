@@ -176,7 +176,7 @@ const KINDS: &[(&str, &str, KindFacts)] = &[
         "",
         "services",
         KindFacts {
-            check_name: name::name_is_dns1035_label,
+            check_name: name::name_is_dns_label,
             fields: &[("spec.clusterIP", "spec.clusterIP"), ("spec.type", "spec.type")],
             returns_deleted: true,
             ..PLAIN

@@ -102,7 +102,7 @@ pub fn rows(
             verbs: resource.verbs.to_vec(),
             ty: TypeRef::BuiltIn(schema),
             strategy: kinds::strategy(resource.group, resource.path),
-            allocation: None,
+            allocation: Default::default(),
             columns: columns::of(resource.group, resource.path),
             storage,
             answer: answers.get(resource),
@@ -165,16 +165,17 @@ fn storage(
     let schema = builtin::schema(group, version, resource.kind);
     let schema =
         schema.or_else(|| builtin::schema(resource.group, resource.version, resource.kind));
-    let origin = match EXTENSION_GROUPS.contains(&group) {
-        true => Origin::Extension,
-        false => Origin::BuiltIn,
+    // The other servers of the chain write JSON whatever the store holds.
+    let (origin, format) = match EXTENSION_GROUPS.contains(&group) {
+        true => (Origin::Extension, Format::Json),
+        false => (Origin::BuiltIn, options.format),
     };
     let position = |name: &&str| facts.fields.iter().position(|(field, _)| field == name);
     let config = StorageConfig {
         kind: GroupVersionKind::new(group, version, resource.kind),
         ty: TypeRef::BuiltIn(schema.unwrap_or_else(|| builtin::kinds()[0].schema())),
         prefix: keys::resource_prefix(&options.prefix, origin, group, resource.path),
-        format: options.format,
+        format,
         fields: facts.fields.iter().map(|(name, path)| ((*name).into(), (*path).into())).collect(),
         indexed: facts.indexed.iter().filter_map(position).collect(),
         time_to_live: facts.time_to_live,

@@ -3,8 +3,9 @@
 use kevel_api::value::Value;
 use kevel_server::user::User;
 
+use crate::service::{endpoint_slice, endpoints, ip_address, service_cidr};
 use crate::validation::Field;
-use crate::{namespace, pod};
+use crate::{namespace, pod, service};
 
 /// What a kind asks of its objects, beyond their schema and metadata.
 ///
@@ -49,8 +50,15 @@ impl Rules {
 }
 
 /// The kinds that have rules, by group and plural.
-const RULES: &[(&str, &str, Rules)] =
-    &[("", "namespaces", namespace::RULES), ("", "pods", pod::RULES)];
+const RULES: &[(&str, &str, Rules)] = &[
+    ("", "endpoints", endpoints::RULES),
+    ("", "namespaces", namespace::RULES),
+    ("", "pods", pod::RULES),
+    ("", "services", service::strategy::RULES),
+    ("discovery.k8s.io", "endpointslices", endpoint_slice::RULES),
+    ("networking.k8s.io", "ipaddresses", ip_address::RULES),
+    ("networking.k8s.io", "servicecidrs", service_cidr::RULES),
+];
 
 /// The rules of a kind.
 pub fn rules(group: &str, plural: &str) -> Rules {

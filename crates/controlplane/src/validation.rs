@@ -5,15 +5,19 @@
 //! Errors are found in the order in which the reference finds them.
 
 mod go;
+mod labels;
+mod number;
+mod path;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 
 use kevel_api::field_error::{BadValue, FieldError, FieldErrorKind, Path};
 use kevel_api::name::Problems;
-use kevel_api::value::{Map, Value};
+use kevel_api::value::{Map, Value, equivalent};
 
-pub use go::shown;
+pub use go::{record, shown};
+pub use number::{NEGATIVE, NOT_POSITIVE};
 
 /// A place in an object that is checked.
 #[derive(Clone, Copy)]
@@ -49,6 +53,13 @@ impl<'v, 'p> Field<'v, 'p> {
         Field { value, path: self.path.child(name), errors: self.errors }
     }
 
+    /// What stands further down; dots separate the names.
+    pub fn down<'f>(&'f self, names: &'f str) -> Field<'v, 'f> {
+        let step = |value: &'v Value, name| value.as_map().and_then(|map| map.get(name));
+        let value = self.value.and_then(|value| names.split('.').try_fold(value, step));
+        Field { value, path: self.path.child(names), errors: self.errors }
+    }
+
     /// The items of the list that stands here.
     pub fn items<'f>(&'f self) -> impl ExactSizeIterator<Item = Field<'v, 'f>> + Clone {
         self.list().iter().enumerate().map(|(index, value)| Field {
@@ -82,6 +93,12 @@ impl<'v, 'p> Field<'v, 'p> {
     /// Another value at this place.
     pub fn with<'w>(&self, value: Option<&'w Value>) -> Field<'w, 'p> {
         Field { value, path: self.path, errors: self.errors }
+    }
+
+    /// An item of a list, which need not be there.
+    pub fn index<'f>(&'f self, index: usize) -> Field<'v, 'f> {
+        let value = self.list().get(index);
+        Field { value, path: self.path.index(index), errors: self.errors }
     }
 
     /// The same value, called something else.
@@ -131,6 +148,11 @@ impl<'v, 'p> Field<'v, 'p> {
         self.value.and_then(Value::as_list).unwrap_or_default()
     }
 
+    /// The texts of the list that stands here.
+    pub fn strings(&self) -> impl Iterator<Item = &'v str> + Clone + use<'v> {
+        self.list().iter().map(|item| item.as_str().unwrap_or_default())
+    }
+
     pub fn len(&self) -> usize {
         match self.value {
             Some(Value::List(list)) => list.len(),
@@ -140,13 +162,16 @@ impl<'v, 'p> Field<'v, 'p> {
         }
     }
 
-    /// Whether both say the same; what is empty is not said.
+    /// Whether both say the same. Lists and maps that are empty are as good as none.
     pub fn same(&self, other: &Field) -> bool {
-        match (self.value, other.value) {
-            (Some(a), Some(b)) => a == b,
-            (Some(one), None) | (None, Some(one)) => one.is_empty(),
-            (None, None) => true,
-        }
+        equivalent(self.value, other.value)
+    }
+
+    /// Whether a check finds something wrong here, without saying so.
+    pub fn fails(&self, check: impl FnOnce(Field)) -> bool {
+        let errors = RefCell::new(Vec::new());
+        check(Field { value: self.value, path: self.path, errors: &errors });
+        !errors.into_inner().is_empty()
     }
 }
 
@@ -205,6 +230,11 @@ impl Field<'_, '_> {
         self.error(FieldErrorKind::Duplicate, value, "");
     }
 
+    /// Something is wrong with what is not shown.
+    pub fn invalid_silently(&self, detail: impl Into<Cow<'static, str>>) {
+        self.error(FieldErrorKind::Invalid, BadValue::Omitted, detail);
+    }
+
     pub fn not_found(&self) {
         self.error(FieldErrorKind::NotFound, self.shown(), "");
     }
@@ -224,6 +254,11 @@ impl Field<'_, '_> {
             Some(value) => shown(Some(value)),
             None => BadValue::named_string(""),
         };
+        self.unsupported_as(value, supported);
+    }
+
+    /// The same of a value that is shown as `value`.
+    pub fn unsupported_as(&self, value: impl Into<BadValue>, supported: &[&str]) {
         self.push(FieldError::not_supported(&self.path, value, supported));
     }
 }

@@ -31,9 +31,14 @@ struct Audited {
 
 impl Audited {
     async fn start(flags: impl FnOnce(Builder, &Path) -> Builder) -> Self {
+        Audited::with(POLICY, flags).await
+    }
+
+    async fn with(policy: &str, flags: impl FnOnce(Builder, &Path) -> Builder) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let text = policy;
         let policy = folder.path().join("policy.yaml");
-        std::fs::write(&policy, POLICY).unwrap();
+        std::fs::write(&policy, text).unwrap();
         let builder = Server::builder()
             .flag(format!("--audit-policy-file={}", policy.display()))
             .flag(format!("--audit-log-path={}", folder.path().join("log/audit.log").display()));
@@ -177,6 +182,119 @@ async fn requests_are_kept_as_the_policy_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_the_server_does_itself_is_kept_too() {
+    let policy = "
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitManagedFields: true
+omitStages: [RequestReceived]
+rules:
+- {level: None, verbs: [get]}
+- {level: RequestResponse, users: ['system:apiserver'], resources: [{resources: [namespaces]}]}
+- {level: Metadata, userGroups: ['system:masters'], users: ['system:apiserver']}
+";
+    let audited = Audited::with(policy, |builder, _| builder).await;
+    let ready = async || audited.ask("GET /api/v1/namespaces/kube-system", &[], "").await == 200;
+    while !ready().await {
+        tokio::task::yield_now().await;
+    }
+    let lines = audited.stop().await;
+    let events = events(&lines);
+    let find = |resource: &str, name: &str| {
+        let is = |event: &&Value| {
+            let object = &event["objectRef"];
+            (&object["resource"], &object["name"]) == (&json!(resource), &json!(name))
+        };
+        events.iter().find(is).unwrap().clone()
+    };
+    let created = find("namespaces", "kube-system");
+    assert_eq!(created["responseObject"]["status"]["phase"], "Active");
+    assert_eq!(created["requestObject"]["kind"], "Namespace");
+    let mut role = find("clusterroles", "cluster-admin");
+    let uid = role["user"]["uid"].take();
+    assert!(uid.as_str().is_some_and(|uid| uid.len() == 36), "{uid}");
+    let agent = role["userAgent"].take();
+    assert!(
+        agent.as_str().is_some_and(|agent| agent.starts_with("kube-apiserver/v1.36.3")),
+        "{agent}"
+    );
+    let expected = json!({
+        "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": "Metadata",
+        "stage": "ResponseComplete", "verb": "create",
+        "requestURI": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+        "user": {
+            "username": "system:apiserver", "uid": null,
+            "groups": ["system:authenticated", "system:masters"],
+        },
+        "sourceIPs": ["::1"],
+        "userAgent": null,
+        "objectRef": {
+            "resource": "clusterroles", "name": "cluster-admin",
+            "apiGroup": "rbac.authorization.k8s.io", "apiVersion": "v1",
+        },
+        "responseStatus": {"metadata": {}, "code": 201},
+        "annotations": {"authorization.k8s.io/decision": "allow", "authorization.k8s.io/reason": ""},
+    });
+    assert_eq!(role, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_takes_long_is_told_by_its_phases() {
+    // A webhook that takes its time to say who the bearer of a token is.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut seen = Vec::new();
+        // The end of a review.
+        while !seen.ends_with(b"}}}") {
+            let mut read = [0; 1024];
+            let count = stream.read(&mut read).unwrap();
+            seen.extend_from_slice(&read[..count]);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(600));
+        let review = json!({
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
+            "status": {"authenticated": true, "user": {"username": "jane", "groups": ["system:masters"]}},
+        });
+        let review = review.to_string();
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
+        write!(stream, "{head}content-length: {}\r\n\r\n{review}", review.len()).unwrap();
+    });
+    let audited = Audited::start(|builder, folder| {
+        let kubeconfig = folder.join("webhook.yaml");
+        std::fs::write(&kubeconfig, kubeconfig_of(&server)).unwrap();
+        builder
+            .flag(format!("--authentication-token-webhook-config-file={}", kubeconfig.display()))
+            .flag("--authentication-token-webhook-version=v1")
+    })
+    .await;
+    let mut config = audited.server.client_config().await.unwrap();
+    config.auth_info = kube::config::AuthInfo {
+        token: Some("slow".to_owned().into()),
+        ..kube::config::AuthInfo::default()
+    };
+    let jane = Client::try_from(config).unwrap();
+    let request = http::Request::get("/version").body(Vec::new()).unwrap();
+    jane.request_text(request).await.unwrap();
+    let lines = audited.stop().await;
+    let events = events(&lines);
+    let mut told = events.iter().filter(|event| event["user"]["username"] == "jane");
+    let received = told.next().unwrap();
+    assert!(received["annotations"].is_null(), "{received}");
+    let annotations = &told.next().unwrap()["annotations"];
+    for (phase, least) in [("total", 600.0), ("authentication", 600.0), ("authorization", 0.0)] {
+        let time = annotations[format!("apiserver.latency.k8s.io/{phase}")].as_str().unwrap();
+        let millis = match time.split_once("ms") {
+            Some((millis, "")) => millis.parse().unwrap(),
+            _ if time.ends_with("µs") => 0.0,
+            _ => time.trim_end_matches('s').parse::<f64>().unwrap() * 1000.0,
+        };
+        assert!(millis >= least, "{phase}: {time}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_batched_log_is_flushed_and_may_be_text() {
     let audited = Audited::start(|builder, _| {
         builder
@@ -191,7 +309,10 @@ async fn a_batched_log_is_flushed_and_may_be_text() {
     }
     let lines = audited.stop().await;
     assert_eq!(lines.iter().filter(|line| line.contains("uri=\"/version\"")).count(), 20);
-    let line = lines.iter().find(|line| line.contains("ResponseComplete")).unwrap();
+    let complete = |line: &&String| {
+        line.contains("stage=\"ResponseComplete\"") && line.contains("uri=\"/version\"")
+    };
+    let line = lines.iter().find(complete).unwrap();
     let (_, line) = line.split_once(' ').unwrap();
     let start = r#"AUDIT: id="1" stage="ResponseComplete" ip="127.0.0.1" method="get" user=""#;
     assert!(line.starts_with(start), "{line}");
@@ -213,6 +334,13 @@ async fn a_full_log_is_moved_aside() {
     let [old, current] = &names[..] else { panic!("{names:?}") };
     assert_eq!(current, "audit.log");
     assert!(old.starts_with("audit-20") && old.ends_with(".log"), "{old}");
+}
+
+fn kubeconfig_of(server: &str) -> String {
+    format!(
+        "{{clusters: [{{name: a, cluster: {{server: '{server}'}}}}], users: [], \
+         contexts: [{{name: a, context: {{cluster: a}}}}], current-context: a}}"
+    )
 }
 
 /// Takes one request after the other on one connection, and hands out their bodies.
@@ -248,11 +376,7 @@ async fn events_go_to_a_webhook_too_in_lists() {
     let bodies = receive(listener);
     let audited = Audited::start(|builder, folder| {
         let kubeconfig = folder.join("webhook.yaml");
-        let text = format!(
-            "{{clusters: [{{name: a, cluster: {{server: '{server}'}}}}], users: [], \
-             contexts: [{{name: a, context: {{cluster: a}}}}], current-context: a}}"
-        );
-        std::fs::write(&kubeconfig, text).unwrap();
+        std::fs::write(&kubeconfig, kubeconfig_of(&server)).unwrap();
         builder
             .flag(format!("--audit-webhook-config-file={}", kubeconfig.display()))
             .flag("--audit-webhook-batch-max-wait=1h")

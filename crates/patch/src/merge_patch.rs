@@ -1,10 +1,14 @@
 //! JSON merge patch (RFC 7386), as the reference applies it.
 
+mod typed;
+
 use std::fmt;
 
 use kevel_api::value::{Map, Value};
 use kevel_codec::json::{StrictError, Unknown, decode_any};
 use thin_vec::ThinVec;
+
+pub use typed::apply_typed;
 
 /// Why a merge patch cannot be applied. Either is the client's fault: 400.
 #[derive(Clone, Debug, PartialEq, Eq)]

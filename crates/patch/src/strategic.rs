@@ -39,7 +39,7 @@ const SET_ORDER: &str = "$setElementOrder";
 /// # Ok::<(), kevel_patch::strategic::Error>(())
 /// ```
 pub fn apply(document: Value, patch: Value, schema: Schema<'_>) -> Result<Value, Error> {
-    if schema::is_custom(schema) {
+    if schema.is_custom() {
         return Err(Error::UNSUPPORTED);
     }
     match (document, patch) {

@@ -1,9 +1,7 @@
 //! An object's JSON tree: what the encoder writes, as a value.
 
-use std::borrow::Cow;
-
 use compact_str::CompactString;
-use kevel_api::schema::{Field, Scalar, Schema, Type};
+use kevel_api::schema::{Field, FieldFlags, Scalar, Schema, Type};
 use kevel_api::value::{Map, Value};
 use kevel_codec::json::{Unknown, decode_any};
 use thin_vec::ThinVec;
@@ -37,13 +35,12 @@ enum Fields {
 }
 
 fn build(value: &Value, schema: Schema<'_>, fields: Fields) -> Value {
-    let custom = matches!(schema.table().text, Cow::Owned(_));
     match (schema.ty(), value) {
         (Type::Scalar(Scalar::FieldsV1), _) if fields == Fields::Text => value.clone(),
         (_, Value::Raw(text)) => {
             decode_any(text.as_bytes(), Unknown::Ignore).map_or(Value::Null, |read| read.value)
         }
-        (Type::Struct(_), Value::Map(map)) if custom => {
+        (Type::Struct(_), Value::Map(map)) if schema.is_custom() => {
             let entries = map.iter().map(|(key, value)| {
                 let value = match schema.field(key) {
                     Some(field) => build(value, field.schema(), fields),
@@ -93,7 +90,10 @@ fn differences(old: &Value, new: &Value, schema: Schema<'_>, levels: usize) -> (
     };
     let (mut before, mut after) = (ThinVec::new(), ThinVec::new());
     for (key, old, new) in zip(Some(a), Some(b)) {
-        let Some(field) = structure.field(key).filter(|_| old != new) else { continue };
+        if old == new {
+            continue;
+        }
+        let Some(field) = structure.field(key) else { continue };
         let inside = matches!(field.schema().ty(), Type::Struct(_)) && !field.omit_zero();
         let (old, new) = match (old, new) {
             (Some(old), Some(new)) if inside && levels > 0 => {
@@ -110,40 +110,35 @@ fn differences(old: &Value, new: &Value, schema: Schema<'_>, levels: usize) -> (
 
 fn structure(map: &Map, schema: Schema<'_>, fields: Fields) -> Map {
     let Some(structure) = schema.as_struct() else { return Map::new() };
-    let mut entries = ThinVec::with_capacity(map.len() + 4);
-    // Fields and entries are both sorted by name.
-    let mut rest = map.entries();
-    for field in structure.fields() {
-        while rest.first().is_some_and(|(key, _)| key.as_str() < field.name()) {
-            rest = &rest[1..];
-        }
-        let value = rest.first().filter(|(key, _)| key.as_str() == field.name());
-        if let Some(value) = written(field, value.map(|(_, value)| value), fields) {
-            entries.push((field.key(), value));
-        }
-    }
-    Map::from_sorted(entries)
+    let entries = map.entries();
+    let mut tree = ThinVec::with_capacity(map.len() + 4);
+    structure.for_each_field(entries, |index, _, entry| {
+        let Some(field) = structure.field_at(index) else { return };
+        let value = entry.and_then(|entry| entries.get(entry)).map(|(_, value)| value);
+        tree.extend(written(field, value, fields).map(|value| (field.key(), value)));
+    });
+    Map::from_sorted(tree)
 }
 
 /// What is written of a field, if anything.
 fn written(field: Field<'_>, value: Option<&Value>, fields: Fields) -> Option<Value> {
+    is_written(field, value).then(|| match value {
+        Some(value) => build(value, field.schema(), fields),
+        None if field.pointer() => Value::Null,
+        None => zero(field.schema()),
+    })
+}
+
+/// Whether a field of a built-in type is written.
+pub(crate) fn is_written(field: Field<'_>, value: Option<&Value>) -> bool {
     let schema = field.schema();
-    let omit_zero = field.omit_zero();
-    let go_struct = matches!(schema.ty(), Type::Struct(_))
-        || matches!(schema.scalar(), Some(scalar) if scalar.is_go_struct());
-    match value {
-        Some(value) if field.pointer() => Some(build(value, schema, fields)),
-        Some(value) => {
-            let omitted = match schema.ty() {
-                Type::Struct(_) => omit_zero && is_zero_struct(value, schema),
-                _ => !go_struct && !field.always() && value.is_empty(),
-            };
-            (!omitted).then(|| build(value, schema, fields))
+    let Some(value) = value else { return field.flags().has(FieldFlags::WRITTEN_EMPTY) };
+    field.pointer()
+        || match schema.ty() {
+            Type::Struct(_) => !field.omit_zero() || !is_zero_struct(value, schema),
+            Type::Scalar(scalar) if scalar.is_go_struct() => true,
+            _ => field.always() || !value.is_empty(),
         }
-        None if field.pointer() => field.always().then_some(Value::Null),
-        None if go_struct => (!omit_zero).then(|| zero(schema)),
-        None => field.always().then(|| zero(schema)),
-    }
 }
 
 /// Whether a struct holds nothing but structs that hold nothing.
@@ -156,7 +151,7 @@ fn is_zero_struct(value: &Value, schema: Schema<'_>) -> bool {
 }
 
 /// Go's zero value of a type, as it is written.
-fn zero(schema: Schema<'_>) -> Value {
+pub(crate) fn zero(schema: Schema<'_>) -> Value {
     match schema.ty() {
         Type::Struct(_) => Value::Map(structure(&Map::new(), schema, Fields::Text)),
         Type::Scalar(scalar) => match scalar {

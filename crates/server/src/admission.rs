@@ -50,6 +50,25 @@ impl Attributes<'_> {
         self.resource.plural == plural && self.resource.kind.group == group
     }
 
+    /// Whether an update touches only what the garbage collector writes.
+    pub fn only_collected(&self, object: &Value) -> bool {
+        let Some(old) = self.old else { return false };
+        let rest = |object: &Value| {
+            let mut rest = object.clone();
+            if let Some(metadata) = rest.at_mut(&["metadata"]).and_then(Value::as_map_mut) {
+                for field in ["ownerReferences", "finalizers", "selfLink", "managedFields"] {
+                    metadata.remove(field);
+                }
+            }
+            // An empty list is none.
+            if let Some(map) = rest.as_map_mut() {
+                map.retain(|_, value| !value.is_empty());
+            }
+            rest
+        };
+        rest(object) == rest(old)
+    }
+
     /// The refusal. Of an object whose name is not made up yet, what it will begin with is named.
     pub fn forbidden(&self, object: Option<&Value>, error: impl std::fmt::Display) -> StatusError {
         let metadata = |field| object.map_or("", |object| object.str_at(&["metadata", field]));

@@ -39,6 +39,19 @@ pub struct Asked<'a> {
     pub audit: &'a AuditContext,
 }
 
+impl Asked<'_> {
+    /// Refuses what is sent to an object and names another one. Of what is sent to no object in
+    /// particular, the name is its own.
+    pub fn check_name(&self, sent: &Value, kind: &str) -> Result<(), StatusError> {
+        match self.name.is_empty() || self.name == sent.str_at(&["metadata", "name"]) {
+            true => Ok(()),
+            false => Err(StatusError::bad_request(format!(
+                "name in URL does not match name in {kind} object"
+            ))),
+        }
+    }
+}
+
 /// An answer.
 #[derive(Debug)]
 pub enum Answered {

@@ -30,7 +30,7 @@ pub struct Delegate {
     pub resources: Arc<Resources>,
     pub endpoints: Arc<Endpoints>,
     pub paths: Vec<Path>,
-    pub next: Option<Arc<Delegate>>,
+    pub next: Option<Arc<dyn Handler>>,
 }
 
 impl std::fmt::Debug for Delegate {

@@ -14,6 +14,7 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use crate::body::Body;
 use crate::handler::{Handler, Pending, Response};
 use crate::lifecycle::Signals;
+use crate::metrics::Slis;
 use crate::query;
 use crate::request::Request;
 
@@ -144,7 +145,7 @@ impl Health {
         }));
         let endpoints = [("healthz", self.healthz), ("livez", self.livez), ("readyz", self.readyz)]
             .map(|(name, checks)| Endpoint { name, checks });
-        HealthHandler { endpoints, signals: signals.clone() }
+        HealthHandler { endpoints, signals: signals.clone(), slis: Arc::default() }
     }
 }
 
@@ -169,6 +170,7 @@ impl Check {
 pub struct HealthHandler {
     endpoints: [Endpoint; 3],
     signals: Signals,
+    slis: Arc<Slis>,
 }
 
 #[derive(Debug)]
@@ -188,6 +190,11 @@ impl HealthHandler {
         self.endpoints.iter().flat_map(below).collect()
     }
 
+    /// How the checks go.
+    pub fn slis(&self) -> Arc<Slis> {
+        self.slis.clone()
+    }
+
     /// The answer to a path and its query, if it is one of these paths.
     pub async fn answer(&self, path: &str, query: &str) -> Option<Response> {
         let path = path.strip_prefix('/')?;
@@ -196,10 +203,10 @@ impl HealthHandler {
         match check {
             Some(check) => {
                 let check = endpoint.checks.iter().find(|known| known.name() == check)?;
-                Some(single(check).await)
+                Some(endpoint.single(check, &self.slis).await)
             }
             None => {
-                let (healthy, response) = endpoint.all(&query::pairs(query)).await;
+                let (healthy, response) = endpoint.all(&query::pairs(query), &self.slis).await;
                 if healthy && name == "readyz" {
                     self.signals.has_been_ready.signal();
                 }
@@ -220,7 +227,7 @@ impl Handler for HealthHandler {
 
 impl Endpoint {
     /// Asks all checks; whether all were green, and what to say.
-    async fn all(&self, query: &[(String, String)]) -> (bool, Response) {
+    async fn all(&self, query: &[(String, String)], slis: &Slis) -> (bool, Response) {
         let excluded = query.iter().filter(|(key, _)| key == "exclude");
         let excluded: BTreeSet<&str> = excluded.map(|(_, value)| value.as_str()).collect();
         let mut unknown = excluded.clone();
@@ -236,7 +243,7 @@ impl Endpoint {
             } else if let Some(group) = group {
                 unknown.remove(group);
                 let _ = writeln!(report, "[+]{name} excluded with {group}: ok");
-            } else if let Err(error) = check.check().await {
+            } else if let Err(error) = self.ask(check, slis).await {
                 // Everybody may ask here; the reason is for those who may see the check itself.
                 let _ = writeln!(report, "[-]{name} failed: reason withheld");
                 let _ = writeln!(failed, "[-]{name} failed: {error}");
@@ -264,15 +271,21 @@ impl Endpoint {
         report.push_str(&format!("{name} check passed\n"));
         (true, text(StatusCode::OK, report, true))
     }
-}
 
-async fn single(check: &Check) -> Response {
-    match check.check().await {
-        Ok(()) => text(StatusCode::OK, "ok".to_owned(), false),
-        Err(reason) => {
-            let message = format!("internal server error: {reason}");
-            error(StatusCode::INTERNAL_SERVER_ERROR, message)
+    async fn single(&self, check: &Check, slis: &Slis) -> Response {
+        match self.ask(check, slis).await {
+            Ok(()) => text(StatusCode::OK, "ok".to_owned(), false),
+            Err(reason) => {
+                let message = format!("internal server error: {reason}");
+                error(StatusCode::INTERNAL_SERVER_ERROR, message)
+            }
         }
+    }
+
+    async fn ask(&self, check: &Check, slis: &Slis) -> Result<(), String> {
+        let result = check.check().await;
+        slis.record(self.name, check.name(), result.is_ok());
+        result
     }
 }
 

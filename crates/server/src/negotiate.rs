@@ -61,7 +61,7 @@ impl MediaType {
         }
     }
 
-    fn parse(name: &str) -> Option<Self> {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
         match name {
             JSON | "*/*" | "application/*" | "" => Some(MediaType::Json),
             YAML | "application/x-yaml" | "text/yaml" => Some(MediaType::Yaml),
@@ -85,50 +85,64 @@ pub fn answer(
     query: &[(String, String)],
     protobuf: bool,
 ) -> Result<Accepted, StatusError> {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let asked = query.iter().find(|(key, _)| key == "pretty");
-    // Whether a browser or curl asks: people like to read.
-    let person = || {
-        let agent = text(header::USER_AGENT);
-        ["curl", "Wget", "Mozilla/5.0"].iter().any(|name| agent.starts_with(name))
-    };
-    let pretty = asked.map_or_else(person, |(_, value)| truthy(value));
-    accept(text(header::ACCEPT), pretty, protobuf)
+    let header = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    accept(header.unwrap_or_default(), wants_pretty(headers, query), protobuf)
 }
 
-/// A part of an Accept header: its weight, its parameters, and the media type.
-type Clause = (u32, Vec<(String, String)>, String);
+/// Whether somebody wants to read the answer: who says so, a browser, or curl.
+pub(crate) fn wants_pretty(headers: &HeaderMap, query: &[(String, String)]) -> bool {
+    let asked = query.iter().find(|(key, _)| key == "pretty");
+    let person = || {
+        let agent = headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok());
+        let agent = agent.unwrap_or_default();
+        ["curl", "Wget", "Mozilla/5.0"].iter().any(|name| agent.starts_with(name))
+    };
+    asked.map_or_else(person, |(_, value)| truthy(value))
+}
 
-/// The form of an answer: the first clause with the highest weight that can be served.
-pub fn accept(header: &str, pretty: bool, protobuf: bool) -> Result<Accepted, StatusError> {
+/// A part of an Accept header.
+pub(crate) struct Clause {
+    /// In thousandths.
+    pub weight: u32,
+    pub media: String,
+    parameters: Vec<(String, String)>,
+}
+
+impl Clause {
+    /// What a parameter says; empty if it is not there.
+    pub fn parameter(&self, name: &str) -> &str {
+        let found = self.parameters.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str()).unwrap_or_default()
+    }
+}
+
+/// The parts of an Accept header, those with the highest weight first.
+pub(crate) fn clauses(header: &str) -> Vec<Clause> {
     let mut clauses: Vec<Clause> = Vec::new();
     for clause in header.split(',') {
         let mut parts = clause.split(';').map(str::trim);
-        let name = parts.next().unwrap_or_default().to_ascii_lowercase();
-        if name.is_empty() && !header.trim().is_empty() {
+        let media = parts.next().unwrap_or_default().to_ascii_lowercase();
+        if media.is_empty() && !header.trim().is_empty() {
             continue;
         }
         let parameters: Vec<(String, String)> = parts
             .filter_map(|p| p.split_once('='))
             .map(|(k, v)| (k.trim().to_ascii_lowercase(), v.trim().trim_matches('"').to_owned()))
             .collect();
-        let weight =
-            parameters.iter().find(|(k, _)| k == "q").and_then(|(_, q)| q.parse::<f32>().ok());
-        let weight = (weight.unwrap_or(1.0).clamp(0.0, 1.0) * 1000.0) as u32;
-        clauses.push((weight, parameters, name));
+        let mut clause = Clause { weight: 0, media, parameters };
+        let weight = clause.parameter("q").parse::<f32>().unwrap_or(1.0);
+        clause.weight = (weight.clamp(0.0, 1.0) * 1000.0) as u32;
+        clauses.push(clause);
     }
-    clauses.sort_by_key(|clause| std::cmp::Reverse(clause.0));
-    for (weight, parameters, name) in clauses {
-        if weight == 0 {
-            continue;
-        }
-        let Some(media) = MediaType::parse(&name) else { continue };
-        if media == MediaType::Protobuf && !protobuf {
-            continue;
-        }
-        let get = |key: &str| {
-            parameters.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str()).unwrap_or_default()
-        };
+    clauses.sort_by_key(|clause| std::cmp::Reverse(clause.weight));
+    clauses
+}
+
+/// The form of an answer: the first clause with the highest weight that can be served.
+pub fn accept(header: &str, pretty: bool, protobuf: bool) -> Result<Accepted, StatusError> {
+    for clause in clauses(header).into_iter().filter(|clause| clause.weight > 0) {
+        let Some(media) = MediaType::parse(&clause.media) else { continue };
+        let get = |name: &str| clause.parameter(name);
         let version = get("v").to_owned();
         let known = get("g") == "meta.k8s.io" && matches!(version.as_str(), "v1" | "v1beta1");
         let shape = match get("as") {
@@ -138,6 +152,10 @@ pub fn accept(header: &str, pretty: bool, protobuf: bool) -> Result<Accepted, St
             "PartialObjectMetadataList" if known => Shape::MetadataList(version),
             _ => continue,
         };
+        // Metadata has a protobuf form even where objects have none.
+        if media == MediaType::Protobuf && !protobuf && shape == Shape::Whole {
+            continue;
+        }
         let pretty = pretty || get("pretty") == "1" || get("pretty") == "true";
         return Ok(Accepted { media, shape, pretty });
     }

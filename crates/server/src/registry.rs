@@ -1,12 +1,15 @@
 //! A resource's objects, for those who write them from inside: in the version that they are stored
 //! in, and past admission, which has seen the request that is the reason for it.
 
+use kevel_api::gvk::GroupResource;
 use kevel_api::status::StatusError;
+use kevel_api::time::Time;
 use kevel_api::value::Value;
+use kevel_store::Revision;
 use kevel_store::cache::At;
 
 use crate::deletion::{DeleteOptions, carry_out, course};
-use crate::endpoints::{Failed, cache_error, changed, meta};
+use crate::endpoints::{Failed, cache_error, changed, meta, store_error};
 use crate::resource::Resource;
 use crate::storage::{MAX_CONFLICTS, Storage, local_key};
 
@@ -70,7 +73,7 @@ impl Resource {
             let course = course(&*self.strategy, &object, options);
             let course = course.try_map(|object| Ok::<_, StatusError>(settled(object)))?;
             let before = || Ok(settled(object.clone()));
-            let gone = self.allocation.as_ref().filter(|_| course.goes() && !options.dry_run);
+            let gone = self.allocation.get().filter(|_| course.goes() && !options.dry_run);
             match carry_out(storage, &key, revision, before, course, options.dry_run).await {
                 Ok(_) => {
                     if let Some(allocation) = gone {
@@ -91,6 +94,40 @@ impl Resource {
 
     fn not_found(&self, name: &str) -> StatusError {
         StatusError::not_found(&self.group_resource(), name)
+    }
+}
+
+impl Storage {
+    /// Stores a new object as it is, with what the server says about every new object.
+    pub async fn insert(&self, mut object: Value) -> kevel_store::Result<Revision> {
+        meta::set(&mut object, "uid", Some(meta::new_uid().as_str().into()));
+        meta::set(&mut object, "creationTimestamp", Some(Time::now().to_string().as_str().into()));
+        let key = self.key(meta::text(&object, "namespace"), meta::text(&object, "name"));
+        self.engine.create(&key, self.encode(&object), self.time_to_live).await
+    }
+
+    /// Deletes an object, unless finalizers hold it. One that is not there is deleted.
+    pub async fn discard(&self, namespace: &str, name: &str) -> Result<(), StatusError> {
+        let key = self.key(namespace, name);
+        for _ in 0..MAX_CONFLICTS {
+            let found = self.engine.get(&key, None).await.map_err(store_error)?;
+            let Some(entry) = found.entry else { return Ok(()) };
+            let wire = self.wire(&entry.value, entry.mod_revision);
+            let object = wire.and_then(|wire| self.read(&wire.bytes));
+            let object = object.map_err(StatusError::internal)?;
+            if object.at(&["metadata", "finalizers"]).is_some_and(|list| !list.is_empty()) {
+                return Ok(());
+            }
+            match self.engine.delete(&key, entry.mod_revision).await {
+                Ok(_) => return Ok(()),
+                Err(error) => match changed(error) {
+                    Failed::Changed => {}
+                    Failed::Refused(error) => return Err(error),
+                },
+            }
+        }
+        let resource = GroupResource::new(self.kind.group.clone(), self.kind.kind.clone());
+        Err(StatusError::modified(&resource, name))
     }
 }
 

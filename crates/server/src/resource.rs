@@ -3,7 +3,7 @@
 //! without a lock.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 use kevel_api::gvk::{GroupKind, GroupResource, GroupVersionKind};
@@ -45,8 +45,8 @@ pub struct Resource {
     pub verbs: Vec<&'static str>,
     pub ty: TypeRef,
     pub strategy: Arc<dyn Strategy>,
-    /// What its objects need from elsewhere, if anything.
-    pub allocation: Option<Arc<dyn Allocation>>,
+    /// What its objects need from elsewhere, if anything: said once the rows are there.
+    pub allocation: OnceLock<Arc<dyn Allocation>>,
     /// What people see of its objects.
     pub columns: Arc<dyn Columns>,
     /// `None` for kinds that are answered, not stored.
@@ -66,6 +66,8 @@ pub struct Custom {
     pub list_kind: String,
     /// The OpenAPI schema of its version, for those who want to read it.
     pub schema: Arc<Value>,
+    /// What everybody is told who uses this version.
+    pub warning: Option<String>,
 }
 
 /// What stands below an object.

@@ -48,7 +48,7 @@ pub struct StorageConfig {
 }
 
 /// How objects are kept, where that is not what is served.
-pub trait StoredForm: Send + Sync + 'static {
+pub trait StoredForm: std::fmt::Debug + Send + Sync + 'static {
     /// An object as it is kept.
     fn encode(&self, object: &Value) -> Bytes;
 
@@ -57,7 +57,7 @@ pub trait StoredForm: Send + Sync + 'static {
 }
 
 /// How the versions of a custom kind are made of each other.
-pub trait Conversion: Send + Sync + 'static {
+pub trait Conversion: std::fmt::Debug + Send + Sync + 'static {
     /// The same objects in another version. Which one they are in they say themselves.
     fn convert<'a>(
         &'a self,
@@ -67,6 +67,9 @@ pub trait Conversion: Send + Sync + 'static {
 
     /// The same object in another version, if nobody has to be asked for it.
     fn convert_at_once(&self, object: Value, to: &GroupVersion) -> Option<Value>;
+
+    /// Whether somebody else is asked.
+    fn is_remote(&self) -> bool;
 
     /// The type of the kind's objects in a version.
     fn ty(&self, version: &str) -> Option<&TypeRef>;
@@ -106,12 +109,17 @@ impl Storage {
             form: config.form,
             api_version: api_version(&config.kind.group, &config.kind.version),
         });
-        let cache = caches.add(kevel_store::cache::Resource {
+        let cached = kevel_store::cache::Resource {
             prefix: config.prefix.clone(),
             decode: decode.clone(),
             fields: fields.clone(),
             indexed: config.indexed,
-        });
+        };
+        // What is read of a custom kind's objects depends on its definition, which may be a new one.
+        let cache = match config.conversion.is_some() {
+            true => caches.replace(cached),
+            false => caches.add(cached),
+        };
         Storage {
             kind: config.kind,
             ty: config.ty,
@@ -217,6 +225,11 @@ impl Storage {
         convert::convert(value, from, to, &read).map_err(StatusError::internal)
     }
 
+    /// Whether somebody else is asked for other versions of an object.
+    pub fn converts_remotely(&self) -> bool {
+        self.conversion.as_ref().is_some_and(|conversion| conversion.is_remote())
+    }
+
     /// The type of a custom kind's objects in a version.
     pub fn custom_type(&self, version: &str) -> Option<&TypeRef> {
         self.conversion.as_ref()?.ty(version)
@@ -244,6 +257,9 @@ fn is_foreign(wire: &[u8]) -> bool {
 pub fn drop_empty(value: &mut Value, schema: Schema<'_>) {
     match (value, schema.ty()) {
         (Value::Map(map), Type::Struct(_)) => map.retain(|name, value| {
+            if !matches!(value, Value::Map(_) | Value::List(_) | Value::Null) {
+                return true;
+            }
             let Some(field) = schema.field(name) else { return true };
             let container = matches!(field.schema().ty(), Type::List { .. } | Type::Map { .. });
             drop_empty(value, field.schema());

@@ -57,6 +57,15 @@ impl Default for Info {
 }
 
 impl Info {
+    /// What the server calls itself when it asks others, or itself.
+    pub fn user_agent(&self) -> String {
+        let commit = match self.git_commit.as_str() {
+            "" => "unknown",
+            commit => commit.get(..7).unwrap_or(commit),
+        };
+        format!("kube-apiserver/{} ({}) kubernetes/{commit}", self.git_version, self.platform)
+    }
+
     /// As JSON, indented as clients are used to see it.
     pub fn to_json(&self) -> Vec<u8> {
         let fields = [

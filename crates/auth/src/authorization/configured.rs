@@ -122,6 +122,7 @@ impl Configured {
         let lasting = lasting(&config)?;
         let required = config.lasting_modes();
         let union = Arc::new(lasting.union(&config)?);
+        lasting.metrics.reloads.loaded(&text);
         let last = Mutex::new((text, config, union));
         let current = Dynamic::load("authorization-config", &[path], move |files| {
             let [text] = files else { return Err("no file".to_owned()) };
@@ -136,8 +137,10 @@ impl Configured {
                 *last = (text.clone(), config, union.clone());
                 Ok(union)
             });
-            let status = if reloaded.is_ok() { "success" } else { "failure" };
-            lasting.metrics.reloaded(status);
+            match reloaded {
+                Ok(_) => lasting.metrics.reloads.succeeded(text),
+                Err(_) => lasting.metrics.reloads.failed(),
+            }
             reloaded
         })?;
         Ok(Configured { current })

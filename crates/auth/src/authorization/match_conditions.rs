@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn conditions_are_about_what_is_asked() {
         let metrics = Metrics::default();
-        let own = AuthorizationMetrics::new(&metrics);
+        let own = AuthorizationMetrics::new(&metrics, "");
         let pods = r#"{"user":"jane","groups":["dev"],"resourceAttributes":{"namespace":"kube-system","verb":"list","resource":"pods","labelSelector":{"requirements":[{"key":"a","operator":"Exists"}]}}}"#;
         let path = r#"{"user":"jane","extra":{"k":["v"]},"nonResourceAttributes":{"path":"/x","verb":"get"}}"#;
         for (spec, expressions, expected) in [

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use kevel_server::authorization::{Attributes, Authorizer, Decision, Opinion, Rules};
 use kevel_server::handler::Pending;
-use kevel_server::metrics::{Counter, Description, Family, Gauge, Histogram, Metrics};
+use kevel_server::metrics::{Counter, Description, Family, Histogram, Metrics};
 use kevel_server::user::User;
+
+use crate::config_file::Reloads;
 
 const SECONDS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 const MATCH_SECONDS: &[f64] = &[0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
@@ -26,13 +28,13 @@ pub struct AuthorizationMetrics {
     pub match_exclusions: Arc<Family<Counter>>,
     /// By type and name.
     pub match_duration: Arc<Family<Histogram>>,
-    reloads: Arc<Family<Counter>>,
-    last_reload: Arc<Family<Gauge>>,
+    /// Of the configuration file.
+    pub(super) reloads: Reloads,
 }
 
 impl AuthorizationMetrics {
-    /// Adds them to a server's.
-    pub fn new(metrics: &Metrics) -> Self {
+    /// Adds them to those of a server, which has an ID of its own.
+    pub fn new(metrics: &Metrics, server_id: &str) -> Self {
         let describe = |name, help, labels| Description { name, help, labels };
         AuthorizationMetrics {
             decisions: metrics.counter(describe(
@@ -76,16 +78,7 @@ impl AuthorizationMetrics {
                 ),
                 MATCH_SECONDS,
             ),
-            reloads: metrics.counter(describe(
-                "apiserver_authorization_config_controller_automatic_reloads_total",
-                "[BETA] Changes of the authorization configuration that were taken up or not.",
-                &["status", "apiserver_id_hash"],
-            )),
-            last_reload: metrics.gauge(describe(
-                "apiserver_authorization_config_controller_automatic_reload_last_timestamp_seconds",
-                "[BETA] When the authorization configuration was taken up, or not, last.",
-                &["status", "apiserver_id_hash"],
-            )),
+            reloads: Reloads::authorization(metrics, server_id),
         }
     }
 
@@ -93,13 +86,6 @@ impl AuthorizationMetrics {
     pub(super) fn webhook(&self, name: &str, result: &str, took: Duration) {
         self.webhook_evaluations.with(&[name, result]).increment();
         self.webhook_duration.with(&[name, result]).observe(took.as_secs_f64());
-    }
-
-    /// A change of the configuration: `success` or `failure`.
-    pub(super) fn reloaded(&self, status: &str) {
-        let now = kevel_api::time::Time::now().seconds;
-        self.reloads.with(&[status, ""]).increment();
-        self.last_reload.with(&[status, ""]).set(now);
     }
 }
 

@@ -100,13 +100,14 @@ impl PublicKey {
         PublicKey { kind, material, id }
     }
 
-    pub(super) fn with_id(mut self, id: &str) -> Self {
+    /// The same key under another name.
+    pub(crate) fn with_id(mut self, id: &str) -> Self {
         id.clone_into(&mut self.id);
         self
     }
 
     /// A key with its algorithm (RFC 5280's SubjectPublicKeyInfo).
-    fn from_spki(der: &[u8]) -> Option<Self> {
+    pub(crate) fn from_spki(der: &[u8]) -> Option<Self> {
         let mut spki = Reader(der).open(der::SEQUENCE)?;
         let mut algorithm = spki.open(der::SEQUENCE)?;
         let kind = kind(&mut algorithm)?;

@@ -36,7 +36,9 @@ impl BoundTokens {
     }
 
     async fn known(&self, token: &str, audiences: &[String]) -> Result<Option<Known>, String> {
-        let Some(mut signed) = self.verifier.verify(token, audiences)? else { return Ok(None) };
+        let Some(mut signed) = self.verifier.verify(token, audiences).await? else {
+            return Ok(None);
+        };
         let now = Time::now().seconds;
         check_times(&signed.claims, now)?;
         let claims = KubernetesClaims::read(&signed.claims)?;

@@ -53,7 +53,7 @@ impl LegacyTokens {
     }
 
     async fn known(&self, token: &str, audiences: &[String]) -> Result<Option<Known>, String> {
-        let Some(signed) = self.verifier.verify(token, audiences)? else { return Ok(None) };
+        let Some(signed) = self.verifier.verify(token, audiences).await? else { return Ok(None) };
         let (uses, mut annotations) = (&self.verifier.uses, signed.annotations);
         let claims = LegacyClaims::read(&signed.claims)?;
         let mut warnings = Vec::new();

@@ -1,6 +1,7 @@
 //! Service accounts: users that live in a namespace, known by tokens that this server signs.
 //!
-//! - [`Issuer`] signs tokens; [`TokenRequest`] is how somebody asks for one.
+//! - [`Issuer`] signs tokens, or has them signed by an [`ExternalSigner`]; [`TokenRequest`] is how
+//!   somebody asks for one.
 //! - [`BoundTokens`] knows the users of such tokens, while what they are bound to is still there.
 //! - [`LegacyTokens`] knows those of the tokens in secrets, which never expire; [`tracking`] notes
 //!   since when their use is looked at.
@@ -8,6 +9,8 @@
 
 mod bound;
 mod claims;
+mod external_signer;
+mod keys;
 mod legacy;
 mod metrics;
 mod objects;
@@ -20,11 +23,13 @@ use kevel_server::user::{CREDENTIAL_ID, User};
 
 pub use self::bound::BoundTokens;
 pub use self::claims::Reference;
+pub use self::external_signer::ExternalSigner;
+pub use self::keys::{Keys, Signer};
 pub use self::legacy::LegacyTokens;
 pub use self::metrics::TokenUses;
 pub use self::objects::{Objects, Sources};
 pub use self::openid::{CONFIGURATION_PATH, JWKS_PATH, OpenIdMetadata};
-pub use self::request::{Issuer, TokenRequest};
+pub use self::request::{EXTENDED, Issuer, TokenRequest};
 pub use self::signed::Verifier;
 
 const USERNAME_PREFIX: &str = "system:serviceaccount:";

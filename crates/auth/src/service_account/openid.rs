@@ -10,6 +10,7 @@ use kevel_server::handler::{Handler, Pending, Response};
 use kevel_server::negotiate::not_acceptable;
 use kevel_server::request::Request;
 
+use super::keys::Keys;
 use crate::jose::PublicKey;
 
 /// Where the issuer says what it does.
@@ -17,25 +18,22 @@ pub const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
 /// Where its keys are.
 pub const JWKS_PATH: &str = "/openid/v1/jwks";
 
-/// How long the documents may be kept: keys are read once.
-const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, max-age=3600");
-
 /// One of the two documents.
 #[derive(Clone, Debug)]
 pub struct OpenIdMetadata {
     path: &'static str,
     content_type: &'static str,
-    document: Bytes,
+    issuer: String,
+    jwks_uri: String,
+    keys: Keys,
+    /// The document, which changes with the keys.
+    document: fn(&OpenIdMetadata, &[PublicKey]) -> Vec<u8>,
 }
 
 impl OpenIdMetadata {
     /// The two documents: what the issuer does, and its keys. An error if the issuer is none that
     /// OpenID Connect can have; then there are none.
-    pub fn new(
-        issuer: &str,
-        jwks_uri: &str,
-        keys: &[PublicKey],
-    ) -> Result<[OpenIdMetadata; 2], String> {
+    pub fn new(issuer: &str, jwks_uri: &str, keys: &Keys) -> Result<[OpenIdMetadata; 2], String> {
         let https = issuer.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("https://"));
         if !https {
             return Err(format!("issuer URL must use https scheme, got: {issuer}"));
@@ -47,19 +45,26 @@ impl OpenIdMetadata {
         if !fragment.is_empty() {
             return Err(format!("issuer URL may not include a fragment, got: {issuer}"));
         }
-        if keys.is_empty() {
+        if keys.shown().is_empty() {
             return Err("no keys provided for validating keyset".to_owned());
         }
-        let document = |path, content_type, document: Vec<u8>| OpenIdMetadata {
+        type Document = fn(&OpenIdMetadata, &[PublicKey]) -> Vec<u8>;
+        let document = |path, content_type, document: Document| OpenIdMetadata {
             path,
             content_type,
-            document: document.into(),
+            issuer: issuer.to_owned(),
+            jwks_uri: jwks_uri.to_owned(),
+            keys: keys.clone(),
+            document,
         };
-        let keyset: Vec<_> = keys.iter().map(PublicKey::to_jwk).collect();
-        let keyset = format!(r#"{{"keys":[{}]}}"#, keyset.join(","));
         Ok([
-            document(CONFIGURATION_PATH, "application/json", configuration(issuer, jwks_uri, keys)),
-            document(JWKS_PATH, "application/jwk-set+json", keyset.into_bytes()),
+            document(CONFIGURATION_PATH, "application/json", |own, keys| {
+                configuration(&own.issuer, &own.jwks_uri, keys)
+            }),
+            document(JWKS_PATH, "application/jwk-set+json", |_, keys| {
+                let keys: Vec<_> = keys.iter().map(PublicKey::to_jwk).collect();
+                format!(r#"{{"keys":[{}]}}"#, keys.join(",")).into_bytes()
+            }),
         ])
     }
 }
@@ -96,10 +101,14 @@ impl OpenIdMetadata {
         if !types.any(|one| matches!(one, "" | "*/*") || one == self.content_type) {
             return failure_to(request, not_acceptable(&[self.content_type]));
         }
-        let mut response = http::Response::new(Body::from(self.document.clone()));
+        let document = (self.document)(self, &self.keys.shown());
+        let mut response = http::Response::new(Body::from(Bytes::from(document)));
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
-        headers.insert(header::CACHE_CONTROL, CACHE_CONTROL);
+        let keep = format!("public, max-age={}", self.keys.max_age().as_secs());
+        if let Ok(keep) = HeaderValue::try_from(keep) {
+            headers.insert(header::CACHE_CONTROL, keep);
+        }
         response
     }
 }

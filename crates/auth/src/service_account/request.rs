@@ -11,9 +11,9 @@ use kevel_server::answer::{Answer, Answered, Asked};
 use kevel_server::handler::Pending;
 
 use super::claims::{KubernetesClaims, Reference};
+use super::keys::Signer;
 use super::objects::{Kind, Objects};
 use super::{credential_id, username};
-use crate::jose::{PrivateKey, sign};
 
 /// Where auditors find which token was issued.
 const ISSUED_CREDENTIAL_ID: &str = "authentication.kubernetes.io/issued-credential-id";
@@ -28,8 +28,8 @@ const LONGEST: i64 = 1 << 32;
 /// The validity that is asked for in tokens that are mounted into pods unasked, in seconds: those are
 /// extended, and it is told from others by being odd.
 const MOUNTED: i64 = 60 * 60 + 7;
-/// To how much they are extended.
-const EXTENDED: i64 = 365 * 24 * 60 * 60;
+/// To how many seconds they are extended.
+pub const EXTENDED: i64 = 365 * 24 * 60 * 60;
 
 /// Who issues tokens, and how.
 #[derive(Debug)]
@@ -37,13 +37,15 @@ pub struct Issuer {
     /// Its URL.
     pub url: String,
     /// What signs them.
-    pub key: PrivateKey,
+    pub signer: Signer,
     /// Whom they are for when nobody says so: this server.
     pub audiences: Vec<String>,
     /// Their longest validity in seconds; 0 if there is none.
     pub max_expiration: i64,
     /// Whether those that are mounted into pods are good for longer than asked for.
     pub extend_expiration: bool,
+    /// To how much at most, in seconds; [`EXTENDED`] unless the signer signs for less.
+    pub extended_expiration: i64,
     /// Whether a request may name the uid of the service account, and is refused if it is another's.
     pub check_uid: bool,
 }
@@ -51,17 +53,18 @@ pub struct Issuer {
 /// Answers requests for tokens.
 #[derive(Debug)]
 pub struct TokenRequest {
-    issuer: Issuer,
+    issuer: Arc<Issuer>,
     objects: Arc<Objects>,
 }
 
 impl TokenRequest {
     /// Looks for service accounts, and for what tokens are to be bound to, among these objects.
-    pub fn new(issuer: Issuer, objects: Arc<Objects>) -> Self {
+    pub fn new(issuer: Arc<Issuer>, objects: Arc<Objects>) -> Self {
         TokenRequest { issuer, objects }
     }
 
     async fn issue(&self, asked: &Asked<'_>, mut request: Value) -> Result<Value, StatusError> {
+        check_name(asked, &request)?;
         let account = self.objects.fresh(Kind::ServiceAccount, asked.namespace, asked.name).await?;
         let now = Time::now();
         let account = Reference::of(&account);
@@ -87,9 +90,9 @@ impl TokenRequest {
             warn_after: extended.then_some(now.seconds + validity),
             ..bound
         };
-        let validity_inside = if extended { EXTENDED } else { validity };
+        let validity_inside = if extended { self.issuer.extended_expiration } else { validity };
         let id = uuid::Uuid::new_v4().to_string();
-        let token = self.sign(&claims, &id, &audiences, now, validity_inside)?;
+        let token = self.sign(&claims, &id, &audiences, now, validity_inside).await?;
         asked.audit.annotate(ISSUED_CREDENTIAL_ID, &credential_id(&id));
         let expires = Time { seconds: now.seconds + validity }.to_string();
         let status = [
@@ -215,7 +218,7 @@ impl TokenRequest {
         }
     }
 
-    fn sign(
+    async fn sign(
         &self,
         claims: &KubernetesClaims,
         id: &str,
@@ -234,7 +237,7 @@ impl TokenRequest {
             ("jti", text(id)),
         ]);
         claims.write(&mut all);
-        let token = sign(&self.issuer.key, &all.into());
+        let token = self.issuer.signer.sign(&all.into()).await;
         token.map_err(|error| StatusError::internal(format!("failed to generate token: {error}")))
     }
 }
@@ -247,6 +250,18 @@ impl Answer for TokenRequest {
     ) -> Pending<'a, Result<Answered, StatusError>> {
         Box::pin(async move { self.issue(asked, object).await.map(Answered::Object) })
     }
+}
+
+/// A request that names a service account must name the one that it is sent to.
+fn check_name(asked: &Asked<'_>, request: &Value) -> Result<(), StatusError> {
+    let said = request.str_at(&["metadata", "name"]);
+    if said.is_empty() || said == asked.name {
+        return Ok(());
+    }
+    let metadata = Path::new("metadata");
+    let problem = "must match the service account name if specified";
+    let error = FieldError::invalid(&metadata.child("name"), said, problem);
+    Err(StatusError::invalid(&GroupKind::new(GROUP, KIND), asked.name, &[error]))
 }
 
 /// The validity that is asked for, if it may be.

@@ -26,11 +26,13 @@ fn claims_are_read_as_they_were_written() {
 #[test]
 fn an_issuer_that_others_cannot_find_tells_nothing() {
     let keys = PublicKey::all_from_pem(include_bytes!("../../tests/data/rsa.key")).unwrap();
+    let keys = Keys::Files(keys.into());
+    let none = Keys::Files([].into());
     for (issuer, keys, expected) in [
-        ("kubernetes", &keys[..], "issuer URL must use https scheme, got: kubernetes"),
+        ("kubernetes", &keys, "issuer URL must use https scheme, got: kubernetes"),
         ("https://a?b", &keys, "issuer URL may not include a query, got: https://a?b"),
         ("https://a#b", &keys, "issuer URL may not include a fragment, got: https://a#b"),
-        ("https://a", &[], "no keys provided for validating keyset"),
+        ("https://a", &none, "no keys provided for validating keyset"),
     ] {
         assert_eq!(OpenIdMetadata::new(issuer, "https://a/keys", keys).unwrap_err(), expected);
     }

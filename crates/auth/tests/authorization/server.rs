@@ -162,6 +162,6 @@ pub async fn ask(authorizer: &dyn Authorizer, who: &str, what: &str) -> Opinion 
 
 pub fn metrics() -> (Metrics, Arc<AuthorizationMetrics>) {
     let metrics = Metrics::default();
-    let own = Arc::new(AuthorizationMetrics::new(&metrics));
+    let own = Arc::new(AuthorizationMetrics::new(&metrics, ""));
     (metrics, own)
 }

@@ -33,7 +33,7 @@ use crate::value::Value;
 
 pub use authorizer::{Authorizer, Decision, ResourceCheck};
 pub use extension::Extension;
-pub use re2::compile as compile_regex;
+pub use re2::{compile as compile_regex, compile_within as compile_regex_within};
 pub use url::Url;
 
 pub(crate) use convert::convert;

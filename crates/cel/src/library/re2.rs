@@ -13,6 +13,11 @@ const NEST_LIMIT: u32 = 250;
 /// Compiles a regular expression as Go reads it; the error is in Go's words as far as they can be
 /// told. Matching takes time that is linear in the text.
 pub fn compile(pattern: &str) -> Result<Regex, String> {
+    compile_within(pattern, SIZE_LIMIT)
+}
+
+/// The same with another limit on what the compiled expression takes in memory, in bytes.
+pub fn compile_within(pattern: &str, size_limit: usize) -> Result<Regex, String> {
     if let Some(operators) = nested_repetition(pattern) {
         let problem = "invalid nested repetition operator";
         return Err(format!("error parsing regexp: {problem}: `{operators}`"));
@@ -21,7 +26,7 @@ pub fn compile(pattern: &str) -> Result<Regex, String> {
         return Err(format!("error parsing regexp: {problem}"));
     }
     RegexBuilder::new(&translate(pattern))
-        .size_limit(SIZE_LIMIT)
+        .size_limit(size_limit)
         .nest_limit(NEST_LIMIT)
         .build()
         .map_err(|error| complaint(pattern, &error))
@@ -87,6 +92,9 @@ fn refused(pattern: &str) -> Option<String> {
         let (first, second) = (characters.next()?, characters.next());
         at += first.len_utf8();
         match (first, second) {
+            ('\\', None) => {
+                return Some("trailing backslash at end of expression: ``".to_owned());
+            }
             ('\\', Some('Q')) => at += rest.find("\\E").unwrap_or(rest.len()),
             ('\\', Some(c)) if c.is_ascii_alphanumeric() && !ESCAPES.contains(c) => {
                 return Some(format!("invalid escape sequence: `\\{c}`"));
@@ -99,9 +107,11 @@ fn refused(pattern: &str) -> Option<String> {
             ('{', _) => {
                 let repetition = rest.get(..repetition_len(rest))?;
                 let counts = repetition.trim_matches(['{', '}']).split(',');
-                let too_many =
-                    |c: &str| !c.is_empty() && !c.parse().is_ok_and(|n: u32| n <= MOST_REPETITIONS);
-                if repetition.len() > 1 && counts.into_iter().any(too_many) {
+                let counts: Vec<Option<u32>> =
+                    counts.filter(|c| !c.is_empty()).map(|c| c.parse().ok()).collect();
+                let too_many = |c: &Option<u32>| c.is_none_or(|n| n > MOST_REPETITIONS);
+                let wrong = counts.iter().any(too_many) || !counts.is_sorted();
+                if repetition.len() > 1 && wrong {
                     return Some(format!("invalid repeat count: `{repetition}`"));
                 }
             }
@@ -224,6 +234,7 @@ fn complaint(pattern: &str, error: &regex::Error) -> String {
             let operator = pattern.chars().find(|c| "*+?".contains(*c)).unwrap_or('*');
             format!("missing argument to repetition operator: `{operator}`")
         }
+        t if t.contains("size limit") => format!("expression too large: `{pattern}`"),
         _ => format!("invalid or unsupported syntax: `{pattern}`"),
     };
     format!("error parsing regexp: {reason}")

@@ -1,8 +1,6 @@
 //! Custom kinds: unknown fields are dropped where the schema does not keep them, and everything
 //! else stays as it is given, of whatever type; validation speaks of types.
 
-use std::borrow::Cow;
-
 use kevel_api::schema::{Schema, StructFlags, StructSchema, Type};
 use kevel_api::value::Value;
 
@@ -10,12 +8,6 @@ use super::decode::Decoder;
 use super::error::StrictProblem;
 use super::path::{Frame, Step};
 use super::scan::Stop;
-
-/// Whether the type is a custom kind's.
-#[inline]
-pub(super) fn is_custom(schema: Schema<'_>) -> bool {
-    matches!(schema.table().text, Cow::Owned(_))
-}
 
 /// What every object has, although the schema of one inside another need not say so.
 const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];

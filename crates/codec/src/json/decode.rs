@@ -13,12 +13,12 @@ use kevel_api::schema::{
 use kevel_api::value::{Map, Value};
 use thin_vec::ThinVec;
 
+use super::MAX_DEPTH;
 use super::error::{Error, StrictError, StrictErrors, StrictProblem};
 use super::find::find;
 use super::path::{Frame, Step};
 use super::scan::{Scanner, Stop};
 use super::text::text_of;
-use super::{MAX_DEPTH, custom};
 use crate::places::Places;
 
 /// A document that was read.
@@ -129,7 +129,7 @@ impl<'a, 't> Decoder<'a, 't> {
 
     /// The value that begins here. `Null` stands for the type's zero value.
     pub(super) fn value(&mut self, schema: Schema<'t>, frame: &Frame<'_>) -> Result<Value, Stop> {
-        if custom::is_custom(schema) {
+        if schema.is_custom() {
             return self.custom(schema, frame);
         }
         match (schema.ty(), self.scan.peek()) {

@@ -4,14 +4,13 @@ use kevel_api::json_string::write_json_string;
 use kevel_api::schema::{Field, FieldFlags, MAX_FIELDS, Scalar, Schema, Type};
 use kevel_api::value::{Map, Value};
 
-use super::custom::is_custom;
 use super::float::{write_float, write_int};
 use super::raw::write_raw;
 
 /// Appends a value of the given type: a built-in struct's fields in the reference's order with
 /// what it writes although empty, everything else by sorted keys.
 pub fn encode(value: &Value, schema: Schema<'_>, out: &mut Vec<u8>) {
-    if is_custom(schema) {
+    if schema.is_custom() {
         return encode_any(value, out);
     }
     match (schema.ty(), value) {

@@ -23,6 +23,11 @@ pub fn compact(document: &[u8]) -> Result<Box<str>, Error> {
 
 /// A document that is known to be JSON, without its white space.
 pub(super) fn compacted(text: &str) -> Box<str> {
+    // What programs write has mostly none.
+    let bytes = text.as_bytes();
+    if memchr::memchr3(b' ', b'\n', b'\t', bytes).or(memchr::memchr(b'\r', bytes)).is_none() {
+        return text.into();
+    }
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     // Outside strings white space is dropped run by run; strings are copied whole.
@@ -58,6 +63,9 @@ pub(super) fn string_len(bytes: &[u8]) -> usize {
 /// over is escaped.
 pub(super) fn write_raw(text: &str, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
+    if memchr::memchr3(b'<', b'>', b'&', bytes).or(memchr::memchr(0xe2, bytes)).is_none() {
+        return out.extend_from_slice(bytes);
+    }
     let mut run = 0;
     for (at, &byte) in bytes.iter().enumerate() {
         let escape: (&[u8], usize) = match byte {

@@ -8,7 +8,7 @@ use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin};
 use kevel_server::handler::Pending;
 use kevel_server::storage::Storage;
-use kevel_store::cache::At;
+use kevel_store::cache::{At, Object};
 
 /// Namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
@@ -24,17 +24,16 @@ impl NamespaceLifecycle {
         NamespaceLifecycle { namespaces }
     }
 
-    async fn check(&self, attributes: &Attributes<'_>) -> Result<(), StatusError> {
+    async fn check(
+        &self,
+        attributes: &Attributes<'_>,
+        object: Option<&Value>,
+    ) -> Result<(), StatusError> {
         let resource = attributes.resource;
         let namespaces = resource.kind.group.is_empty() && resource.plural == "namespaces";
         if namespaces {
             if attributes.operation == Operation::Delete && IMMORTAL.contains(&attributes.name) {
-                let error = "this namespace may not be deleted";
-                return Err(StatusError::forbidden(
-                    &resource.group_resource(),
-                    attributes.name,
-                    error,
-                ));
+                return Err(attributes.forbidden(None, "this namespace may not be deleted"));
             }
             return Ok(());
         }
@@ -53,7 +52,7 @@ impl NamespaceLifecycle {
             let namespaces = kevel_api::gvk::GroupResource::new("", "namespaces");
             return Err(StatusError::not_found(&namespaces, name));
         };
-        if namespace.str_at(&["status", "phase"]) == "Terminating" {
+        if self.phase(&namespace) == "Terminating" {
             let error = format!(
                 "unable to create new content in namespace {name} because it is being terminated"
             );
@@ -62,17 +61,20 @@ impl NamespaceLifecycle {
                 message: format!("namespace {name} is being terminated").into(),
                 field: "metadata.namespace".into(),
             };
-            let error = StatusError::forbidden(&resource.group_resource(), attributes.name, error);
-            return Err(error.with_cause(cause));
+            return Err(attributes.forbidden(object, error).with_cause(cause));
         }
         Ok(())
     }
 
-    async fn find(&self, name: &str, at: At) -> Result<Option<Value>, StatusError> {
-        let found = self.namespaces.cache.get(name, at).await;
-        let Some(object) = found.map_err(StatusError::internal)? else { return Ok(None) };
-        let wire = object.wire().map_err(StatusError::internal)?;
-        self.namespaces.read(wire).map(Some).map_err(StatusError::internal)
+    async fn find(&self, name: &str, at: At) -> Result<Option<Arc<Object>>, StatusError> {
+        self.namespaces.cache.get(name, at).await.map_err(StatusError::internal)
+    }
+
+    /// Clients select by it, so it is known without reading the object.
+    fn phase<'o>(&self, namespace: &'o Object) -> &'o str {
+        let fields = &self.namespaces.fields;
+        let position = fields.iter().position(|field| &*field.name == "status.phase");
+        position.map_or("", |position| namespace.field(fields, position))
     }
 }
 
@@ -84,8 +86,8 @@ impl Plugin for NamespaceLifecycle {
     fn admit<'a>(
         &'a self,
         attributes: &'a Attributes<'a>,
-        _object: Option<&'a mut Value>,
+        object: Option<&'a mut Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
-        Box::pin(self.check(attributes))
+        Box::pin(self.check(attributes, object.map(|object| &*object)))
     }
 }

@@ -20,6 +20,7 @@ impl Answer for Binding {
         binding: Value,
     ) -> Pending<'a, Result<Answered, StatusError>> {
         Box::pin(async move {
+            asked.check_name(&binding, "Binding")?;
             check(&binding)?;
             let name = binding.str_at(&["metadata", "name"]);
             let pods = {

@@ -32,6 +32,7 @@ impl Answer for Eviction {
         eviction: Value,
     ) -> Pending<'a, Result<Answered, StatusError>> {
         Box::pin(async move {
+            asked.check_name(&eviction, "Eviction")?;
             let mut options = delete_options(&eviction);
             options.dry_run |= asked.dry_run;
             let pods = asked.resource;

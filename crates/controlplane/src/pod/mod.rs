@@ -1,29 +1,161 @@
 //! Pods.
 
+mod affinity;
+mod annotations;
 mod binding;
 mod condition;
+pub mod container;
+mod downward_api;
+mod env;
 pub mod ephemeral_containers;
 mod eviction;
-mod qos;
+mod prepare;
+mod probe;
+mod projected_volume;
+pub mod qos;
 pub mod resize;
+pub mod resources;
+mod security_context;
+mod spec;
+mod status;
+pub mod template;
+mod toleration;
+mod update;
+mod volume;
+pub mod volume_source;
+mod windows;
 
+pub use affinity::{node_selector, node_selector_term};
 pub use binding::Binding;
 pub use eviction::Eviction;
+pub use projected_volume::{is_kubernetes_signer, signer_name};
+pub use toleration::taint_effect;
 
-use kevel_api::value::{Map, Value};
+use kevel_api::name;
+use kevel_api::value::Value;
 
 use crate::rules::Rules;
+use crate::validation::Field;
 
 /// The rules of pods.
-pub const RULES: Rules = Rules { prepare_create, grace_period: Some(grace_period), ..Rules::NONE };
+pub const RULES: Rules = Rules {
+    prepare_create: prepare::create,
+    check_create,
+    prepare_update: prepare::update,
+    check_update: update::check,
+    prepare_status: prepare::status,
+    check_status: status::check,
+    grace_period: Some(grace_period),
+    ..Rules::NONE
+};
 
-fn prepare_create(object: &mut Value) {
-    let status = Map::from_iter([
-        ("phase", Value::from("Pending")),
-        ("qosClass", qos::class(object).into()),
-    ]);
-    if let Some(object) = object.as_map_mut() {
-        object.insert("status", status.into());
+fn check_create(pod: Field) {
+    metadata_and_spec(pod, &Options { is_pod: true, ..Options::default() });
+    let spec = pod.at("spec");
+    let ephemeral = spec.at("ephemeralContainers");
+    if !ephemeral.is_empty() {
+        ephemeral.forbidden("cannot be set on create");
+    }
+    if !spec.at("nodeName").is_empty() && !spec.at("schedulingGates").is_empty() {
+        let why = "cannot be set until all schedulingGates have been cleared";
+        spec.at("nodeName").forbidden(why);
+    }
+    let metadata = pod.at("metadata");
+    annotations::agree_with_fields(metadata.at("annotations"), spec);
+}
+
+/// What holds for a pod whenever it is written.
+fn metadata_and_spec(pod: Field, options: &Options) {
+    let (metadata, spec) = (pod.at("metadata"), pod.at("spec"));
+    annotations::check(metadata.at("annotations"), spec, options.tolerates.deletion_cost);
+    spec::check(spec, Some(metadata), options);
+    if spec.at("serviceAccountName").is_empty() {
+        for volume in spec.at("volumes").items() {
+            let projected = volume.at("projected");
+            for source in projected.at("sources").items() {
+                let token = source.at("serviceAccountToken");
+                if token.is_set() {
+                    token.forbidden("must not be specified when serviceAccountName is not set");
+                }
+            }
+        }
+    }
+    for list in ["containers", "initContainers"] {
+        spec.at(list).items().for_each(container::padded_image);
+    }
+}
+
+/// What the rules about a pod's spec depend on.
+#[derive(Clone, Copy, Default)]
+pub struct Options {
+    /// Whether it is a pod's, not a template's.
+    pub is_pod: bool,
+    pub tolerates: Tolerates,
+}
+
+impl Options {
+    fn of_pod(old: Field) -> Self {
+        let metadata = old.at("metadata");
+        let tolerates = Tolerates::of(old.at("spec"), metadata.at("annotations"));
+        Options { is_pod: true, tolerates }
+    }
+
+    fn of_template(old: Option<Field>) -> Self {
+        let tolerates = old.map_or_else(Tolerates::default, |old| {
+            Tolerates::of(old.at("spec"), old.down("metadata.annotations"))
+        });
+        Options { is_pod: false, tolerates }
+    }
+}
+
+/// What was let in before there was a rule, and may therefore stay.
+#[derive(Clone, Copy, Default)]
+pub struct Tolerates {
+    deletion_cost: bool,
+    devices_of_own_users: bool,
+    host_sysctls: bool,
+    huge_pages: bool,
+    node_affinity_values: bool,
+    restarted_init_containers: bool,
+    selector_values: bool,
+    selinux_mounts: bool,
+    spread_label_keys: bool,
+    spread_selectors: bool,
+    token_paths: bool,
+}
+
+impl Tolerates {
+    fn of(spec: Field, notes: Field) -> Self {
+        let spread = spec.at("topologySpreadConstraints");
+        let context = spec.at("securityContext");
+        let sysctls = context.at("sysctls");
+        let own_users = spec.at("hostUsers").is_set() && !spec.at("hostUsers").bool();
+        let mut devices = false;
+        each_container(spec, |container| devices |= !container.at("volumeDevices").is_empty());
+        Tolerates {
+            deletion_cost: !annotations::is_deletion_cost(annotations::deletion_cost(&notes)),
+            devices_of_own_users: own_users && devices,
+            host_sysctls: sysctls
+                .items()
+                .any(|sysctl| sysctl.fails(|s| security_context::host_sysctl(s.at("name"), spec))),
+            huge_pages: resources::has_broken_huge_pages(spec),
+            node_affinity_values: affinity::has_odd_node_values(spec.at("affinity")),
+            restarted_init_containers: container::has_restarted_init_containers(spec),
+            selector_values: affinity::has_odd_selectors(spec.at("affinity")),
+            selinux_mounts: context.at("seLinuxChangePolicy").str() == "MountOption",
+            spread_label_keys: spread.items().any(|c| c.fails(affinity::match_label_keys)),
+            spread_selectors: spread
+                .items()
+                .any(|c| c.fails(|c| c.at("labelSelector").label_selector(false))),
+            token_paths: spec.at("volumes").items().any(projected_volume::has_odd_token_path),
+        }
+    }
+}
+
+/// All containers of a pod, in the order in which they begin.
+fn each_container<'v>(spec: Field<'v, '_>, mut visit: impl FnMut(Field<'v, '_>)) {
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        spec.at(list).items().for_each(&mut visit);
     }
 }
 
@@ -40,5 +172,17 @@ fn grace_period(object: &Value, asked: Option<i64>) -> i64 {
 
 /// Whether a pod is the image of one that its node runs by itself.
 fn is_static(pod: &Value) -> bool {
-    pod.at(&["metadata", "annotations", "kubernetes.io/config.mirror"]).is_some()
+    pod.at(&["metadata", "annotations", annotations::MIRROR]).is_some()
+}
+
+/// What the client should know about a pod's name.
+fn name_warning(pod: &Value) -> Option<String> {
+    let problems = name::is_dns1123_label(pod.str_at(&["metadata", "name"]));
+    (!problems.is_empty()).then(|| {
+        format!(
+            "metadata.name: this is used in the Pod's hostname, which can result in surprising \
+             behavior; a DNS label is recommended: [{}]",
+            problems.join(" ")
+        )
+    })
 }

@@ -1,6 +1,8 @@
 //! Pods that get other resources while they run.
 
-use super::{is_static, qos};
+use kevel_api::value::{Value, equivalent};
+
+use super::{Options, is_static, metadata_and_spec, qos};
 use crate::rules::Rules;
 use crate::validation::Field;
 
@@ -16,12 +18,141 @@ fn check_update(pod: Field, old: Field) {
     if old_pod.str_at(&["spec", "os", "name"]) == "windows" {
         return nothing.forbidden("windows pods cannot be resized");
     }
+    let first = pod.found();
+    metadata_and_spec(pod, &Options::of_pod(old));
     let before = match old_pod.str_at(&["status", "qosClass"]) {
         "" => qos::class(old_pod),
         class => class,
     };
+    let (spec, old_spec) = (pod.at("spec"), old.at("spec"));
     if before != qos::class(new_pod) {
         let why = "Pod QOS Class may not change as a result of resizing";
-        pod.at("spec").invalid_as(before, why);
+        spec.invalid_as(before, why);
     }
+    if !node_supports_it(old) {
+        spec.forbidden("Pod running on node without support for resize");
+    }
+    pod_resources(spec, old_spec);
+    if !same_containers(spec, old_spec) {
+        return;
+    }
+    for list in ["initContainers", "containers"] {
+        for (container, old) in spec.at(list).items().zip(old_spec.at(list).items()) {
+            removed(container.at("resources"), old.at("resources"), "resource");
+        }
+    }
+    for (container, old) in spec.at("containers").items().zip(old_spec.at("containers").items()) {
+        if !only_amounts(container, old) {
+            spec.forbidden("only cpu and memory resources are mutable");
+        }
+    }
+    let init = spec.at("initContainers");
+    for (container, old) in init.items().zip(old_spec.at("initContainers").items()) {
+        init_container(container, old);
+    }
+    let others = |key: &&str| !matches!(*key, "containers" | "initContainers" | "resources");
+    let changed = |key: &str| !spec.at(key).same(&old_spec.at(key));
+    let keys = || spec.keys().chain(old_spec.keys()).filter(others);
+    if pod.found() == first && keys().any(changed) {
+        spec.forbidden("only cpu and memory resources are mutable");
+    }
+}
+
+/// A node that knows of resizes reports what its containers have.
+fn node_supports_it(pod: Field) -> bool {
+    let status = pod.at("status");
+    let statuses = status.at("containerStatuses");
+    let mut running = statuses.items().filter(|c| c.down("state.running").is_set());
+    running.next().is_none_or(|container| container.at("resources").is_set())
+}
+
+fn pod_resources(spec: Field, old_spec: Field) {
+    let (resources, old) = (spec.at("resources"), old_spec.at("resources"));
+    let said = |r: Field| r.at("requests").len() + r.at("limits").len() > 0;
+    if !said(resources) && !said(old) {
+        return;
+    }
+    if old.is_set() && resources.is_absent() {
+        return resources.forbidden("pod-level resources cannot be removed");
+    }
+    if old.is_set() {
+        removed(resources, old, "pod-level resource");
+    }
+    if !same_but_amounts(resources.get(), old.get()) {
+        spec.forbidden("only cpu and memory resources are mutable at pod-level");
+    }
+}
+
+fn removed(resources: Field, old: Field, what: &str) {
+    for list in ["requests", "limits"] {
+        let (now, before) = (resources.at(list), old.at(list));
+        if before.keys().any(|name| now.key(name).is_absent()) {
+            now.forbidden(format!("{what} {list} cannot be removed"));
+        }
+    }
+}
+
+fn same_containers(spec: Field, old: Field) -> bool {
+    let first = spec.found();
+    for list in ["containers", "initContainers"] {
+        let (now, before) = (spec.at(list), old.at(list));
+        if now.len() != before.len() {
+            now.forbidden(format!("{list} may not be added or removed on resize"));
+            continue;
+        }
+        for (container, old) in now.items().zip(before.items()) {
+            if container.at("name").str() != old.at("name").str() {
+                let why = format!("{list} may not be renamed or reordered on resize");
+                container.at("name").forbidden(why);
+            }
+        }
+    }
+    spec.found() == first
+}
+
+fn init_container(container: Field, old: Field) {
+    if container.same(&old) {
+        return;
+    }
+    if !only_amounts(container, old) {
+        let why = "only cpu and memory resources for init or sidecar containers are mutable";
+        container.forbidden(why);
+    }
+    if container.at("restartPolicy").str() == "Always" {
+        return;
+    }
+    for policy in container.at("resizePolicy").items() {
+        if policy.at("restartPolicy").str() == "RestartContainer" {
+            let why = "non-sidecar init containers with a resize policy of RestartContainer \
+                       cannot be resized";
+            container.forbidden(why);
+        }
+    }
+}
+
+/// Whether two containers differ in nothing but how much processor and memory they have. Claims
+/// do not count, as in the reference, where they are lost on the way.
+fn only_amounts(container: Field, old: Field) -> bool {
+    let keys = container.keys().chain(old.keys());
+    keys.into_iter().all(|key| match key {
+        "resources" => same_but_amounts(container.at(key).get(), old.at(key).get()),
+        _ => container.at(key).same(&old.at(key)),
+    })
+}
+
+fn same_but_amounts(a: Option<&Value>, b: Option<&Value>) -> bool {
+    let entry = |value: Option<&Value>, list: &str, name: &str| {
+        value.and_then(|value| value.at(&[list, name])).cloned()
+    };
+    let names = |value: Option<&Value>, list: &str| -> Vec<String> {
+        let map = value.and_then(|value| value.at(&[list])).and_then(Value::as_map);
+        map.into_iter().flat_map(|map| map.iter().map(|(key, _)| key.to_owned())).collect()
+    };
+    let claims = |value: Option<&Value>| value.and_then(|value| value.at(&["claims"])).cloned();
+    let same = |list: &str| {
+        let all = names(a, list).into_iter().chain(names(b, list));
+        all.filter(|name| !matches!(name.as_str(), "cpu" | "memory"))
+            .all(|name| entry(a, list, &name) == entry(b, list, &name))
+    };
+    same("requests") && same("limits") && equivalent(claims(a).as_ref(), claims(b).as_ref())
 }

@@ -16,3 +16,19 @@ pub fn shown(value: Option<&Value>) -> BadValue {
         }
     }
 }
+
+/// A struct of the reference that has no names for JSON: its fields' own names are shown.
+pub fn record(fields: &[(&str, Option<&Value>)]) -> BadValue {
+    let fields = fields.iter().map(|(name, value)| {
+        let value = match shown(*value) {
+            BadValue::String(text) => match BadValue::named_string(&text) {
+                BadValue::Text(text) => text,
+                _ => text,
+            },
+            BadValue::Text(text) => text,
+            BadValue::Omitted => String::new(),
+        };
+        format!("{name:?}:{value}")
+    });
+    BadValue::Text(format!("{{{}}}", fields.collect::<Vec<_>>().join(",")))
+}

@@ -1,35 +1,209 @@
 //! What a custom object must be like: its OpenAPI schema and the rules in it.
+//!
+//! A [`Validator`] is made once for each version of a kind. Judging an object takes time that is
+//! bounded whatever the schema and the object are: regular expressions match in linear time, pairs
+//! of values and schemas are counted, rules have a budget, and no more than [`MAX_ERRORS`] errors
+//! are told.
 
-use kevel_api::field_error::{FieldError, Path};
+mod email;
+mod embedded;
+mod evaluate;
+pub(crate) mod field_path;
+mod format;
+mod list_type;
+pub(crate) mod node;
+mod number;
+mod open_api;
+mod place;
+pub(crate) mod props;
+mod ratchet;
+pub(crate) mod rules;
+pub(crate) mod shown;
+mod stack;
+
+use kevel_api::field_error::{BadValue, FieldError, FieldErrorKind, Path};
 use kevel_api::value::Value;
+
+use evaluate::Evaluator;
+use node::{Node, Purpose};
+use open_api::{Finding, Walk};
+use place::Place;
+use props::{Props, expand};
+use ratchet::Correlated;
+
+pub(crate) use embedded::check_resource;
+pub(crate) use stack::with_stack;
 
 /// What the rules of one request may cost together.
 pub const REQUEST_BUDGET: i64 = 10_000_000;
 
+/// How many errors of one sort are told about an object.
+pub const MAX_ERRORS: usize = 256;
+
 /// The schema of one version of a custom kind, ready to judge objects.
+///
+/// ```
+/// use kevel_api::field_error::Path;
+/// use kevel_codec::json::{Unknown, decode_any};
+/// use kevel_extensions::schema::{REQUEST_BUDGET, Validator};
+///
+/// let json = |text: &str| decode_any(text.as_bytes(), Unknown::Ignore).unwrap().value;
+/// let validator = Validator::new(&json(
+///     r#"{"type": "object", "properties": {"size": {"type": "integer", "minimum": 1,
+///         "x-kubernetes-validations": [{"rule": "self >= oldSelf", "message": "only grows"}]}}}"#,
+/// ))?;
+/// let (old, new) = (json(r#"{"size": 3}"#), json(r#"{"size": 0}"#));
+/// let errors = validator.validate(&Path::NONE, &new, None);
+/// assert_eq!(
+///     errors[0].to_string(),
+///     "size: Invalid value: 0: size in body should be greater than or equal to 1"
+/// );
+/// let errors = validator.rules(&new, Some(&old), REQUEST_BUDGET);
+/// assert_eq!(errors[0].to_string(), "size: Invalid value: 0: only grows");
+/// # Ok::<(), String>(())
+/// ```
 #[derive(Debug)]
-pub struct Validator {}
+pub struct Validator {
+    root: Node,
+    depth: usize,
+}
 
 impl Validator {
     /// Reads the `openAPIV3Schema` of a version.
-    pub fn new(_open_api_v3_schema: &Value) -> Result<Validator, String> {
-        Ok(Validator {})
+    pub fn new(open_api_v3_schema: &Value) -> Result<Validator, String> {
+        let schema = expand(open_api_v3_schema);
+        Ok(Validator::of(Props::new(&schema), Purpose::Objects, true))
     }
 
-    /// What the schema says against an object. On an update, what is as it was is not complained
-    /// about.
+    /// Reads a schema whose documents have been read.
+    pub(crate) fn of(schema: Props<'_>, purpose: Purpose, is_root: bool) -> Validator {
+        let depth = schema.depth();
+        let root = with_stack(depth, || Node::new(schema, purpose, is_root));
+        Validator { root, depth }
+    }
+
+    /// What the schema says against an object: [`Validator::open_api`], [`Validator::embedded`]
+    /// and [`Validator::lists`].
     pub fn validate(
         &self,
-        _path: &Path<'_>,
-        _object: &Value,
-        _old: Option<&Value>,
+        path: &Path<'_>,
+        object: &Value,
+        old: Option<&Value>,
     ) -> Vec<FieldError> {
-        Vec::new()
+        let mut errors = self.open_api(path, object, old);
+        errors.extend(self.embedded(path, object));
+        errors.extend(self.lists(path, object, old));
+        errors
+    }
+
+    /// What OpenAPI says against an object. On an update, what is as it was is not complained
+    /// about.
+    pub fn open_api(
+        &self,
+        path: &Path<'_>,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Vec<FieldError> {
+        check_open_api(&self.root, self.depth, path, object, old)
+    }
+
+    /// What OpenAPI says against the status alone, which is what an update of it checks.
+    pub fn status(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+        let (status, old) = (object.at(&["status"]), old.at(&["status"]));
+        match (self.root.property("status"), status) {
+            (Some(node), Some(status)) => {
+                let old = Some(old.unwrap_or(&Value::Null));
+                check_open_api(node, self.depth, &Path::new("status"), status, old)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// What is wrong with the types and metadata of objects inside an object.
+    pub fn embedded(&self, path: &Path<'_>, object: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        with_stack(self.depth, || embedded::check(&self.root, object, path, &mut errors));
+        errors
+    }
+
+    /// What is there more than once in sets and maps, unless something was so before.
+    pub fn lists(&self, path: &Path<'_>, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        let repeated = |object: &Value| {
+            let mut errors = Vec::new();
+            with_stack(self.depth, || list_type::check(&self.root, object, path, &mut errors));
+            errors
+        };
+        let errors = repeated(object);
+        match old {
+            Some(old) if !errors.is_empty() && !repeated(old).is_empty() => Vec::new(),
+            _ => errors,
+        }
+    }
+
+    /// Whether the schema has rules.
+    pub fn has_rules(&self) -> bool {
+        self.root.inside.rules
     }
 
     /// What the rules of the schema (`x-kubernetes-validations`) say against an object. They may
     /// cost `budget` together, which is what one request has.
-    pub fn rules(&self, _object: &Value, _old: Option<&Value>, _budget: i64) -> Vec<FieldError> {
-        Vec::new()
+    ///
+    /// They are to be asked only if [`blocks_rules`] finds nothing in the other errors.
+    pub fn rules(&self, object: &Value, old: Option<&Value>, budget: i64) -> Vec<FieldError> {
+        self.rules_at(&Path::NONE, object, old, true, budget).0
+    }
+
+    /// The same for a value at a path; and what is left of the budget, if anything more may be
+    /// evaluated.
+    pub(crate) fn rules_at(
+        &self,
+        path: &Path<'_>,
+        value: &Value,
+        old: Option<&Value>,
+        ratchet: bool,
+        budget: i64,
+    ) -> (Vec<FieldError>, Option<i64>) {
+        with_stack(self.depth, || {
+            Evaluator::new(budget).evaluate(&self.root, path, value, old, ratchet)
+        })
+    }
+}
+
+/// The error that stands for the rules that were not asked, because an object is not even of the
+/// right shape.
+pub fn blocks_rules(errors: &[FieldError]) -> Option<FieldError> {
+    const BLOCKING: &[FieldErrorKind] = &[
+        FieldErrorKind::NotSupported,
+        FieldErrorKind::Required,
+        FieldErrorKind::TooLong,
+        FieldErrorKind::TooMany,
+        FieldErrorKind::TypeInvalid,
+    ];
+    let why = "some validation rules were not checked because the object was invalid; correct the \
+               existing errors to complete validation";
+    let blocked = errors.iter().any(|error| BLOCKING.contains(&error.kind));
+    blocked.then(|| FieldError::invalid(&Path::NONE, BadValue::Text("null".to_owned()), why))
+}
+
+fn check_open_api(
+    node: &Node,
+    depth: usize,
+    path: &Path<'_>,
+    object: &Value,
+    old: Option<&Value>,
+) -> Vec<FieldError> {
+    let outcome = with_stack(depth, || {
+        let old = old.map(|old| Correlated::new(object, old, node));
+        Walk::default().check(node, object, &Place::ROOT, old.as_ref())
+    });
+    outcome.findings.into_iter().map(|finding| field_error(path, finding)).collect()
+}
+
+fn field_error(root: &Path<'_>, finding: Finding) -> FieldError {
+    let Finding { kind, field, value, detail } = finding;
+    let name = field.unwrap_or_default();
+    match name.strip_prefix('.').unwrap_or(&name) {
+        "" => FieldError::new(kind, root, value, detail),
+        name => FieldError::new(kind, &root.child(name), value, detail),
     }
 }

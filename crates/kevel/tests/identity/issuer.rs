@@ -5,40 +5,51 @@ use kevel_auth::jose::{PrivateKey, PublicKey};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::outside::{Outside, serve};
+use super::outside::{Asked, Outside, Reply, serve};
 use super::{Cluster, confused, forge, now, sign, until};
 
 /// An issuer of tokens, whose keys may change.
-struct TokenIssuer {
-    outside: Outside,
-    key: PrivateKey,
+pub struct TokenIssuer {
+    pub outside: Outside,
+    pub key: PrivateKey,
     public: String,
     shown: Arc<Mutex<PublicKey>>,
     folder: TempDir,
 }
 
-fn new_key() -> (PrivateKey, String) {
+pub fn new_key() -> (PrivateKey, String) {
     let key = rcgen::KeyPair::generate().unwrap();
     (PrivateKey::from_pem(key.serialize_pem().as_bytes()).unwrap(), key.public_key_pem())
 }
 
 impl TokenIssuer {
-    async fn start() -> Self {
-        let (key, public) = new_key();
+    pub async fn start() -> Self {
+        TokenIssuer::with(new_key(), |_| None).await
+    }
+
+    /// An issuer with a key, that may answer otherwise than issuers do.
+    pub async fn with(
+        (key, public): (PrivateKey, String),
+        answer: impl Fn(&Asked<'_>) -> Option<Reply> + Send + Sync + 'static,
+    ) -> Self {
         let shown = Arc::new(Mutex::new(key.public().clone()));
         let keys = shown.clone();
-        let outside = serve(move |url, path, _| match path {
-            "/.well-known/openid-configuration" => {
-                (200, json!({"issuer": url, "jwks_uri": format!("{url}/keys?all=1")}).to_string())
-            }
-            "/keys" => (200, format!(r#"{{"keys":[{}]}}"#, keys.lock().unwrap().to_jwk())),
-            _ => (404, String::new()),
+        let outside = serve(move |asked| {
+            let own = asked.own;
+            answer(asked).unwrap_or_else(|| match asked.path {
+                "/.well-known/openid-configuration" => {
+                    let keys = format!("{own}/keys?all=1");
+                    (200, json!({"issuer": own, "jwks_uri": keys}).to_string())
+                }
+                "/keys" => (200, format!(r#"{{"keys":[{}]}}"#, keys.lock().unwrap().to_jwk())),
+                _ => (404, String::new()),
+            })
         })
         .await;
         TokenIssuer { outside, key, public, shown, folder: tempfile::tempdir().unwrap() }
     }
 
-    fn claims(&self, changes: Value) -> Value {
+    pub fn claims(&self, changes: Value) -> Value {
         let mut claims = json!({
             "iss": self.outside.url, "aud": "kubernetes", "sub": "jane", "exp": now() + 600,
             "groups": ["devs"], "jti": "1",
@@ -49,11 +60,11 @@ impl TokenIssuer {
         claims
     }
 
-    fn token(&self, changes: Value) -> String {
+    pub fn token(&self, changes: Value) -> String {
         sign(&self.key, &self.claims(changes))
     }
 
-    fn file(&self, name: &str, text: &str) -> PathBuf {
+    pub fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.folder.path().join(name);
         std::fs::write(&path, text).unwrap();
         path
@@ -145,6 +156,66 @@ async fn the_tokens_of_an_issuer_are_accepted() {
     cluster.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_issuer_may_have_moved() {
+    // Its configuration elsewhere on the same server, its keys on another one, more than once.
+    let keys: Arc<Mutex<String>> = Arc::default();
+    let shown = keys.clone();
+    let elsewhere = serve(move |_| (200, shown.lock().unwrap().clone())).await;
+    let target = elsewhere.url.clone();
+    let issuer = TokenIssuer::with(new_key(), move |asked| {
+        let own = asked.own;
+        Some(match asked.path {
+            "/.well-known/openid-configuration" => (302, "../moved/./configuration".to_owned()),
+            "/moved/configuration" => {
+                (200, json!({"issuer": own, "jwks_uri": format!("{own}/0")}).to_string())
+            }
+            "/7" => (308, format!("{target}/keys")),
+            path => (307, format!("/{}", path[1..].parse::<u32>().unwrap() + 1)),
+        })
+    })
+    .await;
+    *keys.lock().unwrap() = format!(r#"{{"keys":[{}]}}"#, issuer.key.public().to_jwk());
+    let ca = issuer.file("ca.crt", &[&*issuer.outside.ca, &elsewhere.ca].concat());
+    let flags = |issuer: &TokenIssuer, ca: PathBuf| {
+        [
+            format!("--oidc-issuer-url={}", issuer.outside.url),
+            format!("--oidc-ca-file={}", ca.display()),
+            "--oidc-client-id=kubernetes".to_owned(),
+            "--oidc-username-prefix=-".to_owned(),
+            "--oidc-signing-algs=ES256".to_owned(),
+        ]
+    };
+    let cluster = Cluster::start(&flags(&issuer, ca)).await;
+    until(async || cluster.bearer(&issuer.token(json!({}))).username().await.is_some()).await;
+    cluster.stop().await;
+    // Round in circles, and to where nobody is vouched for.
+    for (location, expected) in [
+        ("/keys", "stopped after 10 redirects"),
+        ("http://localhost:1/keys", "URL scheme must be https"),
+    ] {
+        let issuer = TokenIssuer::with(new_key(), move |asked| {
+            (asked.path == "/keys").then(|| (301, location.to_owned()))
+        })
+        .await;
+        let ca = issuer.file("ca.crt", &issuer.outside.ca);
+        let cluster = Cluster::start(&flags(&issuer, ca)).await;
+        let token = issuer.token(json!({}));
+        let starting = "oidc: authenticator not initialized";
+        until(async || cluster.refusal(&token, &[]).await != starting).await;
+        let refusal = cluster.refusal(&token, &[]).await;
+        assert_eq!(
+            refusal,
+            format!(
+                "oidc: verify token: failed to verify signature: fetching keys oidc: \
+                 Get \"{}/keys?all=1\": {expected}",
+                issuer.outside.url
+            )
+        );
+        cluster.stop().await;
+    }
+}
+
 fn configuration(issuer: &TokenIssuer, username: &str) -> String {
     let config = json!({
         "apiVersion": "apiserver.config.k8s.io/v1",
@@ -220,5 +291,57 @@ async fn a_file_says_what_to_make_of_tokens() {
         "oidc: error evaluating user info validation rule: validation expression \
          '!user.username.startsWith('system:')' failed: system users come otherwise"
     );
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_issuers_and_files_do_is_counted() {
+    const CONFIG: &str = "apiserver_authentication_config_controller_";
+    const TOKENS: &str = "apiserver_authentication_jwt_authenticator_";
+    let issuer = TokenIssuer::start().await;
+    let text = configuration(&issuer, "claims.sub");
+    let file = issuer.file("config.json", &text);
+    let flag = format!("--authentication-config={}", file.display());
+    let cluster = Cluster::start(&[flag]).await;
+    let level = || json!({"level": 3});
+    until(async || cluster.bearer(&issuer.token(level())).username().await.is_some()).await;
+    assert_eq!(cluster.bearer(&issuer.token(json!({}))).username().await, None);
+    let hash = |text: &str| {
+        let hash = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+        let digits: String = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("\"sha256:{digits}\"")
+    };
+    let keys = format!(r#"{{"keys":[{}]}}"#, issuer.key.public().to_jwk());
+    let of_issuer = format!("jwt_issuer_hash={}", hash(&issuer.outside.url));
+    let latency =
+        |result: &str| format!(r#"latency_seconds_count{{{of_issuer},result="{result}"}} 1"#);
+    for (line, expected) in [
+        (format!("{TOKENS}{}", latency("success")), true),
+        (format!("{TOKENS}{}", latency("failure")), true),
+        (format!("{TOKENS}jwks_fetch_last_key_set_info{{"), true),
+        (format!("hash={},{of_issuer}}} 1", hash(&keys)), true),
+        (format!("{of_issuer},result=\"success\"}} 1"), true),
+        (format!("{TOKENS}jwks_fetch_last_timestamp_seconds{{"), true),
+        (format!("{CONFIG}last_config_info{{"), true),
+        (format!("hash={}}} 1", hash(&text)), true),
+        (format!("{CONFIG}automatic_reloads_total"), false),
+    ] {
+        assert_eq!(cluster.metrics().await.contains(&line), expected, "{line}");
+    }
+    issuer.file("config.json", "kind: Nothing");
+    let failed = format!("{CONFIG}automatic_reloads_total{{");
+    until(async || cluster.metrics().await.contains(&failed)).await;
+    assert!(cluster.metrics().await.contains("status=\"failure\"} 1"));
+    // An issuer that is no longer accepted is no longer told of.
+    let without = json!({
+        "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
+        "anonymous": {"enabled": true, "conditions": [{"path": "/livez"}]},
+    });
+    issuer.file("config.json", &without.to_string());
+    let reloaded = format!("hash={}}} 1", hash(&without.to_string()));
+    until(async || cluster.metrics().await.contains(&reloaded)).await;
+    let metrics = cluster.metrics().await;
+    assert!(metrics.contains("status=\"success\"} 1"));
+    assert!(!metrics.contains(&format!("{TOKENS}jwks_fetch")) && !metrics.contains(&hash(&text)));
     cluster.stop().await;
 }

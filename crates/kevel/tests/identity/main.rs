@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod bootstrap_token;
+mod distributed;
+mod external_signer;
 mod front_proxy;
 mod issuer;
 mod outside;
@@ -84,6 +86,12 @@ impl Cluster {
         assert_eq!(error.is_empty(), status["authenticated"] == true, "{status}");
         let reason = error.strip_prefix("[invalid bearer token, ");
         reason.and_then(|reason| reason.strip_suffix(']')).unwrap_or(&error).to_owned()
+    }
+
+    /// What the server counts.
+    async fn metrics(&self) -> String {
+        let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
+        self.admin().0.request_text(request).await.unwrap()
     }
 
     async fn stop(self) {

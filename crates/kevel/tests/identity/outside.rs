@@ -23,11 +23,22 @@ pub struct Outside {
     pub ca: String,
 }
 
-/// What a request is answered with.
+/// What such a server is asked.
+pub struct Asked<'a> {
+    /// The URL of the server itself.
+    pub own: &'a str,
+    pub path: &'a str,
+    /// What the `Authorization` header says.
+    pub authorization: &'a str,
+    pub body: &'a [u8],
+}
+
+/// What a request is answered with: a code and a text. Where the code says that something has moved,
+/// the text says where to.
 pub type Reply = (u16, String);
 
-/// Serves on a port of its own. `reply` gets the URL of the server, a path and a body.
-pub async fn serve(reply: impl Fn(&str, &str, &[u8]) -> Reply + Send + Sync + 'static) -> Outside {
+/// Serves on a port of its own.
+pub async fn serve(reply: impl Fn(&Asked<'_>) -> Reply + Send + Sync + 'static) -> Outside {
     let ca = Ca::new("outside");
     let (certificate, key) = ca.server();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -53,11 +64,20 @@ pub async fn serve(reply: impl Fn(&str, &str, &[u8]) -> Reply + Send + Sync + 's
                 let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
                     let (reply, own) = (reply.clone(), own.clone());
                     async move {
-                        let path = request.uri().path().to_owned();
-                        let body = request.into_body().collect().await.unwrap().to_bytes();
-                        let (code, text) = reply(&own, &path, &body);
-                        let answer = http::Response::builder().status(code);
-                        let answer = answer.header("content-type", "application/json");
+                        let (parts, body) = request.into_parts();
+                        let body = body.collect().await.unwrap().to_bytes();
+                        let authorization = parts.headers.get("authorization");
+                        let (code, text) = reply(&Asked {
+                            own: &own,
+                            path: parts.uri.path(),
+                            authorization: authorization.map_or("", |it| it.to_str().unwrap()),
+                            body: &body,
+                        });
+                        let mut answer = http::Response::builder().status(code);
+                        answer = answer.header("content-type", "application/json");
+                        if (300..400).contains(&code) {
+                            answer = answer.header("location", &text);
+                        }
                         Ok::<_, Infallible>(answer.body(Full::new(Bytes::from(text))).unwrap())
                     }
                 });

@@ -29,10 +29,10 @@ async fn another_server_knows_tokens() {
     for version in ["v1", "v1beta1"] {
         let asked = Arc::new(AtomicUsize::new(0));
         let counting = asked.clone();
-        let outside = serve(move |_, path, body| {
-            assert_eq!(path, "/review");
+        let outside = serve(move |asked| {
+            assert_eq!((asked.path, asked.authorization), ("/review", "Bearer of-the-server"));
             counting.fetch_add(1, Ordering::Relaxed);
-            let review: Value = serde_json::from_slice(body).unwrap();
+            let review: Value = serde_json::from_slice(asked.body).unwrap();
             assert_eq!(review["apiVersion"], format!("authentication.k8s.io/{version}"));
             let audience = review["spec"]["audiences"][0].clone();
             let status = match review["spec"]["token"].as_str().unwrap() {
@@ -88,8 +88,8 @@ async fn another_server_knows_tokens() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_that_nobody_vouches_for_is_not_believed() {
-    let outside = serve(|_, _, body| {
-        let mut review: Value = serde_json::from_slice(body).unwrap();
+    let outside = serve(|asked| {
+        let mut review: Value = serde_json::from_slice(asked.body).unwrap();
         review["status"] = json!({"authenticated": true, "user": {"username": "jane"}});
         (200, review.to_string())
     })

@@ -14,19 +14,21 @@ use crate::options::{Level as Verbosity, Logs};
 use line::{Format, Line};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber};
 
-static VERBOSITY: AtomicU32 = AtomicU32::new(0);
+static VERBOSITY: OnceLock<Arc<AtomicU32>> = OnceLock::new();
 
 /// Begins to log. What was begun first stays.
 pub fn install(logs: &Logs) {
     let json = logs.logging_format == "json";
     let split = if json { logs.log_json_split_stream } else { logs.log_text_split_stream };
+    let verbosity = Arc::new(AtomicU32::new(logs.v.0));
     let log = Log {
         format: if json { Format::Json } else { Format::Text },
-        verbosity: logs.v,
+        verbosity: verbosity.clone(),
         modules: logs.vmodule.0.clone(),
         write: Box::new(move |level, line| {
             let informs = *level >= Level::INFO || (json && *level == Level::WARN);
@@ -38,20 +40,28 @@ pub fn install(logs: &Logs) {
         }),
     };
     if tracing::subscriber::set_global_default(log).is_ok() {
-        VERBOSITY.store(logs.v.0, Ordering::Relaxed);
+        VERBOSITY.get_or_init(|| verbosity);
     }
 }
 
 /// The level of `-v`, for what is not worth a level of its own.
 pub fn verbosity() -> u32 {
-    VERBOSITY.load(Ordering::Relaxed)
+    VERBOSITY.get().map_or(0, |verbosity| verbosity.load(Ordering::Relaxed))
+}
+
+/// Changes the level of `-v` while the server runs.
+pub fn set_verbosity(level: u32) {
+    if let Some(verbosity) = VERBOSITY.get() {
+        verbosity.store(level, Ordering::Relaxed);
+        tracing::callsite::rebuild_interest_cache();
+    }
 }
 
 type Sink = dyn Fn(&Level, &[u8]) + Send + Sync;
 
 struct Log {
     format: Format,
-    verbosity: Verbosity,
+    verbosity: Arc<AtomicU32>,
     modules: Vec<(String, Verbosity)>,
     write: Box<Sink>,
 }
@@ -67,7 +77,8 @@ impl Log {
             Level::TRACE if !ours && named.is_none() => 10,
             _ => needed(metadata),
         };
-        self.verbosity.0 >= needed || named.is_some_and(|(_, level)| level.0 >= needed)
+        self.verbosity.load(Ordering::Relaxed) >= needed
+            || named.is_some_and(|(_, level)| level.0 >= needed)
     }
 }
 
@@ -115,14 +126,14 @@ impl Subscriber for Log {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     fn logged(format: Format, verbosity: u32, vmodule: &[(&str, u32)], run: fn()) -> String {
         let out = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&out);
         let log = Log {
             format,
-            verbosity: Verbosity(verbosity),
+            verbosity: Arc::new(AtomicU32::new(verbosity)),
             modules: vmodule.iter().map(|&(p, v)| (p.to_owned(), Verbosity(v))).collect(),
             write: Box::new(move |_, line| sink.lock().unwrap().extend_from_slice(line)),
         };

@@ -1,23 +1,23 @@
 //! Flags of the admission chain.
 
-use crate::flags::{EFFECTIVE, Given, PENDING, Strings, section};
+use crate::flags::{EFFECTIVE, Given, Strings, section};
 use kevel_api::quote::quote;
 
 section! {
     /// Options of the admission chain.
     Admission, "admission" {
         /// Plugins of the chain, comma separated; no others run. Their order does not matter.
-        admission_control: Strings, PENDING
+        admission_control: Strings, EFFECTIVE
             .deprecated("Use --enable-admission-plugins or --disable-admission-plugins instead. \
                          Will be removed in a future version.");
         /// File with the configuration of the admission plugins.
-        admission_control_config_file: String, PENDING;
+        admission_control_config_file: String, EFFECTIVE;
         /// For how many seconds a pod tolerates that its node is not ready, unless it says so
         /// itself.
-        default_not_ready_toleration_seconds: i64 = "300", PENDING;
+        default_not_ready_toleration_seconds: i64 = "300", EFFECTIVE;
         /// For how many seconds a pod tolerates that its node is unreachable, unless it says so
         /// itself.
-        default_unreachable_toleration_seconds: i64 = "300", PENDING;
+        default_unreachable_toleration_seconds: i64 = "300", EFFECTIVE;
         /// Admission plugins to switch off that are on by default, comma separated.
         disable_admission_plugins: Strings, EFFECTIVE;
         /// Admission plugins to switch on beside those that are on by default, comma separated.

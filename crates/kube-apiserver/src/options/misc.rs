@@ -9,11 +9,11 @@ section! {
     /// Options that belong to this server alone: services, kubelets, aggregation, peers.
     Misc, "misc" {
         /// Do not pass on an aggregated server's redirect to the client.
-        aggregator_reject_forwarding_redirect: bool = "true", PENDING;
+        aggregator_reject_forwarding_redirect: bool = "true", EFFECTIVE;
         /// Allow privileged containers.
         allow_privileged: bool = "false", PENDING;
         /// How many API servers the cluster has, for --endpoint-reconciler-type=master-count.
-        apiserver_count: i64 = "1", PENDING
+        apiserver_count: i64 = "1", EFFECTIVE
             .deprecated("apiserver-count is deprecated and will be removed in a future version.")
             .hidden();
         /// For how long the lease of a coordinated leader is valid.
@@ -24,13 +24,13 @@ section! {
         coordinated_leadership_retry_period: Duration = "2s", PENDING;
         /// Send requests for aggregated servers to the endpoints of their service instead of its
         /// cluster IP.
-        enable_aggregator_routing: bool = "false", PENDING;
+        enable_aggregator_routing: bool = "false", EFFECTIVE;
         /// Serve the host's log files under /logs.
         enable_logs_handler: bool = "false", PENDING
             .deprecated("Log handler functionality is deprecated");
         /// Who keeps the endpoints of the kubernetes service: lease, master-count (deprecated) or
         /// none.
-        endpoint_reconciler_type: String = "lease", PENDING;
+        endpoint_reconciler_type: String = "lease", EFFECTIVE;
         /// For how long events are kept.
         event_ttl: Duration = "1h0m0s", PENDING;
         /// File with the authority that kubelets' certificates are checked against.
@@ -54,7 +54,7 @@ section! {
         kubelet_timeout: Duration = "5s", PENDING;
         /// Node port of the kubernetes service, which is then of type NodePort; 0 makes it
         /// ClusterIP.
-        kubernetes_service_node_port: i64 = "0", PENDING;
+        kubernetes_service_node_port: i64 = "0", EFFECTIVE;
         /// Bytes per second that a long-running request of a user may move; 0 does not limit.
         max_connection_bytes_per_sec: i64 = "0", PENDING;
         /// IP address at which other API servers reach this one for versions that they do not
@@ -68,13 +68,13 @@ section! {
         peer_ca_file: String, PENDING;
         /// File with the certificate by which aggregated servers and webhooks recognise this
         /// server. It should come from an authority in --requestheader-client-ca-file.
-        proxy_client_cert_file: String, PENDING;
+        proxy_client_cert_file: String, EFFECTIVE;
         /// File with the private key of --proxy-client-cert-file.
-        proxy_client_key_file: String, PENDING;
+        proxy_client_key_file: String, EFFECTIVE;
         /// Socket of an external signer of service account tokens, in place of
         /// --service-account-signing-key-file and --service-account-key-file. Needs the feature
         /// ExternalServiceAccountTokenSigner.
-        service_account_signing_endpoint: String, PENDING;
+        service_account_signing_endpoint: String, EFFECTIVE;
         /// File with the private key that signs service account tokens.
         service_account_signing_key_file: String, EFFECTIVE;
         /// Network of the services' cluster IPs, or two of different families, comma separated. No
@@ -82,7 +82,7 @@ section! {
         service_cluster_ip_range: String, EFFECTIVE;
         /// Ports for services of type NodePort, both ends included. They must not be among the
         /// nodes' ephemeral ports.
-        service_node_port_range: PortRange = "30000-32767", PENDING;
+        service_node_port_range: PortRange = "30000-32767", EFFECTIVE;
     }
 }
 

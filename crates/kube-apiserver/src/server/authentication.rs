@@ -13,8 +13,9 @@ use kevel_auth::authentication::{
 use kevel_auth::jose::{PrivateKey, PublicKey};
 use kevel_auth::reviews::{SelfSubjectReview, TokenReview};
 use kevel_auth::service_account::{
-    BoundTokens, CONFIGURATION_PATH, Issuer, JWKS_PATH, LegacyTokens, Objects, OpenIdMetadata,
-    Sources, TokenRequest, TokenUses, Verifier, tracking,
+    BoundTokens, CONFIGURATION_PATH, EXTENDED, ExternalSigner, Issuer, JWKS_PATH, Keys,
+    LegacyTokens, Objects, OpenIdMetadata, Signer, Sources, TokenRequest, TokenUses, Verifier,
+    tracking,
 };
 use kevel_controlplane::Answers;
 use kevel_server::authentication::{
@@ -49,21 +50,31 @@ pub struct Authentication {
     /// What service accounts' tokens are bound to.
     objects: Arc<Objects>,
     legacy: Arc<LegacyTokens>,
-    keys: Arc<[PublicKey]>,
+    keys: Keys,
+    /// Who issues service accounts' tokens, if somebody does.
+    issuer: Option<Arc<Issuer>>,
 }
 
 /// A controller, and the name of the post-start hook that starts it.
 pub type Controller = (&'static str, Pending<'static, ()>);
 
 impl Authentication {
-    pub fn new(
+    pub async fn new(
         options: &CompletedOptions,
         certificates: &Certificates,
         metrics: &Metrics,
     ) -> Result<Self, String> {
         let flags = &options.options.authentication;
         let audiences = flags.api_audiences.0.clone();
-        let keys: Arc<[PublicKey]> = public_keys(&flags.service_account_key_file)?.into();
+        let (keys, issuer) = match external_signer(options, metrics).await? {
+            Some(signer) => {
+                (Keys::External(signer.clone()), Some(external_issuer(options, signer).await?))
+            }
+            None => {
+                let keys = public_keys(&flags.service_account_key_file)?;
+                (Keys::Files(keys.into()), issuer(options)?)
+            }
+        };
         let verifier = Verifier {
             issuers: flags.service_account_issuer.0.clone(),
             keys: keys.clone(),
@@ -78,21 +89,22 @@ impl Authentication {
         let anonymous = jwt.anonymous(options);
         let service_accounts: [Arc<dyn TokenAuthenticator>; 2] = [legacy.clone(), Arc::new(bound)];
         let tokens = tokens(options, &objects, service_accounts, jwt, metrics)?;
-        let authenticator = authenticator(options, certificates, tokens.clone(), anonymous);
-        Ok(Authentication { authenticator, tokens, audiences, objects, legacy, keys })
+        let authenticator =
+            authenticator(options, certificates, tokens.clone(), anonymous, metrics);
+        let issuer = issuer.map(Arc::new);
+        Ok(Authentication { authenticator, tokens, audiences, objects, legacy, keys, issuer })
     }
 
     /// Answers what is asked about users and tokens.
-    pub fn answer(&self, options: &CompletedOptions, answers: &mut Answers) -> Result<(), String> {
+    pub fn answer(&self, answers: &mut Answers) {
         let group = "authentication.k8s.io";
         let review = TokenReview::new(self.tokens.clone(), &self.audiences);
         answers.add(group, "tokenreviews", review);
         answers.add(group, "selfsubjectreviews", SelfSubjectReview);
-        if let Some(issuer) = issuer(options)? {
-            let request = TokenRequest::new(issuer, self.objects.clone());
+        if let Some(issuer) = &self.issuer {
+            let request = TokenRequest::new(issuer.clone(), self.objects.clone());
             answers.add("", "serviceaccounts/token", request);
         }
-        Ok(())
     }
 
     /// Says where service accounts and the like are kept, and who writes.
@@ -169,6 +181,7 @@ fn tokens(
     jwt: Jwt,
     metrics: &Metrics,
 ) -> Result<Arc<dyn TokenAuthenticator>, String> {
+    let jwt = jwt.start(options, metrics)?;
     let metrics = Arc::new(TokenCacheMetrics::new(metrics));
     let flags = &options.options.authentication;
     let audiences = &flags.api_audiences.0;
@@ -183,7 +196,7 @@ fn tokens(
         members.push(Arc::new(AudienceAgnostic::new(bootstrap, audiences)));
     }
     // After those of service accounts: about tokens of others it may have to ask their issuers.
-    members.push(Arc::new(AudienceAgnostic::new(jwt.start(options)?, audiences)));
+    members.push(Arc::new(AudienceAgnostic::new(jwt, audiences)));
     if !flags.authentication_token_webhook_config_file.is_empty() {
         members.push(Arc::new(token_webhook(options, metrics.clone())?));
     }
@@ -211,6 +224,7 @@ fn authenticator(
     certificates: &Certificates,
     tokens: Arc<dyn TokenAuthenticator>,
     anonymous: AnonymousConfiguration,
+    metrics: &Metrics,
 ) -> Arc<dyn Authenticator> {
     let flags = &options.options.authentication;
     let headers = request_headers(options);
@@ -223,7 +237,8 @@ fn authenticator(
     }
     if let Some(roots) = &certificates.client_ca {
         let verifier = ClientVerifier::new(roots.clone());
-        known.push(Arc::new(ClientCertificate::new(move |chain| verifier.verify(chain))));
+        let certificate = ClientCertificate::new(move |chain| verifier.verify(chain));
+        known.push(Arc::new(certificate.measured(metrics)));
     }
     let bearer = BearerToken::new(tokens, &flags.api_audiences.0);
     known.push(Arc::new(bearer.clone()));
@@ -268,13 +283,75 @@ fn issuer(options: &CompletedOptions) -> Result<Option<Issuer>, String> {
     let pem = std::fs::read(file).map_err(|problem| error(format!("open {file}: {problem}")))?;
     let key = PrivateKey::from_pem(&pem)
         .map_err(|problem| error(format!("error reading private key file {file}: {problem}")))?;
-    let max = duration(flags.service_account_max_token_expiration).as_secs();
     Ok(Some(Issuer {
         url: url.clone(),
-        key,
+        signer: Signer::Key(Box::new(key)),
         audiences: flags.api_audiences.0.clone(),
-        max_expiration: i64::try_from(max).unwrap_or(i64::MAX),
+        max_expiration: max_expiration(options),
         extend_expiration: flags.service_account_extend_token_expiration,
+        extended_expiration: EXTENDED,
         check_uid: options.feature_gates.enabled("TokenRequestServiceAccountUIDValidation"),
     }))
+}
+
+/// The longest validity of tokens that the flags allow, in seconds; 0 if they say nothing.
+fn max_expiration(options: &CompletedOptions) -> i64 {
+    let flags = &options.options.authentication;
+    let max = duration(flags.service_account_max_token_expiration).as_secs();
+    i64::try_from(max).unwrap_or(i64::MAX)
+}
+
+/// Who signs service accounts' tokens in this server's place, if somebody does.
+async fn external_signer(
+    options: &CompletedOptions,
+    metrics: &Metrics,
+) -> Result<Option<Arc<ExternalSigner>>, String> {
+    let socket = options.options.misc.service_account_signing_endpoint.as_str();
+    let issuer = options.options.authentication.service_account_issuer.first();
+    if socket.is_empty() || issuer.is_none_or(String::is_empty) {
+        return Ok(None);
+    }
+    let signer = ExternalSigner::connect(socket, metrics).await;
+    signer.map(Some).map_err(|error| format!("while setting up external-jwt-signer: {error}"))
+}
+
+/// The issuer of such tokens. It promises no more than its signer does.
+async fn external_issuer(
+    options: &CompletedOptions,
+    signer: Arc<ExternalSigner>,
+) -> Result<Issuer, String> {
+    /// The shortest validity that may be asked for, in seconds.
+    const SHORTEST: i64 = 10 * 60;
+    let flags = &options.options.authentication;
+    let longest = signer.max_expiration().await;
+    let longest =
+        longest.map_err(|error| format!("while setting up external-jwt-signer: {error}"))?;
+    if longest < SHORTEST {
+        return Err(format!(
+            "max token life supported by external-jwt-signer ({longest}s) is less than acceptable \
+             (min {SHORTEST}s)"
+        ));
+    }
+    let max = max_expiration(options);
+    if max > longest {
+        return Err(format!(
+            "service-account-max-token-expiration cannot be set longer than the token expiration \
+             supported by service-account-signing-endpoint: {} > {}",
+            shown_seconds(max),
+            shown_seconds(longest)
+        ));
+    }
+    Ok(Issuer {
+        url: flags.service_account_issuer.first().cloned().unwrap_or_default(),
+        signer: Signer::External(signer),
+        audiences: flags.api_audiences.0.clone(),
+        max_expiration: if max == 0 { longest } else { max },
+        extend_expiration: flags.service_account_extend_token_expiration,
+        extended_expiration: EXTENDED.min(longest),
+        check_uid: options.feature_gates.enabled("TokenRequestServiceAccountUIDValidation"),
+    })
+}
+
+fn shown_seconds(seconds: i64) -> kevel_api::duration::Duration {
+    kevel_api::duration::Duration(seconds.saturating_mul(1_000_000_000))
 }

@@ -16,6 +16,7 @@ use kevel_server::metrics::Metrics;
 use kevel_server::resource::Rows;
 
 use super::authentication::Controller;
+use super::config::server_id;
 use crate::options::CompletedOptions;
 
 /// The name of a webhook that flags describe.
@@ -52,14 +53,16 @@ impl Authorization {
     pub fn new(options: &CompletedOptions, metrics: &Metrics) -> Result<Self, String> {
         let flags = &options.options.authorization;
         let rbac = Arc::new(Rbac::default());
-        let metrics = Arc::new(AuthorizationMetrics::new(metrics));
+        let all = metrics;
+        let metrics = Arc::new(AuthorizationMetrics::new(all, &server_id()));
         let (mut uses_rbac, mut node) = (false, None);
         // What the configuration names of those that last as long as the server.
         let mut lasting = |config: &AuthorizationConfiguration| {
             let modes = config.lasting_modes();
             uses_rbac = modes.contains("RBAC");
             if modes.contains("Node") {
-                node = Some(Arc::new(NodeAuthorizer::new(node_features(options))));
+                let authorizer = NodeAuthorizer::new(node_features(options));
+                node = Some(Arc::new(authorizer.measured(all)));
             }
             let abac = modes
                 .contains("ABAC")

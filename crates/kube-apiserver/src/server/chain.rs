@@ -1,15 +1,17 @@
 //! The server chain, from the inside out: extensions, kube API, aggregator; then the handler chain.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use kevel_auth::{Escalation, bootstrap};
-use kevel_controlplane::{StorageOptions, admission, rows, system_namespaces};
-use kevel_server::admission::Admission;
+use kevel_auth::bootstrap;
+use kevel_controlplane::{
+    IdentityLease, StorageOptions, collect_identity_leases, rows, system_namespaces,
+};
+use kevel_extensions::{CustomResources, Extensions};
 use kevel_server::audit::Auditor;
 use kevel_server::chain;
 use kevel_server::controller::Client;
-use kevel_server::delegate::{Delegate, Path};
+use kevel_server::delegate::Delegate;
 use kevel_server::discovery::{Addresses, Discovery, Rule};
 use kevel_server::endpoints::Endpoints;
 use kevel_server::handler::{Filtered, Handler};
@@ -17,14 +19,16 @@ use kevel_server::health::{Check, Health};
 use kevel_server::lifecycle::HookContext;
 use kevel_server::metrics::Metrics;
 use kevel_server::openapi::OpenApi;
-use kevel_server::resource::{Resources, Rows};
+use kevel_server::resource::{Resource, Resources, Rows};
 use kevel_server::serving::{HandshakeErrors, Limits, SecureServing};
-use kevel_server::version;
 
-use super::PreparedServer;
+use super::admission::admission;
+use super::aggregator;
 use super::audit::auditor;
-use super::authorization::Authorization;
-use super::config::{Config, duration};
+use super::config::{Config, duration, hostname, server_id};
+use super::extensions::{add_hooks, extensions};
+use super::paths::PlainPaths;
+use super::{PreparedServer, services};
 
 /// Groups that the extensions server and the aggregator hold, not the kube API server.
 const EXTENSIONS: &str = "apiextensions.k8s.io";
@@ -44,51 +48,73 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
 
     let kube_rows = install(&config, |group| group != EXTENSIONS && group != AGGREGATOR);
     config.authorization.bind(&kube_rows.current())?;
+    let extensions = extensions(&config, &kube_rows.current());
+    let loopback = Arc::new(OnceLock::new());
     let endpoints = Arc::new(Endpoints {
-        admission: admission(&config, &kube_rows.current())?,
+        admission: admission(&config, &kube_rows, &extensions, &loopback)?,
         authorizer: Some(config.authorization.authorizer.clone()),
     });
-    let server = |name, resources, next| {
-        let endpoints = endpoints.clone();
+    let server = |name, resources, next: Arc<dyn Handler>| {
+        let (endpoints, next) = (endpoints.clone(), Some(next));
         Arc::new(Delegate { name, resources, endpoints, paths: Vec::new(), next })
     };
-    let extension_rows = install(&config, |group| group == EXTENSIONS);
-    let extensions = server("apiextensions", extension_rows, None);
-    let kube = server("kube", kube_rows, Some(extensions.clone()));
-    start_kube(&config, &kube, &mut health)?;
-    let aggregator_rows = install(&config, |group| group == AGGREGATOR);
-    let aggregator = server("aggregator", aggregator_rows, Some(kube.clone()));
+    let custom =
+        CustomResources { resources: extensions.custom.clone(), endpoints: endpoints.clone() };
+    let definitions = server("apiextensions", extensions.definitions.clone(), Arc::new(custom));
+    let kube = server("kube", kube_rows, definitions);
+    let audit = auditor(&config.options, &metrics)?;
+    let client = Client::new(chain::internal(audit.clone(), kube.clone()));
+    loopback.set(client.clone()).map_err(|_| "one client for all plug-ins")?;
+    start_kube(&config, &kube, &client, &mut health)?;
+    let controllers = extensions.controllers(client)?;
+    let mut synced = controllers.synced();
+    add_hooks(&config, controllers, &mut health)?;
+    let aggregator_rows = install_as(&config, |group| group == AGGREGATOR, aggregator::row);
+    let front_server = server("aggregator", aggregator_rows.clone(), kube.clone());
+    let client = Client::new(chain::internal(audit.clone(), front_server.clone()));
+    let aggregator = aggregator::aggregator(
+        &config,
+        &aggregator_rows,
+        &kube.resources,
+        &extensions.definitions,
+        client,
+    )?;
+    let custom_kinds = async move { drop(synced.wait_for(|synced| *synced).await) };
+    aggregator.add_hooks(&config.lifecycle, &mut health, custom_kinds)?;
 
-    let tables = [&aggregator, &kube, &extensions].map(|server| server.resources.clone());
+    let Extensions { definitions, custom, .. } = extensions;
+    let tables = [aggregator_rows, kube.resources.clone(), definitions, custom];
     let health = health.install(&config.lifecycle.signals);
-    let mut listed = health.paths();
-    let plain = ["/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/version", "/version/"];
-    listed.extend(plain.map(str::to_owned));
-    let open_id = config.authentication.open_id_paths(&config.options);
-    let open_id_listed = open_id.iter().map(|path| &path.path).filter(|path| !path.ends_with('/'));
-    listed.extend(open_id_listed.cloned());
-    let discovery = Discovery::new(tables.to_vec(), addresses(&config), listed);
-    let mut paths = plain_paths(health, &metrics);
-    paths.extend(open_id);
+    let paths = PlainPaths::new(&config, health, &metrics);
+    let discovery = Discovery::new(tables.to_vec(), addresses(&config), paths.listed)
+        .with_registered(aggregator.groups());
     let front = Delegate {
         name: "front",
         resources: Arc::default(),
         endpoints: Arc::default(),
-        paths,
-        next: Some(aggregator.clone()),
+        paths: paths.served,
+        next: Some(front_server),
     };
     let front: Arc<dyn Handler> = Arc::new(front);
     let front: Arc<dyn Handler> = Arc::new(Filtered::new(discovery, front));
     let openapi = OpenApi::new(tables.to_vec());
     let front: Arc<dyn Handler> = Arc::new(Filtered::new(openapi, front));
-    let audit = auditor(&config.options, &metrics)?;
+    // Before discovery: what another server answers for it describes itself.
+    let front: Arc<dyn Handler> = Arc::new(Filtered::new(aggregator.proxy(), front));
     let chain_config = chain_config(&config, &metrics, audit.clone(), tables.to_vec());
     let handler = chain::build(chain_config, front);
-    config.lifecycle.signals.mux_and_discovery_complete.signal();
     prepared(config, &metrics, audit, handler)
 }
 
 fn install(config: &Config, groups: impl Fn(&str) -> bool) -> Arc<Resources> {
+    install_as(config, groups, |row| row)
+}
+
+fn install_as(
+    config: &Config,
+    groups: impl Fn(&str) -> bool,
+    row: impl Fn(Resource) -> Resource,
+) -> Arc<Resources> {
     let enabled = config.options.resource_config();
     let options = StorageOptions {
         prefix: config.options.options.etcd.etcd_prefix.clone(),
@@ -98,37 +124,43 @@ fn install(config: &Config, groups: impl Fn(&str) -> bool) -> Arc<Resources> {
         groups(resource.group) && enabled.enabled(resource.group, resource.version, resource.path)
     };
     let resources = Resources::default();
-    resources.install(rows(wanted, &options, &config.engine, &config.caches, &config.answers));
+    let rows = rows(wanted, &options, &config.engine, &config.caches, &config.answers);
+    resources.install(rows.into_iter().map(row));
     Arc::new(resources)
 }
 
-/// What every write to any of the servers passes.
-fn admission(config: &Config, rows: &Rows) -> Result<Admission, String> {
-    let Authorization { rbac, authorizer, .. } = &config.authorization;
-    let feature = |name: &str| config.options.feature_gates.enabled(name);
-    let context = admission::Context { rows, authorizer, feature: &feature };
-    let mut plugins = admission::plugins(&config.options.admission_plugins, &context)?;
-    plugins.push(Arc::new(Escalation::new(rbac.clone(), authorizer.clone())));
-    Ok(Admission::new(plugins))
-}
-
 /// The hooks and controllers of the server of the built-in kinds.
-fn start_kube(config: &Config, kube: &Arc<Delegate>, health: &mut Health) -> Result<(), String> {
+fn start_kube(
+    config: &Config,
+    kube: &Arc<Delegate>,
+    client: &Client,
+    health: &mut Health,
+) -> Result<(), String> {
     let authorization = &config.authorization;
-    let client = Client::new(kube.clone());
     if authorization.uses_rbac {
         let hook = bootstrap::hook(client.clone());
         health.add_boot(config.lifecycle.hooks.add_post_start(bootstrap::HOOK, hook)?);
     }
     let Config { authentication, certificates, options, lifecycle, .. } = config;
     let rows = kube.resources.current();
+    services::start(config, &rows, client, health)?;
     let row = rows.get("", "v1", "namespaces").ok_or("namespaces must be served")?;
     let namespaces = row.storage.clone().ok_or("namespaces must be stored")?;
-    authentication.bind(&rows, &client)?;
-    let mut controllers = authentication.controllers(options, certificates, &rows, &client)?;
-    controllers.extend(authorization.controllers(options, &rows, &client));
-    let system_namespaces = Box::pin(system_namespaces(client, namespaces));
+    authentication.bind(&rows, client)?;
+    let mut controllers = authentication.controllers(options, certificates, &rows, client)?;
+    controllers.extend(authorization.controllers(options, &rows, client));
+    let system_namespaces = Box::pin(system_namespaces(client.clone(), namespaces));
     controllers.push(("start-system-namespaces-controller", system_namespaces));
+    if options.feature_gates.enabled("APIServerIdentity") {
+        let lease = IdentityLease::new(client.clone(), server_id(), hostname());
+        controllers
+            .push(("start-kube-apiserver-identity-lease-controller", Box::pin(lease.keep())));
+        let collector = Box::pin(collect_identity_leases(client.clone()));
+        controllers.push(("start-kube-apiserver-identity-lease-garbage-collector", collector));
+        let give_back = || async move { lease.give_back().await };
+        let name = "stop-kube-apiserver-identity-lease-controller";
+        lifecycle.hooks.add_pre_shutdown(name, give_back)?;
+    }
     for (name, controller) in controllers {
         let hook = |context: HookContext| async move {
             tokio::spawn(async move {
@@ -142,22 +174,6 @@ fn start_kube(config: &Config, kube: &Arc<Delegate>, health: &mut Health) -> Res
         health.add_boot(lifecycle.hooks.add_post_start(name, hook)?);
     }
     Ok(())
-}
-
-fn plain_paths(health: kevel_server::health::HealthHandler, metrics: &Arc<Metrics>) -> Vec<Path> {
-    let health: Arc<dyn Handler> = Arc::new(health);
-    let mut paths: Vec<Path> = Vec::new();
-    for name in ["healthz", "livez", "readyz"] {
-        for path in [format!("/{name}"), format!("/{name}/")] {
-            paths.push(Path { path, handler: health.clone() });
-        }
-    }
-    let version: Arc<dyn Handler> = Arc::new(version::Version::new(&version::Info::default()));
-    for path in ["/version", "/version/"] {
-        paths.push(Path { path: path.into(), handler: version.clone() });
-    }
-    paths.push(Path { path: "/metrics".into(), handler: metrics.clone() });
-    paths
 }
 
 /// Where clients find the server, as `/api` tells them.

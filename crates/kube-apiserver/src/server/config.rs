@@ -24,7 +24,7 @@ pub struct Config {
     pub options: CompletedOptions,
     pub engine: Arc<dyn Engine>,
     pub format: Format,
-    pub caches: Caches,
+    pub caches: Arc<Caches>,
     pub certificates: Certificates,
     pub authentication: Authentication,
     pub authorization: Authorization,
@@ -47,14 +47,14 @@ impl Config {
         let metrics = Arc::new(Metrics::default());
         let listener = bind(&mut options)?;
         let certificates = Certificates::new(&options)?;
-        let authentication = Authentication::new(&options, &certificates, &metrics)?;
+        let authentication = Authentication::new(&options, &certificates, &metrics).await?;
         let mut answers = Answers::default();
-        authentication.answer(&options, &mut answers)?;
+        authentication.answer(&mut answers);
         let authorization = Authorization::new(&options, &metrics)?;
         authorization.answer(&mut answers);
         let (engine, format) = storage::open(&options).await?;
         let prefix = kevel_store::keys::root(&options.options.etcd.etcd_prefix);
-        let caches = Caches::start(engine.clone(), &prefix);
+        let caches = Arc::new(Caches::start(engine.clone(), &prefix));
         let shutdown = shutdown(&options);
         let lifecycle = Arc::new(Lifecycle::default());
         Ok(Config {
@@ -101,4 +101,14 @@ fn shutdown(options: &CompletedOptions) -> Shutdown {
 /// A flag's duration; what is below zero is none.
 pub fn duration(flag: kevel_api::duration::Duration) -> Duration {
     Duration::from_nanos(u64::try_from(flag.0).unwrap_or(0))
+}
+
+/// What this server is called among those of its cluster.
+pub fn server_id() -> String {
+    kevel_server::identity::server_id(&hostname())
+}
+
+/// The machine's name.
+pub fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

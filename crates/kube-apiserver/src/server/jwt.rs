@@ -7,10 +7,12 @@ use kevel_auth::authentication::configuration::{
     AnonymousConfiguration, AuthenticationConfiguration, ClaimMapping, ClaimValidationRule,
     IssuerConfiguration, JwtConfiguration,
 };
-use kevel_auth::authentication::jwt::{ConfiguredTokens, SIGNING_ALGORITHMS, Source};
+use kevel_auth::authentication::jwt::{ConfiguredTokens, JwtMetrics, SIGNING_ALGORITHMS, Source};
 use kevel_server::certificates::Dynamic;
+use kevel_server::metrics::Metrics;
 
 use super::authorization::alone;
+use super::config::server_id;
 use crate::options::CompletedOptions;
 
 /// The configuration, and where it comes from.
@@ -58,8 +60,13 @@ impl Jwt {
     }
 
     /// Those who know the users of the tokens; a file is followed.
-    pub fn start(self, options: &CompletedOptions) -> Result<Arc<ConfiguredTokens>, String> {
-        let tokens = ConfiguredTokens::start(self.configuration, &self.algorithms)?;
+    pub fn start(
+        self,
+        options: &CompletedOptions,
+        metrics: &Metrics,
+    ) -> Result<Arc<ConfiguredTokens>, String> {
+        let metrics = Arc::new(JwtMetrics::new(metrics, &server_id()));
+        let tokens = ConfiguredTokens::start(self.configuration, &self.algorithms, metrics)?;
         if let Some(file) = self.file {
             let issuers = &options.options.authentication.service_account_issuer;
             tokens.follow(Source { file, disallowed_issuers: issuers.0.clone() });

@@ -4,13 +4,19 @@
 //! together from the inside out; [`PreparedServer::start`] serves and runs the hooks;
 //! [`RunningServer::stop`] stops in order.
 
+mod admission;
+mod aggregator;
 mod audit;
 mod authentication;
 mod authorization;
 mod certificates;
 mod chain;
 mod config;
+mod debug_flags;
+mod extensions;
 mod jwt;
+mod paths;
+mod services;
 mod storage;
 
 use std::error::Error;
@@ -68,7 +74,7 @@ pub struct PreparedServer {
     pub serving: SecureServing,
     pub audit: Option<Arc<Auditor>>,
     pub engine: Arc<dyn kevel_store::Engine>,
-    pub caches: kevel_store::cache::Caches,
+    pub caches: Arc<kevel_store::cache::Caches>,
     /// What the server makes for itself when it was started without flags.
     pub pki: Option<Pki>,
 }
@@ -116,7 +122,7 @@ pub struct RunningServer {
     shutdown: Shutdown,
     audit: Option<Arc<Auditor>>,
     engine: Arc<dyn kevel_store::Engine>,
-    caches: kevel_store::cache::Caches,
+    caches: Arc<kevel_store::cache::Caches>,
 }
 
 impl std::fmt::Debug for RunningServer {

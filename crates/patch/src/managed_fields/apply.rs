@@ -93,7 +93,7 @@ impl FieldManager<'_> {
             })
         };
         check(config, "patch", Duplicates::Forbid)?;
-        if self.is_custom() { check(live, "live", Duplicates::Allow) } else { Ok(()) }
+        if self.schema.is_custom() { check(live, "live", Duplicates::Allow) } else { Ok(()) }
     }
 
     /// Applies a configuration once, without regard to how the object was written before.

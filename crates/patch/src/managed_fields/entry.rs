@@ -198,20 +198,29 @@ impl Managed {
             let names = (id.manager.clone(), owned.api_version.clone(), id.subresource.clone());
             (id.operation, owned.seconds(), names)
         });
-        Some(Value::List(entries.into_iter().map(|(id, owned)| entry(id, owned)).collect()))
+        let entry = |(id, owned): (&ManagerId, &Owned)| {
+            entry(id, &owned.api_version, owned.set.to_fields(), owned.time.clone())
+        };
+        Some(Value::List(entries.into_iter().map(entry).collect()))
     }
 }
 
-fn entry(id: &ManagerId, owned: &Owned) -> Value {
+/// The entry of a manager that owns `fields`, which are in their JSON form.
+pub(super) fn entry(
+    id: &ManagerId,
+    api_version: &str,
+    fields: String,
+    time: Option<CompactString>,
+) -> Value {
     let text = |text: &CompactString| Value::String(text.clone());
     let members = [
-        ("apiVersion", Some(text(&owned.api_version))),
+        ("apiVersion", Some(Value::from(api_version))),
         ("fieldsType", Some(Value::from("FieldsV1"))),
-        ("fieldsV1", Some(Value::Raw(owned.set.to_fields().into()))),
+        ("fieldsV1", Some(Value::Raw(fields.into()))),
         ("manager", Some(text(&id.manager)).filter(|manager| !manager.is_empty())),
         ("operation", Some(Value::from(id.operation.name()))),
         ("subresource", Some(text(&id.subresource)).filter(|name| !name.is_empty())),
-        ("time", owned.time.as_ref().map(text)),
+        ("time", time.map(Value::String)),
     ];
     members.into_iter().filter_map(|(key, value)| Some((key, value?))).collect::<Map>().into()
 }

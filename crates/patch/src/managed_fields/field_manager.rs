@@ -121,10 +121,6 @@ impl<'a> FieldManager<'a> {
         Some((Cow::Owned(self.others.convert(tree, api_version)?), ty))
     }
 
-    pub(super) fn is_custom(&self) -> bool {
-        matches!(self.schema.table().text, Cow::Owned(_))
-    }
-
     /// An object as messages name it: `default/x; apps/v1, Kind=Deployment`.
     pub(super) fn name(&self, tree: &Value) -> String {
         let metadata = |field| tree.str_at(&["metadata", field]);

@@ -118,7 +118,7 @@ fn write_nodes(set: &Set, out: &mut String) {
     }
 }
 
-fn write_element(element: &PathElement, out: &mut String) {
+pub(super) fn write_element(element: &PathElement, out: &mut String) {
     match element {
         PathElement::Field(name) => write_key(out, "f:", name),
         PathElement::Index(index) => write_key(out, "i:", &index.to_string()),
@@ -147,19 +147,25 @@ fn json_text(value: &Value) -> String {
 }
 
 /// A key of the document: a JSON string without the escapes that only HTML needs.
-fn write_key(out: &mut String, kind: &str, text: &str) {
+pub(super) fn write_key(out: &mut String, kind: &str, text: &str) {
     out.push('"');
     out.push_str(kind);
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\0'..='\x1f' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => out.push(c),
+    let mut run = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        if !matches!(byte, b'"' | b'\\' | 0..0x20) {
+            continue;
         }
+        out.push_str(text.get(run..at).unwrap_or_default());
+        match byte {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            other => out.push_str(&format!("\\u{other:04x}")),
+        }
+        run = at + 1;
     }
+    out.push_str(text.get(run..).unwrap_or_default());
     out.push('"');
 }

@@ -9,6 +9,7 @@ mod apply;
 mod atom;
 mod compare;
 mod conflict;
+mod creation;
 mod entry;
 mod field_manager;
 mod field_set;

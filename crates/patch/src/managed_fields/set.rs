@@ -29,8 +29,8 @@ pub(super) struct Node {
 }
 
 impl Set {
-    pub fn new() -> Set {
-        Set::default()
+    pub const fn new() -> Set {
+        Set { nodes: Vec::new() }
     }
 
     /// The set of these paths of field names.
@@ -74,6 +74,13 @@ impl Set {
 
     pub(super) fn get(&self, element: &PathElement) -> Option<&Node> {
         self.find(element).ok().map(|i| &self.nodes[i])
+    }
+
+    /// The node of a field; for sets with few of them.
+    pub(super) fn field(&self, name: &str) -> Option<&Node> {
+        let named =
+            |node: &&Node| matches!(&node.element, PathElement::Field(field) if field == name);
+        self.nodes.iter().find(named)
     }
 
     pub(super) fn nodes(&self) -> &[Node] {
@@ -179,11 +186,23 @@ impl Set {
 
     /// The union of two sets that are not needed any more.
     pub(super) fn merged(self, other: Set) -> Set {
-        match (self.is_empty(), other.is_empty()) {
-            (true, _) => other,
-            (_, true) => self,
-            _ => self.union(&other),
+        if self.is_empty() || other.is_empty() {
+            return if self.is_empty() { other } else { self };
         }
+        let mut nodes = Vec::with_capacity(self.nodes.len() + other.nodes.len());
+        let mut others = other.nodes.into_iter().peekable();
+        for mut node in self.nodes {
+            while let Some(first) = others.next_if(|other| other.element < node.element) {
+                nodes.push(first);
+            }
+            if let Some(same) = others.next_if(|other| other.element == node.element) {
+                node.member |= same.member;
+                node.children = node.children.merged(same.children);
+            }
+            nodes.push(node);
+        }
+        nodes.extend(others);
+        Set { nodes }
     }
 
     /// Calls `visit` with each member's path: those of one level before those below it.

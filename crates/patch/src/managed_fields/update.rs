@@ -6,12 +6,15 @@ use std::sync::LazyLock;
 use compact_str::{CompactString, ToCompactString};
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
+use thin_vec::thin_vec;
 
 use super::atom::TypeRef;
 use super::compare::{Comparison, compare};
 use super::conflict::{Conflict, Conflicts};
-use super::entry::{Managed, ManagerId, Operation, Owned, is_reset, managed_fields};
+use super::creation::fields_of_new;
+use super::entry::{Managed, ManagerId, Operation, Owned, entry, is_reset, managed_fields};
 use super::field_manager::{FieldManager, remove_managed_fields, set_managed_fields};
+use super::filter::Filter;
 use super::reconcile::reconcile;
 use super::set::Set;
 use super::validate::{Duplicates, validate};
@@ -49,6 +52,12 @@ impl FieldManager<'_> {
     pub fn update(&self, live: Option<&Value>, new: &mut Value, manager: &str, now: Time) {
         let managed = self.decode_live_or_new(live, new);
         remove_managed_fields(new);
+        if live.is_none()
+            && managed.is_empty()
+            && let Some(fields) = self.fields_of_new(new)
+        {
+            return self.record_new(new, fields, manager, now);
+        }
         // An object that is not tracked stays so; applying starts it.
         let created = live.is_none_or(|live| live.str_at(&["metadata", "uid"]).is_empty());
         if managed.is_empty() && !created {
@@ -60,10 +69,30 @@ impl FieldManager<'_> {
         }
     }
 
+    /// What the writer of a new object owns, where it takes no comparison to tell.
+    fn fields_of_new(&self, new: &Value) -> Option<String> {
+        let excluded = match self.filter {
+            Filter::All => &Set::new(),
+            Filter::Exclude(fields) => fields,
+            Filter::Include(_) => return None,
+        };
+        let builtin = !self.schema.is_custom();
+        builtin.then(|| fields_of_new(new, self.schema, excluded, &UNOWNED)).flatten()
+    }
+
+    fn record_new(&self, new: &mut Value, fields: String, manager: &str, now: Time) {
+        if fields == "{}" {
+            return;
+        }
+        let id = self.manager_id(manager, Operation::Update);
+        let entry = entry(&id, self.api_version, fields, Some(now.to_compact_string()));
+        set_managed_fields(new, Some(Value::List(thin_vec![entry])));
+    }
+
     /// The trees before and after a write, as far as they matter.
     fn trees(&self, live: Option<&Value>, new: &Value, managed: &Managed) -> (Value, Value) {
         let other_versions = managed.0.values().any(|o| o.api_version != self.api_version);
-        if self.is_custom() || other_versions {
+        if self.schema.is_custom() || other_versions {
             return (self.tree(live), self.tree(Some(new)));
         }
         let empty = Value::Map(Map::new());
@@ -101,7 +130,7 @@ impl FieldManager<'_> {
         now: Time,
     ) -> Result<Managed, String> {
         // A built-in type's decoder has seen to this.
-        if self.is_custom() {
+        if self.schema.is_custom() {
             for (tree, what) in [(after, "new"), (before, "live")] {
                 validate(tree, TypeRef::of(self.schema), Duplicates::Allow).map_err(|errors| {
                     let name = self.name(tree);

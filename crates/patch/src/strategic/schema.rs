@@ -1,16 +1,9 @@
 //! Where in the schema a patch is, and how the reference's merge facts are found there.
 
-use std::borrow::Cow;
-
 use kevel_api::quote::quote;
 use kevel_api::schema::{Field, Scalar, Schema, Type};
 
 use super::Error;
-
-/// Whether the type is a custom kind's, which has no merge facts.
-pub(super) fn is_custom(schema: Schema<'_>) -> bool {
-    matches!(schema.table().text, Cow::Owned(_))
-}
 
 /// The type that is being merged.
 #[derive(Clone, Copy, Debug)]

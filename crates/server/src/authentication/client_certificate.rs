@@ -2,18 +2,38 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 
 use super::group::in_authenticated_group;
 use super::{AuthError, Authenticated, Authenticator};
-use crate::certificates::ClientIdentity;
+use crate::certificates::{Certificate, ClientIdentity};
 use crate::handler::Pending;
+use crate::metrics::{Description, Histogram, Metrics};
 use crate::request::Request;
 use crate::user::{CREDENTIAL_ID, User};
 
 /// How many users are kept.
 const MOST_KEPT: usize = 1024;
+
+/// How long certificates are still good, in seconds.
+const LIFETIMES: &[f64] = &[
+    0.0,
+    1800.0,
+    3600.0,
+    7200.0,
+    21_600.0,
+    43_200.0,
+    86_400.0,
+    172_800.0,
+    345_600.0,
+    604_800.0,
+    2_592_000.0,
+    7_776_000.0,
+    15_552_000.0,
+    31_104_000.0,
+];
 
 type Kept = (Arc<ClientIdentity>, Arc<User>);
 type Verify = dyn Fn(&[Bytes]) -> Result<Arc<ClientIdentity>, String> + Send + Sync;
@@ -24,6 +44,7 @@ pub struct ClientCertificate {
     /// The user of an identity, so that it is not put together anew for each request. The identity
     /// is kept with it: its address stands for it.
     users: Mutex<HashMap<usize, Kept>>,
+    lifetimes: Option<Arc<Histogram>>,
 }
 
 impl std::fmt::Debug for ClientCertificate {
@@ -38,13 +59,33 @@ impl ClientCertificate {
     pub fn new(
         verify: impl Fn(&[Bytes]) -> Result<Arc<ClientIdentity>, String> + Send + Sync + 'static,
     ) -> Self {
-        ClientCertificate { verify: Box::new(verify), users: Mutex::default() }
+        ClientCertificate { verify: Box::new(verify), users: Mutex::default(), lifetimes: None }
+    }
+
+    /// Tells how long the certificates of requests are still good.
+    pub fn measured(mut self, metrics: &Metrics) -> Self {
+        let description = Description {
+            name: "apiserver_client_certificate_expiration_seconds",
+            help: "[ALPHA] Seconds for which the certificates of requests are still good.",
+            labels: &[],
+        };
+        self.lifetimes = Some(metrics.histogram(description, LIFETIMES).with(&[]));
+        self
+    }
+
+    fn measure(&self, certificate: &Bytes) {
+        let Some(lifetimes) = &self.lifetimes else { return };
+        let end = Certificate::read(certificate).and_then(|certificate| certificate.not_after());
+        let Some(end) = end else { return };
+        lifetimes.observe(match end.duration_since(SystemTime::now()) {
+            Ok(left) => left.as_secs_f64(),
+            Err(past) => -past.duration().as_secs_f64(),
+        });
     }
 
     fn user_of(&self, certificates: &[Bytes]) -> Authenticated {
-        if certificates.is_empty() {
-            return Ok(None);
-        }
+        let Some(own) = certificates.first() else { return Ok(None) };
+        self.measure(own);
         let identity = (self.verify)(certificates).map_err(AuthError)?;
         if identity.common_name.is_empty() {
             return Ok(None);

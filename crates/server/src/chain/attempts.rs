@@ -1,7 +1,7 @@
 //! Decisions about requests, counted and measured by their results.
 
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::metrics::{Counter, Family, Histogram};
 
@@ -18,9 +18,10 @@ pub(super) struct Attempts<const RESULTS: usize> {
 pub(super) type Recorded = OnceLock<(Arc<Counter>, Arc<Histogram>)>;
 
 impl<const RESULTS: usize> Attempts<RESULTS> {
-    /// Records a decision that has taken until now.
-    pub(super) fn record(&self, result: &str, started: Instant) {
-        let seconds = started.elapsed().as_secs_f64();
+    /// Records a decision that has taken until now. Says how long.
+    pub(super) fn record(&self, result: &str, started: Instant) -> Duration {
+        let took = started.elapsed();
+        let seconds = took.as_secs_f64();
         self.filter.observe(seconds);
         if let Some((_, recorded)) = self.results.iter().find(|(name, _)| *name == result) {
             let look_up = || (self.total.with(&[result]), self.duration.with(&[result]));
@@ -28,5 +29,6 @@ impl<const RESULTS: usize> Attempts<RESULTS> {
             total.increment();
             duration.observe(seconds);
         }
+        took
     }
 }

@@ -9,6 +9,7 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http_body::Body as _;
 use kevel_api::status::{FAILURE, SUCCESS, Status, reason};
 
+use super::latency_trackers::{LatencyTrackers, Phase};
 use super::long_running::is_long_running;
 use super::panic_recovery::{caught, message};
 use super::plain;
@@ -35,6 +36,7 @@ impl Filter for WithAudit {
             long_running: is_long_running(&request.info),
             started: request.received.started,
             deadline: request.deadline,
+            trackers: LatencyTrackers::of(&request).cloned(),
             answered: false,
             done: false,
         };
@@ -87,6 +89,7 @@ struct Audited {
     long_running: bool,
     started: Instant,
     deadline: Option<Instant>,
+    trackers: Option<LatencyTrackers>,
     answered: bool,
     done: bool,
 }
@@ -110,7 +113,8 @@ impl Audited {
             compressed: response.headers().contains_key(CONTENT_ENCODING),
             body: Vec::new(),
         });
-        response.map(|body| Body::pieces(Answer { body, kept, audited: Some(self) }))
+        let began = Instant::now();
+        response.map(|body| Body::pieces(Answer { body, kept, began, audited: Some(self) }))
     }
 
     async fn panicked(mut self, message: &str) {
@@ -136,10 +140,10 @@ impl Audited {
 
     fn annotate_latency(&self) {
         let total = self.started.elapsed();
-        if total > SLOW {
-            let total = i64::try_from(total.as_nanos()).unwrap_or(i64::MAX);
-            let total = kevel_api::duration::Duration(total).to_string();
-            self.audit.annotate("apiserver.latency.k8s.io/total", &total);
+        let Some(trackers) = self.trackers.as_ref().filter(|_| total > SLOW) else { return };
+        for (key, time) in trackers.all().chain([("apiserver.latency.k8s.io/total", total)]) {
+            let nanos = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+            self.audit.annotate(key, &kevel_api::duration::Duration(nanos).to_string());
         }
     }
 }
@@ -164,6 +168,7 @@ impl Drop for Audited {
 struct Answer {
     body: Body,
     kept: Option<Kept>,
+    began: Instant,
     audited: Option<Audited>,
 }
 
@@ -207,6 +212,10 @@ impl Answer {
             let content_type = kept.content_type.clone();
             audited.audit.response_object(&content_type, &kept.whole());
         }
-        self.audited = None;
+        // Those who watch are waiting for something to happen.
+        let audited = self.audited.take().filter(|audited| !audited.long_running);
+        if let Some(trackers) = audited.as_ref().and_then(|audited| audited.trackers.as_ref()) {
+            trackers.add(Phase::ResponseWrite, self.began.elapsed());
+        }
     }
 }

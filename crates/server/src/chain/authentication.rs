@@ -8,6 +8,7 @@ use kevel_api::status::StatusError;
 
 use super::attempts::{Attempts, Recorded};
 use super::audit;
+use super::latency_trackers::{LatencyTrackers, Phase};
 use super::plain;
 use crate::authentication::Authenticator;
 use crate::endpoints::failure_to;
@@ -50,7 +51,8 @@ impl Filter for Authentication {
                 Ok(None) => "failure",
                 Err(_) => "error",
             };
-            self.attempts.record(result, started);
+            let took = self.attempts.record(result, started);
+            LatencyTrackers::add_to(&request, Phase::Authentication, took);
             let http2 = request.parts.version == Version::HTTP_2;
             let (mut response, unknown) = match found {
                 Ok(Some(user)) => {

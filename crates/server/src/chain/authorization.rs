@@ -7,6 +7,7 @@ use http::header;
 use kevel_api::status::StatusError;
 
 use super::attempts::{Attempts, Recorded};
+use super::latency_trackers::{LatencyTrackers, Phase};
 use super::plain;
 use crate::authorization::{Attributes, Authorizer, Decision, Opinion, forbidden};
 use crate::endpoints::failure_to;
@@ -45,10 +46,11 @@ impl Filter for Authorization {
             let started = Instant::now();
             let attributes = Attributes::of(&request.info, user);
             let opinion = self.authorizer.authorize(&attributes).await;
-            self.attempts.record(result(&opinion), started);
+            let took = self.attempts.record(result(&opinion), started);
+            LatencyTrackers::add_to(&request, Phase::Authorization, took);
             // An authorizer that knows enough to allow need not know everything.
             if opinion.decision == Decision::Allow {
-                annotate(&request, &[(DECISION, "allow"), (REASON, &opinion.reason)]);
+                annotate_allowed(&request, &opinion.reason);
                 return next.handle(request).await;
             }
             if let Some(error) = opinion.error {
@@ -69,6 +71,11 @@ fn result(opinion: &Opinion) -> &'static str {
         (Decision::Deny, None) => "denied",
         (Decision::NoOpinion, None) => "no-opinion",
     }
+}
+
+/// Says in the audit log that a request is allowed, and why.
+pub(super) fn annotate_allowed(request: &Request, reason: &str) {
+    annotate(request, &[(DECISION, "allow"), (REASON, reason)]);
 }
 
 fn annotate(request: &Request, annotations: &[(&str, &str)]) {

@@ -18,6 +18,7 @@ use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 
 use super::authorization::refused;
+use super::latency_trackers::{LatencyTrackers, Phase};
 use super::plain;
 use crate::authorization::{Attributes, Authorizer, Decision, NO_SELECTORS, forbidden};
 use crate::handler::{Filter, Handler, Pending, Response};
@@ -45,8 +46,10 @@ impl Filter for Impersonation {
             let started = Instant::now();
             let attributes = Attributes::of(&request.info, &requestor);
             let found = self.impersonated(&wanted, &attributes).await;
-            let seconds = started.elapsed().as_secs_f64();
-            self.metrics.filter_duration.with(&["constrainedimpersonation"]).observe(seconds);
+            let took = started.elapsed();
+            let filter = self.metrics.filter_duration.with(&["constrainedimpersonation"]);
+            filter.observe(took.as_secs_f64());
+            LatencyTrackers::add_to(&request, Phase::Impersonation, took);
             match found {
                 Ok((user, constraint)) => {
                     tracing::debug!("{} is impersonating {}", shown(&requestor), shown(&user));

@@ -16,6 +16,7 @@ mod hsts;
 mod http_logging;
 mod impersonation;
 mod instrument;
+mod internal;
 mod latency_trackers;
 mod long_running;
 mod max_in_flight;
@@ -36,7 +37,8 @@ use std::time::Duration;
 use regex_lite::Regex;
 
 pub use cors::origins as cors_origins;
-pub use latency_trackers::LatencyTrackers;
+pub use internal::internal;
+pub use latency_trackers::{LatencyTrackers, Phase};
 pub use long_running::is_long_running;
 pub use mux_and_discovery::MuxAndDiscoveryIncomplete;
 pub use panic_recovery::Abort;

@@ -1,22 +1,26 @@
 //! Requests from inside the server: through admission, without a socket.
 
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Method, StatusCode, header};
+use http::{HeaderValue, Method, StatusCode, header};
 use kevel_api::status::{Status, StatusError};
 use kevel_api::value::Value;
 use kevel_codec::json;
 
 use crate::handler::Handler;
-use crate::request::{Request, RequestBody};
-use crate::user::{PRIVILEGED, User};
+use crate::request::{Connection, Request, RequestBody};
+use crate::user::{ALL_AUTHENTICATED, PRIVILEGED, User};
+use crate::version;
 
 /// A controller's access to the API, under a name of its own.
 #[derive(Clone)]
 pub struct Client {
     server: Arc<dyn Handler>,
     user: Arc<User>,
+    user_agent: HeaderValue,
+    connection: Arc<Connection>,
 }
 
 impl std::fmt::Debug for Client {
@@ -26,14 +30,24 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// `server` is what stands behind the handler chain.
+    /// `server` is what stands behind the handler chain, or behind
+    /// [what controllers pass](crate::chain::internal).
     pub fn new(server: Arc<dyn Handler>) -> Self {
         let user = User {
             name: "system:apiserver".into(),
-            groups: vec![PRIVILEGED.into()],
+            // Another after every start, as the reference has it.
+            uid: uuid::Uuid::new_v4().to_string(),
+            groups: vec![ALL_AUTHENTICATED.into(), PRIVILEGED.into()],
             ..User::default()
         };
-        Client { server, user: Arc::new(user) }
+        let peer = Some((Ipv6Addr::LOCALHOST, 0).into());
+        let user_agent = HeaderValue::try_from(version::Info::default().user_agent());
+        Client {
+            server,
+            user: Arc::new(user),
+            user_agent: user_agent.unwrap_or(HeaderValue::from_static("kube-apiserver")),
+            connection: Arc::new(Connection { peer, ..Connection::default() }),
+        }
     }
 
     pub async fn get(&self, path: &str) -> Result<Value, StatusError> {
@@ -80,11 +94,11 @@ impl Client {
             .method(method)
             .uri(path)
             .header(header::CONTENT_TYPE, content_type)
-            .header(header::USER_AGENT, "kube-apiserver")
+            .header(header::USER_AGENT, self.user_agent.clone())
             .body(())
             .map_err(StatusError::internal)?;
         let body = RequestBody::Bytes(body);
-        let mut request = Request::new(request.into_parts().0, body, Arc::default());
+        let mut request = Request::new(request.into_parts().0, body, self.connection.clone());
         request.user = Some(self.user.clone());
         let response = self.server.handle(request).await;
         let code = response.status();

@@ -1,5 +1,6 @@
 //! The documents, as trees: groups, versions, resources; once one by one, once all in one.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -8,8 +9,9 @@ use kevel_api::gvk::GroupVersionKind;
 use kevel_api::schema::Schema;
 use kevel_api::value::{Map, Value};
 
-use super::priority;
+use super::priority::{self, Priority};
 use super::storage_version_hash;
+use super::{Group, RemoteVersion};
 use crate::resource::{Resource, Rows, Subresource, api_version};
 
 /// The rows of all servers of the chain at one moment.
@@ -79,9 +81,9 @@ pub(super) fn api_versions(versions: &[String], addresses: Vec<(String, String)>
 }
 
 /// `/apis`
-pub(super) fn api_group_list(snapshot: &Snapshot) -> Value {
-    let groups = snapshot.groups.iter().filter(|(name, _)| !name.is_empty());
-    let groups = groups.map(|(name, versions)| Value::Map(group(name, versions)));
+pub(super) fn api_group_list<'g>(groups: impl Iterator<Item = &'g Group>) -> Value {
+    let groups = groups.filter(|listed| !listed.name.is_empty());
+    let groups = groups.map(|listed| Value::Map(group(&listed.name, &listed.versions)));
     object([("kind", "APIGroupList".into()), ("apiVersion", "v1".into()), ("groups", list(groups))])
 }
 
@@ -152,20 +154,41 @@ fn api_subresource(resource: &Resource, name: &str, sub: &Subresource) -> Value 
     ])
 }
 
-/// Everything below `/api` or `/apis` in one document, without its kind.
-pub(super) fn aggregated(snapshot: &Snapshot, core: bool) -> Map {
-    let groups = snapshot.groups.iter().filter(|(name, _)| name.is_empty() == core);
-    let items = groups.map(|(name, versions)| {
-        let versions = versions.iter().map(|version| {
+/// Everything below `/api` or `/apis` in one document, without its kind. A version that another
+/// server answers for is as that server describes it.
+pub(super) fn aggregated(snapshot: &Snapshot, remote: &[RemoteVersion], core: bool) -> Map {
+    let mut groups: BTreeMap<&str, Vec<(Priority, Arc<Value>)>> = BTreeMap::new();
+    for (name, versions) in snapshot.groups.iter().filter(|(name, _)| name.is_empty() == core) {
+        let described = versions.iter().map(|version| {
             let resources = snapshot.resources(name, version);
-            object([
+            let document = object([
                 ("version", version.as_str().into()),
                 ("resources", list(resources.values().map(|resource| discovered(resource)))),
                 ("freshness", "Current".into()),
-            ])
+            ]);
+            (priority::of(name, version), Arc::new(document))
         });
-        let metadata = object([("name", name.as_str().into())]);
-        object([("metadata", metadata), ("versions", list(versions))])
+        groups.insert(name, described.collect());
+    }
+    for RemoteVersion { group, priority, document } in
+        remote.iter().filter(|remote| remote.group.is_empty() == core)
+    {
+        let versions = groups.entry(group).or_default();
+        versions.retain(|(_, known)| known.str_at(&["version"]) != document.str_at(&["version"]));
+        versions.push((*priority, document.clone()));
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    // Sorted by name already, which decides between equals.
+    groups.sort_by_key(|(_, versions)| {
+        Reverse(versions.iter().map(|(priority, _)| priority.group).max())
+    });
+    let items = groups.into_iter().map(|(name, mut versions)| {
+        versions.sort_by(|(a, left), (b, right)| {
+            let names = || (left.str_at(&["version"]), right.str_at(&["version"]));
+            b.version.cmp(&a.version).then_with(|| priority::compare_maturity(names().0, names().1))
+        });
+        let versions = versions.into_iter().map(|(_, document)| Arc::unwrap_or_clone(document));
+        object([("metadata", object([("name", name.into())])), ("versions", list(versions))])
     });
     Map::from_iter([("items", list(items))])
 }

@@ -8,6 +8,7 @@ mod accept;
 mod addresses;
 pub(crate) mod documents;
 pub mod priority;
+mod registered;
 mod storage_version_hash;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -25,6 +26,7 @@ use kevel_codec::{json, protobuf, yaml};
 use ring::digest;
 
 pub use self::addresses::{Addresses, Rule};
+pub use self::registered::{Registered, Registrations, RemoteVersion};
 
 use self::accept::{Form, accept};
 use self::documents::Snapshot;
@@ -36,13 +38,20 @@ use crate::request::Request;
 use crate::resource::Resources;
 
 /// Answers what is about the API rather than in it, and passes on the rest.
-#[derive(Debug)]
 pub struct Discovery {
     tables: Vec<Arc<Resources>>,
+    /// What `/apis` lists, where that is not just what the tables have.
+    registered: Option<Arc<dyn Registered>>,
     addresses: Addresses,
     /// Plain paths, for the list at `/`.
     paths: BTreeSet<String>,
     documents: ArcSwapOption<Documents>,
+}
+
+impl std::fmt::Debug for Discovery {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Discovery").field("tables", &self.tables).finish_non_exhaustive()
+    }
 }
 
 impl Discovery {
@@ -54,7 +63,13 @@ impl Discovery {
         paths: impl IntoIterator<Item = String>,
     ) -> Self {
         let paths = paths.into_iter().collect();
-        Discovery { tables, addresses, paths, documents: ArcSwapOption::empty() }
+        let documents = ArcSwapOption::empty();
+        Discovery { tables, registered: None, addresses, paths, documents }
+    }
+
+    /// Lists what is registered instead of what there is.
+    pub fn with_registered(self, registered: Arc<dyn Registered>) -> Self {
+        Discovery { registered: Some(registered), ..self }
     }
 
     /// The answer to a request for a document; none where there is no such document.
@@ -69,7 +84,7 @@ impl Discovery {
         let exists = match target {
             Target::Api => snapshot.versions("").is_some(),
             Target::Apis => true,
-            Target::Group(group) => snapshot.versions(group).is_some(),
+            Target::Group(group) => documents.group(group).is_some(),
             Target::Version(group, version) => {
                 snapshot.versions(group)?.iter().any(|name| name == version)
             }
@@ -116,7 +131,7 @@ impl Discovery {
         let documents = self.documents();
         let mut paths: BTreeSet<&str> = self.paths.iter().map(String::as_str).collect();
         let mut own: Vec<String> = vec!["/apis".into(), "/apis/".into()];
-        for (group, versions) in &documents.snapshot.groups {
+        for Group { name: group, versions, .. } in &documents.groups {
             let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
             own.extend(versions.iter().map(|version| format!("{root}/{version}")));
             own.push(root);
@@ -131,13 +146,15 @@ impl Discovery {
     /// The documents of the rows as they are now.
     fn documents(&self) -> Arc<Documents> {
         let rows: Vec<_> = self.tables.iter().map(|table| table.current()).collect();
+        let registered = self.registered.as_ref().map(|registered| registered.current());
         if let Some(known) = &*self.documents.load()
             && known.snapshot.is_of(rows.iter().map(|rows| &**rows))
+            && known.registered.as_ref().map(Arc::as_ptr) == registered.as_ref().map(Arc::as_ptr)
         {
             return known.clone();
         }
         let tables = rows.iter().map(|rows| Arc::clone(rows)).collect();
-        let documents = Arc::new(Documents::new(Snapshot::new(tables)));
+        let documents = Arc::new(Documents::new(Snapshot::new(tables), registered));
         self.documents.store(Some(documents.clone()));
         documents
     }
@@ -179,56 +196,71 @@ impl<'p> Target<'p> {
     }
 }
 
-/// The documents of one state of the rows.
+/// The documents of one state of the rows, and of what is registered.
 #[derive(Debug)]
 struct Documents {
     snapshot: Snapshot,
+    registered: Option<Arc<Registrations>>,
     /// `/api` and `/apis`.
     aggregated: [OnceLock<Aggregated>; 2],
-    groups: Vec<GroupDocuments>,
+    groups: Vec<Group>,
+    /// Of each group of the snapshot, of each version.
+    versions: Vec<Vec<Forms>>,
     list: Forms,
 }
 
+/// A group as `/apis/<group>` shows it.
 #[derive(Debug)]
-struct GroupDocuments {
-    group: Forms,
-    versions: Vec<Forms>,
+pub(crate) struct Group {
+    pub name: String,
+    pub versions: Vec<String>,
+    /// Whether `/apis` lists it: what is there but not registered can be asked for all the same.
+    pub listed: bool,
+    forms: Forms,
 }
 
 /// A document as bytes: JSON, YAML, protobuf.
 #[derive(Debug, Default)]
 struct Forms([OnceLock<Bytes>; 3]);
 
+/// The group of the registrations, which nobody registers: it is always the first.
+const REGISTRATIONS: &str = "apiregistration.k8s.io";
+
 impl Documents {
-    fn new(snapshot: Snapshot) -> Self {
-        let groups = snapshot.groups.iter().map(|(_, versions)| GroupDocuments {
-            group: Forms::default(),
-            versions: versions.iter().map(|_| Forms::default()).collect(),
-        });
-        let groups = groups.collect();
-        Documents { snapshot, aggregated: Default::default(), groups, list: Forms::default() }
+    fn new(snapshot: Snapshot, registered: Option<Arc<Registrations>>) -> Self {
+        let forms = |(_, versions): &(String, Vec<String>)| {
+            versions.iter().map(|_| Forms::default()).collect()
+        };
+        let versions = snapshot.groups.iter().map(forms).collect();
+        let groups = groups(&snapshot, registered.as_deref());
+        let (aggregated, list) = Default::default();
+        Documents { snapshot, registered, aggregated, groups, versions, list }
+    }
+
+    fn group(&self, name: &str) -> Option<&Group> {
+        self.groups.iter().find(|group| group.name == name)
     }
 
     fn alone(&self, target: Target<'_>, media: MediaType) -> Result<Bytes, StatusError> {
         let snapshot = &self.snapshot;
         let missing = || bare(404);
-        let position = |group: &str| snapshot.groups.iter().position(|(name, _)| name == group);
         match target {
             Target::Api | Target::Apis => {
-                let make = || documents::api_group_list(snapshot);
+                let listed = self.groups.iter().filter(|group| group.listed);
+                let make = || documents::api_group_list(listed);
                 self.list.get(media, "APIGroupList", make)
             }
-            Target::Group(group) => {
-                let forms = position(group).and_then(|at| self.groups.get(at));
-                let versions = snapshot.versions(group).unwrap_or_default();
-                let make = || documents::api_group(group, versions);
-                forms.ok_or_else(missing)?.group.get(media, "APIGroup", make)
+            Target::Group(name) => {
+                let group = self.group(name).ok_or_else(missing)?;
+                let make = || documents::api_group(name, &group.versions);
+                group.forms.get(media, "APIGroup", make)
             }
             Target::Version(group, version) => {
                 let versions = snapshot.versions(group).unwrap_or_default();
                 let at = versions.iter().position(|name| name == version);
-                let forms = position(group).and_then(|at| self.groups.get(at));
-                let forms = forms.zip(at).and_then(|(forms, at)| forms.versions.get(at));
+                let forms = snapshot.groups.iter().position(|(name, _)| name == group);
+                let forms = forms.and_then(|at| self.versions.get(at));
+                let forms = forms.zip(at).and_then(|(forms, at)| forms.get(at));
                 let make = || documents::api_resource_list(snapshot, group, version);
                 forms.ok_or_else(missing)?.get(media, "APIResourceList", make)
             }
@@ -237,8 +269,27 @@ impl Documents {
 
     fn aggregated(&self, index: usize) -> Result<&Aggregated, StatusError> {
         let slot = self.aggregated.get(index).ok_or_else(|| bare(404))?;
-        Ok(slot.get_or_init(|| Aggregated::new(documents::aggregated(&self.snapshot, index == 0))))
+        let remote = self.registered.as_ref().map_or(&[][..], |registered| &registered.remote);
+        let make = || documents::aggregated(&self.snapshot, remote, index == 0);
+        Ok(slot.get_or_init(|| Aggregated::new(make())))
     }
+}
+
+/// All groups, in the order in which they are listed.
+fn groups(snapshot: &Snapshot, registered: Option<&Registrations>) -> Vec<Group> {
+    let group = |(name, versions): &(String, Vec<String>), listed| {
+        let (name, versions, forms) = (name.clone(), versions.clone(), Forms::default());
+        Group { name, versions, listed, forms }
+    };
+    let own = snapshot.groups.iter();
+    let Some(registered) = registered else { return own.map(|own| group(own, true)).collect() };
+    let (first, own): (Vec<_>, Vec<_>) = own.partition(|(name, _)| name == REGISTRATIONS);
+    let mut groups: Vec<Group> = first.into_iter().map(|first| group(first, true)).collect();
+    groups.extend(registered.groups.iter().map(|registered| group(registered, true)));
+    let unlisted = own.into_iter().filter(|(name, _)| !groups.iter().any(|g| g.name == *name));
+    let unlisted: Vec<Group> = unlisted.map(|own| group(own, false)).collect();
+    groups.extend(unlisted);
+    groups
 }
 
 impl Forms {

@@ -21,6 +21,13 @@ pub fn of(group: &str, version: &str) -> Priority {
     }
 }
 
+/// The priority of a group and version that is built in.
+pub fn built_in(group: &str, version: &str) -> Option<Priority> {
+    let (_, priority, versions) = TABLE.iter().find(|(name, ..)| *name == group)?;
+    let (_, version) = versions.iter().find(|(name, _)| *name == version)?;
+    Some(Priority { group: *priority, version: *version })
+}
+
 /// The order of two groups.
 pub fn compare_groups(a: &str, b: &str) -> Ordering {
     let key = |group| (Reverse(of(group, "").group), group);
@@ -30,11 +37,16 @@ pub fn compare_groups(a: &str, b: &str) -> Ordering {
 /// The order of two versions of a group, the preferred one first.
 pub fn compare_versions(group: &str, a: &str, b: &str) -> Ordering {
     let priority = |version| of(group, version).version;
-    priority(b).cmp(&priority(a)).then_with(|| maturity(b).cmp(&maturity(a))).then(a.cmp(b))
+    priority(b).cmp(&priority(a)).then_with(|| compare_maturity(a, b))
+}
+
+/// The order of two versions of equal priority: the mature ones first, then the newer ones.
+pub fn compare_maturity(a: &str, b: &str) -> Ordering {
+    maturity(b).cmp(&maturity(a)).then(a.cmp(b))
 }
 
 /// What custom kinds get.
-const CUSTOM: Priority = Priority { group: 1000, version: 100 };
+pub const CUSTOM: Priority = Priority { group: 1000, version: 100 };
 
 /// Group, its priority, its versions with theirs.
 type Row = (&'static str, i32, &'static [(&'static str, i32)]);

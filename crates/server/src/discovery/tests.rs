@@ -15,7 +15,7 @@ use kevel_store::embedded::{Embedded, Options};
 use super::*;
 use crate::columns::NameAndCreation;
 use crate::request::{Connection, RequestBody};
-use crate::resource::{Part, Resource, Subresource, TypeRef};
+use crate::resource::{Custom, Part, Resource, Subresource, TypeRef};
 use crate::storage::{Format, Storage, StorageConfig};
 use crate::strategy::{Generic, Strategy};
 
@@ -43,6 +43,8 @@ impl Keep {
             fields: Vec::new(),
             indexed: Vec::new(),
             time_to_live: None,
+            form: None,
+            conversion: None,
         };
         Arc::new(Storage::new(config, self.engine.clone(), &self.caches))
     }
@@ -156,7 +158,7 @@ pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
             ty,
             strategy: strategy(r.group, r.path),
             columns: Arc::new(NameAndCreation),
-            allocation: None,
+            allocation: Default::default(),
             subresources: subs.collect(),
             custom: None,
         }
@@ -211,7 +213,12 @@ pub(crate) fn widgets() -> Resource {
         strategy: Arc::new(Generic),
         columns: Arc::new(NameAndCreation),
         subresources,
-        custom: Some(Custom { list_kind: "WidgetList".into(), schema: Arc::new(schema) }),
+        allocation: Default::default(),
+        custom: Some(Custom {
+            list_kind: "WidgetList".into(),
+            schema: Arc::new(schema),
+            warning: None,
+        }),
     }
 }
 

@@ -5,6 +5,7 @@ use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
 use super::respond::status_response;
+use super::table::{metadata_only, metadata_type};
 use super::{Ask, meta};
 use crate::admission::{Attributes, Operation};
 use crate::answer::{Answer, Answered, Answerer, Asked};
@@ -26,14 +27,14 @@ impl Ask<'_> {
 
     pub(super) async fn answer(mut self, answer: &dyn Answer) -> Result<Response, StatusError> {
         // Nobody prints what is answered.
-        if !matches!(self.accepted.shape, Shape::Whole) {
+        if matches!(self.accepted.shape, Shape::Table(_) | Shape::MetadataList(_)) {
             return Err(negotiate::not_acceptable(&negotiate::BODY_TYPES));
         }
         let options = self.write_options("CreateOptions")?;
         let ty = self.ty();
         let kind = self.kind().clone();
         let mut object = self.decode_body(&kind, &ty, options.field_validation).await?;
-        self.check_name_and_namespace(&mut object)?;
+        self.fill_in_namespace(&mut object)?;
         self.record_asked(&mut object, &options);
         let attributes = Attributes {
             resource: self.resource,
@@ -62,7 +63,13 @@ impl Ask<'_> {
             audit: &self.request.audit,
         };
         match answer.answer(&asked, object).await? {
-            Answered::Object(value) => self.encoded(StatusCode::CREATED, &value, Some(&ty)),
+            Answered::Object(value) => {
+                let (value, ty) = match &self.accepted.shape {
+                    Shape::Metadata(version) => (metadata_only(value, version), metadata_type()),
+                    _ => (value, ty),
+                };
+                self.encoded(StatusCode::CREATED, &value, Some(&ty))
+            }
             Answered::Status(mut status) => {
                 if status.code == 0 {
                     status.code = StatusCode::CREATED.as_u16();
@@ -70,16 +77,6 @@ impl Ask<'_> {
                 Ok(status_response(StatusCode::CREATED, &status, &self.accepted))
             }
         }
-    }
-
-    /// What an object says about itself must be what the path says.
-    fn check_name_and_namespace(&self, object: &mut Value) -> Result<(), StatusError> {
-        self.fill_in_namespace(object)?;
-        let name = self.name();
-        if meta::text(object, "name").is_empty() && !name.is_empty() {
-            meta::set(object, "name", Some(name.into()));
-        }
-        if name.is_empty() { Ok(()) } else { self.check_name(object) }
     }
 
     /// An object's name must be the one in the path.

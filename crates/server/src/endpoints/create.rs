@@ -9,6 +9,7 @@ use super::meta;
 use super::options::WriteOptions;
 use super::{Call, store_error, unserved};
 use crate::admission::{Attributes, Operation};
+use crate::chain::{LatencyTrackers, Phase};
 use crate::handler::Response;
 use crate::resource::Part;
 use crate::storage::drop_empty;
@@ -38,14 +39,15 @@ impl Call<'_> {
         }
         let generated = meta::text(&object, "name").is_empty()
             && !meta::text(&object, "generateName").is_empty();
-        for attempt in 1.. {
-            let candidate = object.clone();
-            match self.create_once(candidate, generated, &options).await {
-                Err(error) if generated && attempt < NAME_ATTEMPTS && exists(&error) => {}
-                result => return result,
+        if generated {
+            for _ in 1..NAME_ATTEMPTS {
+                match self.create_once(object.clone(), generated, &options).await {
+                    Err(error) if exists(&error) => {}
+                    result => return result,
+                }
             }
         }
-        Err(unserved())
+        self.create_once(object, generated, &options).await
     }
 
     pub(super) async fn create_once(
@@ -77,7 +79,7 @@ impl Call<'_> {
             let name = name::generate_name(meta::text(&object, "generateName"));
             meta::set(&mut object, "name", Some(name.as_str().into()));
         }
-        let claims = match &self.resource.allocation {
+        let claims = match self.resource.allocation.get() {
             Some(allocation) => Some(allocation.begin_create(&mut object, options.dry_run).await?),
             None => None,
         };
@@ -102,8 +104,9 @@ impl Call<'_> {
         }
         let warnings = self.resource.strategy.warnings(&object, None);
         warnings.into_iter().for_each(|warning| self.request.warnings.add(warning));
-        self.endpoints.admission.validate(attributes, Some(&object)).await?;
         let name = meta::text(&object, "name").to_owned();
+        let attributes = Attributes { name: &name, ..*attributes };
+        self.endpoints.admission.validate(&attributes, Some(&object)).await?;
         self.store_new(object, &name, options).await
     }
 
@@ -113,7 +116,7 @@ impl Call<'_> {
         name: &str,
         options: &WriteOptions,
     ) -> Result<Response, StatusError> {
-        let stored = self.to_storage(object)?;
+        let stored = self.to_storage(object).await?;
         let bytes = self.storage.encode(&stored);
         let key = self.storage.key(self.namespace(), name);
         let revision = if options.dry_run {
@@ -121,10 +124,11 @@ impl Call<'_> {
             if there.entry.is_some() {
                 return Err(StatusError::already_exists(&self.group_resource(), name));
             }
-            return self.written(StatusCode::CREATED, stored);
+            return self.written(StatusCode::CREATED, stored).await;
         } else {
             let ttl = self.storage.time_to_live;
-            let created = self.storage.engine.create(&key, bytes.clone(), ttl).await;
+            let created = self.storage.engine.create(&key, bytes.clone(), ttl);
+            let created = LatencyTrackers::track(&self.request, Phase::Storage, created).await;
             created.map_err(|error| match error {
                 kevel_store::Error::Exists(_) => {
                     StatusError::already_exists(&self.group_resource(), name)
@@ -133,21 +137,24 @@ impl Call<'_> {
             })?
         };
         let wire = self.storage.wire(&bytes, revision).map_err(StatusError::internal)?;
-        self.object(StatusCode::CREATED, &wire.bytes)
+        self.object(StatusCode::CREATED, &wire.bytes).await
     }
 
     /// An object that was not written, as it would be.
-    pub(super) fn written(&self, code: StatusCode, stored: Value) -> Result<Response, StatusError> {
+    pub(super) async fn written(
+        &self,
+        code: StatusCode,
+        stored: Value,
+    ) -> Result<Response, StatusError> {
         let to = self.resource.kind.group_version();
-        let value = self.storage.convert(stored, &self.storage.kind, &to);
-        self.value(code, value.map_err(StatusError::internal)?)
+        let value = self.storage.convert(stored, &self.storage.kind, &to).await?;
+        self.value(code, value).await
     }
 
     /// An object in the version that it is stored in, without what is not stored.
-    pub(super) fn to_storage(&self, object: Value) -> Result<Value, StatusError> {
+    pub(super) async fn to_storage(&self, object: Value) -> Result<Value, StatusError> {
         let to = self.storage.kind.group_version();
-        let converted = self.storage.convert(object, &self.resource.kind, &to);
-        let mut object = converted.map_err(StatusError::internal)?;
+        let mut object = self.storage.convert(object, &self.resource.kind, &to).await?;
         meta::set(&mut object, "resourceVersion", None);
         meta::set(&mut object, "selfLink", None);
         if !self.resource.is_custom() {

@@ -63,16 +63,30 @@ impl Ask<'_> {
         ty: &TypeRef,
         validation: FieldValidation,
     ) -> Result<Value, StatusError> {
-        let meta = json::type_meta(text).map_err(|error| {
-            let why = format!("couldn't get version/kind; json parse error: {error}");
-            unrecognized(kind, &why, original)
-        })?;
-        check_kind(kind, &meta.api_version, &meta.kind)?;
         let unknown = match validation {
             FieldValidation::Ignore => json::Unknown::Ignore,
             FieldValidation::Warn | FieldValidation::Strict => json::Unknown::Report,
         };
-        let decoded = json::decode(text, ty.schema(), unknown).map_err(|e| unhandled(kind, &e))?;
+        let decoded = json::decode(text, ty.schema(), unknown);
+        // What is said twice, or in letters of another case, is only seen by looking for it.
+        let plain = unknown == json::Unknown::Report && !ty.schema().is_custom();
+        match &decoded {
+            Ok(decoded) if plain && decoded.strict.is_empty() => {
+                let said = |field| decoded.value.str_at(&[field]);
+                check_kind(kind, said("apiVersion"), said("kind"))?;
+            }
+            _ => {
+                let meta = json::type_meta(text).map_err(|error| {
+                    let why = format!("couldn't get version/kind; json parse error: {error}");
+                    unrecognized(kind, &why, original)
+                })?;
+                match ty {
+                    TypeRef::BuiltIn(_) => check_kind(kind, &meta.api_version, &meta.kind)?,
+                    TypeRef::Custom(..) => check_custom_kind(kind, &meta, original)?,
+                }
+            }
+        }
+        let decoded = decoded.map_err(|error| unhandled(kind, &error))?;
         let problems: Vec<String> = duplicates
             .iter()
             .cloned()
@@ -85,13 +99,36 @@ impl Ask<'_> {
             problems.into_iter().for_each(|problem| self.request.warnings.add(problem));
         }
         let mut value = decoded.value;
-        if let Value::Map(map) = &mut value {
+        if let TypeRef::Custom(..) = ty {
+            default::drop_nulls(&mut value, ty.schema());
+        } else if let Value::Map(map) = &mut value {
             // What the path says goes where the body says nothing.
             map.insert("apiVersion", api_version(&kind.group, &kind.version).as_str().into());
             map.insert("kind", kind.kind.as_str().into());
         }
         Ok(value)
     }
+}
+
+/// Refuses a custom object of another version than the path's. That it is of another kind is found
+/// out later.
+fn check_custom_kind(
+    expected: &GroupVersionKind,
+    meta: &json::TypeMeta,
+    body: &[u8],
+) -> Result<(), StatusError> {
+    if meta.kind.is_empty() {
+        let why = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(body));
+        return Err(unrecognized(expected, &why, body));
+    }
+    let wanted = api_version(&expected.group, &expected.version);
+    if meta.api_version != wanted {
+        let said = &meta.api_version;
+        return Err(StatusError::bad_request(format!(
+            "the API version in the data ({said}) does not match the expected API version ({wanted})"
+        )));
+    }
+    Ok(())
 }
 
 /// Refuses an object of another kind than the path's.

@@ -11,7 +11,7 @@ use super::respond::status_response;
 use super::update::{Existing, Failed};
 use super::{Call, cache_error, unserved};
 use crate::admission::{Attributes, Operation};
-use crate::deletion::{DeleteOptions, Outcome, carry_out, course};
+use crate::deletion::{Course, DeleteOptions, Outcome, carry_out, course};
 use crate::handler::Response;
 use crate::storage::MAX_CONFLICTS;
 
@@ -30,7 +30,7 @@ impl Call<'_> {
         }
         let options = self.delete_options().await?;
         let deleted = self.delete_named(self.name(), &options).await?;
-        self.delete_response(deleted, &options)
+        self.delete_response(deleted, &options).await
     }
 
     pub(super) async fn delete_collection(mut self) -> Result<Response, StatusError> {
@@ -39,7 +39,7 @@ impl Call<'_> {
         let snapshot = self.storage.cache.snapshot(At::Consistent).await.map_err(cache_error)?;
         let mut items = thin_vec::ThinVec::new();
         for object in snapshot.range(&selection.prefix, None).filter(|o| selection.matches(o)) {
-            items.push(self.read_object(object)?.value);
+            items.push(self.read_object(object).await?.value);
             match self.delete_named(object.name(), &options).await {
                 // Somebody else deleted it first.
                 Err(error) if error.reason() == kevel_api::status::reason::NOT_FOUND => {}
@@ -100,10 +100,18 @@ impl Call<'_> {
         admission.admit(&attributes, None).await?;
         admission.validate(&attributes, None).await?;
         let course = course(&*self.resource.strategy, old, options);
-        let course = course.try_map(|object| self.to_storage(object))?;
+        let course = match course {
+            Course::Mark(object) => Course::Mark(self.to_storage(object).await?),
+            Course::MarkAndGo(object) => Course::MarkAndGo(self.to_storage(object).await?),
+            course => course,
+        };
         let key = self.storage.key(namespace, name);
-        let before = || self.to_storage(old.clone());
-        let gone = self.resource.allocation.as_ref().filter(|_| course.goes() && !options.dry_run);
+        let before = match course {
+            Course::Mark(_) => self.to_storage(old.clone()).await?,
+            _ => Value::Null,
+        };
+        let before = || Ok(before);
+        let gone = self.resource.allocation.get().filter(|_| course.goes() && !options.dry_run);
         let outcome =
             carry_out(self.storage, &key, existing.revision, before, course, options.dry_run)
                 .await?;
@@ -114,14 +122,14 @@ impl Call<'_> {
             Outcome::Gone(None) => Ok(Deleted::Done(old.clone())),
             Outcome::Gone(Some(last)) => {
                 let wire = self.wire(&last.bytes, last.revision)?;
-                Ok(Deleted::Done(self.served(&wire)?))
+                Ok(Deleted::Done(self.served(&wire).await?))
             }
             Outcome::Kept(now) => Ok(Deleted::Pending(self.wire(&now.bytes, now.revision)?)),
         }
     }
 
     /// An object that is gone is told about by a `Status`; one that is still there is shown.
-    fn delete_response(
+    async fn delete_response(
         &self,
         deleted: Deleted,
         options: &DeleteOptions,
@@ -130,12 +138,12 @@ impl Call<'_> {
             Deleted::Pending(wire) => {
                 let cascading = options.orphan_dependents == Some(false);
                 let code = if cascading { StatusCode::ACCEPTED } else { StatusCode::OK };
-                return self.object(code, &wire);
+                return self.object(code, &wire).await;
             }
             Deleted::Done(object) => object,
         };
         if self.resource.strategy.returns_deleted() {
-            return self.value(StatusCode::OK, object);
+            return self.value(StatusCode::OK, object).await;
         }
         let status = Status {
             status: SUCCESS.into(),

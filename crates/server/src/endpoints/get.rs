@@ -16,6 +16,6 @@ impl Call<'_> {
         let not_found = || StatusError::not_found(&self.group_resource(), self.name());
         let object = found.ok_or_else(not_found)?;
         let wire = object.wire().map_err(StatusError::internal)?;
-        self.object(StatusCode::OK, wire)
+        self.object(StatusCode::OK, wire).await
     }
 }

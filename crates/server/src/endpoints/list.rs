@@ -47,7 +47,7 @@ impl Call<'_> {
         let at = self.list_at(token.as_ref(), limit)?;
         let snapshot = self.storage.cache.snapshot(at).await.map_err(cache_error)?;
         let page = page(&snapshot, &selection, token.as_ref(), limit);
-        self.list_response(page)
+        self.list_response(page).await
     }
 
     /// How fresh a list is wanted.
@@ -102,33 +102,51 @@ impl Call<'_> {
         }
     }
 
-    fn list_response(&self, page: Page) -> Result<Response, StatusError> {
+    async fn list_response(&self, page: Page) -> Result<Response, StatusError> {
         let mut size = 0;
+        let mut as_served = true;
         for item in &page.items {
-            size += item.wire().map_err(StatusError::internal)?.len() as u64;
+            let wire = item.wire().map_err(StatusError::internal)?;
+            size += wire.len() as u64;
+            as_served &= self.storage.shows(wire, &self.resource.kind);
         }
         let streamed = self.accepted.media == MediaType::Json
             && self.accepted.shape == Shape::Whole
             && !self.accepted.pretty
-            && self.storage.stores(&self.resource.kind);
+            && as_served;
         if !streamed {
-            return self.list_value(page);
+            return self.list_value(page).await;
         }
-        let mut head = self.list_head(&page);
+        let (mut head, tail) = self.list_frame(&page);
         if page.items.is_empty() {
-            head.extend_from_slice(b"]}\n");
+            head.extend_from_slice(&tail);
             return Ok(respond(StatusCode::OK, MediaType::Json.name(), head));
         }
         // Custom kinds name the kind of each item.
         let prefix =
             if self.resource.is_custom() { self.kind_prefix().into() } else { Bytes::from("{") };
         let items = page.items.into_iter();
-        let pieces = ListPieces { head, prefix, items, size, first: true, done: false };
+        let pieces = ListPieces { head, tail, prefix, items, size, first: true, done: false };
         Ok(respond(StatusCode::OK, MediaType::Json.name(), Body::pieces(pieces)))
     }
 
-    fn list_head(&self, page: &Page) -> Vec<u8> {
-        let (kind, version) = (&self.resource.kind.kind, self.resource.api_version());
+    /// What stands before and behind the items.
+    fn list_frame(&self, page: &Page) -> (Vec<u8>, Vec<u8>) {
+        let (kind, version) = (self.resource.list_kind(), self.resource.api_version());
+        if self.resource.is_custom() {
+            // A custom kind's list is a tree without a type: it is sorted, and always says how to
+            // go on.
+            let token = page.token.as_deref().unwrap_or_default();
+            let remaining = page.remaining.map(|left| format!(r#""remainingItemCount":{left},"#));
+            let metadata = format!(
+                r#"{{"continue":"{token}",{}"resourceVersion":"{}"}}"#,
+                remaining.unwrap_or_default(),
+                page.revision
+            );
+            let head = format!(r#"{{"apiVersion":"{version}","items":["#);
+            let tail = format!("],\"kind\":\"{kind}\",\"metadata\":{metadata}}}\n");
+            return (head.into_bytes(), tail.into_bytes());
+        }
         let mut metadata = format!(r#"{{"resourceVersion":"{}""#, page.revision);
         if let Some(token) = &page.token {
             metadata += &format!(r#","continue":"{token}""#);
@@ -136,24 +154,27 @@ impl Call<'_> {
         if let Some(remaining) = page.remaining {
             metadata += &format!(r#","remainingItemCount":{remaining}"#);
         }
-        let (kind, version) = match self.resource.is_custom() {
-            true => (format!(r#""apiVersion":"{version}""#), format!(r#""kind":"{kind}List""#)),
-            false => (format!(r#""kind":"{kind}List""#), format!(r#""apiVersion":"{version}""#)),
-        };
-        format!(r#"{{{kind},{version},"metadata":{metadata}}},"items":["#).into_bytes()
+        let kind = format!(r#""kind":"{kind}","apiVersion":"{version}""#);
+        let head = format!(r#"{{{kind},"metadata":{metadata}}},"items":["#);
+        (head.into_bytes(), b"]}\n".to_vec())
     }
 
     /// A list as a tree: for other formats, versions and shapes.
-    fn list_value(&self, page: Page) -> Result<Response, StatusError> {
-        let as_stored = matches!(self.accepted.shape, Shape::Table(_));
-        let mut items = thin_vec::ThinVec::with_capacity(page.items.len());
+    async fn list_value(&self, page: Page) -> Result<Response, StatusError> {
+        let as_stored =
+            matches!(self.accepted.shape, Shape::Table(_)) && !self.resource.is_custom();
+        let mut items = Vec::with_capacity(page.items.len());
+        let mut as_served = true;
         for item in &page.items {
             let wire = item.wire().map_err(StatusError::internal)?;
-            items.push(match as_stored {
-                true => self.storage.read(wire).map_err(StatusError::internal)?,
-                false => self.served(wire)?,
-            });
+            as_served &= self.storage.shows(wire, &self.resource.kind);
+            items.push(self.storage.read(wire).map_err(StatusError::internal)?);
         }
+        if !as_stored && !as_served {
+            let to = self.resource.kind.group_version();
+            items = self.storage.convert_all(items, &self.storage.kind, &to).await?;
+        }
+        let items = items.into_iter().collect();
         let mut metadata = Map::new();
         metadata.insert("resourceVersion", page.revision.to_string().as_str().into());
         if let Some(token) = &page.token {
@@ -181,9 +202,11 @@ impl Call<'_> {
     pub(super) fn list_of(
         &self,
         mut items: thin_vec::ThinVec<Value>,
-        metadata: Map,
+        mut metadata: Map,
     ) -> Result<Response, StatusError> {
-        if !self.resource.is_custom() {
+        if self.resource.is_custom() {
+            metadata.entry_or_insert_with("continue", || "".into());
+        } else {
             // The kind of a built-in list's items goes without saying.
             for item in items.iter_mut().filter_map(Value::as_map_mut) {
                 item.remove("kind");
@@ -191,7 +214,7 @@ impl Call<'_> {
             }
         }
         let list = Map::from_iter([
-            ("kind", Value::from(format!("{}List", self.resource.kind.kind).as_str())),
+            ("kind", Value::from(self.resource.list_kind().as_str())),
             ("apiVersion", self.resource.api_version().as_str().into()),
             ("metadata", metadata.into()),
             ("items", Value::List(items)),
@@ -202,7 +225,7 @@ impl Call<'_> {
 
     fn list_type(&self) -> Option<crate::resource::TypeRef> {
         let kind = &self.resource.kind;
-        let name = format!("{}List", kind.kind);
+        let name = self.resource.list_kind();
         let schema = kevel_api::builtin::schema(&kind.group, &kind.version, &name)?;
         (!self.resource.is_custom()).then_some(crate::resource::TypeRef::BuiltIn(schema))
     }
@@ -298,6 +321,7 @@ fn from_url_base64(text: &str) -> Result<Vec<u8>, String> {
 /// A list on its way.
 struct ListPieces {
     head: Vec<u8>,
+    tail: Vec<u8>,
     prefix: Bytes,
     items: std::vec::IntoIter<Arc<Object>>,
     /// How many bytes the items have.
@@ -315,7 +339,7 @@ impl Pieces for ListPieces {
         piece.reserve(PIECE + (8 << 10));
         while piece.len() < PIECE {
             let Some(item) = self.items.next() else {
-                piece.extend_from_slice(b"]}\n");
+                piece.append(&mut self.tail);
                 self.done = true;
                 break;
             };

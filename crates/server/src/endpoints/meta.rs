@@ -33,23 +33,36 @@ pub(crate) fn set(object: &mut Value, field: &str, value: Option<Value>) {
 
 /// What is wrong with the metadata of an object.
 pub(crate) fn check(resource: &Resource, object: &Value) -> Vec<FieldError> {
-    let root = Path::new("metadata");
+    let nothing = Value::Null;
+    let metadata = object.at(&["metadata"]).unwrap_or(&nothing);
+    let check_name = |name: &str, prefix: bool| resource.strategy.check_name(name, prefix);
+    check_metadata(metadata, &Path::new("metadata"), resource.namespaced, &check_name)
+}
+
+/// What is wrong with metadata at a path: of an object, or of one inside an object.
+pub fn check_metadata(
+    metadata: &Value,
+    root: &Path<'_>,
+    namespaced: bool,
+    check_name: &dyn Fn(&str, bool) -> Vec<String>,
+) -> Vec<FieldError> {
+    let text = |field: &str| metadata.str_at(&[field]);
     let mut errors = Vec::new();
-    let generate = text(object, "generateName");
+    let generate = text("generateName");
     if !generate.is_empty() {
         let path = root.child("generateName");
-        let problems = resource.strategy.check_name(generate, true);
+        let problems = check_name(generate, true);
         errors.extend(problems.into_iter().map(|p| FieldError::invalid(&path, generate, p)));
     }
-    let (name, path) = (text(object, "name"), root.child("name"));
+    let (name, path) = (text("name"), root.child("name"));
     if name.is_empty() {
         errors.push(FieldError::required(&path, "name or generateName is required"));
     } else {
-        let problems = resource.strategy.check_name(name, false);
+        let problems = check_name(name, false);
         errors.extend(problems.into_iter().map(|p| FieldError::invalid(&path, name, p)));
     }
-    let (namespace, path) = (text(object, "namespace"), root.child("namespace"));
-    match (resource.namespaced, namespace.is_empty()) {
+    let (namespace, path) = (text("namespace"), root.child("namespace"));
+    match (namespaced, namespace.is_empty()) {
         (true, true) => errors.push(FieldError::required(&path, "")),
         (true, false) => {
             let problems = name::name_is_dns_label(namespace, false);
@@ -60,15 +73,15 @@ pub(crate) fn check(resource: &Resource, object: &Value) -> Vec<FieldError> {
         }
         (false, true) => {}
     }
-    errors.extend(check_labels(object, &root.child("labels")));
-    errors.extend(check_annotations(object, &root.child("annotations")));
-    errors.extend(check_owners(object, &root.child("ownerReferences")));
-    errors.extend(check_finalizers(object, &root.child("finalizers")));
+    errors.extend(check_labels(metadata, &root.child("labels")));
+    errors.extend(check_annotations(metadata, &root.child("annotations")));
+    errors.extend(check_owners(metadata, &root.child("ownerReferences")));
+    errors.extend(check_finalizers(metadata, &root.child("finalizers")));
     errors
 }
 
-fn check_labels(object: &Value, path: &Path<'_>) -> Vec<FieldError> {
-    let labels = object.at(&["metadata", "labels"]).and_then(Value::as_map);
+fn check_labels(metadata: &Value, path: &Path<'_>) -> Vec<FieldError> {
+    let labels = metadata.at(&["labels"]).and_then(Value::as_map);
     let mut errors = Vec::new();
     for (key, value) in labels.into_iter().flat_map(Map::iter) {
         let value = value.as_str().unwrap_or_default();
@@ -79,8 +92,8 @@ fn check_labels(object: &Value, path: &Path<'_>) -> Vec<FieldError> {
     errors
 }
 
-fn check_owners(object: &Value, path: &Path<'_>) -> Vec<FieldError> {
-    let owners = object.at(&["metadata", "ownerReferences"]).and_then(Value::as_list);
+fn check_owners(metadata: &Value, path: &Path<'_>) -> Vec<FieldError> {
+    let owners = metadata.at(&["ownerReferences"]).and_then(Value::as_list);
     let owners = owners.unwrap_or_default();
     let mut errors = Vec::new();
     let mut controller: Option<String> = None;
@@ -125,8 +138,8 @@ fn shown(value: &Value) -> BadValue {
     BadValue::Text(String::from_utf8_lossy(&text).into_owned())
 }
 
-fn check_finalizers(object: &Value, path: &Path<'_>) -> Vec<FieldError> {
-    let finalizers = object.at(&["metadata", "finalizers"]).and_then(Value::as_list);
+fn check_finalizers(metadata: &Value, path: &Path<'_>) -> Vec<FieldError> {
+    let finalizers = metadata.at(&["finalizers"]).and_then(Value::as_list);
     let finalizers: Vec<&str> =
         finalizers.unwrap_or_default().iter().filter_map(Value::as_str).collect();
     let mut errors: Vec<FieldError> = Vec::new();
@@ -141,8 +154,8 @@ fn check_finalizers(object: &Value, path: &Path<'_>) -> Vec<FieldError> {
     errors
 }
 
-fn check_annotations(object: &Value, path: &Path<'_>) -> Vec<FieldError> {
-    let annotations = object.at(&["metadata", "annotations"]).and_then(Value::as_map);
+fn check_annotations(metadata: &Value, path: &Path<'_>) -> Vec<FieldError> {
+    let annotations = metadata.at(&["annotations"]).and_then(Value::as_map);
     let mut errors = Vec::new();
     let mut size = 0;
     for (key, value) in annotations.into_iter().flat_map(Map::iter) {

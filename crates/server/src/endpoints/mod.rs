@@ -37,6 +37,7 @@ use crate::storage::Storage;
 use crate::strategy::Strategy;
 use crate::user::User;
 
+pub use self::meta::check_metadata;
 pub use self::respond::{failure, failure_in, failure_to, json_response};
 pub(crate) use self::update::{Failed, changed};
 pub(crate) use self::websocket::is_websocket;
@@ -240,7 +241,7 @@ pub(crate) fn cache_error(error: CacheError) -> StatusError {
 }
 
 /// What a failure of the store is to a client that did not expect one.
-fn store_error(error: kevel_store::Error) -> StatusError {
+pub(crate) fn store_error(error: kevel_store::Error) -> StatusError {
     match error {
         kevel_store::Error::Compacted { .. } => {
             StatusError::resource_expired("The resourceVersion for the provided watch is too old.")

@@ -91,10 +91,13 @@ impl Call<'_> {
         };
         for requirement in fields.requirements_mut() {
             let field = self.selectable(&requirement.field).ok_or_else(|| {
-                StatusError::bad_request(format!(
-                    "\"{}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
-                    requirement.field
-                ))
+                let field = &requirement.field;
+                StatusError::bad_request(match self.resource.is_custom() {
+                    true => format!("field label not supported: {field}"),
+                    false => format!(
+                        "\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+                    ),
+                })
             })?;
             requirement.field = field.into();
         }

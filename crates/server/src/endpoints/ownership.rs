@@ -106,7 +106,10 @@ struct Versions<'a> {
 impl OtherVersions for Versions<'_> {
     fn schema(&self, api_version: &str) -> Option<Schema<'_>> {
         match &self.storage.ty {
-            TypeRef::Custom(..) => Some(self.storage.ty.schema()),
+            TypeRef::Custom(..) => {
+                let version: GroupVersion = api_version.parse().ok()?;
+                Some(self.storage.custom_type(&version.version)?.schema())
+            }
             TypeRef::BuiltIn(_) => {
                 let version: GroupVersion = api_version.parse().ok()?;
                 builtin::schema(&version.group, &version.version, self.kind)
@@ -117,7 +120,7 @@ impl OtherVersions for Versions<'_> {
     fn convert(&self, object: &Value, api_version: &str) -> Option<Value> {
         let to: GroupVersion = api_version.parse().ok()?;
         let from: GroupVersion = object.str_at(&["apiVersion"]).parse().ok()?;
-        self.storage.convert(object.clone(), &from.with_kind(self.kind), &to).ok()
+        self.storage.convert_at_once(object.clone(), &from.with_kind(self.kind), &to)
     }
 
     fn filter(&self, _: &str) -> Option<&Filter> {

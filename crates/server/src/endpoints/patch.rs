@@ -13,9 +13,14 @@ use super::options::{FieldValidation, WriteOptions};
 use super::update::Existing;
 use super::{Call, bare, bare_with};
 use crate::handler::Response;
+use crate::resource::TypeRef;
 
 /// How many bytes the `copy` operations of one patch may add.
 const COPY_LIMIT: usize = 3 << 20;
+
+/// The patches that custom kinds take, as error messages list them.
+const CUSTOM_PATCHES: [&str; 3] =
+    ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
 
 /// A patch that has been read.
 enum Patch {
@@ -36,7 +41,10 @@ impl Call<'_> {
             return self.apply(&body).await;
         }
         if !known.contains(&media.as_str()) && (media != strategic || self.resource.is_custom()) {
-            return Err(bare_with(415, "415: Unsupported Media Type"));
+            return Err(match self.resource.is_custom() {
+                true => StatusError::unsupported_media_type(&CUSTOM_PATCHES),
+                false => bare_with(415, "415: Unsupported Media Type"),
+            });
         }
         let options = self.write_options("PatchOptions")?;
         let body = self.request.read_body().await?;
@@ -95,6 +103,11 @@ impl Call<'_> {
         let schema = ty.schema();
         let scale = self.scale().map(|_| self.view(existing.value.clone())).transpose()?;
         let object = scale.as_ref().unwrap_or(&existing.value);
+        if let Patch::Merge(patch) = patch
+            && let Some(value) = merge_patch::apply_typed(object, patch, schema)
+        {
+            return self.finish_patched(value, existing);
+        }
         let document = match patch {
             Patch::Json(_) => unstructured(object, schema),
             Patch::Merge(_) | Patch::Strategic(_) => unstructured_but_fields(object, schema),
@@ -112,7 +125,7 @@ impl Call<'_> {
         };
         let mut text = Vec::new();
         json::encode_any(&changed, &mut text);
-        let mut value = self.decode_patched(&text, options).map_err(|why| {
+        let value = self.decode_patched(&text, options).map_err(|why| {
             let shown = match patch {
                 Patch::Strategic(patch) => go_map(patch),
                 _ => String::from_utf8_lossy(&text).into_owned(),
@@ -120,7 +133,14 @@ impl Call<'_> {
             let error = FieldError::invalid(&Path::new("patch"), shown, why);
             StatusError::invalid(&GroupKind::default(), "", &[error])
         })?;
-        default::apply(&mut value, schema);
+        self.finish_patched(value, existing)
+    }
+
+    fn finish_patched(&self, mut value: Value, existing: &Existing) -> Result<Value, StatusError> {
+        if let TypeRef::Custom(..) = self.ty() {
+            default::drop_nulls(&mut value, self.ty().schema());
+        }
+        default::apply(&mut value, self.ty().schema());
         self.check_name(&value)?;
         self.unview(value, &existing.value)
     }

@@ -72,12 +72,16 @@ pub(super) fn respond(code: StatusCode, media: &'static str, body: impl Into<Bod
 impl Call<'_> {
     /// An object's wire bytes as an answer. In the version and format that it is kept in, nothing
     /// of it is looked at.
-    pub(super) fn object(&self, code: StatusCode, wire: &Bytes) -> Result<Response, StatusError> {
+    pub(super) async fn object(
+        &self,
+        code: StatusCode,
+        wire: &Bytes,
+    ) -> Result<Response, StatusError> {
         let plain = self.accepted.media == MediaType::Json
             && self.accepted.shape == Shape::Whole
             && !self.accepted.pretty
             && self.subresource.is_none_or(|sub| sub.kind.kind == self.resource.kind.kind)
-            && self.storage.stores(&self.resource.kind);
+            && self.storage.shows(wire, &self.resource.kind);
         if plain {
             let mut body = self.kind_prefix().into_bytes();
             body.reserve(wire.len() + 1);
@@ -85,8 +89,8 @@ impl Call<'_> {
             body.push(b'\n');
             return Ok(respond(code, MediaType::Json.name(), body));
         }
-        let value = self.view(self.served(wire)?)?;
-        self.value(code, value)
+        let value = self.view(self.served(wire).await?)?;
+        self.value(code, value).await
     }
 
     /// `{"kind":"Pod","apiVersion":"v1",`
@@ -100,21 +104,25 @@ impl Call<'_> {
     }
 
     /// An object's tree in the version that was asked for.
-    pub(super) fn served(&self, wire: &[u8]) -> Result<Value, StatusError> {
+    pub(super) async fn served(&self, wire: &[u8]) -> Result<Value, StatusError> {
         let value = self.storage.read(wire).map_err(StatusError::internal)?;
-        if self.storage.stores(&self.resource.kind) {
+        if self.storage.shows(wire, &self.resource.kind) {
             return Ok(value);
         }
         let to = self.resource.kind.group_version();
-        self.storage.convert(value, &self.storage.kind, &to).map_err(StatusError::internal)
+        self.storage.convert(value, &self.storage.kind, &to).await
     }
 
     /// An object's tree as an answer, in the shape and format that was asked for.
-    pub(super) fn value(&self, code: StatusCode, value: Value) -> Result<Response, StatusError> {
+    pub(super) async fn value(
+        &self,
+        code: StatusCode,
+        value: Value,
+    ) -> Result<Response, StatusError> {
         let (value, ty) = match &self.accepted.shape {
             Shape::Whole => (value, self.ty()),
             Shape::Table(version) => {
-                let table = Printer::new(self, version)?.object(value)?;
+                let table = Printer::new(self, version)?.object(value).await?;
                 return self.encoded(code, &table, Some(&super::table::table_type()));
             }
             Shape::Metadata(version) => {

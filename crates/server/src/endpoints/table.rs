@@ -63,19 +63,18 @@ impl Printer {
         })
     }
 
-    /// A list of stored objects as a table.
+    /// A list of stored objects, or of a custom kind's served ones, as a table.
     pub fn list(&self, mut items: ThinVec<Value>, metadata: Map) -> Result<Value, StatusError> {
         self.columns().arrange(&mut items);
         self.table(items, metadata, true)
     }
 
     /// An object, in the version that was asked for, as a table of one row.
-    pub fn object(&self, object: Value) -> Result<Value, StatusError> {
-        let stored = match self.of == Of::Objects && !self.storage.stores(&self.resource.kind) {
+    pub async fn object(&self, object: Value) -> Result<Value, StatusError> {
+        let stored = match self.converts() {
             true => {
                 let to = self.storage.kind.group_version();
-                let stored = self.storage.convert(object, &self.resource.kind, &to);
-                stored.map_err(StatusError::internal)?
+                self.storage.convert(object, &self.resource.kind, &to).await?
             }
             false => object,
         };
@@ -162,11 +161,20 @@ impl Printer {
 
     /// An object in the version that was asked for.
     fn served(&self, object: Value) -> Result<Value, StatusError> {
-        if self.of != Of::Objects || self.storage.stores(&self.resource.kind) {
+        if !self.converts() {
             return Ok(object);
         }
         let to = self.resource.kind.group_version();
-        self.storage.convert(object, &self.storage.kind, &to).map_err(StatusError::internal)
+        let served = self.storage.convert_at_once(object, &self.storage.kind, &to);
+        served.ok_or_else(|| StatusError::internal("the object has no such version"))
+    }
+
+    /// Whether rows are made of another version than is served. A custom kind's are not: each of
+    /// its versions has columns of its own.
+    fn converts(&self) -> bool {
+        self.of == Of::Objects
+            && !self.resource.is_custom()
+            && !self.storage.stores(&self.resource.kind)
     }
 }
 

@@ -5,7 +5,7 @@ use http::StatusCode;
 use kevel_api::field_error::{FieldError, Path};
 use kevel_api::gvk::GroupKind;
 use kevel_api::status::{StatusError, reason};
-use kevel_api::value::{Map, Value};
+use kevel_api::value::{Map, Value, equivalent};
 use kevel_store::Revision;
 use kevel_store::cache::{At, Object};
 
@@ -15,8 +15,9 @@ use super::options::WriteOptions;
 use super::{Call, cache_error, store_error, unserved};
 use crate::admission::{Attributes, Operation};
 use crate::authorization::{self, Decision, forbidden};
+use crate::chain::{LatencyTrackers, Phase};
 use crate::handler::Response;
-use crate::resource::{Part, Places};
+use crate::resource::Part;
 use crate::storage::{MAX_CONFLICTS, local_key};
 use crate::strategy::reset_fields;
 
@@ -129,12 +130,16 @@ impl Call<'_> {
     ) -> Result<Option<Existing>, StatusError> {
         let key = local_key(self.namespace(), name);
         let found = self.storage.cache.get(&key, at).await.map_err(cache_error)?;
-        found.map(|object| self.read_object(&object)).transpose()
+        match found {
+            Some(object) => self.read_object(&object).await.map(Some),
+            None => Ok(None),
+        }
     }
 
-    pub(super) fn read_object(&self, object: &Arc<Object>) -> Result<Existing, StatusError> {
+    pub(super) async fn read_object(&self, object: &Arc<Object>) -> Result<Existing, StatusError> {
         let wire = object.wire().map_err(StatusError::internal)?;
-        Ok(Existing { value: self.served(wire)?, wire: wire.clone(), revision: object.revision() })
+        let value = self.served(wire).await?;
+        Ok(Existing { value, wire: wire.clone(), revision: object.revision() })
     }
 
     pub(super) async fn replace_once(
@@ -163,7 +168,7 @@ impl Call<'_> {
             old: Some(old),
         };
         self.admit(&attributes, &mut object).await?;
-        let claims = match &self.resource.allocation {
+        let claims = match self.resource.allocation.get() {
             Some(allocation) if self.subresource.is_none() => {
                 Some(allocation.begin_update(&mut object, old, options.dry_run).await?)
             }
@@ -203,9 +208,12 @@ impl Call<'_> {
         warnings.into_iter().for_each(|warning| self.request.warnings.add(warning));
         self.validate(attributes, &object).await?;
         let code = StatusCode::OK;
-        let stored = self.to_storage(object)?;
+        let stored = self.to_storage(object).await?;
         if options.dry_run {
-            return Ok(self.written(code, stored)?);
+            let mut stored = stored;
+            let version = old.at(&["metadata", "resourceVersion"]).cloned();
+            meta::set(&mut stored, "resourceVersion", version);
+            return Ok(self.written(code, stored).await?);
         }
         self.store_changed(existing, stored).await
     }
@@ -254,7 +262,7 @@ impl Call<'_> {
         let revision = if released {
             let revision = self.storage.engine.delete(&key, existing.revision).await;
             let revision = revision.map_err(changed)?;
-            if let Some(allocation) = &self.resource.allocation {
+            if let Some(allocation) = self.resource.allocation.get() {
                 allocation.after_delete(&stored).await;
             }
             revision
@@ -263,9 +271,10 @@ impl Call<'_> {
         } else {
             let ttl = self.storage.time_to_live;
             let updated = self.storage.engine.update(&key, bytes, existing.revision, ttl);
-            updated.await.map_err(changed)?
+            let updated = LatencyTrackers::track(&self.request, Phase::Storage, updated).await;
+            updated.map_err(changed)?
         };
-        Ok(self.object(StatusCode::OK, &wire.restamped(revision).bytes)?)
+        Ok(self.object(StatusCode::OK, &wire.restamped(revision).bytes).await?)
     }
 
     pub(super) fn wire(&self, stored: &Bytes, revision: Revision) -> Result<Bytes, StatusError> {
@@ -334,6 +343,10 @@ impl Call<'_> {
         };
         match self.subresource.map(|sub| &sub.part) {
             None => reset_fields(self.resource).for_each(|field| keep(object, field)),
+            // The metadata of a custom object is not for its status to say.
+            Some(Part::Field(written)) if self.resource.is_custom() => {
+                keep_all_but(&[&[written]], false, object, old);
+            }
             Some(Part::Field(written)) => {
                 let fields: Vec<String> = old
                     .as_map()
@@ -344,7 +357,9 @@ impl Call<'_> {
                     .collect();
                 fields.iter().for_each(|field| keep(object, field));
             }
-            Some(Part::Places(places)) => keep_all_but(places, object, old),
+            Some(Part::Places(places)) => {
+                keep_all_but(places.paths, places.metadata, object, old);
+            }
             Some(_) => {}
         }
         let generation = old.at(&["metadata", "generation"]).cloned();
@@ -356,12 +371,18 @@ impl Call<'_> {
         if !self.resource.strategy.counts_generation() {
             return;
         }
-        let wanted = |value: &'_ Value| -> Vec<(String, Value)> {
-            let fields = value.as_map().into_iter().flat_map(|map| map.iter());
-            let fields = fields.filter(|(name, _)| !matches!(*name, "metadata" | "status"));
-            fields.map(|(name, value)| (name.to_owned(), value.clone())).collect()
+        // A custom kind without a path for its status has it as any other field.
+        let status =
+            self.resource.is_custom() && !self.resource.subresources.contains_key("status");
+        let same = match self.resource.is_custom() {
+            true => wanted(object, status).eq(wanted(old, status)),
+            false => {
+                let fields = wanted(object, status).chain(wanted(old, status));
+                let field = |object, name| Value::at(object, &[name]);
+                fields.into_iter().all(|(f, _)| equivalent(field(&*object, f), field(old, f)))
+            }
         };
-        if wanted(object) == wanted(old) {
+        if same {
             return;
         }
         let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or(0);
@@ -369,17 +390,23 @@ impl Call<'_> {
     }
 }
 
+/// The fields of an object that say what is wanted.
+fn wanted(object: &Value, status: bool) -> impl Iterator<Item = (&str, &Value)> {
+    let fields = object.as_map().into_iter().flat_map(Map::iter);
+    fields.filter(move |(name, _)| *name != "metadata" && (status || *name != "status"))
+}
+
 /// Keeps everything of an object but the places that may be written.
-fn keep_all_but(places: &Places, object: &mut Value, old: &Value) {
+fn keep_all_but(places: &[&[&str]], metadata: bool, object: &mut Value, old: &Value) {
     let mut kept = old.clone();
-    for path in places.paths {
+    for path in places {
         copy(object, &mut kept, path);
     }
     // Who owns what, and which version is replaced, is not for the places to say.
     let bookkeeping = ["managedFields", "resourceVersion", "uid"];
     if let Some(written) = object.at(&["metadata"]).and_then(Value::as_map) {
         for (name, value) in written.iter() {
-            if places.metadata || bookkeeping.contains(&name) {
+            if metadata || bookkeeping.contains(&name) {
                 meta::set(&mut kept, name, Some(value.clone()));
             }
         }

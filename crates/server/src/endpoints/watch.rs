@@ -162,7 +162,7 @@ impl Stream {
         }
         let mut out = Vec::new();
         if let Some(initial) = self.initial.take() {
-            self.send_initial(initial, &mut out);
+            self.send_initial(initial, &mut out).await;
             return (out.into(), Some(self));
         }
         let mut seen = Vec::new();
@@ -177,9 +177,11 @@ impl Stream {
             result = self.watcher.next(&mut seen) => match result {
                 Ok(()) => {
                     if let [one] = seen.as_slice() {
-                        return (self.encoder.event(one), Some(self));
+                        return (self.encoder.event(one).await, Some(self));
                     }
-                    seen.iter().for_each(|one| out.extend_from_slice(&self.encoder.event(one)));
+                    for one in &seen {
+                        out.extend_from_slice(&self.encoder.event(one).await);
+                    }
                 }
                 Err(error) => {
                     self.encoder.failure(error, &mut out);
@@ -201,7 +203,7 @@ impl Stream {
         (out.into(), Some(self))
     }
 
-    fn send_initial(&mut self, mut initial: Initial, out: &mut Vec<u8>) {
+    async fn send_initial(&mut self, mut initial: Initial, out: &mut Vec<u8>) {
         let selection = self.watcher.selection();
         let mut last = None;
         let mut count = 0;
@@ -212,7 +214,7 @@ impl Stream {
             count += 1;
             last = Some(object.key().to_owned());
             if selection.matches(object) {
-                self.encoder.initial(object, out);
+                self.encoder.initial(object, out).await;
             }
         }
         if count == INITIAL_BATCH {
@@ -305,9 +307,12 @@ impl Encoder {
         }
     }
 
-    fn initial(&mut self, object: &Object, out: &mut Vec<u8>) {
+    async fn initial(&mut self, object: &Object, out: &mut Vec<u8>) {
         let before = out.len();
-        self.object("ADDED", object, out);
+        match self.remote(object) {
+            true => self.converted("ADDED", object, out).await,
+            false => self.object("ADDED", object, out),
+        }
         self.sent(out.len() - before);
     }
 
@@ -320,13 +325,19 @@ impl Encoder {
     }
 
     /// An event; its bytes are shared by all who are sent it in this form.
-    fn event(&mut self, delivery: &Delivery) -> Bytes {
+    async fn event(&mut self, delivery: &Delivery) -> Bytes {
         let Some(object) = delivery.event.shown(delivery.change) else { return Bytes::new() };
         let name = match delivery.change {
             Change::Added => "ADDED",
             Change::Modified => "MODIFIED",
             Change::Deleted => "DELETED",
         };
+        if self.remote(object) {
+            let mut frame = Vec::new();
+            self.converted(name, object, &mut frame).await;
+            self.sent(frame.len());
+            return frame.into();
+        }
         let form = self.form | u32::from(self.headers) << 4;
         let encoded = delivery.event.encoded(form, delivery.change, || {
             let mut frame = Vec::new();
@@ -344,7 +355,7 @@ impl Encoder {
         };
         let plain = self.media == MediaType::Json
             && self.shape == Shape::Whole
-            && self.storage.stores(&self.resource.kind);
+            && self.storage.shows(wire, &self.resource.kind);
         if plain {
             out.reserve(wire.len() + self.prefix.len() + 40);
             out.extend_from_slice(format!(r#"{{"type":"{event}","object":"#).as_bytes());
@@ -354,13 +365,37 @@ impl Encoder {
             return;
         }
         let to = self.resource.kind.group_version();
-        let value = self.storage.read(wire).and_then(|value| match self.printer {
-            Some(_) => Ok(value),
-            None => self.storage.convert(value, &self.storage.kind, &to),
+        let as_stored = self.printer.is_some() && !self.resource.is_custom();
+        let value = self.storage.read(wire).and_then(|value| match as_stored {
+            true => Ok(value),
+            false => {
+                let converted = self.storage.convert_at_once(value, &self.storage.kind, &to);
+                converted.ok_or_else(|| "the object has no such version".to_owned())
+            }
         });
         match value {
             Ok(value) => self.value(event, value, out),
             Err(error) => self.status(StatusError::internal(error), out),
+        }
+    }
+
+    /// Whether somebody must be asked for the version of an object that is wanted.
+    fn remote(&self, object: &Object) -> bool {
+        let shown = |wire: &Bytes| self.storage.shows(wire, &self.resource.kind);
+        self.storage.converts_remotely() && !object.wire().is_ok_and(shown)
+    }
+
+    /// The same as [`Encoder::object`], for an object whose version others must make.
+    async fn converted(&self, event: &str, object: &Object, out: &mut Vec<u8>) {
+        let to = self.resource.kind.group_version();
+        let read = object.wire().map_err(ToOwned::to_owned);
+        let value = match read.and_then(|wire| self.storage.read(wire)) {
+            Ok(value) => self.storage.convert(value, &self.storage.kind, &to).await,
+            Err(error) => Err(StatusError::internal(error)),
+        };
+        match value {
+            Ok(value) => self.value(event, value, out),
+            Err(error) => self.status(error, out),
         }
     }
 

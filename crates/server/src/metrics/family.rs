@@ -76,6 +76,13 @@ impl<M: Metric> Family<M> {
         }
         series.entry(key).or_insert_with(|| Arc::new((self.make)())).clone()
     }
+
+    /// Shows the metric with these label values no longer.
+    pub fn remove(&self, values: &[&str]) {
+        let key = values.join(&*SEPARATOR.encode_utf8(&mut [0; 4]));
+        let shard = &self.shards[self.hasher.hash_one(&key) as usize % SHARDS];
+        shard.write().unwrap_or_else(PoisonError::into_inner).remove(&key);
+    }
 }
 
 /// A family of any type.

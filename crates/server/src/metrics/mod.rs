@@ -9,6 +9,7 @@ pub mod labels;
 mod metric;
 mod process;
 mod requests;
+mod slis;
 mod text;
 mod watch_events;
 
@@ -20,6 +21,7 @@ pub use family::{Description, Family, MAX_SERIES, Metric};
 pub use in_flight::InFlightWatermark;
 pub use metric::{Counter, Gauge, Histogram};
 pub use requests::Series;
+pub use slis::Slis;
 pub use text::Text;
 pub use watch_events::WatchEvents;
 
@@ -248,13 +250,15 @@ impl Metrics {
 /// `/metrics`.
 impl Handler for Metrics {
     fn handle<'a>(&'a self, _: Request) -> Pending<'a, Response> {
-        Box::pin(async move {
-            let mut response = http::Response::new(Body::from(self.show()));
-            let media = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
-            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
-            response
-        })
+        Box::pin(std::future::ready(answer(self.show())))
     }
+}
+
+fn answer(text: String) -> Response {
+    let mut response = http::Response::new(Body::from(text));
+    let media = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    response
 }
 
 /// The families, as they are made.

@@ -54,8 +54,8 @@ impl<'r> Component<'r> {
         match self {
             Component::BuiltIn(schema) => full_name(builtin::type_name(schema.id())),
             Component::Scalar(scalar) => scalar_name(scalar).unwrap_or_default().to_owned(),
-            Component::Custom(row) => custom_name(row, ""),
-            Component::CustomList(row) => custom_name(row, "List"),
+            Component::Custom(row) => custom_name(row, &row.kind.kind),
+            Component::CustomList(row) => custom_name(row, &row.list_kind()),
             Component::Patch => full_name("meta.v1.Patch"),
             Component::Version => "io.k8s.apimachinery.pkg.version.Info".to_owned(),
         }
@@ -63,10 +63,10 @@ impl<'r> Component<'r> {
 }
 
 /// `com.example.v1.Widget`
-fn custom_name(row: &Resource, suffix: &str) -> String {
+fn custom_name(row: &Resource, kind: &str) -> String {
     let mut parts: Vec<&str> = row.kind.group.split('.').collect();
     parts.reverse();
-    format!("{}.{}.{}{suffix}", parts.join("."), row.kind.version, row.kind.kind)
+    format!("{}.{}.{kind}", parts.join("."), row.kind.version)
 }
 
 /// The packages that types are in, by the first part of the names of definitions.
@@ -112,6 +112,16 @@ pub(super) struct Components<'r> {
 impl<'r> Components<'r> {
     pub fn new(texts: &'r Texts, home: Option<(&'r str, &'r str)>) -> Self {
         Components { texts, home, found: BTreeMap::new(), waiting: Vec::new() }
+    }
+
+    /// Whether the document is of OpenAPI 2, which is about all groups.
+    pub fn is_v2(&self) -> bool {
+        self.home.is_none()
+    }
+
+    /// Describes a schema as a field of a built-in type is described.
+    pub fn describe_as(&self, schema: &mut Map, ty: &str, field: &str) {
+        describe(schema, self.texts.of_field(ty, field));
     }
 
     /// A reference to a component, which is thereby part of the document.

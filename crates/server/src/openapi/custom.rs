@@ -1,121 +1,237 @@
-//! Custom kinds as OpenAPI schemas: whole, in place, with what their definitions say of structure.
+//! Custom kinds as OpenAPI schemas: what their definitions say, whole and in place.
 
 use kevel_api::builtin;
-use kevel_api::schema::{
-    FieldFlags, List, Scalar, Schema, StructFlags, StructSchema, Type, TypeId,
-};
 use kevel_api::value::{Map, Value};
+use kevel_codec::json;
 
-use super::component::{Component, Components, constant, list_type, plain_scalar, put, referring};
+use super::component::{Component, Components, put, referring};
 use super::tree::{list, object, strings};
 use crate::resource::Resource;
+
+/// A kind whose fields have the descriptions that all kinds' have.
+const TYPICAL: &str = "io.k8s.api.core.v1.Pod";
+const TYPICAL_LIST: &str = "io.k8s.api.core.v1.PodList";
+
+const CONVENTIONS: &str =
+    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
+
+const EMBEDDED: &str = "x-kubernetes-embedded-resource";
+const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
+const PRESERVE_UNKNOWN: &str = "x-kubernetes-preserve-unknown-fields";
+
+/// What a schema may say that is published: its scalars, its documents, its alternatives. The rest is
+/// looked into, or told to nobody.
+const SCALARS: [&str; 25] = [
+    "type",
+    "format",
+    "title",
+    "description",
+    "nullable",
+    "maximum",
+    "exclusiveMaximum",
+    "minimum",
+    "exclusiveMinimum",
+    "maxLength",
+    "minLength",
+    "pattern",
+    "maxItems",
+    "minItems",
+    "uniqueItems",
+    "multipleOf",
+    "maxProperties",
+    "minProperties",
+    "required",
+    "externalDocs",
+    EMBEDDED,
+    INT_OR_STRING,
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-list-type",
+    "x-kubernetes-map-type",
+];
+const DOCUMENTS: [&str; 2] = ["default", "example"];
+const ALTERNATIVES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 impl<'r> Components<'r> {
     /// A custom kind.
     pub(super) fn custom(&mut self, row: &'r Resource) -> Value {
-        let mut schema = self.inline(row.ty.schema());
-        // That it is an object with a kind of its own goes without saying for a kind.
-        schema.remove(EMBEDDED);
-        schema.insert("x-kubernetes-group-version-kind", list([kind(row, "")]));
-        Value::Map(schema)
+        let empty = Map::new();
+        let schema = row.custom.as_ref().and_then(|custom| custom.schema.as_map());
+        let said = schema.unwrap_or(&empty);
+        // A client of OpenAPI 2 would refuse what is not named.
+        let open = said.is_empty() || self.is_v2() && flag(said, PRESERVE_UNKNOWN);
+        let mut out = match open {
+            true => Map::from_iter([("type", "object".into())]),
+            false => {
+                let mut out = self.published(said);
+                self.add_object_fields(&mut out, true);
+                out
+            }
+        };
+        out.insert("x-kubernetes-group-version-kind", list([kind(row, &row.kind.kind)]));
+        put(&mut out, "x-kubernetes-selectable-fields", selectable_fields(row));
+        Value::Map(out)
     }
 
     /// A list of a custom kind.
     pub(super) fn custom_list(&mut self, row: &'r Resource) -> Value {
-        let items =
-            object([("type", "array".into()), ("items", self.reference(Component::Custom(row)))]);
-        let metadata = builtin::schema("", "v1", "List").and_then(|list| list.field("metadata"));
-        let mut properties = Map::from_iter([
-            ("apiVersion", object([("type", "string".into())])),
-            ("kind", object([("type", "string".into())])),
-            ("items", items),
+        let list_kind = row.list_kind();
+        let items = object([
+            (
+                "description",
+                format!("List of {}. More info: {CONVENTIONS}", row.plural).as_str().into(),
+            ),
+            ("type", "array".into()),
+            ("items", self.reference(Component::Custom(row))),
         ]);
+        let mut properties = Map::from_iter([("items", items)]);
+        for field in ["apiVersion", "kind"] {
+            properties.insert(field, self.text_field(field));
+        }
+        let metadata = builtin::schema("", "v1", "List").and_then(|list| list.field("metadata"));
         if let Some(metadata) = metadata {
             let reference = self.reference(Component::BuiltIn(metadata.schema()));
-            properties.insert("metadata", Value::Map(referring(reference, None)));
+            let mut property = referring(reference, None);
+            self.describe_as(&mut property, TYPICAL_LIST, "metadata");
+            properties.insert("metadata", Value::Map(property));
         }
-        object([
+        let description = format!("{list_kind} is a list of {}", row.kind.kind);
+        let mut out = Map::from_iter([
+            ("description", description.as_str().into()),
             ("type", "object".into()),
             ("required", strings(["items"])),
             ("properties", Value::Map(properties)),
-            ("x-kubernetes-group-version-kind", list([kind(row, "List")])),
-        ])
+            ("x-kubernetes-group-version-kind", list([kind(row, &list_kind)])),
+        ]);
+        put(&mut out, "x-kubernetes-selectable-fields", selectable_fields(row));
+        Value::Map(out)
     }
 
-    /// The schema of a type of a custom kind, in place.
-    fn inline(&mut self, schema: Schema<'r>) -> Map {
-        match schema.ty() {
-            Type::Struct(_) if std::ptr::eq(schema.table(), builtin::table()) => {
-                referring(self.reference(Component::BuiltIn(builtin_schema(schema.id()))), None)
-            }
-            Type::Struct(entry) => {
-                let mut out = Map::from_iter([("type", "object".into())]);
-                let mut properties = Map::new();
-                let fields = schema.as_struct();
-                for field in fields.into_iter().flat_map(StructSchema::fields) {
-                    let mut property = self.inline(field.schema());
-                    if field.flags().has(FieldFlags::NULLABLE) {
-                        property.insert("nullable", true.into());
-                    }
-                    if let Some(default) = field.default() {
-                        property.insert("default", constant(schema.table(), default.value));
-                    }
-                    put(&mut property, "enum", strings(field.values()));
-                    properties.insert(field.key(), Value::Map(property));
+    /// What is told of a schema.
+    fn published(&mut self, said: &Map) -> Map {
+        let v2 = self.is_v2();
+        let nullable = flag(said, "nullable");
+        let preserves = flag(said, PRESERVE_UNKNOWN);
+        // Clients of OpenAPI 2 do not cope with either where more is said.
+        let bare = v2 && (nullable || preserves);
+        let mut out = Map::new();
+        for (key, value) in said.iter() {
+            let told = match (key, value) {
+                ("type", Value::String(ty)) => {
+                    let open = nullable || preserves && ty == "object";
+                    let list = ty == "array" && (bare || !said.contains_key("items"));
+                    (!v2 || !open && !list).then(|| value.clone())
                 }
-                put(&mut out, "properties", Value::Map(properties));
-                let required = fields.into_iter().flat_map(StructSchema::fields);
-                let required = required.filter(|field| field.required());
-                put(&mut out, "required", strings(required.map(|field| field.name().to_owned())));
-                for (flag, name) in CUSTOM_FLAGS {
-                    if entry.flags.has(flag) {
-                        out.insert(name, true.into());
-                    }
+                ("nullable", _) if v2 => None,
+                ("required", _) if v2 => self.required(said),
+                (PRESERVE_UNKNOWN, _) => preserves.then_some(Value::Bool(true)),
+                ("properties" | "items", _) if bare => None,
+                ("properties", Value::Map(fields)) => {
+                    let fields = fields.iter().map(|(name, field)| (name, self.schema_of(field)));
+                    Some(Value::Map(fields.collect()))
                 }
-                if entry.flags.has(StructFlags::ATOMIC) {
-                    out.insert("x-kubernetes-map-type", "atomic".into());
+                ("items" | "additionalProperties", Value::Map(_)) => Some(self.schema_of(value)),
+                ("additionalProperties", Value::Bool(_)) => Some(value.clone()),
+                ("enum", Value::List(values)) => Some(list(values.iter().map(document))),
+                ("x-kubernetes-validations", _) => Some(value.clone()),
+                ("not", _) if !v2 => Some(self.schema_of(value)),
+                (key, Value::List(schemas)) if ALTERNATIVES.contains(&key) => {
+                    (!v2).then(|| list(schemas.iter().map(|schema| self.schema_of(schema))))
                 }
-                out
+                (key, value) if DOCUMENTS.contains(&key) => Some(document(value)),
+                (key, value) if SCALARS.contains(&key) => Some(value.clone()),
+                _ => None,
+            };
+            if let Some(told) = told {
+                out.insert(key, told);
             }
-            Type::List { item, list, .. } => {
-                let items = self.inline(schema.other(*item));
-                let mut out =
-                    Map::from_iter([("type", "array".into()), ("items", Value::Map(items))]);
-                if *list != List::Atomic {
-                    list_type(&mut out, schema, *list);
-                }
-                out
-            }
-            Type::Map { value, .. } => {
-                let values = Value::Map(self.inline(schema.other(*value)));
-                Map::from_iter([("type", "object".into()), ("additionalProperties", values)])
-            }
-            Type::Scalar(Scalar::IntOrString) => {
-                Map::from_iter([("x-kubernetes-int-or-string", true.into())])
-            }
-            Type::Scalar(scalar) => plain_scalar(*scalar),
-            Type::Union { .. } | Type::Any => {
-                Map::from_iter([("x-kubernetes-preserve-unknown-fields", true.into())])
+        }
+        if !v2 && flag(said, INT_OR_STRING) && !said.contains_key("anyOf") {
+            let types = ["integer", "string"].map(|ty| object([("type", ty.into())]));
+            out.insert("anyOf", list(types));
+        }
+        if flag(said, EMBEDDED) && !(v2 && preserves) {
+            self.add_object_fields(&mut out, false);
+        }
+        out
+    }
+
+    fn schema_of(&mut self, said: &Value) -> Value {
+        said.as_map().map_or(Value::Null, |said| Value::Map(self.published(said)))
+    }
+
+    /// The fields that must be there, of those that may not be `null`.
+    fn required(&self, said: &Map) -> Option<Value> {
+        let property = |name: &str| said.get("properties")?.as_map()?.get(name)?.as_map();
+        let names = said.get("required").and_then(Value::as_list).unwrap_or_default();
+        let named = names.iter().filter(|name| {
+            let property = name.as_str().and_then(property);
+            !property.is_some_and(|property| flag(property, "nullable"))
+        });
+        Some(list(named.cloned())).filter(|names| !names.is_empty())
+    }
+
+    /// Adds what every object has: its kind and its metadata.
+    fn add_object_fields(&mut self, schema: &mut Map, root: bool) {
+        let mut added: Vec<(&str, Value)> = Vec::new();
+        for field in ["apiVersion", "kind"] {
+            added.push((field, self.text_field(field)));
+        }
+        let metadata = builtin::schema("", "v1", "Pod").and_then(|pod| pod.field("metadata"));
+        if let Some(metadata) = metadata {
+            let reference = self.reference(Component::BuiltIn(metadata.schema()));
+            let mut property = referring(reference, None);
+            self.describe_as(&mut property, TYPICAL, "metadata");
+            added.push(("metadata", Value::Map(property)));
+        }
+        let properties = schema.entry_or_insert_with("properties", || Map::new().into());
+        if let Some(properties) = properties.as_map_mut() {
+            added.into_iter().for_each(|(name, property)| {
+                properties.insert(name, property);
+            });
+        }
+        if root {
+            return;
+        }
+        let required = schema.entry_or_insert_with("required", || list([]));
+        for field in ["kind", "apiVersion"].map(Value::from) {
+            if let Some(required) = required.as_list_mut().filter(|names| !names.contains(&field)) {
+                required.push(field);
             }
         }
     }
+
+    fn text_field(&self, field: &str) -> Value {
+        let mut property = Map::from_iter([("type", "string".into())]);
+        self.describe_as(&mut property, TYPICAL, field);
+        Value::Map(property)
+    }
 }
 
-const EMBEDDED: &str = "x-kubernetes-embedded-resource";
+/// A document that is kept as text, as what it says.
+fn document(value: &Value) -> Value {
+    match value {
+        Value::Raw(text) => {
+            let read = json::decode_any(text.as_bytes(), json::Unknown::Ignore);
+            read.map(|read| read.value).unwrap_or_default()
+        }
+        value => value.clone(),
+    }
+}
 
-const CUSTOM_FLAGS: [(u8, &str); 2] = [
-    (StructFlags::PRESERVE_UNKNOWN, "x-kubernetes-preserve-unknown-fields"),
-    (StructFlags::EMBEDDED, EMBEDDED),
-];
+fn flag(schema: &Map, name: &str) -> bool {
+    schema.get(name).and_then(Value::as_bool) == Some(true)
+}
 
-fn kind(row: &Resource, suffix: &str) -> Value {
+fn kind(row: &Resource, kind: &str) -> Value {
     object([
         ("group", row.kind.group.as_str().into()),
         ("version", row.kind.version.as_str().into()),
-        ("kind", format!("{}{suffix}", row.kind.kind).as_str().into()),
+        ("kind", kind.into()),
     ])
 }
 
-fn builtin_schema(id: TypeId) -> Schema<'static> {
-    Schema::new(builtin::table(), id)
+fn selectable_fields(row: &Resource) -> Value {
+    let fields = row.storage.iter().flat_map(|storage| storage.fields.iter());
+    let fields = fields.filter(|field| row.strategy.selectable(&field.name).is_some());
+    list(fields.map(|field| object([("fieldPath", (*field.name).into())])))
 }

@@ -8,7 +8,7 @@ use ring::digest::{Context, SHA512};
 
 use super::document::{names, rows};
 use crate::discovery::documents::Snapshot;
-use crate::resource::{Resource, TypeRef};
+use crate::resource::Resource;
 
 /// Changes with the way in which documents are written.
 const FORMAT: u32 = 1;
@@ -81,8 +81,8 @@ fn hash(name: &str, rows: &[Arc<Resource>]) -> String {
         for (name, sub) in &row.subresources {
             let _ = write!(text, " {name} {:?} {:?}", sub.kind, sub.verbs);
         }
-        if let TypeRef::Custom(table, id) = &row.ty {
-            let _ = write!(text, " {id} {table:?}");
+        if let Some(custom) = &row.custom {
+            let _ = write!(text, " {} {:?}", custom.list_kind, custom.schema);
         }
         context.update(text.as_bytes());
     }

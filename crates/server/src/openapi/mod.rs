@@ -127,7 +127,8 @@ impl OpenApi {
             true => not_modified(),
             false => http::Response::new(Body::from(body)),
         };
-        set(&mut response, header::CONTENT_TYPE, "application/json");
+        // The reference leaves it to Go to guess what this is; clients do not look.
+        set(&mut response, header::CONTENT_TYPE, "text/plain; charset=utf-8");
         set(&mut response, header::ETAG, &format!("\"{}\"", current.hashes.whole()));
         response
     }

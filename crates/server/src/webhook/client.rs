@@ -33,13 +33,16 @@ const CONNECT: Duration = Duration::from_secs(30);
 /// otherwise calls would go to a peer that vanished until the system gives up.
 const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(15));
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const USER_AGENT: HeaderValue =
+pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(super) const USER_AGENT: HeaderValue =
     HeaderValue::from_static(concat!("kube-apiserver/kevel-", env!("CARGO_PKG_VERSION")));
+
+/// Connections that are kept, by server.
+pub(super) type Connections = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 /// Speaks to one server: HTTP/2 or HTTP/1.1, on connections that are kept.
 pub struct Client {
-    http: legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    http: Connections,
     scheme: Scheme,
     authority: Authority,
     /// The path of the endpoint's URL, without a slash at its end.
@@ -64,28 +67,7 @@ impl Client {
     /// A client of an endpoint. Nothing is connected before somebody calls.
     pub fn new(endpoint: Endpoint) -> Result<Self, String> {
         let (scheme, authority, base) = location(&endpoint)?;
-        let tls = tls::config(&endpoint)?;
-        let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
-        let builder = match &endpoint.server_name {
-            Some(name) => {
-                let name = ServerName::try_from(name.clone());
-                let name = name.map_err(|error| format!("tls-server-name: {error}"))?;
-                builder.with_server_name_resolver(FixedServerNameResolver::new(name))
-            }
-            None => builder,
-        };
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(CONNECT));
-        let http = legacy::Client::builder(TokioExecutor::new())
-            .timer(TokioTimer::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .pool_max_idle_per_host(MAX_IDLE)
-            .http2_keep_alive_interval(PING.0)
-            .http2_keep_alive_timeout(PING.1)
-            .build(builder.enable_all_versions().wrap_connector(tcp));
+        let http = connections(&endpoint)?;
         let authorization = Authorization::new(endpoint.credentials)?;
         Ok(Client { http, scheme, authority, base, authorization })
     }
@@ -121,7 +103,7 @@ impl Client {
         let invalid =
             |reason: String| Error::Connection { request: asked.clone(), reason, lost: false };
         let request = self.request(method, path, body).map_err(invalid)?;
-        match tokio::time::timeout(timeout, self.exchange(request, &asked)).await {
+        match tokio::time::timeout(timeout, exchange(&self.http, request, &asked)).await {
             Ok(result) => result,
             Err(_) => Err(Error::Timeout { request: asked }),
         }
@@ -156,22 +138,49 @@ impl Client {
         }
         request.body(Full::new(body)).map_err(|error| error.to_string())
     }
+}
 
-    async fn exchange(
-        &self,
-        request: Request<Full<Bytes>>,
-        asked: &str,
-    ) -> Result<Response<Bytes>, Error> {
-        let answer = self.http.request(request).await;
-        let answer = answer.map_err(|error| Error::connection(asked.to_owned(), &error))?;
-        let (parts, body) = answer.into_parts();
-        let body = Limited::new(body, MAX_ANSWER).collect().await;
-        let body = body.map_err(|error| match error.is::<LengthLimitError>() {
-            true => Error::TooLarge { request: asked.to_owned(), limit: MAX_ANSWER },
-            false => Error::connection(asked.to_owned(), &*error),
-        })?;
-        Ok(Response::from_parts(parts, body.to_bytes()))
-    }
+/// Connections that are made as an endpoint says. Nothing is connected before somebody asks.
+pub(super) fn connections(endpoint: &Endpoint) -> Result<Connections, String> {
+    let tls = tls::config(endpoint)?;
+    let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+    let builder = match &endpoint.server_name {
+        Some(name) => {
+            let name = ServerName::try_from(name.clone());
+            let name = name.map_err(|error| format!("tls-server-name: {error}"))?;
+            builder.with_server_name_resolver(FixedServerNameResolver::new(name))
+        }
+        None => builder,
+    };
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(CONNECT));
+    Ok(legacy::Client::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE)
+        .pool_max_idle_per_host(MAX_IDLE)
+        .http2_keep_alive_interval(PING.0)
+        .http2_keep_alive_timeout(PING.1)
+        .build(builder.enable_all_versions().wrap_connector(tcp)))
+}
+
+/// A request, and its whole answer.
+pub(super) async fn exchange(
+    http: &Connections,
+    request: Request<Full<Bytes>>,
+    asked: &str,
+) -> Result<Response<Bytes>, Error> {
+    let answer = http.request(request).await;
+    let answer = answer.map_err(|error| Error::connection(asked.to_owned(), &error))?;
+    let (parts, body) = answer.into_parts();
+    let body = Limited::new(body, MAX_ANSWER).collect().await;
+    let body = body.map_err(|error| match error.is::<LengthLimitError>() {
+        true => Error::TooLarge { request: asked.to_owned(), limit: MAX_ANSWER },
+        false => Error::connection(asked.to_owned(), &*error),
+    })?;
+    Ok(Response::from_parts(parts, body.to_bytes()))
 }
 
 /// Scheme, host and path of an endpoint. As in the reference, a URL without a scheme is one with
@@ -227,7 +236,8 @@ impl Authorization {
     }
 }
 
-fn bearer(token: &[u8]) -> Result<HeaderValue, String> {
+/// The header of a bearer's token.
+pub(super) fn bearer(token: &[u8]) -> Result<HeaderValue, String> {
     match token.trim_ascii() {
         [] => Err("the token is empty".to_owned()),
         token => secret(&format!("Bearer {}", String::from_utf8_lossy(token))),

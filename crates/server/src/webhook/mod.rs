@@ -3,7 +3,7 @@
 //!
 //! An [`Endpoint`] says where a server is and how it is spoken to: built from parts, or read from
 //! a kubeconfig file ([`Endpoint::from_kubeconfig`]). A [`Client`] keeps connections to it, and
-//! [`Backoff`] makes a call again when it failed.
+//! [`Backoff`] makes a call again when it failed. [`Documents`] are read wherever they are.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -20,6 +20,7 @@
 
 mod backoff;
 mod client;
+mod documents;
 mod endpoint;
 mod error;
 mod kubeconfig;
@@ -27,5 +28,7 @@ mod tls;
 
 pub use backoff::Backoff;
 pub use client::{Client, MAX_ANSWER, REQUEST_TIMEOUT};
+pub use documents::Documents;
 pub use endpoint::{Credentials, Endpoint, Identity};
 pub use error::{Error, succeeded};
+pub use tls::config as tls_config;

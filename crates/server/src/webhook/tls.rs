@@ -15,7 +15,7 @@ use super::endpoint::{Endpoint, Identity};
 use crate::certificates::Dynamic;
 
 /// How an endpoint is spoken to.
-pub(super) fn config(endpoint: &Endpoint) -> Result<ClientConfig, String> {
+pub fn config(endpoint: &Endpoint) -> Result<ClientConfig, String> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()

@@ -33,7 +33,7 @@ pub(super) enum Command {
     Add(Arc<Cache>),
     Remove(String),
     Loaded {
-        prefix: String,
+        cache: Arc<Cache>,
         snapshot: Snapshot,
     },
     /// Somebody waits for the engine to say how far it is.
@@ -61,13 +61,26 @@ impl Caches {
     pub fn add(&self, resource: Resource) -> Arc<Cache> {
         let mut caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
         let prefix = resource.prefix.clone();
-        let make = || {
-            let (engine, progress) = (self.engine.clone(), self.progress.clone());
-            let cache = Arc::new(Cache::new(resource, engine, progress, self.commands.clone()));
-            let _ = self.commands.send(Command::Add(cache.clone()));
-            cache
-        };
-        caches.entry(prefix).or_insert_with(make).clone()
+        caches.entry(prefix).or_insert_with(|| self.make(resource)).clone()
+    }
+
+    /// A new cache in the place of a resource's old one, whose watchers end. Who reads the old one
+    /// at this moment may go on doing so.
+    pub fn replace(&self, resource: Resource) -> Arc<Cache> {
+        let mut caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
+        let prefix = resource.prefix.clone();
+        let cache = self.make(resource);
+        if let Some(old) = caches.insert(prefix, cache.clone()) {
+            old.end(State::Replaced);
+        }
+        cache
+    }
+
+    fn make(&self, resource: Resource) -> Arc<Cache> {
+        let (engine, progress) = (self.engine.clone(), self.progress.clone());
+        let cache = Arc::new(Cache::new(resource, engine, progress, self.commands.clone()));
+        let _ = self.commands.send(Command::Add(cache.clone()));
+        cache
     }
 
     /// Ends a resource's cache and its watchers.
@@ -176,8 +189,10 @@ impl Feed {
             Command::Remove(prefix) => {
                 self.followers.remove(&prefix);
             }
-            Command::Loaded { prefix, snapshot } => {
-                let Some(follower) = self.followers.get_mut(&prefix) else { return };
+            Command::Loaded { cache, snapshot } => {
+                let follower = self.followers.get_mut(&cache.resource.prefix);
+                let same = |follower: &&mut Follower| Arc::ptr_eq(&follower.cache, &cache);
+                let Some(follower) = follower.filter(same) else { return };
                 let waiting = follower.waiting.take().unwrap_or_default();
                 follower.loaded = snapshot.revision;
                 follower.cache.replace(snapshot);
@@ -195,10 +210,10 @@ impl Feed {
         self.followers.insert(prefix.clone(), follower);
         let (engine, commands) = (self.engine.clone(), self.commands.clone());
         tokio::spawn(async move {
-            while *cache.state.borrow() != State::Closed {
+            while !cache.state.borrow().is_over() {
                 match load(&*engine, &cache.resource, None).await {
                     Ok(snapshot) => {
-                        let _ = commands.send(Command::Loaded { prefix, snapshot });
+                        let _ = commands.send(Command::Loaded { cache, snapshot });
                         return;
                     }
                     Err(error) => {
@@ -256,7 +271,7 @@ impl Follower {
 impl Cache {
     /// Shows a new state whose past is not known.
     fn replace(&self, snapshot: Snapshot) {
-        if *self.state.borrow() == State::Closed {
+        if self.state.borrow().is_over() {
             return;
         }
         let again = *self.state.borrow() == State::Live;
@@ -313,7 +328,11 @@ impl Cache {
     }
 
     fn close(&self) {
-        self.state.send_replace(State::Closed);
+        self.end(State::Closed);
+    }
+
+    fn end(&self, state: State) {
+        self.state.send_replace(state);
         self.subscribers.clear();
         self.grown.send_modify(|_| {});
     }

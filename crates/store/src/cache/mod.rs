@@ -117,7 +117,16 @@ pub struct Cache {
 enum State {
     Loading,
     Live,
+    /// Another cache has taken its place. Who still has this one reads from the engine.
+    Replaced,
     Closed,
+}
+
+impl State {
+    /// Whether nothing new is heard any more.
+    fn is_over(self) -> bool {
+        matches!(self, State::Replaced | State::Closed)
+    }
 }
 
 impl std::fmt::Debug for Cache {
@@ -152,7 +161,7 @@ impl Cache {
         let mut state = self.state.subscribe();
         let reached = state.wait_for(|state| *state != State::Loading).await;
         match reached.map(|state| *state) {
-            Ok(State::Live) => Ok(()),
+            Ok(State::Live | State::Replaced) => Ok(()),
             _ => Err(CacheError::Closed),
         }
     }
@@ -160,6 +169,12 @@ impl Cache {
     /// All objects, as fresh as asked for.
     pub async fn snapshot(&self, at: At) -> Result<Snapshot, CacheError> {
         self.loaded().await?;
+        if *self.state.borrow() == State::Replaced {
+            return match at {
+                At::Exact(revision) => self.read_past(revision).await,
+                _ => Ok(load(&*self.engine, &self.resource, None).await?),
+            };
+        }
         match at {
             At::Any => Ok(self.latest()),
             At::Consistent => self.consistent().await,

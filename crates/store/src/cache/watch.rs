@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kevel_api::selector::{field::FieldSelector, label::LabelSelector};
 use tokio::sync::{mpsc, watch as signal};
 
-use super::{Cache, CacheError, Change, Event, FieldPath, Object, Resource, Snapshot, State};
+use super::{Cache, CacheError, Change, Event, FieldPath, Object, Resource, Snapshot};
 use crate::Revision;
 
 /// How many events may wait for a watcher that is found by a field before it is ended.
@@ -235,7 +235,7 @@ impl Watcher {
                 if *grown.borrow_and_update() <= self.next {
                     // Closing signals too, after the state says so: looked at in this order, it is
                     // not missed.
-                    let closed = *self.cache.state.borrow() == State::Closed;
+                    let closed = self.cache.state.borrow().is_over();
                     if closed || grown.changed().await.is_err() {
                         return Err(CacheError::Closed);
                     }
@@ -282,7 +282,7 @@ impl Watcher {
 
     /// Why the queue was closed: the resource went away, or this watcher was too slow.
     fn ended(&self) -> Result<(), CacheError> {
-        if *self.cache.state.borrow() == State::Closed {
+        if self.cache.state.borrow().is_over() {
             return Err(CacheError::Closed);
         }
         Err(CacheError::Expired { requested: self.revision, oldest: self.cache.oldest() })

@@ -5,6 +5,8 @@
 //! stand. All of that is at the front of an object as encoders write it; what follows the metadata is
 //! not looked at before a selector asks for one of its fields.
 
+mod ordered;
+
 use bytes::Bytes;
 
 use super::{Decode, Part, Wire};
@@ -78,6 +80,13 @@ const BEFORE_REVISION: [&[u8]; 5] = [b"name", b"generateName", b"namespace", b"s
 
 fn wire(stored: &[u8], revision: Revision, order: KeyOrder, version: bool) -> Option<Wire> {
     u32::try_from(stored.len()).ok().filter(|len| *len < u32::MAX - 64)?;
+    let ordered = order == KeyOrder::Struct && !version;
+    let wire = ordered.then(|| ordered::wire(stored, revision)).flatten();
+    wire.or_else(|| any_wire(stored, revision, order, version))
+}
+
+/// Wire bytes of what may be in any order.
+fn any_wire(stored: &[u8], revision: Revision, order: KeyOrder, version: bool) -> Option<Wire> {
     let mut out = Vec::with_capacity(stored.len() + 40);
     out.push(b'{');
     let mut members = members(stored)?;

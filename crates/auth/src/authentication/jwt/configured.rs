@@ -9,7 +9,7 @@ use kevel_server::certificates::Dynamic;
 use kevel_server::handler::Pending;
 use tokio::time::{sleep, timeout};
 
-use super::JwtTokens;
+use super::{JwtMetrics, JwtTokens};
 use crate::authentication::configuration::AuthenticationConfiguration;
 
 /// How often it is looked whether the file has changed.
@@ -31,6 +31,7 @@ pub struct Source {
 pub struct ConfiguredTokens {
     issuers: ArcSwap<Issuers>,
     algorithms: Vec<String>,
+    metrics: Arc<JwtMetrics>,
 }
 
 #[derive(Debug)]
@@ -44,8 +45,10 @@ impl Issuers {
     fn start(
         configuration: AuthenticationConfiguration,
         algorithms: &[String],
+        metrics: &Arc<JwtMetrics>,
     ) -> Result<Self, String> {
-        let members = configuration.jwt.iter().map(|jwt| JwtTokens::start(jwt, algorithms));
+        let start = |jwt| JwtTokens::start(jwt, algorithms, metrics);
+        let members = configuration.jwt.iter().map(start);
         let members = members.collect::<Result<Vec<_>, _>>()?;
         let each = members.iter().map(|member| member.clone() as Arc<dyn TokenAuthenticator>);
         let union = TokenUnion::fail_on_error(each.collect());
@@ -72,17 +75,20 @@ impl ConfiguredTokens {
     pub fn start(
         configuration: AuthenticationConfiguration,
         algorithms: &[String],
+        metrics: Arc<JwtMetrics>,
     ) -> Result<Arc<Self>, String> {
-        let issuers = ArcSwap::from_pointee(Issuers::start(configuration, algorithms)?);
-        Ok(Arc::new(ConfiguredTokens { issuers, algorithms: algorithms.to_vec() }))
+        let issuers = Issuers::start(configuration, algorithms, &metrics)?;
+        let (issuers, algorithms) = (ArcSwap::from_pointee(issuers), algorithms.to_vec());
+        Ok(Arc::new(ConfiguredTokens { issuers, algorithms, metrics }))
     }
 
     /// Follows a file: from when its text has changed, and all issuers in it have been reached, their
     /// tokens are accepted. A text that is wrong changes nothing. Ends with the authenticator.
     pub fn follow(self: &Arc<Self>, source: Source) {
         let weak = Arc::downgrade(self);
+        let mut seen = source.file.current();
+        self.metrics.reloads.loaded(&seen);
         tokio::spawn(async move {
-            let mut seen = source.file.current();
             loop {
                 sleep(LOOK).await;
                 let Some(tokens) = weak.upgrade() else { return };
@@ -91,9 +97,13 @@ impl ConfiguredTokens {
                     continue;
                 }
                 match tokens.change(&text, &source.disallowed_issuers).await {
-                    Ok(()) => tracing::info!("reloaded authentication config"),
+                    Ok(()) => {
+                        tokens.metrics.reloads.succeeded(&text);
+                        tracing::info!("reloaded authentication config");
+                    }
                     Err(error) => {
-                        tracing::error!("failed to reload authentication config: {error}")
+                        tokens.metrics.reloads.failed();
+                        tracing::error!("failed to reload authentication config: {error}");
                     }
                 }
                 seen = text;
@@ -107,9 +117,12 @@ impl ConfiguredTokens {
         if configuration.anonymous != self.issuers.load().configuration.anonymous {
             return Err("anonymous: Forbidden: changed from initial configuration file".to_owned());
         }
-        let issuers = Issuers::start(configuration, &self.algorithms)?;
+        let issuers = Arc::new(Issuers::start(configuration, &self.algorithms, &self.metrics)?);
         issuers.healthy().await?;
-        self.issuers.store(Arc::new(issuers));
+        let before = self.issuers.swap(issuers.clone());
+        let accepted = |url: &str| issuers.members.iter().any(|member| member.issuer() == url);
+        let gone = before.members.iter().filter(|member| !accepted(member.issuer()));
+        gone.for_each(|member| self.metrics.forget(member.issuer()));
         Ok(())
     }
 }

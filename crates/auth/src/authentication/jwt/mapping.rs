@@ -133,11 +133,6 @@ impl Mapping {
             Source::Nowhere => Ok(Vec::new()),
             Source::Claim { name, prefix } => {
                 let groups = match claims.at(&[name]) {
-                    None if is_elsewhere(claims, name) => {
-                        return Err("oidc: could not expand distributed claims: they are not \
-                                    supported"
-                            .to_owned());
-                    }
                     None | Some(Value::Null) => Vec::new(),
                     Some(Value::String(one)) => vec![one.as_str()],
                     Some(Value::List(all)) => {
@@ -228,12 +223,6 @@ fn strings(value: &Value) -> Result<Vec<String>, String> {
     };
     let all = all.ok_or(STRINGS)?;
     Ok(all.into_iter().filter(|one| !one.is_empty()).map(str::to_owned).collect())
-}
-
-/// Whether a claim is to be fetched from somewhere (OpenID Connect Core 1.0, section 5.6.2).
-fn is_elsewhere(claims: &Value, name: &str) -> bool {
-    let source = claims.str_at(&["_claim_names", name]);
-    !source.is_empty() && !claims.str_at(&["_claim_sources", source, "endpoint"]).is_empty()
 }
 
 fn doubles(value: &Value) -> Value {

@@ -4,14 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use http::header::CACHE_CONTROL;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
+use kevel_api::quote::quote;
 use kevel_api::value::Value;
 use kevel_codec::json;
-use kevel_server::webhook::{Client, Endpoint, REQUEST_TIMEOUT};
+use kevel_server::webhook::{Documents, REQUEST_TIMEOUT};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use super::metrics::IssuerMetrics;
 use crate::jose::PublicKey;
 
 const WELL_KNOWN: &str = "/.well-known/openid-configuration";
@@ -22,21 +25,23 @@ const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 /// The most keys that a set may have.
 const MOST_KEYS: usize = 256;
 
-/// Where an issuer is, and who vouches for it.
-#[derive(Clone, Debug)]
-pub(super) struct Location {
+/// Where an issuer is.
+#[derive(Debug)]
+pub(super) struct Provider {
     pub issuer: String,
     /// Empty if it is below the issuer's URL.
     pub discovery_url: String,
-    /// The system's authorities if empty.
-    pub certificate_authority: String,
+    pub documents: Arc<Documents>,
+    /// What is counted of how its keys are fetched.
+    pub metrics: Option<IssuerMetrics>,
 }
 
 /// The keys of an issuer, fetched again when a token was signed with one that is not known.
 #[derive(Debug)]
 pub(super) struct RemoteKeys {
-    client: Client,
-    path: String,
+    documents: Arc<Documents>,
+    url: String,
+    metrics: Option<IssuerMetrics>,
     current: ArcSwap<Keys>,
     fetching: Mutex<()>,
 }
@@ -47,32 +52,40 @@ struct Keys {
     fresh_until: Instant,
 }
 
-impl RemoteKeys {
+impl Provider {
     /// Asks an issuer where its keys are.
-    pub async fn discover(location: &Location) -> Result<Self, String> {
-        let Location { issuer, discovery_url, certificate_authority } = location;
+    pub async fn discover(&self) -> Result<RemoteKeys, String> {
+        let Provider { issuer, discovery_url, documents, metrics } = self;
         let url = match discovery_url.as_str() {
-            "" => format!("{}{WELL_KNOWN}", issuer.trim_end_matches('/')),
+            "" => format!("{}{WELL_KNOWN}", issuer.strip_suffix('/').unwrap_or(issuer)),
             url => url.to_owned(),
         };
-        let (client, path) = client(&url, certificate_authority)?;
-        let (provider, _) = get(&client, &path).await?;
+        let answer = get(documents, &url).await?;
+        let provider = decode(&answer)?;
         let said = provider.str_at(&["issuer"]);
         if said != issuer {
+            let (issuer, said) = (quote(issuer), quote(said));
             return Err(format!(
-                "oidc: issuer did not match the issuer returned by provider, expected {issuer:?} \
-                 got {said:?}"
+                "oidc: issuer did not match the issuer returned by provider, expected {issuer} got \
+                 {said}"
             ));
         }
-        let (client, path) = match provider.str_at(&["jwks_uri"]) {
+        let url = match provider.str_at(&["jwks_uri"]) {
             "" => return Err("provider did not return JWKS URL".to_owned()),
-            uri => self::client(uri, certificate_authority)?,
+            uri => uri.to_owned(),
         };
         let current = Keys { keys: Vec::new(), fresh_until: Instant::now() };
-        let current = ArcSwap::from_pointee(current);
-        Ok(RemoteKeys { client, path, current, fetching: Mutex::default() })
+        Ok(RemoteKeys {
+            documents: documents.clone(),
+            url,
+            metrics: metrics.clone(),
+            current: ArcSwap::from_pointee(current),
+            fetching: Mutex::default(),
+        })
     }
+}
 
+impl RemoteKeys {
     /// Whether one of the keys does it. Keys that are not fresh are fetched before the answer is no.
     pub async fn any(&self, does: impl Fn(&PublicKey) -> bool) -> Result<bool, String> {
         let known = self.current.load_full();
@@ -93,36 +106,35 @@ impl RemoteKeys {
         if !Arc::ptr_eq(known, &current) {
             return Ok(current);
         }
-        let set = get(&self.client, &self.path).await;
-        let (set, headers) = set.map_err(|error| format!("fetching keys oidc: {error}"))?;
+        let answer = get(&self.documents, &self.url).await;
+        let set = answer.and_then(|answer| Ok((decode(&answer)?, answer)));
+        if let Some(metrics) = &self.metrics {
+            metrics.fetched(set.as_ref().ok().map(|(_, answer)| &answer.body()[..]));
+        }
+        let (set, answer) = set.map_err(|error| format!("fetching keys oidc: {error}"))?;
         let keys = set.at(&["keys"]).and_then(Value::as_list).unwrap_or_default();
         let keys = keys.iter().take(MOST_KEYS).filter_map(PublicKey::from_jwk).collect();
-        let fresh_until = Instant::now() + max_age(&headers);
+        let fresh_until = Instant::now() + max_age(answer.headers());
         let keys = Arc::new(Keys { keys, fresh_until });
         self.current.store(keys.clone());
         Ok(keys)
     }
 }
 
-/// A client of a URL's server, and the URL's path.
-fn client(url: &str, certificate_authority: &str) -> Result<(Client, String), String> {
-    let rest = url.strip_prefix("https://").ok_or("URL scheme must be https")?;
-    let at = rest.find(['/', '?']).unwrap_or(rest.len());
-    let (host, path) = rest.split_at(at);
-    let ca = (!certificate_authority.is_empty()).then(|| certificate_authority.as_bytes().to_vec());
-    let endpoint = Endpoint { url: format!("https://{host}"), ca, ..Endpoint::default() };
-    Ok((Client::new(endpoint)?, path.to_owned()))
+async fn get(documents: &Documents, url: &str) -> Result<Response<Bytes>, String> {
+    let answer = documents.get(url, None, REQUEST_TIMEOUT).await;
+    let answer = answer.map_err(|error| error.to_string())?;
+    match answer.status() {
+        StatusCode::OK => Ok(answer),
+        status => Err(status.to_string()),
+    }
 }
 
-async fn get(client: &Client, path: &str) -> Result<(Value, HeaderMap), String> {
-    let answer = client.get(path, REQUEST_TIMEOUT).await.map_err(|error| error.to_string())?;
-    if answer.status() != StatusCode::OK {
-        return Err(answer.status().to_string());
-    }
-    let (parts, body) = answer.into_parts();
-    let decoded = json::decode_any(&body, json::Unknown::Ignore);
-    let value = decoded.map_err(|error| format!("could not unmarshal as JSON: {error}"))?.value;
-    Ok((value, parts.headers))
+fn decode(answer: &Response<Bytes>) -> Result<Value, String> {
+    let decoded = json::decode_any(answer.body(), json::Unknown::Ignore);
+    decoded
+        .map(|decoded| decoded.value)
+        .map_err(|error| format!("could not unmarshal as JSON: {error}"))
 }
 
 /// For how long an answer may be kept.

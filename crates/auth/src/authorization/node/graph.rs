@@ -24,6 +24,27 @@ pub(super) enum Kind {
     PodCertificateRequest,
 }
 
+impl Kind {
+    /// What metrics call it when such an object comes or changes, and when it goes.
+    pub fn actions(self) -> [&'static str; 2] {
+        match self {
+            Kind::Pod => ["AddPod", "DeletePod"],
+            Kind::Volume => ["AddPV", "DeletePV"],
+            Kind::VolumeAttachment => ["AddVolumeAttachment", "DeleteVolumeAttachment"],
+            Kind::ResourceSlice => ["AddResourceSlice", "DeleteResourceSlice"],
+            Kind::PodCertificateRequest => {
+                ["AddPodCertificateRequest", "DeletePodCertificateRequest"]
+            }
+            // Only led to.
+            Kind::ConfigMap
+            | Kind::VolumeClaim
+            | Kind::ResourceClaim
+            | Kind::Secret
+            | Kind::ServiceAccount => ["", ""],
+        }
+    }
+}
+
 /// An object, by its kind and by `namespace/name` or `name`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Vertex {

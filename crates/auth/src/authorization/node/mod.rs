@@ -8,12 +8,14 @@ mod graph;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
 
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
 use kevel_server::authorization::{Attributes, Authorizer, Opinion, Rules};
 use kevel_server::handler::Pending;
+use kevel_server::metrics::{Description, Family, Histogram, Metrics};
 use kevel_server::user::User;
 
 use self::graph::{Graph, Kind, Vertex};
@@ -22,6 +24,9 @@ use crate::bootstrap::node_rules;
 
 /// The namespace of nodes' leases.
 const NODE_LEASES: &str = "kube-node-lease";
+const ACTION_SECONDS: &[f64] = &[
+    0.0001, 0.0002, 0.0004, 0.0008, 0.0016, 0.0032, 0.0064, 0.0128, 0.0256, 0.0512, 0.1024, 0.2048,
+];
 /// The verbs on objects that bear the node's name.
 const OWN: [&str; 5] = ["get", "create", "update", "patch", "delete"];
 
@@ -32,6 +37,8 @@ pub struct NodeAuthorizer {
     /// What all nodes may do alike.
     rules: Vec<PolicyRule>,
     features: NodeFeatures,
+    /// How long changes of the graph take, by what changes.
+    actions: Option<Arc<Family<Histogram>>>,
 }
 
 /// The feature gates that change what nodes may do.
@@ -58,7 +65,18 @@ impl NodeAuthorizer {
                 ..PolicyRule::default()
             });
         }
-        NodeAuthorizer { graph: RwLock::default(), rules, features }
+        NodeAuthorizer { graph: RwLock::default(), rules, features, actions: None }
+    }
+
+    /// Tells how long changes of what it knows take.
+    pub fn measured(mut self, metrics: &Metrics) -> Self {
+        let description = Description {
+            name: "node_authorizer_graph_actions_duration_seconds",
+            help: "[ALPHA] Seconds that changes of the node authorizer's graph took.",
+            labels: &["operation"],
+        };
+        self.actions = Some(metrics.histogram(description, ACTION_SECONDS));
+        self
     }
 
     /// Whether something is allowed. Does not wait for anything.
@@ -231,7 +249,13 @@ impl NodeAuthorizer {
     }
 
     fn set(&self, kind: Kind, key: &str, object: Option<&Value>) {
+        let started = Instant::now();
         self.graph.write().unwrap_or_else(PoisonError::into_inner).set(kind, key, object);
+        if let Some(actions) = &self.actions {
+            let [add, delete] = kind.actions();
+            let action = if object.is_some() { add } else { delete };
+            actions.with(&[action]).observe(started.elapsed().as_secs_f64());
+        }
     }
 }
 

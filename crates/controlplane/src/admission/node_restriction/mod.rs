@@ -161,10 +161,7 @@ impl Write<'_> {
 
     /// The refusal.
     fn forbidden(&self, error: impl std::fmt::Display) -> StatusError {
-        let metadata = |field| self.object().str_at(&["metadata", field]);
-        let names = [self.attributes.name, metadata("name"), metadata("generateName"), "Unknown"];
-        let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
-        StatusError::forbidden(&self.attributes.resource.group_resource(), name, error)
+        self.attributes.forbidden(self.object, error)
     }
 
     fn forbid<T>(&self, error: impl std::fmt::Display) -> Result<T, StatusError> {

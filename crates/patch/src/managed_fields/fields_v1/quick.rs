@@ -8,6 +8,7 @@ use kevel_api::value::{Map, Value};
 use kevel_codec::json::MAX_DEPTH;
 
 use super::read_element;
+use crate::managed_fields::path::PathElement;
 use crate::managed_fields::set::{Node, Set};
 
 /// A whole document.
@@ -45,12 +46,19 @@ impl<'t> Text<'t> {
         let mut nodes = Vec::new();
         let mut member = false;
         loop {
-            let key = self.string()?;
+            let element = match self.field() {
+                Some(field) => Some(field),
+                None => match self.string()? {
+                    key if key == "." => {
+                        member = true;
+                        None
+                    }
+                    key => read_element(&key).ok()?,
+                },
+            };
             self.take(":")?;
             let (children, is_member) = self.set(depth + 1)?;
-            if key == "." {
-                member = true;
-            } else if let Some(element) = read_element(&key).ok()? {
+            if let Some(element) = element {
                 nodes.push(Node { element, member: is_member, children });
             }
             if self.take("}").is_some() {
@@ -61,6 +69,15 @@ impl<'t> Text<'t> {
         let set = Set::from_nodes(nodes);
         member |= set.is_empty();
         Some((set, member))
+    }
+
+    /// A key that names a field, as most do, plainly.
+    fn field(&mut self) -> Option<PathElement> {
+        let text = self.0.strip_prefix("\"f:")?;
+        let end = text.bytes().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20))?;
+        let (name, rest) = text.split_at_checked(end)?;
+        self.0 = rest.strip_prefix('"')?;
+        Some(PathElement::field(name))
     }
 
     fn object(&mut self) -> Option<Value> {

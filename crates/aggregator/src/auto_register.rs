@@ -1,0 +1,327 @@
+//! Keeps the API services of what this server answers itself: those of its own groups when it
+//! starts, those of custom kinds always.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kevel_api::status::{StatusError, reason};
+use kevel_api::value::{Map, Value};
+use kevel_server::controller::{Backoff, Client, WorkQueue, run};
+use kevel_server::deletion::DeleteOptions;
+use kevel_server::discovery::priority::Priority;
+use kevel_server::resource::Resource;
+use tokio::task::JoinSet;
+
+use crate::api_service::{ApiService, GROUP, MANAGED_LABEL, Managed};
+use crate::registered::ApiServices;
+
+/// How many are looked after at a time. At the start all of them are, so that the store can write
+/// them together.
+const WORKERS: usize = 2;
+const AT_START: usize = 64;
+
+/// What is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Existing {
+    /// Nobody knows yet.
+    Unknown,
+    None,
+    ByOthers,
+    /// Kept when a server starts, but it was not there when this one did.
+    OnStartLater,
+    OnStart,
+    Always,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    Fail,
+    Nothing,
+    CreateOnce,
+    Create,
+    UpdateOnce,
+    Update,
+    DeleteOnce,
+    Delete,
+}
+
+/// What is to be done, by what is there (rows) and what is wanted (columns).
+const TABLE: [(Existing, [Action; 3]); 6] = {
+    use Action::*;
+    [
+        // not wanted, on start, always
+        (Existing::Unknown, [Fail, Fail, Fail]),
+        (Existing::None, [Nothing, CreateOnce, Create]),
+        (Existing::ByOthers, [Nothing, Nothing, Nothing]),
+        (Existing::OnStartLater, [Nothing, Nothing, Nothing]),
+        (Existing::OnStart, [DeleteOnce, UpdateOnce, UpdateOnce]),
+        (Existing::Always, [Delete, UpdateOnce, Update]),
+    ]
+};
+
+fn action(existing: Existing, desired: Managed) -> Action {
+    let row = TABLE.iter().find(|(row, _)| *row == existing);
+    let [not, on_start, always] = row.map_or([Action::Fail; 3], |(_, actions)| *actions);
+    match desired {
+        Managed::ByOthers => not,
+        Managed::OnStart => on_start,
+        Managed::Always => always,
+    }
+}
+
+/// The group, version and priorities of an API service that is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Desired {
+    pub group: String,
+    pub version: String,
+    pub priority: Priority,
+    pub managed: Managed,
+}
+
+impl Desired {
+    pub fn name(&self) -> String {
+        format!("{}.{}", self.version, self.group)
+    }
+
+    fn spec(&self) -> Value {
+        let Priority { group, version } = self.priority;
+        let mut spec = Map::from_iter([
+            ("version", Value::from(self.version.as_str())),
+            ("groupPriorityMinimum", Value::Int(group.into())),
+            ("versionPriority", Value::Int(version.into())),
+        ]);
+        if !self.group.is_empty() {
+            spec.insert("group", self.group.as_str().into());
+        }
+        spec.into()
+    }
+
+    fn object(&self) -> Value {
+        let labels = Map::from_iter([(MANAGED_LABEL, Value::from(self.managed.label()))]);
+        let metadata = [("name", self.name().as_str().into()), ("labels", labels.into())];
+        Value::Map(Map::from_iter([
+            ("apiVersion", format!("{GROUP}/v1").as_str().into()),
+            ("kind", "APIService".into()),
+            ("metadata", Map::from_iter(metadata).into()),
+            ("spec", self.spec()),
+        ]))
+    }
+
+    fn is(&self, service: &ApiService) -> bool {
+        let Priority { group, version } = self.priority;
+        (&self.group, &self.version) == (&service.group, &service.version)
+            && (i64::from(group), i64::from(version))
+                == (service.group_priority, service.version_priority)
+            && service.service.is_none()
+            && service.ca_bundle.is_empty()
+            && !service.insecure_skip_tls_verify
+    }
+}
+
+/// Keeps API services.
+pub(crate) struct AutoRegister {
+    services: Arc<ApiServices>,
+    resource: Arc<Resource>,
+    client: Client,
+    pub queue: Arc<WorkQueue>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    desired: HashMap<String, Desired>,
+    /// Those that were there when this server started.
+    at_start: HashSet<String>,
+    /// Those that were looked after at least once.
+    synced: HashSet<String>,
+}
+
+impl AutoRegister {
+    pub fn new(services: Arc<ApiServices>, resource: Arc<Resource>, client: Client) -> Arc<Self> {
+        let queue = WorkQueue::new(Backoff::default());
+        let heard = queue.clone();
+        services.listen(move |name| heard.add(name));
+        Arc::new(AutoRegister { services, resource, client, queue, state: Mutex::default() })
+    }
+
+    /// Wants an API service.
+    pub fn add(&self, desired: Desired) {
+        let name = desired.name();
+        self.queue.add(&name);
+        self.state().desired.insert(name, desired);
+    }
+
+    /// Wants it no more.
+    pub fn remove(&self, name: &str) {
+        self.state().desired.remove(name);
+        self.queue.add(name);
+    }
+
+    /// Works until the queue is shut down.
+    pub async fn run(self: Arc<Self>) {
+        self.services.loaded().wait().await;
+        let names: Vec<String> = {
+            let mut state = self.state();
+            state.at_start = self.services.all().keys().cloned().collect();
+            state.desired.keys().cloned().collect()
+        };
+        for names in names.chunks(AT_START) {
+            let mut running = JoinSet::new();
+            for name in names.iter().cloned() {
+                let this = self.clone();
+                running.spawn(async move { (this.reconcile(&name).await, name) });
+            }
+            while let Some(ended) = running.join_next().await {
+                if let Ok((Err(_), name)) = ended {
+                    self.queue.add_rate_limited(&name);
+                }
+            }
+        }
+        let queue = self.queue.clone();
+        let reconcile = move |name: String| {
+            let this = self.clone();
+            async move { this.reconcile(&name).await }
+        };
+        run(queue, "autoregister", WORKERS, reconcile).await;
+    }
+
+    async fn reconcile(&self, name: &str) -> Result<(), String> {
+        let (desired, synced) = {
+            let state = self.state();
+            (state.desired.get(name).cloned(), state.synced.contains(name))
+        };
+        let current = self.services.all().get(name).cloned();
+        let existing = self.existing(current.as_ref().map(|one| &one.service));
+        let managed = desired.as_ref().map_or(Managed::ByOthers, |desired| desired.managed);
+        let current = current.as_ref().map(|one| &one.service);
+        match (action(existing, managed), desired, current) {
+            (Action::Fail, ..) => return Err("the API services are not known yet".to_owned()),
+            (Action::CreateOnce | Action::UpdateOnce | Action::DeleteOnce, ..) if synced => {}
+            (Action::CreateOnce | Action::Create, Some(desired), _) => {
+                let created = self.client.create(COLLECTION, &desired.object()).await;
+                // Somebody was faster: this comes again when it is heard of.
+                accept(created, &[reason::ALREADY_EXISTS])?;
+            }
+            (Action::UpdateOnce | Action::Update, Some(desired), Some(current)) => {
+                if !desired.is(current) {
+                    accept(self.update(&desired).await, &[reason::NOT_FOUND, reason::CONFLICT])?;
+                }
+            }
+            (Action::DeleteOnce | Action::Delete, _, Some(current)) => {
+                let options =
+                    DeleteOptions { uid: Some(current.uid.clone()), ..DeleteOptions::default() };
+                let deleted = self.resource.remove("", name, &options).await;
+                accept(deleted, &[reason::NOT_FOUND, reason::CONFLICT])?;
+            }
+            _ => {}
+        }
+        let mut state = self.state();
+        let known = current.is_some() || state.desired.contains_key(name);
+        match known || state.at_start.contains(name) {
+            true => state.synced.insert(name.to_owned()),
+            // Nothing is left to remember.
+            false => state.synced.remove(name),
+        };
+        Ok(())
+    }
+
+    fn existing(&self, current: Option<&ApiService>) -> Existing {
+        if !self.services.loaded().is_signaled() {
+            return Existing::Unknown;
+        }
+        match current.map(|current| (current.managed, &current.name)) {
+            None => Existing::None,
+            Some((Managed::ByOthers, _)) => Existing::ByOthers,
+            Some((Managed::Always, _)) => Existing::Always,
+            Some((Managed::OnStart, name)) => match self.state().at_start.contains(name) {
+                true => Existing::OnStart,
+                false => Existing::OnStartLater,
+            },
+        }
+    }
+
+    async fn update(&self, desired: &Desired) -> Result<Value, StatusError> {
+        let name = desired.name();
+        let mut object = self.resource.find("", &name).await?;
+        object.make_map(&[]).insert("spec", desired.spec());
+        self.client.update(&format!("{COLLECTION}/{name}"), &object).await
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where API services are.
+pub(crate) const COLLECTION: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+
+/// Some failures mean that somebody else did it.
+fn accept<T>(result: Result<T, StatusError>, reasons: &[&str]) -> Result<(), String> {
+    match result {
+        Err(error) if !reasons.contains(&error.reason()) => Err(error.to_string()),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cell_of_the_table_is_as_the_reference_has_it() {
+        for (existing, desired, expected) in [
+            ("Unknown", "ByOthers", "Fail"),
+            ("Unknown", "OnStart", "Fail"),
+            ("Unknown", "Always", "Fail"),
+            ("None", "ByOthers", "Nothing"),
+            ("None", "OnStart", "CreateOnce"),
+            ("None", "Always", "Create"),
+            ("ByOthers", "ByOthers", "Nothing"),
+            ("ByOthers", "OnStart", "Nothing"),
+            ("ByOthers", "Always", "Nothing"),
+            ("OnStartLater", "ByOthers", "Nothing"),
+            ("OnStartLater", "OnStart", "Nothing"),
+            ("OnStartLater", "Always", "Nothing"),
+            ("OnStart", "ByOthers", "DeleteOnce"),
+            ("OnStart", "OnStart", "UpdateOnce"),
+            ("OnStart", "Always", "UpdateOnce"),
+            ("Always", "ByOthers", "Delete"),
+            ("Always", "OnStart", "UpdateOnce"),
+            ("Always", "Always", "Update"),
+        ] {
+            let rows = TABLE.iter().map(|(row, _)| *row);
+            let row = rows.into_iter().find(|row| format!("{row:?}") == existing).unwrap();
+            let columns = [Managed::ByOthers, Managed::OnStart, Managed::Always];
+            let column = columns.into_iter().find(|c| format!("{c:?}") == desired).unwrap();
+            assert_eq!(format!("{:?}", action(row, column)), expected, "{existing} {desired}");
+        }
+    }
+
+    #[test]
+    fn a_wanted_one_is_as_the_reference_writes_it() {
+        let desired = |group: &str| Desired {
+            group: group.to_owned(),
+            version: "v1".to_owned(),
+            priority: Priority { group: 17800, version: 15 },
+            managed: Managed::OnStart,
+        };
+        for (group, name, spec) in [
+            (
+                "apps",
+                "v1.apps",
+                r#"{"group":"apps","groupPriorityMinimum":17800,"version":"v1","versionPriority":15}"#,
+            ),
+            ("", "v1.", r#"{"groupPriorityMinimum":17800,"version":"v1","versionPriority":15}"#),
+        ] {
+            let desired = desired(group);
+            let mut text = Vec::new();
+            kevel_codec::json::encode_any(&desired.object(), &mut text);
+            let expected = format!(
+                r#"{{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{{"labels":{{"kube-aggregator.kubernetes.io/automanaged":"onstart"}},"name":"{name}"}},"spec":{spec}}}"#
+            );
+            assert_eq!(String::from_utf8(text).unwrap(), expected);
+            assert!(desired.is(&ApiService::read(&desired.object())));
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Which API services are available: the condition that says so, and why.
+
+mod local;
+mod remote;
+
+use kevel_api::value::Value;
+use kevel_server::controller::Client;
+use kevel_server::resource::Resource;
+
+pub(crate) use local::LocalAvailability;
+pub(crate) use remote::{Remote, RemoteAvailability, aggregator};
+
+use crate::api_service::Condition;
+use crate::auto_register::COLLECTION;
+
+/// Writes a condition, unless the object says so already.
+async fn write(
+    resource: &Resource,
+    client: &Client,
+    name: &str,
+    condition: &Condition,
+) -> Result<(), String> {
+    let object = match resource.find("", name).await {
+        Err(error) if error.reason() == kevel_api::status::reason::NOT_FOUND => return Ok(()),
+        object => object.map_err(|error| error.to_string())?,
+    };
+    let mut changed = object.clone();
+    condition.set(&mut changed);
+    if changed == object {
+        return Ok(());
+    }
+    let Condition { status, reason, message } = condition;
+    let old = object.list_at(&["status", "conditions"]).first().map(|old| old.str_at(&["status"]));
+    let old = old.unwrap_or("Unknown");
+    tracing::info!(name, old, status, reason, message, "changing APIService availability");
+    let path = format!("{COLLECTION}/{name}/status");
+    client.update(&path, &changed).await.map(|_: Value| ()).map_err(|error| error.to_string())
+}

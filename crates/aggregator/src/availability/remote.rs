@@ -1,0 +1,277 @@
+//! Whether the servers behind API services can be asked: their Service is there, it has endpoints,
+//! and one of them answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderMap;
+use kevel_api::quote::quote;
+use kevel_api::value::Value;
+use kevel_server::controller::{Backoff, Client, WorkQueue, inform, run};
+use kevel_server::resource::Resource;
+use kevel_server::service_resolver::{SERVICE_NAME, ServiceResolver, is_ready, port_of, slices};
+use kevel_server::storage::Storage;
+use kevel_server::user::{PRIVILEGED, User};
+use tokio::task::JoinSet;
+
+use super::write;
+use crate::api_service::{ApiService, Condition, ServiceReference};
+use crate::registered::{ApiServices, Registered};
+use crate::upstream::Upstream;
+
+/// How often all remote API services are looked at.
+const RESYNC: Duration = Duration::from_secs(30);
+/// How long a server has to answer.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// How often it is asked, all at once: one answer is enough.
+const ATTEMPTS: usize = 5;
+/// How much of the answer is read; what it says does not matter.
+const MAX_ANSWER: usize = 8 << 20;
+const WORKERS: usize = 5;
+/// Tight, because what makes a server unreachable need not be an event in the cluster.
+const BACKOFF: Backoff = Backoff {
+    base: Duration::from_millis(5),
+    max: Duration::from_secs(30),
+    per_second: f64::INFINITY,
+    burst: f64::INFINITY,
+};
+
+/// What is known of Services.
+#[derive(Clone, Debug)]
+pub(crate) struct Remote {
+    pub services: Arc<Storage>,
+    pub endpoint_slices: Arc<Storage>,
+    pub resolver: Arc<ServiceResolver>,
+}
+
+/// Keeps the condition of remote API services.
+pub(crate) struct RemoteAvailability {
+    known: Arc<ApiServices>,
+    remote: Remote,
+    resource: Arc<Resource>,
+    client: Client,
+    pub queue: Arc<WorkQueue>,
+}
+
+impl RemoteAvailability {
+    pub fn new(
+        known: Arc<ApiServices>,
+        remote: Remote,
+        resource: Arc<Resource>,
+        client: Client,
+    ) -> Arc<Self> {
+        let queue = WorkQueue::new(BACKOFF);
+        let (heard, services) = (queue.clone(), Arc::downgrade(&known));
+        known.listen(move |name| {
+            let remote = services.upgrade().is_some_and(|all| all.remote().contains_key(name));
+            if remote {
+                heard.add(name);
+            }
+        });
+        Arc::new(RemoteAvailability { known, remote, resource, client, queue })
+    }
+
+    pub async fn run(self: Arc<Self>) {
+        let reconcile = {
+            let this = self.clone();
+            move |name: String| {
+                let this = this.clone();
+                async move { this.reconcile(&name).await }
+            }
+        };
+        let this = self.clone();
+        let services = inform(self.remote.services.cache.clone(), move |service| {
+            this.look_at(service.namespace(), service.name());
+        });
+        let this = self.clone();
+        let endpoint_slices = inform(self.remote.endpoint_slices.cache.clone(), move |slice| {
+            this.look_at(slice.namespace(), slice.label(SERVICE_NAME).unwrap_or_default());
+        });
+        tokio::join!(
+            run(self.queue.clone(), "RemoteAvailability", WORKERS, reconcile),
+            services,
+            endpoint_slices,
+            self.resync(),
+        );
+    }
+
+    /// Looks at the API services of a Service that has changed.
+    fn look_at(&self, namespace: &str, name: &str) {
+        let remote = self.known.remote();
+        let of_service = remote.iter().filter(|(_, one)| {
+            let service = one.service.service.as_ref();
+            service.is_some_and(|known| (&*known.namespace, &*known.name) == (namespace, name))
+        });
+        of_service.for_each(|(name, _)| self.queue.add(name));
+    }
+
+    /// Looks at all of them from time to time, while there are any.
+    async fn resync(&self) {
+        loop {
+            self.known.some_remote().await;
+            tokio::time::sleep(RESYNC).await;
+            self.known.remote().keys().for_each(|name| self.queue.add(name));
+        }
+    }
+
+    async fn reconcile(&self, name: &str) -> Result<(), String> {
+        let Some(one) = self.known.remote().get(name).cloned() else { return Ok(()) };
+        let Registered { service, upstream: Some(upstream) } = &*one else { return Ok(()) };
+        let (condition, failed) = match self.check_service(service)? {
+            Some(condition) => (condition, Ok(())),
+            None => match self.check_server(service, upstream).await {
+                Ok(()) => (passed(), Ok(())),
+                Err(error) => {
+                    let condition = unavailable("FailedDiscoveryCheck", error.clone());
+                    (condition, Err(error))
+                }
+            },
+        };
+        write(&self.resource, &self.client, name, &condition).await?;
+        failed
+    }
+
+    /// What keeps the server from being asked, as far as the cluster knows.
+    fn check_service(&self, service: &ApiService) -> Result<Option<Condition>, String> {
+        let Some(ServiceReference { namespace, name, port }) = &service.service else {
+            return Ok(None);
+        };
+        let place = format!("service/{name} in {}", quote(namespace));
+        let Some(found) = self.remote.resolver.service(namespace, name)? else {
+            return Ok(Some(unavailable("ServiceNotFound", format!("{place} is not present"))));
+        };
+        let slices = slices(&self.remote.endpoint_slices, namespace, name)?;
+        Ok(missing(&found, &slices, *port, &place))
+    }
+
+    /// Asks the server for what it must have.
+    async fn check_server(
+        &self,
+        service: &ApiService,
+        upstream: &Arc<Upstream>,
+    ) -> Result<(), String> {
+        upstream.check()?;
+        let mut attempts = JoinSet::new();
+        for _ in 0..ATTEMPTS {
+            let (resolver, upstream) = (self.remote.resolver.clone(), upstream.clone());
+            let path = service.path();
+            attempts.spawn(async move { ask(&resolver, &upstream, &path).await });
+        }
+        let mut last = Ok(());
+        while let Some(ended) = attempts.join_next().await {
+            last = ended.unwrap_or_else(|error| Err(error.to_string()));
+            if last.is_ok() {
+                break;
+            }
+        }
+        last
+    }
+}
+
+/// What a Service with a cluster IP lacks. Other types are only asked.
+fn missing(service: &Value, slices: &[Value], port: i64, place: &str) -> Option<Condition> {
+    if service.str_at(&["spec", "type"]) != "ClusterIP" {
+        return None;
+    }
+    let mut ports = service.list_at(&["spec", "ports"]).iter();
+    let found = ports.find(|known| known.at(&["port"]).and_then(Value::as_int) == Some(port));
+    let Some(found) = found else {
+        let message = format!("{place} is not listening on port {port}");
+        return Some(unavailable("ServicePortError", message));
+    };
+    if slices.is_empty() {
+        let message = format!("cannot find endpointslices for {place}");
+        return Some(unavailable("EndpointsNotFound", message));
+    }
+    let name = found.str_at(&["name"]);
+    let serves = |slice: &Value| {
+        slice.list_at(&["endpoints"]).iter().any(is_ready) && port_of(slice, name).is_some()
+    };
+    (!slices.iter().any(serves)).then(|| {
+        let name = quote(name);
+        let message = format!("endpointslices for {place} have no addresses with port name {name}");
+        unavailable("MissingEndpoints", message)
+    })
+}
+
+async fn ask(resolver: &ServiceResolver, upstream: &Upstream, path: &str) -> Result<(), String> {
+    let ServiceReference { namespace, name, port } = &upstream.service;
+    let address = resolver.resolve(namespace, name, *port)?;
+    let url = format!("https://{address}{path}");
+    let failed = |why: String| format!("failing or missing response from {url}: {why}");
+    let user = aggregator();
+    let get = upstream.get(&address, path, &user, HeaderMap::new(), MAX_ANSWER);
+    match tokio::time::timeout(TIMEOUT, get).await {
+        Ok(Ok(answer)) if answer.status().is_success() => Ok(()),
+        Ok(Ok(answer)) => {
+            Err(failed(format!("bad status from {url}: {}", answer.status().as_u16())))
+        }
+        Ok(Err(error)) => Err(failed(format!("Get {}: {error}", quote(&url)))),
+        Err(_) => Err(failed(format!(
+            "Get {}: context deadline exceeded (Client.Timeout exceeded while awaiting headers)",
+            quote(&url)
+        ))),
+    }
+}
+
+/// As whom servers are asked for what they have. It may see everything.
+pub(crate) fn aggregator() -> User {
+    User {
+        name: "system:kube-aggregator".to_owned(),
+        groups: vec![PRIVILEGED.to_owned()],
+        ..User::default()
+    }
+}
+
+fn unavailable(reason: &'static str, message: String) -> Condition {
+    Condition { status: "False", reason, message }
+}
+
+fn passed() -> Condition {
+    Condition { status: "True", reason: "Passed", message: "all checks passed".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use kevel_codec::json::{Unknown, decode_any};
+
+    use super::*;
+
+    fn value(text: &str) -> Value {
+        decode_any(text.as_bytes(), Unknown::Ignore).unwrap().value
+    }
+
+    #[test]
+    fn a_service_that_cannot_be_asked_says_why() {
+        let service = r#"{"spec":{"type":"ClusterIP","ports":[{"name":"https","port":443}]}}"#;
+        let slice = |ready: bool, name: &str| {
+            format!(
+                r#"{{"ports":[{{"name":"{name}","port":6443}}],"endpoints":[{{"conditions":{{"ready":{ready}}}}}]}}"#
+            )
+        };
+        let none = r#"MissingEndpoints endpointslices for service/s in "n" have no addresses with port name "https""#;
+        for (service, slices, port, expected) in [
+            (service, vec![slice(true, "https")], 443, ""),
+            (service, vec![slice(false, "https"), slice(true, "https")], 443, ""),
+            (service, vec![slice(false, "https"), slice(true, "other")], 443, none),
+            (
+                service,
+                vec![],
+                443,
+                r#"EndpointsNotFound cannot find endpointslices for service/s in "n""#,
+            ),
+            (
+                service,
+                vec![],
+                80,
+                r#"ServicePortError service/s in "n" is not listening on port 80"#,
+            ),
+            (r#"{"spec":{"type":"ExternalName"}}"#, vec![], 443, ""),
+        ] {
+            let slices: Vec<_> = slices.iter().map(|slice| value(slice)).collect();
+            let found = missing(&value(service), &slices, port, r#"service/s in "n""#);
+            let found = found.map(|found| format!("{} {}", found.reason, found.message));
+            assert_eq!(found.unwrap_or_default(), expected);
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The aggregation layer: which server answers for which version of which group.
+//!
+//! ```text
+//! APIService cache ─▶ registered (read once) ─┬─▶ proxy: requests ─▶ upstream (one a server)
+//!                                             ├─▶ auto registration ◀─ served groups, definitions
+//!                                             ├─▶ availability: local, remote
+//!                                             └─▶ discovery of remote groups
+//! ```
+
+mod aggregator;
+mod api_service;
+mod auto_register;
+mod availability;
+mod crd_registration;
+mod discovery;
+mod failure;
+mod identity;
+mod proxy;
+mod registered;
+mod strategy;
+mod upstream;
+
+pub use aggregator::{Aggregator, Config};
+pub use proxy::Proxy;
+pub use strategy::ApiServiceStrategy;

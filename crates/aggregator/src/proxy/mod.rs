@@ -1,0 +1,228 @@
+//! Requests for versions that another server answers for are passed on to it.
+
+mod headers;
+mod upgrade;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use http::{HeaderValue, StatusCode, header};
+use http_body_util::{Either, Full};
+use hyper::body::Incoming;
+use kevel_server::body::{Body, Broken, Piece, Pieces};
+use kevel_server::delegate::not_found;
+use kevel_server::handler::{Filter, Handler, Pending, Response};
+use kevel_server::request::{Request, RequestBody};
+use kevel_server::service_resolver::ServiceResolver;
+
+use crate::api_service::{GROUP, LEGACY, ServiceReference};
+use crate::registered::{ApiServices, Registered};
+use crate::upstream::{Outgoing, Upstream};
+
+/// How long a server may take to describe a version: clients wait for all of them.
+const DISCOVERY: Duration = Duration::from_secs(5);
+
+/// Passes requests on to the servers of API services.
+#[derive(Clone, Debug)]
+pub struct Proxy {
+    pub(crate) services: Arc<ApiServices>,
+    pub(crate) resolver: Arc<ServiceResolver>,
+    /// `--aggregator-reject-forwarding-redirect`
+    pub(crate) reject_forwarding_redirects: bool,
+}
+
+impl Filter for Proxy {
+    fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
+        let remote = self.services.remote();
+        // Nearly always: who aggregates nothing pays nothing for it.
+        if remote.is_empty() {
+            return next.handle(request);
+        }
+        let one = service_of(&request.info.path).and_then(|name| remote.get(&name).cloned());
+        match one {
+            None => next.handle(request),
+            Some(_) if is_ambiguous(&request) => Box::pin(async move { not_found(&request) }),
+            Some(one) => Box::pin(async move { self.pass_on(&one, request).await }),
+        }
+    }
+}
+
+impl Proxy {
+    /// Passes a request on, and the answer back.
+    pub(crate) async fn pass_on(&self, one: &Registered, request: Request) -> Response {
+        let Registered { service, upstream: Some(upstream) } = one else {
+            return not_found(&request);
+        };
+        if !service.available {
+            return error(StatusCode::SERVICE_UNAVAILABLE, "service unavailable");
+        }
+        if let Err(wrong) = upstream.check() {
+            return error(StatusCode::INTERNAL_SERVER_ERROR, &wrong);
+        }
+        let ServiceReference { namespace, name, port } = &upstream.service;
+        let address = match self.resolver.resolve(namespace, name, *port) {
+            Ok(address) => address,
+            Err(why) => {
+                tracing::error!("error resolving {namespace}/{name}: {why}");
+                return error(StatusCode::SERVICE_UNAVAILABLE, "service unavailable");
+            }
+        };
+        let passed_on = match upgrade::is_asked(&request.parts.headers) {
+            true => self.upgrade(upstream, &address, request).await,
+            false => self.exchange(upstream, &address, request).await,
+        };
+        passed_on.unwrap_or_else(|why| error(StatusCode::SERVICE_UNAVAILABLE, &why))
+    }
+
+    async fn exchange(
+        &self,
+        upstream: &Upstream,
+        address: &str,
+        request: Request,
+    ) -> Result<Response, String> {
+        let is_discovery = !request.info.is_resource
+            && request.info.path.trim_matches('/').split('/').count() == 3;
+        let headers = headers::outgoing(&request, address)?;
+        let answer = upstream.send(address, outgoing(request, headers)?);
+        let answer = match is_discovery {
+            false => answer.await,
+            true => match tokio::time::timeout(DISCOVERY, answer).await {
+                Ok(answer) => answer,
+                Err(_) => Err("context deadline exceeded".to_owned()),
+            },
+        };
+        let unreachable = |why| format!("error trying to reach service: {why}");
+        Ok(self.incoming(answer.map_err(unreachable)?))
+    }
+
+    async fn upgrade(
+        &self,
+        upstream: &Upstream,
+        address: &str,
+        request: Request,
+    ) -> Result<Response, String> {
+        let headers = headers::outgoing_upgrade(&request)?;
+        let answer = upstream.send_upgrade(address, outgoing(request, headers)?).await?;
+        match answer.status() {
+            StatusCode::SWITCHING_PROTOCOLS => Ok(upgrade::go_on(answer)),
+            status if status.as_u16() < 400 => {
+                Err(format!("invalid upgrade response: status code {}", status.as_u16()))
+            }
+            _ => {
+                let mut response = self.incoming(answer);
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+                Ok(response)
+            }
+        }
+    }
+
+    /// The answer as the client gets it.
+    fn incoming(&self, answer: http::Response<Incoming>) -> Response {
+        let redirects = answer.status().is_redirection()
+            && answer.headers().get(header::LOCATION).is_some_and(|to| !to.is_empty());
+        if redirects && self.reject_forwarding_redirects {
+            let told = "the backend attempted to redirect this request, which is not permitted";
+            return text(StatusCode::BAD_GATEWAY, told.to_owned());
+        }
+        let (mut parts, body) = answer.into_parts();
+        headers::incoming(&mut parts.headers);
+        let mut response = http::Response::new(Body::pieces(Passed(body)));
+        *response.status_mut() = parts.status;
+        *response.headers_mut() = parts.headers;
+        response
+    }
+}
+
+/// The API service that answers for a path, if another server may.
+fn service_of(path: &str) -> Option<String> {
+    if path == "/api" || path.starts_with("/api/") {
+        return Some(LEGACY.to_owned());
+    }
+    let (group, rest) = path.strip_prefix("/apis/")?.split_once('/')?;
+    let version = rest.split_once('/').map_or(rest, |(version, _)| version);
+    (group != GROUP && !version.is_empty()).then(|| format!("{version}.{group}"))
+}
+
+/// Whether the other server could read another path than the one that was authorized.
+fn is_ambiguous(request: &Request) -> bool {
+    let info = &request.info;
+    let parts = [&info.namespace, &info.resource, &info.name, &info.subresource];
+    parts.into_iter().any(|part| part.contains('/'))
+}
+
+fn outgoing(request: Request, headers: http::HeaderMap) -> Result<http::Request<Outgoing>, String> {
+    let body = match request.body {
+        RequestBody::Incoming(body) => Either::Left(body),
+        RequestBody::Bytes(bytes) => Either::Right(Full::new(bytes)),
+    };
+    let path = request.parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    let outgoing = http::Request::builder().method(request.parts.method.clone()).uri(path);
+    let mut outgoing = outgoing.body(body).map_err(|error| error.to_string())?;
+    *outgoing.headers_mut() = headers;
+    Ok(outgoing)
+}
+
+fn error(status: StatusCode, why: &str) -> Response {
+    let mut response = text(status, format!("{why}\n"));
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+fn text(status: StatusCode, text: String) -> Response {
+    let mut response = http::Response::new(Body::from(text));
+    *response.status_mut() = status;
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, plain);
+    response
+}
+
+/// What the other server says, as it comes.
+struct Passed(Incoming);
+
+impl Pieces for Passed {
+    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
+        loop {
+            let frame = ready!(http_body::Body::poll_frame(Pin::new(&mut self.0), context));
+            return Poll::Ready(match frame {
+                None => None,
+                Some(Err(_)) => Some(Err(Broken("the server of the API service broke off"))),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => Some(Ok(data)),
+                    Err(_trailers) => continue,
+                },
+            });
+        }
+    }
+
+    fn at_least(&self) -> u64 {
+        http_body::Body::size_hint(&self.0).lower()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_has_its_api_service() {
+        for (path, expected) in [
+            ("/api", Some("v1.")),
+            ("/api/v1/pods", Some("v1.")),
+            ("/apis", None),
+            ("/apis/", None),
+            ("/apis/a.io", None),
+            ("/apis/a.io/", None),
+            ("/apis/a.io/v1", Some("v1.a.io")),
+            ("/apis/a.io/v1/", Some("v1.a.io")),
+            ("/apis/a.io/v1/things/x", Some("v1.a.io")),
+            ("/apis/apiregistration.k8s.io/v1/apiservices", None),
+            ("/openapi/v3", None),
+        ] {
+            assert_eq!(service_of(path).as_deref(), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! All API services as they are now, followed from the cache: read once for everybody who goes by
+//! them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use imbl::OrdMap;
+use kevel_server::lifecycle::Signal;
+use kevel_server::storage::Storage;
+use kevel_server::webhook::Identity;
+use kevel_store::cache::{At, CacheError, Object, Selection};
+use tokio::sync::watch;
+
+use crate::api_service::ApiService;
+use crate::upstream::Upstream;
+
+/// How long is waited before the cache is followed anew.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// An API service, with the connections to its server if that is another one.
+#[derive(Debug)]
+pub(crate) struct Registered {
+    pub service: ApiService,
+    pub upstream: Option<Arc<Upstream>>,
+}
+
+/// By name.
+pub(crate) type All = OrdMap<String, Arc<Registered>>;
+
+type Listener = Box<dyn Fn(&str) + Send + Sync>;
+
+/// All API services.
+pub(crate) struct ApiServices {
+    storage: Arc<Storage>,
+    identity: Option<Identity>,
+    all: ArcSwap<All>,
+    /// Those that other servers answer for: mostly none, which every request asks for.
+    remote: ArcSwap<All>,
+    any_remote: watch::Sender<bool>,
+    loaded: Signal,
+    listeners: Mutex<Vec<Listener>>,
+}
+
+impl std::fmt::Debug for ApiServices {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.all.load().keys()).finish()
+    }
+}
+
+impl ApiServices {
+    /// None yet. `identity` is what this server shows to others.
+    pub fn new(storage: Arc<Storage>, identity: Option<Identity>) -> Self {
+        ApiServices {
+            storage,
+            identity,
+            all: ArcSwap::default(),
+            remote: ArcSwap::default(),
+            any_remote: watch::Sender::new(false),
+            loaded: Signal::new("APIServicesLoaded"),
+            listeners: Mutex::default(),
+        }
+    }
+
+    /// Calls `hear` with the name of every one that is there, comes, changes or goes.
+    pub fn listen(&self, hear: impl Fn(&str) + Send + Sync + 'static) {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(hear));
+    }
+
+    pub fn all(&self) -> arc_swap::Guard<Arc<All>> {
+        self.all.load()
+    }
+
+    /// Those that other servers answer for.
+    pub fn remote(&self) -> arc_swap::Guard<Arc<All>> {
+        self.remote.load()
+    }
+
+    /// Waits until another server answers for some.
+    pub async fn some_remote(&self) {
+        let mut any = self.any_remote.subscribe();
+        // The sender lives as long as this.
+        let _ = any.wait_for(|any| *any).await;
+    }
+
+    /// Signaled when all that were stored are known.
+    pub fn loaded(&self) -> &Signal {
+        &self.loaded
+    }
+
+    /// Follows the cache until it is closed.
+    pub async fn follow(&self) {
+        while !matches!(self.follow_once().await, Err(CacheError::Closed)) {
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    async fn follow_once(&self) -> Result<(), CacheError> {
+        let selection = Selection::default();
+        let (snapshot, mut watcher) =
+            self.storage.cache.list_watch(selection, At::Consistent).await?;
+        let before = self.all.load_full();
+        let read = |object| self.read(object, &before).map(|one| (one.service.name.clone(), one));
+        let after: All = snapshot.range("", None).filter_map(|object| read(object)).collect();
+        let gone = before.keys().filter(|name| !after.contains_key(*name)).cloned();
+        let names: Vec<String> = after.keys().cloned().chain(gone).collect();
+        self.publish(after);
+        self.loaded.signal();
+        names.iter().for_each(|name| self.tell(name));
+        let mut seen = Vec::new();
+        loop {
+            watcher.next(&mut seen).await?;
+            for delivery in seen.drain(..) {
+                let event = &delivery.event;
+                let Some(object) = event.current().or(event.previous()) else { continue };
+                let before = self.all.load_full();
+                let one = event.current().and_then(|object| self.read(object, &before));
+                let mut after = All::clone(&before);
+                match one {
+                    Some(one) => after.insert(object.name().to_owned(), one),
+                    None => after.remove(object.name()),
+                };
+                self.publish(after);
+                self.tell(object.name());
+            }
+        }
+    }
+
+    fn publish(&self, all: All) {
+        let remote = all.iter().filter(|(_, one)| one.upstream.is_some());
+        let remote: All = remote.map(|(name, one)| (name.clone(), one.clone())).collect();
+        if !(remote.is_empty() && self.remote.load().is_empty()) {
+            self.any_remote.send_replace(!remote.is_empty());
+            self.remote.store(Arc::new(remote));
+        }
+        self.all.store(Arc::new(all));
+    }
+
+    fn tell(&self, name: &str) {
+        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.iter().for_each(|hear| hear(name));
+    }
+
+    /// What an object says; connections stay while they lead to the same server.
+    fn read(&self, object: &Object, before: &All) -> Option<Arc<Registered>> {
+        let value = self.storage.read(object.wire().ok()?).ok()?;
+        let service = ApiService::read(&value);
+        let known = before.get(&service.name).filter(|known| {
+            let (old, new) = (&known.service, &service);
+            (&old.service, &old.ca_bundle, old.insecure_skip_tls_verify)
+                == (&new.service, &new.ca_bundle, new.insecure_skip_tls_verify)
+        });
+        let upstream = match known {
+            Some(known) => known.upstream.clone(),
+            None => Upstream::of(&service, self.identity.clone()).map(Arc::new),
+        };
+        Some(Arc::new(Registered { service, upstream }))
+    }
+}

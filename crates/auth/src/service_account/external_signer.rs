@@ -1,0 +1,340 @@
+//! Tokens that are signed elsewhere: the external signer, on a socket of this machine (gRPC service
+//! `v1.ExternalJWTSigner`). Private keys are then nothing that this server ever sees.
+
+mod metrics;
+mod proto;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use http::uri::{PathAndQuery, Uri};
+use kevel_api::quote::quote;
+use kevel_api::value::Value;
+use kevel_codec::{base64, json};
+use kevel_server::metrics::Metrics;
+use prost::Message;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep, timeout};
+use tonic::client::Grpc;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
+use tonic_prost::ProstCodec;
+
+use self::metrics::SignerMetrics;
+use crate::jose::PublicKey;
+
+const SIGN: &str = "/v1.ExternalJWTSigner/Sign";
+const FETCH_KEYS: &str = "/v1.ExternalJWTSigner/FetchKeys";
+const METADATA: &str = "/v1.ExternalJWTSigner/Metadata";
+
+/// How long the signer may take to tell its keys, and to sign.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long it may take to say what it can.
+const METADATA_PATIENCE: Duration = Duration::from_secs(10);
+/// When keys are fetched again that could not be fetched.
+const FALLBACK_REFRESH: Duration = Duration::from_secs(10);
+/// When a signer that is not there is looked for again.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// The longest that a key may be called.
+const LONGEST_ID: usize = 1024;
+/// The ways to sign that this server verifies.
+const ALGORITHMS: [&str; 4] = ["RS256", "ES256", "ES384", "ES512"];
+
+/// The signer.
+#[derive(Debug)]
+pub struct ExternalSigner {
+    channel: Channel,
+    keys: ArcSwap<Fetched>,
+    fetching: Mutex<()>,
+    metrics: SignerMetrics,
+}
+
+/// The keys that verify what it signs, as of a moment.
+#[derive(Debug)]
+struct Fetched {
+    keys: Vec<Key>,
+    refresh_at: Instant,
+}
+
+#[derive(Debug)]
+struct Key {
+    public: PublicKey,
+    /// It verifies old tokens, and no new ones are signed with it.
+    excluded: bool,
+}
+
+impl ExternalSigner {
+    /// Waits for the signer on a socket (`/path`, or `@name` for one without a file) until it has
+    /// told its keys, and keeps them fresh from then on.
+    pub async fn connect(socket: &str, metrics: &Metrics) -> Result<Arc<Self>, String> {
+        let path = match socket.strip_prefix('@') {
+            Some(name) => format!("\0{name}"),
+            None => socket.to_owned(),
+        };
+        let endpoint = Endpoint::from_shared(format!("unix:{path}"));
+        let endpoint = endpoint
+            .map_err(|error| format!("while dialing grpc socket at {}: {error}", quote(socket)))?
+            .origin(Uri::from_static("http://localhost"));
+        let nothing = Fetched { keys: Vec::new(), refresh_at: Instant::now() };
+        let signer = Arc::new(ExternalSigner {
+            channel: endpoint.connect_lazy(),
+            keys: ArcSwap::from_pointee(nothing),
+            fetching: Mutex::default(),
+            metrics: SignerMetrics::new(metrics),
+        });
+        let nothing = signer.keys.load_full();
+        signer.fetch(&nothing).await.map_err(|error| {
+            format!(
+                "while initially filling key cache: while performing initial cache fill: {error}"
+            )
+        })?;
+        tokio::spawn(refresh(Arc::downgrade(&signer)));
+        Ok(signer)
+    }
+
+    /// The longest validity of tokens that it signs, in seconds.
+    pub async fn max_expiration(&self) -> Result<i64, String> {
+        let said = self.call(METADATA, proto::MetadataRequest {}, METADATA_PATIENCE).await;
+        let said: proto::MetadataResponse = said.map_err(shown)?;
+        Ok(said.max_token_expiration_seconds)
+    }
+
+    /// A token of these claims.
+    pub(super) async fn sign(&self, claims: &Value) -> Result<String, String> {
+        let mut text = Vec::new();
+        json::encode_any(claims, &mut text);
+        let claims = base64::encode_url(&text);
+        let request = proto::SignJwtRequest { claims: claims.to_string() };
+        let signed = self.call(SIGN, request, PATIENCE).await;
+        let code = code_of(signed.as_ref().err());
+        let token = self.assemble(&claims, signed).await;
+        self.metrics.signed(if token.is_err() && code == "OK" { NOT_GRPC } else { code });
+        token
+    }
+
+    async fn assemble(
+        &self,
+        claims: &str,
+        signed: Result<proto::SignJwtResponse, Status>,
+    ) -> Result<String, String> {
+        let proto::SignJwtResponse { header, signature } =
+            signed.map_err(|status| format!("while signing jwt: {}", shown(status)))?;
+        let checked = self.check_header(&header).await;
+        checked.map_err(|error| format!("while validating header: {error}"))?;
+        if signature.is_empty() {
+            return Err("empty signature returned".to_owned());
+        }
+        Ok(format!("{header}.{claims}.{signature}"))
+    }
+
+    /// Whether a header says what this server will understand, and nothing else.
+    async fn check_header(&self, header: &str) -> Result<(), String> {
+        let text =
+            base64::decode_url(header).ok_or("while unwrapping header: illegal base64 data")?;
+        let header = json::decode_any(&text, json::Unknown::Report)
+            .map_err(|error| format!("while parsing header JSON: {error}"))?
+            .value;
+        let fields = header.as_map().ok_or("while parsing header JSON: not an object")?;
+        for (name, _) in fields.iter().filter(|(name, _)| !["alg", "kid", "typ"].contains(name)) {
+            return Err(format!("while parsing header JSON: json: unknown field {}", quote(name)));
+        }
+        let (kid, algorithm) = (header.str_at(&["kid"]), header.str_at(&["alg"]));
+        if header.str_at(&["typ"]) != "JWT" {
+            return Err("bad type".to_owned());
+        }
+        if kid.is_empty() {
+            return Err("key id missing".to_owned());
+        }
+        if kid.len() > LONGEST_ID {
+            return Err("key id longer than 1 kb".to_owned());
+        }
+        if !ALGORITHMS.contains(&algorithm) {
+            return Err(format!("bad signing algorithm {}", quote(algorithm)));
+        }
+        let keys = self.with_key(kid).await;
+        if keys.keys.iter().any(|key| key.public.id() == kid && key.excluded) {
+            return Err(format!(
+                "key used for signing JWT (kid: {kid}) is excluded from OIDC discovery docs"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether a key of this name (any if it is empty) does it; `None` if there is none.
+    pub(super) async fn any(&self, id: &str, does: impl Fn(&PublicKey) -> bool) -> Option<bool> {
+        let fetched = self.with_key(id).await;
+        let named = |key: &&Key| id.is_empty() || key.public.id() == id;
+        let mut keys = fetched.keys.iter().filter(named).peekable();
+        keys.peek()?;
+        Some(keys.any(|key| does(&key.public)))
+    }
+
+    /// The keys that others are told of.
+    pub(super) fn shown(&self) -> Vec<PublicKey> {
+        let fetched = self.keys.load();
+        fetched.keys.iter().filter(|key| !key.excluded).map(|key| key.public.clone()).collect()
+    }
+
+    /// For how long they are known to be the right ones.
+    pub(super) fn max_age(&self) -> Duration {
+        self.keys.load().refresh_at.saturating_duration_since(Instant::now())
+    }
+
+    /// The keys, fetched anew if none of them has this name.
+    async fn with_key(&self, id: &str) -> Arc<Fetched> {
+        let known = self.keys.load_full();
+        if id.is_empty() || known.keys.iter().any(|key| key.public.id() == id) {
+            return known;
+        }
+        match self.fetch(&known).await {
+            Ok(fetched) => fetched,
+            Err(error) => {
+                tracing::error!("Error while syncing keys: {error}");
+                known
+            }
+        }
+    }
+
+    /// Fetches the keys, unless somebody else just did.
+    async fn fetch(&self, known: &Arc<Fetched>) -> Result<Arc<Fetched>, String> {
+        let _turn = self.fetching.lock().await;
+        let current = self.keys.load_full();
+        if !Arc::ptr_eq(known, &current) {
+            return Ok(current);
+        }
+        let said: Result<proto::FetchKeysResponse, _> =
+            self.call(FETCH_KEYS, proto::FetchKeysRequest {}, PATIENCE).await;
+        let code = code_of(said.as_ref().err());
+        let fetched = said
+            .map_err(|status| {
+                format!("while getting externally supported jwt signing keys: {}", shown(status))
+            })
+            .and_then(|said| Ok((said.data_timestamp.clone(), read(said)?)));
+        self.metrics.fetched(if fetched.is_err() && code == "OK" { NOT_GRPC } else { code });
+        let (timestamp, fetched) =
+            fetched.map_err(|error| format!("while fetching token verification keys: {error}"))?;
+        self.metrics.data_as_of(timestamp.map_or(0, |timestamp| timestamp.seconds));
+        let fetched = Arc::new(fetched);
+        self.keys.store(fetched.clone());
+        Ok(fetched)
+    }
+
+    /// Calls the signer, and waits for it where it is not there.
+    async fn call<Q, A>(
+        &self,
+        path: &'static str,
+        request: Q,
+        patience: Duration,
+    ) -> Result<A, Status>
+    where
+        Q: Message + Clone + 'static,
+        A: Message + Default + 'static,
+    {
+        let started = Instant::now();
+        let waiting = async {
+            loop {
+                match call_once(self.channel.clone(), path, request.clone()).await {
+                    Err(status) if status.code() == Code::Unavailable => sleep(RETRY).await,
+                    answered => return answered,
+                }
+            }
+        };
+        let late = |_| Err(Status::deadline_exceeded("context deadline exceeded"));
+        let answered = timeout(patience, waiting).await.unwrap_or_else(late);
+        self.metrics.called(path, code_of(answered.as_ref().err()), started.elapsed());
+        answered
+    }
+}
+
+/// Fetches the keys whenever they are no longer known to be the right ones, as long as the signer is
+/// used.
+async fn refresh(signer: std::sync::Weak<ExternalSigner>) {
+    let mut pause = None;
+    loop {
+        let due = signer.upgrade().map(|signer| pause.take().unwrap_or(signer.max_age()));
+        let Some(due) = due else { return };
+        sleep(due).await;
+        let Some(signer) = signer.upgrade() else { return };
+        let known = signer.keys.load_full();
+        if let Err(error) = signer.fetch(&known).await {
+            tracing::error!(
+                "when syncing supported public keys(Stale set of keys will be supported): {error}"
+            );
+            pause = Some(FALLBACK_REFRESH);
+        }
+    }
+}
+
+async fn call_once<Q, A>(channel: Channel, path: &'static str, request: Q) -> Result<A, Status>
+where
+    Q: Message + 'static,
+    A: Message + Default + 'static,
+{
+    let mut grpc = Grpc::new(channel);
+    grpc.ready().await.map_err(|error| Status::from_error(error.into()))?;
+    let request = tonic::Request::new(request);
+    let path = PathAndQuery::from_static(path);
+    Ok(grpc.unary(request, path, ProstCodec::default()).await?.into_inner())
+}
+
+/// The keys that the signer has told, if all of them are such.
+fn read(said: proto::FetchKeysResponse) -> Result<Fetched, String> {
+    let seconds = said.refresh_hint_seconds;
+    let refresh = u64::try_from(seconds).ok().filter(|seconds| *seconds > 0);
+    let refresh = refresh.ok_or_else(|| format!("found invalid refresh hint ({seconds}s)"))?;
+    if said.keys.is_empty() {
+        return Err("found no keys".to_owned());
+    }
+    if said.data_timestamp.is_none() {
+        return Err("invalid data timestamp: invalid nil Timestamp".to_owned());
+    }
+    let key = |key: proto::Key| {
+        if key.key_id.is_empty() || key.key_id.len() > LONGEST_ID {
+            return Err(format!("found invalid public key id {}", quote(&key.key_id)));
+        }
+        if key.key.is_empty() {
+            return Err("found empty public key".to_owned());
+        }
+        let public = PublicKey::from_spki(&key.key);
+        let public = public.ok_or("while parsing external public keys: unknown public key")?;
+        let excluded = key.exclude_from_oidc_discovery;
+        Ok(Key { public: public.with_id(&key.key_id), excluded })
+    };
+    let keys = said.keys.into_iter().map(key).collect::<Result<_, String>>()?;
+    // No clock runs that long.
+    let refresh = Duration::from_secs(refresh.min(u64::from(u32::MAX)));
+    Ok(Fetched { keys, refresh_at: Instant::now() + refresh })
+}
+
+/// What metrics say of a failure that the signer does not know of.
+const NOT_GRPC: &str = "unknown-non-grpc";
+
+/// How a call ended, by the names that the reference's metrics have.
+fn code_of(status: Option<&Status>) -> &'static str {
+    match status.map_or(Code::Ok, Status::code) {
+        Code::Ok => "OK",
+        Code::Cancelled => "Canceled",
+        Code::Unknown => "Unknown",
+        Code::InvalidArgument => "InvalidArgument",
+        Code::DeadlineExceeded => "DeadlineExceeded",
+        Code::NotFound => "NotFound",
+        Code::AlreadyExists => "AlreadyExists",
+        Code::PermissionDenied => "PermissionDenied",
+        Code::ResourceExhausted => "ResourceExhausted",
+        Code::FailedPrecondition => "FailedPrecondition",
+        Code::Aborted => "Aborted",
+        Code::OutOfRange => "OutOfRange",
+        Code::Unimplemented => "Unimplemented",
+        Code::Internal => "Internal",
+        Code::Unavailable => "Unavailable",
+        Code::DataLoss => "DataLoss",
+        Code::Unauthenticated => "Unauthenticated",
+    }
+}
+
+fn shown(status: Status) -> String {
+    let code = code_of(Some(&status));
+    format!("rpc error: code = {code} desc = {}", status.message())
+}

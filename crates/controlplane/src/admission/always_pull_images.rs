@@ -1,0 +1,104 @@
+//! `AlwaysPullImages`: nobody uses an image that somebody else was allowed to pull.
+
+use kevel_api::field_error::{FieldError, Path, aggregate};
+use kevel_api::references::pod_containers;
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::handler::Pending;
+
+const ALWAYS: &str = "Always";
+const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+
+/// The admission plug-in of that name.
+#[derive(Clone, Copy, Debug)]
+pub struct AlwaysPullImages;
+
+impl Plugin for AlwaysPullImages {
+    fn name(&self) -> &'static str {
+        "AlwaysPullImages"
+    }
+
+    fn admit<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a mut Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        if let Some(pod) = object.filter(|pod| concerns(attributes, pod)) {
+            for kind in CONTAINERS {
+                let containers = pod.at_mut(&["spec", kind]).and_then(Value::as_list_mut);
+                for container in containers.into_iter().flatten() {
+                    container.make_map(&[]).insert("imagePullPolicy", ALWAYS.into());
+                }
+            }
+            let volumes = pod.at_mut(&["spec", "volumes"]).and_then(Value::as_list_mut);
+            for volume in volumes.into_iter().flatten() {
+                if let Some(image) = volume.at_mut(&["image"]) {
+                    image.make_map(&[]).insert("pullPolicy", ALWAYS.into());
+                }
+            }
+        }
+        settled(Ok(()))
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        let Some(pod) = object.filter(|pod| concerns(attributes, pod)) else {
+            return settled(Ok(()));
+        };
+        let errors = others(pod).into_iter();
+        let errors: Vec<_> = errors.map(|error| attributes.forbidden(object, error)).collect();
+        settled(match (aggregate(&errors), errors.into_iter().next()) {
+            (Some(all), Some(first)) if first.to_string() != all => {
+                Err(StatusError::unknown(500, all))
+            }
+            (_, Some(first)) => Err(first),
+            (_, None) => Ok(()),
+        })
+    }
+}
+
+/// What is not always pulled.
+fn others(pod: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let spec = Path::new("spec");
+    let mut check = |path: &Path<'_>, policy: &str| {
+        if policy != ALWAYS {
+            errors.push(FieldError::not_supported(path, policy, &[ALWAYS]));
+        }
+    };
+    for kind in CONTAINERS {
+        let list = spec.child(kind);
+        for (index, container) in pod.list_at(&["spec", kind]).iter().enumerate() {
+            let item = list.index(index);
+            check(&item.child("imagePullPolicy"), container.str_at(&["imagePullPolicy"]));
+        }
+    }
+    let list = spec.child("volumes");
+    for (index, volume) in pod.list_at(&["spec", "volumes"]).iter().enumerate() {
+        if let Some(image) = volume.at(&["image"]) {
+            let item = list.index(index);
+            let image_path = item.child("image");
+            check(&image_path.child("pullPolicy"), image.str_at(&["pullPolicy"]));
+        }
+    }
+    errors
+}
+
+/// Whether new images may come with a write.
+fn concerns(attributes: &Attributes<'_>, pod: &Value) -> bool {
+    let image = |container: &Value| container.str_at(&["image"]).to_owned();
+    attributes.is("", "pods")
+        && match attributes.operation {
+            Operation::Create => true,
+            Operation::Update => {
+                let old = attributes.old.into_iter().flat_map(pod_containers);
+                let old: Vec<String> = old.map(image).collect();
+                pod_containers(pod).any(|container| !old.contains(&image(container)))
+            }
+            Operation::Delete | Operation::Connect => false,
+        }
+}

@@ -1,0 +1,41 @@
+//! `CertificateApproval`: requests are approved by those who may do so for their signer.
+
+use std::sync::Arc;
+
+use kevel_api::quote::quote;
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::authorization::Authorizer;
+use kevel_server::handler::Pending;
+
+use super::{GROUP, REQUESTS, may};
+
+/// The admission plug-in of that name.
+pub struct CertificateApproval(pub Arc<dyn Authorizer>);
+
+impl Plugin for CertificateApproval {
+    fn name(&self) -> &'static str {
+        "CertificateApproval"
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        let approval = attributes.subresource == "approval" && attributes.concerns(GROUP, REQUESTS);
+        if !approval || attributes.operation != Operation::Update {
+            return settled(Ok(()));
+        }
+        Box::pin(async move {
+            let signer = attributes.old.map_or("", |old| old.str_at(&["spec", "signerName"]));
+            if may(&*self.0, attributes.user, "approve", signer).await {
+                return Ok(());
+            }
+            let signer = quote(signer);
+            let error = format!("user not permitted to approve requests with signerName {signer}");
+            Err(attributes.forbidden(object, error))
+        })
+    }
+}

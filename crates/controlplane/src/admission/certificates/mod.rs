@@ -1,0 +1,43 @@
+//! What may be written of certificates: `CertificateApproval`, `CertificateSigning`,
+//! `CertificateSubjectRestriction`, `ClusterTrustBundleAttest`.
+
+mod approval;
+mod attest;
+mod signing;
+mod subject_restriction;
+
+pub use approval::CertificateApproval;
+pub use attest::ClusterTrustBundleAttest;
+pub use signing::CertificateSigning;
+pub use subject_restriction::CertificateSubjectRestriction;
+
+use kevel_server::authorization::{Attributes, Authorizer, Decision, NO_SELECTORS};
+use kevel_server::user::User;
+
+const GROUP: &str = "certificates.k8s.io";
+const REQUESTS: &str = "certificatesigningrequests";
+
+/// Whether a user may do something in a signer's name, or in that of all signers of its domain.
+async fn may(authorizer: &dyn Authorizer, user: &User, verb: &str, signer: &str) -> bool {
+    let domain = format!("{}/*", signer.split('/').next().unwrap_or_default());
+    for name in [signer, &domain] {
+        let asked = Attributes {
+            user,
+            verb,
+            is_resource: true,
+            path: "",
+            group: GROUP,
+            version: "*",
+            namespace: "",
+            resource: "signers",
+            subresource: "",
+            name,
+            selectors: &NO_SELECTORS,
+        };
+        let opinion = authorizer.authorize(&asked).await;
+        if opinion.decision == Decision::Allow && opinion.error.is_none() {
+            return true;
+        }
+    }
+    false
+}

@@ -1,0 +1,51 @@
+//! `CertificateSigning`: certificates are issued by those who may do so for their signer.
+
+use std::sync::Arc;
+
+use kevel_api::quote::quote;
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::authorization::Authorizer;
+use kevel_server::handler::Pending;
+
+use super::{GROUP, REQUESTS, may};
+
+/// The admission plug-in of that name.
+pub struct CertificateSigning(pub Arc<dyn Authorizer>);
+
+impl Plugin for CertificateSigning {
+    fn name(&self) -> &'static str {
+        "CertificateSigning"
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        let status = attributes.subresource == "status" && attributes.concerns(GROUP, REQUESTS);
+        let (Some(request), Some(old)) = (object, attributes.old) else { return settled(Ok(())) };
+        let same = |field: &str| {
+            let part = |request: &Value| {
+                request.at(&["status", field]).filter(|part| !part.is_empty()).cloned()
+            };
+            part(request) == part(old)
+        };
+        if !status
+            || attributes.operation != Operation::Update
+            || (same("certificate") && same("conditions"))
+        {
+            return settled(Ok(()));
+        }
+        Box::pin(async move {
+            let signer = old.str_at(&["spec", "signerName"]);
+            if may(&*self.0, attributes.user, "sign", signer).await {
+                return Ok(());
+            }
+            let signer = quote(signer);
+            let error = format!("user not permitted to sign requests with signerName {signer}");
+            Err(attributes.forbidden(object, error))
+        })
+    }
+}

@@ -1,0 +1,52 @@
+//! `CertificateSubjectRestriction`: nobody becomes one of those who may do everything by a request.
+
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_codec::base64;
+use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::certificates::requested_subject;
+use kevel_server::handler::Pending;
+use kevel_server::user::PRIVILEGED;
+
+use super::{GROUP, REQUESTS};
+
+/// The signer of certificates that the API server believes.
+const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
+
+/// The admission plug-in of that name.
+#[derive(Clone, Copy, Debug)]
+pub struct CertificateSubjectRestriction;
+
+impl Plugin for CertificateSubjectRestriction {
+    fn name(&self) -> &'static str {
+        "CertificateSubjectRestriction"
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        let new = attributes.operation == Operation::Create && attributes.is(GROUP, REQUESTS);
+        let Some(request) = object.filter(|_| new) else { return settled(Ok(())) };
+        let checked = check(request);
+        settled(checked.map_err(|error| attributes.forbidden(object, error)))
+    }
+}
+
+fn check(request: &Value) -> Result<(), String> {
+    if request.str_at(&["spec", "signerName"]) != CLIENT_SIGNER {
+        return Ok(());
+    }
+    let mut pem = Vec::new();
+    let decoded = base64::decode_into(request.str_at(&["spec", "request"]), &mut pem);
+    let decoded = decoded.map_err(|_| "PEM block type must be CERTIFICATE REQUEST".to_owned());
+    let subject = decoded.and_then(|()| requested_subject(&pem));
+    let subject = subject.map_err(|error| format!("failed to parse CSR: {error}"))?;
+    match subject.organizations.iter().any(|group| group == PRIVILEGED) {
+        true => {
+            Err(format!("use of {CLIENT_SIGNER} signer with {PRIVILEGED} group is not allowed"))
+        }
+        false => Ok(()),
+    }
+}

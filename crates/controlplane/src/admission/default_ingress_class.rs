@@ -1,0 +1,55 @@
+//! `DefaultIngressClass`: the class of ingresses that name none.
+
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::handler::Pending;
+
+use super::Context;
+use super::default_class::default_class;
+use super::lister::Lister;
+
+const GROUP: &str = "networking.k8s.io";
+/// What makes a class the default.
+const DEFAULT: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class"];
+/// Where ingresses named their class before there was a field for it.
+const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
+
+/// The admission plug-in of that name.
+#[derive(Debug)]
+pub struct DefaultIngressClass {
+    classes: Lister,
+}
+
+impl DefaultIngressClass {
+    pub fn new(context: &Context<'_>) -> Result<Self, String> {
+        Ok(DefaultIngressClass { classes: context.lister(GROUP, "ingressclasses")? })
+    }
+}
+
+impl Plugin for DefaultIngressClass {
+    fn name(&self) -> &'static str {
+        "DefaultIngressClass"
+    }
+
+    fn admit<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a mut Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        let new = attributes.operation == Operation::Create && attributes.is(GROUP, "ingresses");
+        let Some(ingress) = object.filter(|_| new) else { return settled(Ok(())) };
+        if ingress.at(&["spec", "ingressClassName"]).is_some()
+            || ingress.at(&["metadata", "annotations", CLASS_ANNOTATION]).is_some()
+        {
+            return settled(Ok(()));
+        }
+        Box::pin(async move {
+            if let Some(class) = default_class(&self.classes, &DEFAULT).await? {
+                let name = class.str_at(&["metadata", "name"]);
+                ingress.make_map(&["spec"]).insert("ingressClassName", name.into());
+            }
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,58 @@
+//! `DefaultStorageClass`: the class of claims that name none.
+
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::handler::Pending;
+
+use super::Context;
+use super::default_class::default_class;
+use super::lister::Lister;
+
+/// What makes a class the default.
+const DEFAULT: [&str; 2] = [
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+];
+/// Where claims named their class before there was a field for it.
+pub(super) const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+
+/// The admission plug-in of that name.
+#[derive(Debug)]
+pub struct DefaultStorageClass {
+    classes: Lister,
+}
+
+impl DefaultStorageClass {
+    pub fn new(context: &Context<'_>) -> Result<Self, String> {
+        Ok(DefaultStorageClass { classes: context.lister("storage.k8s.io", "storageclasses")? })
+    }
+}
+
+impl Plugin for DefaultStorageClass {
+    fn name(&self) -> &'static str {
+        "DefaultStorageClass"
+    }
+
+    fn admit<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a mut Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        let new = attributes.operation == Operation::Create
+            && attributes.is("", "persistentvolumeclaims");
+        let Some(claim) = object.filter(|_| new) else { return settled(Ok(())) };
+        if claim.at(&["spec", "storageClassName"]).is_some()
+            || claim.at(&["metadata", "annotations", CLASS_ANNOTATION]).is_some()
+        {
+            return settled(Ok(()));
+        }
+        Box::pin(async move {
+            if let Some(class) = default_class(&self.classes, &DEFAULT).await? {
+                let name = class.str_at(&["metadata", "name"]);
+                claim.make_map(&["spec"]).insert("storageClassName", name.into());
+            }
+            Ok(())
+        })
+    }
+}

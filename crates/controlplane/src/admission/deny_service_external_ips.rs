@@ -1,0 +1,35 @@
+//! `DenyServiceExternalIPs`: services take no addresses that are not theirs.
+
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::handler::Pending;
+
+/// The admission plug-in of that name.
+#[derive(Clone, Copy, Debug)]
+pub struct DenyServiceExternalIps;
+
+impl Plugin for DenyServiceExternalIps {
+    fn name(&self) -> &'static str {
+        "DenyServiceExternalIPs"
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        let writes = matches!(attributes.operation, Operation::Create | Operation::Update);
+        let service = object.filter(|_| writes && attributes.is("", "services"));
+        let addresses = |service: &'a Value| service.list_at(&["spec", "externalIPs"]);
+        let old = attributes.old.map(addresses).unwrap_or_default();
+        let new = service.map(addresses).unwrap_or_default();
+        settled(match new.iter().all(|address| old.contains(address)) {
+            true => Ok(()),
+            false => {
+                let error = "Use of external IPs is denied by admission control";
+                Err(attributes.forbidden(object, error))
+            }
+        })
+    }
+}

@@ -1,0 +1,41 @@
+//! `LimitPodHardAntiAffinityTopology`: pods keep others off their node, not off whole zones.
+
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::handler::Pending;
+
+const HOSTNAME: &str = "kubernetes.io/hostname";
+const REQUIRED: [&str; 4] =
+    ["spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"];
+
+/// The admission plug-in of that name.
+#[derive(Clone, Copy, Debug)]
+pub struct LimitPodHardAntiAffinityTopology;
+
+impl Plugin for LimitPodHardAntiAffinityTopology {
+    fn name(&self) -> &'static str {
+        "LimitPodHardAntiAffinityTopology"
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        let writes = matches!(attributes.operation, Operation::Create | Operation::Update);
+        let pod = object.filter(|_| writes && attributes.is("", "pods"));
+        let terms = pod.map_or(&[][..], |pod| pod.list_at(&REQUIRED)).iter();
+        let mut keys = terms.map(|term| term.str_at(&["topologyKey"]));
+        settled(match keys.find(|key| *key != HOSTNAME) {
+            None => Ok(()),
+            Some(key) => Err(attributes.forbidden(
+                object,
+                format!(
+                    "affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey {key} but \
+                     only key {HOSTNAME} is allowed"
+                ),
+            )),
+        })
+    }
+}

@@ -1,0 +1,69 @@
+//! `NamespaceAutoProvision`: a namespace is made when something is to be made in it.
+
+use std::sync::{Arc, OnceLock};
+
+use kevel_api::status::{StatusError, reason};
+use kevel_api::value::{Map, Value};
+use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::controller::Client;
+use kevel_server::handler::Pending;
+use kevel_store::cache::At;
+
+use super::Context;
+use super::lister::Lister;
+
+/// The admission plug-in of that name.
+#[derive(Debug)]
+pub struct NamespaceAutoProvision {
+    namespaces: Lister,
+    client: Arc<OnceLock<Client>>,
+}
+
+impl NamespaceAutoProvision {
+    pub fn new(context: &Context<'_>) -> Result<Self, String> {
+        let namespaces = context.lister("", "namespaces")?;
+        Ok(NamespaceAutoProvision { namespaces, client: context.client.clone() })
+    }
+
+    async fn provide(
+        &self,
+        attributes: &Attributes<'_>,
+        object: Option<&Value>,
+    ) -> Result<(), StatusError> {
+        let name = attributes.namespace;
+        if self.namespaces.snapshot(At::Any).await?.get(name).is_some() {
+            return Ok(());
+        }
+        let Some(client) = self.client.get() else {
+            return Err(attributes.forbidden(object, "not yet ready to handle request"));
+        };
+        let metadata = Map::from_iter([("name", Value::from(name))]);
+        let namespace = Map::from_iter([("metadata", Value::Map(metadata))]);
+        match client.create("/api/v1/namespaces", &namespace.into()).await {
+            Err(error) if error.reason() != reason::ALREADY_EXISTS => {
+                Err(attributes.forbidden(object, error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Plugin for NamespaceAutoProvision {
+    fn name(&self) -> &'static str {
+        "NamespaceAutoProvision"
+    }
+
+    fn admit<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a mut Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        if attributes.operation != Operation::Create
+            || attributes.dry_run
+            || attributes.namespace.is_empty()
+        {
+            return settled(Ok(()));
+        }
+        Box::pin(self.provide(attributes, object.map(|object| &*object)))
+    }
+}

@@ -1,0 +1,48 @@
+//! `NamespaceExists`: nothing is written in a namespace that is not there.
+
+use kevel_api::gvk::GroupResource;
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::handler::Pending;
+use kevel_store::cache::At;
+
+use super::Context;
+use super::lister::Lister;
+
+/// The admission plug-in of that name.
+#[derive(Debug)]
+pub struct NamespaceExists {
+    namespaces: Lister,
+}
+
+impl NamespaceExists {
+    pub fn new(context: &Context<'_>) -> Result<Self, String> {
+        Ok(NamespaceExists { namespaces: context.lister("", "namespaces")? })
+    }
+}
+
+impl Plugin for NamespaceExists {
+    fn name(&self) -> &'static str {
+        "NamespaceExists"
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        _object: Option<&'a Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        let name = attributes.namespace;
+        if name.is_empty() || attributes.operation == Operation::Connect {
+            return settled(Ok(()));
+        }
+        Box::pin(async move {
+            for at in [At::Any, At::Consistent] {
+                if self.namespaces.snapshot(at).await?.get(name).is_some() {
+                    return Ok(());
+                }
+            }
+            Err(StatusError::not_found(&GroupResource::from_static("", "namespaces"), name))
+        })
+    }
+}

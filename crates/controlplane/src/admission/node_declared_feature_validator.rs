@@ -1,0 +1,105 @@
+//! `NodeDeclaredFeatureValidator`: running pods change only in ways that their node knows.
+
+use kevel_api::quote::quote;
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::handler::Pending;
+use kevel_store::cache::At;
+
+use super::Context;
+use super::lister::Lister;
+
+/// What a change may need of a node, and whether it does. Sorted by name.
+const FEATURES: [(&str, fn(&Value, &Value) -> bool); 2] = [
+    ("InPlacePodLevelResourcesVerticalScaling", resizes_pod),
+    ("InPlacePodVerticalScalingInitContainers", resizes_init_container),
+];
+
+/// The admission plug-in of that name.
+#[derive(Debug)]
+pub struct NodeDeclaredFeatureValidator {
+    nodes: Lister,
+    /// `NodeDeclaredFeatures`
+    enabled: bool,
+}
+
+impl NodeDeclaredFeatureValidator {
+    pub fn new(context: &Context<'_>) -> Result<Self, String> {
+        let enabled = (context.feature)("NodeDeclaredFeatures");
+        Ok(NodeDeclaredFeatureValidator { nodes: context.lister("", "nodes")?, enabled })
+    }
+
+    async fn check(
+        &self,
+        attributes: &Attributes<'_>,
+        pod: &Value,
+        needed: Vec<&str>,
+    ) -> Result<(), StatusError> {
+        let name = pod.str_at(&["spec", "nodeName"]);
+        let Some(node) = self.nodes.get("", name, At::Any).await? else {
+            let error = format!("node {} not found", quote(name));
+            return Err(attributes.forbidden(Some(pod), error));
+        };
+        let declared = node.list_at(&["status", "declaredFeatures"]);
+        let has = |feature: &&str| declared.iter().any(|known| known.as_str() == Some(feature));
+        let missing: Vec<&str> = needed.into_iter().filter(|feature| !has(feature)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let error = format!(
+            "pod update requires features {} which are not available on node {}",
+            missing.join(", "),
+            quote(name)
+        );
+        Err(attributes.forbidden(Some(pod), error))
+    }
+}
+
+impl Plugin for NodeDeclaredFeatureValidator {
+    fn name(&self) -> &'static str {
+        "NodeDeclaredFeatureValidator"
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        let concerns = self.enabled
+            && attributes.operation == Operation::Update
+            && attributes.concerns("", "pods")
+            && matches!(attributes.subresource, "" | "resize");
+        let (Some(pod), Some(old)) = (object.filter(|_| concerns), attributes.old) else {
+            return settled(Ok(()));
+        };
+        if !changes_on_node(pod, old) {
+            return settled(Ok(()));
+        }
+        let needed = FEATURES.iter().filter(|(_, needs)| needs(pod, old)).map(|(name, _)| *name);
+        let needed: Vec<&str> = needed.collect();
+        match needed.is_empty() {
+            true => settled(Ok(())),
+            false => Box::pin(self.check(attributes, pod, needed)),
+        }
+    }
+}
+
+/// Whether what is wanted of a pod changes while it is on a node.
+pub(super) fn changes_on_node(pod: &Value, old: &Value) -> bool {
+    let generation = |pod: &Value| pod.at(&["metadata", "generation"]).and_then(Value::as_int);
+    !pod.str_at(&["spec", "nodeName"]).is_empty() && generation(pod) != generation(old)
+}
+
+fn resizes_pod(pod: &Value, old: &Value) -> bool {
+    pod.at(&["spec", "resources"]) != old.at(&["spec", "resources"])
+}
+
+fn resizes_init_container(pod: &Value, old: &Value) -> bool {
+    let containers = |pod: &Value| pod.list_at(&["spec", "initContainers"]).to_vec();
+    let resources = |container: &Value| container.at(&["resources"]).cloned();
+    let mut both = containers(old).into_iter().zip(containers(pod));
+    both.any(|(old, new)| {
+        old.str_at(&["restartPolicy"]) != "Always" && resources(&old) != resources(&new)
+    })
+}

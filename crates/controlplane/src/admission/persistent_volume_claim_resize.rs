@@ -1,0 +1,83 @@
+//! `PersistentVolumeClaimResize`: claims grow where their class can do that.
+
+use kevel_api::quantity::Quantity;
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::handler::Pending;
+use kevel_store::cache::At;
+
+use super::Context;
+use super::default_storage_class::CLASS_ANNOTATION;
+use super::lister::Lister;
+
+/// The admission plug-in of that name.
+#[derive(Debug)]
+pub struct PersistentVolumeClaimResize {
+    classes: Lister,
+}
+
+impl PersistentVolumeClaimResize {
+    pub fn new(context: &Context<'_>) -> Result<Self, String> {
+        let classes = context.lister("storage.k8s.io", "storageclasses")?;
+        Ok(PersistentVolumeClaimResize { classes })
+    }
+
+    async fn check(
+        &self,
+        attributes: &Attributes<'_>,
+        claim: &Value,
+        old: &Value,
+    ) -> Result<(), StatusError> {
+        if old.str_at(&["status", "phase"]) != "Bound" {
+            let error = "Only bound persistent volume claims can be expanded";
+            return Err(attributes.forbidden(Some(claim), error));
+        }
+        let name = class(claim);
+        let expands = name == class(old) && !name.is_empty() && {
+            let class = self.classes.get("", name, At::Any).await?;
+            class.is_some_and(|class| {
+                class.at(&["allowVolumeExpansion"]) == Some(&Value::Bool(true))
+            })
+        };
+        if expands {
+            return Ok(());
+        }
+        let error = "only dynamically provisioned pvc can be resized and the storageclass that \
+                     provisions the pvc must support resize";
+        Err(attributes.forbidden(Some(claim), error))
+    }
+}
+
+impl Plugin for PersistentVolumeClaimResize {
+    fn name(&self) -> &'static str {
+        "PersistentVolumeClaimResize"
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        let update = attributes.operation == Operation::Update
+            && attributes.is("", "persistentvolumeclaims");
+        match (object, attributes.old) {
+            (Some(claim), Some(old)) if update && size(claim) > size(old) => {
+                Box::pin(self.check(attributes, claim, old))
+            }
+            _ => settled(Ok(())),
+        }
+    }
+}
+
+fn size(claim: &Value) -> Quantity {
+    claim.str_at(&["spec", "resources", "requests", "storage"]).parse().unwrap_or_default()
+}
+
+/// The class of a claim, where it has one.
+pub(super) fn class(claim: &Value) -> &str {
+    match claim.at(&["metadata", "annotations", CLASS_ANNOTATION]).and_then(Value::as_str) {
+        Some(class) => class,
+        None => claim.str_at(&["spec", "storageClassName"]),
+    }
+}

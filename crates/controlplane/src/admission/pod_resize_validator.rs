@@ -1,0 +1,93 @@
+//! `PodResizeValidator`: running pods do not grow beyond their node.
+
+use kevel_api::quantity::Quantity;
+use kevel_api::quote::quote;
+use kevel_api::status::{StatusCause, StatusError};
+use kevel_api::value::Value;
+use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::handler::Pending;
+use kevel_store::cache::At;
+
+use super::Context;
+use super::lister::Lister;
+use super::node_declared_feature_validator::changes_on_node;
+use super::resource_list::{self, PodResources};
+
+/// What a pod may ask for as a whole goes before what its containers ask for.
+const RESOURCES: PodResources = PodResources {
+    status: false,
+    overhead: true,
+    pod_level: |name| matches!(name, "cpu" | "memory") || name.starts_with("hugepages-"),
+};
+
+/// The admission plug-in of that name.
+#[derive(Debug)]
+pub struct PodResizeValidator {
+    nodes: Lister,
+}
+
+impl PodResizeValidator {
+    pub fn new(context: &Context<'_>) -> Result<Self, String> {
+        Ok(PodResizeValidator { nodes: context.lister("", "nodes")? })
+    }
+
+    async fn check(&self, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
+        let name = pod.str_at(&["spec", "nodeName"]);
+        let Some(node) = self.nodes.get("", name, At::Any).await? else {
+            let error = format!("node {} not found", quote(name));
+            return Err(attributes.forbidden(Some(pod), error));
+        };
+        let refused = |error: String, reason: &'static str| {
+            let cause = StatusCause { reason: reason.into(), ..StatusCause::default() };
+            Err(attributes.forbidden(Some(pod), error).with_cause(cause))
+        };
+        let system = node.at(&["metadata", "labels", "kubernetes.io/os"]).and_then(Value::as_str);
+        if let Some(system) = system.filter(|system| *system != "linux") {
+            let (node, system) = (quote(name), quote(system));
+            let error =
+                format!("pod resize is only supported on linux nodes, node {node} is {system}");
+            return refused(error, "UnsupportedPlatform");
+        }
+        let allocatable = resource_list::at(&node, &["status", "allocatable"]);
+        let requests = RESOURCES.requests(pod);
+        let units: [(&str, fn(&Quantity) -> i64); 2] =
+            [("cpu", Quantity::milli_value), ("memory", Quantity::value)];
+        let missing = units.into_iter().filter_map(|(name, unit)| {
+            let amount = |list: &resource_list::ResourceList| list.get(name).copied();
+            let asked = amount(&requests).unwrap_or_default();
+            let there = amount(&allocatable).unwrap_or_default();
+            let (asked_units, there_units) = (unit(&asked), unit(&there));
+            (asked > there)
+                .then(|| format!("{name}, requested: {asked_units}, allocatable: {there_units}"))
+        });
+        let missing: Vec<String> = missing.collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let missing = missing.join("; ");
+        let error = format!("node didn't have enough allocatable resources: {missing}");
+        refused(error, "NodeCapacity")
+    }
+}
+
+impl Plugin for PodResizeValidator {
+    fn name(&self) -> &'static str {
+        "PodResizeValidator"
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        let resizes = attributes.operation == Operation::Update
+            && attributes.subresource == "resize"
+            && attributes.concerns("", "pods");
+        match (object, attributes.old) {
+            (Some(pod), Some(old)) if resizes && changes_on_node(pod, old) => {
+                Box::pin(self.check(attributes, pod))
+            }
+            _ => settled(Ok(())),
+        }
+    }
+}

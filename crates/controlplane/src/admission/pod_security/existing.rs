@@ -1,0 +1,113 @@
+//! Pods that are there already.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kevel_api::quote::quote;
+use kevel_api::value::Value;
+use kevel_store::cache::{At, Object};
+
+use super::PodSecurity;
+use super::checks::{Pod, violations};
+use super::policy::LevelVersion;
+
+/// How many pods of a namespace are looked at when it asks for more, and for how long.
+const MAX_PODS: usize = 3000;
+const PATIENCE: Duration = Duration::from_secs(1);
+
+impl PodSecurity {
+    /// What is to be told about the pods of a namespace that asks for more than it did.
+    pub(super) async fn warn_of_pods(&self, namespace: &str, enforce: LevelVersion) -> Vec<String> {
+        let Ok(snapshot) = self.pods.snapshot(At::Any).await else {
+            return vec!["failed to list pods while checking new PodSecurity enforce level".into()];
+        };
+        let pods = self.prioritized(snapshot.range(&format!("{namespace}/"), None));
+        let (mut checked, started) = (0, Instant::now());
+        // By what is wrong: the first pod by name, and how many there are.
+        let mut found: BTreeMap<String, (String, usize)> = BTreeMap::new();
+        for object in pods.iter().take(MAX_PODS) {
+            let pod = self.pods.read_once(object).unwrap_or_default();
+            let (metadata, spec) = (pod.at(&["metadata"]), pod.at(&["spec"]));
+            let nothing = &Value::Null;
+            let judged =
+                Pod { metadata: metadata.unwrap_or(nothing), spec: spec.unwrap_or(nothing) };
+            let wrong = violations(enforce, &judged);
+            if !wrong.is_empty() {
+                let reasons: Vec<&str> = wrong.iter().map(|wrong| &*wrong.reason).collect();
+                let name = object.name();
+                let first = found.entry(reasons.join(", ")).or_insert((name.to_owned(), 0));
+                if *name < *first.0 {
+                    first.0 = name.to_owned();
+                }
+                first.1 += 1;
+            }
+            checked += 1;
+            tokio::task::yield_now().await;
+            if started.elapsed() > PATIENCE {
+                break;
+            }
+        }
+        let mut warnings = Vec::new();
+        if checked < pods.len() {
+            warnings.push(format!(
+                "new PodSecurity enforce level only checked against the first {checked} of {} \
+                 existing pods",
+                pods.len()
+            ));
+        }
+        if !found.is_empty() {
+            warnings.push(format!(
+                "existing pods in namespace {} violate the new PodSecurity enforce level {}",
+                quote(namespace),
+                quote(&enforce.to_string())
+            ));
+        }
+        let told = found.into_iter().map(|(reason, (name, count))| match count {
+            1 => format!("{name}: {reason}"),
+            2 => format!("{name} (and 1 other pod): {reason}"),
+            count => format!("{name} (and {} other pods): {reason}", count - 1),
+        });
+        let mut told: Vec<String> = told.collect();
+        told.sort();
+        warnings.extend(told);
+        warnings
+    }
+
+    /// One pod of each controller first, then the rest; without those whose class is exempt.
+    fn prioritized<'o>(&self, pods: impl Iterator<Item = &'o Arc<Object>>) -> Vec<Arc<Object>> {
+        let (mut first, mut rest, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
+        for object in pods {
+            let Ok(pod) = self.pods.read_once(object) else { continue };
+            if self.is_exempt_class(pod.str_at(&["spec", "runtimeClassName"])) {
+                continue;
+            }
+            let mut owners = pod.list_at(&["metadata", "ownerReferences"]).iter();
+            let controls = |owner: &&Value| owner.at(&["controller"]) == Some(&Value::Bool(true));
+            let controller = owners.find(controls).map(|owner| owner.str_at(&["uid"]).to_owned());
+            match controller.is_none_or(|uid| seen.insert(uid)) {
+                true => first.push(object.clone()),
+                false => rest.push(object.clone()),
+            }
+        }
+        first.extend(rest);
+        first
+    }
+}
+
+/// Whether an update changes what runs in a pod: nothing else of it can be changed that counts.
+pub(super) fn changes(pod: &Value, old: &Value) -> bool {
+    let image = |container: &Value| container.str_at(&["image"]).to_owned();
+    let images =
+        |pod: &Value, kind| pod.list_at(&["spec", kind]).iter().map(image).collect::<Vec<_>>();
+    let differ = |kind| images(pod, kind) != images(old, kind);
+    let mut ephemeral = pod.list_at(&["spec", "ephemeralContainers"]).iter();
+    differ("containers")
+        || differ("initContainers")
+        || ephemeral.any(|container| {
+            let mut before = old.list_at(&["spec", "ephemeralContainers"]).iter();
+            let name = container.str_at(&["name"]);
+            let before = before.find(|before| before.str_at(&["name"]) == name);
+            before.is_none_or(|before| image(before) != image(container))
+        })
+}

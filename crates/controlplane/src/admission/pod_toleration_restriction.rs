@@ -1,0 +1,140 @@
+//! `PodTolerationRestriction`: which taints the pods of a namespace tolerate, and may.
+
+use std::sync::Arc;
+
+use kevel_api::gvk::GroupResource;
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_codec::json::{Unknown, decode_any};
+use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::handler::Pending;
+
+use super::lister::Lister;
+use super::{Context, configuration, tolerations};
+use crate::pod::qos;
+
+const KINDS: [(&str, &str); 1] =
+    [("podtolerationrestriction.admission.k8s.io/v1alpha1", "Configuration")];
+const DEFAULTS: &str = "scheduler.alpha.kubernetes.io/defaultTolerations";
+const ALLOWED: &str = "scheduler.alpha.kubernetes.io/tolerationsWhitelist";
+const MEMORY_PRESSURE: &str = "node.kubernetes.io/memory-pressure";
+
+/// The admission plug-in of that name.
+#[derive(Debug)]
+pub struct PodTolerationRestriction {
+    namespaces: Lister,
+    /// For namespaces that do not say.
+    defaults: Vec<Value>,
+    allowed: Vec<Value>,
+}
+
+impl PodTolerationRestriction {
+    pub fn new(context: &Context<'_>) -> Result<Self, String> {
+        let text = (context.configuration)("PodTolerationRestriction")?;
+        let value = match text {
+            Some(text) => configuration::decode(&text, &KINDS)?,
+            None => Value::Null,
+        };
+        Ok(PodTolerationRestriction {
+            namespaces: context.lister("", "namespaces")?,
+            defaults: value.list_at(&["default"]).to_vec(),
+            allowed: value.list_at(&["whitelist"]).to_vec(),
+        })
+    }
+
+    async fn namespace(&self, name: &str) -> Result<Arc<Value>, StatusError> {
+        let found = self.namespaces.find("", name).await?;
+        let namespaces = GroupResource::from_static("", "namespaces");
+        found.ok_or_else(|| StatusError::not_found(&namespaces, name))
+    }
+
+    async fn complete(
+        &self,
+        attributes: &Attributes<'_>,
+        pod: &mut Value,
+    ) -> Result<(), StatusError> {
+        let mut more = Vec::new();
+        if attributes.operation == Operation::Create {
+            let namespace = self.namespace(attributes.namespace).await?;
+            more = said(&namespace, DEFAULTS)?.unwrap_or_else(|| self.defaults.clone());
+        }
+        if qos::class(pod) != "BestEffort" {
+            more.push(tolerations::exists(MEMORY_PRESSURE, "NoSchedule", None));
+        }
+        if !more.is_empty() {
+            let merged = tolerations::merge(pod.list_at(&["spec", "tolerations"]), &more);
+            let merged = Value::List(merged.into_iter().collect());
+            pod.make_map(&["spec"]).insert("tolerations", merged);
+        }
+        self.check(attributes, pod).await
+    }
+
+    async fn check(&self, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
+        let asked = pod.list_at(&["spec", "tolerations"]);
+        if asked.is_empty() {
+            return Ok(());
+        }
+        let namespace = self.namespace(attributes.namespace).await?;
+        let (allowed, scope) = match said(&namespace, ALLOWED)? {
+            Some(allowed) => (allowed, "namespace"),
+            None => (self.allowed.clone(), "cluster"),
+        };
+        match tolerations::allowed(asked, &allowed) {
+            true => Ok(()),
+            false => Err(StatusError::unknown(
+                500,
+                format!(
+                    "pod tolerations (possibly merged with namespace default tolerations) \
+                     conflict with its {scope} whitelist"
+                ),
+            )),
+        }
+    }
+}
+
+impl Plugin for PodTolerationRestriction {
+    fn name(&self) -> &'static str {
+        "PodTolerationRestriction"
+    }
+
+    fn admit<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a mut Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        match object.filter(|_| concerns(attributes)) {
+            Some(pod) => Box::pin(self.complete(attributes, pod)),
+            None => settled(Ok(())),
+        }
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        match object.filter(|_| concerns(attributes)) {
+            Some(pod) => Box::pin(self.check(attributes, pod)),
+            None => settled(Ok(())),
+        }
+    }
+}
+
+fn concerns(attributes: &Attributes<'_>) -> bool {
+    matches!(attributes.operation, Operation::Create | Operation::Update)
+        && attributes.is("", "pods")
+}
+
+/// The tolerations that a namespace names, if it does.
+fn said(namespace: &Value, key: &str) -> Result<Option<Vec<Value>>, StatusError> {
+    let text = namespace.at(&["metadata", "annotations", key]).and_then(Value::as_str);
+    match text {
+        None => Ok(None),
+        Some("") => Ok(Some(Vec::new())),
+        Some(text) => {
+            let decoded = decode_any(text.as_bytes(), Unknown::Ignore);
+            let value = decoded.map_err(|error| StatusError::unknown(500, error))?.value;
+            Ok(Some(value.as_list().unwrap_or_default().to_vec()))
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What a write adds to quotas.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_server::admission::{Attributes, Operation};
+
+use super::super::resource_list::{self, ResourceList};
+use super::configuration::LimitedResource;
+use super::evaluator::Evaluator;
+use super::scopes::{self, Scope};
+
+/// A write that may use something up.
+pub(super) struct Charge<'a> {
+    pub evaluator: &'a dyn Evaluator,
+    pub attributes: &'a Attributes<'a>,
+    pub object: &'a Value,
+}
+
+impl Charge<'_> {
+    /// The names of the quotas that the write changes, if they all allow it.
+    pub fn check(
+        &self,
+        quotas: &[Arc<Value>],
+        limited: &[LimitedResource],
+    ) -> Result<Vec<String>, StatusError> {
+        let (mut about, mut covered) = (Vec::new(), BTreeSet::new());
+        for quota in quotas.iter().filter(|quota| self.is_about(quota, self.object)) {
+            let hard = resource_list::at(quota, &["status", "hard"]);
+            let names = hard.keys().map(String::as_str);
+            let names: Vec<&str> = names.filter(|name| self.evaluator.limited_by(name)).collect();
+            let name = quota.str_at(&["metadata", "name"]);
+            let checked = self.evaluator.check(&names, self.object);
+            checked.map_err(|error| self.forbidden(format!("failed quota: {name}: {error}")))?;
+            let used = resource_list::at(quota, &["status", "used"]);
+            if names.iter().any(|name| !used.contains_key(*name)) {
+                let names = names.join(",");
+                let error = format!("status unknown for quota: {name}, resources: {names}");
+                return Err(self.forbidden(error));
+            }
+            about.push(quota);
+            covered.extend(names.into_iter().map(str::to_owned));
+        }
+        let usage = self.evaluator.usage(self.object);
+        let negative = usage.iter().filter(|(_, amount)| amount.signum() < 0);
+        let negative: Vec<&str> = negative.map(|(name, _)| name.as_str()).collect();
+        if !negative.is_empty() {
+            let negative = negative.join(",");
+            let error = format!("quota usage is negative for resource(s): {negative}");
+            return Err(self.forbidden(error));
+        }
+        let charged: Vec<_> = about.iter().filter(|quota| !self.added(quota).is_empty()).collect();
+        let uses = match about.is_empty() {
+            true => !self.difference().is_empty(),
+            false => !charged.is_empty(),
+        };
+        if !uses {
+            return Ok(Vec::new());
+        }
+        self.check_covered(quotas, limited, &usage, &covered)?;
+        let mut changed = Vec::new();
+        for quota in charged {
+            if !self.added_of(quota)?.is_empty() {
+                changed.push(quota.str_at(&["metadata", "name"]).to_owned());
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Adds what the write uses to what a quota has been used for, if it is not too much.
+    pub fn add(&self, quota: &mut Value) -> Result<(), StatusError> {
+        if !self.is_about(quota, self.object) {
+            return Ok(());
+        }
+        let added = self.added_of(quota)?;
+        let mut used = resource_list::at(quota, &["status", "used"]);
+        resource_list::add(&mut used, &added);
+        let status = quota.make_map(&["status", "used"]);
+        for name in added.keys() {
+            let amount = used.get(name).map(ToString::to_string).unwrap_or_default();
+            status.insert(name.as_str(), amount.as_str().into());
+        }
+        Ok(())
+    }
+
+    /// What a quota limits of what the write adds; refused where that is too much.
+    fn added_of(&self, quota: &Value) -> Result<ResourceList, StatusError> {
+        let hard = resource_list::at(quota, &["status", "hard"]);
+        let used = resource_list::at(quota, &["status", "used"]);
+        let mut added = self.added(quota);
+        added.retain(|name, _| hard.contains_key(name));
+        let mut sum = used.clone();
+        resource_list::add(&mut sum, &added);
+        let exceeds = |name: &String| sum.get(name) > hard.get(name);
+        let exceeded: BTreeSet<&String> = added.keys().filter(|name| exceeds(name)).collect();
+        // Who only tells how things are cannot be told that they may not be so.
+        if exceeded.is_empty() || self.attributes.subresource == "status" {
+            return Ok(added);
+        }
+        let print = |list: &ResourceList| {
+            let mut list = list.clone();
+            list.retain(|name, _| exceeded.contains(name));
+            resource_list::print(&list)
+        };
+        Err(self.forbidden(format!(
+            "exceeded quota: {}, requested: {}, used: {}, limited: {}",
+            quota.str_at(&["metadata", "name"]),
+            print(&added),
+            print(&used),
+            print(&hard)
+        )))
+    }
+
+    /// What the write adds where a quota counts: all of it, unless what was there counted already.
+    fn added(&self, quota: &Value) -> ResourceList {
+        match self.attributes.old {
+            Some(old) if self.is_about(quota, old) => self.difference(),
+            _ => without_zeros(self.evaluator.usage(self.object)),
+        }
+    }
+
+    /// By how much the object uses more than what was there.
+    fn difference(&self) -> ResourceList {
+        let mut usage = self.evaluator.usage(self.object);
+        let old = self.attributes.old.filter(|_| self.attributes.operation == Operation::Update);
+        if let Some(old) = old {
+            let before = self.evaluator.usage(old);
+            for (name, amount) in &mut usage {
+                if let Some(before) = before.get(name) {
+                    *amount -= *before;
+                }
+            }
+            usage.retain(|_, amount| amount.signum() > 0);
+        }
+        without_zeros(usage)
+    }
+
+    fn is_about(&self, quota: &Value, object: &Value) -> bool {
+        let hard = quota.at(&["status", "hard"]).and_then(Value::as_map);
+        hard.is_some_and(|hard| hard.iter().any(|(name, _)| self.evaluator.limited_by(name)))
+            && scopes::of(quota).iter().all(|scope| self.evaluator.is_in(scope, object))
+    }
+
+    /// Whether quotas cover what needs one.
+    fn check_covered(
+        &self,
+        quotas: &[Arc<Value>],
+        limited: &[LimitedResource],
+        usage: &ResourceList,
+        covered: &BTreeSet<String>,
+    ) -> Result<(), StatusError> {
+        if limited.is_empty() {
+            return Ok(());
+        }
+        let here = limited.iter().filter(|row| self.attributes.concerns(&row.group, &row.resource));
+        let used = || usage.iter().filter(|(_, amount)| amount.signum() > 0).map(|(name, _)| name);
+        let names: BTreeSet<&String> = here
+            .flat_map(|row| used().filter(|name| row.contains.iter().any(|c| name.contains(c))))
+            .filter(|name| !covered.contains(*name))
+            .collect();
+        if !names.is_empty() {
+            let names: Vec<&str> = names.into_iter().map(String::as_str).collect();
+            let error = format!("insufficient quota to consume: {}", names.join(","));
+            return Err(self.forbidden(error));
+        }
+        let applies = |scope: &Scope| self.evaluator.is_in(scope, self.object);
+        let found: BTreeSet<String> = quotas
+            .iter()
+            .flat_map(|quota| scopes::of(quota))
+            .filter(applies)
+            .map(|scope| scope.name)
+            .collect();
+        let needed = limited.iter().flat_map(|row| &row.scopes).filter(|scope| applies(scope));
+        let missing = needed.filter(|scope| !found.contains(&scope.name));
+        let missing: Vec<String> = missing.map(ToString::to_string).collect();
+        match missing.is_empty() {
+            true => Ok(()),
+            false => Err(StatusError::unknown(
+                500,
+                format!("insufficient quota to match these scopes: [{}]", missing.join(" ")),
+            )),
+        }
+    }
+
+    fn forbidden(&self, error: String) -> StatusError {
+        self.attributes.forbidden(Some(self.object), error)
+    }
+}
+
+fn without_zeros(mut list: ResourceList) -> ResourceList {
+    list.retain(|_, amount| !amount.is_zero());
+    list
+}

@@ -1,0 +1,139 @@
+//! `ResourceQuota`: no more is made in a namespace than its quotas allow.
+//!
+//! What a quota has been used for stands in its status. A write adds its share there before it is
+//! carried out, by compare and swap; that it shrinks again is the work of the quota controller.
+
+mod charge;
+mod claims;
+mod configuration;
+mod evaluator;
+mod pods;
+mod scopes;
+mod services;
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use kevel_api::status::{StatusError, reason};
+use kevel_api::value::Value;
+use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::handler::Pending;
+use kevel_server::resource::Resource;
+use kevel_store::cache::At;
+use tokio::sync::Mutex;
+
+use self::charge::Charge;
+use self::claims::{PersistentVolumeClaims, ResourceClaims};
+use self::configuration::LimitedResource;
+use self::evaluator::{Count, Evaluator};
+use self::pods::Pods;
+use self::services::Services;
+use super::Context;
+use super::lister::Lister;
+
+/// What no quota counts, by group and plural.
+const IGNORED: [(&str, &str); 8] = [
+    ("", "events"),
+    ("authentication.k8s.io", "selfsubjectreviews"),
+    ("authentication.k8s.io", "tokenreviews"),
+    ("authorization.k8s.io", "localsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectrulesreviews"),
+    ("authorization.k8s.io", "subjectaccessreviews"),
+    ("events.k8s.io", "events"),
+];
+/// Into how many groups namespaces are put, of which one write at a time changes quotas.
+const TURNS: usize = 64;
+
+/// The admission plug-in of that name.
+pub struct ResourceQuota {
+    row: Arc<Resource>,
+    quotas: Lister,
+    pods: Pods,
+    limited: Vec<LimitedResource>,
+    /// Who changes the quotas of a namespace takes turns, rather than to be told of a conflict.
+    turns: [Mutex<()>; TURNS],
+    hasher: RandomState,
+}
+
+impl ResourceQuota {
+    pub fn new(context: &Context<'_>) -> Result<Self, String> {
+        let row = context.rows.get("", "v1", "resourcequotas");
+        let row = row.cloned().ok_or("resourcequotas must be served")?;
+        Ok(ResourceQuota {
+            row,
+            quotas: context.lister("", "resourcequotas")?,
+            pods: Pods::new(context),
+            limited: configuration::read((context.configuration)("ResourceQuota")?)?,
+            turns: std::array::from_fn(|_| Mutex::default()),
+            hasher: RandomState::new(),
+        })
+    }
+
+    async fn check(&self, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
+        let namespace = attributes.namespace;
+        let prefix = format!("{namespace}/");
+        let known = self.quotas.snapshot(At::Any).await?;
+        if known.range(&prefix, None).next().is_none() && self.limited.is_empty() {
+            return Ok(());
+        }
+        let count;
+        let evaluator: &dyn Evaluator =
+            match (&*attributes.resource.kind.group, attributes.resource.plural.as_str()) {
+                ("", "pods") => &self.pods,
+                ("", "services") => &Services,
+                ("", "persistentvolumeclaims") => &PersistentVolumeClaims,
+                ("resource.k8s.io", "resourceclaims") => &ResourceClaims,
+                (group, plural) => {
+                    count = Count::new(group, plural);
+                    &count
+                }
+            };
+        if !evaluator.handles(attributes, object) {
+            return Ok(());
+        }
+        let turn = self.hasher.hash_one(namespace) as usize % TURNS;
+        let _turn = match self.turns.get(turn) {
+            Some(turn) => Some(turn.lock().await),
+            None => None,
+        };
+        let now = self.quotas.snapshot(At::Consistent).await?;
+        let quotas = now.range(&prefix, None).map(|quota| self.quotas.read(quota));
+        let quotas: Vec<Arc<Value>> = quotas.collect::<Result<_, _>>()?;
+        let charge = Charge { evaluator, attributes, object };
+        let changed = charge.check(&quotas, &self.limited)?;
+        if attributes.dry_run {
+            return Ok(());
+        }
+        for name in changed {
+            let add = |quota: &mut Value| charge.add(quota);
+            match self.row.modify(namespace, &name, false, add).await {
+                // What is gone limits nobody.
+                Err(error) if error.reason() == reason::NOT_FOUND => {}
+                written => drop(written?),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Plugin for ResourceQuota {
+    fn name(&self) -> &'static str {
+        "ResourceQuota"
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        let counts = matches!(attributes.operation, Operation::Create | Operation::Update)
+            && !attributes.namespace.is_empty()
+            && !attributes.concerns("", "namespaces")
+            && !IGNORED.iter().any(|(group, plural)| attributes.concerns(group, plural));
+        match object.filter(|_| counts) {
+            Some(object) => Box::pin(self.check(attributes, object)),
+            None => settled(Ok(())),
+        }
+    }
+}

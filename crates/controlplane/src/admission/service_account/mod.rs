@@ -1,0 +1,181 @@
+//! `ServiceAccount`: every pod runs under an account of its namespace, and finds its token.
+
+mod secrets;
+mod token;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kevel_api::gvk::GroupResource;
+use kevel_api::references;
+use kevel_api::status::StatusError;
+use kevel_api::value::{Map, Value};
+use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::handler::Pending;
+use kevel_store::cache::At;
+
+use self::token::TokenVolume;
+use super::Context;
+use super::lister::Lister;
+
+/// The account of pods that name none.
+const DEFAULT: &str = "default";
+/// How often and in which steps it is looked for, since it is made when its namespace is.
+const DEFAULT_ATTEMPTS: usize = 10;
+const DEFAULT_INTERVAL: Duration = Duration::from_millis(150);
+/// What marks the pods that a kubelet runs by itself.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+
+/// The admission plug-in of that name.
+#[derive(Debug)]
+pub struct ServiceAccount {
+    accounts: Lister,
+    token: TokenVolume,
+}
+
+impl ServiceAccount {
+    pub fn new(context: &Context<'_>) -> Result<Self, String> {
+        let accounts = context.lister("", "serviceaccounts")?;
+        Ok(ServiceAccount { accounts, token: TokenVolume::new()? })
+    }
+
+    /// Gives a new pod an account, and what comes with it.
+    async fn complete(
+        &self,
+        attributes: &Attributes<'_>,
+        pod: &mut Value,
+    ) -> Result<(), StatusError> {
+        if is_mirror(pod) {
+            return check_mirror(attributes, pod);
+        }
+        if pod.str_at(&["spec", "serviceAccountName"]).is_empty() {
+            pod.make_map(&["spec"]).insert("serviceAccountName", DEFAULT.into());
+        }
+        let account = self.account(attributes, pod).await?;
+        let mounts = [&*pod.at(&["spec"]).unwrap_or(&Value::Null), &*account]
+            .into_iter()
+            .find_map(|says| says.at(&["automountServiceAccountToken"])?.as_bool());
+        if mounts.unwrap_or(true) {
+            self.token.mount(pod);
+        }
+        let pull_secrets = account.list_at(&["imagePullSecrets"]);
+        if pod.list_at(&["spec", "imagePullSecrets"]).is_empty() && !pull_secrets.is_empty() {
+            let named = |secret: &Value| {
+                let name = Value::from(secret.str_at(&["name"]));
+                Value::Map(Map::from_iter([("name", name)]))
+            };
+            let names = pull_secrets.iter().map(named).collect();
+            pod.make_map(&["spec"]).insert("imagePullSecrets", Value::List(names));
+        }
+        secrets::check(&account, pod).map_err(|error| attributes.forbidden(Some(pod), error))
+    }
+
+    /// Sees that a pod has an account and names no secrets that the account may not.
+    async fn check(&self, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
+        let new = attributes.operation == Operation::Create;
+        if new && is_mirror(pod) {
+            return check_mirror(attributes, pod);
+        }
+        if pod.str_at(&["spec", "serviceAccountName"]).is_empty() {
+            let (namespace, name) = (attributes.namespace, pod.str_at(&["metadata", "name"]));
+            let error = format!("no service account specified for pod {namespace}/{name}");
+            return Err(attributes.forbidden(Some(pod), error));
+        }
+        let account = self.account(attributes, pod).await?;
+        match new {
+            true => secrets::check(&account, pod)
+                .map_err(|error| attributes.forbidden(Some(pod), error)),
+            false => secrets::check_ephemeral(&account, pod)
+                .map_err(|error| StatusError::unknown(500, error)),
+        }
+    }
+
+    async fn account(
+        &self,
+        attributes: &Attributes<'_>,
+        pod: &Value,
+    ) -> Result<Arc<Value>, StatusError> {
+        let (namespace, name) = (attributes.namespace, pod.str_at(&["spec", "serviceAccountName"]));
+        let found = match self.find(namespace, name).await {
+            Ok(Some(account)) => return Ok(account),
+            Ok(None) => {
+                StatusError::not_found(&GroupResource::from_static("", "serviceaccount"), name)
+            }
+            Err(error) => error,
+        };
+        let error = format!("error looking up service account {namespace}/{name}: {found}");
+        Err(attributes.forbidden(Some(pod), error))
+    }
+
+    async fn find(&self, namespace: &str, name: &str) -> Result<Option<Arc<Value>>, StatusError> {
+        if let Some(account) = self.accounts.find(namespace, name).await? {
+            return Ok(Some(account));
+        }
+        let attempts = if name == DEFAULT { DEFAULT_ATTEMPTS } else { 1 };
+        for _ in 1..attempts {
+            tokio::time::sleep(DEFAULT_INTERVAL).await;
+            if let Some(account) = self.accounts.get(namespace, name, At::Consistent).await? {
+                return Ok(Some(account));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Plugin for ServiceAccount {
+    fn name(&self) -> &'static str {
+        "ServiceAccount"
+    }
+
+    fn admit<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a mut Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        match object {
+            Some(pod) if attributes.operation == Operation::Create && attributes.is("", "pods") => {
+                Box::pin(self.complete(attributes, pod))
+            }
+            _ => settled(Ok(())),
+        }
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        let Some(pod) = object.filter(|_| attributes.concerns("", "pods")) else {
+            return settled(Ok(()));
+        };
+        match (attributes.operation, attributes.subresource) {
+            (Operation::Create, "") | (Operation::Update, "ephemeralcontainers") => {
+                Box::pin(self.check(attributes, pod))
+            }
+            _ => settled(Ok(())),
+        }
+    }
+}
+
+fn is_mirror(pod: &Value) -> bool {
+    pod.at(&["metadata", "annotations", MIRROR]).is_some()
+}
+
+/// A pod that a kubelet runs by itself knows nothing of the API.
+fn check_mirror(attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
+    let tokens = || {
+        let volumes = pod.list_at(&["spec", "volumes"]).iter();
+        let sources = volumes.flat_map(|volume| volume.list_at(&["projected", "sources"]));
+        sources.filter(|source| source.at(&["serviceAccountToken"]).is_some()).count() > 0
+    };
+    let error = if !pod.str_at(&["spec", "serviceAccountName"]).is_empty() {
+        "a mirror pod may not reference service accounts"
+    } else if !references::pod_secrets(pod).is_empty() {
+        "a mirror pod may not reference secrets"
+    } else if tokens() {
+        "a mirror pod may not use ServiceAccountToken volume projections"
+    } else {
+        return Ok(());
+    };
+    Err(attributes.forbidden(Some(pod), error))
+}

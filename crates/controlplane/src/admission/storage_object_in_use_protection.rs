@@ -1,0 +1,44 @@
+//! `StorageObjectInUseProtection`: volumes and claims stay until nobody uses them.
+
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::handler::Pending;
+
+/// The finalizer of each kind that is protected.
+const PROTECTED: [(&str, &str, &str); 3] = [
+    ("", "persistentvolumes", "kubernetes.io/pv-protection"),
+    ("", "persistentvolumeclaims", "kubernetes.io/pvc-protection"),
+    ("storage.k8s.io", "volumeattributesclasses", "kubernetes.io/vac-protection"),
+];
+
+/// The admission plug-in of that name.
+#[derive(Clone, Copy, Debug)]
+pub struct StorageObjectInUseProtection;
+
+impl Plugin for StorageObjectInUseProtection {
+    fn name(&self) -> &'static str {
+        "StorageObjectInUseProtection"
+    }
+
+    fn admit<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a mut Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        let new = attributes.operation == Operation::Create;
+        let is = |kind: &&(&str, &str, &str)| new && attributes.is(kind.0, kind.1);
+        if let (Some((_, _, finalizer)), Some(object)) = (PROTECTED.iter().find(is), object) {
+            add_finalizer(object, finalizer);
+        }
+        settled(Ok(()))
+    }
+}
+
+/// Adds a finalizer to an object that does not have it.
+pub(super) fn add_finalizer(object: &mut Value, finalizer: &str) {
+    let finalizers = object.make_list(&["metadata"], "finalizers");
+    if !finalizers.iter().any(|there| there.as_str() == Some(finalizer)) {
+        finalizers.push(finalizer.into());
+    }
+}

@@ -1,0 +1,36 @@
+//! `TaintNodesByCondition`: a new node takes no pods until somebody has seen that it is ready.
+
+use kevel_api::status::StatusError;
+use kevel_api::value::{Map, Value};
+use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::handler::Pending;
+
+const NOT_READY: (&str, &str) = ("node.kubernetes.io/not-ready", "NoSchedule");
+
+/// The admission plug-in of that name.
+#[derive(Clone, Copy, Debug)]
+pub struct TaintNodesByCondition;
+
+impl Plugin for TaintNodesByCondition {
+    fn name(&self) -> &'static str {
+        "TaintNodesByCondition"
+    }
+
+    fn admit<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a mut Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        let new = attributes.operation == Operation::Create && attributes.is("", "nodes");
+        if let Some(node) = object.filter(|_| new) {
+            let not_ready =
+                |taint: &Value| (taint.str_at(&["key"]), taint.str_at(&["effect"])) == NOT_READY;
+            if !node.list_at(&["spec", "taints"]).iter().any(not_ready) {
+                let (key, effect) = NOT_READY;
+                let taint = Map::from_iter([("key", key.into()), ("effect", effect.into())]);
+                node.make_list(&["spec"], "taints").push(taint.into());
+            }
+        }
+        settled(Ok(()))
+    }
+}

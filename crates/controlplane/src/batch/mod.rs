@@ -1,0 +1,8 @@
+//! Work that ends.
+
+pub mod cron_job;
+mod indexes;
+pub mod job;
+mod job_status;
+mod schedule;
+mod time_zone;

@@ -1,0 +1,178 @@
+//! The lease by which an API server shows that it is there, and the end of those that are not.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kevel_api::status::{StatusError, reason};
+use kevel_api::time::MicroTime;
+use kevel_api::value::{Map, Value};
+use kevel_server::controller::Client;
+use kevel_server::lifecycle::Signal;
+
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+/// Says that a lease is a server's identity, and what kind of server it is.
+const LABEL: &str = "apiserver.kubernetes.io/identity";
+const SERVER: &str = "kube-apiserver";
+const LEASE_SECONDS: i64 = 3600;
+const RENEW_INTERVAL: Duration = Duration::from_secs(10);
+const COLLECT_INTERVAL: Duration = Duration::from_secs(3600);
+/// How long a server waits after a failure, at first and at most.
+const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(7));
+
+/// A server's own lease.
+#[derive(Clone, Debug)]
+pub struct IdentityLease {
+    client: Client,
+    name: String,
+    hostname: String,
+    holder: String,
+    /// Given when the lease is to be given back.
+    stopped: Signal,
+    /// Held by who writes the lease.
+    writing: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl IdentityLease {
+    /// `id` is what the server is called (see `kevel_server::identity`).
+    pub fn new(client: Client, id: String, hostname: String) -> Self {
+        let holder = format!("{id}_{}", uuid::Uuid::new_v4());
+        let (stopped, writing) = (Signal::new("IdentityLeaseGivenBack"), Arc::default());
+        IdentityLease { client, name: id, hostname, holder, stopped, writing }
+    }
+
+    /// Takes the lease and renews it until it is given back.
+    pub fn keep(&self) -> impl Future<Output = ()> + Send + 'static {
+        let this = self.clone();
+        async move {
+            tokio::select! {
+                () = this.renew_always() => {}
+                () = this.stopped.wait() => {}
+            }
+        }
+    }
+
+    /// Gives the lease back: nobody should look for this server any more.
+    pub async fn give_back(&self) -> Result<(), String> {
+        self.stopped.signal();
+        let _writing = self.writing.lock().await;
+        self.delete().await.map_err(|error| error.to_string())
+    }
+
+    async fn renew_always(&self) {
+        // An earlier server of this name is gone, whatever its lease says.
+        if let Err(error) = self.delete().await {
+            tracing::error!(%error, lease = self.name, "error deleting old lease");
+        }
+        let mut wait = RETRY.0;
+        loop {
+            match self.renew().await {
+                Ok(()) => {
+                    wait = RETRY.0;
+                    tokio::time::sleep(RENEW_INTERVAL).await;
+                }
+                Err(error) => {
+                    tracing::error!(%error, lease = self.name, "Will retry updating lease");
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(RETRY.1);
+                }
+            }
+        }
+    }
+
+    async fn renew(&self) -> Result<(), StatusError> {
+        let _writing = self.writing.lock().await;
+        let path = format!("{LEASES}/{}", self.name);
+        match self.client.get(&path).await {
+            Ok(lease) => self.client.update(&path, &self.lease(lease)).await.map(drop),
+            Err(error) if error.reason() == reason::NOT_FOUND => {
+                self.client.create(LEASES, &self.lease(Map::new().into())).await.map(drop)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn delete(&self) -> Result<(), StatusError> {
+        match self.client.delete(&format!("{LEASES}/{}", self.name)).await {
+            Err(error) if error.reason() != reason::NOT_FOUND => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// The lease as it should be now, out of how it is.
+    fn lease(&self, mut lease: Value) -> Value {
+        lease.make_map(&["metadata"]).insert("name", self.name.as_str().into());
+        let labels = lease.make_map(&["metadata", "labels"]);
+        labels.insert(LABEL, SERVER.into());
+        labels.insert("kubernetes.io/hostname", self.hostname.as_str().into());
+        let spec = lease.make_map(&["spec"]);
+        spec.insert("holderIdentity", self.holder.as_str().into());
+        spec.insert("leaseDurationSeconds", LEASE_SECONDS.into());
+        spec.insert("renewTime", MicroTime::now().to_string().as_str().into());
+        lease
+    }
+}
+
+/// Deletes the leases of servers that have not renewed them.
+pub fn collect_identity_leases(client: Client) -> impl Future<Output = ()> + Send + 'static {
+    async move {
+        loop {
+            if let Err(error) = collect(&client).await {
+                tracing::error!(%error, "Error while collecting apiserver leases");
+            }
+            tokio::time::sleep(COLLECT_INTERVAL).await;
+        }
+    }
+}
+
+async fn collect(client: &Client) -> Result<(), StatusError> {
+    let leases = client.get(&format!("{LEASES}?labelSelector={LABEL}%3D{SERVER}")).await?;
+    for lease in leases.list_at(&["items"]).iter().filter(|lease| has_expired(lease)) {
+        let path = format!("{LEASES}/{}", lease.str_at(&["metadata", "name"]));
+        match client.get(&path).await {
+            Ok(lease) if has_expired(&lease) => client.delete(&path).await.map(drop)?,
+            Err(error) if error.reason() != reason::NOT_FOUND => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether a lease is no more, or never was.
+fn has_expired(lease: &Value) -> bool {
+    let renewed = lease.str_at(&["spec", "renewTime"]).parse::<MicroTime>();
+    let seconds = lease.at(&["spec", "leaseDurationSeconds"]).and_then(Value::as_int);
+    match (renewed, seconds) {
+        (Ok(renewed), Some(seconds)) => {
+            let now = MicroTime::now();
+            (renewed.seconds.saturating_add(seconds), renewed.nanos) < (now.seconds, now.nanos)
+        }
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leases_expire() {
+        let lease = |renewed: &str, seconds: Option<i64>| {
+            let mut lease = Value::from(Map::new());
+            let spec = lease.make_map(&["spec"]);
+            spec.insert("renewTime", renewed.into());
+            seconds.map(|seconds| spec.insert("leaseDurationSeconds", seconds.into()));
+            lease
+        };
+        let now = MicroTime::now().to_string();
+        for (renewed, seconds, expired) in [
+            (now.as_str(), Some(3600), false),
+            (now.as_str(), Some(-1), true),
+            ("2020-01-01T00:00:00.000000Z", Some(3600), true),
+            (now.as_str(), None, true),
+            ("", Some(3600), true),
+        ] {
+            assert_eq!(has_expired(&lease(renewed, seconds)), expired, "{renewed} {seconds:?}");
+        }
+    }
+}

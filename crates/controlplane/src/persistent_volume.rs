@@ -1,0 +1,359 @@
+//! Volumes that outlive pods.
+
+use kevel_api::name;
+use kevel_api::time::Time;
+use kevel_api::value::{Map, Value};
+
+use crate::persistent_volume_claim::valid_size;
+use crate::pod::node_selector;
+use crate::pod::volume_source as source;
+use crate::rules::Rules;
+use crate::validation::{Field, NOT_POSITIVE};
+
+pub const RULES: Rules = Rules {
+    prepare_create,
+    check_create: |volume| check(volume, false),
+    check_update,
+    prepare_status,
+    ..Rules::NONE
+};
+
+/// The types of volumes, what the reference calls a second one, and what it calls the first.
+type Source = (&'static str, &'static str, &'static str, fn(Field));
+
+const SOURCES: &[Source] = &[
+    ("hostPath", "hostPath", "hostPath", source::host_path),
+    ("gcePersistentDisk", "gcePersistentDisk", "persistentDisk", source::gce_persistent_disk),
+    (
+        "awsElasticBlockStore",
+        "awsElasticBlockStore",
+        "awsElasticBlockStore",
+        source::aws_elastic_block_store,
+    ),
+    ("glusterfs", "glusterfs", "glusterfs", glusterfs),
+    ("flocker", "flocker", "flocker", source::flocker),
+    ("nfs", "nfs", "nfs", source::nfs),
+    ("rbd", "rbd", "rbd", source::rbd),
+    ("quobyte", "quobyte", "quobyte", source::quobyte),
+    ("cephfs", "cephFS", "cephfs", |f| {
+        f.at("monitors").must("");
+    }),
+    ("iscsi", "iscsi", "iscsi", |_| {}),
+    ("cinder", "cinder", "cinder", |f| {
+        f.at("volumeID").must("");
+        secret(f);
+    }),
+    ("fc", "fc", "fc", source::fc),
+    ("flexVolume", "flexVolume", "flexVolume", source::flex_volume),
+    ("azureFile", "azureFile", "azureFile", azure_file),
+    ("vsphereVolume", "vsphereVolume", "vsphereVolume", |f| {
+        f.at("volumePath").must("");
+    }),
+    ("photonPersistentDisk", "photonPersistentDisk", "photonPersistentDisk", |f| {
+        f.at("pdID").must("");
+    }),
+    ("portworxVolume", "portworxVolume", "portworxVolume", |f| {
+        f.at("volumeID").must("");
+    }),
+    ("azureDisk", "azureDisk", "azureDisk", source::azure_disk),
+    ("scaleIO", "scaleIO", "scaleIO", source::scale_io),
+    ("local", "local", "local", |f| {
+        if f.at("path").must("") {
+            f.at("path").no_backsteps();
+        }
+    }),
+    ("storageos", "storageos", "storageos", |f| {
+        f.at("volumeName").must_form("", name::is_dns1123_label);
+        if !f.at("volumeNamespace").is_empty() {
+            f.at("volumeNamespace").form(name::is_dns1123_label);
+        }
+        secret(f);
+    }),
+    ("csi", "csi", "csi", csi),
+];
+
+const REQUIRED_TERMS: &str = "nodeAffinity.required.nodeSelectorTerms";
+
+fn prepare_create(volume: &mut Value) {
+    let Some(volume) = volume.as_map_mut() else { return };
+    let now = Time::now().to_string();
+    let status = [("phase", "Pending".into()), ("lastPhaseTransitionTime", now.as_str().into())];
+    volume.insert("status", Map::from_iter(status).into());
+}
+
+/// When a phase began is written down.
+fn prepare_status(volume: &mut Value, old: &Value) {
+    let since = "lastPhaseTransitionTime";
+    let (phase, before) = (["status", "phase"], old.at(&["status", since]).cloned());
+    let same = volume.str_at(&phase) == old.str_at(&phase);
+    let Some(status) = volume.at_mut(&["status"]).and_then(Value::as_map_mut) else { return };
+    let said = status.get(since);
+    let time = match (same, said) {
+        (true, None) => before,
+        (false, said) if said.is_none() || said == before.as_ref() => {
+            Some(Time::now().to_string().as_str().into())
+        }
+        _ => return,
+    };
+    if let Some(time) = time {
+        status.insert(since, time);
+    }
+}
+
+fn check(volume: Field, any_values: bool) {
+    let metadata = volume.at("metadata");
+    spec(volume.at("spec"), metadata.at("name").str(), Place::Alone, any_values);
+}
+
+/// Where the spec of a volume stands.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Place {
+    Alone,
+    /// In a VolumeAttachment.
+    Inline,
+}
+
+pub fn spec(spec: Field, volume: &str, place: Place, any_values: bool) {
+    let inline = place == Place::Inline;
+    let capacity = spec.at("capacity");
+    if inline {
+        for field in ["claimRef", "capacity"] {
+            if !spec.at(field).is_empty() {
+                spec.at(field).forbidden("may not be specified in the context of inline volumes");
+            }
+        }
+        if spec.at("csi").is_absent() {
+            spec.at("csi").required("has to be specified in the context of inline volumes");
+        }
+    }
+    let modes = spec.at("accessModes");
+    modes.must("");
+    access_modes(modes);
+    if !inline {
+        capacity.must("");
+        if capacity.key("storage").is_absent() || capacity.len() > 1 {
+            let shown = match capacity.get() {
+                Some(_) => capacity.shown(),
+                None => kevel_api::field_error::BadValue::Text("null".to_owned()),
+            };
+            capacity.unsupported_as(shown, &["storage"]);
+        }
+        for (_, size) in capacity.entries() {
+            valid_size(size);
+            if let Some(amount) = size.quantity().filter(|amount| amount.signum() <= 0) {
+                size.invalid_as(amount.to_string(), NOT_POSITIVE);
+            }
+        }
+    }
+    let policy = spec.at("persistentVolumeReclaimPolicy");
+    match (policy.str(), inline) {
+        ("", _) | ("Retain", true) => {}
+        (_, true) => policy.forbidden("may only be Retain in the context of inline volumes"),
+        (_, false) => policy.one_of(&["Delete", "Recycle", "Retain"]),
+    }
+    node_affinity(spec.at("nodeAffinity"), inline, any_values);
+    sources(spec, volume);
+    let root = spec.at("hostPath").at("path").str();
+    if spec.at("hostPath").is_set() && is_root(root) && policy.str() == "Recycle" {
+        policy.forbidden("may not be 'recycle' for a hostPath mount of '/'");
+    }
+    let class = spec.at("storageClassName");
+    match (class.is_empty(), inline) {
+        (true, _) => {}
+        (_, true) => class.forbidden("may not be specified in the context of inline volumes"),
+        (_, false) => class.object_name(name::name_is_dns_subdomain),
+    }
+    let mode = spec.at("volumeMode");
+    match inline {
+        true if mode.is_set() && mode.str() != "Filesystem" => mode.forbidden(
+            "may not specify volumeMode other than Filesystem in the context of inline volumes",
+        ),
+        true => {}
+        false => volume_mode(mode),
+    }
+    let class = spec.at("volumeAttributesClassName");
+    if class.is_set() {
+        if class.must("an empty string is disallowed") {
+            class.object_name(name::name_is_dns_subdomain);
+        }
+        if spec.at("csi").is_absent() {
+            spec.at("csi").required("has to be specified when using volumeAttributesClassName");
+        }
+    }
+}
+
+/// `path.Clean` makes it the root.
+fn is_root(path: &str) -> bool {
+    let mut depth = 0_i32;
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => depth = (depth - 1).max(0),
+            _ => depth += 1,
+        }
+    }
+    path.starts_with('/') && depth == 0
+}
+
+fn node_affinity(affinity: Field, inline: bool, any_values: bool) {
+    if affinity.is_absent() {
+        return;
+    }
+    if inline {
+        return affinity.forbidden("may not be specified in the context of inline volumes");
+    }
+    let required = affinity.at("required");
+    match required.is_set() {
+        true => node_selector(required, any_values),
+        false => required.required("must specify required node constraints"),
+    }
+}
+
+fn sources(spec: Field, volume: &str) {
+    let mut found = false;
+    for (name, second, first, check) in SOURCES {
+        let source = spec.at(name);
+        if source.is_absent() {
+            continue;
+        }
+        if found && *name != "flexVolume" {
+            spec.at(second).forbidden("may not specify more than 1 volume type");
+            continue;
+        }
+        found = true;
+        check(spec.at(first).with(source.get()));
+        match *name {
+            "iscsi" => source::iscsi_persistent(source, volume),
+            "local" if spec.at("nodeAffinity").is_absent() => {
+                spec.at("nodeAffinity").required("Local volume requires node affinity");
+            }
+            _ => {}
+        }
+    }
+    if !found {
+        spec.required("must specify a volume type");
+    }
+}
+
+pub fn access_modes(modes: Field) {
+    const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+    for mode in modes.strings().filter(|mode| !MODES.contains(mode)) {
+        modes.unsupported_as(mode, &MODES);
+    }
+    let one_pod = |mode: &str| mode == "ReadWriteOncePod";
+    let known = || modes.strings().filter(|mode| MODES.contains(mode));
+    if known().any(one_pod) && known().any(|mode| !one_pod(mode)) {
+        modes.forbidden("may not use ReadWriteOncePod with other access modes");
+    }
+}
+
+pub fn volume_mode(mode: Field) {
+    if mode.is_set() {
+        mode.one_of(&["Block", "Filesystem"]);
+    }
+}
+
+fn glusterfs(source: Field) {
+    source::glusterfs(source);
+    let namespace = source.at("endpointsNamespace");
+    if namespace.is_set() && namespace.is_empty() {
+        namespace.invalid("if the endpointnamespace is set, it must be a valid namespace name");
+    } else if namespace.is_set() {
+        namespace.object_name(name::name_is_dns_label);
+    }
+}
+
+fn secret(source: Field) {
+    let secret = source.at("secretRef");
+    if secret.is_set() {
+        secret.at("name").must("");
+        secret.at("namespace").must("");
+    }
+}
+
+fn azure_file(source: Field) {
+    source::azure_file(source);
+    if source.at("secretNamespace").is_set() {
+        source.at("secretNamespace").must("");
+    }
+}
+
+fn csi(source: Field) {
+    source::csi_driver_name(source.at("driver"));
+    source.at("volumeHandle").must("");
+    for secret in [
+        "controllerPublishSecretRef",
+        "controllerExpandSecretRef",
+        "nodePublishSecretRef",
+        "nodeExpandSecretRef",
+    ] {
+        let secret = source.at(secret);
+        if secret.is_set() {
+            secret.at("name").must_form("", name::is_dns1123_subdomain);
+            secret.at("namespace").must_form("", name::is_dns1123_label);
+        }
+    }
+}
+
+fn check_update(volume: Field, old: Field) {
+    let (spec, was) = (volume.at("spec"), old.at("spec"));
+    let odd = was.down(REQUIRED_TERMS).items().any(|term| term.has_odd_values());
+    // The reference checks everything twice, and says so in the causes.
+    check(volume, odd);
+    check(volume, odd);
+    if SOURCES.iter().any(|(name, ..)| !same_source(spec.at(name), was.at(name))) {
+        spec.at("persistentvolumesource")
+            .forbidden("spec.persistentvolumesource is immutable after creation\n");
+    }
+    let mode = volume.at("volumeMode");
+    mode.with(spec.at("volumeMode").get()).immutable(&was.at("volumeMode"));
+    let affinity = volume.at("nodeAffinity");
+    let affinity = affinity.with(spec.at("nodeAffinity").get());
+    if was.at("nodeAffinity").is_set() && !same_affinity(spec, was) {
+        affinity.invalid("field is immutable, except for updating from beta label to GA");
+    }
+    let class = spec.at("volumeAttributesClassName");
+    if was.at("volumeAttributesClassName").is_set() && class.is_absent() {
+        class.forbidden("update from non-nil value to nil is forbidden");
+    }
+}
+
+/// A CSI volume may be given the secret that enlarges it.
+fn same_source(source: Field, old: Field) -> bool {
+    let added = |key: &str| key == "controllerExpandSecretRef" && old.at(key).is_absent();
+    if source.is_absent() || old.is_absent() {
+        return source.is_absent() == old.is_absent();
+    }
+    let keys = source.keys().chain(old.keys());
+    keys.into_iter().all(|key| added(key) || source.at(key).same(&old.at(key)))
+}
+
+/// Labels that were renamed may be replaced by what they are called now.
+const RENAMED: &[(&str, &str)] = &[
+    ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
+    ("beta.kubernetes.io/os", "kubernetes.io/os"),
+    ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
+    ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
+];
+
+fn same_affinity(spec: Field, old: Field) -> bool {
+    let same_expression = |new: Field, old: Field| {
+        let (key, was) = (new.at("key").str(), old.at("key").str());
+        (key == was || RENAMED.contains(&(was, key)))
+            && new.at("operator").same(&old.at("operator"))
+            && new.at("values").same(&old.at("values"))
+    };
+    let same_list = |new: Field, old: Field| {
+        new.len() == old.len()
+            && new.items().zip(old.items()).all(|(new, old)| same_expression(new, old))
+    };
+    let (terms, was) = (spec.down(REQUIRED_TERMS), old.down(REQUIRED_TERMS));
+    spec.at("nodeAffinity").is_set() == old.at("nodeAffinity").is_set()
+        && terms.len() == was.len()
+        && terms.items().zip(was.items()).all(|(new, old)| {
+            ["matchExpressions", "matchFields"]
+                .iter()
+                .all(|list| same_list(new.at(list), old.at(list)))
+        })
+}

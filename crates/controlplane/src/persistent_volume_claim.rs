@@ -1,0 +1,321 @@
+//! Claims on volumes.
+
+use kevel_api::field_error::BadValue;
+use kevel_api::name;
+use kevel_api::quantity::Quantity;
+use kevel_api::value::{Map, Value, equivalent};
+
+use crate::persistent_volume::{access_modes, volume_mode};
+use crate::pod::resources;
+use crate::rules::Rules;
+use crate::validation::{Field, IMMUTABLE, NOT_POSITIVE};
+
+pub const RULES: Rules = Rules {
+    prepare_create: |claim| prepare(claim, None),
+    check_create: |claim| spec(claim.at("spec"), &Tolerates::default()),
+    prepare_update: |claim, old| prepare(claim, Some(old)),
+    check_update,
+    check_status,
+    ..Rules::NONE
+};
+
+/// How far a volume has got that is being enlarged.
+const RESIZE_STATES: &[&str] = &[
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+];
+
+const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+
+/// A claim waits for its volume; where its content comes from is said in two places alike.
+fn prepare(claim: &mut Value, old: Option<&Value>) {
+    if old.is_none()
+        && let Some(claim) = claim.as_map_mut()
+    {
+        claim.insert("status", Map::from_iter([("phase", Value::from("Pending"))]).into());
+    }
+    let Some(spec) = claim.at_mut(&["spec"]).and_then(Value::as_map_mut) else { return };
+    let old_source = |field: &str| old.is_some_and(|old| old.at(&["spec", field]).is_some());
+    let namespace = |spec: &Map| {
+        let reference = spec.get("dataSourceRef");
+        reference.is_some_and(|reference| !reference.str_at(&["namespace"]).is_empty())
+    };
+    if namespace(spec) && !old_source("dataSourceRef") {
+        spec.remove("dataSourceRef");
+    }
+    let usual = spec.get("dataSource").is_some_and(|source| {
+        matches!(
+            (source.str_at(&["apiGroup"]), source.str_at(&["kind"])),
+            ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
+        )
+    });
+    if !old_source("dataSource") && !spec.contains_key("dataSourceRef") && !usual {
+        spec.remove("dataSource");
+    }
+    match (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned()) {
+        (Some(source), None) => {
+            spec.insert("dataSourceRef", source);
+        }
+        (None, Some(mut reference)) if !namespace(spec) => {
+            if let Some(reference) = reference.as_map_mut() {
+                reference.remove("namespace");
+            }
+            spec.insert("dataSource", reference);
+        }
+        _ => {}
+    }
+}
+
+/// What was let in before there was a rule, and may therefore stay.
+#[derive(Default)]
+struct Tolerates {
+    selector_values: bool,
+    source_groups: bool,
+}
+
+impl Tolerates {
+    fn of(spec: Field) -> Self {
+        let group = |field: &str| spec.at(field).at("apiGroup").is_set();
+        Tolerates {
+            selector_values: spec.at("selector").fails(|selector| selector.label_selector(false)),
+            source_groups: group("dataSource") || group("dataSourceRef"),
+        }
+    }
+}
+
+/// A claim that is made with something else: a pod or a stateful set.
+pub fn template(template: Field) {
+    let metadata = template.at("metadata");
+    metadata.at("annotations").annotations();
+    metadata.at("labels").labels();
+    for field in metadata.keys().filter(|field| !matches!(*field, "annotations" | "labels")) {
+        if !metadata.at(field).is_empty() {
+            metadata.at(field).forbidden("cannot be set");
+        }
+    }
+    spec(template.at("spec"), &Tolerates::default());
+}
+
+/// The spec of a claim that nothing is known about yet.
+pub fn check_spec(field: Field) {
+    spec(field, &Tolerates::default());
+}
+
+fn spec(spec: Field, tolerates: &Tolerates) {
+    let modes = spec.at("accessModes");
+    modes.must("at least 1 access mode is required");
+    spec.at("selector").label_selector(tolerates.selector_values);
+    access_modes(modes);
+    let resources = spec.at("resources");
+    let requests = resources.at("requests");
+    let called = resources.key("storage");
+    let storage = called.with(requests.key("storage").get());
+    match storage.quantity() {
+        None => storage.required(""),
+        Some(size) if size.signum() <= 0 => storage.invalid_as(size.to_string(), NOT_POSITIVE),
+        Some(_) => resources::quantity(storage, "storage"),
+    }
+    class_name(spec.at("storageClassName"));
+    volume_mode(spec.at("volumeMode"));
+    data_sources(spec, tolerates);
+    class_name(spec.at("volumeAttributesClassName"));
+}
+
+fn class_name(class: Field) {
+    if !class.is_empty() {
+        class.object_name(name::name_is_dns_subdomain);
+    }
+}
+
+fn data_sources(spec: Field, tolerates: &Tolerates) {
+    let (source, reference) = (spec.at("dataSource"), spec.at("dataSourceRef"));
+    for source in [source, reference].into_iter().filter(Field::is_set) {
+        let (kind, group) = (source.at("kind"), source.at("apiGroup"));
+        source.at("name").must("");
+        kind.must("");
+        if group.is_empty() && kind.str() != "PersistentVolumeClaim" {
+            let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+            source.invalid_as(kind.str(), why);
+        }
+        if !group.is_empty() && !tolerates.source_groups {
+            group.form(name::is_dns1123_subdomain);
+        }
+        if !source.at("namespace").is_empty() {
+            source.at("namespace").object_name(name::name_is_dns_label);
+        }
+    }
+    if source.is_absent() || reference.is_absent() {
+        return;
+    }
+    // The reference shows a path here, which prints as nothing.
+    let shown = || BadValue::Text("{}".to_owned());
+    if !reference.at("namespace").is_empty() {
+        let why = "may not be specified when dataSourceRef.namespace is specified";
+        spec.invalid_as(shown(), why);
+    } else if ["apiGroup", "kind", "name"].iter().any(|f| !source.at(f).same(&reference.at(f))) {
+        spec.invalid_as(shown(), "must match dataSourceRef");
+    }
+}
+
+fn check_update(claim: Field, old: Field) {
+    let (new, was) = (claim.at("spec"), old.at("spec"));
+    spec(new, &Tolerates::of(was));
+    let bound = claim.down("status.phase").str() == "Bound";
+    let class = StorageClass::of(claim, old);
+    if matches!(class, StorageClass::Other) || matches!(class, StorageClass::FromNothing) {
+        let notes = |claim: &Field| {
+            claim.at("metadata").at("annotations").key(CLASS_ANNOTATION).str().to_owned()
+        };
+        let (note, before) = (notes(&claim), notes(&old));
+        if note != before {
+            let metadata = claim.at("metadata");
+            let annotations = metadata.at("annotations");
+            annotations.at(CLASS_ANNOTATION).invalid_as(note.as_str(), IMMUTABLE);
+        }
+    }
+    if changes_more(new, was, bound, class) {
+        new.forbidden(
+            "spec is immutable after creation except resources.requests and \
+             volumeAttributesClassName for bound claims\n",
+        );
+    }
+    let size = |spec: Field| spec.at("resources").at("requests").key("storage").quantity();
+    let zero = Quantity::default();
+    let (now, before) = (size(new).unwrap_or(zero), size(was).unwrap_or(zero));
+    let has = old.at("status").at("capacity").key("storage").quantity().unwrap_or(zero);
+    if now < before && now <= has {
+        let storage = new.down("resources.requests.storage");
+        storage.forbidden("field can not be less than status.capacity");
+    }
+    let mode = claim.at("volumeMode").with(new.at("volumeMode").get()).get();
+    claim.at("volumeMode").with(mode).immutable(&was.at("volumeMode"));
+    attributes_class(new.at("volumeAttributesClassName"), was, old.at("status"));
+}
+
+/// How the storage class of a claim changes.
+#[derive(Clone, Copy)]
+enum StorageClass {
+    /// It was an annotation and is a field now.
+    FromAnnotation,
+    /// There was none.
+    FromNothing,
+    Other,
+}
+
+impl StorageClass {
+    fn of(claim: Field, old: Field) -> Self {
+        let field = |claim: Field| {
+            claim.at("spec").at("storageClassName").get().and_then(Value::as_str).map(str::to_owned)
+        };
+        let note = |claim: Field| {
+            claim
+                .at("metadata")
+                .at("annotations")
+                .key(CLASS_ANNOTATION)
+                .get()
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        };
+        let (now, before) = (field(claim), field(old));
+        let (note, old_note) = (note(claim), note(old));
+        if now.is_none() || before.is_some() {
+            return StorageClass::Other;
+        }
+        let kept = note.is_none() || note == old_note;
+        if old_note.is_some() && now == old_note && kept {
+            StorageClass::FromAnnotation
+        } else if old_note.is_none() || now == old_note {
+            StorageClass::FromNothing
+        } else {
+            StorageClass::Other
+        }
+    }
+}
+
+/// Whether something else changes than what may.
+fn changes_more(spec: Field, old: Field, bound: bool, class: StorageClass) -> bool {
+    let changed = |key: &str| match key {
+        "volumeName" if old.at(key).is_empty() => false,
+        "storageClassName" if !matches!(class, StorageClass::Other) => false,
+        "volumeAttributesClassName" if bound => false,
+        "resources" if bound => {
+            let part = |spec: Field, list: &str, but: &str| {
+                let mut map = spec.at("resources").at(list).get().cloned();
+                if let Some(map) = map.as_mut().and_then(Value::as_map_mut) {
+                    map.remove(but);
+                }
+                map
+            };
+            let same = |list: &str, but: &str| {
+                equivalent(part(spec, list, but).as_ref(), part(old, list, but).as_ref())
+            };
+            !same("requests", "storage") || !same("limits", "")
+        }
+        _ => !spec.at(key).same(&old.at(key)),
+    };
+    spec.keys().chain(old.keys()).any(changed)
+}
+
+fn attributes_class(class: Field, old: Field, status: Field) {
+    let changed = !class.same(&old.at("volumeAttributesClassName"));
+    if !changed || status.at("currentVolumeAttributesClassName").is_absent() {
+        return;
+    }
+    if class.is_absent() {
+        let why =
+            "update to nil is forbidden when status.currentVolumeAttributesClassName is not nil";
+        class.forbidden(why);
+    } else if class.is_empty() {
+        class.forbidden(
+            "update to empty string is forbidden when status.currentVolumeAttributesClassName is \
+             not nil",
+        );
+    }
+}
+
+fn check_status(claim: Field, _old: Field) {
+    if claim.down("spec.accessModes").is_empty() {
+        claim.at("Spec").at("accessModes").required("");
+    }
+    let status = claim.at("status");
+    status.at("capacity").entries().for_each(|(_, size)| valid_size(size));
+    let states = status.at("allocatedResourceStatuses");
+    for (resource, state) in states.entries() {
+        resource_key(states, resource);
+        if !RESIZE_STATES.contains(&state.str()) {
+            let mut known = RESIZE_STATES.to_vec();
+            known.sort_unstable();
+            states.unsupported_as(resource, &known);
+        }
+    }
+    let sizes = status.at("allocatedResources");
+    for (resource, size) in sizes.entries() {
+        let before = sizes.found();
+        resource_key(sizes, resource);
+        if sizes.found() == before {
+            valid_size(size);
+        }
+        if sizes.found() == before {
+            resources::quantity(size, "storage");
+        }
+    }
+}
+
+/// A size is not below zero.
+pub fn valid_size(size: Field) {
+    if let Some(amount) = size.quantity().filter(|amount| amount.value() < 0) {
+        size.invalid_as(amount.value(), "must be a valid resource quantity");
+    }
+}
+
+fn resource_key(field: Field, resource: &str) {
+    let problems = name::is_label_key(resource);
+    let native = !resource.contains('/') || resource.contains("kubernetes.io/");
+    if problems.is_empty() && native && resource != "storage" {
+        field.unsupported_as(resource, &["storage"]);
+    }
+    problems.into_iter().for_each(|problem| field.invalid_as(resource, problem));
+}

@@ -1,0 +1,256 @@
+//! What the server writes into pods before they are checked.
+
+use kevel_api::value::{Map, Value};
+
+use super::annotations::APP_ARMOR;
+use super::condition::Condition;
+use super::qos;
+
+/// A new pod waits, and is of the quality that its resources make it.
+pub fn create(pod: &mut Value) {
+    let status =
+        Map::from_iter([("phase", Value::from("Pending")), ("qosClass", qos::class(pod).into())]);
+    let gated = pod.at(&["spec", "schedulingGates"]).is_some_and(|gates| !gates.is_empty());
+    if let Some(pod) = pod.as_map_mut() {
+        pod.insert("status", status.into());
+    }
+    if gated {
+        let condition = Condition {
+            ty: "PodScheduled",
+            status: "False",
+            reason: "SchedulingGated",
+            message: "Scheduling is blocked due to non-empty scheduling gates",
+        };
+        condition.set(pod);
+    }
+    merge_label_keys(pod);
+    if let Some(spec) = pod.at_mut(&["spec"]) {
+        drop_disabled(spec, None);
+    }
+    app_armor_fields(pod);
+}
+
+/// Fields of features that are off go, unless they are there already.
+pub fn update(pod: &mut Value, old: &Value) {
+    if let Some(spec) = pod.at_mut(&["spec"]) {
+        drop_disabled(spec, old.at(&["spec"]));
+    }
+}
+
+/// The same for a template; `old` is the one that it replaces.
+pub fn template(template: &mut Value, old: Option<&Value>) {
+    if let Some(spec) = template.at_mut(&["spec"]) {
+        drop_disabled(spec, old.and_then(|old| old.at(&["spec"])));
+    }
+}
+
+fn drop_disabled(spec: &mut Value, old: Option<&Value>) {
+    let lists = ["containers", "initContainers", "ephemeralContainers"];
+    let list = |list: &str| old.and_then(|old| old.at(&[list])).and_then(Value::as_list);
+    let signals = lists
+        .iter()
+        .flat_map(|name| list(name).unwrap_or_default())
+        .any(|container| container.at(&["lifecycle", "stopSignal"]).is_some());
+    let projects = |kind: &str| {
+        let mut volumes = list("volumes").unwrap_or_default().iter();
+        volumes.any(|volume| {
+            let sources = volume.at(&["projected", "sources"]).and_then(Value::as_list);
+            sources.unwrap_or_default().iter().any(|source| source.at(&[kind]).is_some())
+        })
+    };
+    let grouped = old.is_some_and(|old| old.at(&["schedulingGroup"]).is_some());
+    let gone = ["clusterTrustBundle", "podCertificate"];
+    let gone: Vec<&str> = gone.into_iter().filter(|kind| !projects(kind)).collect();
+    let Some(spec) = spec.as_map_mut() else { return };
+    if !grouped {
+        spec.remove("schedulingGroup");
+    }
+    for name in lists.into_iter().filter(|_| !signals) {
+        let containers = spec.get_mut(name).and_then(Value::as_list_mut).into_iter().flatten();
+        for container in containers {
+            if let Some(lifecycle) = container.at_mut(&["lifecycle"]).and_then(Value::as_map_mut) {
+                lifecycle.remove("stopSignal");
+            }
+        }
+    }
+    let volumes = spec.get_mut("volumes").and_then(Value::as_list_mut).into_iter().flatten();
+    for volume in volumes {
+        let sources = volume.at_mut(&["projected", "sources"]).and_then(Value::as_list_mut);
+        for source in sources.into_iter().flatten().filter_map(Value::as_map_mut) {
+            gone.iter().for_each(|kind| {
+                source.remove(kind);
+            });
+        }
+    }
+}
+
+/// Labels of the pod that are named in its affinities and spreads go into their selectors.
+fn merge_label_keys(pod: &mut Value) {
+    let wanted = |spec: &Value| {
+        spec.at(&["affinity"]).is_some() || spec.at(&["topologySpreadConstraints"]).is_some()
+    };
+    if !pod.at(&["spec"]).is_some_and(wanted) {
+        return;
+    }
+    let labels = pod.at(&["metadata", "labels"]).cloned().unwrap_or_default();
+    let Some(spec) = pod.at_mut(&["spec"]) else { return };
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
+        let required = "requiredDuringSchedulingIgnoredDuringExecution";
+        for (list, inner) in [(preferred, Some("podAffinityTerm")), (required, None)] {
+            let terms = spec.at_mut(&["affinity", kind, list]).and_then(Value::as_list_mut);
+            for term in terms.into_iter().flatten() {
+                let term = match inner {
+                    Some(inner) => term.at_mut(&[inner]),
+                    None => Some(term),
+                };
+                term.into_iter().for_each(|term| add_to_selector(term, &labels));
+            }
+        }
+    }
+    let spreads = spec.at_mut(&["topologySpreadConstraints"]).and_then(Value::as_list_mut);
+    spreads.into_iter().flatten().for_each(|spread| add_to_selector(spread, &labels));
+}
+
+fn add_to_selector(term: &mut Value, labels: &Value) {
+    let mut added = Vec::new();
+    for (list, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
+        let keys = term.at(&[list]).and_then(Value::as_list).unwrap_or_default();
+        for key in keys.iter().filter_map(Value::as_str) {
+            let Some(value) = labels.at(&[key]) else { continue };
+            let values = Value::List([value.clone()].into_iter().collect());
+            added.push(Value::from(Map::from_iter([
+                ("key", key.into()),
+                ("operator", operator.into()),
+                ("values", values),
+            ])));
+        }
+    }
+    let Some(selector) = term.at_mut(&["labelSelector"]).and_then(Value::as_map_mut) else {
+        return;
+    };
+    if !added.is_empty() {
+        let list =
+            selector.entry_or_insert_with("matchExpressions", || Value::List(<_>::default()));
+        if let Some(list) = list.as_list_mut() {
+            list.extend(added);
+        }
+    }
+}
+
+/// AppArmor profiles that are given by annotations become fields.
+fn app_armor_fields(pod: &mut Value) {
+    let annotations = pod.at(&["metadata", "annotations"]).and_then(Value::as_map);
+    let annotations = annotations.into_iter().flat_map(Map::iter);
+    let profiles: Vec<(String, Value)> = annotations
+        .filter_map(|(key, value)| Some((key.strip_prefix(APP_ARMOR)?, value.as_str()?)))
+        .filter_map(|(container, value)| Some((container.to_owned(), app_armor_field(value)?)))
+        .collect();
+    if profiles.is_empty() || pod.str_at(&["spec", "os", "name"]) == "windows" {
+        return;
+    }
+    let of_pod = pod.at(&["spec", "securityContext", "appArmorProfile"]).cloned();
+    for list in ["initContainers", "containers"] {
+        let containers = pod.at_mut(&["spec", list]).and_then(Value::as_list_mut);
+        for container in containers.into_iter().flatten() {
+            let name = container.str_at(&["name"]);
+            let Some((_, profile)) = profiles.iter().find(|(known, _)| known == name) else {
+                continue;
+            };
+            let own = container.at(&["securityContext", "appArmorProfile"]);
+            if own.is_some() || of_pod.as_ref() == Some(profile) {
+                continue;
+            }
+            let Some(container) = container.as_map_mut() else { continue };
+            let context = container.entry_or_insert_with("securityContext", || Map::new().into());
+            if let Some(context) = context.as_map_mut() {
+                context.insert("appArmorProfile", profile.clone());
+            }
+        }
+    }
+}
+
+fn app_armor_field(annotation: &str) -> Option<Value> {
+    let ty = |ty: &str| Map::from_iter([("type", Value::from(ty))]);
+    let profile = match annotation {
+        "unconfined" => ty("Unconfined"),
+        "runtime/default" => ty("RuntimeDefault"),
+        _ => {
+            let path = annotation.strip_prefix("localhost/").filter(|path| !path.is_empty())?;
+            let mut profile = ty("Localhost");
+            profile.insert("localhostProfile", path.into());
+            profile
+        }
+    };
+    Some(profile.into())
+}
+
+/// A write to the status keeps the owners, and what it does not know to say.
+pub fn status(pod: &mut Value, old: &Value) {
+    let keep = |pod: &mut Value, path: [&str; 2]| {
+        let Some(map) = pod.at_mut(&path[..1]).and_then(Value::as_map_mut) else { return };
+        match old.at(&path) {
+            Some(value) => map.insert(path[1], value.clone()),
+            None => map.remove(path[1]),
+        };
+    };
+    keep(pod, ["metadata", "ownerReferences"]);
+    for field in ["qosClass", "observedGeneration"] {
+        if pod.at(&["status", field]).is_none_or(Value::is_empty) {
+            keep(pod, ["status", field]);
+        }
+    }
+    condition_generations(pod, old);
+    if let Some(status) = pod.at_mut(&["status"]).and_then(Value::as_map_mut) {
+        pod_addresses(status);
+        drop_disabled_status(status, old);
+    }
+}
+
+/// `podIP` is the first of `podIPs`, and holds if they differ.
+fn pod_addresses(status: &mut Map) {
+    let Some(one) = status.get("podIP").filter(|address| !address.is_empty()).cloned() else {
+        return;
+    };
+    let first = status.get("podIPs").and_then(Value::as_list).and_then(<[Value]>::first);
+    if first.and_then(|first| first.at(&["ip"])) != Some(&one) {
+        let list = [Value::from(Map::from_iter([("ip", one)]))];
+        status.insert("podIPs", Value::List(list.into_iter().collect()));
+    }
+}
+
+fn drop_disabled_status(status: &mut Map, old: &Value) {
+    if old.at(&["status", "nodeAllocatableResourceClaimStatuses"]).is_none() {
+        status.remove("nodeAllocatableResourceClaimStatuses");
+    }
+    for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
+        let containers = status.get_mut(list).and_then(Value::as_list_mut).into_iter().flatten();
+        for container in containers {
+            let mounts = container.at_mut(&["volumeMounts"]).and_then(Value::as_list_mut);
+            for mount in mounts.into_iter().flatten().filter_map(Value::as_map_mut) {
+                mount.remove("volumeStatus");
+            }
+        }
+    }
+}
+
+/// Conditions that do not say which generation they are about are about the same as before.
+fn condition_generations(pod: &mut Value, old: &Value) {
+    let list = |pod: &'_ Value| -> Vec<(String, Option<Value>)> {
+        let list = pod.at(&["status", "conditions"]).and_then(Value::as_list);
+        let list = list.unwrap_or_default().iter();
+        list.map(|c| (c.str_at(&["type"]).to_owned(), c.at(&["observedGeneration"]).cloned()))
+            .collect()
+    };
+    let mut before = list(old);
+    let conditions = pod.at_mut(&["status", "conditions"]).and_then(Value::as_list_mut);
+    for condition in conditions.into_iter().flatten() {
+        let found = before.iter().position(|(ty, _)| ty == condition.str_at(&["type"]));
+        let was = found.and_then(|at| before.remove(at).1);
+        if condition.at(&["observedGeneration"]).is_none()
+            && let (Some(was), Some(map)) = (was, condition.as_map_mut())
+        {
+            map.insert("observedGeneration", was);
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! What containers and pods ask for, and what they may not exceed.
+
+use kevel_api::field_error::{BadValue, FieldErrorKind};
+use kevel_api::name;
+use kevel_api::quantity::Quantity;
+use kevel_api::value::Value;
+
+use super::Options;
+use crate::validation::Field;
+
+/// Resources that everybody knows by a name without a domain.
+const STANDARD: &[&str] = &[
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "storage",
+    "requests.storage",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+
+/// Those that are counted.
+const COUNTED: &[&str] = &[
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+
+const HUGE_PAGES: &str = "hugepages-";
+
+/// What a container asks for.
+pub fn container(resources: Field, claims: &[&str], options: &Options) {
+    if resources.is_set() {
+        requirements(resources, container_resource_name, claims, options);
+    }
+}
+
+/// What a pod asks for as a whole.
+pub fn pod(spec: Field, claims: &[&str], options: &Options) {
+    let resources = spec.at("resources");
+    if resources.is_absent() {
+        return;
+    }
+    if spec.at("os").at("name").str() == "windows" {
+        return resources.forbidden("may not be set for a windows pod");
+    }
+    if resources.at("claims").is_set() {
+        resources.at("claims").forbidden("claims may not be set for Resources at pod-level");
+    }
+    requirements(resources, pod_resource_name, claims, options);
+    consistent(spec, resources);
+}
+
+/// What running a pod costs beside its containers.
+pub fn overhead(overhead: Field, options: &Options) {
+    let limits = overhead.at("limits");
+    amounts(limits.with(overhead.get()), container_resource_name, options);
+}
+
+fn requirements(resources: Field, name: fn(Field, &str), claims: &[&str], options: &Options) {
+    let (limits, requests) = (resources.at("limits"), resources.at("requests"));
+    amounts(limits, name, options);
+    for (resource, request) in requests.entries() {
+        amount(request, resource, name);
+        let Some(asked) = request.quantity() else { continue };
+        let overcommitted = is_native(resource) && !resource.starts_with(HUGE_PAGES);
+        match limits.key(resource).quantity() {
+            Some(limit) if asked != limit && !overcommitted => {
+                let why = format!("must be equal to {resource} limit of {limit}");
+                requests.invalid_as(asked.to_string(), why);
+            }
+            Some(limit) if asked > limit => {
+                let why = format!("must be less than or equal to {resource} limit of {limit}");
+                requests.invalid_as(asked.to_string(), why);
+            }
+            Some(_) => {}
+            None if !overcommitted => {
+                limits.required("Limit must be set for non overcommitable resources");
+            }
+            None => {}
+        }
+        huge_pages(request, resource, options);
+    }
+    let either = |wanted: fn(&str) -> bool| limits.keys().chain(requests.keys()).any(wanted);
+    if either(|name| name.starts_with(HUGE_PAGES)) && !either(|n| matches!(n, "cpu" | "memory")) {
+        resources.forbidden("HugePages require cpu or memory");
+    }
+    claim_names(resources.at("claims"), claims);
+}
+
+fn amounts(list: Field, name: fn(Field, &str), options: &Options) {
+    for (resource, field) in list.entries() {
+        amount(field, resource, name);
+        huge_pages(field, resource, options);
+    }
+}
+
+fn amount(field: Field, resource: &str, name: fn(Field, &str)) {
+    name(field, resource);
+    quantity(field, resource);
+}
+
+/// An amount of a resource: not below zero, and whole where it is counted.
+pub fn quantity(field: Field, resource: &str) {
+    field.non_negative_quantity();
+    let Some(amount) = field.quantity() else { return };
+    let counted = COUNTED.contains(&resource) || is_extended(resource);
+    if counted && amount.milli_value() % 1000 != 0 {
+        field.invalid_as(BadValue::named_string(&amount.to_string()), "must be an integer");
+    }
+}
+
+fn huge_pages(field: Field, resource: &str, options: &Options) {
+    let Some(size) = resource.strip_prefix(HUGE_PAGES) else { return };
+    let Some(amount) = field.quantity() else { return };
+    if !options.tolerates.huge_pages && !divides(size, amount) {
+        let why = format!("{amount} is not positive integer multiple of {resource}");
+        field.invalid_as(amount.to_string(), why);
+    }
+}
+
+/// Whether a pod asks for parts of huge pages.
+pub fn has_broken_huge_pages(spec: Field) -> bool {
+    let mut broken = false;
+    super::each_container(spec, |container| {
+        let resources = container.at("resources");
+        for list in ["limits", "requests"] {
+            for (name, amount) in resources.at(list).entries() {
+                broken |= amount.fails(|amount| huge_pages(amount, name, &Options::default()));
+            }
+        }
+    });
+    broken
+}
+
+fn divides(size: &str, amount: Quantity) -> bool {
+    let Ok(size) = size.parse::<Quantity>() else { return false };
+    let whole = size.signum() > 0 && size.milli_value() % 1000 == 0;
+    whole && size.value() != 0 && amount.value() % size.value() == 0
+}
+
+/// The name of a resource: a standard one, or one of somebody's domain.
+pub fn resource_name(field: Field, resource: &str) {
+    let problems = name::is_label_key(resource);
+    let shown = || BadValue::named_string(resource);
+    if !problems.is_empty() {
+        return problems.into_iter().for_each(|problem| field.invalid_as(shown(), problem));
+    }
+    let known = STANDARD.contains(&resource) || is_quota_huge_page(resource);
+    if !resource.contains('/') && !known {
+        field.invalid_as(shown(), "must be a standard resource type or fully qualified");
+    }
+}
+
+pub fn is_quota_huge_page(resource: &str) -> bool {
+    resource.strip_prefix("requests.").unwrap_or(resource).starts_with(HUGE_PAGES)
+}
+
+/// The name of a resource that containers use.
+pub fn container_resource_name(field: Field, resource: &str) {
+    resource_name(field, resource);
+    let shown = || BadValue::named_string(resource);
+    if !resource.contains('/') {
+        let known = matches!(resource, "cpu" | "memory" | "ephemeral-storage");
+        if !known && !resource.starts_with(HUGE_PAGES) {
+            field.invalid_as(shown(), "must be a standard resource for containers");
+        }
+    } else if !is_native(resource) && !is_extended(resource) {
+        field.invalid_as(shown(), "doesn't follow extended resource name standard");
+    }
+}
+
+fn pod_resource_name(field: Field, resource: &str) {
+    let before = field.found();
+    resource_name(field, resource);
+    let known = matches!(resource, "cpu" | "memory") || resource.starts_with(HUGE_PAGES);
+    if field.found() == before && !known {
+        field.unsupported_as(BadValue::named_string(resource), &["cpu", "hugepages-", "memory"]);
+    }
+}
+
+fn is_native(resource: &str) -> bool {
+    !resource.contains('/') || resource.contains("kubernetes.io/")
+}
+
+fn is_extended(resource: &str) -> bool {
+    !is_native(resource)
+        && !resource.starts_with("requests.")
+        && name::is_label_key(&format!("requests.{resource}")).is_empty()
+}
+
+/// A container names the pod's claims that it uses, each once, whole or by requests.
+fn claim_names(claims: Field, known: &[&str]) {
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    for claim in claims.items() {
+        let (name, request) = (claim.at("name").str(), claim.at("request"));
+        if name.is_empty() {
+            claim.required("");
+            continue;
+        }
+        if seen.contains(&(name, "")) {
+            claim.duplicate_as(name);
+        } else {
+            if !request.is_empty() {
+                request.form(name::is_dns1123_label);
+            }
+            let key = (name, request.str());
+            if seen.contains(&key) {
+                claim.duplicate_as(format!("{name}/{}", request.str()));
+            } else if request.is_empty() {
+                let parts = seen.iter().filter(|(other, _)| *other == name);
+                parts.for_each(|_| claim.duplicate_as(name));
+            }
+            seen.push(key);
+        }
+        if !known.contains(&name) {
+            let mut names = known.to_vec();
+            names.sort_unstable();
+            let which = match names.is_empty() {
+                true => " which is empty".to_owned(),
+                false => format!(": {}", names.join(", ")),
+            };
+            let why = format!("must be one of the names in pod.spec.resourceClaims{which}");
+            claim.error(FieldErrorKind::NotFound, name, why);
+        }
+    }
+}
+
+/// A pod asks for at least what its containers ask for together, and limits each of them.
+fn consistent(spec: Field, resources: Field) {
+    let requests = resources.at("requests");
+    for (resource, wanted) in aggregate(spec, "requests") {
+        let field = requests.key(resource);
+        match field.quantity() {
+            Some(asked) if wanted > asked => field.invalid_as(
+                asked.to_string(),
+                format!(
+                    "must be greater than or equal to aggregate container requests of {wanted}"
+                ),
+            ),
+            _ => {}
+        }
+    }
+    let limits = resources.at("limits");
+    for (resource, wanted) in aggregate(spec, "limits") {
+        let field = limits.key(resource);
+        match field.quantity() {
+            Some(limit) if resource.starts_with(HUGE_PAGES) && wanted > limit => field.invalid_as(
+                limit.to_string(),
+                format!("must be greater than or equal to aggregate container limits of {wanted}"),
+            ),
+            _ => {}
+        }
+    }
+    let called = resources.at("containers");
+    for (index, container) in spec.at("containers").items().enumerate() {
+        for (resource, limit) in container.at("resources").at("limits").entries() {
+            let (Some(own), Some(whole)) = (limit.quantity(), limits.key(resource).quantity())
+            else {
+                continue;
+            };
+            if own > whole {
+                let why = format!("must be less than or equal to pod limits of {whole}");
+                let place = called.index(index);
+                place.key(resource).at("limits").invalid_as(own.to_string(), why);
+            }
+        }
+    }
+}
+
+/// What the containers of a pod ask for together: those that run at the same time are added up.
+fn aggregate<'v>(spec: Field<'v, '_>, list: &str) -> Vec<(&'v str, Quantity)> {
+    let amounts = |container: &'v Value| {
+        let amounts = container.at(&["resources", list]).and_then(Value::as_map);
+        let amounts = amounts.into_iter().flat_map(|map| map.iter());
+        let parse = |value: &Value| value.as_str().and_then(|text| text.parse::<Quantity>().ok());
+        amounts.filter_map(move |(name, value)| Some((name, parse(value)?))).collect::<Vec<_>>()
+    };
+    let add = |sum: &mut Vec<(&'v str, Quantity)>, amounts: &[(&'v str, Quantity)]| {
+        for (name, amount) in amounts {
+            match sum.iter_mut().find(|(known, _)| known == name) {
+                Some((_, sum)) => *sum += *amount,
+                None => sum.push((name, *amount)),
+            }
+        }
+    };
+    let (mut together, mut sidecars) = (Vec::new(), Vec::new());
+    let mut peaks: Vec<(&str, Quantity)> = Vec::new();
+    spec.at("containers").list().iter().for_each(|c| add(&mut together, &amounts(c)));
+    for container in spec.at("initContainers").list() {
+        let mut now = amounts(container);
+        if container.str_at(&["restartPolicy"]) == "Always" {
+            add(&mut together, &now);
+            add(&mut sidecars, &now);
+            now.clone_from(&sidecars);
+        } else {
+            add(&mut now, &sidecars);
+        }
+        for (name, amount) in now {
+            match peaks.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, peak)) => *peak = (*peak).max(amount),
+                None => peaks.push((name, amount)),
+            }
+        }
+    }
+    for (name, peak) in peaks {
+        match together.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, sum)) => *sum = (*sum).max(peak),
+            None => together.push((name, peak)),
+        }
+    }
+    together.sort_by(|a, b| a.0.cmp(b.0));
+    together
+}

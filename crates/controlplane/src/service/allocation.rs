@@ -1,0 +1,504 @@
+//! Addresses and ports of a Service: taken before it is written, given back when it was not, or when
+//! it needs them no more.
+
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use kevel_api::field_error::{BadValue, FieldError, Path};
+use kevel_api::gvk::GroupKind;
+use kevel_api::ip::parse_ip_sloppy;
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_server::handler::Pending;
+use kevel_server::storage::Storage;
+use kevel_server::strategy::{Allocation, Begin, Claims};
+
+use super::families::{
+    Families, IPV6, choose_policy, family, keep_allocated, keeps_preferred, normalize,
+};
+use super::ip_allocator::{IpAllocator, IpError};
+use super::port_allocator::PortAllocator;
+use super::port_set::{PortError, PortSet};
+use super::spec::Spec;
+use super::validation;
+
+/// Gives services what they need.
+pub struct ServiceAllocation {
+    pub families: Families,
+    pub ips: Arc<IpAllocator>,
+    pub ports: Arc<PortAllocator>,
+    /// Those of a Service go with it.
+    pub endpoints: Arc<Storage>,
+}
+
+impl Allocation for ServiceAllocation {
+    fn begin_create<'a>(&'a self, object: &'a mut Value, dry_run: bool) -> Begin<'a> {
+        Box::pin(async move {
+            let mut claims = self.claims(dry_run);
+            let result = self.create(object, &mut claims).await;
+            finish(claims, result).await
+        })
+    }
+
+    fn begin_update<'a>(
+        &'a self,
+        object: &'a mut Value,
+        old: &'a Value,
+        dry_run: bool,
+    ) -> Begin<'a> {
+        Box::pin(async move {
+            let mut claims = self.claims(dry_run);
+            let result = self.update(object, old, &mut claims).await;
+            finish(claims, result).await
+        })
+    }
+
+    fn after_delete<'a>(&'a self, object: &'a Value) -> Pending<'a, ()> {
+        Box::pin(async move {
+            let (namespace, name) = names(object);
+            // A Service of the same name that comes next must not find them.
+            if let Err(error) = self.endpoints.discard(namespace, name).await {
+                tracing::warn!(namespace, name, %error, "endpoints were not deleted");
+            }
+            let mut spec = Spec::read(object);
+            self.families.complete_stored(&mut spec);
+            for ip in addresses(&spec) {
+                self.ips.release(ip).await;
+            }
+            let mut ports: Vec<i64> = spec.node_ports().collect();
+            if spec.needs_health_check() {
+                ports.push(spec.health_check_node_port);
+            }
+            self.ports.release(&ports).await;
+        })
+    }
+}
+
+impl ServiceAllocation {
+    async fn create(&self, object: &mut Value, claims: &mut Taken) -> Result<(), StatusError> {
+        let mut spec = Spec::read(object);
+        normalize(&mut spec, None);
+        self.choose_families(object, &mut spec, None)?;
+        self.take_addresses(object, &mut spec, claims).await?;
+        if spec.may_have_node_ports() || spec.needs_health_check() {
+            let name = object.str_at(&["metadata", "name"]);
+            let taken = self.take_ports(claims.dry_run, |ports| {
+                let mut spec = spec.clone();
+                let mut taken = Ports { set: ports, taken: Vec::new(), dry_run: claims.dry_run };
+                if spec.may_have_node_ports() {
+                    first_node_ports(&mut spec, &mut taken)?;
+                }
+                if spec.needs_health_check() {
+                    take_health_check_port(&mut spec, &mut taken)?;
+                }
+                Ok((spec, taken.taken))
+            });
+            let (with_ports, taken) = taken.await.map_err(|refused| refused.status(name))?;
+            (spec, claims.ports) = (with_ports, taken);
+        }
+        spec.write(object);
+        Ok(())
+    }
+
+    async fn update(
+        &self,
+        object: &mut Value,
+        old: &Value,
+        claims: &mut Taken,
+    ) -> Result<(), StatusError> {
+        let (mut spec, mut before) = (Spec::read(object), Spec::read(old));
+        self.families.complete_stored(&mut before);
+        keep_allocated(&mut spec, &before);
+        normalize(&mut spec, Some(&before));
+        if !keeps_preferred(&spec, &before) {
+            self.choose_families(object, &mut spec, Some((old, &before)))?;
+            self.change_addresses(object, &mut spec, &before, claims).await?;
+        }
+        let unchanged = spec.ty == before.ty
+            && spec.ports == before.ports
+            && spec.needs_health_check() == before.needs_health_check()
+            && !(spec.wants_node_ports() && spec.ports.iter().any(|port| port.node_port == 0));
+        if !unchanged && (spec.may_have_node_ports() || before.may_have_node_ports()) {
+            let name = object.str_at(&["metadata", "name"]);
+            let taken = self.take_ports(claims.dry_run, |ports| {
+                let mut spec = spec.clone();
+                let mut taken = Ports { set: ports, taken: Vec::new(), dry_run: claims.dry_run };
+                let replaced = next_node_ports(&mut spec, &before, &mut taken)?;
+                Ok((spec, taken.taken, replaced))
+            });
+            let (with_ports, taken, replaced) =
+                taken.await.map_err(|refused| refused.status(name))?;
+            (spec, claims.ports, claims.replaced_ports) = (with_ports, taken, replaced);
+        }
+        spec.write(object);
+        Ok(())
+    }
+
+    fn choose_families(
+        &self,
+        object: &mut Value,
+        spec: &mut Spec,
+        old: Option<(&Value, &Spec)>,
+    ) -> Result<(), StatusError> {
+        if spec.is_external_name() {
+            return Ok(());
+        }
+        choose_policy(spec, old.map(|(_, spec)| spec));
+        spec.write(object);
+        let mut errors = validation::cluster_ip_errors(object, old.map(|(old, _)| old));
+        if errors.is_empty() {
+            errors =
+                self.families.choose(spec, old.map(|(_, spec)| spec)).err().unwrap_or_default();
+        }
+        match errors.is_empty() {
+            true => Ok(()),
+            false => Err(invalid(object.str_at(&["metadata", "name"]), &errors)),
+        }
+    }
+
+    /// Takes the addresses that a Service has none of yet.
+    async fn take_addresses(
+        &self,
+        object: &Value,
+        spec: &mut Spec,
+        claims: &mut Taken,
+    ) -> Result<(), StatusError> {
+        if spec.is_external_name() || spec.is_headless() {
+            return Ok(());
+        }
+        let wanted = spec.families.len().max(spec.cluster_ips.len());
+        spec.cluster_ips.resize(wanted, String::new());
+        for index in 0..spec.families.len() {
+            self.take_address(object, spec, index, claims).await?;
+        }
+        spec.cluster_ip = spec.cluster_ips.first().cloned().unwrap_or_default();
+        Ok(())
+    }
+
+    async fn take_address(
+        &self,
+        object: &Value,
+        spec: &mut Spec,
+        index: usize,
+        claims: &mut Taken,
+    ) -> Result<(), StatusError> {
+        let (namespace, name) = names(object);
+        let Some((ipv6, asked)) = spec
+            .families
+            .get(index)
+            .map(|family| family == IPV6)
+            .zip(spec.cluster_ips.get(index).cloned())
+        else {
+            return Ok(());
+        };
+        let refused = |spec: &Spec, detail: String| {
+            let path = Path::new("spec.clusterIPs");
+            let value = BadValue::strings(&spec.cluster_ips);
+            invalid(name, &[FieldError::invalid(&path, value, detail)])
+        };
+        let taken = if asked.is_empty() {
+            let taken = self.ips.take_any(ipv6, namespace, name, claims.dry_run).await;
+            taken.map_err(|error| match error {
+                IpError::Full => {
+                    let name = kevel_api::quote::quote(name);
+                    let why = format!("failed to allocate a serviceIP for Service {name}: {error}");
+                    StatusError::internal(why)
+                }
+                error => refused(spec, format!("failed to allocate IP: {error}")),
+            })?
+        } else {
+            let ip = parse_ip_sloppy(&asked).ok_or_else(|| {
+                let asked = kevel_api::quote::quote(&asked);
+                StatusError::internal(format!("failed to parse service IP {asked}"))
+            })?;
+            let ip = ip.to_canonical();
+            let taken = self.ips.take(ip, namespace, name, claims.dry_run).await;
+            taken.map_err(|error| {
+                refused(spec, format!("failed to allocate IP {asked}: {error}"))
+            })?;
+            ip
+        };
+        claims.ips.push(taken);
+        if let (Some(ip), true) = (spec.cluster_ips.get_mut(index), asked.is_empty()) {
+            *ip = taken.to_string();
+        }
+        Ok(())
+    }
+
+    /// Takes and gives back what a change of the type or of the families asks for.
+    async fn change_addresses(
+        &self,
+        object: &Value,
+        spec: &mut Spec,
+        old: &Spec,
+        claims: &mut Taken,
+    ) -> Result<(), StatusError> {
+        if old.is_external_name() && !spec.is_external_name() {
+            return self.take_addresses(object, spec, claims).await;
+        }
+        if old.is_headless() {
+            return Ok(());
+        }
+        if !old.is_external_name() && spec.is_external_name() {
+            claims.replaced_ips = addresses(old).collect();
+            return Ok(());
+        }
+        match (old.families.len(), spec.families.len()) {
+            (1, 2) => {
+                spec.cluster_ips.resize(spec.cluster_ips.len().max(2), String::new());
+                self.take_address(object, spec, 1, claims).await?;
+            }
+            (2, 1) => claims.replaced_ips = addresses(old).skip(1).collect(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes ports, all or none. A dry run looks only.
+    async fn take_ports<T: Send>(
+        &self,
+        dry_run: bool,
+        mut take: impl FnMut(&mut PortSet) -> Result<T, Refused> + Send,
+    ) -> Result<T, Refused> {
+        let mut refusal = None;
+        if dry_run {
+            let stored = self.ports.read().await.map_err(Refused::Internal)?;
+            let mut ports = stored.map_or(PortSet::new(self.ports.range), |stored| stored.ports);
+            return take(&mut ports);
+        }
+        let changed = self.ports.change(|ports| {
+            take(ports).map_err(|refused| {
+                refusal = Some(refused);
+                PortError::Full
+            })
+        });
+        let result = changed.await;
+        result.map_err(|error| {
+            refusal.unwrap_or_else(|| {
+                Refused::Internal(format!("failed to allocate a nodePort: {error}"))
+            })
+        })
+    }
+
+    fn claims(&self, dry_run: bool) -> Taken {
+        Taken {
+            from: (self.ips.clone(), self.ports.clone()),
+            dry_run,
+            ips: Vec::new(),
+            ports: Vec::new(),
+            replaced_ips: Vec::new(),
+            replaced_ports: Vec::new(),
+        }
+    }
+}
+
+/// What was taken for a write, and what it makes free.
+struct Taken {
+    from: (Arc<IpAllocator>, Arc<PortAllocator>),
+    dry_run: bool,
+    ips: Vec<IpAddr>,
+    ports: Vec<i64>,
+    replaced_ips: Vec<IpAddr>,
+    replaced_ports: Vec<i64>,
+}
+
+impl Claims for Taken {
+    fn settle(self: Box<Self>, written: bool) -> Pending<'static, ()> {
+        Box::pin(async move {
+            if self.dry_run {
+                return;
+            }
+            let (ips, ports) = match written {
+                true => (&self.replaced_ips, &self.replaced_ports),
+                false => (&self.ips, &self.ports),
+            };
+            for ip in ips {
+                self.from.0.release(*ip).await;
+            }
+            self.from.1.release(ports).await;
+        })
+    }
+}
+
+/// Gives back what was taken for a write that is refused.
+async fn finish(
+    claims: Taken,
+    result: Result<(), StatusError>,
+) -> Result<Box<dyn Claims>, StatusError> {
+    let claims = Box::new(claims);
+    match result {
+        Ok(()) => Ok(claims),
+        Err(error) => {
+            claims.settle(false).await;
+            Err(error)
+        }
+    }
+}
+
+/// Why a Service does not get its ports.
+enum Refused {
+    Invalid(FieldError),
+    Internal(String),
+    Other(String),
+}
+
+impl Refused {
+    fn status(self, name: &str) -> StatusError {
+        match self {
+            Refused::Invalid(error) => invalid(name, &[error]),
+            Refused::Internal(why) => StatusError::internal(why),
+            Refused::Other(why) => StatusError::unknown(500, why),
+        }
+    }
+
+    fn node_port(index: usize, port: i64, error: &PortError) -> Self {
+        let ports = Path::new("spec.ports");
+        let port_path = ports.index(index);
+        let path = port_path.child("nodePort");
+        Refused::Invalid(FieldError::invalid(&path, port, error.to_string()))
+    }
+}
+
+/// The ports that one write takes.
+struct Ports<'a> {
+    set: &'a mut PortSet,
+    taken: Vec<i64>,
+    dry_run: bool,
+}
+
+impl Ports<'_> {
+    fn take(&mut self, port: i64) -> Result<(), PortError> {
+        // A dry run says nothing about ports out of range.
+        if !self.dry_run || self.set.has(port) {
+            self.set.take(port)?;
+        } else if self.taken.contains(&port) {
+            return Err(PortError::Allocated);
+        }
+        self.taken.push(port);
+        Ok(())
+    }
+
+    fn take_any(&mut self) -> Result<i64, PortError> {
+        /// What a dry run answers is a number above the usual range.
+        const DRY: i64 = 32768;
+        let port = match self.dry_run {
+            true => self.taken.iter().copied().max().unwrap_or(DRY) + 1,
+            false => self.set.take_any()?,
+        };
+        self.taken.push(port);
+        Ok(port)
+    }
+}
+
+/// The node ports of a new Service. Ports of one number share theirs, whatever their protocols.
+fn first_node_ports(spec: &mut Spec, ports: &mut Ports<'_>) -> Result<(), Refused> {
+    let mut asked: HashMap<i64, i64> = HashMap::new();
+    for port in spec.ports.iter().filter(|port| port.node_port != 0) {
+        asked.entry(port.port).or_insert(port.node_port);
+    }
+    let any = spec.wants_node_ports();
+    let mut given: HashMap<i64, i64> = HashMap::new();
+    for (index, port) in spec.ports.iter_mut().enumerate() {
+        if port.node_port == 0 && !any {
+            continue;
+        }
+        match (given.get(&port.port), asked.get(&port.port)) {
+            (None, Some(&wanted)) => {
+                let taken = ports.take(wanted);
+                taken.map_err(|error| Refused::node_port(index, wanted, &error))?;
+                port.node_port = wanted;
+                given.insert(port.port, wanted);
+            }
+            (None, None) => {
+                port.node_port = ports.take_any().map_err(no_port)?;
+                given.insert(port.port, port.node_port);
+            }
+            (Some(&shared), _) if port.node_port == 0 => port.node_port = shared,
+            (Some(&shared), _) if port.node_port != shared => {
+                let taken = ports.take(port.node_port);
+                taken.map_err(|error| Refused::node_port(index, port.node_port, &error))?;
+            }
+            (Some(_), _) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The node ports of a Service that replaces another, and those that are free then.
+fn next_node_ports(
+    spec: &mut Spec,
+    old: &Spec,
+    ports: &mut Ports<'_>,
+) -> Result<Vec<i64>, Refused> {
+    let had: HashSet<i64> = old.node_ports().collect();
+    let mut free: Vec<i64> = Vec::new();
+    if old.may_have_node_ports() && matches!(spec.ty.as_str(), "ExternalName" | "ClusterIP") {
+        free.extend(&had);
+    }
+    if spec.may_have_node_ports() {
+        let any = spec.wants_node_ports();
+        let mut seen: HashSet<(String, i64)> = HashSet::new();
+        let mut taken: HashSet<i64> = HashSet::new();
+        for (index, port) in spec.ports.iter_mut().enumerate() {
+            match port.node_port {
+                0 if !any => continue,
+                0 => port.node_port = ports.take_any().map_err(no_port)?,
+                wanted if !had.contains(&wanted) && taken.insert(wanted) => {
+                    let result = ports.take(wanted);
+                    result.map_err(|error| Refused::node_port(index, wanted, &error))?;
+                }
+                _ => {}
+            }
+            if !seen.insert((port.protocol.clone(), port.node_port)) {
+                let (protocol, number) = (&port.protocol, port.node_port);
+                let why = format!("duplicate nodePort: {{{protocol} {number}}}");
+                return Err(Refused::Other(why));
+            }
+        }
+        let has: HashSet<i64> = spec.node_ports().collect();
+        free.extend(had.iter().filter(|port| !has.contains(port)));
+    }
+    match (old.needs_health_check(), spec.needs_health_check()) {
+        (false, true) => take_health_check_port(spec, ports)?,
+        (true, false) => free.push(old.health_check_node_port),
+        _ => {}
+    }
+    Ok(free)
+}
+
+fn take_health_check_port(spec: &mut Spec, ports: &mut Ports<'_>) -> Result<(), Refused> {
+    match spec.health_check_node_port {
+        0 => {
+            let port = ports.take_any().map_err(|error| {
+                Refused::Internal(format!("failed to allocate a HealthCheck NodePort 0: {error}"))
+            })?;
+            spec.health_check_node_port = port;
+        }
+        wanted => ports.take(wanted).map_err(|error| {
+            let why =
+                format!("failed to allocate requested HealthCheck NodePort {wanted}: {error}");
+            Refused::Internal(why)
+        })?,
+    }
+    Ok(())
+}
+
+fn no_port(error: PortError) -> Refused {
+    Refused::Internal(format!("failed to allocate a nodePort: {error}"))
+}
+
+/// The addresses that a Service has been given.
+fn addresses(spec: &Spec) -> impl Iterator<Item = IpAddr> + '_ {
+    let given = (spec.needs_cluster_ip() && !spec.is_headless()).then_some(&spec.cluster_ips);
+    let ips = given.into_iter().flatten().filter(|ip| family(ip) != "unknown");
+    ips.filter_map(|ip| parse_ip_sloppy(ip)).map(|ip| ip.to_canonical())
+}
+
+fn names(object: &Value) -> (&str, &str) {
+    (object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]))
+}
+
+fn invalid(name: &str, errors: &[FieldError]) -> StatusError {
+    StatusError::invalid(&GroupKind::new("", "Service"), name, errors)
+}

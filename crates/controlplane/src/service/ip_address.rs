@@ -1,0 +1,38 @@
+//! IPAddresses: who has which address of the services' networks.
+
+use kevel_api::name;
+
+use crate::rules::Rules;
+use crate::validation::{Field, IMMUTABLE};
+
+/// The rules of IP addresses.
+pub const RULES: Rules = Rules { check_create, check_update, ..Rules::NONE };
+
+fn check_create(address: Field) {
+    let spec = address.at("spec");
+    let parent = spec.at("parentRef");
+    if parent.is_absent() {
+        return parent.required("");
+    }
+    let group = parent.at("group");
+    if !group.is_empty() {
+        group.form(name::is_dns1123_subdomain);
+    }
+    for (field, must) in [("resource", true), ("name", true), ("namespace", false)] {
+        let part = parent.at(field);
+        match (part.is_empty(), must) {
+            (true, true) => part.required(""),
+            (true, false) => {}
+            (false, _) => part.object_name(name::is_path_segment_name),
+        }
+    }
+}
+
+fn check_update(address: Field, old: Field) {
+    check_create(address);
+    let spec = address.at("spec");
+    let parent = spec.at("parentRef");
+    if !parent.same(&old.at("spec").at("parentRef")) {
+        parent.invalid(IMMUTABLE);
+    }
+}

@@ -1,0 +1,214 @@
+//! The cluster IPs of all services: an `IPAddress` object each, within the networks that
+//! `ServiceCIDR` objects name. What is taken is what is stored; nothing else is remembered.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use kevel_api::time::Time;
+use kevel_api::value::{Map, Value};
+use kevel_server::storage::Storage;
+use kevel_store::cache::At;
+
+use super::families::{IPV4, IPV6};
+use super::ip_range::IpRange;
+use super::random;
+
+/// Who keeps the addresses of services, as their label says.
+pub const MANAGED_BY: &str = "ipallocator.k8s.io";
+pub const MANAGED_BY_LABEL: &str = "ipaddress.kubernetes.io/managed-by";
+pub const FAMILY_LABEL: &str = "ipaddress.kubernetes.io/ip-family";
+
+/// Who owns the fields of a new address.
+const FIELDS: &str = r#"{"f:metadata":{"f:labels":{".":{},"f:ipaddress.kubernetes.io/ip-family":{},"f:ipaddress.kubernetes.io/managed-by":{}}},"f:spec":{".":{},"f:parentRef":{".":{},"f:name":{},"f:namespace":{},"f:resource":{}}}}"#;
+
+/// Gives out cluster IPs.
+pub struct IpAllocator {
+    addresses: Arc<Storage>,
+    cidrs: Arc<Storage>,
+}
+
+/// Why an address cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IpError {
+    #[error("range is full")]
+    Full,
+    #[error("provided IP is already allocated")]
+    Allocated,
+    #[error("the provided network does not match the current range")]
+    MismatchedNetwork,
+    #[error("the provided IP ({0}) is not in the valid range. The range of valid IPs is {1}")]
+    NotInRange(IpAddr, String),
+    #[error("allocator not ready")]
+    NotReady,
+    #[error("{0}")]
+    Other(String),
+}
+
+/// A network of services.
+struct Network {
+    text: String,
+    range: IpRange,
+    /// Whether new addresses may be taken from it.
+    ready: bool,
+}
+
+impl IpAllocator {
+    pub fn new(addresses: Arc<Storage>, cidrs: Arc<Storage>) -> Self {
+        IpAllocator { addresses, cidrs }
+    }
+
+    /// Takes an address for a Service: any.
+    pub async fn take_any(
+        &self,
+        ipv6: bool,
+        namespace: &str,
+        name: &str,
+        dry_run: bool,
+    ) -> Result<IpAddr, IpError> {
+        let mut networks = self.networks(ipv6).await?;
+        if dry_run {
+            // Finding a free one would tell nobody anything.
+            let network = networks.first().filter(|network| network.ready);
+            return network.map(|network| network.range.network()).ok_or(IpError::NotReady);
+        }
+        if !networks.is_empty() {
+            let first = usize::try_from(random()).unwrap_or(0) % networks.len();
+            networks.rotate_left(first);
+        }
+        for network in networks.iter().filter(|network| network.ready) {
+            for ip in network.range.shuffled() {
+                if self.addresses.cache.latest().get(&ip.to_string()).is_some() {
+                    continue;
+                }
+                // Others may take it at the same time.
+                match self.create(ip, namespace, name).await {
+                    Err(IpError::Allocated) => {}
+                    created => return created.map(|()| ip),
+                }
+            }
+        }
+        Err(IpError::Full)
+    }
+
+    /// Takes an address for a Service: this one.
+    pub async fn take(
+        &self,
+        ip: IpAddr,
+        namespace: &str,
+        name: &str,
+        dry_run: bool,
+    ) -> Result<(), IpError> {
+        let networks = self.networks(ip.is_ipv6()).await?;
+        if dry_run {
+            return match networks.first() {
+                Some(network) if !network.ready => Err(IpError::NotReady),
+                Some(network) if !network.range.contains(ip) => {
+                    Err(IpError::NotInRange(ip, network.text.clone()))
+                }
+                Some(_) => Ok(()),
+                None => Err(IpError::NotReady),
+            };
+        }
+        if !networks.iter().any(|network| network.ready && network.range.contains(ip)) {
+            return Err(IpError::MismatchedNetwork);
+        }
+        self.create(ip, namespace, name).await
+    }
+
+    /// Gives an address back. What fails here is found by the repair.
+    pub async fn release(&self, ip: IpAddr) {
+        if let Err(error) = self.addresses.discard("", &ip.to_string()).await {
+            tracing::warn!(%ip, %error, "a cluster IP was not released");
+        }
+    }
+
+    /// Whether some network, ready or not, has this address.
+    pub async fn in_range(&self, ip: IpAddr) -> Result<bool, IpError> {
+        Ok(self.networks(ip.is_ipv6()).await?.iter().any(|network| network.range.contains(ip)))
+    }
+
+    /// The networks of a family, each once.
+    async fn networks(&self, ipv6: bool) -> Result<Vec<Network>, IpError> {
+        let other = |error: String| IpError::Other(error);
+        let snapshot = self.cidrs.cache.snapshot(At::Any).await;
+        // Until the addresses are loaded, none is known to be taken.
+        let loaded = self.addresses.cache.loaded().await;
+        loaded.map_err(|error| other(error.to_string()))?;
+        let mut networks: Vec<Network> = Vec::new();
+        for object in snapshot.map_err(|error| other(error.to_string()))?.range("", None) {
+            let wire = object.wire().map_err(|error| other(error.to_string()))?;
+            let cidr = self.cidrs.read(wire).map_err(other)?;
+            let ready = is_ready(&cidr);
+            let texts = cidr.at(&["spec", "cidrs"]).and_then(Value::as_list).unwrap_or_default();
+            for text in texts.iter().filter_map(Value::as_str) {
+                if let Some(network) = networks.iter_mut().find(|network| network.text == text) {
+                    network.ready |= ready;
+                    continue;
+                }
+                let range = IpRange::parse(text).filter(|range| range.is_ipv6() == ipv6);
+                networks.extend(range.map(|range| Network { text: text.to_owned(), range, ready }));
+            }
+        }
+        Ok(networks)
+    }
+
+    async fn create(&self, ip: IpAddr, namespace: &str, name: &str) -> Result<(), IpError> {
+        let mut object = ip_address(ip, namespace, name);
+        own(&mut object);
+        match self.addresses.insert(object).await {
+            Ok(_) => Ok(()),
+            Err(kevel_store::Error::Exists(_)) => Err(IpError::Allocated),
+            Err(error) => Err(IpError::Other(error.to_string())),
+        }
+    }
+}
+
+/// Whether a network may be used: unless somebody says otherwise, and not while it goes.
+fn is_ready(cidr: &Value) -> bool {
+    let conditions = cidr.at(&["status", "conditions"]).and_then(Value::as_list);
+    let mut ready = conditions.unwrap_or_default().iter();
+    let ready = ready.find(|condition| condition.str_at(&["type"]) == "Ready");
+    cidr.str_at(&["metadata", "deletionTimestamp"]).is_empty()
+        && ready.is_none_or(|condition| condition.str_at(&["status"]) == "True")
+}
+
+/// The address of a Service, as its maker says it.
+pub fn ip_address(ip: IpAddr, namespace: &str, name: &str) -> Value {
+    let family = if ip.is_ipv6() { IPV6 } else { IPV4 };
+    let labels = Map::from_iter([
+        (FAMILY_LABEL, Value::from(family)),
+        (MANAGED_BY_LABEL, Value::from(MANAGED_BY)),
+    ]);
+    let metadata = Map::from_iter([
+        ("name", Value::from(ip.to_string().as_str())),
+        ("labels", Value::Map(labels)),
+    ]);
+    let parent = Map::from_iter([
+        ("resource", Value::from("services")),
+        ("namespace", Value::from(namespace)),
+        ("name", Value::from(name)),
+    ]);
+    let spec = Map::from_iter([("parentRef", Value::Map(parent))]);
+    Value::Map(Map::from_iter([
+        ("apiVersion", Value::from("networking.k8s.io/v1")),
+        ("kind", Value::from("IPAddress")),
+        ("metadata", Value::Map(metadata)),
+        ("spec", Value::Map(spec)),
+    ]))
+}
+
+/// Says who owns the fields of an address.
+fn own(object: &mut Value) {
+    let now = Time::now().to_string();
+    let fields = Map::from_iter([
+        ("manager", Value::from("kube-apiserver")),
+        ("operation", Value::from("Update")),
+        ("apiVersion", Value::from("networking.k8s.io/v1")),
+        ("time", Value::from(now.as_str())),
+        ("fieldsType", Value::from("FieldsV1")),
+        ("fieldsV1", Value::Raw(FIELDS.into())),
+    ]);
+    if let Some(metadata) = object.at_mut(&["metadata"]).and_then(Value::as_map_mut) {
+        metadata.insert("managedFields", Value::List([Value::Map(fields)].into_iter().collect()));
+    }
+}

@@ -1,0 +1,140 @@
+//! The Service `default/kubernetes`, by which pods find the API server, and its endpoints.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use kevel_api::status::reason;
+use kevel_api::value::{Map, Value};
+use kevel_server::controller::Client;
+use kevel_server::lifecycle::Signal;
+
+use super::reconciler::{Reconciler, ServerAddress};
+
+const PATH: &str = "/api/v1/namespaces/default/services";
+const NAME: &str = "kubernetes";
+/// The port of the Service.
+const PORT: i64 = 443;
+/// How often the Service and its endpoints are looked after.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+/// What the Service is like.
+#[derive(Clone, Copy, Debug)]
+pub struct KubernetesServiceOptions {
+    /// Where clients reach the server.
+    pub public_ip: IpAddr,
+    pub public_port: u16,
+    /// The cluster IP of the Service.
+    pub service_ip: IpAddr,
+    /// Its node port; 0 for none.
+    pub node_port: i64,
+}
+
+/// Keeps the Service and its endpoints.
+#[derive(Clone, Debug)]
+pub struct KubernetesService {
+    client: Client,
+    options: KubernetesServiceOptions,
+    reconciler: Reconciler,
+    stopped: Signal,
+}
+
+impl KubernetesService {
+    pub fn new(client: Client, options: KubernetesServiceOptions, reconciler: Reconciler) -> Self {
+        let stopped = Signal::new("KubernetesServiceStopped");
+        KubernetesService { client, options, reconciler, stopped }
+    }
+
+    /// Removes what a server that ended badly has left: this one is not ready yet.
+    pub async fn remove_stale(&self) {
+        let removed = self.reconciler.remove(&self.client, self.server(), false).await;
+        if let Err(error) = removed {
+            tracing::error!(error, "error removing old endpoints from kubernetes service");
+        }
+    }
+
+    /// Keeps both until it is stopped.
+    pub async fn keep(self) {
+        let stopped = self.stopped.wait();
+        let keep = async {
+            let mut turns = tokio::time::interval(INTERVAL);
+            loop {
+                turns.tick().await;
+                if let Err(error) = self.sync().await {
+                    tracing::error!(error, "unable to sync kubernetes service");
+                }
+            }
+        };
+        tokio::select! {
+            () = keep => {}
+            () = stopped => {}
+        }
+    }
+
+    /// Takes this server off the endpoints: nobody should look for it any more.
+    pub async fn stop(&self) {
+        self.stopped.signal();
+        let removed = self.reconciler.remove(&self.client, self.server(), true);
+        match tokio::time::timeout(2 * INTERVAL, removed).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::error!(error, "unable to remove endpoints from kubernetes service");
+            }
+            Err(_) => tracing::warn!("removing endpoints timed out"),
+        }
+    }
+
+    async fn sync(&self) -> Result<(), String> {
+        match self.client.get(&format!("{PATH}/{NAME}")).await {
+            Ok(_) => {}
+            Err(error) if error.reason() == reason::NOT_FOUND => {
+                match self.client.create(PATH, &self.service()).await {
+                    Err(error) if error.reason() != reason::ALREADY_EXISTS => {
+                        return Err(error.to_string());
+                    }
+                    _ => {}
+                }
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+        self.reconciler.reconcile(&self.client, self.server()).await
+    }
+
+    fn server(&self) -> ServerAddress {
+        ServerAddress { ip: self.options.public_ip, port: self.options.public_port }
+    }
+
+    fn service(&self) -> Value {
+        let mut port = Map::from_iter([
+            ("name", Value::from("https")),
+            ("protocol", Value::from("TCP")),
+            ("port", Value::Int(PORT)),
+            ("targetPort", Value::Int(self.options.public_port.into())),
+        ]);
+        let exposed = self.options.node_port > 0;
+        if exposed {
+            port.insert("nodePort", Value::Int(self.options.node_port));
+        }
+        let labels = Map::from_iter([
+            ("component", Value::from("apiserver")),
+            ("provider", Value::from("kubernetes")),
+        ]);
+        let metadata = Map::from_iter([
+            ("name", Value::from(NAME)),
+            ("namespace", Value::from("default")),
+            ("labels", Value::Map(labels)),
+        ]);
+        let spec = Map::from_iter([
+            ("ports", Value::List([Value::Map(port)].into_iter().collect())),
+            ("clusterIP", Value::from(self.options.service_ip.to_string().as_str())),
+            ("ipFamilyPolicy", Value::from("SingleStack")),
+            ("sessionAffinity", Value::from("None")),
+            ("type", Value::from(if exposed { "NodePort" } else { "ClusterIP" })),
+        ]);
+        Value::Map(Map::from_iter([
+            ("apiVersion", Value::from("v1")),
+            ("kind", Value::from("Service")),
+            ("metadata", Value::Map(metadata)),
+            ("spec", Value::Map(spec)),
+        ]))
+    }
+}

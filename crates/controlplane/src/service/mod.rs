@@ -1,0 +1,125 @@
+//! Services: their addresses and ports, and the cluster's own Service.
+
+mod address;
+mod allocation;
+mod default_service_cidr;
+pub(crate) mod endpoint_slice;
+pub(crate) mod endpoints;
+mod families;
+pub(crate) mod ip_address;
+mod ip_allocator;
+mod ip_range;
+mod kubernetes_service;
+mod leases;
+mod port_allocator;
+mod port_set;
+mod reconciler;
+mod repair_ips;
+mod repair_ports;
+pub(crate) mod service_cidr;
+mod spec;
+pub(crate) mod strategy;
+mod validation;
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use kevel_api::builtin;
+use kevel_api::gvk::GroupVersionKind;
+use kevel_server::resource::{Resource, Rows, TypeRef};
+use kevel_server::storage::{Storage, StorageConfig};
+use kevel_store::Engine;
+use kevel_store::cache::Caches;
+
+use allocation::ServiceAllocation;
+use families::{Families, IPV4, IPV6};
+use ip_allocator::IpAllocator;
+use port_allocator::PortAllocator;
+
+use crate::rows::StorageOptions;
+
+pub use default_service_cidr::DefaultServiceCidr;
+pub use kubernetes_service::{KubernetesService, KubernetesServiceOptions};
+pub use leases::Leases;
+pub use port_set::PortRange;
+pub use reconciler::Reconciler;
+pub use repair_ips::RepairIps;
+pub use repair_ports::RepairPorts;
+
+/// What the services of a cluster have.
+pub struct Services {
+    services: Arc<Storage>,
+    addresses: Arc<Storage>,
+    cidrs: Arc<Storage>,
+    ips: Arc<IpAllocator>,
+    ports: Arc<PortAllocator>,
+}
+
+impl std::fmt::Debug for Services {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Services({})", self.ports.range)
+    }
+}
+
+impl Services {
+    /// Gives the services among these rows what they need: addresses of the family of `networks`, of
+    /// which there are one or two, and node ports. `None` where the kinds that it takes are not
+    /// served.
+    pub fn new(
+        rows: &Rows,
+        networks: &[IpAddr],
+        node_ports: PortRange,
+        storage: &StorageOptions,
+        engine: &Arc<dyn Engine>,
+        caches: &Caches,
+    ) -> Option<Self> {
+        let row = |group, plural| rows.get(group, "v1", plural);
+        let stored = |row: &Arc<Resource>| row.storage.clone();
+        let service = row("", "services")?;
+        let addresses = row("networking.k8s.io", "ipaddresses").and_then(stored)?;
+        let cidrs = row("networking.k8s.io", "servicecidrs").and_then(stored)?;
+        let ranges = internal("RangeAllocation", "ranges", storage, engine, caches)?;
+        let ips = Arc::new(IpAllocator::new(addresses.clone(), cidrs.clone()));
+        let ports = Arc::new(PortAllocator::new(node_ports, Arc::new(ranges)));
+        let families = Families {
+            primary: if networks.first().is_some_and(IpAddr::is_ipv6) { IPV6 } else { IPV4 },
+            dual_stack: networks.len() > 1,
+        };
+        let allocation = ServiceAllocation {
+            families,
+            ips: ips.clone(),
+            ports: ports.clone(),
+            endpoints: row("", "endpoints").and_then(stored)?,
+        };
+        let _ = service.allocation.set(Arc::new(allocation));
+        Some(Services { services: stored(service)?, addresses, cidrs, ips, ports })
+    }
+}
+
+/// The storage of a core kind that is kept at a place of its own, out of clients' sight.
+pub(crate) fn internal(
+    kind: &'static str,
+    place: &str,
+    options: &StorageOptions,
+    engine: &Arc<dyn Engine>,
+    caches: &Caches,
+) -> Option<Storage> {
+    let config = StorageConfig {
+        kind: GroupVersionKind::from_static("", "v1", kind),
+        ty: TypeRef::BuiltIn(builtin::schema("", "v1", kind)?),
+        prefix: format!("{}{place}/", kevel_store::keys::root(&options.prefix)),
+        format: options.format,
+        fields: Vec::new(),
+        indexed: Vec::new(),
+        time_to_live: None,
+        form: None,
+        conversion: None,
+    };
+    Some(Storage::new(config, engine.clone(), caches))
+}
+
+/// A random number. The standard library's hasher is keyed by the operating system's randomness.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}

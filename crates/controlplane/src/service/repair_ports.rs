@@ -1,0 +1,127 @@
+//! Looks whether the node ports that are taken are those that services have.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kevel_server::storage::Storage;
+use kevel_store::cache::At;
+
+use super::Services;
+use super::port_allocator::PortAllocator;
+use super::port_set::{PortError, PortSet};
+use super::spec::Spec;
+
+/// How often it is looked.
+const INTERVAL: Duration = Duration::from_secs(180);
+/// How often a port must be found without a Service before it is free: one may be on its way.
+const LOOKS_BEFORE_FREE: u32 = 3;
+/// How often others may come first.
+const ATTEMPTS: u32 = 5;
+/// How soon a look that failed is repeated.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The repair of node ports.
+pub struct RepairPorts {
+    services: Arc<Storage>,
+    ports: Arc<PortAllocator>,
+    /// How many looks a port without a Service has left.
+    leaks: HashMap<i64, u32>,
+}
+
+impl std::fmt::Debug for RepairPorts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RepairPorts").field("leaks", &self.leaks).finish_non_exhaustive()
+    }
+}
+
+impl RepairPorts {
+    pub fn new(services: &Services) -> Self {
+        RepairPorts {
+            services: services.services.clone(),
+            ports: services.ports.clone(),
+            leaks: HashMap::new(),
+        }
+    }
+
+    /// Looks until it was done once. No port can be had before.
+    pub async fn first(&mut self) {
+        while let Err(error) = self.look().await {
+            tracing::error!(error, "node ports cannot be repaired");
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    /// Looks for ever.
+    pub async fn keep(mut self) {
+        loop {
+            tokio::time::sleep(INTERVAL).await;
+            if let Err(error) = self.look().await {
+                tracing::error!(error, "node ports cannot be repaired");
+            }
+        }
+    }
+
+    /// Looks once.
+    pub async fn look(&mut self) -> Result<(), String> {
+        for _ in 0..ATTEMPTS {
+            let stored = self.ports.read().await?;
+            let revision = stored.as_ref().map(|stored| stored.revision);
+            let stored = stored.map(|stored| stored.ports);
+            let mut leaks = self.leaks.clone();
+            let rebuilt = self.rebuild(stored.clone(), &mut leaks).await?;
+            if stored.as_ref() == Some(&rebuilt) || self.ports.replace(&rebuilt, revision).await? {
+                self.leaks = leaks;
+                return Ok(());
+            }
+        }
+        Err("unable to persist the updated port allocations".into())
+    }
+
+    async fn rebuild(
+        &self,
+        stored: Option<PortSet>,
+        leaks: &mut HashMap<i64, u32>,
+    ) -> Result<PortSet, String> {
+        let mut unseen = stored.unwrap_or_else(|| PortSet::new(self.ports.range));
+        let mut rebuilt = PortSet::new(self.ports.range);
+        let snapshot = self.services.cache.snapshot(At::Consistent).await;
+        for object in snapshot.map_err(|error| error.to_string())?.range("", None) {
+            let wire = object.wire().map_err(|error| error.to_string())?;
+            let spec = Spec::read(&self.services.read(wire)?);
+            for port in spec.taken_ports() {
+                let service = object.key();
+                match rebuilt.take(port) {
+                    Ok(()) if unseen.has(port) => unseen.release(port),
+                    Ok(()) => {
+                        tracing::warn!(service, port, "node port is not allocated; repairing")
+                    }
+                    Err(PortError::Allocated) => {
+                        tracing::error!(
+                            service,
+                            port,
+                            "node port was assigned to multiple services; please recreate service"
+                        );
+                    }
+                    Err(error) => {
+                        tracing::error!(service, port, %error, "please recreate service");
+                    }
+                }
+                leaks.remove(&port);
+            }
+        }
+        for port in unseen.iter() {
+            let left = leaks.entry(port).or_insert(LOOKS_BEFORE_FREE);
+            *left -= 1;
+            match *left {
+                0 => {
+                    leaks.remove(&port);
+                    tracing::warn!(port, "node port appears to have leaked: cleaning up");
+                }
+                // One that is out of a new range is free without ado.
+                _ => drop(rebuilt.take(port)),
+            }
+        }
+        Ok(rebuilt)
+    }
+}

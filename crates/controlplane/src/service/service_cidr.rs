@@ -1,0 +1,66 @@
+//! ServiceCIDRs: the networks that services have their addresses of.
+
+use kevel_api::field_error::BadValue;
+use kevel_api::ip::{Cidr, is_valid_cidr};
+
+use crate::rules::Rules;
+use crate::validation::{Field, IMMUTABLE};
+
+/// The rules of the networks of services.
+pub const RULES: Rules = Rules { check_create, check_update, ..Rules::NONE };
+
+fn check_create(network: Field) {
+    check_cidrs(&network.at("spec").at("cidrs"));
+}
+
+/// A network of the other family may come to the one that is there; nothing else changes.
+fn check_update(network: Field, old: Field) {
+    let spec = network.at("spec");
+    let cidrs = spec.at("cidrs");
+    let old = old.at("spec").at("cidrs").list();
+    let mut kept = cidrs.items().zip(old);
+    match (old.len(), cidrs.len()) {
+        (before, now) if before == now => {
+            for (cidr, _) in kept.filter(|(cidr, old)| cidr.get() != Some(*old)) {
+                cidr.invalid(IMMUTABLE);
+            }
+        }
+        (1, 2) => {
+            if let Some((cidr, _)) = kept.next().filter(|(cidr, old)| cidr.get() != Some(*old)) {
+                cidr.invalid(IMMUTABLE);
+            }
+            check_cidrs(&cidrs);
+        }
+        _ => {
+            let shown = match cidrs.is_empty() {
+                true => BadValue::Text("null".into()),
+                false => cidrs.shown(),
+            };
+            cidrs.invalid_as(shown, IMMUTABLE);
+        }
+    }
+}
+
+fn check_cidrs(cidrs: &Field) {
+    if cidrs.is_empty() {
+        return cidrs.required("at least one CIDR required");
+    }
+    if cidrs.len() > 2 {
+        let BadValue::Text(list) = cidrs.shown() else { return };
+        let shown = BadValue::Text(format!("{{\"CIDRs\":{list}}}"));
+        return cidrs.invalid_as(shown, "may only hold up to 2 values");
+    }
+    for cidr in cidrs.items() {
+        cidr.extend(is_valid_cidr(&cidr.path(), cidr.str()));
+    }
+    let families: Vec<bool> = cidrs
+        .items()
+        .filter_map(|cidr| Cidr::parse_sloppy(cidr.str()))
+        .map(|cidr| cidr.ip.is_ipv6())
+        .collect();
+    if matches!(families[..], [a, b] if a == b) {
+        let why = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and \
+                   2001:db8::/64";
+        cidrs.invalid(why);
+    }
+}

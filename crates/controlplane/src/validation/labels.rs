@@ -1,0 +1,99 @@
+//! Labels, annotations and selectors wherever they stand in an object.
+
+use kevel_api::field_error::BadValue;
+use kevel_api::name;
+use kevel_api::selector::label::LabelSelector;
+use kevel_api::value::Value;
+
+use super::{Field, shown};
+
+/// The most that annotations may have, names and values together.
+const MAX_ANNOTATIONS: usize = 256 << 10;
+
+impl Field<'_, '_> {
+    /// A map of labels.
+    pub fn labels(&self) {
+        for (key, value) in self.entries() {
+            self.each(name::is_label_key(key), key);
+            self.each(name::is_label_value(value.str()), value.str());
+        }
+    }
+
+    /// The key of a label.
+    pub fn label_name(&self) {
+        self.form(name::is_label_key);
+    }
+
+    /// A map of annotations.
+    pub fn annotations(&self) {
+        let mut size = 0;
+        for (key, value) in self.entries() {
+            size += key.len() + value.len();
+            let problems = match key.bytes().any(|byte| byte.is_ascii_uppercase()) {
+                true => name::is_annotation_key(key),
+                false => name::is_label_key(key),
+            };
+            self.each(problems, key);
+        }
+        if size > MAX_ANNOTATIONS {
+            self.too_long(MAX_ANNOTATIONS);
+        }
+    }
+
+    /// A label selector. Values that are no labels' are let pass where they have been before.
+    pub fn label_selector(&self, any_values: bool) {
+        self.at("matchLabels").labels();
+        for expression in self.at("matchExpressions").items() {
+            let (operator, values) = (expression.at("operator"), expression.at("values"));
+            match operator.str() {
+                "In" | "NotIn" if values.is_empty() => {
+                    values.required("must be specified when `operator` is 'In' or 'NotIn'");
+                }
+                "Exists" | "DoesNotExist" if !values.is_empty() => values.forbidden(
+                    "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+                ),
+                "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+                other => operator
+                    .invalid_as(BadValue::named_string(other), "not a valid selector operator"),
+            }
+            expression.at("key").label_name();
+            if !any_values {
+                values.items().for_each(|value| value.form(name::is_label_value));
+            }
+        }
+    }
+
+    /// Whether a label selector has values that no label can have.
+    pub fn has_odd_values(&self) -> bool {
+        let expressions = self.at("matchExpressions");
+        expressions.items().any(|expression| {
+            let values = expression.at("values");
+            values.items().any(|value| !name::is_label_value(value.str()).is_empty())
+        })
+    }
+
+    /// Whether the label selector that stands here selects these labels; a broken one says nothing.
+    pub fn selects(&self, labels: &Field) -> Option<bool> {
+        let selector = LabelSelector::from_value(self.get()).ok()?;
+        let labels = labels.get().and_then(Value::as_map);
+        Some(selector.matches(|key| labels?.get(key)?.as_str()))
+    }
+
+    /// A label selector as messages show it: labels first.
+    pub fn shown_selector(&self) -> BadValue {
+        let part = |name: &str| match shown(self.at(name).get()) {
+            BadValue::Text(text) => Some(format!("{:?}:{text}", name)),
+            _ => None,
+        };
+        if self.is_absent() {
+            return BadValue::Text("null".to_owned());
+        }
+        let parts: Vec<String> =
+            ["matchLabels", "matchExpressions"].into_iter().filter_map(part).collect();
+        BadValue::Text(format!("{{{}}}", parts.join(",")))
+    }
+
+    fn each(&self, problems: Vec<String>, value: &str) {
+        problems.into_iter().for_each(|problem| self.invalid_as(value, problem));
+    }
+}

@@ -1,0 +1,191 @@
+//! What looks after definitions: one informer, and a queue for each that has something to do.
+
+mod api_approval;
+mod establishing;
+mod finalizing;
+mod naming;
+mod non_structural_schema;
+mod serving;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kevel_api::status::{StatusError, reason};
+use kevel_api::value::Value;
+use kevel_server::controller::{Backoff, Client, WorkQueue, run};
+use kevel_server::resource::{Resource, Resources};
+use kevel_server::storage::Storage;
+use kevel_store::cache::{At, CacheError, Selection};
+use tokio::sync::watch as signal;
+
+use self::serving::Serving;
+use crate::definition::{Definition, GROUP, PLURAL};
+use crate::handler::Terminating;
+use crate::rows::Place;
+
+/// How long the informer waits before it begins anew.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// The controllers of definitions.
+#[derive(Debug)]
+pub struct Controllers {
+    context: Arc<Context>,
+    serving: Serving,
+    /// Whether all definitions that were there at the start are served.
+    synced: signal::Sender<bool>,
+}
+
+/// What controllers share.
+#[derive(Debug)]
+struct Context {
+    definitions: Arc<Storage>,
+    custom: Arc<Resources>,
+    client: Client,
+    naming: Arc<WorkQueue>,
+    establishing: Arc<WorkQueue>,
+    finalizing: Arc<WorkQueue>,
+    non_structural_schema: Arc<WorkQueue>,
+    api_approval: Arc<WorkQueue>,
+}
+
+impl Controllers {
+    pub(crate) fn new(
+        definitions: Arc<Resource>,
+        custom: Arc<Resources>,
+        terminating: Arc<Terminating>,
+        place: Place,
+        client: Client,
+        synced: signal::Sender<bool>,
+    ) -> Result<Self, String> {
+        let storage = definitions.storage.clone();
+        let queue = || WorkQueue::new(Backoff::default());
+        let context = Context {
+            definitions: storage.ok_or("custom resource definitions must be stored")?,
+            custom: custom.clone(),
+            client,
+            naming: queue(),
+            establishing: queue(),
+            finalizing: queue(),
+            non_structural_schema: queue(),
+            api_approval: queue(),
+        };
+        let serving = Serving::new(custom, terminating, place);
+        Ok(Controllers { context: Arc::new(context), serving, synced })
+    }
+
+    /// Whether all definitions that were there at the start are served.
+    pub fn synced(&self) -> signal::Receiver<bool> {
+        self.synced.subscribe()
+    }
+
+    /// Looks after definitions until the server stops.
+    pub async fn run(self) {
+        let Controllers { context, serving, synced } = self;
+        macro_rules! work {
+            ($queue:ident, $name:literal) => {{
+                let shared = context.clone();
+                run(context.$queue.clone(), $name, 1, move |name: String| {
+                    let context = shared.clone();
+                    async move { $queue::reconcile(&context, &name).await }
+                })
+            }};
+        }
+        tokio::join!(
+            inform(&context, serving, synced),
+            work!(naming, "crd_naming_condition_controller"),
+            work!(establishing, "crd_establishing"),
+            work!(finalizing, "crd_finalizer"),
+            work!(non_structural_schema, "non_structural_schema_condition_controller"),
+            work!(api_approval, "kubernetes_api_approval_conformant_condition_controller"),
+        );
+    }
+}
+
+/// Hears of definitions: serves what they define, then lets the controllers know.
+async fn inform(context: &Context, mut serving: Serving, synced: signal::Sender<bool>) {
+    let cache = &context.definitions.cache;
+    loop {
+        let heard = async {
+            let (snapshot, mut watcher) =
+                cache.list_watch(Selection::default(), At::Consistent).await?;
+            let there: Vec<Value> =
+                snapshot.range("", None).filter_map(|object| context.read(object)).collect();
+            serving.retain(&there);
+            there.iter().for_each(|definition| hear(context, &mut serving, definition));
+            synced.send_replace(true);
+            let mut seen = Vec::new();
+            loop {
+                watcher.next(&mut seen).await?;
+                for delivery in seen.drain(..) {
+                    match delivery.event.current().map(|object| context.read(object)) {
+                        Some(Some(definition)) => hear(context, &mut serving, &definition),
+                        Some(None) => {}
+                        None => {
+                            let gone = delivery.event.previous().map(|object| object.key());
+                            let name = gone.unwrap_or_default();
+                            serving.remove(name);
+                            context.naming.add(name);
+                        }
+                    }
+                }
+            }
+        };
+        let ended: Result<(), CacheError> = heard.await;
+        if ended == Err(CacheError::Closed) {
+            return;
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+fn hear(context: &Context, serving: &mut Serving, definition: &Value) {
+    let definition = Definition(definition);
+    let name = definition.name();
+    // Served before anybody is told that it is.
+    serving.serve(definition);
+    context.naming.add(name);
+    context.establishing.add(name);
+    context.non_structural_schema.add(name);
+    context.api_approval.add(name);
+    if definition.is_being_deleted() {
+        context.finalizing.add(name);
+    }
+}
+
+impl Context {
+    fn read(&self, object: &kevel_store::cache::Object) -> Option<Value> {
+        let read = object.wire().map_err(ToOwned::to_owned);
+        let read = read.and_then(|wire| self.definitions.read(wire));
+        read.inspect_err(|error| {
+            tracing::warn!(name = object.key(), error, "a definition cannot be read");
+        })
+        .ok()
+    }
+
+    /// A definition as the cache has it.
+    fn find(&self, name: &str) -> Option<Value> {
+        self.read(self.definitions.cache.latest().get(name)?)
+    }
+
+    /// All definitions as the cache has them.
+    fn all(&self) -> Vec<Value> {
+        let snapshot = self.definitions.cache.latest();
+        snapshot.range("", None).filter_map(|object| self.read(object)).collect()
+    }
+
+    /// Writes the status of a definition. `None` where somebody else came first: what they have
+    /// written will be heard of.
+    async fn update_status(&self, definition: &Value) -> Result<Option<Value>, String> {
+        let name = Definition(definition).name();
+        let path = format!("/apis/{GROUP}/v1/{PLURAL}/{name}/status");
+        settled(self.client.update(&path, definition).await)
+    }
+}
+
+fn settled(written: Result<Value, StatusError>) -> Result<Option<Value>, String> {
+    match written {
+        Ok(written) => Ok(Some(written)),
+        Err(error) if matches!(error.reason(), reason::NOT_FOUND | reason::CONFLICT) => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
+}

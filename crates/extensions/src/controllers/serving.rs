@@ -1,0 +1,98 @@
+//! Definitions that are served: their rows follow what they say.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kevel_api::value::Value;
+use kevel_server::resource::Resources;
+
+use crate::definition::{Definition, condition};
+use crate::handler::Terminating;
+use crate::rows::{Place, rows};
+
+/// The rows of custom kinds, and which definitions they are of.
+#[derive(Debug)]
+pub(super) struct Serving {
+    custom: Arc<Resources>,
+    terminating: Arc<Terminating>,
+    place: Place,
+    /// By the definition's name.
+    served: BTreeMap<String, Served>,
+}
+
+/// What rows depend on.
+#[derive(Debug, PartialEq)]
+struct Served {
+    uid: String,
+    spec: Option<Value>,
+    accepted_names: Option<Value>,
+    group: String,
+    plural: String,
+}
+
+impl Served {
+    fn of(definition: Definition<'_>) -> Self {
+        Served {
+            uid: definition.uid().to_owned(),
+            spec: definition.0.at(&["spec"]).cloned(),
+            accepted_names: definition.0.at(&["status", "acceptedNames"]).cloned(),
+            group: definition.group().to_owned(),
+            plural: definition.accepted_names().plural().to_owned(),
+        }
+    }
+}
+
+impl Serving {
+    pub fn new(custom: Arc<Resources>, terminating: Arc<Terminating>, place: Place) -> Self {
+        Serving { custom, terminating, place, served: BTreeMap::new() }
+    }
+
+    /// Serves what a definition says, if it may be served.
+    pub fn serve(&mut self, definition: Definition<'_>) {
+        let name = definition.name();
+        self.terminating.note(name, definition.is(condition::TERMINATING));
+        let names = definition.accepted_names();
+        let named = [names.plural(), names.singular(), names.kind(), names.list_kind()];
+        let accepted =
+            definition.is(condition::NAMES_ACCEPTED) || definition.is(condition::ESTABLISHED);
+        if !accepted || named.contains(&"") {
+            return self.remove(name);
+        }
+        let wanted = Served::of(definition);
+        if self.served.get(name) == Some(&wanted) {
+            return;
+        }
+        match rows(definition, &self.place) {
+            Ok(rows) => {
+                self.custom.replace(&wanted.group, &wanted.plural, rows);
+                self.served.insert(name.to_owned(), wanted);
+            }
+            Err(error) => {
+                tracing::error!(name, error, "a custom resource definition cannot be served");
+                self.remove(name);
+            }
+        }
+    }
+
+    /// Ends what a definition is served by.
+    pub fn remove(&mut self, name: &str) {
+        self.terminating.note(name, false);
+        let Some(served) = self.served.remove(name) else { return };
+        let rows = self.custom.current();
+        let mut gone = rows.all().filter(|row| {
+            *row.kind.group == *served.group && *row.plural == *served.plural
+        });
+        let prefix = gone.find_map(|row| Some(row.storage.as_ref()?.prefix.clone()));
+        self.custom.remove(&served.group, &served.plural, None);
+        if let Some(prefix) = prefix {
+            self.place.caches.remove(&prefix);
+        }
+    }
+
+    /// Ends what was served by definitions that are no longer there.
+    pub fn retain(&mut self, there: &[Value]) {
+        let is_there = |name: &str| there.iter().any(|value| Definition(value).name() == name);
+        let gone: Vec<String> = self.served.keys().filter(|name| !is_there(name)).cloned().collect();
+        gone.iter().for_each(|name| self.remove(name));
+    }
+}

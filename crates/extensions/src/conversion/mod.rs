@@ -1,0 +1,80 @@
+//! How the versions of a custom kind are made of each other.
+
+mod webhook;
+
+use std::collections::BTreeMap;
+
+use kevel_api::gvk::GroupVersion;
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_api::{default, prune};
+use kevel_server::handler::Pending;
+use kevel_server::resource::TypeRef;
+use kevel_server::storage::Conversion;
+
+pub use webhook::{Resolve, Webhook};
+
+/// The versions of a custom kind.
+#[derive(Debug)]
+pub struct Versions {
+    types: BTreeMap<String, TypeRef>,
+    /// Who makes versions of each other, if there is more to it than their names.
+    webhook: Option<Webhook>,
+}
+
+impl Versions {
+    pub fn new(types: BTreeMap<String, TypeRef>, webhook: Option<Webhook>) -> Self {
+        Versions { types, webhook }
+    }
+
+    /// Makes an object one of a version: drops what that does not have, fills in its defaults.
+    fn settle(&self, object: &mut Value, to: &GroupVersion) {
+        let Some(ty) = self.types.get(to.version.as_str()) else { return };
+        let schema = ty.schema();
+        prune::prune(object, schema);
+        default::drop_nulls(object, schema);
+        default::apply(object, schema);
+    }
+
+    fn renamed(&self, mut object: Value, to: &GroupVersion) -> Value {
+        let version = to.to_string();
+        if object.str_at(&["apiVersion"]) != version {
+            if let Some(map) = object.as_map_mut() {
+                map.insert("apiVersion", version.as_str().into());
+            }
+            self.settle(&mut object, to);
+        }
+        object
+    }
+}
+
+impl Conversion for Versions {
+    fn convert<'a>(
+        &'a self,
+        objects: Vec<Value>,
+        to: &'a GroupVersion,
+    ) -> Pending<'a, Result<Vec<Value>, StatusError>> {
+        Box::pin(async move {
+            let Some(webhook) = &self.webhook else {
+                return Ok(objects.into_iter().map(|object| self.renamed(object, to)).collect());
+            };
+            let mut converted =
+                webhook.convert(objects, to).await.map_err(StatusError::internal)?;
+            converted.iter_mut().for_each(|object| self.settle(object, to));
+            Ok(converted)
+        })
+    }
+
+    fn convert_at_once(&self, object: Value, to: &GroupVersion) -> Option<Value> {
+        let same = object.str_at(&["apiVersion"]) == to.to_string();
+        (same || self.webhook.is_none()).then(|| self.renamed(object, to))
+    }
+
+    fn is_remote(&self) -> bool {
+        self.webhook.is_some()
+    }
+
+    fn ty(&self, version: &str) -> Option<&TypeRef> {
+        self.types.get(version)
+    }
+}

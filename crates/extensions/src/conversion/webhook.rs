@@ -1,0 +1,265 @@
+//! Conversion by somebody else: a `ConversionReview` goes there and comes back.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kevel_api::field_error::{FieldError, Path, aggregate};
+use kevel_api::gvk::{GroupVersion, GroupVersionKind};
+use kevel_api::name;
+use kevel_api::value::{Map, Value};
+use kevel_codec::{base64, json};
+use kevel_server::webhook::{Client, Endpoint, REQUEST_TIMEOUT, succeeded};
+
+use crate::definition::Definition;
+
+/// Where a service is: the authority of its URL (`10.0.0.7:443`), by namespace, name and port.
+pub type Resolve = Arc<dyn Fn(&str, &str, i64) -> Result<String, String> + Send + Sync>;
+
+/// The versions of reviews that can be spoken.
+const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+
+/// Who converts the objects of a kind.
+pub struct Webhook {
+    reviews: Option<&'static str>,
+    config: Config,
+    resolve: Resolve,
+}
+
+impl fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Webhook").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
+enum Config {
+    Url(Client),
+    Service { ca: Option<Vec<u8>>, namespace: String, name: String, path: String, port: i64 },
+}
+
+impl Webhook {
+    /// The webhook of a definition, if it has one.
+    pub fn of(definition: Definition<'_>, resolve: &Resolve) -> Result<Option<Self>, String> {
+        let conversion = definition.0.at(&["spec", "conversion"]);
+        let Some(conversion) = conversion.filter(|c| c.str_at(&["strategy"]) == "Webhook") else {
+            return Ok(None);
+        };
+        let versions = conversion.list_at(&["webhook", "conversionReviewVersions"]).iter();
+        let known = |said: &str| REVIEW_VERSIONS.into_iter().find(|version| *version == said);
+        let reviews = versions.filter_map(Value::as_str).find_map(known);
+        let empty = Value::Null;
+        let client = conversion.at(&["webhook", "clientConfig"]).unwrap_or(&empty);
+        let ca = certificates(client.str_at(&["caBundle"]))?;
+        let url = client.str_at(&["url"]);
+        let service = client.at(&["service"]);
+        let config = match service {
+            Some(service) => Config::Service {
+                ca,
+                namespace: service.str_at(&["namespace"]).to_owned(),
+                name: service.str_at(&["name"]).to_owned(),
+                path: service.str_at(&["path"]).to_owned(),
+                port: service.at(&["port"]).and_then(Value::as_int).unwrap_or(443),
+            },
+            None => {
+                let endpoint = Endpoint { url: url.to_owned(), ca, ..Endpoint::default() };
+                Config::Url(Client::new(endpoint)?)
+            }
+        };
+        Ok(Some(Webhook { reviews, config, resolve: resolve.clone() }))
+    }
+
+    /// The same objects in another version. Those that are in it already are not sent.
+    pub async fn convert(
+        &self,
+        mut objects: Vec<Value>,
+        to: &GroupVersion,
+    ) -> Result<Vec<Value>, String> {
+        let wanted = to.to_string();
+        let others: Vec<usize> = (0..objects.len())
+            .filter(|index| objects[*index].str_at(&["apiVersion"]) != wanted)
+            .collect();
+        let Some(first) = others.first().and_then(|index| objects.get(*index)) else {
+            return Ok(objects);
+        };
+        let kind = GroupVersionKind::from_api_version_and_kind(
+            first.str_at(&["apiVersion"]),
+            first.str_at(&["kind"]),
+        );
+        let sent: Vec<&Value> = others.iter().filter_map(|index| objects.get(*index)).collect();
+        let failed = |why: String| format!("conversion webhook for {kind} failed: {why}");
+        let converted = self.review(&sent, &wanted).await.map_err(failed)?;
+        if converted.len() != sent.len() {
+            return Err(format!(
+                "conversion webhook for {kind} returned {} objects, expected {}",
+                converted.len(),
+                sent.len()
+            ));
+        }
+        for (position, (index, mut converted)) in others.into_iter().zip(converted).enumerate() {
+            let Some(original) = objects.get_mut(index) else { continue };
+            accept(original, &mut converted, to, position)
+                .map_err(|why| format!("conversion webhook for {kind} returned invalid {why}"))?;
+            *original = converted;
+        }
+        Ok(objects)
+    }
+
+    async fn review(&self, objects: &[&Value], to: &str) -> Result<Vec<Value>, String> {
+        let version = self.reviews.ok_or("no supported conversion review versions")?;
+        let uid = uuid::Uuid::new_v4().to_string();
+        let request = Map::from_iter([
+            ("uid", Value::from(uid.as_str())),
+            ("desiredAPIVersion", to.into()),
+            ("objects", Value::List(objects.iter().map(|object| (*object).clone()).collect())),
+        ]);
+        let api_version = format!("apiextensions.k8s.io/{version}");
+        let review = Value::Map(Map::from_iter([
+            ("kind", Value::from("ConversionReview")),
+            ("apiVersion", api_version.as_str().into()),
+            ("request", request.into()),
+        ]));
+        let mut body = Vec::new();
+        json::encode_any(&review, &mut body);
+        let answer = self.post(body).await?;
+        let answer = json::decode_any(&answer, json::Unknown::Ignore);
+        let answer = answer.map_err(|error| error.to_string())?.value;
+        read_answer(answer, version, &uid)
+    }
+
+    async fn post(&self, body: Vec<u8>) -> Result<bytes::Bytes, String> {
+        let post = async |client: &Client| {
+            let answer = client.post_json("", body.into(), REQUEST_TIMEOUT).await;
+            answer.and_then(succeeded).map_err(|error| error.to_string())
+        };
+        match &self.config {
+            Config::Url(client) => post(client).await,
+            // A service may have moved since it was last asked.
+            Config::Service { ca, namespace, name, path, port } => {
+                let authority = (self.resolve)(namespace, name, *port)?;
+                let path = path.trim_start_matches('/');
+                let client = Client::new(Endpoint {
+                    url: format!("https://{authority}/{path}"),
+                    ca: ca.clone(),
+                    server_name: Some(format!("{name}.{namespace}.svc")),
+                    ..Endpoint::default()
+                })?;
+                post(&client).await
+            }
+        }
+    }
+}
+
+/// The certificates of a bundle, which stands in base64; one of nothing but space is none.
+fn certificates(bundle: &str) -> Result<Option<Vec<u8>>, String> {
+    let mut pem = Vec::new();
+    let decoded = base64::decode_into(bundle, &mut pem);
+    decoded.map_err(|at| format!("caBundle: illegal base64 data at input byte {at}"))?;
+    Ok(Some(pem).filter(|pem| !pem.trim_ascii().is_empty()))
+}
+
+fn read_answer(mut answer: Value, version: &str, uid: &str) -> Result<Vec<Value>, String> {
+    // The old version of reviews was never looked at so closely.
+    let strict = version == "v1";
+    let expected = GroupVersionKind::new("apiextensions.k8s.io", version, "ConversionReview");
+    let (said, kind) = (answer.str_at(&["apiVersion"]), answer.str_at(&["kind"]));
+    let found = GroupVersionKind::from_api_version_and_kind(said, kind);
+    if strict && found != expected {
+        return Err(format!("expected webhook response of {expected}, got {found}"));
+    }
+    let response = answer.at_mut(&["response"]).filter(|response| !response.is_null());
+    let response = response.ok_or("no response provided")?;
+    let said = response.str_at(&["uid"]);
+    if strict && said != uid {
+        return Err(format!("expected response.uid={uid:?}, got {said:?}"));
+    }
+    match (response.str_at(&["result", "status"]), response.str_at(&["result", "message"])) {
+        ("Success", _) => {}
+        (status, "") => {
+            return Err(format!("response.result.status was '{status}', not 'Success'"));
+        }
+        (_, message) => return Err(message.to_owned()),
+    }
+    let converted = response.at_mut(&["convertedObjects"]).and_then(Value::as_list_mut);
+    Ok(converted.map(std::mem::take).into_iter().flatten().collect())
+}
+
+/// Whether a converted object is what the original has become; its metadata is the original's, but
+/// for labels and annotations.
+fn accept(
+    original: &Value,
+    converted: &mut Value,
+    to: &GroupVersion,
+    position: usize,
+) -> Result<(), String> {
+    let said = GroupVersionKind::from_api_version_and_kind(
+        converted.str_at(&["apiVersion"]),
+        converted.str_at(&["kind"]),
+    );
+    let at = |why: String| format!("converted object at index {position}: {why}");
+    if said.group_version() != *to {
+        let received = said.group_version();
+        return Err(at(format!("invalid groupVersion (expected {to}, received {received})")));
+    }
+    let kind = original.str_at(&["kind"]);
+    if said.kind != kind {
+        return Err(at(format!("invalid kind (expected {kind}, received {})", said.kind)));
+    }
+    for (field, called) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
+        let path = ["metadata", field];
+        let (expected, found) = (original.str_at(&path), converted.str_at(&path));
+        if expected != found {
+            return Err(at(format!("must have the same {called}: {expected} != {found}")));
+        }
+    }
+    restore_metadata(original, converted)
+        .map_err(|why| format!("metadata in object at index {position}: {why}"))
+}
+
+fn restore_metadata(original: &Value, converted: &mut Value) -> Result<(), String> {
+    let said = match converted.as_map_mut().and_then(|map| map.remove("metadata")) {
+        None => return Err("missing metadata in converted object".to_owned()),
+        Some(Value::Map(said)) => said,
+        Some(_) => return Err("invalid metadata in converted object".to_owned()),
+    };
+    let empty = Map::new();
+    let mut metadata = original.at(&["metadata"]).and_then(Value::as_map).unwrap_or(&empty).clone();
+    for field in ["labels", "annotations"] {
+        match said.get(field).filter(|said| !said.is_null()) {
+            None => {
+                metadata.remove(field);
+            }
+            Some(Value::Map(map)) => {
+                if let Some((key, _)) = map.iter().find(|(_, value)| value.as_str().is_none()) {
+                    return Err(format!(
+                        "metadata.{field}[{key}] must be a string in converted object"
+                    ));
+                }
+                metadata.insert(field, map.clone().into());
+            }
+            Some(_) => return Err(format!("invalid metadata.{field} in converted object")),
+        }
+    }
+    let map = converted.make_map(&[]);
+    map.insert("metadata", metadata.into());
+    let mut errors = Vec::new();
+    for (field, path) in [("labels", "metadata.labels"), ("annotations", "metadata.annotation")] {
+        if original.at(&["metadata", field]) != converted.at(&["metadata", field]) {
+            let map = converted.at(&["metadata", field]).and_then(Value::as_map);
+            for (key, value) in map.into_iter().flat_map(Map::iter) {
+                errors.extend(check(field, key, value.as_str().unwrap_or_default(), path));
+            }
+        }
+    }
+    aggregate(errors).map_or(Ok(()), Err)
+}
+
+/// What is wrong with a label or an annotation.
+fn check(field: &str, key: &str, value: &str, path: &str) -> Vec<FieldError> {
+    let (keys, values) = match field {
+        "labels" => (name::is_label_key(key), name::is_label_value(value)),
+        _ => (name::is_annotation_key(&key.to_lowercase()), Vec::new()),
+    };
+    let problems = keys.into_iter().map(|why| (key, why));
+    let problems = problems.chain(values.into_iter().map(|why| (value, why)));
+    problems.map(|(bad, why)| FieldError::invalid(&Path::new(path), bad, why)).collect()
+}

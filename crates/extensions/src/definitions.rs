@@ -1,0 +1,72 @@
+//! The row of custom resource definitions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kevel_api::builtin;
+use kevel_api::gvk::GroupVersionKind;
+use kevel_server::columns::NameAndCreation;
+use kevel_server::resource::{Part, Resource, Subresource, TypeRef};
+use kevel_server::storage::{Format, Storage, StorageConfig};
+use kevel_store::keys::{self, Origin};
+
+use crate::definition::{GROUP, PLURAL};
+use crate::rows::Place;
+use crate::stored_definition::StoredDefinitions;
+use crate::strategy::DefinitionStrategy;
+
+/// How definitions are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DefinitionForm {
+    /// As they are served, which takes no time to read.
+    Served,
+    /// As the reference keeps them in etcd.
+    Etcd,
+}
+
+/// The row of definitions. `None` where this server was not built with them.
+pub fn row(place: &Place, form: DefinitionForm) -> Option<Resource> {
+    let find = |path: &str| {
+        let mut all = builtin::resources().iter();
+        all.find(|resource| resource.group == GROUP && resource.path == path)
+    };
+    let (resource, status) = (find(PLURAL)?, find(&format!("{PLURAL}/status"))?);
+    let schema = builtin::schema(GROUP, resource.version, resource.kind)?;
+    let kind = GroupVersionKind::from_static(GROUP, resource.version, resource.kind);
+    let ty = TypeRef::BuiltIn(schema);
+    let config = StorageConfig {
+        kind: kind.clone(),
+        ty: ty.clone(),
+        prefix: keys::resource_prefix(&place.prefix, Origin::Extension, GROUP, PLURAL),
+        format: Format::Json,
+        fields: Vec::new(),
+        indexed: Vec::new(),
+        time_to_live: None,
+        form: match form {
+            DefinitionForm::Served => None,
+            DefinitionForm::Etcd => Some(Arc::new(StoredDefinitions { schema })),
+        },
+        conversion: None,
+    };
+    let part = Part::Field("status");
+    let status =
+        Subresource { kind: kind.clone(), verbs: status.verbs.to_vec(), ty: ty.clone(), part };
+    let owned = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect();
+    Some(Resource {
+        kind,
+        plural: PLURAL.to_owned(),
+        singular: resource.singular.to_owned(),
+        short_names: owned(resource.short),
+        categories: owned(resource.categories),
+        namespaced: false,
+        verbs: resource.verbs.to_vec(),
+        ty,
+        strategy: Arc::new(DefinitionStrategy),
+        allocation: Default::default(),
+        columns: Arc::new(NameAndCreation),
+        storage: Some(Arc::new(Storage::new(config, place.engine.clone(), &place.caches))),
+        answer: None,
+        subresources: BTreeMap::from([("status".to_owned(), status)]),
+        custom: None,
+    })
+}

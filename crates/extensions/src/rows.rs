@@ -1,0 +1,174 @@
+//! Rows for custom kinds, out of their definitions.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kevel_api::crd_schema;
+use kevel_api::gvk::GroupVersionKind;
+use kevel_api::value::{Map, Value};
+use kevel_api::builtin;
+use kevel_codec::json;
+use kevel_server::discovery::priority::compare_versions;
+use kevel_server::resource::{Custom, Part, Resource, Subresource, TypeRef};
+use kevel_server::storage::{Format, Storage, StorageConfig};
+use kevel_store::Engine;
+use kevel_store::cache::Caches;
+use kevel_store::keys::{self, Origin};
+
+use crate::columns::CustomColumns;
+use crate::conversion::{Resolve, Versions, Webhook};
+use crate::definition::{Definition, Version};
+use crate::scale::ScalePaths;
+use crate::stored::StoredObjects;
+use crate::strategy::CustomResource;
+
+/// Where custom objects are kept, and who is asked about them.
+#[derive(Clone)]
+pub struct Place {
+    /// `/registry`
+    pub prefix: String,
+    pub engine: Arc<dyn Engine>,
+    pub caches: Arc<Caches>,
+    /// Where the services of webhooks are.
+    pub resolve: Resolve,
+}
+
+impl std::fmt::Debug for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Place").field("prefix", &self.prefix).finish_non_exhaustive()
+    }
+}
+
+const VERBS: [&str; 8] =
+    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const PART_VERBS: [&str; 3] = ["get", "patch", "update"];
+
+/// A row for every version that is served; all of them share one storage.
+pub fn rows(definition: Definition<'_>, place: &Place) -> Result<Vec<Resource>, String> {
+    let names = definition.accepted_names();
+    let kind = |version: &str| GroupVersionKind::new(definition.group(), version, names.kind());
+    let types = types(definition)?;
+    let stored = definition.storage_version().ok_or("no storage version")?;
+    let ty = types.get(stored).cloned().ok_or("no storage version")?;
+    let versions =
+        Arc::new(Versions::new(types.clone(), Webhook::of(definition, &place.resolve)?));
+    let form = StoredObjects { kind: kind(stored), ty: ty.clone(), versions: versions.clone() };
+    let fields: BTreeSet<&str> =
+        definition.versions().flat_map(Version::selectable_fields).collect();
+    let field = |name: &str| (name.to_owned().into(), name.to_owned().into());
+    let config = StorageConfig {
+        kind: kind(stored),
+        ty,
+        prefix: keys::resource_prefix(
+            &place.prefix,
+            Origin::Extension,
+            definition.group(),
+            names.plural(),
+        ),
+        format: Format::Json,
+        fields: fields.into_iter().map(field).collect(),
+        indexed: Vec::new(),
+        time_to_live: None,
+        form: Some(Arc::new(form)),
+        conversion: Some(versions),
+    };
+    let mut served = Vec::new();
+    for version in definition.versions().filter(|version| version.is_served()) {
+        let ty = types.get(version.name()).cloned().ok_or("a version without a type")?;
+        served.push((version, ty, Arc::new(CustomResource::new(definition, version)?)));
+    }
+    // Last: what is made before it may fail, and what is there would be gone.
+    let storage = Arc::new(Storage::new(config, place.engine.clone(), &place.caches));
+    let owned = |list: Vec<&str>| list.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let row = |(version, ty, strategy): (Version<'_>, TypeRef, Arc<CustomResource>)| Resource {
+        kind: kind(version.name()),
+        plural: names.plural().to_owned(),
+        singular: names.singular().to_owned(),
+        short_names: owned(names.short_names()),
+        categories: owned(names.categories()),
+        namespaced: definition.is_namespaced(),
+        verbs: VERBS.to_vec(),
+        subresources: subresources(version, &kind(version.name()), &ty),
+        ty,
+        strategy,
+        allocation: Default::default(),
+        columns: Arc::new(CustomColumns::new(version)),
+        storage: Some(storage.clone()),
+        answer: None,
+        custom: Some(Custom {
+            list_kind: names.list_kind().to_owned(),
+            schema: Arc::new(version.schema().cloned().unwrap_or_default()),
+            warning: deprecation(definition, version),
+        }),
+    };
+    Ok(served.into_iter().map(row).collect())
+}
+
+/// The types of all versions, served or not: objects may still be stored in any of them.
+fn types(definition: Definition<'_>) -> Result<BTreeMap<String, TypeRef>, String> {
+    let anything = Value::Map(Map::from_iter([
+        ("type", Value::from("object")),
+        ("x-kubernetes-preserve-unknown-fields", true.into()),
+    ]));
+    let nothing = Value::Map(Map::new());
+    let read = |text: &str| {
+        json::decode_any(text.as_bytes(), json::Unknown::Ignore).ok().map(|read| read.value)
+    };
+    let mut types = BTreeMap::new();
+    for version in definition.versions() {
+        let schema = match definition.preserves_unknown_fields() {
+            true => &anything,
+            false => version.schema().unwrap_or(&nothing),
+        };
+        let (table, id) =
+            crd_schema::table(schema, &read).map_err(|error| format!("{}: {error}", version.name()))?;
+        types.insert(version.name().to_owned(), TypeRef::Custom(Arc::new(table), id));
+    }
+    Ok(types)
+}
+
+fn subresources(
+    version: Version<'_>,
+    kind: &GroupVersionKind,
+    ty: &TypeRef,
+) -> BTreeMap<String, Subresource> {
+    let mut parts = BTreeMap::new();
+    let verbs = PART_VERBS.to_vec();
+    if version.has_status() {
+        let part = Part::Field("status");
+        let sub = Subresource { kind: kind.clone(), verbs: verbs.clone(), ty: ty.clone(), part };
+        parts.insert("status".to_owned(), sub);
+    }
+    let scale = version.scale().zip(builtin::schema("autoscaling", "v1", "Scale"));
+    if let Some((scale, schema)) = scale {
+        let kind = GroupVersionKind::from_static("autoscaling", "v1", "Scale");
+        let part = Part::Scale(ScalePaths::read(scale).scale());
+        let sub = Subresource { kind, verbs, ty: TypeRef::BuiltIn(schema), part };
+        parts.insert("scale".to_owned(), sub);
+    }
+    parts
+}
+
+/// What those who use a deprecated version are told.
+fn deprecation(definition: Definition<'_>, version: Version<'_>) -> Option<String> {
+    if !version.is_deprecated() {
+        return None;
+    }
+    if let Some(warning) = version.deprecation_warning() {
+        return Some(warning.to_owned());
+    }
+    let (group, kind) = (definition.group(), definition.names().kind());
+    let warning = format!("{group}/{} {kind} is deprecated", version.name());
+    // The order of versions in discovery: what comes first is newer.
+    let newer = |a: &str, b: &str| compare_versions(group, a, b).is_lt();
+    let better = definition
+        .versions()
+        .filter(|other| other.is_served() && !other.is_deprecated())
+        .map(Version::name)
+        .filter(|other| newer(other, version.name()))
+        .min_by(|a, b| compare_versions(group, a, b));
+    Some(match better {
+        Some(better) => format!("{warning}; use {group}/{better} {kind}"),
+        None => warning,
+    })
+}

@@ -1,0 +1,136 @@
+//! The scale of custom objects: where their definition says that it stands.
+
+use kevel_api::field_error::{FieldError, Path};
+use kevel_api::value::Value;
+use kevel_server::scale::{Scale, Selector};
+
+/// Where an object says how many of it are wanted and there: `.spec.replicas`.
+#[derive(Clone, Debug)]
+pub struct ScalePaths {
+    spec: String,
+    status: String,
+    selector: Option<String>,
+}
+
+impl ScalePaths {
+    /// Reads the `scale` of a version's subresources.
+    pub fn read(scale: &Value) -> Self {
+        let text = |field| scale.str_at(&[field]).to_owned();
+        ScalePaths {
+            spec: text("specReplicasPath"),
+            status: text("statusReplicasPath"),
+            selector: scale.at(&["labelSelectorPath"]).and_then(Value::as_str).map(str::to_owned),
+        }
+    }
+
+    /// The subresource.
+    pub fn scale(&self) -> Scale {
+        let selector = self.selector.as_deref().filter(|path| !path.is_empty());
+        Scale {
+            wanted: owned(&self.spec),
+            there: owned(&self.status),
+            selector: selector.map_or(Selector::None, |path| Selector::Text(owned(path))),
+        }
+    }
+
+    /// What is wrong with how many are wanted.
+    pub fn check_spec(&self, object: &Value) -> Option<FieldError> {
+        check_count(object, &self.spec)
+    }
+
+    /// What is wrong with how many are there, and with which ones are counted.
+    pub fn check_status(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors: Vec<FieldError> = check_count(object, &self.status).into_iter().collect();
+        if let Some(path) = &self.selector {
+            let found = find(object, path);
+            let text = found.and_then(|found| match found {
+                None | Some(Value::String(_)) => Ok(()),
+                Some(other) => Err(wrong_type(path, other, "string")),
+            });
+            errors.extend(text.err().map(|why| FieldError::invalid(&Path::new(path), "", why)));
+        }
+        errors
+    }
+}
+
+fn check_count(object: &Value, path: &str) -> Option<FieldError> {
+    let invalid = |count: i64, why: String| Some(FieldError::invalid(&Path::new(path), count, why));
+    match find(object, path) {
+        Err(why) => invalid(0, why),
+        Ok(None) => None,
+        Ok(Some(Value::Int(count))) if *count < 0 => {
+            invalid(*count, "should be a non-negative integer".to_owned())
+        }
+        Ok(Some(Value::Int(count))) if *count > i64::from(i32::MAX) => {
+            invalid(*count, format!("should be less than or equal to {}", i32::MAX))
+        }
+        Ok(Some(Value::Int(_))) => None,
+        Ok(Some(other)) => invalid(0, wrong_type(path, other, "int64")),
+    }
+}
+
+fn steps(path: &str) -> impl Iterator<Item = &str> {
+    path.strip_prefix('.').unwrap_or(path).split('.')
+}
+
+fn owned(path: &str) -> Vec<String> {
+    steps(path).map(str::to_owned).collect()
+}
+
+/// What stands at a path, or why nothing can stand there.
+fn find<'v>(object: &'v Value, path: &str) -> Result<Option<&'v Value>, String> {
+    let mut value = object;
+    let mut gone = String::new();
+    for step in steps(path) {
+        gone = format!("{gone}.{step}");
+        match value {
+            Value::Null => return Ok(None),
+            Value::Map(map) => match map.get(step) {
+                Some(inner) => value = inner,
+                None => return Ok(None),
+            },
+            other => return Err(wrong_type(&gone, other, "map[string]interface{}")),
+        }
+    }
+    Ok(Some(value))
+}
+
+fn wrong_type(path: &str, value: &Value, expected: &str) -> String {
+    let path = path.strip_prefix('.').unwrap_or(path);
+    format!(
+        ".{path} accessor error: {} is of the type {}, expected {expected}",
+        go_text(value),
+        go_type(value)
+    )
+}
+
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Int(_) => "int64",
+        Value::Float(_) => "float64",
+        Value::String(_) | Value::Raw(_) => "string",
+        Value::List(_) => "[]interface {}",
+        Value::Map(_) => "map[string]interface {}",
+    }
+}
+
+/// A value as Go prints it.
+fn go_text(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) => value.to_string(),
+        Value::Float(value) => value.to_string(),
+        Value::String(text) => text.to_string(),
+        Value::Raw(text) => text.to_string(),
+        Value::List(list) => {
+            format!("[{}]", list.iter().map(go_text).collect::<Vec<_>>().join(" "))
+        }
+        Value::Map(map) => {
+            let entries = map.iter().map(|(key, value)| format!("{key}:{}", go_text(value)));
+            format!("map[{}]", entries.collect::<Vec<_>>().join(" "))
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! A schema ready to judge values: what is compiled and looked up once.
+
+use kevel_api::value::Value;
+use regex::Regex;
+
+use super::format::{self, Check};
+use super::props::{Additional, Props};
+use super::rules::Rules;
+
+/// One schema.
+#[derive(Debug, Default)]
+pub(crate) struct Node {
+    /// The types that a value may have, by name; none where any will do.
+    pub types: Vec<Box<str>>,
+    pub nullable: bool,
+    pub format: Option<Format>,
+    pub max_length: Option<i64>,
+    pub min_length: Option<i64>,
+    pub pattern: Option<Pattern>,
+    pub bounds: Bounds,
+    pub max_items: Option<i64>,
+    pub min_items: Option<i64>,
+    pub max_properties: Option<i64>,
+    pub min_properties: Option<i64>,
+    pub values: Vec<Value>,
+    pub required: Vec<Box<str>>,
+    pub items: Option<Box<Node>>,
+    /// Sorted by name.
+    pub properties: Vec<(Box<str>, Node)>,
+    pub additional: AdditionalNode,
+    pub all_of: Vec<Node>,
+    pub any_of: Vec<Node>,
+    pub one_of: Vec<Node>,
+    pub not: Option<Box<Node>>,
+    pub embedded: bool,
+    pub list: ListType,
+    pub rules: Option<Box<Rules>>,
+    /// What has to be looked at here or below.
+    pub inside: Inside,
+}
+
+/// What a schema or something in it asks for beyond OpenAPI.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Inside {
+    pub embedded: bool,
+    pub lists: bool,
+    pub rules: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Format {
+    pub name: Box<str>,
+    /// None for the formats of numbers.
+    pub check: Option<Check>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    pub text: Box<str>,
+    pub regex: Result<Regex, String>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Bounds {
+    pub multiple_of: Option<f64>,
+    pub minimum: Option<f64>,
+    pub exclusive_minimum: bool,
+    pub maximum: Option<f64>,
+    pub exclusive_maximum: bool,
+}
+
+#[derive(Debug, Default)]
+pub(crate) enum AdditionalNode {
+    #[default]
+    Allowed,
+    Forbidden,
+    Schema(Box<Node>),
+}
+
+/// How the elements of a list are told apart.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) enum ListType {
+    #[default]
+    Atomic,
+    Set,
+    Map(Vec<Box<str>>),
+}
+
+/// What a schema is read for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Objects.
+    Objects,
+    /// Default values: numbers and strings of either type are told apart by `anyOf` alone, and
+    /// formats are asked for whatever the type is.
+    Defaults,
+}
+
+/// What the patterns of a schema may take in memory, one of them and all together.
+pub(crate) const PATTERN_SIZE: usize = 10 << 20;
+const ALL_PATTERNS_SIZE: usize = 64 << 20;
+
+/// Reads schemas.
+#[derive(Clone, Copy, Debug)]
+struct Reader {
+    purpose: Purpose,
+    pattern_size: usize,
+}
+
+impl Node {
+    /// Reads a schema. Rules are compiled where expressions can see the values.
+    pub fn new(schema: Props<'_>, purpose: Purpose, is_root: bool) -> Node {
+        let mut patterns = 0;
+        schema.any(&mut |schema| {
+            patterns += usize::from(schema.has("pattern"));
+            false
+        });
+        let pattern_size = PATTERN_SIZE.min(ALL_PATTERNS_SIZE / patterns.max(1));
+        Node::with_rules(schema, Reader { purpose, pattern_size }, is_root)
+    }
+
+    fn with_rules(schema: Props<'_>, reader: Reader, is_root: bool) -> Node {
+        let child = |child: Props<'_>| Node::with_rules(child, reader, child.embedded());
+        let mut node = Node::without_rules(schema, reader, &child);
+        node.rules = Rules::compile(schema, is_root).map(Box::new);
+        let below = node.spine().any(|child| child.inside.rules);
+        node.inside.rules = node.rules.is_some() || below;
+        node
+    }
+
+    /// `child` reads a schema on the spine: of a property, of items, of additional properties.
+    fn without_rules(
+        schema: Props<'_>,
+        reader: Reader,
+        child: &dyn Fn(Props<'_>) -> Node,
+    ) -> Node {
+        let Reader { purpose, pattern_size } = reader;
+        let mut types: Vec<Box<str>> = Vec::new();
+        match schema.kind() {
+            _ if schema.int_or_string() && purpose == Purpose::Objects => {
+                types.extend(["integer".into(), "string".into()]);
+            }
+            "" => {}
+            kind => types.push(kind.into()),
+        }
+        let nested = |schema| Node::nested(schema, reader);
+        let all = |name| schema.schemas(name).map(nested).collect::<Vec<_>>();
+        let pattern = Some(schema.text("pattern")).filter(|text| !text.is_empty());
+        let mut node = Node {
+            format: read_format(&types, schema.text("format"), purpose),
+            types,
+            nullable: schema.flag("nullable"),
+            max_length: schema.int("maxLength"),
+            min_length: schema.int("minLength"),
+            pattern: pattern.map(|text| Pattern {
+                text: text.into(),
+                regex: kevel_cel::compile_regex_within(text, pattern_size),
+            }),
+            bounds: Bounds {
+                multiple_of: schema.number("multipleOf"),
+                minimum: schema.number("minimum"),
+                exclusive_minimum: schema.flag("exclusiveMinimum"),
+                maximum: schema.number("maximum"),
+                exclusive_maximum: schema.flag("exclusiveMaximum"),
+            },
+            max_items: schema.int("maxItems"),
+            min_items: schema.int("minItems"),
+            max_properties: schema.int("maxProperties"),
+            min_properties: schema.int("minProperties"),
+            values: schema.list("enum").to_vec(),
+            required: schema.texts("required").map(Into::into).collect(),
+            items: schema.item().map(|item| Box::new(child(item))),
+            properties: schema
+                .properties()
+                .map(|(name, property)| {
+                    let mut node = child(property);
+                    // What expressions cannot see at all, their rules do not reach either.
+                    if kevel_cel::escape(name).is_some() && !is_visible(property) {
+                        node.inside.rules = false;
+                    }
+                    (name.into(), node)
+                })
+                .collect(),
+            additional: match schema.additional() {
+                Some(Additional::Schema(values)) => {
+                    AdditionalNode::Schema(Box::new(child(values)))
+                }
+                Some(Additional::Allowed(false)) => AdditionalNode::Forbidden,
+                Some(Additional::Allowed(true)) | None => AdditionalNode::Allowed,
+            },
+            all_of: all("allOf"),
+            any_of: all("anyOf"),
+            one_of: all("oneOf"),
+            not: schema.schema("not").map(|schema| Box::new(nested(schema))),
+            embedded: schema.embedded(),
+            list: match schema.list_type() {
+                Some("set") => ListType::Set,
+                Some("map") => ListType::Map(schema.list_map_keys().map(Into::into).collect()),
+                _ => ListType::Atomic,
+            },
+            rules: None,
+            inside: Inside::default(),
+        };
+        node.inside = Inside {
+            embedded: node.embedded || node.spine().any(|child| child.inside.embedded),
+            lists: node.list != ListType::Atomic || node.spine().any(|child| child.inside.lists),
+            rules: false,
+        };
+        node
+    }
+
+    /// A schema under `allOf` and its like, which has no rules.
+    fn nested(schema: Props<'_>, reader: Reader) -> Node {
+        Node::without_rules(schema, reader, &|child| Node::nested(child, reader))
+    }
+
+    /// The schemas of properties, items and additional properties.
+    fn spine(&self) -> impl Iterator<Item = &Node> {
+        let properties = self.properties.iter().map(|(_, node)| node);
+        properties.chain(self.items.as_deref()).chain(self.additional_schema())
+    }
+
+    pub fn property(&self, name: &str) -> Option<&Node> {
+        let found = self.properties.binary_search_by(|(known, _)| (**known).cmp(name)).ok()?;
+        self.properties.get(found).map(|(_, node)| node)
+    }
+
+    pub fn additional_schema(&self) -> Option<&Node> {
+        match &self.additional {
+            AdditionalNode::Schema(node) => Some(node),
+            _ => None,
+        }
+    }
+
+    /// The schema of the value under a key.
+    pub fn value_at(&self, key: &str) -> Option<&Node> {
+        self.property(key).or_else(|| self.additional_schema())
+    }
+
+    pub fn is_type(&self, name: &str) -> bool {
+        self.types.iter().any(|known| **known == *name)
+    }
+}
+
+/// The format of a schema, unless it is one that is ignored.
+fn read_format(types: &[Box<str>], name: &str, purpose: Purpose) -> Option<Format> {
+    if purpose == Purpose::Defaults {
+        return (!name.is_empty()).then(|| Format { name: name.into(), check: format::find(name) });
+    }
+    let check = match types.first().map(|kind| &**kind).filter(|_| types.len() == 1) {
+        None | Some("string") => Some(format::find(name)?),
+        Some("integer") if matches!(name, "int32" | "int64") => None,
+        Some("number") if matches!(name, "float" | "double") => None,
+        Some(_) => return None,
+    };
+    Some(Format { name: name.into(), check })
+}
+
+/// Whether expressions can see values of a schema.
+fn is_visible(schema: Props<'_>) -> bool {
+    match schema.kind() {
+        _ if schema.int_or_string() => true,
+        "array" => schema.item().is_some_and(is_visible),
+        "object" => schema.additional_schema().is_none_or(is_visible),
+        "string" | "boolean" | "number" | "integer" => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,119 @@
+//! Ranges and multiples.
+
+use kevel_api::field_error::BadValue;
+use kevel_api::value::Value;
+
+use super::node::Node;
+use super::open_api::{Finding, Outcome};
+use super::place::Place;
+use super::shown::float;
+
+/// What the schema says against a number.
+pub(crate) fn check(node: &Node, value: &Value, place: &Place<'_>, outcome: &mut Outcome) {
+    let bounds = &node.bounds;
+    let (exact, data) = match value {
+        Value::Int(int) => (Some(*int), *int as f64),
+        Value::Float(float) => (None, *float),
+        _ => return,
+    };
+    let digits = exact.map_or_else(|| positional(data), |int| int.to_string());
+    outcome_of_range(node, &digits, "Checked", place, outcome);
+    if let Some(factor) = bounds.multiple_of {
+        let fits = outcome_of_range(node, &positional(factor), "MultipleOf", place, outcome);
+        check_multiple(exact.filter(|_| fits), data, factor, place, outcome);
+    }
+    let mut limit = |limit: Option<f64>, prefix: &str, exclusive: bool, words: [&str; 2], sign: f64| {
+        let Some(limit) = limit else { return };
+        let fits = outcome_of_range(node, &positional(limit), prefix, place, outcome);
+        let (order, shown) = match exact.filter(|_| fits) {
+            Some(int) => {
+                let limit = limit as i64;
+                let order = if sign < 0.0 { limit.cmp(&int) } else { int.cmp(&limit) };
+                (Some(order), limit.to_string())
+            }
+            None => ((sign * data).partial_cmp(&(sign * limit)), float(limit)),
+        };
+        let beyond = order.is_some_and(|order| order.is_gt() || (exclusive && order.is_eq()));
+        if beyond {
+            let [inclusive, strict] = words;
+            let rule = format!("should be {} {shown}", if exclusive { strict } else { inclusive });
+            let value = exact.filter(|_| fits).map_or_else(|| data.into(), BadValue::from);
+            outcome.add(Finding::invalid(place, value, rule));
+        }
+    };
+    let least = ["greater than or equal to", "greater than"];
+    let most = ["less than or equal to", "less than"];
+    limit(bounds.minimum, "Minimum boundary", bounds.exclusive_minimum, least, -1.0);
+    limit(bounds.maximum, "Maximum boundary", bounds.exclusive_maximum, most, 1.0);
+}
+
+/// Whether a number is whole, give or take what arithmetic loses.
+pub(crate) fn is_integer(value: f64) -> bool {
+    const MOST: f64 = ((1_i64 << 53) - 1) as f64;
+    const EPSILON: f64 = 1e-9;
+    if !value.is_finite() || value.abs() > MOST {
+        return false;
+    }
+    let whole = value.trunc();
+    // Below zero the reference's rounding goes astray, so that only exact numbers count.
+    whole == value || (whole > 0.0 && (value - whole).abs() / (value + whole) < EPSILON)
+}
+
+fn check_multiple(
+    exact: Option<i64>,
+    data: f64,
+    factor: f64,
+    place: &Place<'_>,
+    outcome: &mut Outcome,
+) {
+    let (value, shown, positive, multiple) = match exact {
+        Some(int) => {
+            let factor = factor as i64;
+            let multiple = factor > 0 && int % factor == 0;
+            (BadValue::from(int), factor.to_string(), factor > 0, multiple)
+        }
+        None => {
+            let times = if factor < 1.0 { 1.0 / factor * data } else { data / factor };
+            (BadValue::from(data), float(factor), factor > 0.0, is_integer(times))
+        }
+    };
+    if !positive {
+        let why = format!("factor MultipleOf declared for {place} must be positive: {shown}");
+        let kind = kevel_api::field_error::FieldErrorKind::Invalid;
+        outcome.add(Finding::new(kind, place, BadValue::Text(shown), why));
+    } else if !multiple {
+        outcome.add(Finding::invalid(place, value, format!("should be a multiple of {shown}")));
+    }
+}
+
+/// Whether a number, written out, is in the range of the schema's type and format.
+fn outcome_of_range(
+    node: &Node,
+    digits: &str,
+    prefix: &str,
+    place: &Place<'_>,
+    outcome: &mut Outcome,
+) -> bool {
+    let [kind] = node.types.as_slice() else { return true };
+    let format = node.format.as_ref().map_or("", |format| &*format.name);
+    let fits = match (&**kind, format) {
+        ("integer", "int32") => digits.parse::<i32>().is_ok(),
+        ("integer", _) => digits.parse::<i64>().is_ok(),
+        ("number", "float") => digits.parse::<f32>().is_ok_and(f32::is_finite),
+        _ => true,
+    };
+    if !fits {
+        let format = match format {
+            "" => "(default format)".to_owned(),
+            format => format!("with format {format}"),
+        };
+        let why = format!("{prefix} value must be of type {kind} {format} in {place}");
+        outcome.add(Finding::general(why));
+    }
+    fits
+}
+
+/// All digits, without an exponent.
+fn positional(value: f64) -> String {
+    value.to_string()
+}

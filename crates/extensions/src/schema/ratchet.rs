@@ -1,0 +1,112 @@
+//! What was there before: on an update, values that did not change are not complained about.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use kevel_api::value::Value;
+
+use super::node::{ListType, Node};
+
+/// A value and the one that it replaces.
+#[derive(Debug)]
+pub(crate) struct Correlated<'a> {
+    new: &'a Value,
+    old: &'a Value,
+    node: &'a Node,
+    unchanged: OnceCell<bool>,
+}
+
+impl<'a> Correlated<'a> {
+    pub fn new(new: &'a Value, old: &'a Value, node: &'a Node) -> Self {
+        Correlated { new, old, node, unchanged: OnceCell::new() }
+    }
+
+    /// The value under a key, if it was there before and the schema says what it is.
+    pub fn key(&self, key: &str) -> Option<Correlated<'a>> {
+        let (new, old) = (self.new.as_map()?.get(key)?, self.old.as_map()?.get(key)?);
+        Some(Correlated::new(new, old, self.node.value_at(key)?))
+    }
+
+    /// Whether nothing changed, as far as the schema can tell.
+    pub fn is_unchanged(&self) -> bool {
+        *self.unchanged.get_or_init(|| match (self.new, self.old) {
+            (Value::Map(new), Value::Map(old)) => {
+                new.len() == old.len()
+                    && new.iter().all(|(key, _)| {
+                        self.key(key).is_some_and(|inner| inner.is_unchanged())
+                    })
+            }
+            (Value::List(new), Value::List(old)) => {
+                new.len() == old.len()
+                    && match &self.node.list {
+                        ListType::Map(_) => {
+                            let before = MapList::of(self);
+                            let items = self.node.items.as_deref();
+                            new.iter().all(|item| {
+                                let pair = before.get(item).zip(items);
+                                pair.is_some_and(|(old, node)| {
+                                    Correlated::new(item, old, node).is_unchanged()
+                                })
+                            })
+                        }
+                        _ => new == old,
+                    }
+            }
+            (new, old) => new == old,
+        })
+    }
+}
+
+/// The elements of a list before, by the fields that tell them apart.
+#[derive(Debug, Default)]
+pub(crate) struct MapList<'a> {
+    keys: &'a [Box<str>],
+    elements: HashMap<String, &'a Value>,
+}
+
+impl<'a> MapList<'a> {
+    pub fn of(list: &Correlated<'a>) -> Self {
+        MapList::new(list.node, Some(list.old))
+    }
+
+    /// No elements for a list of another sort.
+    pub fn new(node: &'a Node, old: Option<&'a Value>) -> Self {
+        let (ListType::Map(keys), Some(Value::List(list))) = (&node.list, old) else {
+            return MapList::default();
+        };
+        let mut elements = HashMap::with_capacity(list.len());
+        if node.is_type("array") && !keys.is_empty() {
+            for element in list {
+                if let Some(key) = composite(keys, element) {
+                    elements.entry(key).or_insert(element);
+                }
+            }
+        }
+        MapList { keys, elements }
+    }
+
+    /// The element with the keys of another.
+    pub fn get(&self, element: &Value) -> Option<&'a Value> {
+        if self.elements.is_empty() {
+            return None;
+        }
+        self.elements.get(&composite(self.keys, element)?).copied()
+    }
+}
+
+/// The keys of an element as one text; only scalars can be keys.
+fn composite(keys: &[Box<str>], element: &Value) -> Option<String> {
+    let element = element.as_map()?;
+    let mut text = String::new();
+    for key in keys {
+        let _ = match element.get(key)? {
+            Value::Bool(value) => write!(text, "\0b{value}"),
+            Value::Int(value) => write!(text, "\0i{value}"),
+            Value::Float(value) => write!(text, "\0f{value}"),
+            Value::String(value) => write!(text, "\0s{value:?}"),
+            _ => return None,
+        };
+    }
+    Some(text)
+}

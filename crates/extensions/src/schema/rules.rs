@@ -1,0 +1,113 @@
+//! The rules of a schema (`x-kubernetes-validations`), compiled.
+
+use kevel_cel::{CompileError, DeclType, Environment, MAX_REQUEST_SIZE, Program, Type};
+
+use super::field_path;
+use super::props::Props;
+
+/// The rules of one schema.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    pub declared: DeclType,
+    /// The schema's type.
+    pub kind: Box<str>,
+    pub rules: Vec<Rule>,
+    /// How often values of the schema fit into one request.
+    pub max_cardinality: u64,
+}
+
+/// One rule.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    /// What the reference says of the rule: its message or its text.
+    pub title: Box<str>,
+    /// What is said if it is broken and no expression says more.
+    pub message: Box<str>,
+    pub reason: Box<str>,
+    /// The field that errors are about, if it is not the value itself.
+    pub field: Box<str>,
+    pub optional_old: bool,
+    /// None for a rule without a text.
+    pub program: Option<Result<Program, String>>,
+    pub uses_old: bool,
+    pub message_expression: Option<(Box<str>, Result<Program, String>)>,
+}
+
+impl Rules {
+    /// Nothing where there are no rules, or where expressions cannot see the values.
+    pub fn compile(schema: Props<'_>, is_root: bool) -> Option<Rules> {
+        if schema.rules().is_empty() {
+            return None;
+        }
+        let declared = schema.declared("selfType", is_root)?;
+        let optional = DeclType::simple(Type::optional(declared.to_type()));
+        let with_old = |old: DeclType| {
+            let builder = Environment::builder().variable("self", declared.clone());
+            builder.variable("oldSelf", old).build()
+        };
+        let (plain, optional) = (with_old(declared.clone()), with_old(optional));
+        let rules = schema.schemas("x-kubernetes-validations").map(|rule| {
+            let is_optional = rule.flag("optionalOldSelf");
+            Rule::compile(schema, rule, if is_optional { &optional } else { &plain })
+        });
+        Some(Rules {
+            kind: schema.kind().into(),
+            rules: rules.collect(),
+            max_cardinality: MAX_REQUEST_SIZE / (declared.min_size() + 1),
+            declared,
+        })
+    }
+
+    pub fn use_old(&self) -> bool {
+        self.rules.iter().any(|rule| rule.uses_old)
+    }
+}
+
+impl Rule {
+    fn compile(schema: Props<'_>, rule: Props<'_>, environment: &Environment) -> Rule {
+        let (text, message) = (rule.text("rule"), rule.text("message"));
+        let title = if message.is_empty() { text.trim() } else { message.trim() };
+        let program = (!text.trim().is_empty()).then(|| {
+            let program = environment.compile(text).map_err(|error| match error {
+                CompileError::Issues(issues) => format!("compilation failed: {issues}"),
+                CompileError::Program(why) => format!("program instantiation failed: {why}"),
+            })?;
+            match program.output_type() {
+                Type::Bool => Ok(program),
+                _ => Err("cel expression must evaluate to a bool".to_owned()),
+            }
+        });
+        let expression = rule.text("messageExpression");
+        let message_expression = (!expression.is_empty() && matches!(program, Some(Ok(_))))
+            .then(|| (expression.into(), compile_message(expression, environment)));
+        let field = rule.text("fieldPath");
+        Rule {
+            title: title.into(),
+            message: match message {
+                "" => format!("failed rule: {title}").into(),
+                message => message.trim().into(),
+            },
+            reason: rule.text("reason").into(),
+            field: match field {
+                "" => "".into(),
+                field => field_path::parse(field, schema, true)
+                    .map_or_else(|_| "".into(), |path| path.text.into()),
+            },
+            optional_old: rule.flag("optionalOldSelf"),
+            uses_old: matches!(&program, Some(Ok(program)) if program.uses_variable("oldSelf")),
+            program,
+            message_expression,
+        }
+    }
+}
+
+fn compile_message(text: &str, environment: &Environment) -> Result<Program, String> {
+    let program = environment.compile(text).map_err(|error| match error {
+        CompileError::Issues(issues) => format!("messageExpression compilation failed: {issues}"),
+        CompileError::Program(why) => format!("messageExpression instantiation failed: {why}"),
+    })?;
+    match program.output_type() {
+        Type::String => Ok(program),
+        _ => Err("messageExpression must evaluate to a string".to_owned()),
+    }
+}

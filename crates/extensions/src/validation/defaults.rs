@@ -1,0 +1,211 @@
+//! Whether the defaults of a schema are values that it allows.
+
+use kevel_api::field_error::{FieldError, Path, aggregate};
+use kevel_api::value::{Map, Value};
+
+use crate::schema::node::Purpose;
+use crate::schema::props::Props;
+use crate::schema::shown::shown;
+use crate::schema::{REQUEST_BUDGET, Validator, check_resource};
+
+const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// What is wrong with the defaults of a resource's schema.
+pub(crate) fn check(path: &Path<'_>, schema: Props<'_>, require_pruned: bool) -> Vec<FieldError> {
+    let mut checker = Checker { require_pruned, budget: REQUEST_BUDGET, errors: Vec::new() };
+    let place = Place { is_root: true, inside_meta: false, steps: Vec::new() };
+    let _ = checker.schema(path, schema, &place);
+    checker.errors
+}
+
+/// Whether a default of the schema has fields that would be dropped.
+pub(crate) fn has_unpruned(schema: Props<'_>) -> bool {
+    let unpruned = |schema: Props<'_>| {
+        let default = schema.default();
+        default.is_some_and(|default| would_prune(default, Some(schema), schema.embedded()))
+    };
+    unpruned(schema)
+        || schema.additional_schema().is_some_and(has_unpruned)
+        || schema.item().is_some_and(has_unpruned)
+        || schema.properties().any(|(_, property)| has_unpruned(property))
+}
+
+struct Checker {
+    require_pruned: bool,
+    budget: i64,
+    errors: Vec<FieldError>,
+}
+
+/// Where in the resource around it a schema stands.
+#[derive(Clone)]
+struct Place<'s> {
+    /// A resource of its own begins here.
+    is_root: bool,
+    /// It describes types or metadata that every resource has.
+    inside_meta: bool,
+    /// The way from the resource; none for an element of a list.
+    steps: Vec<Option<&'s str>>,
+}
+
+/// The budget is spent.
+struct Stopped;
+
+impl Checker {
+    fn schema<'s>(
+        &mut self,
+        path: &Path<'_>,
+        schema: Props<'s>,
+        place: &Place<'s>,
+    ) -> Result<(), Stopped> {
+        let is_resource = place.is_root || schema.embedded();
+        let mut place = place.clone();
+        if is_resource {
+            place = Place { is_root: true, inside_meta: false, steps: Vec::new() };
+        }
+        if let Some(default) = schema.default() {
+            self.default(&path.child("default"), schema, default, &place)?;
+        }
+        let inner = |step, inside_meta| {
+            let mut steps = place.steps.clone();
+            if inside_meta {
+                steps.push(step);
+            }
+            Place { is_root: false, inside_meta, steps }
+        };
+        if let Some(item) = schema.item() {
+            self.schema(&path.child("items"), item, &inner(None, place.inside_meta))?;
+        }
+        let properties = path.child("properties");
+        for (name, property) in schema.properties() {
+            let inside_meta = place.inside_meta || (is_resource && META_FIELDS.contains(&name));
+            self.schema(&properties.key(name), property, &inner(Some(name), inside_meta))?;
+        }
+        Ok(())
+    }
+
+    fn default(
+        &mut self,
+        path: &Path<'_>,
+        schema: Props<'_>,
+        default: &Value,
+        place: &Place<'_>,
+    ) -> Result<(), Stopped> {
+        let validator = Validator::of(schema, Purpose::Defaults, place.is_root);
+        let errors = if place.inside_meta {
+            let object = surround(default, &place.steps);
+            aggregate(check_resource(&object, &Path::NONE)).map_or_else(Vec::new, |why| {
+                let why = format!("must result in valid metadata: {why}");
+                vec![FieldError::invalid(path, shown(default), why)]
+            })
+        } else {
+            if self.require_pruned && would_prune(default, Some(schema), place.is_root) {
+                let why = "must not have unknown fields";
+                self.errors.push(FieldError::invalid(path, shown(default), why));
+            }
+            let mut errors = validator.embedded(path, default);
+            if let Some(map) = default.as_map()
+                && place.is_root
+                && !schema.embedded()
+            {
+                errors.extend(check_resource(map, path));
+            }
+            // What is of a wrong type is told alone.
+            if let Some(first) = errors.iter().position(is_wrong_type) {
+                errors = vec![errors.swap_remove(first)];
+            }
+            errors
+        };
+        if !errors.is_empty() {
+            self.errors.extend(errors);
+            return Ok(());
+        }
+        let errors = validator.open_api(path, default, None);
+        if !errors.is_empty() {
+            self.errors.extend(errors);
+            return Ok(());
+        }
+        if !validator.has_rules() {
+            return Ok(());
+        }
+        // A default must do where it is new as well as where it was there before.
+        let (mut errors, mut left) =
+            validator.rules_at(path, default, Some(default), false, self.budget);
+        if errors.is_empty() {
+            let (new_errors, new_left) =
+                validator.rules_at(path, default, None, false, self.budget);
+            errors = new_errors;
+            left = left.zip(new_left).map(|(a, b)| a.min(b));
+        }
+        self.errors.extend(errors);
+        self.budget = left.ok_or(Stopped)?;
+        Ok(())
+    }
+}
+
+fn is_wrong_type(error: &FieldError) -> bool {
+    error.detail == "must be a string" || error.detail.starts_with("json: cannot unmarshal")
+}
+
+/// A resource that holds a value at the end of a way.
+fn surround(value: &Value, steps: &[Option<&str>]) -> Map {
+    let mut object = value.clone();
+    for step in steps.iter().rev() {
+        object = match step {
+            Some(name) => Value::Map(Map::from_iter([(*name, object)])),
+            None => Value::List([object].into_iter().collect()),
+        };
+    }
+    with_types(object.as_map().unwrap_or(&Map::new()))
+}
+
+fn with_types(object: &Map) -> Map {
+    let mut object = object.clone();
+    for (field, value) in [("apiVersion", "validation/v1"), ("kind", "Validation")] {
+        object.entry_or_insert_with(field, || value.into());
+    }
+    object
+}
+
+/// Whether something in a value has no schema. The fields that every resource has do.
+fn would_prune(value: &Value, schema: Option<Props<'_>>, is_resource: bool) -> bool {
+    let preserves = schema.is_some_and(Props::preserves);
+    match value {
+        Value::Map(map) => map.iter().any(|(key, value)| {
+            let Some(schema) = schema else { return true };
+            if (is_resource || schema.embedded()) && META_FIELDS.contains(&key) {
+                return false;
+            }
+            match schema.property(key) {
+                Some(property) => would_prune(value, Some(property), false),
+                None if schema.additional().is_some() => {
+                    would_prune(value, schema.additional_schema(), false)
+                }
+                None => !preserves,
+            }
+        }),
+        Value::List(list) => {
+            let item = schema.and_then(Props::item);
+            if preserves && item.is_none() {
+                return false;
+            }
+            list.iter().any(|value| would_prune_item(value, item, preserves))
+        }
+        _ => false,
+    }
+}
+
+/// An element of a list that keeps unknown fields keeps them too.
+fn would_prune_item(value: &Value, item: Option<Props<'_>>, preserved: bool) -> bool {
+    match (value, item) {
+        (Value::Map(map), Some(schema)) if preserved && !schema.preserves() => {
+            map.iter().any(|(key, value)| match schema.property(key) {
+                Some(property) => would_prune(value, Some(property), false),
+                None if schema.additional().is_some() => {
+                    would_prune(value, schema.additional_schema(), false)
+                }
+                None => false,
+            })
+        }
+        _ => would_prune(value, item, false),
+    }
+}

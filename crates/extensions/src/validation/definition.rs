@@ -1,0 +1,122 @@
+//! A definition as the reference looks at it: what all versions have in common stands beside them.
+
+use kevel_api::value::Value;
+
+use crate::schema::props::Props;
+
+/// A definition, with the documents in it read.
+#[derive(Debug)]
+pub(crate) struct Definition<'d> {
+    pub crd: &'d Value,
+    pub spec: Props<'d>,
+    pub versions: Vec<Version<'d>>,
+    /// What is the same in every version.
+    pub common: Parts<'d>,
+}
+
+/// One version, without what is common to all.
+#[derive(Debug)]
+pub(crate) struct Version<'d> {
+    pub name: &'d str,
+    pub fields: Props<'d>,
+    pub parts: Parts<'d>,
+}
+
+/// What versions have of their own or together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Parts<'d> {
+    pub schema: Option<&'d Value>,
+    pub subresources: Option<&'d Value>,
+    pub columns: Option<&'d Value>,
+    pub selectable_fields: Option<&'d Value>,
+}
+
+static NOTHING: Value = Value::Null;
+
+impl<'d> Definition<'d> {
+    pub fn new(crd: &'d Value) -> Self {
+        let spec = Props::new(crd.at(&["spec"]).unwrap_or(&NOTHING));
+        let versions = || spec.schemas("versions");
+        let mut common = Parts::default();
+        let is_common = |name: &str, common: &mut Option<&'d Value>| {
+            let filled = |version: Props<'d>| {
+                version.get(name).filter(|value| !matches!(value, Value::List(list) if list.is_empty()))
+            };
+            let first = versions().next().and_then(filled);
+            let same = versions().all(|version| filled(version) == first);
+            *common = first.filter(|_| same);
+            same
+        };
+        let schema = is_common("schema", &mut common.schema);
+        let subresources = is_common("subresources", &mut common.subresources);
+        let columns = is_common("additionalPrinterColumns", &mut common.columns);
+        let selectable = is_common("selectableFields", &mut common.selectable_fields);
+        let versions = versions()
+            .map(|fields| {
+                let own = |name, is_common: bool| fields.get(name).filter(|_| !is_common);
+                let parts = Parts {
+                    schema: own("schema", schema),
+                    subresources: own("subresources", subresources),
+                    columns: own("additionalPrinterColumns", columns),
+                    selectable_fields: own("selectableFields", selectable),
+                };
+                Version { name: fields.text("name"), fields, parts }
+            })
+            .collect();
+        Definition { crd, spec, versions, common }
+    }
+
+    /// Every `openAPIV3Schema`.
+    pub fn schemas(&self) -> impl Iterator<Item = Props<'d>> {
+        let parts = self.versions.iter().map(|version| version.parts);
+        parts.chain([self.common]).filter_map(|parts| parts.open_api())
+    }
+
+    /// The schema of a version, its own or that of all.
+    pub fn schema_of(&self, version: &str) -> Option<&'d Value> {
+        if let Some(common) = self.common.schema {
+            return Some(common);
+        }
+        self.versions.iter().find(|known| known.name == version)?.parts.schema
+    }
+
+    /// Versions as a message shows them: what is common to all is not part of them.
+    pub fn shown_versions(&self) -> Vec<Value> {
+        let strip = |version: &Version<'d>| {
+            let fields = version.fields.fields().filter(|(name, _)| {
+                let Parts { schema, subresources, columns, selectable_fields } = version.parts;
+                match *name {
+                    "schema" => schema.is_some(),
+                    "subresources" => subresources.is_some(),
+                    "additionalPrinterColumns" => columns.is_some(),
+                    "selectableFields" => selectable_fields.is_some(),
+                    _ => true,
+                }
+            });
+            Value::Map(fields.map(|(name, value)| (name, value.clone())).collect())
+        };
+        self.versions.iter().map(strip).collect()
+    }
+
+    pub fn preserves_unknown_fields(&self) -> bool {
+        self.spec.flag("preserveUnknownFields")
+    }
+
+    /// Whether a condition of its status is true.
+    pub fn is_condition_true(&self, kind: &str) -> bool {
+        let conditions = self.crd.at(&["status", "conditions"]).and_then(Value::as_list);
+        conditions.unwrap_or_default().iter().any(|condition| {
+            condition.str_at(&["type"]) == kind && condition.str_at(&["status"]) == "True"
+        })
+    }
+}
+
+impl<'d> Parts<'d> {
+    pub fn open_api(self) -> Option<Props<'d>> {
+        self.schema?.at(&["openAPIV3Schema"]).map(Props::new)
+    }
+
+    pub fn has_status(self) -> bool {
+        self.subresources.is_some_and(|subresources| subresources.at(&["status"]).is_some())
+    }
+}

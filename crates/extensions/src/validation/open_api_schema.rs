@@ -1,0 +1,496 @@
+//! The rules for schemas of custom resources.
+
+use kevel_api::field_error::{BadValue, FieldError, Path};
+use kevel_api::value::Value;
+
+use super::cost::{self, TotalCost};
+use super::internal;
+use super::structural::unsupported;
+use crate::schema::field_path;
+use crate::schema::props::{Additional, Items, Props};
+use crate::schema::rules::{Rule, Rules};
+
+const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+const META_FIELDS: [&str; 3] = ["metadata", "kind", "apiVersion"];
+const REASONS: [&str; 4] =
+    ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+
+/// What is asked of schemas, as far as it is not always the same.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Demands {
+    /// Types must be known ones.
+    pub types: bool,
+    /// What a set holds must be atomic.
+    pub atomic_sets: bool,
+    /// Keys of lists must be there.
+    pub list_keys: bool,
+    /// Single rules must not cost too much.
+    pub rule_cost: bool,
+}
+
+/// What is wrong with a schema; those about rules apart from the others.
+#[derive(Debug, Default)]
+pub(crate) struct Errors {
+    schema: Vec<FieldError>,
+    rules: Vec<FieldError>,
+}
+
+impl Errors {
+    pub fn into_all(self) -> impl Iterator<Item = FieldError> {
+        self.schema.into_iter().chain(self.rules)
+    }
+
+    fn extend(&mut self, other: Errors) {
+        self.schema.extend(other.schema);
+        self.rules.extend(other.rules);
+    }
+
+    fn forbid(&mut self, path: &Path<'_>, why: &str) {
+        self.schema.push(FieldError::forbidden(path, why.to_owned()));
+    }
+
+    fn invalid(&mut self, path: &Path<'_>, value: impl Into<BadValue>, why: &str) {
+        self.schema.push(FieldError::invalid(path, value, why.to_owned()));
+    }
+
+    fn require(&mut self, path: &Path<'_>, why: &str) {
+        self.schema.push(FieldError::required(path, why.to_owned()));
+    }
+}
+
+/// Whether schemas may have a type.
+pub(crate) fn is_type(kind: &str) -> bool {
+    TYPES.contains(&kind)
+}
+
+/// A walk through one schema.
+pub(crate) struct Checker {
+    pub demands: Demands,
+    pub cost: TotalCost,
+}
+
+/// What a schema inherits from those around it.
+#[derive(Clone, Copy, Default)]
+struct Around<'a> {
+    is_root: bool,
+    /// Why there may be no defaults.
+    no_defaults: Option<&'a str>,
+    inside_meta: bool,
+    /// The schema within which values before and after a change cannot be told to belong together.
+    uncorrelatable: Option<&'a Path<'a>>,
+    /// How often values are there at most; nothing if rules are not looked at.
+    rules: Option<Cardinality>,
+}
+
+/// Nothing if it is not bounded.
+type Cardinality = Option<u64>;
+
+impl Checker {
+    /// Checks the schema of a resource, with its rules if `with_rules`.
+    pub fn check(&mut self, path: &Path<'_>, schema: Props<'_>, with_rules: bool) -> Errors {
+        let rules = with_rules.then_some(Some(1));
+        self.schema(path, schema, Around { is_root: true, rules, ..Around::default() })
+    }
+
+    fn schema(&mut self, path: &Path<'_>, schema: Props<'_>, around: Around<'_>) -> Errors {
+        let mut errors = Errors::default();
+        self.unsupported(path, schema, around, &mut errors);
+        if schema.flag("uniqueItems") {
+            let why = "uniqueItems cannot be set to true since the runtime complexity becomes \
+                       quadratic";
+            errors.forbid(&path.child("uniqueItems"), why);
+        }
+        self.inner(path, schema, around, &mut errors);
+        extensions(path, schema, self.demands, &mut errors);
+        if self.demands.list_keys {
+            errors.schema.extend(list_keys(path, schema));
+        }
+        let rules = path.child("x-kubernetes-validations");
+        for (index, rule) in schema.schemas("x-kubernetes-validations").enumerate() {
+            rule_texts(&rules.index(index), schema, rule, &mut errors);
+        }
+        // What rules see cannot be told of a schema that is wrong itself.
+        if let Some(cardinality) = around.rules
+            && errors.schema.is_empty()
+            && !schema.rules().is_empty()
+        {
+            self.rules(&rules, schema, around, cardinality, &mut errors);
+        }
+        errors
+    }
+
+    /// What OpenAPI has and custom resources have not.
+    fn unsupported(
+        &self,
+        path: &Path<'_>,
+        schema: Props<'_>,
+        around: Around<'_>,
+        errors: &mut Errors,
+    ) {
+        let kind = schema.kind();
+        if self.demands.types && !kind.is_empty() && !TYPES.contains(&kind) {
+            errors.schema.push(FieldError::not_supported(&path.child("type"), kind, TYPES));
+        }
+        if let Some(reason) = around.no_defaults
+            && schema.default().is_some()
+        {
+            errors.forbid(&path.child("default"), &format!("must not be set {reason}"));
+        }
+        let filled = |name| schema.named(name).next().is_some();
+        for (name, is_set) in [
+            ("id", schema.has("id")),
+            ("additionalItems", schema.has("additionalItems")),
+            ("patternProperties", filled("patternProperties")),
+            ("definitions", filled("definitions")),
+            ("dependencies", schema.has("dependencies")),
+            ("$ref", schema.has("$ref")),
+        ] {
+            if is_set {
+                errors.forbid(&path.child(name), &format!("{name} is not supported"));
+            }
+        }
+        if kind == "null" {
+            let why = "type cannot be set to null, use nullable as an alternative";
+            errors.forbid(&path.child("type"), why);
+        }
+        if matches!(schema.items(), Some(Items::List([_, ..]))) {
+            let why = "items must be a schema object and not an array";
+            errors.forbid(&path.child("items"), why);
+        }
+        if around.inside_meta && schema.embedded() {
+            let why = "must not be used inside of resource meta";
+            errors.forbid(&path.child("x-kubernetes-embedded-resource"), why);
+        }
+    }
+
+    /// The schemas inside a schema.
+    fn inner(
+        &mut self,
+        path: &Path<'_>,
+        schema: Props<'_>,
+        around: Around<'_>,
+        errors: &mut Errors,
+    ) {
+        let is_root = around.is_root;
+        let count = cost::max_elements(schema);
+        let below = around.rules.map(|known| Some(known?.saturating_mul(count?)));
+        let around = Around { is_root: false, rules: below, ..around };
+        if let Some(additional) = schema.additional() {
+            let path = path.child("additionalProperties");
+            if schema.has_properties() && !matches!(additional, Additional::Allowed(true)) {
+                errors.forbid(&path, "additionalProperties and properties are mutual exclusive");
+            }
+            if let Additional::Schema(values) = additional {
+                let no_defaults = "inside additionalProperties applying to object metadata";
+                let no_defaults = Some(no_defaults).filter(|_| around.inside_meta);
+                let no_defaults = no_defaults.or(around.no_defaults);
+                errors.extend(self.schema(&path, values, Around { no_defaults, ..around }));
+            }
+        }
+        let properties = path.child("properties");
+        let granular = matches!(schema.map_type(), None | Some("granular" | "atomic"));
+        for (name, property) in schema.properties() {
+            let reason = format!("in top-level {name}");
+            let mut around = around;
+            if !granular {
+                around.uncorrelatable = around.uncorrelatable.or(Some(path));
+            }
+            if (is_root || schema.embedded()) && META_FIELDS.contains(&name) {
+                around.inside_meta = true;
+                if is_root {
+                    around.no_defaults = Some(&reason);
+                }
+            }
+            errors.extend(self.schema(&properties.key(name), property, around));
+        }
+        let without_rules = Around { rules: None, ..around };
+        if let Some(not) = schema.schema("not") {
+            errors.extend(self.schema(&path.child("not"), not, without_rules));
+        }
+        for name in ["allOf", "oneOf", "anyOf"] {
+            let path = path.child(name);
+            for (index, inner) in schema.schemas(name).enumerate() {
+                errors.extend(self.schema(&path.index(index), inner, without_rules));
+            }
+        }
+        let definitions = path.child("definitions");
+        for (name, inner) in schema.named("definitions") {
+            errors.extend(self.schema(&definitions.key(name), inner, without_rules));
+        }
+        let items = path.child("items");
+        let mut around_items = around;
+        if schema.list_type() != Some("map") {
+            around_items.uncorrelatable = around_items.uncorrelatable.or(Some(path));
+        }
+        match schema.items() {
+            Some(Items::Schema(item)) => errors.extend(self.schema(&items, item, around_items)),
+            Some(Items::List(list)) => {
+                for (index, item) in list.iter().enumerate() {
+                    let path = items.index(index);
+                    errors.extend(self.schema(&path, Props::new(item), around_items));
+                }
+            }
+            None => {}
+        }
+        let dependencies = path.child("dependencies");
+        let dependency = schema.get("dependencies").and_then(Value::as_map);
+        for (name, inner) in dependency.into_iter().flat_map(|map| map.iter()) {
+            if matches!(inner, Value::Map(_)) {
+                let path = dependencies.key(name);
+                errors.extend(self.schema(&path, Props::new(inner), without_rules));
+            }
+        }
+    }
+
+    fn rules(
+        &mut self,
+        path: &Path<'_>,
+        schema: Props<'_>,
+        around: Around<'_>,
+        cardinality: Cardinality,
+        errors: &mut Errors,
+    ) {
+        let Some(rules) = Rules::compile(schema, around.is_root || schema.embedded()) else {
+            let why = "internal error: failed to construct type information for \
+                       x-kubernetes-validations rules: unable to convert structural schema to CEL \
+                       declarations";
+            errors.rules.push(FieldError::internal(path, why));
+            return;
+        };
+        let times = cardinality.unwrap_or(rules.max_cardinality);
+        for (index, (rule, source)) in rules.rules.iter().zip(schema.rules()).enumerate() {
+            self.rule(&path.index(index), rule, source, times, around, &mut errors.rules);
+        }
+    }
+
+    fn rule(
+        &mut self,
+        path: &Path<'_>,
+        rule: &Rule,
+        source: &Value,
+        times: u64,
+        around: Around<'_>,
+        errors: &mut Vec<FieldError>,
+    ) {
+        let at = path.child("rule");
+        let mut observe = |path: &Path<'_>, what: &str, cost: u64| {
+            self.cost.add(path, cost);
+            cost::check(path, what, cost).filter(|_| self.demands.rule_cost)
+        };
+        match &rule.program {
+            None => {}
+            Some(Ok(program)) => {
+                let cost = program.estimate_cost().max.saturating_mul(times);
+                errors.extend(observe(&at, "estimated rule cost", cost));
+            }
+            Some(Err(why)) => {
+                errors.push(FieldError::invalid(&at, internal::rule(source), why.clone()));
+            }
+        }
+        let message = path.child("messageExpression");
+        match &rule.message_expression {
+            None => {}
+            Some((_, Ok(program))) => {
+                let cost = program.estimate_cost().max;
+                errors.extend(observe(&message, "estimated messageExpression cost", cost));
+            }
+            Some((_, Err(why))) => {
+                errors.push(FieldError::invalid(&message, internal::rule(source), why.clone()));
+            }
+        }
+        let source = Props::new(source);
+        if rule.uses_old {
+            if let Some(list) = around.uncorrelatable {
+                let why = format!(
+                    "oldSelf cannot be used on the uncorrelatable portion of the schema within \
+                     {list}"
+                );
+                errors.push(FieldError::invalid(&at, source.text("rule"), why));
+            }
+        } else if let Some(optional) = source.optional_flag("optionalOldSelf") {
+            let why = "may not be set if oldSelf is not used in rule";
+            errors.push(FieldError::invalid(&path.child("optionalOldSelf"), optional, why));
+        }
+    }
+}
+
+/// `x-kubernetes-*`, but for rules.
+fn extensions(path: &Path<'_>, schema: Props<'_>, demands: Demands, errors: &mut Errors) {
+    let preserve = "x-kubernetes-preserve-unknown-fields";
+    if schema.optional_flag(preserve) == Some(false) {
+        errors.invalid(&path.child(preserve), false, "must be true or undefined");
+    }
+    let kind = schema.kind();
+    let at_type = path.child("type");
+    let must_be = |errors: &mut Errors, expected: &str, extension: &str| {
+        let why = format!("must be {expected} if {extension} is specified");
+        match kind {
+            "" => errors.require(&at_type, &why),
+            kind => errors.invalid(&at_type, kind, &why),
+        }
+    };
+    if let Some(map_type) = schema.map_type() {
+        if kind != "object" {
+            must_be(errors, "object", "x-kubernetes-map-type");
+        }
+        if !["atomic", "granular"].contains(&map_type) {
+            let path = path.child("x-kubernetes-map-type");
+            let error = FieldError::not_supported(&path, map_type, ["atomic", "granular"]);
+            errors.schema.push(error);
+        }
+    }
+    let list_type = schema.list_type();
+    if list_type.is_some() && kind != "array" {
+        must_be(errors, "array", "x-kubernetes-list-type");
+    } else if demands.atomic_sets
+        && let Some((extension, value)) = non_atomic_set(schema)
+    {
+        let why = "must be atomic as item of a list with x-kubernetes-list-type=set";
+        errors.invalid(&path.child("items").child(extension), value, why);
+    }
+    if let Some(list_type) = list_type
+        && !["atomic", "set", "map"].contains(&list_type)
+    {
+        let path = path.child("x-kubernetes-list-type");
+        errors.schema.push(FieldError::not_supported(&path, list_type, ["atomic", "set", "map"]));
+    }
+    list_map(path, schema, errors);
+}
+
+/// What items of a set say that makes them more than one value each, and of what it is said.
+pub(crate) fn non_atomic_set(schema: Props<'_>) -> Option<(&'static str, BadValue)> {
+    let item = schema.item().filter(|_| schema.list_type() == Some("set"))?;
+    let list_type = item.list_type();
+    let shown = list_type
+        .map_or_else(|| BadValue::Text("null".to_owned()), BadValue::named_string);
+    match item.kind() {
+        "array" if !matches!(list_type, None | Some("atomic")) => {
+            Some(("x-kubernetes-list-type", shown))
+        }
+        "object" if item.map_type() != Some("atomic") => Some(("x-kubernetes-map-type", shown)),
+        _ => None,
+    }
+}
+
+fn list_map(path: &Path<'_>, schema: Props<'_>, errors: &mut Errors) {
+    let at_keys = path.child("x-kubernetes-list-map-keys");
+    let keys: Vec<&str> = schema.list_map_keys().collect();
+    let at_list_type = path.child("x-kubernetes-list-type");
+    let why = "must be map if x-kubernetes-list-map-keys is non-empty";
+    match schema.list_type() {
+        Some("map") => {}
+        _ if keys.is_empty() => return,
+        None => return errors.require(&at_list_type, why),
+        Some(other) => return errors.invalid(&at_list_type, other, why),
+    }
+    if keys.is_empty() {
+        errors.require(&at_keys, "must not be empty if x-kubernetes-list-type is map");
+    }
+    let at_items = path.child("items");
+    let item = match schema.items() {
+        None => {
+            return errors
+                .require(&at_items, "must have a schema if x-kubernetes-list-type is map");
+        }
+        Some(Items::List(_)) => {
+            let shown = schema.get("items").map_or(BadValue::Omitted, internal::items);
+            let why = "must only have a single schema if x-kubernetes-list-type is map";
+            return errors.invalid(&at_items, shown, why);
+        }
+        Some(Items::Schema(item)) => item,
+    };
+    if item.kind() != "object" {
+        let why = "must be object if parent array's x-kubernetes-list-type is map";
+        return errors.invalid(&at_items.child("type"), item.kind(), why);
+    }
+    let properties = at_items.child("properties");
+    for (index, key) in keys.iter().enumerate() {
+        match item.property(key) {
+            Some(property) if matches!(property.kind(), "array" | "object") => {
+                let why = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+                errors.invalid(&properties.key(key).child("type"), item.kind(), why);
+            }
+            Some(_) => {}
+            None => {
+                let why = "entries must all be names of item properties";
+                errors.invalid(&at_keys, BadValue::strings(&keys), why);
+            }
+        }
+        if keys.iter().take(index).any(|earlier| earlier == key) {
+            let why = "must not contain duplicate entries";
+            errors.invalid(&at_keys, BadValue::strings(&keys), why);
+        }
+    }
+}
+
+/// Elements of sets and maps must be there, and so must the keys of maps.
+pub(crate) fn list_keys(path: &Path<'_>, schema: Props<'_>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let (Some(item), Some(list_type @ ("set" | "map"))) = (schema.item(), schema.list_type())
+    else {
+        return errors;
+    };
+    let items = path.child("items");
+    if item.flag("nullable") {
+        let why = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
+        errors.push(FieldError::forbidden(&items.child("nullable"), why));
+    }
+    let properties = items.child("properties");
+    for key in schema.list_map_keys().filter(|_| list_type == "map") {
+        let Some(property) = item.property(key) else { continue };
+        let path = properties.key(key);
+        if !item.texts("required").any(|name| name == key) && property.default().is_none() {
+            let why = "this property is in x-kubernetes-list-map-keys, so it must have a default \
+                       or be a required property";
+            errors.push(FieldError::required(&path.child("default"), why));
+        }
+        if property.flag("nullable") {
+            let why = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
+            errors.push(FieldError::forbidden(&path.child("nullable"), why));
+        }
+    }
+    errors
+}
+
+/// The texts of a rule.
+fn rule_texts(path: &Path<'_>, schema: Props<'_>, rule: Props<'_>, errors: &mut Errors) {
+    const NON_EMPTY: &str = "must be non-empty if specified";
+    const NO_BREAKS: &str = "must not contain line breaks";
+    let breaks = |text: &str| text.contains(['\n', '\r']);
+    let (text, message) = (rule.text("rule").trim(), rule.text("message"));
+    let at_message = path.child("message");
+    if text.is_empty() {
+        errors.require(&path.child("rule"), "rule is not specified");
+    } else if !message.is_empty() && message.trim().is_empty() {
+        errors.invalid(&at_message, message, NON_EMPTY);
+    } else if breaks(message.trim()) {
+        errors.invalid(&at_message, message, NO_BREAKS);
+    } else if breaks(text) && message.trim().is_empty() {
+        errors.require(&at_message, "message must be specified if rule contains line breaks");
+    }
+    let expression = rule.text("messageExpression");
+    if !expression.is_empty() && expression.trim().is_empty() {
+        let why = "messageExpression must be non-empty if specified";
+        errors.require(&path.child("messageExpression"), why);
+    }
+    if let Some(reason) = rule.get("reason").and_then(Value::as_str)
+        && !REASONS.contains(&reason)
+    {
+        let shown = BadValue::named_string(reason);
+        let error = FieldError::not_supported(&path.child("reason"), shown, REASONS);
+        errors.schema.push(error);
+    }
+    let (field, at_field) = (rule.text("fieldPath"), path.child("fieldPath"));
+    if field.is_empty() {
+        return;
+    }
+    if field.trim().is_empty() {
+        errors.invalid(&at_field, field, NON_EMPTY);
+    }
+    if breaks(field) {
+        errors.invalid(&at_field, field, NO_BREAKS);
+    }
+    if unsupported(schema).is_none() && field_path::parse(field, schema, true).is_err() {
+        errors.invalid(&at_field, field, "must be a valid path");
+    }
+}

@@ -1,0 +1,245 @@
+//! The rules for the specification of a definition.
+
+use kevel_api::field_error::{BadValue, FieldError, Path};
+use kevel_api::name;
+use kevel_api::value::Value;
+
+use super::definition::{Definition, Version};
+use super::options::Options;
+use super::version::{
+    check_columns, check_deprecation, check_schema, check_selectable_fields, check_subresources,
+};
+use super::{conversion, dns_label_problem, internal, names, structural};
+use crate::schema::props::Props;
+
+/// What is wrong with a definition's `spec`.
+pub(crate) fn check(new: &Definition<'_>, options: &Options, errors: &mut Vec<FieldError>) {
+    let path = Path::new("spec");
+    let versions = path.child("versions");
+    errors.extend(check_group(new.spec.text("group"), &path.child("group")));
+    errors.extend(check_scope(new.spec.text("scope"), &path.child("scope")));
+    errors.extend(check_schemas_present(new, options, &versions));
+    let has_defaults =
+        new.schemas().any(|schema| schema.any(&mut |schema| schema.default().is_some()));
+    if has_defaults && new.preserves_unknown_fields() {
+        let why = "must be false in order to use defaults in the schema";
+        errors.push(FieldError::invalid(&path.child("preserveUnknownFields"), true, why));
+    }
+    let structural = options.structural
+        || !new.preserves_unknown_fields()
+        || has_defaults
+        || new.schemas().any(|schema| schema.any(&mut has_extensions));
+    let options = &Options { structural, ..options.clone() };
+
+    for (index, version) in new.versions.iter().enumerate() {
+        errors.extend(check_version(new, version, options, &versions.index(index)));
+    }
+    let shown = || internal::versions(&new.shown_versions());
+    let mut seen: Vec<&str> = Vec::new();
+    let repeated = new.versions.iter().any(|version| {
+        let again = seen.contains(&version.name);
+        seen.push(version.name);
+        again
+    });
+    if repeated {
+        errors.push(FieldError::invalid(&versions, shown(), "must contain unique version names"));
+    }
+    if new.versions.iter().filter(|version| version.fields.flag("storage")).count() != 1 {
+        let why = "must have exactly one version marked as storage version";
+        errors.push(FieldError::invalid(&versions, shown(), why));
+    }
+    let first = new.versions.first().map_or("", |version| version.name);
+    if let Some(why) = dns_label_problem(first).filter(|_| !first.is_empty()) {
+        errors.push(FieldError::invalid(&path.child("version"), first, why));
+    }
+    errors.extend(check_names(new, &path.child("names")));
+    errors.extend(check_common(new, first, options, &path));
+    errors.extend(check_conversion(new, options, &path.child("conversion")));
+}
+
+/// What is wrong with changes of what cannot change.
+pub(crate) fn check_unchanged(
+    new: &Definition<'_>,
+    old: &Definition<'_>,
+    options: &Options,
+    errors: &mut Vec<FieldError>,
+) {
+    let spec = Path::new("spec");
+    let text = |definition: &Definition<'_>, path: &[&str]| {
+        let at = [&["spec"], path].concat();
+        definition.crd.str_at(&at).to_owned()
+    };
+    for (field, always) in [
+        (&["scope"][..], false),
+        (&["names", "kind"][..], false),
+        (&["group"][..], true),
+        (&["names", "plural"][..], true),
+    ] {
+        let now = text(new, field);
+        if now != text(old, field) && (always || options.immutable_names) {
+            let name = field.join(".");
+            let shown = match field {
+                ["scope"] => BadValue::named_string(&now),
+                _ => BadValue::from(now),
+            };
+            errors.push(FieldError::invalid(&spec.child(&name), shown, "field is immutable"));
+        }
+    }
+}
+
+fn check_group(group: &str, path: &Path<'_>) -> Option<FieldError> {
+    if group.is_empty() {
+        return Some(FieldError::required(path, ""));
+    }
+    let problems = name::is_dns1123_subdomain(group);
+    if !problems.is_empty() {
+        return Some(FieldError::invalid(path, group, problems.join(",")));
+    }
+    let why = "should be a domain with at least one dot";
+    (!group.contains('.')).then(|| FieldError::invalid(path, group, why))
+}
+
+fn check_scope(scope: &str, path: &Path<'_>) -> Option<FieldError> {
+    match scope {
+        "" => Some(FieldError::required(path, "")),
+        "Cluster" | "Namespaced" => None,
+        other => Some(FieldError::not_supported(path, other, ["Cluster", "Namespaced"])),
+    }
+}
+
+/// Every version must have a schema; those of definitions that never had, if they are served.
+fn check_schemas_present(
+    new: &Definition<'_>,
+    options: &Options,
+    path: &Path<'_>,
+) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if new.common.open_api().is_some() || (!options.schemas && new.preserves_unknown_fields()) {
+        return errors;
+    }
+    for (index, version) in new.versions.iter().enumerate() {
+        let asked = options.schemas || version.fields.flag("served");
+        if asked && version.parts.open_api().is_none() {
+            let why = match options.schemas {
+                true => "",
+                false => "because otherwise all fields are pruned",
+            };
+            let version = path.index(index);
+            errors.push(FieldError::required(&version.child("schema.openAPIV3Schema"), why));
+        }
+    }
+    errors
+}
+
+fn has_extensions(schema: Props<'_>) -> bool {
+    schema.embedded()
+        || schema.int_or_string()
+        || !schema.rules().is_empty()
+        || schema.list_map_keys().next().is_some()
+        || schema.list_type().is_some()
+        || schema.has("x-kubernetes-preserve-unknown-fields")
+}
+
+fn check_version(
+    new: &Definition<'_>,
+    version: &Version<'_>,
+    options: &Options,
+    path: &Path<'_>,
+) -> Vec<FieldError> {
+    let Version { name, fields, parts } = version;
+    let mut errors = Vec::new();
+    if let Some(why) = dns_label_problem(name) {
+        errors.push(FieldError::invalid(&path.child("name"), *name, why));
+    }
+    errors.extend(check_deprecation(*fields, &path.child("deprecationWarning")));
+    // Of versions by one name, which is an error of its own, the first one counts.
+    let first = new.versions.iter().find(|known| known.name == *name);
+    let has_status = new.common.has_status() || first.is_some_and(|first| first.parts.has_status());
+    let unchanged = options.unchanged.iter().any(|known| known == name);
+    let at_schema = path.child("schema");
+    errors.extend(check_schema(*parts, has_status, unchanged, options, &at_schema));
+    errors.extend(check_subresources(*parts, &path.child("subresources")));
+    errors.extend(check_columns(*parts, &path.child("additionalPrinterColumns")));
+    let selectable = parts.selectable_fields.and_then(Value::as_list).unwrap_or_default();
+    if selectable.is_empty() {
+        return errors;
+    }
+    let at_selectable = path.child("selectableFields");
+    match parts.open_api() {
+        None => {
+            let why = "may only be set when `version.schema.openAPIV3Schema` is not included";
+            errors.push(FieldError::invalid(&at_selectable, "", why));
+        }
+        Some(schema) => {
+            errors.extend(without_structure(schema, path));
+            let wrong = check_selectable_fields(selectable, schema, name, options, &at_selectable);
+            errors.extend(wrong);
+        }
+    }
+    errors
+}
+
+/// What all versions have in common.
+fn check_common(
+    new: &Definition<'_>,
+    first: &str,
+    options: &Options,
+    path: &Path<'_>,
+) -> Vec<FieldError> {
+    let parts = new.common;
+    let has_status =
+        parts.has_status() || new.versions.iter().any(|version| version.parts.has_status());
+    let unchanged = options.unchanged.iter().any(|known| known == first);
+    let at_schema = path.child("validation");
+    let mut errors = check_schema(parts, has_status, unchanged, options, &at_schema);
+    errors.extend(check_subresources(parts, &path.child("subresources")));
+    errors.extend(check_columns(parts, &path.child("additionalPrinterColumns")));
+    let selectable = parts.selectable_fields.and_then(Value::as_list).unwrap_or_default();
+    if selectable.is_empty() {
+        return errors;
+    }
+    let at_selectable = path.child("selectableFields");
+    match parts.open_api() {
+        None => {
+            let why = "may only be set when validations.schema is included";
+            errors.push(FieldError::invalid(&at_selectable, "", why));
+        }
+        Some(schema) => {
+            errors.extend(without_structure(schema, path));
+            errors.extend(check_selectable_fields(selectable, schema, "", options, &at_selectable));
+        }
+    }
+    errors
+}
+
+fn without_structure(schema: Props<'_>, path: &Path<'_>) -> Option<FieldError> {
+    let why = structural::unsupported(schema)?;
+    Some(FieldError::invalid(&path.child("schema.openAPIV3Schema"), "", why))
+}
+
+fn check_names(new: &Definition<'_>, path: &Path<'_>) -> Vec<FieldError> {
+    let said = Props::new(new.spec.get("names").unwrap_or(&Value::Null));
+    let missing = ["plural", "singular", "kind", "listKind"].into_iter();
+    let missing = missing.filter(|field| said.text(field).is_empty());
+    let mut errors: Vec<FieldError> =
+        missing.map(|field| FieldError::required(&path.child(field), "")).collect();
+    errors.extend(names::check(said, path));
+    errors
+}
+
+fn check_conversion(
+    new: &Definition<'_>,
+    options: &Options,
+    path: &Path<'_>,
+) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let conversion = new.spec.get("conversion");
+    let strategy = conversion.map_or("None", |conversion| conversion.str_at(&["strategy"]));
+    if strategy != "None" && new.preserves_unknown_fields() {
+        let why = "must be None if spec.preserveUnknownFields is true";
+        let shown = BadValue::named_string(strategy);
+        errors.push(FieldError::invalid(&path.child("strategy"), shown, why));
+    }
+    errors.extend(conversion::check(new, options, path));
+    errors
+}

@@ -1,0 +1,75 @@
+//! What an extension server has, beside what this one has.
+
+use std::sync::atomic::Ordering;
+
+use serde_json::{Value, json};
+
+use super::extension_server::{GROUP, PATH};
+use super::{API_SERVICES, Cluster, base64, until};
+
+const AGGREGATED: [(&str, &str); 1] =
+    [("accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")];
+
+/// The group in the list of everything.
+async fn aggregated(cluster: &Cluster) -> Value {
+    let (_, all) = cluster.send("GET", "/apis", &AGGREGATED, "").await;
+    let groups = all["items"].as_array().unwrap();
+    groups.iter().find(|group| group["metadata"]["name"] == GROUP).cloned().unwrap_or_default()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn remote_groups_are_listed_by_their_priority() {
+    let cluster = Cluster::start(&[]).await;
+    let extension = cluster.extension_server(true).await;
+    cluster.aggregate(&extension).await;
+    let (_, groups) = cluster.get("/apis").await;
+    let groups = groups["groups"].as_array().unwrap();
+    let names: Vec<_> = groups.iter().map(|group| group["name"].as_str().unwrap()).collect();
+    assert_eq!((names[0], *names.last().unwrap()), ("apiregistration.k8s.io", GROUP));
+    let version = json!({"groupVersion": format!("{GROUP}/v1alpha1"), "version": "v1alpha1"});
+    assert_eq!(
+        cluster.get(&format!("/apis/{GROUP}")).await,
+        (
+            200,
+            json!({
+                "kind": "APIGroup", "apiVersion": "v1", "name": GROUP,
+                "versions": [version], "preferredVersion": version,
+            })
+        ),
+    );
+    let (_, resources) = cluster.get(PATH).await;
+    assert_eq!(resources["resources"][0]["name"], "flunders");
+    let (_, index) = cluster.get("/").await;
+    assert!(index["paths"].as_array().unwrap().contains(&json!(PATH)));
+    until(async || aggregated(&cluster).await["versions"][0]["freshness"] == "Current").await;
+    let group = aggregated(&cluster).await;
+    assert_eq!(group["versions"][0]["resources"][0]["resource"], "flunders");
+    cluster.delete(&format!("{API_SERVICES}/v1alpha1.{GROUP}")).await;
+    until(async || aggregated(&cluster).await.is_null()).await;
+    assert_eq!(cluster.get(PATH).await.0, 404);
+    assert_eq!(cluster.get(&format!("/apis/{GROUP}")).await.0, 404);
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_server_describes_one_version_at_a_time() {
+    let cluster = Cluster::start(&[]).await;
+    let extension = cluster.extension_server(false).await;
+    extension.state.aggregated.store(false, Ordering::Relaxed);
+    cluster.aggregate(&extension).await;
+    until(async || aggregated(&cluster).await["versions"][0]["freshness"] == "Current").await;
+    let resources = aggregated(&cluster).await["versions"][0]["resources"].clone();
+    assert_eq!(resources[0]["responseKind"]["kind"], "Flunder", "{resources}");
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_cannot_be_asked_is_stale() {
+    let cluster = Cluster::start(&[]).await;
+    let ca = super::Ca::new("nobody");
+    cluster.create_api_service(json!({"caBundle": base64(&ca.pem)})).await;
+    until(async || aggregated(&cluster).await["versions"][0]["freshness"] == "Stale").await;
+    let group = aggregated(&cluster).await;
+    assert_eq!(group["versions"], json!([{"version": "v1alpha1", "freshness": "Stale"}]));
+    cluster.stop().await;
+}

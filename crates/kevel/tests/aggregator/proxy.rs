@@ -1,0 +1,199 @@
+//! Requests on their way to an extension server, and answers on their way back.
+
+use std::sync::Arc;
+
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams, WatchEvent, WatchParams};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio_rustls::TlsConnector;
+
+use super::extension_server::{GROUP, PATH, flunder};
+use super::Cluster;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_works_with_remote_kinds_as_with_others() {
+    for http2 in [true, false] {
+        let cluster = Cluster::start(&[]).await;
+        let extension = cluster.extension_server(http2).await;
+        cluster.aggregate(&extension).await;
+        let kind = GroupVersionKind::gvk(GROUP, "v1alpha1", "Flunder");
+        let resource = ApiResource::from_gvk(&kind);
+        let flunders: Api<DynamicObject> =
+            Api::namespaced_with(cluster.client.clone(), "default", &resource);
+        let listed = flunders.list(&ListParams::default()).await.unwrap();
+        assert_eq!(listed.items.len(), 2);
+        let new = serde_json::from_value(flunder("c")).unwrap();
+        let made = flunders.create(&PostParams::default(), &new).await.unwrap();
+        assert_eq!(made.metadata.uid.as_deref(), Some("made"));
+        // An event comes when it happens, not when there are enough of them.
+        let watch = flunders.watch(&WatchParams::default(), "0").await.unwrap();
+        let mut watch = watch.boxed();
+        for name in ["d", "e"] {
+            let event = json!({"type": "ADDED", "object": flunder(name)});
+            extension.state.events.send(format!("{event}\n")).await.unwrap();
+            match watch.try_next().await.unwrap().unwrap() {
+                WatchEvent::Added(added) => assert_eq!(added.metadata.name.as_deref(), Some(name)),
+                other => panic!("{other:?}"),
+            }
+        }
+        drop(watch);
+        cluster.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_says_who_asks_and_where_it_comes_from() {
+    let cluster = Cluster::start(&[]).await;
+    let extension = cluster.extension_server(false).await;
+    cluster.aggregate(&extension).await;
+    let headers = [
+        ("x-remote-user", "somebody"),
+        ("x-remote-group", "system:masters"),
+        ("x-remote-extra-a", "b"),
+        ("audit-id", "4711"),
+        ("x-mine", "1"),
+        ("impersonate-user", "jane"),
+        ("impersonate-group", "system:masters"),
+        ("impersonate-uid", "7"),
+        ("impersonate-extra-scopes", "some"),
+    ];
+    let answer = cluster.raw("GET", &format!("{PATH}/echo?b=2&a=1%2F"), &headers, "").await;
+    assert_eq!(answer.headers()["x-own"], "1");
+    assert!(answer.headers().get("access-control-allow-origin").is_none());
+    let seen: serde_json::Value = serde_json::from_str(answer.body()).unwrap();
+    assert_eq!(seen["uri"], format!("{PATH}/echo?b=2&a=1%2F"));
+    let seen: Vec<_> = seen["headers"].as_array().unwrap().iter().map(|h| h.as_str().unwrap()).collect();
+    for expected in [
+        "audit-id: 4711",
+        "x-forwarded-for: 127.0.0.1",
+        &format!("x-forwarded-host: {}", extension.address),
+        "x-forwarded-proto: https",
+        &format!("x-forwarded-uri: {PATH}/echo"),
+        "x-mine: 1",
+        "x-remote-extra-scopes: some",
+        "x-remote-group: system:authenticated",
+        "x-remote-group: system:masters",
+        "x-remote-uid: 7",
+        "x-remote-user: jane",
+        &format!("host: {}", extension.address),
+    ] {
+        assert!(seen.contains(&expected), "{expected}: {seen:?}");
+    }
+    for unwanted in ["impersonate", "authorization", "x-remote-extra-a", "somebody"] {
+        assert!(!seen.iter().any(|header| header.contains(unwanted)), "{unwanted}: {seen:?}");
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_pass_both_ways_and_redirects_do_not() {
+    let cluster = Cluster::start(&[]).await;
+    let extension = cluster.extension_server(true).await;
+    cluster.aggregate(&extension).await;
+    // More than this server would take for itself.
+    let large = "large ".repeat(1 << 20);
+    let answer = cluster.raw("PUT", &format!("{PATH}/upper"), &[], &large).await;
+    assert!(*answer.body() == large.to_uppercase());
+    let answer = cluster.raw("GET", &format!("{PATH}/moved"), &[], "").await;
+    assert_eq!(
+        (answer.status().as_u16(), answer.body().as_str()),
+        (502, "the backend attempted to redirect this request, which is not permitted"),
+    );
+    // What could be read as another path than the one that was authorized.
+    let path = format!("{PATH}/namespaces/default/flunders%2Fx");
+    assert_eq!(cluster.get(&path).await.0, 404);
+    cluster.stop().await;
+
+    let cluster = Cluster::start(&["--aggregator-reject-forwarding-redirect=false"]).await;
+    let extension = cluster.extension_server(true).await;
+    cluster.aggregate(&extension).await;
+    let answer = cluster.raw("GET", &format!("{PATH}/moved"), &[], "").await;
+    assert_eq!((answer.status().as_u16(), &answer.headers()["location"]), (302, &"/elsewhere".parse().unwrap()));
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_goes_on_in_another_protocol() {
+    let cluster = Cluster::start(&[]).await;
+    let extension = cluster.extension_server(true).await;
+    cluster.aggregate(&extension).await;
+    let mut talk = BufReader::new(connect(&cluster).await);
+    let ask = |path: &str| {
+        format!("GET {PATH}/{path} HTTP/1.1\r\nhost: kubernetes\r\nconnection: Upgrade\r\nupgrade: next\r\n\r\n")
+    };
+    talk.write_all(ask("talk").as_bytes()).await.unwrap();
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        talk.read_line(&mut line).await.unwrap();
+        lines.push(line.trim_end().to_ascii_lowercase());
+        if line == "\r\n" {
+            break;
+        }
+    }
+    assert_eq!(lines[0], "http/1.1 101 switching protocols");
+    assert!(lines.contains(&"upgrade: next".to_owned()), "{lines:?}");
+    let mut hello = String::new();
+    talk.read_line(&mut hello).await.unwrap();
+    assert_eq!(hello, "hello kubernetes-admin\n");
+    for byte in *b"abc" {
+        talk.write_u8(byte).await.unwrap();
+        talk.flush().await.unwrap();
+        assert_eq!(talk.read_u8().await.unwrap(), byte + 1);
+    }
+    // The server has had enough: so has the client.
+    talk.write_u8(b'.').await.unwrap();
+    talk.flush().await.unwrap();
+    let _ = talk.read_to_end(&mut Vec::new()).await;
+
+    let mut refused = connect(&cluster).await;
+    refused.write_all(ask("refuse").as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let _ = refused.read_to_end(&mut answer).await;
+    let answer = String::from_utf8(answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 403 ") && answer.contains(r#"{"message":"no"}"#), "{answer}");
+
+    let mut wrong = connect(&cluster).await;
+    wrong.write_all(ask("echo").as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    wrong.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 503");
+    cluster.stop().await;
+}
+
+/// A connection that speaks HTTP/1.1, as the administrator.
+async fn connect(cluster: &Cluster) -> tokio_rustls::client::TlsStream<tokio::net::TcpStream> {
+    let config = cluster.server.client_config().await.unwrap();
+    let mut roots = RootCertStore::empty();
+    for root in config.root_cert.unwrap() {
+        roots.add(root.into()).unwrap();
+    }
+    let decode = |text: &str| {
+        let mut bytes = Vec::new();
+        kevel_codec::base64::decode_into(text, &mut bytes).unwrap();
+        bytes
+    };
+    let auth = config.auth_info;
+    let certificate = decode(&auth.client_certificate_data.unwrap());
+    let key = serde_json::to_value(auth.client_key_data.unwrap());
+    let _ = key;
+    let key = std::fs::read_to_string(cluster.server.kubeconfig_path()).unwrap();
+    let key = key.lines().find_map(|line| line.trim().strip_prefix("client-key-data: ")).unwrap().to_owned();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_client_auth_cert(
+            CertificateDer::pem_slice_iter(&certificate).collect::<Result<_, _>>().unwrap(),
+            PrivateKeyDer::from_pem_slice(&decode(&key)).unwrap(),
+        )
+        .unwrap();
+    let stream = tokio::net::TcpStream::connect(cluster.server.address()).await.unwrap();
+    let name = ServerName::try_from("127.0.0.1").unwrap();
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
+}

@@ -1,0 +1,122 @@
+//! What every write to any of the servers passes: what the options say of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use kevel_api::quote::quote;
+use kevel_api::value::Value;
+use kevel_auth::Escalation;
+use kevel_codec::json::{Unknown, encode_any};
+use kevel_codec::yaml;
+use kevel_controlplane::admission::{self, Context, TolerationSeconds};
+use kevel_extensions::Extensions;
+use kevel_server::admission::Admission;
+use kevel_server::controller::Client;
+use kevel_server::resource::Resources;
+
+use super::authorization::Authorization;
+use super::config::Config;
+
+/// The kinds that the file of `--admission-control-config-file` may be of.
+const KINDS: [(&str, &str); 2] = [
+    ("apiserver.config.k8s.io/v1", "AdmissionConfiguration"),
+    ("apiserver.k8s.io/v1alpha1", "AdmissionConfiguration"),
+];
+/// Plug-ins whose configuration could be that file itself, and what it then has.
+const LEGACY: [(&str, &str); 2] =
+    [("ImagePolicyWebhook", "imagePolicy"), ("PodNodeSelector", "podNodeSelectorPluginConfig")];
+
+/// The plug-ins, in order. `client` is known once the servers are.
+pub fn admission(
+    config: &Config,
+    kube: &Arc<Resources>,
+    extensions: &Extensions,
+    client: &Arc<OnceLock<Client>>,
+) -> Result<Admission, String> {
+    let Authorization { rbac, authorizer, .. } = &config.authorization;
+    let feature = |name: &str| config.options.feature_gates.enabled(name);
+    let flags = &config.options.options.admission;
+    let file = ConfigurationFile::load(Path::new(&flags.admission_control_config_file))?;
+    let context = Context {
+        rows: &kube.current(),
+        authorizer,
+        feature: &feature,
+        configuration: &|name| file.of(name),
+        toleration_seconds: TolerationSeconds {
+            not_ready: flags.default_not_ready_toleration_seconds,
+            unreachable: flags.default_unreachable_toleration_seconds,
+        },
+        tables: vec![kube.clone(), extensions.definitions.clone(), extensions.custom.clone()],
+        client: client.clone(),
+    };
+    let mut plugins = admission::plugins(&config.options.admission_plugins, &context)?;
+    plugins.push(Arc::new(Escalation::new(rbac.clone(), authorizer.clone())));
+    plugins.push(extensions.admission());
+    Ok(Admission::new(plugins))
+}
+
+/// What the configuration file says.
+#[derive(Debug, Default)]
+struct ConfigurationFile {
+    path: PathBuf,
+    value: Value,
+    /// The plug-in that the whole file is about.
+    legacy: Option<&'static str>,
+}
+
+impl ConfigurationFile {
+    fn load(path: &Path) -> Result<Self, String> {
+        if path.as_os_str().is_empty() {
+            return Ok(Self::default());
+        }
+        let text = std::fs::read(path).map_err(|error| {
+            let path = quote(&path.display().to_string());
+            format!("unable to read admission control configuration from {path} [{error}]")
+        })?;
+        let decoded = yaml::decode_any(&text, Unknown::Report);
+        let decoded = decoded.map_err(|error| error.to_string())?;
+        if let [problem, ..] = decoded.strict.as_slice() {
+            return Err(format!("strict decoding error: {problem}"));
+        }
+        let (version, kind) =
+            (decoded.value.str_at(&["apiVersion"]), decoded.value.str_at(&["kind"]));
+        let legacy = LEGACY.iter().find(|(_, field)| decoded.value.at(&[field]).is_some());
+        let legacy = legacy.map(|(name, _)| *name);
+        if !KINDS.contains(&(version, kind)) && legacy.is_none() {
+            return Err(match (version, kind) {
+                (_, "") => {
+                    format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(&text))
+                }
+                (version, kind) => {
+                    format!("no kind {} is registered for version {}", quote(kind), quote(version))
+                }
+            });
+        }
+        Ok(ConfigurationFile { path: path.to_owned(), value: decoded.value, legacy })
+    }
+
+    /// The configuration of a plug-in: what stands in the file, or in the one that it names.
+    fn of(&self, name: &str) -> Result<Option<String>, String> {
+        let read = |path: &Path| {
+            let read = std::fs::read_to_string(path);
+            read.map(Some).map_err(|error| format!("open {}: {error}", path.display()))
+        };
+        if self.legacy == Some(name) {
+            return read(&self.path);
+        }
+        let mut plugins = self.value.list_at(&["plugins"]).iter();
+        let Some(plugin) = plugins.find(|plugin| plugin.str_at(&["name"]) == name) else {
+            return Ok(None);
+        };
+        if let Some(configuration) = plugin.at(&["configuration"]).filter(|value| !value.is_null())
+        {
+            let mut text = Vec::new();
+            encode_any(configuration, &mut text);
+            return Ok(Some(String::from_utf8_lossy(&text).into_owned()));
+        }
+        match plugin.str_at(&["path"]) {
+            "" => Ok(None),
+            path => read(&self.path.parent().unwrap_or(Path::new("")).join(path)),
+        }
+    }
+}

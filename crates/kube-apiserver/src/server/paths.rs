@@ -1,0 +1,76 @@
+//! Plain paths: what is served beside the resources.
+
+use std::sync::Arc;
+
+use kevel_server::delegate::Path;
+use kevel_server::handler::Handler;
+use kevel_server::health::HealthHandler;
+use kevel_server::metrics::Metrics;
+use kevel_server::version::{Info, Version};
+use kevel_server::zpages::{Flagz, Served, Statusz};
+
+use super::config::Config;
+use super::debug_flags::Verbosity;
+
+/// What is served by others than plain paths, but listed with them.
+const DOCUMENTS: [&str; 3] = ["/openapi/v2", "/openapi/v3", "/openapi/v3/"];
+/// What `/statusz` points at.
+const WORTH_A_LOOK: [&str; 7] =
+    ["/flagz", "/healthz", "/livez", "/metrics", "/readyz", "/statusz", "/version"];
+
+/// The plain paths of a server.
+pub struct PlainPaths {
+    pub served: Vec<Path>,
+    /// What `/` shows.
+    pub listed: Vec<String>,
+}
+
+impl PlainPaths {
+    pub fn new(config: &Config, health: HealthHandler, metrics: &Arc<Metrics>) -> Self {
+        let mut listed = health.paths();
+        listed.extend(DOCUMENTS.map(str::to_owned));
+        let mut paths = PlainPaths { served: Vec::new(), listed };
+        let slis = health.slis();
+        let health: Arc<dyn Handler> = Arc::new(health);
+        for name in ["healthz", "livez", "readyz"] {
+            paths.serve(&format!("/{name}"), health.clone());
+            paths.serve(&format!("/{name}/"), health.clone());
+        }
+        let version: Arc<dyn Handler> = Arc::new(Version::new(&Info::default()));
+        paths.serve("/version/", version.clone());
+        paths.list("/version", version);
+        paths.list("/metrics", metrics.clone());
+        paths.list("/metrics/slis", slis);
+        let enabled = |gate: &str| config.options.feature_gates.enabled(gate);
+        let flags = &config.options.options;
+        if enabled("ComponentFlagz") {
+            let values = flags.flags().into_iter();
+            let values = values.map(|(flag, value)| (flag.name().to_owned(), value.text()));
+            paths.list("/flagz", Arc::new(Served(Flagz(values.collect()))));
+        }
+        if enabled("ComponentStatusz") {
+            let worth_a_look = WORTH_A_LOOK.map(str::to_owned).to_vec();
+            let page = Statusz::new(Info::default(), worth_a_look);
+            paths.list("/statusz", Arc::new(Served(page)));
+        }
+        if flags.features.profiling {
+            paths.serve("/debug/flags/v", Arc::new(Verbosity));
+        }
+        for path in config.authentication.open_id_paths(&config.options) {
+            if !path.path.ends_with('/') {
+                paths.listed.push(path.path.clone());
+            }
+            paths.served.push(path);
+        }
+        paths
+    }
+
+    fn serve(&mut self, path: &str, handler: Arc<dyn Handler>) {
+        self.served.push(Path { path: path.to_owned(), handler });
+    }
+
+    fn list(&mut self, path: &str, handler: Arc<dyn Handler>) {
+        self.listed.push(path.to_owned());
+        self.serve(path, handler);
+    }
+}

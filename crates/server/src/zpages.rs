@@ -1,0 +1,268 @@
+//! `/statusz` and `/flagz`: a server about itself, as text for people and as objects for programs.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use http::{HeaderValue, header};
+use kevel_api::json_string::write_json_string;
+use kevel_api::status::StatusError;
+use kevel_api::time::Time;
+use kevel_codec::{json, yaml};
+
+use crate::body::Body;
+use crate::endpoints::failure_to;
+use crate::handler::{Handler, Pending, Response};
+use crate::negotiate::{MediaType, clauses, wants_pretty};
+use crate::query;
+use crate::request::Request;
+use crate::version::Info;
+
+/// What the server calls itself on these pages.
+const COMPONENT: &str = "apiserver";
+const GROUP: &str = "config.k8s.io";
+const VERSIONS: [&str; 2] = ["v1beta1", "v1alpha1"];
+/// Still served, with a warning.
+const DEPRECATED: &str = "v1alpha1";
+
+/// A page.
+pub trait Page: Send + Sync + 'static {
+    /// The kind of its object.
+    const KIND: &'static str;
+
+    /// What people read below the heading.
+    fn text(&self) -> String;
+
+    /// The fields of its object beside the metadata: names and JSON, in order.
+    fn fields(&self) -> Vec<(&'static str, Vec<u8>)>;
+}
+
+/// Serves a page.
+#[derive(Debug)]
+pub struct Served<P>(pub P);
+
+impl<P: Page> Handler for Served<P> {
+    fn handle<'a>(&'a self, request: Request) -> Pending<'a, Response> {
+        let text = |name| request.parts.headers.get(name).and_then(|value| value.to_str().ok());
+        let accept = text(header::ACCEPT).unwrap_or_default();
+        let response = match form::<P>(accept) {
+            Some(Form::Text) => self.text(),
+            Some(Form::Object(media, version)) => self.object(&request, media, version),
+            None => failure_to(&request, not_acceptable()),
+        };
+        Box::pin(std::future::ready(response))
+    }
+}
+
+impl<P: Page> Served<P> {
+    fn text(&self) -> Response {
+        let name = P::KIND.to_ascii_lowercase();
+        let warning = "Warning: This endpoint is not meant to be machine parseable, has no \
+                       formatting compatibility guarantees and is for debugging purposes only.";
+        let text = format!("\n{COMPONENT} {name}\n{warning}\n{}", self.0.text());
+        respond(text.into_bytes(), "text/plain; charset=utf-8")
+    }
+
+    fn object(&self, request: &Request, media: MediaType, version: &'static str) -> Response {
+        let head = format!(
+            r#"{{"kind":"{}","apiVersion":"{GROUP}/{version}","metadata":{{"name":"{COMPONENT}"}}"#,
+            P::KIND
+        );
+        let mut document = head.into_bytes();
+        for (name, value) in self.0.fields() {
+            document.extend_from_slice(format!(",\"{name}\":").as_bytes());
+            document.extend(value);
+        }
+        document.push(b'}');
+        let body = match media {
+            MediaType::Yaml => to_yaml(&document),
+            _ if wants_pretty(&request.parts.headers, &query::pairs(request.query())) => {
+                let mut pretty = Vec::new();
+                json::indent(&document, &mut pretty);
+                pretty
+            }
+            _ => {
+                document.push(b'\n');
+                document
+            }
+        };
+        let media = format!("{};g={GROUP};v={version};as={}", media.name(), P::KIND);
+        let mut response = respond(body, &media);
+        if version == DEPRECATED {
+            let name = P::KIND.to_ascii_lowercase();
+            let warning = format!(
+                "299 - \"This version of the {name} endpoint is deprecated. Please use a newer \
+                 version.\""
+            );
+            if let Ok(warning) = HeaderValue::from_str(&warning) {
+                response.headers_mut().insert(header::WARNING, warning);
+            }
+        }
+        response
+    }
+}
+
+enum Form {
+    Text,
+    Object(MediaType, &'static str),
+}
+
+/// The best form that suits a client: objects only for those who name the kind.
+fn form<P: Page>(accept: &str) -> Option<Form> {
+    if accept.trim().is_empty() {
+        return Some(Form::Text);
+    }
+    clauses(accept).into_iter().filter(|clause| clause.weight > 0).find_map(|clause| {
+        if clause.parameter("as").is_empty() {
+            let text = matches!(clause.media.as_str(), "text/plain" | "text/*" | "*/*");
+            return text.then_some(Form::Text);
+        }
+        let media = MediaType::parse(&clause.media).filter(|m| *m != MediaType::Protobuf)?;
+        let known = clause.parameter("as") == P::KIND && clause.parameter("g") == GROUP;
+        let version = VERSIONS.into_iter().find(|version| *version == clause.parameter("v"))?;
+        known.then_some(Form::Object(media, version))
+    })
+}
+
+fn not_acceptable() -> StatusError {
+    StatusError::not_acceptable(&["application/json", "application/yaml", "text/plain"])
+}
+
+fn to_yaml(document: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    if let Ok(decoded) = json::decode_any(document, json::Unknown::Ignore) {
+        // Numbers and texts always have a YAML form.
+        let _ = yaml::encode_any(&decoded.value, &mut out);
+    }
+    out
+}
+
+fn respond(body: Vec<u8>, media: &str) -> Response {
+    let mut response = Response::new(Body::from(body));
+    if let Ok(media) = HeaderValue::from_str(media) {
+        response.headers_mut().insert(header::CONTENT_TYPE, media);
+    }
+    response
+}
+
+/// Since when a server is up, and what it is.
+#[derive(Debug)]
+pub struct Statusz {
+    started: (Instant, SystemTime),
+    info: Info,
+    paths: Vec<String>,
+}
+
+impl Statusz {
+    /// A server that starts now. `paths` are worth a look.
+    pub fn new(info: Info, mut paths: Vec<String>) -> Self {
+        paths.sort();
+        Statusz { started: (Instant::now(), SystemTime::now()), info, paths }
+    }
+
+    /// The API level without the name of the build.
+    fn binary_version(&self) -> &str {
+        let version = self.info.git_version.trim_start_matches('v');
+        version.split_once('+').map_or(version, |(version, _)| version)
+    }
+
+    fn emulation_version(&self) -> String {
+        format!("{}.{}", self.info.emulation.0, self.info.emulation.1)
+    }
+
+    fn start_time(&self) -> String {
+        let seconds = self.started.1.duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs());
+        Time { seconds: seconds.cast_signed() }.to_string()
+    }
+}
+
+impl Page for Statusz {
+    const KIND: &'static str = "Statusz";
+
+    fn text(&self) -> String {
+        let up = self.started.0.elapsed().as_secs();
+        let (hours, minutes, seconds) = (up / 3600, up / 60 % 60, up % 60);
+        format!(
+            "\nStarted:  {}\nUp:  {hours} hr {minutes:02} min {seconds:02} sec\n\
+             Binary version:  {}\nEmulation version:  {}\nPaths:  {}\n",
+            self.start_time(),
+            self.binary_version(),
+            self.emulation_version(),
+            self.paths.join(" "),
+        )
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Vec<u8>)> {
+        let mut paths = Vec::from(b"[");
+        for (index, path) in self.paths.iter().enumerate() {
+            paths.extend_from_slice(if index == 0 { b"" } else { b"," });
+            write_json_string(&mut paths, path);
+        }
+        paths.push(b']');
+        vec![
+            ("startTime", quoted(&self.start_time())),
+            ("uptimeSeconds", self.started.0.elapsed().as_secs().to_string().into_bytes()),
+            ("goVersion", quoted(&self.info.go_version)),
+            ("binaryVersion", quoted(self.binary_version())),
+            ("emulationVersion", quoted(&self.emulation_version())),
+            ("paths", paths),
+        ]
+    }
+}
+
+/// The flags of a server's command line, by name.
+#[derive(Debug)]
+pub struct Flagz(pub std::collections::BTreeMap<String, String>);
+
+impl Page for Flagz {
+    const KIND: &'static str = "Flagz";
+
+    fn text(&self) -> String {
+        self.0.iter().map(|(name, value)| format!("{name}={value}\n")).collect()
+    }
+
+    fn fields(&self) -> Vec<(&'static str, Vec<u8>)> {
+        let mut flags = Vec::from(b"{");
+        for (index, (name, value)) in self.0.iter().enumerate() {
+            flags.extend_from_slice(if index == 0 { b"" } else { b"," });
+            write_json_string(&mut flags, name);
+            flags.push(b':');
+            write_json_string(&mut flags, value);
+        }
+        flags.push(b'}');
+        vec![("flags", flags)]
+    }
+}
+
+fn quoted(text: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_json_string(&mut out, text);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_for_those_who_name_them() {
+        let shown = |accept: &str| match form::<Flagz>(accept) {
+            Some(Form::Text) => "text",
+            Some(Form::Object(MediaType::Json, version)) => version,
+            Some(Form::Object(_, _)) => "yaml",
+            None => "none",
+        };
+        for (accept, expected) in [
+            ("", "text"),
+            ("*/*", "text"),
+            ("application/json, */*", "text"),
+            ("application/json", "none"),
+            ("application/json;g=config.k8s.io;v=v1beta1;as=Flagz", "v1beta1"),
+            ("application/json;g=config.k8s.io;v=v1alpha1;as=Flagz", "v1alpha1"),
+            ("application/yaml;g=config.k8s.io;v=v1beta1;as=Flagz", "yaml"),
+            ("application/json;g=config.k8s.io;v=v1;as=Flagz", "none"),
+            ("application/json;g=config.k8s.io;v=v1beta1;as=Statusz", "none"),
+            ("application/vnd.kubernetes.protobuf;g=config.k8s.io;v=v1beta1;as=Flagz", "none"),
+        ] {
+            assert_eq!(shown(accept), expected, "{accept:?}");
+        }
+    }
+}
