@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kevel_server::controller::{Client, WorkQueue};
 use kevel_server::discovery::{Registered, priority};
 use kevel_server::health::{Check, Health};
-use kevel_server::lifecycle::{HookContext, Lifecycle, Signal};
+use kevel_server::lifecycle::{HookContext, HookResult, Lifecycle, Signal};
+use kevel_server::openapi;
 use kevel_server::resource::Resource;
 use kevel_server::service_resolver::ServiceResolver;
 use kevel_server::storage::Storage;
@@ -16,6 +17,7 @@ use crate::auto_register::{AutoRegister, Desired};
 use crate::availability::{LocalAvailability, Remote, RemoteAvailability};
 use crate::crd_registration::CrdRegistration;
 use crate::discovery::{Groups, RemoteDiscovery};
+use crate::openapi::{Downloads, OpenApi};
 use crate::proxy::Proxy;
 use crate::registered::ApiServices;
 
@@ -49,6 +51,7 @@ pub struct Aggregator {
     local: Arc<LocalAvailability>,
     remote: Arc<RemoteAvailability>,
     discovery: Arc<RemoteDiscovery>,
+    openapi: Arc<OpenApi>,
     proxy: Proxy,
     completion: Check,
 }
@@ -89,15 +92,21 @@ impl Aggregator {
             endpoint_slices: config.endpoint_slices,
             resolver: resolver.clone(),
         };
+        let proxy = Proxy {
+            services: services.clone(),
+            resolver: resolver.clone(),
+            reject_forwarding_redirects: config.reject_forwarding_redirects,
+        };
+        let (v2, v3) = (
+            Downloads::new(services.clone(), resolver.clone()),
+            Downloads::new(services.clone(), resolver.clone()),
+        );
         Ok(Aggregator {
             local: LocalAvailability::new(&services, api_services.clone(), client.clone()),
             remote: RemoteAvailability::new(services.clone(), remote, api_services, client),
-            discovery: RemoteDiscovery::new(services.clone(), resolver.clone()),
-            proxy: Proxy {
-                services: services.clone(),
-                resolver,
-                reject_forwarding_redirects: config.reject_forwarding_redirects,
-            },
+            discovery: RemoteDiscovery::new(services.clone(), resolver),
+            openapi: Arc::new(OpenApi::new(proxy.clone(), v2, v3)),
+            proxy,
             crd_registration: crd_registration.transpose()?,
             services,
             has_identity,
@@ -116,6 +125,11 @@ impl Aggregator {
         Arc::new(Groups::new(self.services.clone(), self.discovery.clone()))
     }
 
+    /// The OpenAPI documents of other servers.
+    pub fn openapi(&self) -> Arc<dyn openapi::Remote> {
+        self.openapi.clone()
+    }
+
     /// Adds the post-start hooks, each with its health check. When all API services are known, and
     /// the custom kinds, too, a 404 is to be believed: there is nobody to answer.
     pub fn add_hooks(
@@ -131,25 +145,7 @@ impl Aggregator {
             health.add_boot(hooks.add_post_start("aggregator-reload-proxy-client-cert", hook)?);
         }
         let mut add = |name, work: Work| -> Result<(), String> {
-            let Work { ready, task, queue } = work;
-            let hook = |context: HookContext| async move {
-                let stop = context.stop.wait();
-                tokio::spawn(async move {
-                    tokio::select! {
-                        () = task => {}
-                        () = stop => {}
-                    }
-                    queue.iter().for_each(|queue| queue.shut_down());
-                });
-                if let Some(ready) = ready {
-                    tokio::select! {
-                        () = ready.wait() => {}
-                        () = context.stop.wait() => {}
-                    }
-                }
-                Ok(())
-            };
-            health.add_boot(hooks.add_post_start(name, hook)?);
+            health.add_boot(hooks.add_post_start(name, |context| work.start(context))?);
             Ok(())
         };
         let services = self.services.clone();
@@ -184,6 +180,14 @@ impl Aggregator {
         let register = Work::new(register).with_queue(&self.registration.queue);
         add("kube-apiserver-autoregistration", register)?;
         health.add_boot(self.completion.clone());
+        let (v2, v3) = (&self.openapi.v2, &self.openapi.v3);
+        let v2 = Work::new(v2.clone().run()).with_queue(&v2.queue);
+        let v3 = Work::new(v3.clone().run()).with_queue(&v3.queue);
+        for (name, work) in
+            [("apiservice-openapi-controller", v2), ("apiservice-openapiv3-controller", v3)]
+        {
+            health.add_boot(hooks.add_post_start(name, |context| work.start(context))?);
+        }
         Ok(())
     }
 }
@@ -208,6 +212,25 @@ impl Work {
 
     fn with_queue(self, queue: &Arc<WorkQueue>) -> Self {
         Work { queue: Some(queue.clone()), ..self }
+    }
+
+    async fn start(self, context: HookContext) -> HookResult {
+        let Work { ready, task, queue } = self;
+        let stop = context.stop.wait();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = task => {}
+                () = stop => {}
+            }
+            queue.iter().for_each(|queue| queue.shut_down());
+        });
+        if let Some(ready) = ready {
+            tokio::select! {
+                () = ready.wait() => {}
+                () = context.stop.wait() => {}
+            }
+        }
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@
 //! APIService cache ─▶ registered (read once) ─┬─▶ proxy: requests ─▶ upstream (one a server)
 //!                                             ├─▶ auto registration ◀─ served groups, definitions
 //!                                             ├─▶ availability: local, remote
-//!                                             └─▶ discovery of remote groups
+//!                                             └─▶ discovery and OpenAPI of remote groups
 //! ```
 
 mod aggregator;
@@ -15,6 +15,7 @@ mod crd_registration;
 mod discovery;
 mod failure;
 mod identity;
+mod openapi;
 mod proxy;
 mod registered;
 mod strategy;

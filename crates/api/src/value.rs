@@ -219,7 +219,7 @@ impl Map {
 
     fn find(&self, key: &str) -> Result<usize, usize> {
         let key = FieldName::new(key.as_bytes());
-        let order = |entry: &CompactString| FieldName::new(entry.as_bytes()).cmp(key);
+        let order = |entry: &CompactString| FieldName::new(entry.as_bytes()).compare(key);
         // Appending in order is what decoders and encoders do.
         match self.0.last() {
             Some((last, _)) if order(last).is_lt() => Err(self.0.len()),

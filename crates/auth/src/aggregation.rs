@@ -58,7 +58,7 @@ async fn reconcile(client: &Client, cluster_roles: &Storage) -> Result<(), Strin
 }
 
 /// The roles, in the order of their names, that gather other rules than they have; and those.
-fn aggregated(roles: &[Value]) -> Result<Vec<(&str, Vec<PolicyRule>)>, String> {
+pub(crate) fn aggregated(roles: &[Value]) -> Result<Vec<(&str, Vec<PolicyRule>)>, String> {
     let mut changed = Vec::new();
     for role in roles {
         let selectors = role.at(&["aggregationRule", "clusterRoleSelectors"]);

@@ -38,6 +38,10 @@ pub struct KindFacts {
     pub dependents: Dependents,
     /// How objects are made ready, and what is wrong with them.
     pub rules: Rules,
+    /// How a name is made of its beginning.
+    pub complete_name: fn(&str) -> String,
+    /// What all who use the kind should know, because it is on its way out.
+    pub deprecation: Option<&'static str>,
     /// What cannot be changed any more once an object says that it is `immutable`.
     pub sealed: &'static [&'static str],
 }
@@ -54,6 +58,8 @@ const PLAIN: KindFacts = KindFacts {
     conditional: false,
     dependents: Dependents::Collected,
     rules: Rules::NONE,
+    complete_name: name::generate_name,
+    deprecation: None,
     sealed: &[],
 };
 
@@ -229,12 +235,32 @@ const KINDS: &[(&str, &str, KindFacts)] = &[
             ..PLAIN
         },
     ),
-    ("networking.k8s.io", "ipaddresses", KindFacts { check_name: ip_address_name, ..PLAIN }),
+    (
+        "",
+        "componentstatuses",
+        KindFacts { deprecation: Some("v1 ComponentStatus is deprecated in v1.19+"), ..PLAIN },
+    ),
+    (
+        "",
+        "endpoints",
+        KindFacts {
+            deprecation: Some(
+                "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+            ),
+            ..PLAIN
+        },
+    ),
+    (
+        "networking.k8s.io",
+        "ipaddresses",
+        KindFacts { check_name: ip_address_name, complete_name: |base| base.to_owned(), ..PLAIN },
+    ),
     ("", "persistentvolumes", KindFacts { returns_deleted: true, ..PLAIN }),
     ("", "persistentvolumeclaims", KindFacts { returns_deleted: true, ..PLAIN }),
     ("", "podtemplates", KindFacts { returns_deleted: true, ..PLAIN }),
     ("", "resourcequotas", KindFacts { returns_deleted: true, ..PLAIN }),
     ("", "serviceaccounts", KindFacts { returns_deleted: true, ..PLAIN }),
+    ("apps", "statefulsets", KindFacts { check_name: name::name_is_dns_label, ..PLAIN }),
     ("batch", "jobs", KindFacts { fields: &[("status.successful", "status.succeeded")], ..PLAIN }),
     (
         "certificates.k8s.io",
@@ -351,6 +377,14 @@ pub fn strategy(group: &str, plural: &str) -> Arc<dyn Strategy> {
 impl Strategy for KindFacts {
     fn check_name(&self, name: &str, prefix: bool) -> Vec<String> {
         (self.check_name)(name, prefix)
+    }
+
+    fn complete_name(&self, base: &str) -> String {
+        (self.complete_name)(base)
+    }
+
+    fn deprecation(&self) -> Option<&'static str> {
+        self.deprecation
     }
 
     fn returns_deleted(&self) -> bool {

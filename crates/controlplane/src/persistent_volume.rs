@@ -132,11 +132,7 @@ pub fn spec(spec: Field, volume: &str, place: Place, any_values: bool) {
     if !inline {
         capacity.must("");
         if capacity.key("storage").is_absent() || capacity.len() > 1 {
-            let shown = match capacity.get() {
-                Some(_) => capacity.shown(),
-                None => kevel_api::field_error::BadValue::Text("null".to_owned()),
-            };
-            capacity.unsupported_as(shown, &["storage"]);
+            capacity.unsupported_as(capacity.shown_or_null(), &["storage"]);
         }
         for (_, size) in capacity.entries() {
             valid_size(size);
@@ -340,7 +336,9 @@ const RENAMED: &[(&str, &str)] = &[
 fn same_affinity(spec: Field, old: Field) -> bool {
     let same_expression = |new: Field, old: Field| {
         let (key, was) = (new.at("key").str(), old.at("key").str());
-        (key == was || RENAMED.contains(&(was, key)))
+        // As in the reference, a label that was not renamed may lose its name.
+        let renamed = RENAMED.iter().find(|(old, _)| *old == was).map_or("", |(_, new)| *new);
+        (key == was || key == renamed)
             && new.at("operator").same(&old.at("operator"))
             && new.at("values").same(&old.at("values"))
     };

@@ -5,7 +5,8 @@ use kevel_server::user::User;
 
 use crate::service::{endpoint_slice, endpoints, ip_address, service_cidr};
 use crate::validation::Field;
-use crate::{namespace, pod, service};
+use crate::{apps, batch, namespace, persistent_volume, persistent_volume_claim, pod, service};
+use crate::{coordination, pod_disruption_budget, priority_class, rbac, runtime_class};
 
 /// What a kind asks of its objects, beyond their schema and metadata.
 ///
@@ -53,11 +54,30 @@ impl Rules {
 const RULES: &[(&str, &str, Rules)] = &[
     ("", "endpoints", endpoints::RULES),
     ("", "namespaces", namespace::RULES),
+    ("", "persistentvolumeclaims", persistent_volume_claim::RULES),
+    ("", "persistentvolumes", persistent_volume::RULES),
     ("", "pods", pod::RULES),
     ("", "services", service::strategy::RULES),
+    ("", "replicationcontrollers", apps::replication_controller::RULES),
+    ("apps", "controllerrevisions", apps::controller_revision::RULES),
+    ("apps", "daemonsets", apps::daemon_set::RULES),
+    ("apps", "deployments", apps::deployment::RULES),
+    ("apps", "replicasets", apps::replica_set::RULES),
+    ("apps", "statefulsets", apps::stateful_set::RULES),
+    ("batch", "cronjobs", batch::cron_job::RULES),
+    ("batch", "jobs", batch::job::RULES),
+    ("coordination.k8s.io", "leasecandidates", coordination::LEASE_CANDIDATE),
+    ("coordination.k8s.io", "leases", coordination::LEASE),
     ("discovery.k8s.io", "endpointslices", endpoint_slice::RULES),
     ("networking.k8s.io", "ipaddresses", ip_address::RULES),
     ("networking.k8s.io", "servicecidrs", service_cidr::RULES),
+    ("node.k8s.io", "runtimeclasses", runtime_class::RULES),
+    ("policy", "poddisruptionbudgets", pod_disruption_budget::RULES),
+    ("rbac.authorization.k8s.io", "clusterrolebindings", rbac::CLUSTER_ROLE_BINDING),
+    ("rbac.authorization.k8s.io", "clusterroles", rbac::CLUSTER_ROLE),
+    ("rbac.authorization.k8s.io", "rolebindings", rbac::ROLE_BINDING),
+    ("rbac.authorization.k8s.io", "roles", rbac::ROLE),
+    ("scheduling.k8s.io", "priorityclasses", priority_class::RULES),
 ];
 
 /// The rules of a kind.

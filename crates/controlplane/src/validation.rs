@@ -4,6 +4,7 @@
 //! errors about it go to. Going down costs nothing, a path is printed when there is an error.
 //! Errors are found in the order in which the reference finds them.
 
+mod conditions;
 mod go;
 mod labels;
 mod number;
@@ -204,6 +205,14 @@ impl Field<'_, '_> {
         shown(self.value)
     }
 
+    /// The same of a list, a map or a pointer, which shows when it is none.
+    pub fn shown_or_null(&self) -> BadValue {
+        match self.is_set() {
+            true => self.shown(),
+            false => BadValue::Text("null".to_owned()),
+        }
+    }
+
     /// The value has the wrong form.
     pub fn invalid(&self, detail: impl Into<Cow<'static, str>>) {
         self.error(FieldErrorKind::Invalid, self.shown(), detail);
@@ -312,6 +321,13 @@ impl Field<'_, '_> {
     pub fn immutable(&self, old: &Field) {
         if !self.same(old) {
             self.invalid(IMMUTABLE);
+        }
+    }
+
+    /// The same of a pointer, a list or a map.
+    pub fn immutable_or_null(&self, old: &Field) {
+        if !self.same(old) {
+            self.invalid_as(self.shown_or_null(), IMMUTABLE);
         }
     }
 

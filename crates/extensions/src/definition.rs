@@ -202,14 +202,16 @@ pub fn set_condition(definition: &mut Value, condition: &Condition<'_>) {
     let conditions = definition.make_list(&["status"], "conditions");
     let known = conditions.iter_mut().find(|known| known.str_at(&["type"]) == condition.ty);
     let now = Time::now().to_string();
-    let mut entry = Map::from_iter([
-        ("type", condition.ty),
-        ("status", condition.status),
-        ("reason", condition.reason),
-        ("message", &condition.message),
-        ("lastTransitionTime", now.as_str()),
-    ]
-    .map(|(field, text)| (field, Value::from(text))));
+    let mut entry = Map::from_iter(
+        [
+            ("type", condition.ty),
+            ("status", condition.status),
+            ("reason", condition.reason),
+            ("message", &condition.message),
+            ("lastTransitionTime", now.as_str()),
+        ]
+        .map(|(field, text)| (field, Value::from(text))),
+    );
     entry.retain(|_, value| !value.is_empty());
     let Some(known) = known else { return conditions.push(entry.into()) };
     let since = known.at(&["lastTransitionTime"]).filter(|since| !since.is_empty());

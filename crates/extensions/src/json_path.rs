@@ -80,7 +80,9 @@ impl Step {
     fn take<'v>(&'v self, input: Vec<&'v Value>) -> Option<Vec<&'v Value>> {
         let given = input.iter().copied().filter(|value| !value.is_null());
         match self {
-            Step::Field(name) => Some(given.filter_map(|value| value.as_map()?.get(name)).collect()),
+            Step::Field(name) => {
+                Some(given.filter_map(|value| value.as_map()?.get(name)).collect())
+            }
             Step::All => Some(given.flat_map(children).collect()),
             Step::Descend => {
                 let mut found = Vec::new();
@@ -152,11 +154,7 @@ fn slice(list: &[Value], start: Option<i64>, end: End, step: Option<i64>) -> Opt
     inside.then(|| list.get(range)).flatten().map(|items| items.iter().step_by(step).collect())
 }
 
-fn passes(
-    item: &Value,
-    left: &JsonPath,
-    right: Option<&(Comparison, JsonPath)>,
-) -> Option<bool> {
+fn passes(item: &Value, left: &JsonPath, right: Option<&(Comparison, JsonPath)>) -> Option<bool> {
     let Some((comparison, right)) = right else {
         return Some(left.walk(vec![item]).is_some_and(|found| !found.is_empty()));
     };
@@ -223,7 +221,8 @@ fn parse(text: &str, depth: usize) -> Result<JsonPath, String> {
             rest = field(rest.get(1..).unwrap_or_default(), &mut steps);
         } else if first == '+' || first == '-' || first.is_ascii_digit() {
             let digits = |c: char| c != '.' && !c.is_ascii_digit();
-            let end = rest.get(1..).and_then(|rest| rest.find(digits)).map_or(rest.len(), |n| n + 1);
+            let end =
+                rest.get(1..).and_then(|rest| rest.find(digits)).map_or(rest.len(), |n| n + 1);
             let (number, behind) = rest.split_at(end);
             steps.push(Step::Constant(parse_number(number)?));
             rest = behind;

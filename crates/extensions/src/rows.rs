@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use kevel_api::builtin;
 use kevel_api::crd_schema;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::value::{Map, Value};
-use kevel_api::builtin;
 use kevel_codec::json;
 use kevel_server::discovery::priority::compare_versions;
 use kevel_server::resource::{Custom, Part, Resource, Subresource, TypeRef};
@@ -50,8 +50,7 @@ pub fn rows(definition: Definition<'_>, place: &Place) -> Result<Vec<Resource>, 
     let types = types(definition)?;
     let stored = definition.storage_version().ok_or("no storage version")?;
     let ty = types.get(stored).cloned().ok_or("no storage version")?;
-    let versions =
-        Arc::new(Versions::new(types.clone(), Webhook::of(definition, &place.resolve)?));
+    let versions = Arc::new(Versions::new(types.clone(), Webhook::of(definition, &place.resolve)?));
     let form = StoredObjects { kind: kind(stored), ty: ty.clone(), versions: versions.clone() };
     let fields: BTreeSet<&str> =
         definition.versions().flat_map(Version::selectable_fields).collect();
@@ -120,8 +119,8 @@ fn types(definition: Definition<'_>) -> Result<BTreeMap<String, TypeRef>, String
             true => &anything,
             false => version.schema().unwrap_or(&nothing),
         };
-        let (table, id) =
-            crd_schema::table(schema, &read).map_err(|error| format!("{}: {error}", version.name()))?;
+        let (table, id) = crd_schema::table(schema, &read)
+            .map_err(|error| format!("{}: {error}", version.name()))?;
         types.insert(version.name().to_owned(), TypeRef::Custom(Arc::new(table), id));
     }
     Ok(types)

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kevel_api::gvk::{GroupVersion, GroupVersionKind};
 use kevel_api::default;
+use kevel_api::gvk::{GroupVersion, GroupVersionKind};
 use kevel_api::value::Value;
 use kevel_codec::json;
 use kevel_server::resource::{TypeRef, api_version};

@@ -189,6 +189,26 @@ impl Columns for Scale {
     }
 }
 
+/// The columns of how many there are of something custom.
+#[derive(Clone, Copy, Debug)]
+pub struct CustomScale;
+
+impl Columns for CustomScale {
+    fn definitions(&self) -> &[Column] {
+        const DEFINITIONS: &[Column] = &[
+            Column::NAME,
+            Column::integer("Desired", "Number of desired replicas"),
+            Column::integer("Available", "Number of actual replicas"),
+            Column::typed("date", "Age", "meta.v1.ObjectMeta#creationTimestamp"),
+        ];
+        DEFINITIONS
+    }
+
+    fn cells(&self, object: &Value, now: MicroTime) -> Vec<Value> {
+        Scale.cells(object, now)
+    }
+}
+
 fn text<'o>(object: &'o Value, field: &str) -> &'o str {
     object.str_at(&["metadata", field])
 }

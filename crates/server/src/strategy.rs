@@ -52,6 +52,16 @@ pub trait Strategy: Send + Sync + 'static {
         kevel_api::name::name_is_dns_subdomain(name, prefix)
     }
 
+    /// A name that begins as its maker wants.
+    fn complete_name(&self, base: &str) -> String {
+        kevel_api::name::generate_name(base)
+    }
+
+    /// What all who use the kind should know, because it is on its way out.
+    fn deprecation(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Changes an object when its deletion begins. `true` if it stays until it is let go.
     fn begin_delete(&self, _object: &mut Value) -> bool {
         false

@@ -44,7 +44,7 @@ impl<'n> FieldName<'n> {
 
     /// Whether it stands before or after another name.
     #[inline]
-    pub fn cmp(self, other: FieldName<'_>) -> Ordering {
+    pub fn compare(self, other: FieldName<'_>) -> Ordering {
         self.head.cmp(&other.head).then_with(|| match (self.text.len(), other.text.len()) {
             // All of a short name is in its head.
             (a @ 0..=8, b @ 0..=8) => a.cmp(&b),
@@ -138,7 +138,7 @@ mod tests {
             ["", "\0", "a", "a\0", "a\0\0", "abcdefg", "abcdefgh", "abcdefgh\0", "abcdefghi", "é"];
         for a in names {
             for b in names {
-                let order = FieldName::new(a.as_bytes()).cmp(FieldName::new(b.as_bytes()));
+                let order = FieldName::new(a.as_bytes()).compare(FieldName::new(b.as_bytes()));
                 assert_eq!(order, a.cmp(b), "{a:?} {b:?}");
             }
         }

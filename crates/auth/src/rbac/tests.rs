@@ -1,3 +1,5 @@
+mod aggregated;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -288,6 +290,20 @@ fn random_binding(random: &mut Random) -> Value {
     binding(&role, &random.some(&SUBJECTS, 4))
 }
 
+fn random_request<'a>(random: &mut Random, user: &'a User) -> Attributes<'a> {
+    Attributes {
+        verb: random.pick(&["get", "get", "list", "create", "*"]),
+        is_resource: random.below(4) > 0,
+        path: random.pick(&["/", "/x", "/x/", "/x/y", "/x/yz", "/z", "", "*"]),
+        group: random.pick(&["", "", "apps", "apps", "*"]),
+        namespace: random.pick(&["", "n", "m", "o", "none"]),
+        resource: random.pick(&["pods", "pods", "jobs", "jobs", "other", "*"]),
+        subresource: random.pick(&["", "", "log", "scale"]),
+        name: random.pick(&NAMES),
+        ..asked(user, "get /")
+    }
+}
+
 /// The objects themselves, evaluated as the documentation tells.
 type World = BTreeMap<(u8, String), Value>;
 
@@ -396,19 +412,7 @@ fn decisions_equal_a_naive_evaluation() {
             ]);
             let groups = random.some(&["u", "g", "h", "none", "none"], 2);
             let user = user(name, &groups);
-            let base = asked(&user, "get /");
-            let resource = random.pick(&["pods", "pods", "jobs", "jobs", "other", "*"]);
-            let request = Attributes {
-                verb: random.pick(&["get", "get", "list", "create", "*"]),
-                is_resource: random.below(4) > 0,
-                path: random.pick(&["/", "/x", "/x/", "/x/y", "/x/yz", "/z", "", "*"]),
-                group: random.pick(&["", "", "apps", "apps", "*"]),
-                namespace: random.pick(&["", "n", "m", "o", "none"]),
-                resource,
-                subresource: random.pick(&["", "", "log", "scale"]),
-                name: random.pick(&NAMES),
-                ..base
-            };
+            let request = random_request(&mut random, &user);
             let expected = naive(&world, &request);
             let found = rbac.decide(&request);
             assert_eq!(

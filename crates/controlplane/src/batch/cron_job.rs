@@ -3,11 +3,21 @@
 use kevel_api::field_error::BadValue;
 
 use super::{job, schedule, time_zone};
+use crate::pod::template;
 use crate::rules::Rules;
 use crate::validation::Field;
 
 /// The rules of cron jobs.
-pub const RULES: Rules = Rules { check_create, check_update, ..Rules::NONE };
+pub const RULES: Rules = Rules {
+    prepare_create: |cron_job| template::prepare_at(cron_job, None, TEMPLATE),
+    check_create,
+    prepare_update: |cron_job, old| template::prepare_at(cron_job, Some(old), TEMPLATE),
+    check_update,
+    warnings: |cron_job, old| job::warnings(cron_job, old, TEMPLATE),
+    ..Rules::NONE
+};
+
+const TEMPLATE: &[&str] = &["spec", "jobTemplate", "spec", "template"];
 
 /// The names of jobs are 11 characters longer.
 const MAX_NAME: usize = 52;
@@ -77,7 +87,9 @@ fn check_time_zone(zone: Field) {
              https://www.iana.org/time-zones",
         );
     }
-    if name != "Local" && !time_zone::is_known(name) {
+    if name.contains("..") {
+        zone.invalid("time: invalid location name");
+    } else if name != "Local" && !time_zone::is_known(name) {
         zone.invalid(format!("unknown time zone {name}"));
     }
 }

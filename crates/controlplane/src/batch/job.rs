@@ -13,8 +13,10 @@ use crate::validation::Field;
 pub const RULES: Rules = Rules {
     prepare_create,
     check_create: |job| check(job, None),
+    prepare_update: |job, old| template::prepare_at(job, Some(old), template::IN_SPEC),
     check_update,
     check_status: job_status::check,
+    warnings: |job, old| warnings(job, old, template::IN_SPEC),
     ..Rules::NONE
 };
 
@@ -37,21 +39,30 @@ const MAX_SUCCEEDED_INDEXES: usize = 64 << 10;
 
 /// A job finds its pods by labels that the server makes up, unless it says that it has its own.
 fn prepare_create(job: &mut Value) {
+    template::prepare_at(job, None, template::IN_SPEC);
     if job.at(&["spec", "manualSelector"]).and_then(Value::as_bool) == Some(true) {
         return;
     }
     let name = Value::from(job.str_at(&["metadata", "name"]));
     let uid = Value::from(job.str_at(&["metadata", "uid"]));
-    let Some(spec) = job.at_mut(&["spec"]).and_then(Value::as_map_mut) else { return };
-    let labels = below(spec, &["template", "metadata", "labels"]);
-    for (label, value) in [
+    let generated = [
         (OLD_JOB_NAME, &name),
         (JOB_NAME, &name),
         (OLD_CONTROLLER_UID, &uid),
         (CONTROLLER_UID, &uid),
-    ] {
-        labels.entry_or_insert_with(label, || value.clone());
+    ];
+    // Labels that the job has of its template are the template's in the reference: one map.
+    let of_template = job.at(&["spec", "template", "metadata", "labels"]);
+    let shared = of_template.is_some() && of_template == job.at(&["metadata", "labels"]);
+    let Some(job) = job.as_map_mut() else { return };
+    let own = shared.then_some(&["metadata", "labels"][..]);
+    for path in [&["spec", "template", "metadata", "labels"][..]].into_iter().chain(own) {
+        let labels = below(job, path);
+        for (label, value) in generated {
+            labels.entry_or_insert_with(label, || value.clone());
+        }
     }
+    let spec = below(job, &["spec"]);
     below(spec, &["selector", "matchLabels"]).entry_or_insert_with(CONTROLLER_UID, || uid);
 }
 
@@ -67,6 +78,12 @@ fn below<'m>(map: &'m mut Map, path: &[&str]) -> &'m mut Map {
             _ => unreachable!("it was made a map"),
         }
     })
+}
+
+/// What the client should know about a job, or about what makes jobs.
+pub fn warnings(job: &Value, old: Option<&Value>, path: &[&str]) -> Vec<String> {
+    let named = old.is_none().then(|| template::name_warning(job)).flatten();
+    named.into_iter().chain(template::template_warnings(job, old, path)).collect()
 }
 
 fn check(job: Field, old: Option<Field>) {
@@ -130,15 +147,7 @@ fn spec_and_selector(field: Field, old: Option<Field>) {
     }
     let labels = field.down("template.metadata.labels");
     if selector.selects(&labels) == Some(false) {
-        labels.invalid_as(shown_labels(labels), "`selector` does not match template `labels`");
-    }
-}
-
-/// Labels as messages show them, also when there are none.
-pub fn shown_labels(labels: Field) -> BadValue {
-    match labels.is_set() {
-        true => labels.shown(),
-        false => BadValue::Text("null".to_owned()),
+        labels.invalid_as(labels.shown_or_null(), "`selector` does not match template `labels`");
     }
 }
 
@@ -285,7 +294,7 @@ fn exit_codes(codes: Field, spec: Field) {
     }
     let values = codes.at("values");
     if values.is_empty() {
-        values.invalid_as(shown_labels(values), "at least one value is required");
+        values.invalid_as(values.shown_or_null(), "at least one value is required");
     } else if values.len() > MAX_EXIT_CODES {
         values.too_many(values.len(), MAX_EXIT_CODES);
     }
@@ -382,7 +391,7 @@ fn check_update(job: Field, old: Field) {
     for field in
         ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"]
     {
-        spec.at(field).immutable(&was.at(field));
+        spec.at(field).immutable_or_null(&was.at(field));
     }
 }
 
@@ -390,7 +399,7 @@ fn check_update(job: Field, old: Field) {
 fn completions(spec: Field, old: Field) {
     let (completions, was) = (spec.at("completions"), old.at("completions"));
     if !is_indexed(spec) {
-        return completions.immutable(&was);
+        return completions.immutable_or_null(&was);
     }
     let changed = completions.is_set() && !completions.same(&was);
     if changed && completions.int() != spec.at("parallelism").int() {

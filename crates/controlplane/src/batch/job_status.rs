@@ -1,7 +1,5 @@
 //! What the status of a job may say.
 
-use kevel_api::field_error::BadValue;
-
 use super::indexes;
 use crate::validation::Field;
 
@@ -171,11 +169,8 @@ fn check_change(job: Field, status: Field, was: Field) {
     let resuming = is_true(before, "Suspended") && has(conditions, "Suspended", "False");
     let fixed = old_start.is_set() && !spec.at("suspend").bool() && !resuming;
     if fixed && !start.same(&old_start) {
-        let shown = match start.is_set() {
-            true => start.shown(),
-            false => BadValue::Text("null".to_owned()),
-        };
-        start.invalid_as(shown, "field is immutable for unsuspended job once set");
+        let why = "field is immutable for unsuspended job once set";
+        start.invalid_as(start.shown_or_null(), why);
     }
     let met = |conditions: Field| is_true(conditions, "SuccessCriteriaMet");
     if met(before) && !met(conditions) {

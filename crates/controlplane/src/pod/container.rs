@@ -89,7 +89,6 @@ pub fn has_restarted_init_containers(spec: Field) -> bool {
 /// What a container that is added to a running pod may not have.
 const NOT_EPHEMERAL: &[&str] = &[
     "ports",
-    "resources",
     "resizePolicy",
     "restartPolicy",
     "restartPolicyRules",
@@ -119,11 +118,11 @@ pub fn ephemeral_containers(containers: Field, spec: Field, context: &Context) {
             target.not_found();
         }
         let why = "cannot be set for an Ephemeral Container";
-        for field in NOT_EPHEMERAL {
-            let field = container.at(field);
-            if field.is_set() && !matches!(field.get(), Some(Value::Map(map)) if map.is_empty()) {
-                field.forbidden(why);
-            }
+        if !container.at("resources").is_empty() {
+            container.at("resources").forbidden(why);
+        }
+        for field in NOT_EPHEMERAL.iter().filter(|field| container.at(field).is_set()) {
+            container.at(field).forbidden(why);
         }
         for mount in container.at("volumeMounts").items() {
             for field in ["subPath", "subPathExpr"] {

@@ -19,7 +19,7 @@ mod security_context;
 mod spec;
 mod status;
 pub mod template;
-mod toleration;
+pub mod toleration;
 mod update;
 mod volume;
 pub mod volume_source;

@@ -62,14 +62,20 @@ fn drop_disabled(spec: &mut Value, old: Option<&Value>) {
     let gone = ["clusterTrustBundle", "podCertificate"];
     let gone: Vec<&str> = gone.into_iter().filter(|kind| !projects(kind)).collect();
     let Some(spec) = spec.as_map_mut() else { return };
+    account_name(spec);
     if !grouped {
         spec.remove("schedulingGroup");
     }
     for name in lists.into_iter().filter(|_| !signals) {
         let containers = spec.get_mut(name).and_then(Value::as_list_mut).into_iter().flatten();
         for container in containers {
-            if let Some(lifecycle) = container.at_mut(&["lifecycle"]).and_then(Value::as_map_mut) {
-                lifecycle.remove("stopSignal");
+            let Some(container) = container.as_map_mut() else { continue };
+            let lifecycle = container.get_mut("lifecycle").and_then(Value::as_map_mut);
+            let dropped = lifecycle.is_some_and(|lifecycle| {
+                lifecycle.remove("stopSignal").is_some() && lifecycle.is_empty()
+            });
+            if dropped {
+                container.remove("lifecycle");
             }
         }
     }
@@ -81,6 +87,15 @@ fn drop_disabled(spec: &mut Value, old: Option<&Value>) {
                 source.remove(kind);
             });
         }
+    }
+}
+
+/// What the account was called first counts where it is called nothing else.
+fn account_name(spec: &mut Map) {
+    let unnamed = spec.get("serviceAccountName").is_none_or(Value::is_empty);
+    if let Some(name) = spec.get("serviceAccount").filter(|name| unnamed && !name.is_empty()) {
+        let name = name.clone();
+        spec.insert("serviceAccountName", name);
     }
 }
 

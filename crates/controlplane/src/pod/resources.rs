@@ -74,6 +74,14 @@ pub fn pod(spec: Field, claims: &[&str], options: &Options) {
 pub fn overhead(overhead: Field, options: &Options) {
     let limits = overhead.at("limits");
     amounts(limits.with(overhead.get()), container_resource_name, options);
+    huge_pages_alone(overhead, overhead.keys());
+}
+
+fn huge_pages_alone<'v>(field: Field, mut names: impl Iterator<Item = &'v str> + Clone) {
+    let huge = names.clone().any(|name| name.starts_with(HUGE_PAGES));
+    if huge && !names.any(|name| matches!(name, "cpu" | "memory")) {
+        field.forbidden("HugePages require cpu or memory");
+    }
 }
 
 fn requirements(resources: Field, name: fn(Field, &str), claims: &[&str], options: &Options) {
@@ -100,10 +108,7 @@ fn requirements(resources: Field, name: fn(Field, &str), claims: &[&str], option
         }
         huge_pages(request, resource, options);
     }
-    let either = |wanted: fn(&str) -> bool| limits.keys().chain(requests.keys()).any(wanted);
-    if either(|name| name.starts_with(HUGE_PAGES)) && !either(|n| matches!(n, "cpu" | "memory")) {
-        resources.forbidden("HugePages require cpu or memory");
-    }
+    huge_pages_alone(resources, limits.keys().chain(requests.keys()));
     claim_names(resources.at("claims"), claims);
 }
 

@@ -66,14 +66,10 @@ pub fn check(spec: Field, metadata: Option<Field>, options: &Options) {
         let name = group.at("podGroupName");
         match name.is_set() {
             true => name.object_name(name::name_is_dns_subdomain),
-            false => name.invalid_as(record_null(), "must specify one of: `podGroupName`"),
+            false => name.invalid_as(name.shown_or_null(), "must specify one of: `podGroupName`"),
         }
     }
     env::file_volumes(spec);
-}
-
-fn record_null() -> kevel_api::field_error::BadValue {
-    kevel_api::field_error::BadValue::Text("null".to_owned())
 }
 
 /// What a spec names, and the plain values between.

@@ -1,21 +1,74 @@
 //! Templates that controllers make pods of.
 
-use super::{Options, annotations, spec};
+use kevel_api::name;
+use kevel_api::value::Value;
+
+use super::{Options, annotations, prepare, spec};
 use crate::validation::Field;
+
+/// Where most kinds have theirs.
+pub const IN_SPEC: &[&str] = &["spec", "template"];
+
+/// Makes the template of an object ready, which may replace another.
+pub fn prepare_at(object: &mut Value, old: Option<&Value>, path: &[&str]) {
+    if let Some(template) = object.at_mut(path) {
+        prepare::template(template, old.and_then(|old| old.at(path)));
+    }
+}
+
+/// What the client should know about an object with a template, which is named after its pods.
+pub fn warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
+    let named = old.is_none().then(|| name_warning(object)).flatten();
+    named.into_iter().chain(template_warnings(object, old, IN_SPEC)).collect()
+}
+
+/// What the client should know about a name that pods get.
+pub fn name_warning(object: &Value) -> Option<String> {
+    let problems = name::is_dns1123_label(object.str_at(&["metadata", "name"]));
+    (!problems.is_empty()).then(|| {
+        format!(
+            "metadata.name: this is used in Pod names and hostnames, which can result in \
+             surprising behavior; a DNS label is recommended: [{}]",
+            problems.join(" ")
+        )
+    })
+}
+
+/// What the client should know about a template that is new or changes.
+pub fn template_warnings(object: &Value, old: Option<&Value>, path: &[&str]) -> Vec<String> {
+    let generation = |object: &Value| object.at(&["metadata", "generation"]).cloned();
+    if old.is_some_and(|old| generation(object) == generation(old)) {
+        return Vec::new();
+    }
+    let _ = path;
+    Vec::new()
+}
 
 /// Checks a template; `old` is the one that it replaces.
 pub fn check(template: Field, old: Option<Field>) {
     let options = Options::of_template(old);
+    metadata(template, &options);
+    spec::check(template.at("spec"), None, &options);
+    let notes = template.at("annotations");
+    let notes = notes.with(template.down("metadata.annotations").get());
+    annotations::agree_with_fields(notes, template.at("spec"));
+    let ephemeral = template.down("spec.ephemeralContainers");
+    if !ephemeral.is_empty() {
+        ephemeral.forbidden("ephemeral containers not allowed in pod template");
+    }
+}
+
+/// Checks what a template says about its pods beside their spec.
+pub fn check_metadata(template: Field) {
+    metadata(template, &Options::of_template(None));
+}
+
+/// Labels and annotations are called fields of the template itself, as in the reference.
+fn metadata(template: Field, options: &Options) {
     let metadata = template.at("metadata");
     let (labels, notes) = (template.at("labels"), template.at("annotations"));
     labels.with(metadata.at("labels").get()).labels();
     let notes = notes.with(metadata.at("annotations").get());
     notes.annotations();
     annotations::check(notes, template.at("spec"), options.tolerates.deletion_cost);
-    spec::check(template.at("spec"), None, &options);
-    annotations::agree_with_fields(notes, template.at("spec"));
-    let ephemeral = template.down("spec.ephemeralContainers");
-    if !ephemeral.is_empty() {
-        ephemeral.forbidden("ephemeral containers not allowed in pod template");
-    }
 }

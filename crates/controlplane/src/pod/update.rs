@@ -61,8 +61,8 @@ fn same_containers(containers: Field, old: Field) -> bool {
 fn active_deadline(deadline: Field, old: Field) -> bool {
     if deadline.is_absent() {
         if old.is_set() {
-            let null = kevel_api::field_error::BadValue::Text("null".to_owned());
-            deadline.invalid_as(null, "must not update from a positive integer to nil value");
+            let why = "must not update from a positive integer to nil value";
+            deadline.invalid_as(deadline.shown_or_null(), why);
         }
         return true;
     }
@@ -89,7 +89,7 @@ fn scheduling_gates(gates: Field, old: Field) {
 fn node_selector(selector: Field, old: Field) {
     if old.entries().any(|(key, value)| !selector.key(key).same(&value)) {
         let why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
-        selector.invalid(why);
+        selector.invalid_as(selector.shown_or_null(), why);
     }
 }
 

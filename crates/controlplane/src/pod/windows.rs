@@ -71,7 +71,8 @@ fn linux(spec: Field) {
 fn windows(spec: Field) {
     let why = "cannot be set for a windows pod";
     for field in NOT_WINDOWS {
-        if spec.down(field).is_set() {
+        let none = field.ends_with("sysctls") && spec.down(field).is_empty();
+        if spec.down(field).is_set() && !none {
             spec.down(field).forbidden(why);
         }
     }

@@ -1,5 +1,6 @@
 //! IPAddresses: who has which address of the services' networks.
 
+use kevel_api::field_error::BadValue;
 use kevel_api::name;
 
 use crate::rules::Rules;
@@ -28,11 +29,26 @@ fn check_create(address: Field) {
     }
 }
 
+/// A reference as Go shows it.
+fn shown(parent: &Field) -> BadValue {
+    let fields = [
+        ("Group", parent.at("group").str()),
+        ("Resource", parent.at("resource").str()),
+        ("Namespace", parent.at("namespace").str()),
+        ("Name", parent.at("name").str()),
+    ];
+    let fields = fields.map(|(name, text)| match BadValue::named_string(text) {
+        BadValue::Text(text) => format!("\"{name}\":{text}"),
+        _ => String::new(),
+    });
+    BadValue::Text(format!("{{{}}}", fields.join(",")))
+}
+
 fn check_update(address: Field, old: Field) {
     check_create(address);
     let spec = address.at("spec");
     let parent = spec.at("parentRef");
     if !parent.same(&old.at("spec").at("parentRef")) {
-        parent.invalid(IMMUTABLE);
+        parent.invalid_as(shown(&parent), IMMUTABLE);
     }
 }

@@ -19,7 +19,7 @@ pub const MANAGED_BY_LABEL: &str = "ipaddress.kubernetes.io/managed-by";
 pub const FAMILY_LABEL: &str = "ipaddress.kubernetes.io/ip-family";
 
 /// Who owns the fields of a new address.
-const FIELDS: &str = r#"{"f:metadata":{"f:labels":{".":{},"f:ipaddress.kubernetes.io/ip-family":{},"f:ipaddress.kubernetes.io/managed-by":{}}},"f:spec":{".":{},"f:parentRef":{".":{},"f:name":{},"f:namespace":{},"f:resource":{}}}}"#;
+const FIELDS: &str = r#"{"f:metadata":{"f:labels":{".":{},"f:ipaddress.kubernetes.io/ip-family":{},"f:ipaddress.kubernetes.io/managed-by":{}}},"f:spec":{"f:parentRef":{".":{},"f:name":{},"f:namespace":{},"f:resource":{}}}}"#;
 
 /// Gives out cluster IPs.
 pub struct IpAllocator {

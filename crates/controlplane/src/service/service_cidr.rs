@@ -32,7 +32,7 @@ fn check_update(network: Field, old: Field) {
             check_cidrs(&cidrs);
         }
         _ => {
-            let shown = match cidrs.is_empty() {
+            let shown = match cidrs.is_absent() {
                 true => BadValue::Text("null".into()),
                 false => cidrs.shown(),
             };

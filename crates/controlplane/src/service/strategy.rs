@@ -12,6 +12,7 @@ use crate::rules::Rules;
 
 /// The rules of services.
 pub const RULES: Rules = Rules {
+    prepare_create: drop_internal_traffic_policy,
     check_create: validation::check_create,
     prepare_update,
     check_update: validation::check_update,
@@ -19,6 +20,18 @@ pub const RULES: Rules = Rules {
     warnings,
     ..Rules::NONE
 };
+
+/// A Service that is elsewhere has no traffic inside. A wrong policy is left for the checks to see.
+fn drop_internal_traffic_policy(object: &mut Value) {
+    let external = object.str_at(&["spec", "type"]) == "ExternalName";
+    let policy = object.str_at(&["spec", "internalTrafficPolicy"]);
+    if external
+        && matches!(policy, "Cluster" | "Local")
+        && let Some(spec) = object.at_mut(&["spec"]).and_then(Value::as_map_mut)
+    {
+        spec.remove("internalTrafficPolicy");
+    }
+}
 
 /// Drops what a Service had because of its old type, unless the client means to change it: then the
 /// checks say that it is out of place.
@@ -63,6 +76,7 @@ fn prepare_update(object: &mut Value, old: &Value) {
         // What is not there yet is an empty struct, which is always shown.
         status.insert("loadBalancer", Map::new().into());
     }
+    drop_internal_traffic_policy(object);
 }
 
 fn warnings(service: &Value, _old: Option<&Value>) -> Vec<String> {

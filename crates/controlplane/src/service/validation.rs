@@ -478,7 +478,7 @@ fn needs_health_check(spec: &Field) -> bool {
 
 /// A list of texts as Go shows it.
 fn strings(field: &Field) -> BadValue {
-    match field.is_empty() {
+    match field.is_absent() {
         true => BadValue::Text("null".into()),
         false => field.shown(),
     }

@@ -79,17 +79,24 @@ impl Field<'_, '_> {
         Some(selector.matches(|key| labels?.get(key)?.as_str()))
     }
 
-    /// A label selector as messages show it: labels first.
+    /// A label selector as messages show it: labels first, and nothing that is empty.
     pub fn shown_selector(&self) -> BadValue {
-        let part = |name: &str| match shown(self.at(name).get()) {
-            BadValue::Text(text) => Some(format!("{:?}:{text}", name)),
-            _ => None,
-        };
         if self.is_absent() {
             return BadValue::Text("null".to_owned());
         }
-        let parts: Vec<String> =
-            ["matchLabels", "matchExpressions"].into_iter().filter_map(part).collect();
+        let mut parts = Vec::new();
+        let mut add = |name: &str, value: Option<&Value>| {
+            if let BadValue::Text(text) = shown(value.filter(|value| !value.is_empty())) {
+                parts.push(format!("{name:?}:{text}"));
+            }
+        };
+        add("matchLabels", self.at("matchLabels").get());
+        let mut expressions = self.at("matchExpressions").get().cloned();
+        let list = expressions.as_mut().and_then(Value::as_list_mut).into_iter().flatten();
+        for expression in list.filter_map(Value::as_map_mut) {
+            expression.retain(|name, value| name != "values" || !value.is_empty());
+        }
+        add("matchExpressions", expressions.as_ref());
         BadValue::Text(format!("{{{}}}", parts.join(",")))
     }
 

@@ -10,6 +10,10 @@ const ANNOTATION: &str = "api-approved.kubernetes.io";
 
 pub(super) async fn reconcile(context: &Context, name: &str) -> Result<(), String> {
     let Some(mut value) = context.find(name) else { return Ok(()) };
+    // Names come first, and are heard of.
+    if Definition(&value).condition(condition::NAMES_ACCEPTED).is_none() {
+        return Ok(());
+    }
     let definition = Definition(&value);
     if !is_protected(definition.group()) {
         return Ok(());

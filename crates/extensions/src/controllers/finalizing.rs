@@ -72,7 +72,8 @@ async fn delete_objects(
     };
     // Nobody can see objects of which no version is served.
     let Some(row) = row else { return Ok(()) };
-    let failed = |why: String| ("InstanceDeletionFailed", format!("could not list instances: {why}"));
+    let failed =
+        |why: String| ("InstanceDeletionFailed", format!("could not list instances: {why}"));
     let mut errors = Vec::new();
     for namespace in namespaces(&row).await.map_err(failed)? {
         let version = &row.kind.version;

@@ -115,12 +115,9 @@ fn decide<'c>(definition: Definition<'_>, taken: &Taken) -> (Map, Condition<'c>)
     }
     put("categories");
     let condition = match conflict {
-        None => Condition::new(
-            condition::NAMES_ACCEPTED,
-            "True",
-            "NoConflicts",
-            "no conflicts found",
-        ),
+        None => {
+            Condition::new(condition::NAMES_ACCEPTED, "True", "NoConflicts", "no conflicts found")
+        }
         Some((reason, why)) => Condition {
             message: why.into(),
             ..Condition::new(condition::NAMES_ACCEPTED, "False", reason, "")

@@ -79,9 +79,9 @@ impl Serving {
         self.terminating.note(name, false);
         let Some(served) = self.served.remove(name) else { return };
         let rows = self.custom.current();
-        let mut gone = rows.all().filter(|row| {
-            *row.kind.group == *served.group && *row.plural == *served.plural
-        });
+        let mut gone = rows
+            .all()
+            .filter(|row| *row.kind.group == *served.group && *row.plural == *served.plural);
         let prefix = gone.find_map(|row| Some(row.storage.as_ref()?.prefix.clone()));
         self.custom.remove(&served.group, &served.plural, None);
         if let Some(prefix) = prefix {
@@ -92,7 +92,8 @@ impl Serving {
     /// Ends what was served by definitions that are no longer there.
     pub fn retain(&mut self, there: &[Value]) {
         let is_there = |name: &str| there.iter().any(|value| Definition(value).name() == name);
-        let gone: Vec<String> = self.served.keys().filter(|name| !is_there(name)).cloned().collect();
+        let gone: Vec<String> =
+            self.served.keys().filter(|name| !is_there(name)).cloned().collect();
         gone.iter().for_each(|name| self.remove(name));
     }
 }

@@ -7,13 +7,13 @@ use kevel_api::value::{Map, Value};
 use kevel_codec::json::{Unknown, decode};
 use kevel_server::endpoints::check_metadata;
 
-use super::MAX_ERRORS;
+use super::is_full;
 use super::node::Node;
 use super::shown::{json, shown};
 
 /// What is wrong with the objects inside a value.
 pub(crate) fn check(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    if !node.inside.embedded || errors.len() >= MAX_ERRORS {
+    if !node.inside.embedded || is_full(errors) {
         return;
     }
     match value {
@@ -54,7 +54,9 @@ pub(crate) fn check_resource(object: &Map, path: &Path<'_>) -> Vec<FieldError> {
                 let error = problem.map(|problem| FieldError::invalid(&path, &**text, problem));
                 errors.extend(error);
             }
-            Some(other) => errors.push(FieldError::invalid(&path, shown(other), "must be a string")),
+            Some(other) => {
+                errors.push(FieldError::invalid(&path, shown(other), "must be a string"))
+            }
         }
     }
     if let Some(metadata) = object.get("metadata") {

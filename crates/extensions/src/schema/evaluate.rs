@@ -7,7 +7,7 @@ use kevel_api::quote::quote;
 use kevel_api::value::Value;
 use kevel_cel::{Activation, Budget, Error, Value as CelValue};
 
-use super::MAX_ERRORS;
+use super::is_full;
 use super::node::Node;
 use super::ratchet::{Correlated, MapList};
 use super::rules::{Rule, Rules};
@@ -69,7 +69,7 @@ impl Evaluator {
         if !node.inside.rules || object.is_null() {
             return Ok(());
         }
-        if self.errors.len() >= MAX_ERRORS {
+        if is_full(&self.errors) {
             return Err(Stopped);
         }
         if let Some(rules) = &node.rules {
@@ -212,7 +212,8 @@ impl Evaluator {
     ) -> Result<(), Stopped> {
         let at = path.child(&rule.field);
         let at = if rule.field.is_empty() { path } else { &at };
-        let unchanged = || before.correlated.or(before.around).is_some_and(Correlated::is_unchanged);
+        let unchanged =
+            || before.correlated.or(before.around).is_some_and(Correlated::is_unchanged);
         let mut add = |error: FieldError| {
             if rule.uses_old || !unchanged() {
                 self.errors.push(error);

@@ -66,7 +66,10 @@ pattern!(
         r"([a-zA-Z\p{L}]){2,63})$"
     )
 );
-pattern!(BASE64, r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$");
+pattern!(
+    BASE64,
+    r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})$"
+);
 pattern!(
     CREDIT_CARD,
     concat!(
@@ -78,9 +81,7 @@ pattern!(CLOCK, r"^([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0
 pattern!(SPAN, r"([0-9]+)[\t\n\f\r ]*([A-Za-zµ]+)");
 
 fn is_hostname(text: &str) -> bool {
-    text.len() <= 255
-        && text.split('.').all(|label| label.len() <= 63)
-        && HOSTNAME.is_match(text)
+    text.len() <= 255 && text.split('.').all(|label| label.len() <= 63) && HOSTNAME.is_match(text)
 }
 
 /// An address; leading zeros do not count.
@@ -118,16 +119,17 @@ fn is_cidr(text: &str) -> bool {
         None => return false,
     };
     let digits = !bits.is_empty() && bits.bytes().all(|b| b.is_ascii_digit());
-    digits && bits.trim_start_matches('0').len() <= 3 && bits.parse::<u32>().is_ok_and(|n| n <= most)
+    digits
+        && bits.trim_start_matches('0').len() <= 3
+        && bits.parse::<u32>().is_ok_and(|n| n <= most)
 }
 
 /// EUI-48, EUI-64 or InfiniBand, in groups of two digits or four.
 fn is_mac(text: &str) -> bool {
     let grouped = |separator: char, digits: usize| {
         let groups: Vec<&str> = text.split(separator).collect();
-        let hex = |group: &&str| {
-            group.len() == digits && group.bytes().all(|b| b.is_ascii_hexdigit())
-        };
+        let hex =
+            |group: &&str| group.len() == digits && group.bytes().all(|b| b.is_ascii_hexdigit());
         groups.iter().all(hex) && matches!(groups.len() * digits / 2, 6 | 8 | 20)
     };
     grouped(':', 2) || grouped('-', 2) || grouped('.', 4)
@@ -253,7 +255,8 @@ fn is_date_time(text: &str) -> bool {
     let mut parts = lower.split('t');
     let (Some(date), Some(time)) = (parts.next(), parts.next()) else { return false };
     let Some(found) = CLOCK.captures(time).filter(|_| is_date(date)) else { return false };
-    let at_most = |group: usize, most: &str| found.get(group).is_some_and(|part| part.as_str() <= most);
+    let at_most =
+        |group: usize, most: &str| found.get(group).is_some_and(|part| part.as_str() <= most);
     at_most(1, "23") && at_most(2, "59") && at_most(3, "59")
 }
 
@@ -301,13 +304,21 @@ mod tests {
                 &["2014-12-15T19:30:20.000Z", "2014-12-15t19:30:20+01:00"],
                 &["2014-12-15 19:30:20Z", "2014-12-15T24:30:20Z", "2014-12-15T19:30:20"],
             ),
-            ("duration", &["22 ns", "1h", "3 days", "1.5h", "2 weeks"], &["ns", "", "5 lightyears"]),
+            (
+                "duration",
+                &["22 ns", "1h", "3 days", "1.5h", "2 weeks"],
+                &["ns", "", "5 lightyears"],
+            ),
             ("ipv4", &["10.0.0.1", "010.0.0.1"], &["10.0.0", "::1", "256.1.1.1"]),
             ("ipv6", &["::1", "::ffff:1.2.3.4"], &["10.0.0.1", "::g", "fe80::1%eth0"]),
             ("cidr", &["10.0.0.0/8", "::/0"], &["10.0.0.0/33", "10.0.0.0", "::/129"]),
             ("mac", &["00:00:5e:00:53:01", "0000.5e00.5301"], &["00:00:5e:00:53", "zz"]),
             ("uuid", &["a8098c1a-f86e-11da-bd1a-00112444be1e"], &["a8098c1a"]),
-            ("uuid4", &["025b0d74-00a2-4048-bf57-227c5111bb34"], &["025b0d74-00a2-3048-bf57-227c5111bb34"]),
+            (
+                "uuid4",
+                &["025b0d74-00a2-4048-bf57-227c5111bb34"],
+                &["025b0d74-00a2-3048-bf57-227c5111bb34"],
+            ),
             ("isbn", &["0321751043", "978-0321751041"], &["0321751042", "x"]),
             ("creditcard", &["4111-1111-1111-1111"], &["4111-1111-1111-1112"]),
             ("ssn", &["111-11-1111"], &["1111-1111"]),

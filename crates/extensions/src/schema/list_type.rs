@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use kevel_api::field_error::{FieldError, Path};
 use kevel_api::value::{Map, Value};
 
-use super::MAX_ERRORS;
 use super::node::{ListType, Node};
 use super::shown::{json, shown};
+use super::{MAX_ERRORS, is_full};
 
 /// What is there more than once in the lists of a value.
 pub(crate) fn check(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    if !node.inside.lists || errors.len() >= MAX_ERRORS {
+    if !node.inside.lists || is_full(errors) {
         return;
     }
     match value {

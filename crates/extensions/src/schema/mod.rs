@@ -24,21 +24,35 @@ mod stack;
 use kevel_api::field_error::{BadValue, FieldError, FieldErrorKind, Path};
 use kevel_api::value::Value;
 
-use evaluate::Evaluator;
 use node::{Node, Purpose};
 use open_api::{Finding, Walk};
 use place::Place;
 use props::{Props, expand};
 use ratchet::Correlated;
 
-pub(crate) use embedded::check_resource;
+pub(crate) use embedded::{check as check_embedded, check_resource};
+pub(crate) use evaluate::Evaluator;
 pub(crate) use stack::with_stack;
 
 /// What the rules of one request may cost together.
 pub const REQUEST_BUDGET: i64 = 10_000_000;
 
-/// How many errors of one sort are told about an object.
+/// How many errors of one sort are told about an object or a definition.
 pub const MAX_ERRORS: usize = 256;
+/// How much text they may have together before no more are looked for.
+const MAX_ERROR_TEXT: usize = 1 << 20;
+
+/// Whether enough errors were found.
+pub(crate) fn is_full(errors: &[FieldError]) -> bool {
+    let text = |error: &FieldError| {
+        let value = match &error.bad_value {
+            BadValue::String(text) | BadValue::Text(text) => text.len(),
+            BadValue::Omitted => 0,
+        };
+        error.field.len() + error.detail.len() + value
+    };
+    errors.len() >= MAX_ERRORS || errors.iter().map(text).sum::<usize>() > MAX_ERROR_TEXT
+}
 
 /// The schema of one version of a custom kind, ready to judge objects.
 ///
@@ -72,14 +86,10 @@ impl Validator {
     /// Reads the `openAPIV3Schema` of a version.
     pub fn new(open_api_v3_schema: &Value) -> Result<Validator, String> {
         let schema = expand(open_api_v3_schema);
-        Ok(Validator::of(Props::new(&schema), Purpose::Objects, true))
-    }
-
-    /// Reads a schema whose documents have been read.
-    pub(crate) fn of(schema: Props<'_>, purpose: Purpose, is_root: bool) -> Validator {
+        let schema = Props::new(&schema);
         let depth = schema.depth();
-        let root = with_stack(depth, || Node::new(schema, purpose, is_root));
-        Validator { root, depth }
+        let root = with_stack(depth, || Node::new(schema, Purpose::Objects));
+        Ok(Validator { root, depth })
     }
 
     /// What the schema says against an object: [`Validator::open_api`], [`Validator::embedded`]
@@ -104,7 +114,7 @@ impl Validator {
         object: &Value,
         old: Option<&Value>,
     ) -> Vec<FieldError> {
-        check_open_api(&self.root, self.depth, path, object, old)
+        with_stack(self.depth, || check_open_api(&self.root, path, object, old))
     }
 
     /// What OpenAPI says against the status alone, which is what an update of it checks.
@@ -113,7 +123,8 @@ impl Validator {
         match (self.root.property("status"), status) {
             (Some(node), Some(status)) => {
                 let old = Some(old.unwrap_or(&Value::Null));
-                check_open_api(node, self.depth, &Path::new("status"), status, old)
+                let path = Path::new("status");
+                with_stack(self.depth, || check_open_api(node, &path, status, old))
             }
             _ => Vec::new(),
         }
@@ -122,7 +133,7 @@ impl Validator {
     /// What is wrong with the types and metadata of objects inside an object.
     pub fn embedded(&self, path: &Path<'_>, object: &Value) -> Vec<FieldError> {
         let mut errors = Vec::new();
-        with_stack(self.depth, || embedded::check(&self.root, object, path, &mut errors));
+        with_stack(self.depth, || check_embedded(&self.root, object, path, &mut errors));
         errors
     }
 
@@ -150,22 +161,9 @@ impl Validator {
     ///
     /// They are to be asked only if [`blocks_rules`] finds nothing in the other errors.
     pub fn rules(&self, object: &Value, old: Option<&Value>, budget: i64) -> Vec<FieldError> {
-        self.rules_at(&Path::NONE, object, old, true, budget).0
-    }
-
-    /// The same for a value at a path; and what is left of the budget, if anything more may be
-    /// evaluated.
-    pub(crate) fn rules_at(
-        &self,
-        path: &Path<'_>,
-        value: &Value,
-        old: Option<&Value>,
-        ratchet: bool,
-        budget: i64,
-    ) -> (Vec<FieldError>, Option<i64>) {
-        with_stack(self.depth, || {
-            Evaluator::new(budget).evaluate(&self.root, path, value, old, ratchet)
-        })
+        let evaluator = Evaluator::new(budget);
+        let evaluate = || evaluator.evaluate(&self.root, &Path::NONE, object, old, true);
+        with_stack(self.depth, evaluate).0
     }
 }
 
@@ -185,17 +183,15 @@ pub fn blocks_rules(errors: &[FieldError]) -> Option<FieldError> {
     blocked.then(|| FieldError::invalid(&Path::NONE, BadValue::Text("null".to_owned()), why))
 }
 
-fn check_open_api(
+/// What OpenAPI says against a value.
+pub(crate) fn check_open_api(
     node: &Node,
-    depth: usize,
     path: &Path<'_>,
-    object: &Value,
+    value: &Value,
     old: Option<&Value>,
 ) -> Vec<FieldError> {
-    let outcome = with_stack(depth, || {
-        let old = old.map(|old| Correlated::new(object, old, node));
-        Walk::default().check(node, object, &Place::ROOT, old.as_ref())
-    });
+    let old = old.map(|old| Correlated::new(value, old, node));
+    let outcome = Walk::default().check(node, value, &Place::ROOT, old.as_ref());
     outcome.findings.into_iter().map(|finding| field_error(path, finding)).collect()
 }
 

@@ -108,15 +108,15 @@ struct Reader {
 }
 
 impl Node {
-    /// Reads a schema. Rules are compiled where expressions can see the values.
-    pub fn new(schema: Props<'_>, purpose: Purpose, is_root: bool) -> Node {
+    /// Reads the schema of a resource. Rules are compiled where expressions can see the values.
+    pub fn new(schema: Props<'_>, purpose: Purpose) -> Node {
         let mut patterns = 0;
         schema.any(&mut |schema| {
             patterns += usize::from(schema.has("pattern"));
             false
         });
         let pattern_size = PATTERN_SIZE.min(ALL_PATTERNS_SIZE / patterns.max(1));
-        Node::with_rules(schema, Reader { purpose, pattern_size }, is_root)
+        Node::with_rules(schema, Reader { purpose, pattern_size }, true)
     }
 
     fn with_rules(schema: Props<'_>, reader: Reader, is_root: bool) -> Node {
@@ -129,11 +129,7 @@ impl Node {
     }
 
     /// `child` reads a schema on the spine: of a property, of items, of additional properties.
-    fn without_rules(
-        schema: Props<'_>,
-        reader: Reader,
-        child: &dyn Fn(Props<'_>) -> Node,
-    ) -> Node {
+    fn without_rules(schema: Props<'_>, reader: Reader, child: &dyn Fn(Props<'_>) -> Node) -> Node {
         let Reader { purpose, pattern_size } = reader;
         let mut types: Vec<Box<str>> = Vec::new();
         match schema.kind() {
@@ -182,9 +178,7 @@ impl Node {
                 })
                 .collect(),
             additional: match schema.additional() {
-                Some(Additional::Schema(values)) => {
-                    AdditionalNode::Schema(Box::new(child(values)))
-                }
+                Some(Additional::Schema(values)) => AdditionalNode::Schema(Box::new(child(values))),
                 Some(Additional::Allowed(false)) => AdditionalNode::Forbidden,
                 Some(Additional::Allowed(true)) | None => AdditionalNode::Allowed,
             },

@@ -1,15 +1,21 @@
 //! Ranges and multiples.
 
-use kevel_api::field_error::BadValue;
+use kevel_api::field_error::{BadValue, FieldErrorKind};
 use kevel_api::value::Value;
 
 use super::node::Node;
-use super::open_api::{Finding, Outcome};
+use super::open_api::{Finding, Outcome, Walk};
 use super::place::Place;
 use super::shown::float;
 
 /// What the schema says against a number.
-pub(crate) fn check(node: &Node, value: &Value, place: &Place<'_>, outcome: &mut Outcome) {
+pub(crate) fn check(
+    node: &Node,
+    value: &Value,
+    place: &Place<'_>,
+    walk: &mut Walk,
+    outcome: &mut Outcome,
+) {
     let bounds = &node.bounds;
     let (exact, data) = match value {
         Value::Int(int) => (Some(*int), *int as f64),
@@ -17,30 +23,32 @@ pub(crate) fn check(node: &Node, value: &Value, place: &Place<'_>, outcome: &mut
         _ => return,
     };
     let digits = exact.map_or_else(|| positional(data), |int| int.to_string());
-    outcome_of_range(node, &digits, "Checked", place, outcome);
+    outcome_of_range(node, &digits, "Checked", place, walk, outcome);
     if let Some(factor) = bounds.multiple_of {
-        let fits = outcome_of_range(node, &positional(factor), "MultipleOf", place, outcome);
-        check_multiple(exact.filter(|_| fits), data, factor, place, outcome);
+        let fits = outcome_of_range(node, &positional(factor), "MultipleOf", place, walk, outcome);
+        check_multiple(exact.filter(|_| fits), data, factor, place, walk, outcome);
     }
-    let mut limit = |limit: Option<f64>, prefix: &str, exclusive: bool, words: [&str; 2], sign: f64| {
-        let Some(limit) = limit else { return };
-        let fits = outcome_of_range(node, &positional(limit), prefix, place, outcome);
-        let (order, shown) = match exact.filter(|_| fits) {
-            Some(int) => {
-                let limit = limit as i64;
-                let order = if sign < 0.0 { limit.cmp(&int) } else { int.cmp(&limit) };
-                (Some(order), limit.to_string())
+    let mut limit =
+        |limit: Option<f64>, prefix: &str, exclusive: bool, words: [&str; 2], sign: f64| {
+            let Some(limit) = limit else { return };
+            let fits = outcome_of_range(node, &positional(limit), prefix, place, walk, outcome);
+            let (order, shown) = match exact.filter(|_| fits) {
+                Some(int) => {
+                    let limit = limit as i64;
+                    let order = if sign < 0.0 { limit.cmp(&int) } else { int.cmp(&limit) };
+                    (Some(order), limit.to_string())
+                }
+                None => ((sign * data).partial_cmp(&(sign * limit)), float(limit)),
+            };
+            let beyond = order.is_some_and(|order| order.is_gt() || (exclusive && order.is_eq()));
+            if beyond {
+                let [inclusive, strict] = words;
+                let rule =
+                    format!("should be {} {shown}", if exclusive { strict } else { inclusive });
+                let value = exact.filter(|_| fits).map_or_else(|| data.into(), BadValue::from);
+                walk.add(outcome, || Finding::invalid(place, value, rule));
             }
-            None => ((sign * data).partial_cmp(&(sign * limit)), float(limit)),
         };
-        let beyond = order.is_some_and(|order| order.is_gt() || (exclusive && order.is_eq()));
-        if beyond {
-            let [inclusive, strict] = words;
-            let rule = format!("should be {} {shown}", if exclusive { strict } else { inclusive });
-            let value = exact.filter(|_| fits).map_or_else(|| data.into(), BadValue::from);
-            outcome.add(Finding::invalid(place, value, rule));
-        }
-    };
     let least = ["greater than or equal to", "greater than"];
     let most = ["less than or equal to", "less than"];
     limit(bounds.minimum, "Minimum boundary", bounds.exclusive_minimum, least, -1.0);
@@ -64,6 +72,7 @@ fn check_multiple(
     data: f64,
     factor: f64,
     place: &Place<'_>,
+    walk: &mut Walk,
     outcome: &mut Outcome,
 ) {
     let (value, shown, positive, multiple) = match exact {
@@ -78,11 +87,13 @@ fn check_multiple(
         }
     };
     if !positive {
-        let why = format!("factor MultipleOf declared for {place} must be positive: {shown}");
-        let kind = kevel_api::field_error::FieldErrorKind::Invalid;
-        outcome.add(Finding::new(kind, place, BadValue::Text(shown), why));
+        walk.add(outcome, || {
+            let why = format!("factor MultipleOf declared for {place} must be positive: {shown}");
+            Finding::new(FieldErrorKind::Invalid, place, BadValue::Text(shown), why)
+        });
     } else if !multiple {
-        outcome.add(Finding::invalid(place, value, format!("should be a multiple of {shown}")));
+        let rule = format!("should be a multiple of {shown}");
+        walk.add(outcome, || Finding::invalid(place, value, rule));
     }
 }
 
@@ -92,10 +103,15 @@ fn outcome_of_range(
     digits: &str,
     prefix: &str,
     place: &Place<'_>,
+    walk: &mut Walk,
     outcome: &mut Outcome,
 ) -> bool {
     let [kind] = node.types.as_slice() else { return true };
     let format = node.format.as_ref().map_or("", |format| &*format.name);
+    let format = match (&**kind, format) {
+        ("integer", "int32" | "int64") | ("number", "float" | "double") => format,
+        _ => "",
+    };
     let fits = match (&**kind, format) {
         ("integer", "int32") => digits.parse::<i32>().is_ok(),
         ("integer", _) => digits.parse::<i64>().is_ok(),
@@ -107,8 +123,9 @@ fn outcome_of_range(
             "" => "(default format)".to_owned(),
             format => format!("with format {format}"),
         };
-        let why = format!("{prefix} value must be of type {kind} {format} in {place}");
-        outcome.add(Finding::general(why));
+        walk.add(outcome, || {
+            Finding::general(format!("{prefix} value must be of type {kind} {format} in {place}"))
+        });
     }
     fits
 }

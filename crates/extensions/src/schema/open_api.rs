@@ -4,15 +4,19 @@ use kevel_api::field_error::{BadValue, FieldErrorKind};
 use kevel_api::quote::quote;
 use kevel_api::value::{Map, Value};
 
-use super::MAX_ERRORS;
-use super::node::{AdditionalNode, Node};
+use super::node::{AdditionalNode, Node, Pattern};
 use super::number;
 use super::place::Place;
 use super::ratchet::{Correlated, MapList};
 use super::shown::{json, shown};
+use super::{MAX_ERROR_TEXT, MAX_ERRORS};
 
-/// How many pairs of a value and a schema are looked at for one object.
-const MAX_STEPS: u64 = 20_000_000;
+/// How much is looked at for one object: pairs of a value and a schema, names, pieces of text.
+const MAX_STEPS: usize = 20_000_000;
+/// How many bytes of text make one step.
+const BYTES_PER_STEP: usize = 16;
+/// How much text is made for findings, of which many are not told in the end.
+const MAX_TEXT: usize = 64 << 20;
 
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,12 +42,14 @@ impl Outcome {
     }
 
     /// Adds a finding, unless it has been made before.
-    pub fn add(&mut self, finding: Finding) {
+    fn add(&mut self, finding: Finding) {
         let said = |known: &Finding| {
             (known.kind, &known.field, &known.detail)
                 == (finding.kind, &finding.field, &finding.detail)
         };
-        if self.findings.len() < MAX_ERRORS && !self.findings.iter().any(said) {
+        let text: usize = self.findings.iter().map(Finding::len).sum();
+        let full = self.findings.len() >= MAX_ERRORS || text > MAX_ERROR_TEXT;
+        if !full && !self.findings.iter().any(said) {
             self.findings.push(finding);
         }
     }
@@ -80,6 +86,14 @@ impl Finding {
         Finding { kind: FieldErrorKind::Invalid, field: None, value, detail: detail.into() }
     }
 
+    fn len(&self) -> usize {
+        let value = match &self.value {
+            BadValue::String(text) | BadValue::Text(text) => text.len(),
+            BadValue::Omitted => 0,
+        };
+        self.field.as_deref().map_or(0, str::len) + self.detail.len() + value
+    }
+
     fn wrong_type(place: &Place<'_>, expected: &str, found: &str) -> Self {
         let detail = format!("{place} in body must be of type {expected}: {}", quote(found));
         Finding::new(FieldErrorKind::TypeInvalid, place, BadValue::from(found), detail)
@@ -89,10 +103,22 @@ impl Finding {
 /// One walk through an object.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
-    steps: u64,
+    steps: usize,
+    text: usize,
 }
 
 impl Walk {
+    /// Adds a finding to an outcome.
+    pub fn add(&mut self, outcome: &mut Outcome, finding: impl FnOnce() -> Finding) {
+        let finding = if self.text > MAX_TEXT {
+            Finding::general("more is wrong than can be told")
+        } else {
+            finding()
+        };
+        self.text += finding.len();
+        outcome.add(finding);
+    }
+
     /// Checks a value; with `old`, what is equal to what was there before passes.
     pub fn check(
         &mut self,
@@ -122,39 +148,26 @@ impl Walk {
             return outcome;
         }
         if value.is_null() {
-            check_null(node, place, &mut outcome);
-            check_values(node, value, place, &mut outcome);
+            self.check_null(node, place, &mut outcome);
+            self.check_values(node, value, place, &mut outcome);
             return outcome;
         }
         if !node.types.is_empty() || node.format.is_some() {
-            match check_type(node, value, place) {
-                None => outcome.matches += 2,
-                Some(finding) => {
-                    outcome.add(finding);
-                    outcome.matches += 1;
+            outcome.matches += 1;
+            match wrong_type(node, value) {
+                None => outcome.matches += 1,
+                Some((expected, found)) => {
+                    self.add(&mut outcome, || Finding::wrong_type(place, &expected, found));
                 }
             }
         }
         outcome.merge(self.check_combinations(node, value, place));
         outcome.matches += 1;
         match value {
-            Value::String(text) => {
-                outcome.matches += 1;
-                if let Some(finding) = check_string(node, text, place) {
-                    outcome.add(finding);
-                }
-                if let Some(format) = &node.format
-                    && let Some(check) = format.check
-                {
-                    outcome.matches += 1;
-                    if !check(text) {
-                        outcome.add(Finding::wrong_type(place, &format.name, text));
-                    }
-                }
-            }
+            Value::String(text) => self.check_string(node, text, place, &mut outcome),
             Value::Int(_) | Value::Float(_) => {
                 outcome.matches += 2;
-                number::check(node, value, place, &mut outcome);
+                number::check(node, value, place, self, &mut outcome);
             }
             Value::List(list) => {
                 outcome.matches += 2;
@@ -163,13 +176,65 @@ impl Walk {
             _ => {}
         }
         outcome.matches += 1;
-        check_values(node, value, place, &mut outcome);
+        self.check_values(node, value, place, &mut outcome);
         if let Value::Map(map) = value {
             outcome.matches += 1;
             self.check_object(node, map, place, old, &mut outcome);
         }
         outcome.matches += 1;
         outcome
+    }
+
+    fn check_null(&mut self, node: &Node, place: &Place<'_>, outcome: &mut Outcome) {
+        if node.types.is_empty() || node.is_type("null") || node.nullable {
+            outcome.matches += 1;
+        } else {
+            self.add(outcome, || Finding::wrong_type(place, &node.types.join(","), "null"));
+        }
+    }
+
+    fn check_values(
+        &mut self,
+        node: &Node,
+        value: &Value,
+        place: &Place<'_>,
+        outcome: &mut Outcome,
+    ) {
+        let is = |known: &Value| match (known, value) {
+            (Value::Null, _) => false,
+            // The reference compares after turning one into the type of the other.
+            (Value::Int(known), Value::Float(value)) => *known == *value as i64,
+            (Value::Float(known), Value::Int(value)) => *known == *value as f64,
+            (known, value) => known == value,
+        };
+        self.steps += node.values.len();
+        if node.values.is_empty() || node.values.iter().any(is) {
+            return;
+        }
+        self.add(outcome, || {
+            let quoted = node.values.iter().map(|value| match value {
+                Value::String(text) => quote(text),
+                value => quote(&json(value)),
+            });
+            let detail = format!("supported values: {}", quoted.collect::<Vec<_>>().join(", "));
+            Finding::new(FieldErrorKind::NotSupported, place, shown(value), detail)
+        });
+    }
+
+    fn check_string(&mut self, node: &Node, text: &str, place: &Place<'_>, outcome: &mut Outcome) {
+        self.steps += text.len() / BYTES_PER_STEP;
+        outcome.matches += 1;
+        if let Some(finding) = broken_string_rule(node, text) {
+            self.add(outcome, || finding.at(place, text));
+        }
+        if let Some(format) = &node.format
+            && let Some(check) = format.check
+        {
+            outcome.matches += 1;
+            if !check(text) {
+                self.add(outcome, || Finding::wrong_type(place, &format.name, text));
+            }
+        }
     }
 
     fn check_list(
@@ -191,10 +256,10 @@ impl Walk {
         let count = i64::try_from(list.len()).unwrap_or(i64::MAX);
         if let Some(min) = node.min_items.filter(|min| count < *min) {
             let rule = format!("should have at least {min} items");
-            outcome.add(Finding::invalid(place, count.into(), rule));
+            self.add(outcome, || Finding::invalid(place, count.into(), rule));
         }
         if let Some(max) = node.max_items.filter(|max| count > *max) {
-            outcome.add(too_many(place, count, max));
+            self.add(outcome, || too_many(place, count, max));
         }
     }
 
@@ -209,19 +274,21 @@ impl Walk {
         let count = i64::try_from(map.len()).unwrap_or(i64::MAX);
         if let Some(min) = node.min_properties.filter(|min| count < *min) {
             let rule = format!("should have at least {min} properties");
-            outcome.add(Finding::invalid(place, count.into(), rule));
+            self.add(outcome, || Finding::invalid(place, count.into(), rule));
         }
         if let Some(max) = node.max_properties.filter(|max| count > *max) {
-            outcome.add(too_many(place, count, max));
+            self.add(outcome, || too_many(place, count, max));
         }
+        self.steps += map.len() + node.properties.len() + node.required.len();
         let unnamed = || map.iter().filter(|(key, _)| node.property(key).is_none());
         match &node.additional {
             AdditionalNode::Allowed => {}
             AdditionalNode::Forbidden => {
                 for (key, _) in unnamed() {
-                    let detail = format!("{place}.{key} in body is a forbidden property");
-                    let kind = FieldErrorKind::Invalid;
-                    outcome.add(Finding::new(kind, place, BadValue::from(key), detail));
+                    self.add(outcome, || {
+                        let detail = format!("{place}.{key} in body is a forbidden property");
+                        Finding::new(FieldErrorKind::Invalid, place, BadValue::from(key), detail)
+                    });
                 }
             }
             AdditionalNode::Schema(schema) => {
@@ -241,7 +308,9 @@ impl Walk {
         }
         for name in node.required.iter().filter(|name| !map.contains_key(name)) {
             let place = place.additional(name);
-            outcome.add(Finding::new(FieldErrorKind::Required, &place, BadValue::Omitted, ""));
+            self.add(outcome, || {
+                Finding::new(FieldErrorKind::Required, &place, BadValue::Omitted, "")
+            });
         }
     }
 
@@ -252,8 +321,12 @@ impl Walk {
         if !node.any_of.is_empty() {
             let (valid, best) = self.alternatives(&node.any_of, value, place, 1);
             if valid == 0 {
-                let why = format!("{} must validate at least one schema (anyOf)", name());
-                outcome.add(Finding::general(why));
+                self.add(&mut outcome, || {
+                    Finding::general(format!(
+                        "{} must validate at least one schema (anyOf)",
+                        name()
+                    ))
+                });
             }
             outcome.merge(best);
         }
@@ -264,8 +337,12 @@ impl Walk {
                     0 => "Found none valid".to_owned(),
                     valid => format!("Found {valid} valid alternatives"),
                 };
-                let why = format!("{} must validate one and only one schema (oneOf). {found}", name());
-                outcome.add(Finding::general(why));
+                self.add(&mut outcome, || {
+                    Finding::general(format!(
+                        "{} must validate one and only one schema (oneOf). {found}",
+                        name()
+                    ))
+                });
             }
             if valid <= 1 {
                 outcome.merge(best);
@@ -280,14 +357,20 @@ impl Walk {
             }
             if valid != node.all_of.len() {
                 let none = if valid == 0 { ". None validated" } else { "" };
-                let why = format!("{} must validate all the schemas (allOf){none}", name());
-                outcome.add(Finding::general(why));
+                self.add(&mut outcome, || {
+                    Finding::general(format!(
+                        "{} must validate all the schemas (allOf){none}",
+                        name()
+                    ))
+                });
             }
         }
         if let Some(not) = &node.not
             && self.check(not, value, place, None).is_valid()
         {
-            outcome.add(Finding::general(format!("{} must not validate the schema (not)", name())));
+            self.add(&mut outcome, || {
+                Finding::general(format!("{} must not validate the schema (not)", name()))
+            });
         }
         outcome.matches += 1;
         outcome
@@ -314,7 +397,8 @@ impl Walk {
                 if valid == enough {
                     break;
                 }
-            } else if valid == 0 && best.as_ref().is_none_or(|best| outcome.matches > best.matches) {
+            } else if valid == 0 && best.as_ref().is_none_or(|best| outcome.matches > best.matches)
+            {
                 best = Some(outcome);
             }
         }
@@ -322,15 +406,8 @@ impl Walk {
     }
 }
 
-fn check_null(node: &Node, place: &Place<'_>, outcome: &mut Outcome) {
-    if node.types.is_empty() || node.is_type("null") || node.nullable {
-        outcome.matches += 1;
-    } else {
-        outcome.add(Finding::wrong_type(place, &node.types.join(","), "null"));
-    }
-}
-
-fn check_type(node: &Node, value: &Value, place: &Place<'_>) -> Option<Finding> {
+/// The type that is asked for and the one that is there, if they do not fit.
+fn wrong_type(node: &Node, value: &Value) -> Option<(String, &'static str)> {
     let (found, format) = match value {
         Value::Bool(_) => ("boolean", ""),
         Value::Int(_) => ("integer", "int64"),
@@ -349,54 +426,54 @@ fn check_type(node: &Node, value: &Value, place: &Place<'_>) -> Option<Finding> 
     let is_text = matches!(value, Value::String(_) | Value::List(_));
     match &node.format {
         Some(expected) if !is_text && !fits && *expected.name != *format => {
-            Some(Finding::wrong_type(place, &expected.name, format))
+            Some((expected.name.to_string(), format))
         }
         Some(_) if is_text && !node.is_type("number") && !node.is_type("integer") => None,
         _ if fits => None,
-        _ => Some(Finding::wrong_type(place, &node.types.join(","), found)),
+        _ => Some((node.types.join(","), found)),
     }
 }
 
-fn check_string(node: &Node, text: &str, place: &Place<'_>) -> Option<Finding> {
+/// A rule for strings that is broken.
+enum StringRule<'n> {
+    MaxLength(i64),
+    MinLength(i64),
+    Pattern(&'n Pattern),
+}
+
+fn broken_string_rule<'n>(node: &'n Node, text: &str) -> Option<StringRule<'n>> {
     let length = || i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
-    if let Some(max) = node.max_length.filter(|max| length() > *max) {
-        let detail = match max {
-            1 => "may not be more than 1 byte".to_owned(),
-            0.. => format!("may not be more than {max} bytes"),
-            _ => "value is too long".to_owned(),
-        };
-        return Some(Finding::new(FieldErrorKind::TooLong, place, BadValue::Omitted, detail));
+    let too_long = |max: &i64| length() > *max;
+    let too_short = |min: &i64| length() < *min;
+    let matches = |pattern: &Pattern| pattern.regex.as_ref().is_ok_and(|r| r.is_match(text));
+    if let Some(max) = node.max_length.filter(too_long) {
+        Some(StringRule::MaxLength(max))
+    } else if let Some(min) = node.min_length.filter(too_short) {
+        Some(StringRule::MinLength(min))
+    } else {
+        node.pattern.as_ref().filter(|pattern| !matches(pattern)).map(StringRule::Pattern)
     }
-    if let Some(min) = node.min_length.filter(|min| length() < *min) {
-        let rule = format!("should be at least {min} chars long");
-        return Some(Finding::invalid(place, text.into(), rule));
-    }
-    let pattern = node.pattern.as_ref()?;
-    let rule = match &pattern.regex {
-        Ok(regex) if regex.is_match(text) => return None,
-        Ok(_) => format!("should match '{}'", pattern.text),
-        Err(why) => format!("should match '{}, but pattern is invalid: {why}'", pattern.text),
-    };
-    Some(Finding::invalid(place, text.into(), rule))
 }
 
-fn check_values(node: &Node, value: &Value, place: &Place<'_>, outcome: &mut Outcome) {
-    let is = |known: &Value| match (known, value) {
-        (Value::Null, _) => false,
-        // The reference compares after turning one into the type of the other.
-        (Value::Int(known), Value::Float(value)) => *known == *value as i64,
-        (Value::Float(known), Value::Int(value)) => *known == *value as f64,
-        (known, value) => known == value,
-    };
-    if node.values.is_empty() || node.values.iter().any(is) {
-        return;
+impl StringRule<'_> {
+    fn at(self, place: &Place<'_>, text: &str) -> Finding {
+        let rule = match self {
+            StringRule::MaxLength(max) => {
+                let detail = match max {
+                    1 => "may not be more than 1 byte".to_owned(),
+                    0.. => format!("may not be more than {max} bytes"),
+                    _ => "value is too long".to_owned(),
+                };
+                return Finding::new(FieldErrorKind::TooLong, place, BadValue::Omitted, detail);
+            }
+            StringRule::MinLength(min) => format!("should be at least {min} chars long"),
+            StringRule::Pattern(Pattern { text, regex: Ok(_) }) => format!("should match '{text}'"),
+            StringRule::Pattern(Pattern { text, regex: Err(why) }) => {
+                format!("should match '{text}, but pattern is invalid: {why}'")
+            }
+        };
+        Finding::invalid(place, text.into(), rule)
     }
-    let quoted = node.values.iter().map(|value| match value {
-        Value::String(text) => quote(text),
-        value => quote(&json(value)),
-    });
-    let detail = format!("supported values: {}", quoted.collect::<Vec<_>>().join(", "));
-    outcome.add(Finding::new(FieldErrorKind::NotSupported, place, shown(value), detail));
 }
 
 fn too_many(place: &Place<'_>, count: i64, max: i64) -> Finding {

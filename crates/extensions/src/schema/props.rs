@@ -182,7 +182,8 @@ impl<'s> Props<'s> {
             Some(Items::List(list)) => list.iter().any(|schema| Props::new(schema).any(holds)),
             None => false,
         };
-        let dependencies = || self.named("dependencies").filter(|(_, schema)| schema.0.as_map().is_some());
+        let dependencies =
+            || self.named("dependencies").filter(|(_, schema)| schema.0.as_map().is_some());
         items
             || ["allOf", "anyOf", "oneOf"]
                 .iter()

@@ -33,9 +33,9 @@ impl<'a> Correlated<'a> {
         *self.unchanged.get_or_init(|| match (self.new, self.old) {
             (Value::Map(new), Value::Map(old)) => {
                 new.len() == old.len()
-                    && new.iter().all(|(key, _)| {
-                        self.key(key).is_some_and(|inner| inner.is_unchanged())
-                    })
+                    && new
+                        .iter()
+                        .all(|(key, _)| self.key(key).is_some_and(|inner| inner.is_unchanged()))
             }
             (Value::List(new), Value::List(old)) => {
                 new.len() == old.len()

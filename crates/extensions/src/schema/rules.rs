@@ -90,6 +90,8 @@ impl Rule {
             reason: rule.text("reason").into(),
             field: match field {
                 "" => "".into(),
+                // The reference does not come to it.
+                _ if matches!(message_expression, Some((_, Err(_)))) => "".into(),
                 field => field_path::parse(field, schema, true)
                     .map_or_else(|_| "".into(), |path| path.text.into()),
             },

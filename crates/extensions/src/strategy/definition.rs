@@ -4,9 +4,7 @@ use kevel_api::field_error::FieldError;
 use kevel_api::value::{Map, Value};
 use kevel_server::strategy::Strategy;
 
-use crate::definition::{
-    CLEANUP_FINALIZER, Condition, Definition, condition, set_condition,
-};
+use crate::definition::{CLEANUP_FINALIZER, Condition, Definition, condition, set_condition};
 use crate::validation;
 
 /// The rules of custom resource definitions.

@@ -55,7 +55,12 @@ impl CustomResource {
     }
 
     /// Adds what the rules say, unless the object is so wrong that they would not make sense.
-    fn rules(&self, mut errors: Vec<FieldError>, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    fn rules(
+        &self,
+        mut errors: Vec<FieldError>,
+        new: &Value,
+        old: Option<&Value>,
+    ) -> Vec<FieldError> {
         if !self.ruled {
             return errors;
         }

@@ -1,5 +1,7 @@
 //! Conversion between versions: what calls a webhook.
 
+use std::collections::HashSet;
+
 use kevel_api::field_error::{BadValue, FieldError, Path};
 use kevel_api::name;
 use kevel_api::value::Value;
@@ -9,6 +11,7 @@ use kevel_server::certificates::CaBundle;
 
 use super::definition::Definition;
 use super::options::Options;
+use crate::schema::is_full;
 use crate::schema::props::Props;
 
 /// The versions of `ConversionReview` that are spoken.
@@ -29,8 +32,8 @@ pub(crate) fn check(new: &Definition<'_>, options: &Options, path: &Path<'_>) ->
     }
     let webhook = conversion.get("webhook").map(Props::new);
     let client = webhook.and_then(|webhook| webhook.get("clientConfig"));
-    let versions: Vec<&str> =
-        webhook.map_or_else(Vec::new, |webhook| webhook.texts("conversionReviewVersions").collect());
+    let versions: Vec<&str> = webhook
+        .map_or_else(Vec::new, |webhook| webhook.texts("conversionReviewVersions").collect());
     let (at_client, at_versions) =
         (path.child("webhookClientConfig"), path.child("conversionReviewVersions"));
     if strategy == "Webhook" {
@@ -164,9 +167,13 @@ fn check_review_versions(
         return vec![FieldError::required(path, "")];
     }
     let mut errors = Vec::new();
+    let mut seen = HashSet::new();
     for (index, version) in versions.iter().enumerate() {
+        if is_full(&errors) {
+            return errors;
+        }
         let path = path.index(index);
-        if versions.iter().take(index).any(|earlier| earlier == version) {
+        if !seen.insert(*version) {
             errors.push(FieldError::invalid(&path, *version, "duplicate version"));
             continue;
         }

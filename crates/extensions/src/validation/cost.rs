@@ -41,8 +41,7 @@ impl TotalCost {
             .iter()
             .map(|(_, rule)| FieldError::forbidden(&Path::new(rule), contributed))
             .collect();
-        let what =
-            "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+        let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
         errors.push(FieldError::forbidden(path, exceeds(what, self.total, SCHEMA_LIMIT)));
         errors
     }

@@ -3,18 +3,24 @@
 use kevel_api::field_error::{FieldError, Path, aggregate};
 use kevel_api::value::{Map, Value};
 
-use crate::schema::node::Purpose;
+use crate::schema::node::{Node, Purpose};
 use crate::schema::props::Props;
 use crate::schema::shown::shown;
-use crate::schema::{REQUEST_BUDGET, Validator, check_resource};
+use crate::schema::{
+    Evaluator, REQUEST_BUDGET, check_embedded, check_open_api, check_resource, is_full,
+};
 
 const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// What is wrong with the defaults of a resource's schema.
 pub(crate) fn check(path: &Path<'_>, schema: Props<'_>, require_pruned: bool) -> Vec<FieldError> {
+    if !schema.any(&mut |schema| schema.default().is_some()) {
+        return Vec::new();
+    }
+    let root = Node::new(schema, Purpose::Defaults);
     let mut checker = Checker { require_pruned, budget: REQUEST_BUDGET, errors: Vec::new() };
     let place = Place { is_root: true, inside_meta: false, steps: Vec::new() };
-    let _ = checker.schema(path, schema, &place);
+    let _ = checker.schema(path, schema, &root, &place);
     checker.errors
 }
 
@@ -47,7 +53,7 @@ struct Place<'s> {
     steps: Vec<Option<&'s str>>,
 }
 
-/// The budget is spent.
+/// The budget is spent, or enough is found.
 struct Stopped;
 
 impl Checker {
@@ -55,15 +61,19 @@ impl Checker {
         &mut self,
         path: &Path<'_>,
         schema: Props<'s>,
+        node: &Node,
         place: &Place<'s>,
     ) -> Result<(), Stopped> {
+        if is_full(&self.errors) {
+            return Err(Stopped);
+        }
         let is_resource = place.is_root || schema.embedded();
         let mut place = place.clone();
         if is_resource {
             place = Place { is_root: true, inside_meta: false, steps: Vec::new() };
         }
         if let Some(default) = schema.default() {
-            self.default(&path.child("default"), schema, default, &place)?;
+            self.default(&path.child("default"), schema, node, default, &place)?;
         }
         let inner = |step, inside_meta| {
             let mut steps = place.steps.clone();
@@ -72,13 +82,15 @@ impl Checker {
             }
             Place { is_root: false, inside_meta, steps }
         };
-        if let Some(item) = schema.item() {
-            self.schema(&path.child("items"), item, &inner(None, place.inside_meta))?;
+        if let Some((item, node)) = schema.item().zip(node.items.as_deref()) {
+            self.schema(&path.child("items"), item, node, &inner(None, place.inside_meta))?;
         }
         let properties = path.child("properties");
         for (name, property) in schema.properties() {
             let inside_meta = place.inside_meta || (is_resource && META_FIELDS.contains(&name));
-            self.schema(&properties.key(name), property, &inner(Some(name), inside_meta))?;
+            let Some(node) = node.property(name) else { continue };
+            let place = inner(Some(name), inside_meta);
+            self.schema(&properties.key(name), property, node, &place)?;
         }
         Ok(())
     }
@@ -87,10 +99,10 @@ impl Checker {
         &mut self,
         path: &Path<'_>,
         schema: Props<'_>,
+        node: &Node,
         default: &Value,
         place: &Place<'_>,
     ) -> Result<(), Stopped> {
-        let validator = Validator::of(schema, Purpose::Defaults, place.is_root);
         let errors = if place.inside_meta {
             let object = surround(default, &place.steps);
             aggregate(check_resource(&object, &Path::NONE)).map_or_else(Vec::new, |why| {
@@ -102,7 +114,8 @@ impl Checker {
                 let why = "must not have unknown fields";
                 self.errors.push(FieldError::invalid(path, shown(default), why));
             }
-            let mut errors = validator.embedded(path, default);
+            let mut errors = Vec::new();
+            check_embedded(node, default, path, &mut errors);
             if let Some(map) = default.as_map()
                 && place.is_root
                 && !schema.embedded()
@@ -119,20 +132,19 @@ impl Checker {
             self.errors.extend(errors);
             return Ok(());
         }
-        let errors = validator.open_api(path, default, None);
+        let errors = check_open_api(node, path, default, None);
         if !errors.is_empty() {
             self.errors.extend(errors);
             return Ok(());
         }
-        if !validator.has_rules() {
+        if !node.inside.rules {
             return Ok(());
         }
         // A default must do where it is new as well as where it was there before.
-        let (mut errors, mut left) =
-            validator.rules_at(path, default, Some(default), false, self.budget);
+        let evaluate = |old| Evaluator::new(self.budget).evaluate(node, path, default, old, false);
+        let (mut errors, mut left) = evaluate(Some(default));
         if errors.is_empty() {
-            let (new_errors, new_left) =
-                validator.rules_at(path, default, None, false, self.budget);
+            let (new_errors, new_left) = evaluate(None);
             errors = new_errors;
             left = left.zip(new_left).map(|(a, b)| a.min(b));
         }

@@ -1,5 +1,7 @@
 //! A definition as the reference looks at it: what all versions have in common stands beside them.
 
+use std::collections::HashMap;
+
 use kevel_api::value::Value;
 
 use crate::schema::props::Props;
@@ -12,6 +14,8 @@ pub(crate) struct Definition<'d> {
     pub versions: Vec<Version<'d>>,
     /// What is the same in every version.
     pub common: Parts<'d>,
+    /// Where each name of a version is met first.
+    by_name: HashMap<&'d str, usize>,
 }
 
 /// One version, without what is common to all.
@@ -40,7 +44,9 @@ impl<'d> Definition<'d> {
         let mut common = Parts::default();
         let is_common = |name: &str, common: &mut Option<&'d Value>| {
             let filled = |version: Props<'d>| {
-                version.get(name).filter(|value| !matches!(value, Value::List(list) if list.is_empty()))
+                version
+                    .get(name)
+                    .filter(|value| !matches!(value, Value::List(list) if list.is_empty()))
             };
             let first = versions().next().and_then(filled);
             let same = versions().all(|version| filled(version) == first);
@@ -51,7 +57,7 @@ impl<'d> Definition<'d> {
         let subresources = is_common("subresources", &mut common.subresources);
         let columns = is_common("additionalPrinterColumns", &mut common.columns);
         let selectable = is_common("selectableFields", &mut common.selectable_fields);
-        let versions = versions()
+        let versions: Vec<Version<'d>> = versions()
             .map(|fields| {
                 let own = |name, is_common: bool| fields.get(name).filter(|_| !is_common);
                 let parts = Parts {
@@ -63,7 +69,10 @@ impl<'d> Definition<'d> {
                 Version { name: fields.text("name"), fields, parts }
             })
             .collect();
-        Definition { crd, spec, versions, common }
+        // Of equal names the first is the last to be put in.
+        let names = versions.iter().enumerate().rev();
+        let by_name = names.map(|(index, version)| (version.name, index)).collect();
+        Definition { crd, spec, versions, common, by_name }
     }
 
     /// Every `openAPIV3Schema`.
@@ -77,7 +86,12 @@ impl<'d> Definition<'d> {
         if let Some(common) = self.common.schema {
             return Some(common);
         }
-        self.versions.iter().find(|known| known.name == version)?.parts.schema
+        self.version(version)?.parts.schema
+    }
+
+    /// The version by a name; of several, the first.
+    pub fn version(&self, name: &str) -> Option<&Version<'d>> {
+        self.versions.get(*self.by_name.get(name)?)
     }
 
     /// Versions as a message shows them: what is common to all is not part of them.

@@ -31,10 +31,19 @@ pub(crate) fn schema_fields() -> impl Iterator<Item = (&'static str, &'static st
     SCHEMA_FIELDS.iter().map(|(go, json, _)| (*go, *json))
 }
 
+/// So much of a part is shown: every schema inside takes a kilobyte.
+const MAX_SHOWN: usize = 256 << 10;
+
 fn show(value: &Value, shape: &Shape) -> BadValue {
     let mut out = Vec::new();
     write(Some(value), shape, &mut out);
-    BadValue::Text(String::from_utf8_lossy(&out).into_owned())
+    let full = out.len() > MAX_SHOWN;
+    out.truncate(MAX_SHOWN);
+    let mut text = String::from_utf8_lossy(&out).into_owned();
+    if full {
+        text.push_str("...");
+    }
+    BadValue::Text(text)
 }
 
 /// What a Go type prints as.
@@ -45,7 +54,11 @@ enum Shape {
     List(&'static Shape),
     Map(&'static Shape),
     /// A schema or something else, by fields for each: the schema's, and the other one's.
-    Either { schema: &'static str, other: &'static str, schema_first: bool },
+    Either {
+        schema: &'static str,
+        other: &'static str,
+        schema_first: bool,
+    },
 }
 
 /// The name in Go, the name in JSON, and the type.
@@ -165,6 +178,9 @@ static SCHEMA_FIELDS: &[Field] = &[
 ];
 
 fn write(value: Option<&Value>, shape: &Shape, out: &mut Vec<u8>) {
+    if out.len() > MAX_SHOWN {
+        return;
+    }
     match (value, shape) {
         (Some(value), Shape::Scalar(_)) => encode_any(value, out),
         (None, Shape::Scalar(zero)) => out.extend_from_slice(zero.as_bytes()),

@@ -169,8 +169,9 @@ fn check_approval(new: &Definition<'_>, old: Option<&Definition<'_>>) -> Option<
     }
     let said = new.crd.str_at(&["metadata", "annotations", APPROVED]);
     let state = approval(said);
-    if old.is_some_and(|old| approval(old.crd.str_at(&["metadata", "annotations", APPROVED])) == state)
-    {
+    if old.is_some_and(|old| {
+        approval(old.crd.str_at(&["metadata", "annotations", APPROVED])) == state
+    }) {
         return None;
     }
     let annotations = Path::new("metadata.annotations");

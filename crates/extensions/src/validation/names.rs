@@ -3,6 +3,7 @@
 use kevel_api::field_error::{FieldError, Path};
 
 use super::dns_label_problem;
+use crate::schema::MAX_ERRORS;
 use crate::schema::props::Props;
 
 /// What is wrong with names, as far as they are given.
@@ -37,5 +38,5 @@ fn check_list(names: Props<'_>, field: &str, path: &Path<'_>) -> Vec<FieldError>
         let why = dns_label_problem(said)?;
         Some(FieldError::invalid(&path.index(index), said, why))
     });
-    wrong.collect()
+    wrong.take(MAX_ERRORS).collect()
 }

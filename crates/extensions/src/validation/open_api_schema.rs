@@ -1,14 +1,16 @@
 //! The rules for schemas of custom resources.
 
+use std::collections::HashSet;
+
 use kevel_api::field_error::{BadValue, FieldError, Path};
 use kevel_api::value::Value;
 
 use super::cost::{self, TotalCost};
 use super::internal;
 use super::structural::unsupported;
-use crate::schema::field_path;
 use crate::schema::props::{Additional, Items, Props};
 use crate::schema::rules::{Rule, Rules};
+use crate::schema::{field_path, is_full};
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 const META_FIELDS: [&str; 3] = ["metadata", "kind", "apiVersion"];
@@ -30,21 +32,12 @@ pub(crate) struct Demands {
 
 /// What is wrong with a schema; those about rules apart from the others.
 #[derive(Debug, Default)]
-pub(crate) struct Errors {
+struct Errors {
     schema: Vec<FieldError>,
     rules: Vec<FieldError>,
 }
 
 impl Errors {
-    pub fn into_all(self) -> impl Iterator<Item = FieldError> {
-        self.schema.into_iter().chain(self.rules)
-    }
-
-    fn extend(&mut self, other: Errors) {
-        self.schema.extend(other.schema);
-        self.rules.extend(other.rules);
-    }
-
     fn forbid(&mut self, path: &Path<'_>, why: &str) {
         self.schema.push(FieldError::forbidden(path, why.to_owned()));
     }
@@ -65,8 +58,11 @@ pub(crate) fn is_type(kind: &str) -> bool {
 
 /// A walk through one schema.
 pub(crate) struct Checker {
-    pub demands: Demands,
+    demands: Demands,
     pub cost: TotalCost,
+    /// Paths that rules name can be told right from wrong.
+    has_structure: bool,
+    errors: Errors,
 }
 
 /// What a schema inherits from those around it.
@@ -86,47 +82,64 @@ struct Around<'a> {
 type Cardinality = Option<u64>;
 
 impl Checker {
-    /// Checks the schema of a resource, with its rules if `with_rules`.
-    pub fn check(&mut self, path: &Path<'_>, schema: Props<'_>, with_rules: bool) -> Errors {
-        let rules = with_rules.then_some(Some(1));
-        self.schema(path, schema, Around { is_root: true, rules, ..Around::default() })
+    pub fn new(demands: Demands) -> Self {
+        Checker {
+            demands,
+            cost: TotalCost::default(),
+            has_structure: true,
+            errors: Errors::default(),
+        }
     }
 
-    fn schema(&mut self, path: &Path<'_>, schema: Props<'_>, around: Around<'_>) -> Errors {
-        let mut errors = Errors::default();
-        self.unsupported(path, schema, around, &mut errors);
+    /// Checks the schema of a resource, with its rules if `with_rules`.
+    pub fn check(&mut self, path: &Path<'_>, schema: Props<'_>, with_rules: bool) {
+        self.has_structure = unsupported(schema).is_none();
+        let rules = with_rules.then_some(Some(1));
+        self.schema(path, schema, Around { is_root: true, rules, ..Around::default() });
+    }
+
+    /// What is wrong: first with schemas, then with rules.
+    pub fn take_errors(&mut self) -> impl Iterator<Item = FieldError> {
+        let Errors { schema, rules } = std::mem::take(&mut self.errors);
+        schema.into_iter().chain(rules)
+    }
+
+    fn schema(&mut self, path: &Path<'_>, schema: Props<'_>, around: Around<'_>) {
+        if is_full(&self.errors.schema) || is_full(&self.errors.rules) {
+            return;
+        }
+        let before = self.errors.schema.len();
+        self.unsupported(path, schema, around);
         if schema.flag("uniqueItems") {
             let why = "uniqueItems cannot be set to true since the runtime complexity becomes \
                        quadratic";
-            errors.forbid(&path.child("uniqueItems"), why);
+            self.errors.forbid(&path.child("uniqueItems"), why);
         }
-        self.inner(path, schema, around, &mut errors);
-        extensions(path, schema, self.demands, &mut errors);
+        self.inner(path, schema, around);
+        extensions(path, schema, self.demands, &mut self.errors);
         if self.demands.list_keys {
-            errors.schema.extend(list_keys(path, schema));
+            self.errors.schema.extend(list_keys(path, schema));
         }
         let rules = path.child("x-kubernetes-validations");
         for (index, rule) in schema.schemas("x-kubernetes-validations").enumerate() {
-            rule_texts(&rules.index(index), schema, rule, &mut errors);
+            if is_full(&self.errors.schema) {
+                break;
+            }
+            let fields = Some(schema).filter(|_| self.has_structure);
+            rule_texts(&rules.index(index), fields, rule, &mut self.errors);
         }
         // What rules see cannot be told of a schema that is wrong itself.
         if let Some(cardinality) = around.rules
-            && errors.schema.is_empty()
+            && self.errors.schema.len() == before
             && !schema.rules().is_empty()
         {
-            self.rules(&rules, schema, around, cardinality, &mut errors);
+            self.rules(&rules, schema, around, cardinality);
         }
-        errors
     }
 
     /// What OpenAPI has and custom resources have not.
-    fn unsupported(
-        &self,
-        path: &Path<'_>,
-        schema: Props<'_>,
-        around: Around<'_>,
-        errors: &mut Errors,
-    ) {
+    fn unsupported(&mut self, path: &Path<'_>, schema: Props<'_>, around: Around<'_>) {
+        let errors = &mut self.errors;
         let kind = schema.kind();
         if self.demands.types && !kind.is_empty() && !TYPES.contains(&kind) {
             errors.schema.push(FieldError::not_supported(&path.child("type"), kind, TYPES));
@@ -164,13 +177,7 @@ impl Checker {
     }
 
     /// The schemas inside a schema.
-    fn inner(
-        &mut self,
-        path: &Path<'_>,
-        schema: Props<'_>,
-        around: Around<'_>,
-        errors: &mut Errors,
-    ) {
+    fn inner(&mut self, path: &Path<'_>, schema: Props<'_>, around: Around<'_>) {
         let is_root = around.is_root;
         let count = cost::max_elements(schema);
         let below = around.rules.map(|known| Some(known?.saturating_mul(count?)));
@@ -178,13 +185,14 @@ impl Checker {
         if let Some(additional) = schema.additional() {
             let path = path.child("additionalProperties");
             if schema.has_properties() && !matches!(additional, Additional::Allowed(true)) {
-                errors.forbid(&path, "additionalProperties and properties are mutual exclusive");
+                let why = "additionalProperties and properties are mutual exclusive";
+                self.errors.forbid(&path, why);
             }
             if let Additional::Schema(values) = additional {
                 let no_defaults = "inside additionalProperties applying to object metadata";
                 let no_defaults = Some(no_defaults).filter(|_| around.inside_meta);
                 let no_defaults = no_defaults.or(around.no_defaults);
-                errors.extend(self.schema(&path, values, Around { no_defaults, ..around }));
+                self.schema(&path, values, Around { no_defaults, ..around });
             }
         }
         let properties = path.child("properties");
@@ -201,21 +209,21 @@ impl Checker {
                     around.no_defaults = Some(&reason);
                 }
             }
-            errors.extend(self.schema(&properties.key(name), property, around));
+            self.schema(&properties.key(name), property, around);
         }
         let without_rules = Around { rules: None, ..around };
         if let Some(not) = schema.schema("not") {
-            errors.extend(self.schema(&path.child("not"), not, without_rules));
+            self.schema(&path.child("not"), not, without_rules);
         }
         for name in ["allOf", "oneOf", "anyOf"] {
             let path = path.child(name);
             for (index, inner) in schema.schemas(name).enumerate() {
-                errors.extend(self.schema(&path.index(index), inner, without_rules));
+                self.schema(&path.index(index), inner, without_rules);
             }
         }
         let definitions = path.child("definitions");
         for (name, inner) in schema.named("definitions") {
-            errors.extend(self.schema(&definitions.key(name), inner, without_rules));
+            self.schema(&definitions.key(name), inner, without_rules);
         }
         let items = path.child("items");
         let mut around_items = around;
@@ -223,11 +231,11 @@ impl Checker {
             around_items.uncorrelatable = around_items.uncorrelatable.or(Some(path));
         }
         match schema.items() {
-            Some(Items::Schema(item)) => errors.extend(self.schema(&items, item, around_items)),
+            Some(Items::Schema(item)) => self.schema(&items, item, around_items),
             Some(Items::List(list)) => {
                 for (index, item) in list.iter().enumerate() {
                     let path = items.index(index);
-                    errors.extend(self.schema(&path, Props::new(item), around_items));
+                    self.schema(&path, Props::new(item), around_items);
                 }
             }
             None => {}
@@ -237,7 +245,7 @@ impl Checker {
         for (name, inner) in dependency.into_iter().flat_map(|map| map.iter()) {
             if matches!(inner, Value::Map(_)) {
                 let path = dependencies.key(name);
-                errors.extend(self.schema(&path, Props::new(inner), without_rules));
+                self.schema(&path, Props::new(inner), without_rules);
             }
         }
     }
@@ -248,18 +256,19 @@ impl Checker {
         schema: Props<'_>,
         around: Around<'_>,
         cardinality: Cardinality,
-        errors: &mut Errors,
     ) {
         let Some(rules) = Rules::compile(schema, around.is_root || schema.embedded()) else {
             let why = "internal error: failed to construct type information for \
                        x-kubernetes-validations rules: unable to convert structural schema to CEL \
                        declarations";
-            errors.rules.push(FieldError::internal(path, why));
-            return;
+            return self.errors.rules.push(FieldError::internal(path, why));
         };
         let times = cardinality.unwrap_or(rules.max_cardinality);
         for (index, (rule, source)) in rules.rules.iter().zip(schema.rules()).enumerate() {
-            self.rule(&path.index(index), rule, source, times, around, &mut errors.rules);
+            if is_full(&self.errors.rules) {
+                return;
+            }
+            self.rule(&path.index(index), rule, source, times, around);
         }
     }
 
@@ -270,8 +279,8 @@ impl Checker {
         source: &Value,
         times: u64,
         around: Around<'_>,
-        errors: &mut Vec<FieldError>,
     ) {
+        let errors = &mut self.errors.rules;
         let at = path.child("rule");
         let mut observe = |path: &Path<'_>, what: &str, cost: u64| {
             self.cost.add(path, cost);
@@ -361,8 +370,7 @@ fn extensions(path: &Path<'_>, schema: Props<'_>, demands: Demands, errors: &mut
 pub(crate) fn non_atomic_set(schema: Props<'_>) -> Option<(&'static str, BadValue)> {
     let item = schema.item().filter(|_| schema.list_type() == Some("set"))?;
     let list_type = item.list_type();
-    let shown = list_type
-        .map_or_else(|| BadValue::Text("null".to_owned()), BadValue::named_string);
+    let shown = list_type.map_or_else(|| BadValue::Text("null".to_owned()), BadValue::named_string);
     match item.kind() {
         "array" if !matches!(list_type, None | Some("atomic")) => {
             Some(("x-kubernetes-list-type", shown))
@@ -404,7 +412,11 @@ fn list_map(path: &Path<'_>, schema: Props<'_>, errors: &mut Errors) {
         return errors.invalid(&at_items.child("type"), item.kind(), why);
     }
     let properties = at_items.child("properties");
-    for (index, key) in keys.iter().enumerate() {
+    let mut seen = HashSet::new();
+    for key in &keys {
+        if is_full(&errors.schema) {
+            return;
+        }
         match item.property(key) {
             Some(property) if matches!(property.kind(), "array" | "object") => {
                 let why = "must be a scalar type if parent array's x-kubernetes-list-type is map";
@@ -416,7 +428,7 @@ fn list_map(path: &Path<'_>, schema: Props<'_>, errors: &mut Errors) {
                 errors.invalid(&at_keys, BadValue::strings(&keys), why);
             }
         }
-        if keys.iter().take(index).any(|earlier| earlier == key) {
+        if !seen.insert(*key) {
             let why = "must not contain duplicate entries";
             errors.invalid(&at_keys, BadValue::strings(&keys), why);
         }
@@ -436,10 +448,14 @@ pub(crate) fn list_keys(path: &Path<'_>, schema: Props<'_>) -> Vec<FieldError> {
         errors.push(FieldError::forbidden(&items.child("nullable"), why));
     }
     let properties = items.child("properties");
+    let required: HashSet<&str> = item.texts("required").collect();
     for key in schema.list_map_keys().filter(|_| list_type == "map") {
+        if is_full(&errors) {
+            break;
+        }
         let Some(property) = item.property(key) else { continue };
         let path = properties.key(key);
-        if !item.texts("required").any(|name| name == key) && property.default().is_none() {
+        if !required.contains(key) && property.default().is_none() {
             let why = "this property is in x-kubernetes-list-map-keys, so it must have a default \
                        or be a required property";
             errors.push(FieldError::required(&path.child("default"), why));
@@ -452,8 +468,8 @@ pub(crate) fn list_keys(path: &Path<'_>, schema: Props<'_>) -> Vec<FieldError> {
     errors
 }
 
-/// The texts of a rule.
-fn rule_texts(path: &Path<'_>, schema: Props<'_>, rule: Props<'_>, errors: &mut Errors) {
+/// The texts of a rule; `fields` is the schema, if it has a structure.
+fn rule_texts(path: &Path<'_>, fields: Option<Props<'_>>, rule: Props<'_>, errors: &mut Errors) {
     const NON_EMPTY: &str = "must be non-empty if specified";
     const NO_BREAKS: &str = "must not contain line breaks";
     let breaks = |text: &str| text.contains(['\n', '\r']);
@@ -490,7 +506,7 @@ fn rule_texts(path: &Path<'_>, schema: Props<'_>, rule: Props<'_>, errors: &mut 
     if breaks(field) {
         errors.invalid(&at_field, field, NO_BREAKS);
     }
-    if unsupported(schema).is_none() && field_path::parse(field, schema, true).is_err() {
+    if fields.is_some_and(|schema| field_path::parse(field, schema, true).is_err()) {
         errors.invalid(&at_field, field, "must be a valid path");
     }
 }

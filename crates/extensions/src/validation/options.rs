@@ -1,5 +1,7 @@
 //! What is asked of a definition, which depends on what it was before.
 
+use std::collections::HashSet;
+
 use kevel_api::field_error::Path;
 use kevel_api::value::Value;
 
@@ -24,9 +26,9 @@ pub(crate) struct Options {
     pub pruned_defaults: bool,
     pub any_ca_bundle: bool,
     /// The versions whose schemas did not change.
-    pub unchanged: Vec<String>,
+    pub unchanged: HashSet<String>,
     /// The versions that may have too many selectable fields; empty for all together.
-    pub many_selectable_fields: Vec<String>,
+    pub many_selectable_fields: HashSet<String>,
 }
 
 impl Options {
@@ -40,8 +42,8 @@ impl Options {
             structural: true,
             pruned_defaults: true,
             any_ca_bundle: true,
-            unchanged: Vec::new(),
-            many_selectable_fields: Vec::new(),
+            unchanged: HashSet::new(),
+            many_selectable_fields: HashSet::new(),
         }
     }
 
@@ -54,8 +56,7 @@ impl Options {
             structural::unsupported(schema).is_none()
                 && structural::check(&Path::NONE, schema).is_empty()
         };
-        let unpruned =
-            |schema: Props<'_>| is_structural(schema) && defaults::has_unpruned(schema);
+        let unpruned = |schema: Props<'_>| is_structural(schema) && defaults::has_unpruned(schema);
         let established = old.is_condition_true("Established");
         Options {
             demands: Demands {
@@ -77,26 +78,26 @@ impl Options {
     }
 }
 
-fn unchanged_schemas(new: &Definition<'_>, old: &Definition<'_>) -> Vec<String> {
+fn unchanged_schemas(new: &Definition<'_>, old: &Definition<'_>) -> HashSet<String> {
     let versions = new.versions.iter().map(|version| version.name);
     let same = versions.filter(|name| new.schema_of(name) == old.schema_of(name));
     same.map(str::to_owned).collect()
 }
 
-fn many_selectable_fields(new: &Definition<'_>, old: &Definition<'_>) -> Vec<String> {
+fn many_selectable_fields(new: &Definition<'_>, old: &Definition<'_>) -> HashSet<String> {
     let is_kept = |new: Option<&Value>, old: Option<&Value>| {
         new == old
             && old.and_then(Value::as_list).is_some_and(|old| old.len() > MAX_SELECTABLE_FIELDS)
     };
-    let mut kept = Vec::new();
+    let mut kept = HashSet::new();
     if is_kept(new.common.selectable_fields, old.common.selectable_fields) {
-        kept.push(String::new());
+        kept.insert(String::new());
     }
     for version in &new.versions {
-        let before = old.versions.iter().find(|before| before.name == version.name);
+        let before = old.version(version.name);
         let before = before.and_then(|before| before.parts.selectable_fields);
         if is_kept(version.parts.selectable_fields, before) {
-            kept.push(version.name.to_owned());
+            kept.insert(version.name.to_owned());
         }
     }
     kept

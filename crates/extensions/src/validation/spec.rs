@@ -1,5 +1,7 @@
 //! The rules for the specification of a definition.
 
+use std::collections::HashSet;
+
 use kevel_api::field_error::{BadValue, FieldError, Path};
 use kevel_api::name;
 use kevel_api::value::Value;
@@ -10,6 +12,7 @@ use super::version::{
     check_columns, check_deprecation, check_schema, check_selectable_fields, check_subresources,
 };
 use super::{conversion, dns_label_problem, internal, names, structural};
+use crate::schema::is_full;
 use crate::schema::props::Props;
 
 /// What is wrong with a definition's `spec`.
@@ -32,16 +35,14 @@ pub(crate) fn check(new: &Definition<'_>, options: &Options, errors: &mut Vec<Fi
     let options = &Options { structural, ..options.clone() };
 
     for (index, version) in new.versions.iter().enumerate() {
+        if is_full(errors) {
+            break;
+        }
         errors.extend(check_version(new, version, options, &versions.index(index)));
     }
     let shown = || internal::versions(&new.shown_versions());
-    let mut seen: Vec<&str> = Vec::new();
-    let repeated = new.versions.iter().any(|version| {
-        let again = seen.contains(&version.name);
-        seen.push(version.name);
-        again
-    });
-    if repeated {
+    let names: HashSet<&str> = new.versions.iter().map(|version| version.name).collect();
+    if names.len() < new.versions.len() {
         errors.push(FieldError::invalid(&versions, shown(), "must contain unique version names"));
     }
     if new.versions.iter().filter(|version| version.fields.flag("storage")).count() != 1 {
@@ -153,9 +154,9 @@ fn check_version(
     }
     errors.extend(check_deprecation(*fields, &path.child("deprecationWarning")));
     // Of versions by one name, which is an error of its own, the first one counts.
-    let first = new.versions.iter().find(|known| known.name == *name);
+    let first = new.version(name);
     let has_status = new.common.has_status() || first.is_some_and(|first| first.parts.has_status());
-    let unchanged = options.unchanged.iter().any(|known| known == name);
+    let unchanged = options.unchanged.contains(*name);
     let at_schema = path.child("schema");
     errors.extend(check_schema(*parts, has_status, unchanged, options, &at_schema));
     errors.extend(check_subresources(*parts, &path.child("subresources")));
@@ -189,7 +190,7 @@ fn check_common(
     let parts = new.common;
     let has_status =
         parts.has_status() || new.versions.iter().any(|version| version.parts.has_status());
-    let unchanged = options.unchanged.iter().any(|known| known == first);
+    let unchanged = options.unchanged.contains(first);
     let at_schema = path.child("validation");
     let mut errors = check_schema(parts, has_status, unchanged, options, &at_schema);
     errors.extend(check_subresources(parts, &path.child("subresources")));
@@ -227,11 +228,7 @@ fn check_names(new: &Definition<'_>, path: &Path<'_>) -> Vec<FieldError> {
     errors
 }
 
-fn check_conversion(
-    new: &Definition<'_>,
-    options: &Options,
-    path: &Path<'_>,
-) -> Vec<FieldError> {
+fn check_conversion(new: &Definition<'_>, options: &Options, path: &Path<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let conversion = new.spec.get("conversion");
     let strategy = conversion.map_or("None", |conversion| conversion.str_at(&["strategy"]));

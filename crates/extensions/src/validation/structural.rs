@@ -3,6 +3,7 @@
 
 use kevel_api::field_error::{FieldError, Path};
 
+use crate::schema::is_full;
 use crate::schema::node::PATTERN_SIZE;
 use crate::schema::props::{Additional, Items, Props};
 
@@ -58,6 +59,9 @@ enum Level {
 }
 
 fn invariants(schema: Props<'_>, level: Level, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if is_full(errors) {
+        return;
+    }
     let kind = schema.kind();
     if kind == "array" && schema.items().is_none() {
         errors.push(FieldError::required(&path.child("items"), "must be specified"));
@@ -136,7 +140,9 @@ fn metadata(schema: Props<'_>, level: Level, path: &Path<'_>, errors: &mut Vec<F
             errors.push(FieldError::invalid(&path.child("type"), property.kind(), why));
         }
     }
-    let Some(metadata) = schema.property("metadata").filter(|_| level == Level::Root) else { return };
+    let Some(metadata) = schema.property("metadata").filter(|_| level == Level::Root) else {
+        return;
+    };
     let only_names =
         || metadata.properties().all(|(name, _)| matches!(name, "name" | "generateName"));
     let is_plain = metadata.fields().all(|(name, value)| match name {
@@ -154,8 +160,14 @@ fn metadata(schema: Props<'_>, level: Level, path: &Path<'_>, errors: &mut Vec<F
 /// `anyOf` an integer or a string, which is allowed to name types.
 fn is_int_or_string(schema: Props<'_>) -> bool {
     let mut any_of = schema.schemas("anyOf");
+    // That nothing else is allowed says nothing about numbers and strings.
+    let closed = |schema: Props<'_>| {
+        usize::from(matches!(schema.additional(), Some(Additional::Allowed(false))))
+    };
     let is_type = |schema: Option<Props<'_>>, kind: &str| {
-        schema.is_some_and(|schema| schema.kind() == kind && schema.fields().count() == 1)
+        schema.is_some_and(|schema| {
+            schema.kind() == kind && schema.fields().count() == 1 + closed(schema)
+        })
     };
     any_of.len() == 2 && is_type(any_of.next(), "integer") && is_type(any_of.next(), "string")
 }
@@ -186,6 +198,9 @@ fn value_validation(
 
 /// What may not stand in a schema under `allOf` and its like.
 fn nested(schema: Props<'_>, skip_any_of: bool, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if is_full(errors) {
+        return;
+    }
     value_validation(schema, skip_any_of, false, path, errors);
     if let Some(item) = schema.item() {
         nested(item, false, &path.child("items"), errors);
@@ -249,6 +264,9 @@ fn nested_completeness(
     path: &Path<'_>,
     errors: &mut Vec<FieldError>,
 ) {
+    if is_full(errors) {
+        return;
+    }
     if spine.is_none() {
         let why = format!("because it is defined in {path}");
         errors.push(FieldError::required(at, why));

@@ -1,5 +1,7 @@
 //! What versions have: schemas, subresources, columns, selectable fields.
 
+use std::collections::HashSet;
+
 use kevel_api::field_error::{BadValue, FieldError, Path};
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
@@ -10,8 +12,8 @@ use super::internal;
 use super::open_api_schema::{Checker, Demands};
 use super::options::Options;
 use super::structural;
-use crate::schema::field_path;
 use crate::schema::props::Props;
+use crate::schema::{field_path, is_full};
 
 /// How many fields of a version clients may select by.
 pub(crate) const MAX_SELECTABLE_FIELDS: usize = 8;
@@ -81,8 +83,9 @@ pub(crate) fn check_schema(
         }
     }
     let demands = Demands { rule_cost: !unchanged, ..options.demands };
-    let mut checker = Checker { demands, cost: Default::default() };
-    errors.extend(checker.check(&path, schema, with_rules).into_all());
+    let mut checker = Checker::new(demands);
+    checker.check(&path, schema, with_rules);
+    errors.extend(checker.take_errors());
     // The reasons are the same; the other errors say where.
     if let Some(why) = without_structure.filter(|_| errors.is_empty()) {
         errors.push(FieldError::invalid(&path, "", why));
@@ -153,6 +156,9 @@ pub(crate) fn check_columns(parts: Parts<'_>, path: &Path<'_>) -> Vec<FieldError
     let mut errors = Vec::new();
     let columns = parts.columns.and_then(Value::as_list).unwrap_or_default();
     for (index, column) in columns.iter().map(Props::new).enumerate() {
+        if is_full(&errors) {
+            return errors;
+        }
         let path = path.index(index);
         if column.text("name").is_empty() {
             errors.push(FieldError::required(&path.child("name"), ""));
@@ -193,8 +199,11 @@ pub(crate) fn check_selectable_fields(
     path: &Path<'_>,
 ) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let mut unique: Vec<String> = Vec::new();
+    let mut unique = HashSet::new();
     for (index, field) in selectable.iter().enumerate() {
+        if is_full(&errors) {
+            return errors;
+        }
         let said = field.str_at(&["jsonPath"]);
         let item = path.index(index);
         let path = item.child("jsonPath");
@@ -220,13 +229,11 @@ pub(crate) fn check_selectable_fields(
                        fields and strings with formats are allowed.";
             errors.push(FieldError::invalid(&path, said, why));
         }
-        if unique.contains(&found.text) {
+        if !unique.insert(found.text) {
             errors.push(FieldError::duplicate(&path, said));
-        } else {
-            unique.push(found.text);
         }
     }
-    let allowed = options.many_selectable_fields.iter().any(|known| known == version);
+    let allowed = options.many_selectable_fields.contains(version);
     if unique.len() > MAX_SELECTABLE_FIELDS && !allowed {
         errors.push(FieldError::too_many(path, Some(unique.len()), MAX_SELECTABLE_FIELDS));
     }

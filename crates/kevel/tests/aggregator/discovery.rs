@@ -73,3 +73,33 @@ async fn who_cannot_be_asked_is_stale() {
     assert_eq!(group["versions"], json!([{"version": "v1alpha1", "freshness": "Stale"}]));
     cluster.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn remote_openapi_documents_are_beside_the_others() {
+    let cluster = Cluster::start(&[]).await;
+    let before = cluster.raw("GET", "/openapi/v3", &[], "").await.headers()["etag"].clone();
+    let extension = cluster.extension_server(true).await;
+    cluster.aggregate(&extension).await;
+    let name = format!("apis/{GROUP}/v1alpha1");
+    until(async || cluster.get("/openapi/v3").await.1["paths"].get(&name).is_some()).await;
+    let root = cluster.raw("GET", "/openapi/v3", &[], "").await;
+    assert_ne!(root.headers()["etag"], before);
+    let paths = serde_json::from_str::<Value>(root.body()).unwrap()["paths"].clone();
+    assert!(paths.get("apis/apps/v1").is_some());
+    let url = paths[&name]["serverRelativeURL"].as_str().unwrap().to_owned();
+    // Its own server describes it, to whoever asks.
+    let (code, document) = cluster.get(&url).await;
+    assert_eq!((code, &document["user"]), (200, &json!("kubernetes-admin")));
+    let flunders = format!("{PATH}/namespaces/{{namespace}}/flunders");
+    until(async || cluster.get("/openapi/v2").await.1["paths"].get(&flunders).is_some()).await;
+    let (_, whole) = cluster.get("/openapi/v2").await;
+    let definition = |name: &str| whole["definitions"].get(name).cloned();
+    assert_eq!(definition("com.example.wardle.v1alpha1.Flunder").unwrap()["description"], "mine");
+    assert_eq!(definition("com.example.wardle.v1alpha1.Unused"), None);
+    assert_eq!(whole["paths"].get("/apis/other.example.com/v1/x"), None);
+    assert!(definition("io.k8s.api.core.v1.Pod").is_some());
+    cluster.delete(&format!("{API_SERVICES}/v1alpha1.{GROUP}")).await;
+    until(async || cluster.get("/openapi/v3").await.1["paths"].get(&name).is_none()).await;
+    until(async || cluster.get("/openapi/v2").await.1["paths"].get(&flunders).is_none()).await;
+    cluster.stop().await;
+}

@@ -72,7 +72,8 @@ impl ExtensionServer {
                 PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
             )
             .unwrap();
-        config.alpn_protocols = if http2 { vec![b"h2".to_vec(), b"http/1.1".to_vec()] } else { vec![] };
+        config.alpn_protocols =
+            if http2 { vec![b"h2".to_vec(), b"http/1.1".to_vec()] } else { vec![] };
         let listener = tokio::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await.unwrap();
         let address = SocketAddr::new(own_address(), listener.local_addr().unwrap().port());
         let (events, to_watch) = mpsc::channel(8);
@@ -142,9 +143,10 @@ async fn answer(request: Request<Incoming>, state: &Arc<State>) -> Response<Body
             let paths = json!({format!("apis/{GROUP}/v1alpha1"): {"serverRelativeURL": url}});
             reply(200, json!({"paths": paths}))
         }
-        _ if path == format!("/openapi/v3{PATH}") => {
-            reply(200, json!({"openapi": "3.0.0", "user": header(request.headers(), "x-remote-user")}))
-        }
+        _ if path == format!("/openapi/v3{PATH}") => reply(
+            200,
+            json!({"openapi": "3.0.0", "user": header(request.headers(), "x-remote-user")}),
+        ),
         _ if path == "/openapi/v2" => reply(200, openapi_v2()),
         Some("") => reply(200, resources()),
         Some("/namespaces/default/flunders") if query.contains("watch=") => watched(state.clone()),
@@ -167,7 +169,8 @@ async fn answer(request: Request<Incoming>, state: &Arc<State>) -> Response<Body
         }
         Some("/echo") => {
             let headers = request.headers().iter();
-            let headers = headers.map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()));
+            let headers =
+                headers.map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()));
             let mut headers: Vec<String> = headers.collect();
             headers.sort();
             let uri = request.uri().path_and_query().unwrap().to_string();
@@ -176,7 +179,10 @@ async fn answer(request: Request<Incoming>, state: &Arc<State>) -> Response<Body
             response.headers_mut().insert("x-own", "1".parse().unwrap());
             response
         }
-        Some("/upper") => body(200, request.into_body().map_frame(upper).map_err(|_| panic!("broken off")).boxed()),
+        Some("/upper") => body(
+            200,
+            request.into_body().map_frame(upper).map_err(|_| panic!("broken off")).boxed(),
+        ),
         Some("/talk") => talk(request),
         Some("/refuse") => reply(403, json!({"message": "no"})),
         _ => reply(404, json!({})),
@@ -214,7 +220,7 @@ fn watched(state: Arc<State>) -> Response<Body> {
         let event = state.to_watch.lock().await.recv().await?;
         Some((Ok(Frame::data(Bytes::from(event))), state))
     });
-    body(200, BodyExt::boxed(StreamBody::new(Box::pin(events))))
+    body(200, StreamBody::new(Box::pin(events)).boxed())
 }
 
 fn reply(code: u16, value: Value) -> Response<Body> {

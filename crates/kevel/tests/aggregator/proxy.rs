@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams, WatchEvent, WatchParams};
+use kube::api::{
+    Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams, WatchEvent,
+    WatchParams,
+};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -11,8 +14,8 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio_rustls::TlsConnector;
 
-use super::extension_server::{GROUP, PATH, flunder};
 use super::Cluster;
+use super::extension_server::{GROUP, PATH, flunder};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_works_with_remote_kinds_as_with_others() {
@@ -66,7 +69,8 @@ async fn a_request_says_who_asks_and_where_it_comes_from() {
     assert!(answer.headers().get("access-control-allow-origin").is_none());
     let seen: serde_json::Value = serde_json::from_str(answer.body()).unwrap();
     assert_eq!(seen["uri"], format!("{PATH}/echo?b=2&a=1%2F"));
-    let seen: Vec<_> = seen["headers"].as_array().unwrap().iter().map(|h| h.as_str().unwrap()).collect();
+    let seen: Vec<_> =
+        seen["headers"].as_array().unwrap().iter().map(|h| h.as_str().unwrap()).collect();
     for expected in [
         "audit-id: 4711",
         "x-forwarded-for: 127.0.0.1",
@@ -112,7 +116,10 @@ async fn bodies_pass_both_ways_and_redirects_do_not() {
     let extension = cluster.extension_server(true).await;
     cluster.aggregate(&extension).await;
     let answer = cluster.raw("GET", &format!("{PATH}/moved"), &[], "").await;
-    assert_eq!((answer.status().as_u16(), &answer.headers()["location"]), (302, &"/elsewhere".parse().unwrap()));
+    assert_eq!(
+        (answer.status().as_u16(), &answer.headers()["location"]),
+        (302, &"/elsewhere".parse().unwrap())
+    );
     cluster.stop().await;
 }
 
@@ -123,7 +130,9 @@ async fn a_connection_goes_on_in_another_protocol() {
     cluster.aggregate(&extension).await;
     let mut talk = BufReader::new(connect(&cluster).await);
     let ask = |path: &str| {
-        format!("GET {PATH}/{path} HTTP/1.1\r\nhost: kubernetes\r\nconnection: Upgrade\r\nupgrade: next\r\n\r\n")
+        format!(
+            "GET {PATH}/{path} HTTP/1.1\r\nhost: kubernetes\r\nconnection: Upgrade\r\nupgrade: next\r\n\r\n"
+        )
     };
     talk.write_all(ask("talk").as_bytes()).await.unwrap();
     let mut lines = Vec::new();
@@ -155,7 +164,10 @@ async fn a_connection_goes_on_in_another_protocol() {
     let mut answer = Vec::new();
     let _ = refused.read_to_end(&mut answer).await;
     let answer = String::from_utf8(answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 403 ") && answer.contains(r#"{"message":"no"}"#), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 403 ") && answer.contains(r#"{"message":"no"}"#),
+        "{answer}"
+    );
 
     let mut wrong = connect(&cluster).await;
     wrong.write_all(ask("echo").as_bytes()).await.unwrap();
@@ -167,30 +179,27 @@ async fn a_connection_goes_on_in_another_protocol() {
 
 /// A connection that speaks HTTP/1.1, as the administrator.
 async fn connect(cluster: &Cluster) -> tokio_rustls::client::TlsStream<tokio::net::TcpStream> {
-    let config = cluster.server.client_config().await.unwrap();
-    let mut roots = RootCertStore::empty();
-    for root in config.root_cert.unwrap() {
-        roots.add(root.into()).unwrap();
-    }
-    let decode = |text: &str| {
+    let kubeconfig = std::fs::read_to_string(cluster.server.kubeconfig_path()).unwrap();
+    let data = |key: &str| {
+        let mut values = kubeconfig.lines().filter_map(|line| line.trim().strip_prefix(key));
         let mut bytes = Vec::new();
-        kevel_codec::base64::decode_into(text, &mut bytes).unwrap();
+        kevel_codec::base64::decode_into(values.next().unwrap().trim(), &mut bytes).unwrap();
         bytes
     };
-    let auth = config.auth_info;
-    let certificate = decode(&auth.client_certificate_data.unwrap());
-    let key = serde_json::to_value(auth.client_key_data.unwrap());
-    let _ = key;
-    let key = std::fs::read_to_string(cluster.server.kubeconfig_path()).unwrap();
-    let key = key.lines().find_map(|line| line.trim().strip_prefix("client-key-data: ")).unwrap().to_owned();
+    let certificates = |key: &str| {
+        let all = CertificateDer::pem_slice_iter(&data(key)).collect::<Result<Vec<_>, _>>();
+        all.unwrap()
+    };
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(certificates("certificate-authority-data:"));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_root_certificates(roots)
         .with_client_auth_cert(
-            CertificateDer::pem_slice_iter(&certificate).collect::<Result<_, _>>().unwrap(),
-            PrivateKeyDer::from_pem_slice(&decode(&key)).unwrap(),
+            certificates("client-certificate-data:"),
+            PrivateKeyDer::from_pem_slice(&data("client-key-data:")).unwrap(),
         )
         .unwrap();
     let stream = tokio::net::TcpStream::connect(cluster.server.address()).await.unwrap();

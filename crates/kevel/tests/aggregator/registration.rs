@@ -19,7 +19,8 @@ async fn every_group_and_version_has_its_api_service() {
         v1.flowcontrol.apiserver.k8s.io v1.networking.k8s.io v1.node.k8s.io v1.policy \
         v1.rbac.authorization.k8s.io v1.resource.k8s.io v1.scheduling.k8s.io v1.storage.k8s.io \
         v2.autoscaling";
-    let names: Vec<_> = services.iter().map(|one| one["metadata"]["name"].as_str().unwrap()).collect();
+    let names: Vec<_> =
+        services.iter().map(|one| one["metadata"]["name"].as_str().unwrap()).collect();
     assert_eq!(names.join(" "), expected);
     for service in services {
         let condition = &service["status"]["conditions"][0];
@@ -28,8 +29,13 @@ async fn every_group_and_version_has_its_api_service() {
         let labels = &service["metadata"]["labels"];
         assert_eq!(labels, &json!({"kube-aggregator.kubernetes.io/automanaged": "onstart"}));
     }
-    let spec = |name: &str| services.iter().find(|one| one["metadata"]["name"] == name).unwrap()["spec"].clone();
-    assert_eq!(spec("v1."), json!({"version": "v1", "groupPriorityMinimum": 18000, "versionPriority": 1}));
+    let spec = |name: &str| {
+        services.iter().find(|one| one["metadata"]["name"] == name).unwrap()["spec"].clone()
+    };
+    assert_eq!(
+        spec("v1."),
+        json!({"version": "v1", "groupPriorityMinimum": 18000, "versionPriority": 1})
+    );
     assert_eq!(
         spec("v2.autoscaling"),
         json!({"group": "autoscaling", "version": "v2", "groupPriorityMinimum": 17500, "versionPriority": 30}),
@@ -52,7 +58,8 @@ async fn what_is_kept_on_start_is_mended_by_the_next_start_only() {
     };
     let path = |name: &str| format!("{API_SERVICES}/{name}");
     let (server, client) = start().await;
-    let unmanaged = json!({"metadata": {"labels": {"kube-aggregator.kubernetes.io/automanaged": null}}});
+    let unmanaged =
+        json!({"metadata": {"labels": {"kube-aggregator.kubernetes.io/automanaged": null}}});
     let lower = json!({"spec": {"versionPriority": 7}});
     for (name, patch) in [("v1.apps", &lower), ("v1.batch", &lower), ("v1.batch", &unmanaged)] {
         send(&client, "PATCH", &path(name), patch.clone()).await.unwrap();
@@ -102,10 +109,23 @@ async fn custom_kinds_have_api_services_while_they_are_served() {
             },
         })
     };
-    cluster.create(CRDS, &crd("cats", "Cat", json!([version("v1", true, true), version("v2", false, false)]))).await;
-    cluster.create(CRDS, &crd("dogs", "Dog", json!([version("v1", true, true), version("v3", true, false)]))).await;
+    cluster
+        .create(
+            CRDS,
+            &crd("cats", "Cat", json!([version("v1", true, true), version("v2", false, false)])),
+        )
+        .await;
+    cluster
+        .create(
+            CRDS,
+            &crd("dogs", "Dog", json!([version("v1", true, true), version("v3", true, false)])),
+        )
+        .await;
     let registered = async |name: &str| cluster.get(&format!("{API_SERVICES}/{name}")).await;
-    until(async || registered("v1.zoo.io").await.0 == 200 && registered("v3.zoo.io").await.0 == 200).await;
+    until(async || {
+        registered("v1.zoo.io").await.0 == 200 && registered("v3.zoo.io").await.0 == 200
+    })
+    .await;
     assert_eq!(registered("v2.zoo.io").await.0, 404);
     let (_, service) = registered("v1.zoo.io").await;
     assert_eq!(service["metadata"]["labels"]["kube-aggregator.kubernetes.io/automanaged"], "true");
@@ -123,7 +143,10 @@ async fn custom_kinds_have_api_services_while_they_are_served() {
     .await;
     let (_, groups) = cluster.get("/apis").await;
     let group = groups["groups"].as_array().unwrap().last().unwrap().clone();
-    assert_eq!((&group["name"], &group["preferredVersion"]["version"]), (&json!("zoo.io"), &json!("v3")));
+    assert_eq!(
+        (&group["name"], &group["preferredVersion"]["version"]),
+        (&json!("zoo.io"), &json!("v3"))
+    );
     cluster.delete(&format!("{CRDS}/dogs.zoo.io")).await;
     until(async || registered("v3.zoo.io").await.0 == 404).await;
     assert_eq!(registered("v1.zoo.io").await.0, 200);

@@ -22,9 +22,7 @@ async fn a_condition_says_what_is_missing() {
     assert_eq!((code, text), (503, json!("service unavailable\n")));
 
     let services = "/api/v1/namespaces/default/services";
-    let service = |port: u16| {
-        json!({"metadata": {"name": "wardle"}, "spec": {"ports": [{"name": "https", "port": port}]}})
-    };
+    let service = |port: u16| json!({"metadata": {"name": "wardle"}, "spec": {"ports": [{"name": "https", "port": port}]}});
     cluster.create(services, &service(80)).await;
     assert_eq!(
         because("ServicePortError").await,
@@ -100,7 +98,8 @@ async fn a_server_is_believed_only_if_somebody_vouches_for_it() {
     cluster.create_api_service(json!({"caBundle": base64(&other.pem)})).await;
     until(async || cluster.condition().await["reason"] == "FailedDiscoveryCheck").await;
     let message = cluster.condition().await["message"].as_str().unwrap().to_owned();
-    let unknown = "tls: failed to verify certificate: x509: certificate signed by unknown authority";
+    let unknown =
+        "tls: failed to verify certificate: x509: certificate signed by unknown authority";
     assert!(message.ends_with(unknown), "{message}");
     let path = format!("{API_SERVICES}/v1alpha1.{GROUP}");
     cluster.delete(&path).await;

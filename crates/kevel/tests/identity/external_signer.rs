@@ -107,7 +107,7 @@ impl Signer {
     async fn answer(
         &self,
         request: http::Request<Incoming>,
-    ) -> http::Response<impl hyper::body::Body<Data = Bytes, Error = Infallible>> {
+    ) -> http::Response<impl hyper::body::Body<Data = Bytes, Error = Infallible> + use<>> {
         let path = request.uri().path().to_owned();
         assert_eq!(request.uri().authority().unwrap(), "localhost");
         let body = request.into_body().collect().await.unwrap().to_bytes();
@@ -126,11 +126,8 @@ impl Signer {
             "/v1.ExternalJWTSigner/FetchKeys" => {
                 state.fetches += 1;
                 let key = |(id, key, excluded): &(String, Vec<u8>, bool)| {
-                    let fields = [
-                        bytes(1, id.as_bytes()),
-                        bytes(2, key),
-                        number(3, u64::from(*excluded)),
-                    ];
+                    let fields =
+                        [bytes(1, id.as_bytes()), bytes(2, key), number(3, u64::from(*excluded))];
                     bytes(1, &fields.concat())
                 };
                 let mut message: Vec<u8> = state.keys.iter().flat_map(key).collect();
@@ -143,7 +140,8 @@ impl Signer {
         };
         let length = u32::try_from(message.len()).unwrap().to_be_bytes();
         let body = [&[0], &length[..], &message].concat();
-        let trailers = http::HeaderMap::from_iter([("grpc-status".parse().unwrap(), "0".parse().unwrap())]);
+        let trailers =
+            http::HeaderMap::from_iter([("grpc-status".parse().unwrap(), "0".parse().unwrap())]);
         let frames = [Ok(Frame::data(body.into())), Ok(Frame::trailers(trailers))];
         http::Response::builder()
             .header("content-type", "application/grpc")

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bootstrap_token;
+mod client_certificate;
 mod distributed;
 mod external_signer;
 mod front_proxy;

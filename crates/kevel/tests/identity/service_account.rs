@@ -263,6 +263,23 @@ async fn a_request_that_is_not_right_is_refused() {
         let (answered, status) = request(&cluster, name, spec.clone()).await;
         assert_eq!((answered, &status["message"]), (code, &json!(expected)), "{spec}");
     }
+    for (metadata, code, expected) in [
+        (
+            json!({"name": "other"}),
+            422,
+            "TokenRequest.authentication.k8s.io \"bot\" is invalid: metadata.name: Invalid value: \
+             \"other\": must match the service account name if specified",
+        ),
+        (
+            json!({"namespace": "other"}),
+            400,
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ),
+    ] {
+        let asked = json!({"metadata": metadata, "spec": {}});
+        let answer = cluster.admin().post(&format!("{ACCOUNTS}/bot/token"), &asked).await;
+        assert_eq!((answer.0, &answer.1["message"]), (code, &json!(expected)), "{metadata}");
+    }
     let (code, status) = cluster
         .admin()
         .post(&format!("{ACCOUNTS}/bot/token"), &json!({"metadata": {"uid": "other"}, "spec": {}}))
@@ -380,6 +397,96 @@ async fn others_are_told_how_tokens_are_verified() {
     let (_, root) = cluster.admin().get("/").await;
     for path in ["/.well-known/openid-configuration", "/openid/v1/jwks"] {
         assert!(root["paths"].as_array().unwrap().contains(&json!(path)));
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_says_who_asked_and_may_be_asked_for_in_part() {
+    let cluster = Cluster::start(&[]).await;
+    account(&cluster, "bot").await;
+    let token = format!("{ACCOUNTS}/bot/token");
+    let review = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let pods = json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}});
+    for (path, asked, owned, subresource) in [
+        (
+            &*token,
+            &json!({"spec": {"expirationSeconds": 700}}),
+            json!({"f:spec": {"f:expirationSeconds": {}}}),
+            json!("token"),
+        ),
+        (
+            review,
+            &pods,
+            json!({"f:spec": {"f:resourceAttributes": {".": {}, "f:resource": {}, "f:verb": {}}}}),
+            Value::Null,
+        ),
+    ] {
+        let send = async |accept: &str| {
+            let accept = [("accept", accept), ("user-agent", "me/1")];
+            cluster.admin().send("POST", path, &accept, &asked.to_string()).await
+        };
+        let part = |kind: &str| format!("application/json;as={kind};v=v1;g=meta.k8s.io");
+        let (_, whole) = send("application/json").await;
+        let [entry] = &whole["metadata"]["managedFields"].as_array().unwrap()[..] else {
+            panic!("{whole}")
+        };
+        assert_eq!((&entry["manager"], &entry["operation"]), (&json!("me"), &json!("Update")));
+        assert_eq!((&entry["fieldsV1"], &entry["subresource"]), (&owned, &subresource));
+        assert!(whole["status"].is_object());
+        let (_, metadata) = send(&part("PartialObjectMetadata")).await;
+        assert_eq!(metadata["kind"], "PartialObjectMetadata");
+        assert!(metadata["metadata"]["managedFields"].is_array() && metadata["status"].is_null());
+        let (code, status) = send(&part("Table")).await;
+        let expected = "only the following media types are accepted: application/json, \
+                        application/yaml, application/vnd.kubernetes.protobuf";
+        assert_eq!((code, &status["message"]), (406, &json!(expected)));
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_of_every_curve_sign_for_themselves_alone() {
+    let data = |name: &str| format!("{}/../auth/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
+    let (signing, other) = (data("p521.key"), data("p384.key"));
+    let cluster = Cluster::start(&[
+        format!("--service-account-issuer={ISSUER}"),
+        format!("--service-account-signing-key-file={signing}"),
+        format!("--service-account-key-file={signing}"),
+        format!("--service-account-key-file={other}"),
+    ])
+    .await;
+    account(&cluster, "bot").await;
+    let good = token(&cluster, "bot", json!({})).await;
+    let bot = Some("system:serviceaccount:default:bot".to_owned());
+    assert_eq!(cluster.bearer(&good).username().await, bot);
+    let (_, set) = cluster.admin().get("/openid/v1/jwks").await;
+    let told: Vec<_> = set["keys"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|key| {
+            let text = |field: &str| key[field].as_str().unwrap().to_owned();
+            [text("kty"), text("crv"), text("alg")]
+        })
+        .collect();
+    assert_eq!(told, [["EC", "P-521", "ES512"], ["EC", "P-384", "ES384"]]);
+    let [p521, p384] =
+        [&signing, &other].map(|file| PrivateKey::from_pem(&std::fs::read(file).unwrap()).unwrap());
+    let said = claims(&good);
+    for (what, algorithm, id, key) in [
+        ("good", "ES512", &p521, &p521),
+        ("good", "ES384", &p384, &p384),
+        ("another algorithm than the key's", "ES384", &p521, &p521),
+        ("another algorithm than the key's", "ES512", &p384, &p384),
+        ("another key under the name", "ES512", &p521, &p384),
+        ("another key and its algorithm under the name", "ES384", &p521, &p384),
+        ("another curve's algorithm", "ES256", &p521, &p521),
+    ] {
+        let header = json!({"alg": algorithm, "kid": id.public().id()});
+        let token = forge(&header, &said, |message| key.sign(message).unwrap());
+        let known = cluster.bearer(&token).username().await;
+        assert_eq!(known.is_some(), what == "good", "{algorithm}: {what}");
     }
     cluster.stop().await;
 }

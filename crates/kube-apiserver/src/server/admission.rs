@@ -8,12 +8,14 @@ use kevel_api::value::Value;
 use kevel_auth::Escalation;
 use kevel_codec::json::{Unknown, encode_any};
 use kevel_codec::yaml;
+use kevel_controlplane::DefaultServiceAccounts;
 use kevel_controlplane::admission::{self, Context, TolerationSeconds};
 use kevel_extensions::Extensions;
 use kevel_server::admission::Admission;
 use kevel_server::controller::Client;
-use kevel_server::resource::Resources;
+use kevel_server::resource::{Resources, Rows};
 
+use super::authentication::Controller;
 use super::authorization::Authorization;
 use super::config::Config;
 
@@ -25,6 +27,10 @@ const KINDS: [(&str, &str); 2] = [
 /// Plug-ins whose configuration could be that file itself, and what it then has.
 const LEGACY: [(&str, &str); 2] =
     [("ImagePolicyWebhook", "imagePolicy"), ("PodNodeSelector", "podNodeSelectorPluginConfig")];
+
+/// The flags about the keys of service accounts.
+const ACCOUNT_FLAGS: [&str; 3] =
+    ["service_account_issuer", "service_account_key_file", "service_account_signing_key_file"];
 
 /// The plug-ins, in order. `client` is known once the servers are.
 pub fn admission(
@@ -53,6 +59,27 @@ pub fn admission(
     plugins.push(Arc::new(Escalation::new(rbac.clone(), authorizer.clone())));
     plugins.push(extensions.admission());
     Ok(Admission::new(plugins))
+}
+
+/// What a server does itself that has no controller manager, so that pods can be made: it has none
+/// where nobody says by which keys accounts are known.
+pub fn controllers(
+    config: &Config,
+    rows: &Rows,
+    client: &Client,
+) -> Result<Vec<Controller>, String> {
+    let given = &config.options.options.given;
+    let alone = !given.has_any(&ACCOUNT_FLAGS);
+    let Some((_, files)) = config.certificates.own.as_ref().filter(|_| alone) else {
+        return Ok(Vec::new());
+    };
+    let authorities = std::fs::read_to_string(&files.ca_certificate)
+        .map_err(|error| format!("open {}: {error}", files.ca_certificate.display()))?;
+    let accounts = DefaultServiceAccounts::new(client.clone(), rows, authorities);
+    let controller = accounts.map(|accounts| {
+        ("start-default-service-accounts-controller", Box::pin(accounts.keep()) as _)
+    });
+    Ok(controller.into_iter().collect())
 }
 
 /// What the configuration file says.

@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use kevel_auth::bootstrap;
 use kevel_controlplane::{
-    IdentityLease, StorageOptions, collect_identity_leases, rows, system_namespaces,
+    IdentityLease, StorageOptions, collect_identity_leases, priority_classes, rows,
+    system_namespaces,
 };
 use kevel_extensions::{CustomResources, Extensions};
 use kevel_server::audit::Auditor;
@@ -22,7 +23,7 @@ use kevel_server::openapi::OpenApi;
 use kevel_server::resource::{Resource, Resources, Rows};
 use kevel_server::serving::{HandshakeErrors, Limits, SecureServing};
 
-use super::admission::admission;
+use super::admission::{self, admission};
 use super::aggregator;
 use super::audit::auditor;
 use super::config::{Config, duration, hostname, server_id};
@@ -97,7 +98,7 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     };
     let front: Arc<dyn Handler> = Arc::new(front);
     let front: Arc<dyn Handler> = Arc::new(Filtered::new(discovery, front));
-    let openapi = OpenApi::new(tables.to_vec());
+    let openapi = OpenApi::new(tables.to_vec()).with_remote(aggregator.openapi());
     let front: Arc<dyn Handler> = Arc::new(Filtered::new(openapi, front));
     // Before discovery: what another server answers for it describes itself.
     let front: Arc<dyn Handler> = Arc::new(Filtered::new(aggregator.proxy(), front));
@@ -143,12 +144,17 @@ fn start_kube(
     }
     let Config { authentication, certificates, options, lifecycle, .. } = config;
     let rows = kube.resources.current();
+    if rows.get("scheduling.k8s.io", "v1", "priorityclasses").is_some() {
+        let hook = priority_classes::hook(client.clone());
+        health.add_boot(lifecycle.hooks.add_post_start(priority_classes::HOOK, hook)?);
+    }
     services::start(config, &rows, client, health)?;
     let row = rows.get("", "v1", "namespaces").ok_or("namespaces must be served")?;
     let namespaces = row.storage.clone().ok_or("namespaces must be stored")?;
     authentication.bind(&rows, client)?;
     let mut controllers = authentication.controllers(options, certificates, &rows, client)?;
     controllers.extend(authorization.controllers(options, &rows, client));
+    controllers.extend(admission::controllers(config, &rows, client)?);
     let system_namespaces = Box::pin(system_namespaces(client.clone(), namespaces));
     controllers.push(("start-system-namespaces-controller", system_namespaces));
     if options.feature_gates.enabled("APIServerIdentity") {

@@ -41,7 +41,7 @@ impl Set {
 
     /// The JSON form, byte for byte as the reference writes it.
     pub fn to_fields(&self) -> String {
-        let mut out = String::with_capacity(128);
+        let mut out = String::with_capacity(1024);
         out.push('{');
         write_nodes(self, &mut out);
         out.push('}');
@@ -135,7 +135,7 @@ pub(super) fn write_element(element: &PathElement, out: &mut String) {
                 encode_any(value, &mut key);
             }
             key.push(b'}');
-            write_key(out, "k:", &String::from_utf8_lossy(&key));
+            write_key(out, "k:", str::from_utf8(&key).unwrap_or_default());
         }
     }
 }

@@ -28,7 +28,7 @@ impl Ask<'_> {
     pub(super) async fn answer(mut self, answer: &dyn Answer) -> Result<Response, StatusError> {
         // Nobody prints what is answered.
         if matches!(self.accepted.shape, Shape::Table(_) | Shape::MetadataList(_)) {
-            return Err(negotiate::not_acceptable(&negotiate::BODY_TYPES));
+            return Err(StatusError::not_acceptable(&negotiate::BODY_TYPES));
         }
         let options = self.write_options("CreateOptions")?;
         let ty = self.ty();

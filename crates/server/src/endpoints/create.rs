@@ -1,6 +1,5 @@
 use http::StatusCode;
 use kevel_api::field_error::FieldError;
-use kevel_api::name;
 use kevel_api::status::StatusError;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
@@ -76,7 +75,8 @@ impl Call<'_> {
         };
         self.endpoints.admission.admit(&attributes, Some(&mut object)).await?;
         if generated {
-            let name = name::generate_name(meta::text(&object, "generateName"));
+            let base = meta::text(&object, "generateName");
+            let name = self.resource.strategy.complete_name(base);
             meta::set(&mut object, "name", Some(name.as_str().into()));
         }
         let claims = match self.resource.allocation.get() {

@@ -86,7 +86,10 @@ impl Ask<'_> {
                 }
             }
         }
-        let decoded = decoded.map_err(|error| unhandled(kind, &error))?;
+        let mut decoded = decoded.map_err(|error| unhandled(kind, &error))?;
+        if let TypeRef::Custom(..) = ty {
+            decoded.strict.sort_by(|a, b| found_at(a).cmp(&found_at(b)));
+        }
         let problems: Vec<String> = duplicates
             .iter()
             .cloned()
@@ -107,6 +110,16 @@ impl Ask<'_> {
             map.insert("kind", kind.kind.as_str().into());
         }
         Ok(value)
+    }
+}
+
+/// When a strict error of a custom object is found: what is said twice while reading, then what the
+/// metadata does not have, then what the schema does not have, by name.
+fn found_at(error: &json::StrictError) -> (u8, &str) {
+    match error.problem {
+        json::StrictProblem::Duplicate => (0, ""),
+        json::StrictProblem::Unknown if error.path.starts_with("metadata.") => (1, ""),
+        json::StrictProblem::Unknown => (2, &error.path),
     }
 }
 

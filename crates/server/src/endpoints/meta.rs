@@ -1,9 +1,12 @@
 //! The metadata that the server keeps, and the rules that all objects' metadata follow.
 
+use std::cell::RefCell;
+
 use kevel_api::field_error::{BadValue, FieldError, Path};
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::name;
 use kevel_api::value::{Map, Value};
+use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::resource::Resource;
 
@@ -212,7 +215,22 @@ fn check_new_finalizers(object: &Value, old: &Value, path: &Path<'_>) -> Option<
     ))
 }
 
+/// How many UIDs are drawn at once: to ask the system for random bytes takes longer than the rest.
+const DRAWN_UIDS: usize = 64;
+
 /// A new random UID.
 pub(crate) fn new_uid() -> String {
-    uuid::Uuid::new_v4().to_string()
+    thread_local! {
+        static DRAWN: RefCell<Vec<uuid::Bytes>> = const { RefCell::new(Vec::new()) };
+    }
+    let drawn = DRAWN.with_borrow_mut(|drawn| {
+        drawn.pop().or_else(|| {
+            let mut random = [0; DRAWN_UIDS * size_of::<uuid::Bytes>()];
+            SystemRandom::new().fill(&mut random).ok()?;
+            drawn.extend_from_slice(random.as_chunks().0);
+            drawn.pop()
+        })
+    });
+    let uid = drawn.map(|bytes| uuid::Builder::from_random_bytes(bytes).into_uuid());
+    uid.unwrap_or_else(uuid::Uuid::new_v4).to_string()
 }

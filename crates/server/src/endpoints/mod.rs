@@ -133,6 +133,10 @@ impl Endpoints {
         let headers = &request.parts.headers;
         let accepted = match negotiate::answer(headers, &query, !resource.is_custom()) {
             Ok(accepted) => accepted,
+            Err(_) if resource.is_custom() => {
+                let error = StatusError::not_acceptable(&negotiate::BODY_TYPES);
+                return failure_to(&request, error);
+            }
             Err(_) if matches!(request.info.verb, "list" | "watch") => {
                 let error = negotiate::not_acceptable(&negotiate::ANSWER_TYPES);
                 return failure_to(&request, error);
@@ -181,6 +185,9 @@ impl Endpoints {
         let unnamed = info.name.is_empty() && matches!(info.verb, "update" | "patch");
         if !allowed || unnamed || request.parts.method == http::Method::HEAD {
             return Err(bare(405));
+        }
+        if let Some(warning) = resource.strategy.deprecation() {
+            request.warnings.add(warning);
         }
         let user = request.user.clone().unwrap_or_else(|| Arc::new(User::anonymous()));
         let verb = info.verb;

@@ -32,7 +32,8 @@ impl Call<'_> {
     pub(super) fn unview(&self, wanted: Value, object: &Value) -> Result<Value, StatusError> {
         let Some(scale) = self.scale() else { return Ok(wanted) };
         let count = wanted.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or(0);
-        if count < 0 {
+        // Of a custom object, its own rules say how many there may be.
+        if count < 0 && !self.resource.is_custom() {
             let (root, why) = (Path::new("spec"), "must be greater than or equal to 0");
             let error = FieldError::invalid(&root.child("replicas"), count, why);
             let kind = GroupKind::new("autoscaling", "Scale");
@@ -50,8 +51,9 @@ impl Call<'_> {
         let mut object = object.clone();
         scale.set(&mut object, &wanted);
         let version = meta::text(&wanted, "resourceVersion");
-        let version = Some(version).filter(|version| !version.is_empty()).map(Value::from);
-        meta::set(&mut object, "resourceVersion", version);
+        if !version.is_empty() {
+            meta::set(&mut object, "resourceVersion", Some(version.into()));
+        }
         Ok(object)
     }
 }

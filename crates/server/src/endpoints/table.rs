@@ -12,7 +12,7 @@ use thin_vec::ThinVec;
 
 use super::Call;
 use super::watch::INITIAL_EVENTS_END;
-use crate::columns::{Column, Columns, NameAndCreation, Scale, descriptions};
+use crate::columns::{Column, Columns, CustomScale, NameAndCreation, Scale, descriptions};
 use crate::resource::{Part, Resource, TypeRef};
 use crate::storage::Storage;
 
@@ -93,6 +93,7 @@ impl Printer {
     fn columns(&self) -> &dyn Columns {
         match self.of {
             Of::Objects => &*self.resource.columns,
+            Of::Scale if self.resource.is_custom() => &CustomScale,
             Of::Scale => &Scale,
             Of::Other => &NameAndCreation,
         }

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use kevel_api::builtin;
 use kevel_openapi_text::Texts;
 
 use super::component::Component;
 use super::operation::{self, Operation, PathItem};
-use super::v2::{self, Json};
+use super::remote::{self, Known, Merged};
+use super::v2::{self, Json, Sink};
 use super::v2_protobuf::Protobuf;
 use super::v3;
 use crate::discovery::documents::Snapshot;
@@ -23,18 +25,18 @@ pub(super) enum Document {
     V3(String),
 }
 
-/// Makes a document.
-pub(super) fn make(snapshot: &Snapshot, document: &Document) -> Vec<u8> {
+/// Makes a document. `parts` are what other servers add to that of OpenAPI 2.
+pub(super) fn make(snapshot: &Snapshot, parts: &[Bytes], document: &Document) -> Vec<u8> {
     let texts = Texts::unpack();
     match document {
         Document::V2Json => {
             let mut sink = Json::new();
-            v2_paths(snapshot, |paths| v2::document(paths, &texts, &mut sink));
+            v2_document(snapshot, parts, &texts, &mut sink);
             sink.finish()
         }
         Document::V2Protobuf => {
             let mut sink = Protobuf::default();
-            v2_paths(snapshot, |paths| v2::document(paths, &texts, &mut sink));
+            v2_document(snapshot, parts, &texts, &mut sink);
             sink.finish()
         }
         Document::V3(name) => {
@@ -43,6 +45,19 @@ pub(super) fn make(snapshot: &Snapshot, document: &Document) -> Vec<u8> {
             v3::document(&paths(name, &rows), home(name), custom, &texts)
         }
     }
+}
+
+fn v2_document(snapshot: &Snapshot, parts: &[Bytes], texts: &Texts, sink: &mut impl Sink) {
+    let parts = remote::read(parts);
+    if parts.is_empty() {
+        return v2_paths(snapshot, |paths| v2::document(paths, texts, sink));
+    }
+    // What names are taken is known only at the end, and must be known from the start.
+    let mut known = Known::new(&parts);
+    v2_paths(snapshot, |paths| v2::document(paths, texts, &mut known));
+    let mut merged = Merged::new(sink, parts, known);
+    v2_paths(snapshot, |paths| v2::document(paths, texts, &mut merged));
+    merged.finish();
 }
 
 /// The rows of a group and version.

@@ -60,8 +60,15 @@ impl Hashes {
         self.documents.iter().map(|entry| (entry.name.as_str(), entry.hash.as_str()))
     }
 
-    pub fn whole(&self) -> &str {
-        &self.whole
+    /// The hash of all documents, together with those that something else stands for.
+    pub fn with(&self, more: &str) -> String {
+        if more.is_empty() {
+            return self.whole.clone();
+        }
+        let mut context = Context::new(&SHA512);
+        context.update(self.whole.as_bytes());
+        context.update(more.as_bytes());
+        digits(context)
     }
 
     fn entry(&self, name: &str) -> Option<&Entry> {

@@ -11,6 +11,7 @@ mod facts;
 mod hash;
 mod operation;
 mod operation_id;
+mod remote;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -32,6 +33,8 @@ use http::{HeaderValue, StatusCode, header};
 use kevel_api::value::{Map, Value};
 use kevel_codec::json;
 
+pub use self::remote::{Remote, RemoteDocuments};
+
 use self::document::{Document, make};
 use self::hash::Hashes;
 use crate::body::Body;
@@ -45,9 +48,10 @@ use crate::resource::Resources;
 const KEPT_BYTES: usize = 1 << 20;
 
 /// Answers requests for OpenAPI documents, and passes on the rest.
-#[derive(Debug)]
 pub struct OpenApi {
     tables: Vec<Arc<Resources>>,
+    /// Documents of other servers.
+    remote: Option<Arc<dyn Remote>>,
     /// The rows as they last were, with the hashes of their documents.
     current: ArcSwapOption<Current>,
     kept: Mutex<VecDeque<(Document, String, Bytes)>>,
@@ -59,6 +63,15 @@ pub struct OpenApi {
 struct Current {
     snapshot: Snapshot,
     hashes: Hashes,
+    remote: Arc<RemoteDocuments>,
+    /// Of all documents, those of other servers among them.
+    tag: String,
+}
+
+impl std::fmt::Debug for OpenApi {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenApi").field("tables", &self.tables).finish_non_exhaustive()
+    }
 }
 
 impl OpenApi {
@@ -66,10 +79,25 @@ impl OpenApi {
     pub fn new(tables: Vec<Arc<Resources>>) -> Self {
         OpenApi {
             tables,
+            remote: None,
             current: ArcSwapOption::empty(),
             kept: Mutex::default(),
             making: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// Shows the documents of other servers, too.
+    pub fn with_remote(self, remote: Arc<dyn Remote>) -> Self {
+        OpenApi { remote: Some(remote), ..self }
+    }
+
+    /// Who is asked for a document that is another server's.
+    fn elsewhere(&self, request: &Request) -> Option<(&Arc<dyn Remote>, String)> {
+        let remote = self.remote.as_ref()?;
+        let name = request.parts.uri.path().strip_prefix("/openapi/v3/")?;
+        let current = self.current();
+        let theirs = current.hashes.of(name).is_none() && current.remote.v3.contains_key(name);
+        theirs.then(|| (remote, name.to_owned()))
     }
 
     async fn answer(&self, request: &Request) -> Option<Response> {
@@ -80,7 +108,7 @@ impl OpenApi {
                 let (media, document) = accepted(accept, &V2_FORMS)?;
                 let Some(document) = document else { return Some(not_acceptable()) };
                 let current = self.current();
-                let hash = current.hashes.whole().to_owned();
+                let hash = current.tag.clone();
                 Some(self.serve(current, document, media, &hash, request).await)
             }
             ("v3", "") => Some(self.root(request)),
@@ -116,20 +144,24 @@ impl OpenApi {
     /// `/openapi/v3`: which documents there are, each with its hash.
     fn root(&self, request: &Request) -> Response {
         let current = self.current();
-        let paths = current.hashes.all().map(|(name, hash)| {
-            let url = Value::from(relative_url(name, hash).as_str());
-            (name.to_owned(), Value::Map(Map::from_iter([("serverRelativeURL", url)])))
+        let own = current.hashes.all();
+        let own = own.map(|(name, hash)| (name.to_owned(), relative_url(name, hash)));
+        let mut all = current.remote.v3.clone();
+        all.extend(own);
+        let paths = all.into_iter().map(|(name, url)| {
+            let url = Value::from(url.as_str());
+            (name, Value::Map(Map::from_iter([("serverRelativeURL", url)])))
         });
         let root = Map::from_iter([("paths", Value::Map(paths.collect()))]);
         let mut body = Vec::new();
         json::encode_any(&Value::Map(root), &mut body);
-        let mut response = match is_known(request, current.hashes.whole()) {
+        let mut response = match is_known(request, &current.tag) {
             true => not_modified(),
             false => http::Response::new(Body::from(body)),
         };
         // The reference leaves it to Go to guess what this is; clients do not look.
         set(&mut response, header::CONTENT_TYPE, "text/plain; charset=utf-8");
-        set(&mut response, header::ETAG, &format!("\"{}\"", current.hashes.whole()));
+        set(&mut response, header::ETAG, &format!("\"{}\"", current.tag));
         response
     }
 
@@ -173,7 +205,9 @@ impl OpenApi {
             return Some(kept);
         }
         let wanted = document.clone();
-        let made = tokio::task::spawn_blocking(move || pack(&make(&current.snapshot, &wanted)));
+        let made = tokio::task::spawn_blocking(move || {
+            pack(&make(&current.snapshot, &current.remote.v2, &wanted))
+        });
         let packed = made.await.ok()?;
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(known, ..)| *known != document);
@@ -200,14 +234,18 @@ impl OpenApi {
     fn current(&self) -> Arc<Current> {
         let rows: Vec<_> = self.tables.iter().map(|table| table.current()).collect();
         let known = self.current.load_full();
+        let remote = self.remote.as_ref().map(|remote| remote.current());
         if let Some(known) = &known
             && known.snapshot.is_of(rows.iter().map(|rows| &**rows))
+            && remote.as_ref().is_none_or(|remote| Arc::ptr_eq(remote, &known.remote))
         {
             return known.clone();
         }
         let snapshot = Snapshot::new(rows.iter().map(|rows| Arc::clone(rows)).collect());
         let hashes = Hashes::new(&snapshot, known.as_deref().map(|known| &known.hashes));
-        let current = Arc::new(Current { snapshot, hashes });
+        let remote = remote.unwrap_or_default();
+        let tag = hashes.with(&remote.tag);
+        let current = Arc::new(Current { snapshot, hashes, remote, tag });
         self.current.store(Some(current.clone()));
         current
     }
@@ -216,6 +254,9 @@ impl OpenApi {
 impl Filter for OpenApi {
     fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
         Box::pin(async move {
+            if let Some((remote, name)) = self.elsewhere(&request) {
+                return remote.serve(&name, request).await;
+            }
             match self.answer(&request).await {
                 Some(response) => response,
                 None => next.handle(request).await,

@@ -34,10 +34,13 @@ pub(super) fn document(
         entry(&mut out, first, name, &schema);
         first = false;
     });
-    out.extend_from_slice(b"},");
-    out.extend_from_slice(
-        br#""securitySchemes":{"BearerToken":{"type":"apiKey","name":"authorization","in":"header"}}}}"#,
-    );
+    out.push(b'}');
+    if !custom {
+        out.extend_from_slice(
+            br#","securitySchemes":{"BearerToken":{"type":"apiKey","name":"authorization","in":"header"}}"#,
+        );
+    }
+    out.extend_from_slice(b"}}");
     out
 }
 

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 impl PodSecurity {
     /// What is to be told about the pods of a namespace that asks for more than it did.
     pub(super) async fn warn_of_pods(&self, namespace: &str, enforce: LevelVersion) -> Vec<String> {
-        let Ok(snapshot) = self.pods.snapshot(At::Any).await else {
+        let Ok(snapshot) = self.pods.snapshot(At::Consistent).await else {
             return vec!["failed to list pods while checking new PodSecurity enforce level".into()];
         };
         let pods = self.prioritized(snapshot.range(&format!("{namespace}/"), None));

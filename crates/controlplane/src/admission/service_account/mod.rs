@@ -49,7 +49,12 @@ impl ServiceAccount {
             return check_mirror(attributes, pod);
         }
         if pod.str_at(&["spec", "serviceAccountName"]).is_empty() {
-            pod.make_map(&["spec"]).insert("serviceAccountName", DEFAULT.into());
+            // What the field was called once counts where the field says nothing.
+            let name = match pod.str_at(&["spec", "serviceAccount"]) {
+                "" => DEFAULT.into(),
+                name => Value::from(name),
+            };
+            pod.make_map(&["spec"]).insert("serviceAccountName", name);
         }
         let account = self.account(attributes, pod).await?;
         let mounts = [&*pod.at(&["spec"]).unwrap_or(&Value::Null), &*account]

@@ -1,0 +1,30 @@
+//! What daemon sets and stateful sets remember of their past.
+
+use kevel_api::value::Value;
+
+use crate::rules::Rules;
+use crate::validation::{Field, IMMUTABLE};
+
+/// The rules of controller revisions.
+pub const RULES: Rules = Rules { check_create, check_update, ..Rules::NONE };
+
+fn check_create(revision: Field) {
+    revision.at("revision").non_negative();
+    let data = revision.at("data");
+    match data.get() {
+        None | Some(Value::Null) => data.required("data is mandatory"),
+        Some(Value::Raw(text)) if text.trim() == "null" => data.required("data is mandatory"),
+        Some(Value::Raw(text)) if !text.trim_start().starts_with('{') => {
+            data.required("data must be a valid JSON object");
+        }
+        Some(_) => {}
+    }
+}
+
+fn check_update(revision: Field, old: Field) {
+    revision.at("revision").non_negative();
+    let data = revision.at("data");
+    if !data.same(&old.at("data")) {
+        data.invalid(IMMUTABLE);
+    }
+}

@@ -1,0 +1,114 @@
+//! Deployments.
+
+use kevel_api::value::{Value, equivalent};
+
+use super::{
+    immutable_selector, int_or_percent, not_decremented, replica_counts, selector_and_template,
+    unknown_strategy,
+};
+use crate::pod::template;
+use crate::rules::Rules;
+use crate::validation::Field;
+
+/// The rules of deployments.
+pub const RULES: Rules = Rules {
+    prepare_create: |deployment| template::prepare_at(deployment, None, template::IN_SPEC),
+    check_create: |deployment| spec(deployment.at("spec"), None),
+    prepare_update,
+    check_update,
+    prepare_status,
+    check_status,
+    warnings: |deployment, old| template::warnings(deployment, old),
+    ..Rules::NONE
+};
+
+/// Annotations count as wanted, too: they go to the replica sets.
+fn prepare_update(deployment: &mut Value, old: &Value) {
+    template::prepare_at(deployment, Some(old), template::IN_SPEC);
+    let path = ["metadata", "annotations"];
+    if equivalent(deployment.at(&path), old.at(&path)) {
+        return;
+    }
+    let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or(0);
+    if let Some(metadata) = deployment.at_mut(&["metadata"]).and_then(Value::as_map_mut) {
+        metadata.insert("generation", Value::Int(generation + 1));
+    }
+}
+
+/// A write to the status leaves the labels alone.
+fn prepare_status(deployment: &mut Value, old: &Value) {
+    let Some(metadata) = deployment.at_mut(&["metadata"]).and_then(Value::as_map_mut) else {
+        return;
+    };
+    match old.at(&["metadata", "labels"]) {
+        Some(labels) => metadata.insert("labels", labels.clone()),
+        None => metadata.remove("labels"),
+    };
+}
+
+fn spec(spec: Field, old: Option<Field>) {
+    spec.at("replicas").non_negative();
+    selector_and_template(spec, old.as_ref().map(|old| old.at("template")), "deployment");
+    strategy(spec.at("strategy"));
+    spec.at("minReadySeconds").non_negative();
+    spec.at("revisionHistoryLimit").non_negative();
+    let deadline = spec.at("progressDeadlineSeconds");
+    if deadline.is_set() {
+        deadline.non_negative();
+        if deadline.int() <= spec.at("minReadySeconds").int() {
+            deadline.invalid("must be greater than minReadySeconds");
+        }
+    }
+}
+
+fn strategy(strategy: Field) {
+    let rolling = strategy.at("rollingUpdate");
+    match (strategy.at("type").str(), rolling.is_set()) {
+        ("Recreate", false) => {}
+        ("Recreate", true) => {
+            rolling.forbidden("may not be specified when strategy `type` is 'Recreate'");
+        }
+        ("RollingUpdate", false) => rolling.required("this should be defaulted and never be nil"),
+        ("RollingUpdate", true) => rolling_update(rolling),
+        _ => unknown_strategy(strategy, &["Recreate", "RollingUpdate"]),
+    }
+}
+
+fn rolling_update(rolling: Field) {
+    let (unavailable, surge) = (rolling.at("maxUnavailable"), rolling.at("maxSurge"));
+    unavailable.non_negative_or_percent();
+    surge.non_negative_or_percent();
+    if int_or_percent(unavailable) == 0 && int_or_percent(surge) == 0 {
+        let shown = match unavailable.get() {
+            Some(Value::String(_)) => unavailable.shown_as_json(),
+            _ => unavailable.int().into(),
+        };
+        unavailable.invalid_as(shown, "may not be 0 when `maxSurge` is 0");
+    }
+    unavailable.at_most_all();
+}
+
+fn check_update(deployment: Field, old: Field) {
+    spec(deployment.at("spec"), Some(old.at("spec")));
+    immutable_selector(deployment.at("spec"), old.at("spec"));
+}
+
+fn check_status(deployment: Field, old: Field) {
+    let (status, was) = (deployment.at("status"), old.at("status"));
+    replica_counts(
+        status,
+        &[
+            "observedGeneration",
+            "replicas",
+            "updatedReplicas",
+            "readyReplicas",
+            "availableReplicas",
+            "unavailableReplicas",
+            "terminatingReplicas",
+            "collisionCount",
+        ],
+        &["updatedReplicas", "readyReplicas", "availableReplicas"],
+        "cannot be greater than readyReplicas",
+    );
+    not_decremented(status.at("collisionCount"), was.at("collisionCount"));
+}

@@ -1,0 +1,121 @@
+//! Controllers that keep pods running.
+
+pub mod controller_revision;
+pub mod daemon_set;
+pub mod deployment;
+pub mod replica_set;
+pub mod replication_controller;
+pub mod stateful_set;
+
+use kevel_api::field_error::{BadValue, FieldError};
+use kevel_api::selector::label::LabelSelector;
+
+use crate::pod::template;
+use crate::validation::{Field, IMMUTABLE};
+
+/// A selector of a controller, and the template that it must select.
+fn selector_and_template(spec: Field, old: Option<Field>, kind: &'static str) {
+    selector(spec.at("selector"), kind);
+    let Some(broken) = broken_selector(spec.at("selector")) else {
+        matches_template(spec);
+        return replicated(spec.at("template"), old, "ReplicaSet");
+    };
+    let _ = broken;
+    let selector = spec.at("selector");
+    selector.invalid_as(selector.shown_selector(), "invalid label selector");
+}
+
+/// A selector that selects something.
+fn selector(selector: Field, kind: &'static str) {
+    if selector.is_absent() {
+        return selector.required("");
+    }
+    selector.label_selector(false);
+    if is_empty(selector) {
+        let why = format!("empty selector is invalid for {kind}");
+        selector.invalid_as(selector.shown_selector(), why);
+    }
+}
+
+fn is_empty(selector: Field) -> bool {
+    selector.at("matchLabels").len() + selector.at("matchExpressions").len() == 0
+}
+
+/// A selector that cannot be read.
+fn broken_selector(selector: Field) -> Option<()> {
+    LabelSelector::from_value(selector.get()).is_err().then_some(())
+}
+
+fn matches_template(spec: Field) {
+    let (selector, labels) = (spec.at("selector"), spec.down("template.metadata.labels"));
+    let anything = selector.is_set() && is_empty(selector);
+    if !anything && selector.selects(&labels) == Some(false) {
+        let why = "`selector` does not match template `labels`";
+        labels.invalid_as(labels.shown_or_null(), why);
+    }
+}
+
+/// A template whose pods run for good.
+fn replicated(field: Field, old: Option<Field>, kind: &'static str) {
+    template::check(field, old);
+    runs_for_good(field, kind);
+}
+
+fn runs_for_good(template: Field, kind: &'static str) {
+    let policy = template.down("spec.restartPolicy");
+    policy.one_of(&["Always"]);
+    let deadline = template.down("spec.activeDeadlineSeconds");
+    if deadline.is_set() {
+        deadline.forbidden(format!("activeDeadlineSeconds in {kind} is not Supported"));
+    }
+}
+
+fn immutable_selector(spec: Field, old: Field) {
+    let selector = spec.at("selector");
+    if !selector.same(&old.at("selector")) {
+        selector.invalid_as(selector.shown_selector(), IMMUTABLE);
+    }
+}
+
+/// Amounts in a status: none below zero, and none above `replicas`.
+fn replica_counts(status: Field, all: &[&str], bounded: &[&str], available: &'static str) {
+    all.iter().for_each(|field| status.at(field).non_negative());
+    let replicas = status.at("replicas").int();
+    for field in bounded.iter().map(|field| status.at(field)) {
+        if field.int() > replicas {
+            field.invalid_as(field.int(), "cannot be greater than status.replicas");
+        }
+    }
+    let (ready, now) = (status.at("readyReplicas"), status.at("availableReplicas"));
+    if now.int() > ready.int() {
+        now.invalid_as(now.int(), available);
+    }
+}
+
+fn not_decremented(count: Field, old: Field) {
+    if old.is_set() && (count.is_absent() || count.int() < old.int()) {
+        count.invalid_as(count.int(), "cannot be decremented");
+    }
+}
+
+/// A number or a percentage as a number.
+fn int_or_percent(field: Field) -> i64 {
+    field.percent().unwrap_or_else(|| match field.get() {
+        Some(kevel_api::value::Value::String(text)) => text.parse().unwrap_or_default(),
+        _ => field.int(),
+    })
+}
+
+/// A strategy of a type that there is not, as messages show it.
+fn unknown_strategy(strategy: Field, known: &[&str]) {
+    let ty = match BadValue::named_string(strategy.at("type").str()) {
+        BadValue::Text(text) => text,
+        _ => String::new(),
+    };
+    let rolling = match strategy.at("rollingUpdate").shown_or_null() {
+        BadValue::Text(text) => text,
+        _ => String::new(),
+    };
+    let shown = BadValue::Text(format!("{{\"Type\":{ty},\"RollingUpdate\":{rolling}}}"));
+    strategy.push(FieldError::not_supported(&strategy.path(), shown, known));
+}

@@ -1,0 +1,45 @@
+//! Replica sets.
+
+use super::{immutable_selector, replica_counts, selector_and_template};
+use crate::pod::template;
+use crate::rules::Rules;
+use crate::validation::Field;
+
+/// The rules of replica sets.
+pub const RULES: Rules = Rules {
+    prepare_create: |set| template::prepare_at(set, None, template::IN_SPEC),
+    check_create: |set| spec(set.at("spec"), None),
+    prepare_update: |set, old| template::prepare_at(set, Some(old), template::IN_SPEC),
+    check_update,
+    check_status: |set, _| status(set.at("status")),
+    warnings: |set, old| template::warnings(set, old),
+    ..Rules::NONE
+};
+
+fn spec(spec: Field, old: Option<Field>) {
+    spec.at("replicas").non_negative();
+    spec.at("minReadySeconds").non_negative();
+    selector_and_template(spec, old.as_ref().map(|old| old.at("template")), "deployment");
+}
+
+fn check_update(set: Field, old: Field) {
+    spec(set.at("spec"), Some(old.at("spec")));
+    immutable_selector(set.at("spec"), old.at("spec"));
+}
+
+/// The status of a replica set or a replication controller.
+pub fn status(status: Field) {
+    replica_counts(
+        status,
+        &[
+            "replicas",
+            "fullyLabeledReplicas",
+            "readyReplicas",
+            "availableReplicas",
+            "observedGeneration",
+            "terminatingReplicas",
+        ],
+        &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
+        "cannot be greater than readyReplicas",
+    );
+}

@@ -1,0 +1,38 @@
+//! Replication controllers, which came before replica sets.
+
+use super::{replica_set, replicated};
+use crate::pod::template;
+use crate::rules::Rules;
+use crate::validation::Field;
+
+/// The rules of replication controllers.
+pub const RULES: Rules = Rules {
+    prepare_create: |controller| template::prepare_at(controller, None, template::IN_SPEC),
+    check_create: |controller| spec(controller.at("spec"), None),
+    prepare_update: |controller, old| {
+        template::prepare_at(controller, Some(old), template::IN_SPEC);
+    },
+    check_update: |controller, old| spec(controller.at("spec"), Some(old.at("spec"))),
+    check_status: |controller, _| replica_set::status(controller.at("status")),
+    warnings: |controller, old| template::warnings(controller, old),
+    ..Rules::NONE
+};
+
+fn spec(spec: Field, old: Option<Field>) {
+    let (selector, template) = (spec.at("selector"), spec.at("template"));
+    spec.at("minReadySeconds").non_negative();
+    selector.must("");
+    match spec.at("replicas").is_set() {
+        true => spec.at("replicas").non_negative(),
+        false => spec.at("replicas").required(""),
+    }
+    if template.is_absent() {
+        return template.required("");
+    }
+    let labels = template.down("metadata.labels");
+    if selector.entries().any(|(key, value)| !labels.key(key).same(&value)) {
+        let why = "`selector` does not match template `labels`";
+        labels.invalid_as(labels.shown_or_null(), why);
+    }
+    replicated(template, old.as_ref().map(|old| old.at("template")), "ReplicationController");
+}

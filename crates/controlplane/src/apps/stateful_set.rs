@@ -1,0 +1,215 @@
+//! Stateful sets.
+
+use kevel_api::field_error::BadValue;
+use kevel_api::name;
+use kevel_api::value::{Map, Value};
+
+use super::{
+    broken_selector, int_or_percent, matches_template, not_decremented, replica_counts,
+    runs_for_good, selector,
+};
+use crate::persistent_volume_claim;
+use crate::pod::template;
+use crate::rules::Rules;
+use crate::validation::Field;
+
+/// The rules of stateful sets.
+pub const RULES: Rules = Rules {
+    prepare_create: |set| prepare(set, None),
+    check_create: |set| spec(set.at("spec"), None, Checks::default()),
+    prepare_update: |set, old| prepare(set, Some(old)),
+    check_update,
+    check_status,
+    warnings,
+    ..Rules::NONE
+};
+
+/// What an update may change.
+const CHANGEABLE: &[&str] = &[
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+];
+
+/// How many pods may be away is not counted yet.
+fn prepare(set: &mut Value, old: Option<&Value>) {
+    template::prepare_at(set, old, template::IN_SPEC);
+    let path = ["spec", "updateStrategy", "rollingUpdate"];
+    let used = old.and_then(|old| old.at(&path)).and_then(|old| old.at(&["maxUnavailable"]));
+    let rolling = set.at_mut(&path).and_then(Value::as_map_mut);
+    if let Some(rolling) = rolling.filter(|_| used.is_none()) {
+        rolling.remove("maxUnavailable");
+    }
+}
+
+/// What is checked of a set; what cannot change is not checked again.
+#[derive(Clone, Copy)]
+struct Checks {
+    service_name: bool,
+    template: bool,
+    claims: bool,
+}
+
+impl Default for Checks {
+    fn default() -> Self {
+        Checks { service_name: true, template: true, claims: true }
+    }
+}
+
+fn spec(spec: Field, old: Option<Field>, checks: Checks) {
+    let management = spec.at("podManagementPolicy");
+    if management.must("") && !matches!(management.str(), "OrderedReady" | "Parallel") {
+        let shown = BadValue::named_string(management.str());
+        management.invalid_as(shown, "must be 'OrderedReady' or 'Parallel'");
+    }
+    update_strategy(spec.at("updateStrategy"));
+    let retention = spec.at("persistentVolumeClaimRetentionPolicy");
+    if retention.is_set() {
+        retention.at("whenDeleted").one_of(&["Retain", "Delete"]);
+        retention.at("whenScaled").one_of(&["Retain", "Delete"]);
+    }
+    if checks.claims {
+        for claim in spec.at("volumeClaimTemplates").items() {
+            persistent_volume_claim::check_spec(claim.at("spec"));
+        }
+    }
+    spec.at("replicas").non_negative();
+    spec.at("minReadySeconds").non_negative();
+    spec.down("ordinals.start").non_negative();
+    if checks.service_name && !spec.at("serviceName").is_empty() {
+        spec.at("serviceName").form(name::is_dns1123_label);
+    }
+    selector(spec.at("selector"), "statefulset");
+    if broken_selector(spec.at("selector")).is_some() {
+        spec.at("selector").invalid_as(spec.at("selector").shown_selector(), "");
+    } else {
+        matches_template(spec);
+        check_template(spec, old, checks);
+    }
+    runs_for_good(spec.at("template"), "StatefulSet");
+}
+
+fn update_strategy(strategy: Field) {
+    let rolling = strategy.at("rollingUpdate");
+    match (strategy.at("type").str(), rolling.is_set()) {
+        ("", _) => strategy.required(""),
+        ("OnDelete", true) => rolling.invalid("only allowed for updateStrategy 'RollingUpdate'"),
+        ("RollingUpdate", true) => rolling_update(rolling),
+        ("OnDelete" | "RollingUpdate", false) => {}
+        _ => strategy.invalid("must be 'RollingUpdate' or 'OnDelete'"),
+    }
+}
+
+fn rolling_update(rolling: Field) {
+    rolling.at("partition").non_negative();
+    let unavailable = rolling.at("maxUnavailable");
+    if unavailable.is_set() {
+        unavailable.non_negative_or_percent();
+        if int_or_percent(unavailable) == 0 {
+            unavailable.invalid_as(unavailable.shown_as_json(), "cannot be 0");
+        }
+        unavailable.at_most_all();
+    }
+}
+
+/// The template is checked with the volumes that the claims will be, and without the names that
+/// the set gives its pods.
+fn check_template(spec: Field, old: Option<Field>, checks: Checks) {
+    let Some(whole) = spec.at("template").get() else { return };
+    let mut value = whole.clone();
+    if let Some(pod) = value.at_mut(&["spec"]).and_then(Value::as_map_mut) {
+        pod.remove("hostname");
+        pod.remove("subdomain");
+        add_claims(pod, spec.at("volumeClaimTemplates").list());
+    }
+    let field = spec.at("template");
+    let template = field.with(Some(&value));
+    if checks.template {
+        template::check(template, old.as_ref().map(|old| old.at("template")));
+    }
+    template::check_metadata(template);
+}
+
+fn add_claims(pod: &mut Map, claims: &[Value]) {
+    if claims.is_empty() {
+        return;
+    }
+    let name = |claim: &Value| claim.str_at(&["metadata", "name"]).to_owned();
+    let mut names: Vec<String> = claims.iter().map(name).collect();
+    names.sort();
+    names.dedup();
+    let own = pod.get("volumes").and_then(Value::as_list).unwrap_or_default().to_vec();
+    let own = own.into_iter().filter(|v| !names.iter().any(|name| name == v.str_at(&["name"])));
+    let claimed = names.iter().map(|name| {
+        let source = Map::from_iter([("claimName", Value::from(name.as_str()))]);
+        Value::from(Map::from_iter([
+            ("name", Value::from(name.as_str())),
+            ("persistentVolumeClaim", source.into()),
+        ]))
+    });
+    let volumes = Value::List(claimed.chain(own).collect());
+    pod.insert("volumes", volumes);
+}
+
+fn check_update(set: Field, old: Field) {
+    let (new, was) = (set.at("spec"), old.at("spec"));
+    let mut checks = Checks { service_name: false, claims: false, template: true };
+    checks.template = !was.fails(|was| spec(was, Some(was), checks));
+    spec(new, Some(was), checks);
+    let mut keys = new.keys().chain(was.keys()).filter(|key| !CHANGEABLE.contains(key));
+    if keys.any(|key| !same_or_claims(key, new.at(key), was.at(key))) {
+        new.forbidden(
+            "updates to statefulset spec for fields other than 'replicas', 'ordinals', \
+             'template', 'updateStrategy', 'revisionHistoryLimit', \
+             'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
+        );
+    }
+}
+
+/// What is written of claims beside what they say does not count.
+fn same_or_claims(key: &str, new: Field, old: Field) -> bool {
+    if key != "volumeClaimTemplates" {
+        return new.same(&old);
+    }
+    let same = |new: Field, old: Field| {
+        let mut keys = new.keys().chain(old.keys());
+        keys.all(|key| matches!(key, "apiVersion" | "kind") || new.at(key).same(&old.at(key)))
+    };
+    new.len() == old.len() && new.items().zip(old.items()).all(|(new, old)| same(new, old))
+}
+
+fn check_status(set: Field, old: Field) {
+    let (status, was) = (set.at("status"), old.at("status"));
+    replica_counts(
+        status,
+        &[
+            "replicas",
+            "readyReplicas",
+            "currentReplicas",
+            "updatedReplicas",
+            "availableReplicas",
+            "observedGeneration",
+            "collisionCount",
+        ],
+        &["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
+        "cannot be greater than status.readyReplicas",
+    );
+    not_decremented(status.at("collisionCount"), was.at("collisionCount"));
+}
+
+fn warnings(set: &Value, old: Option<&Value>) -> Vec<String> {
+    let mut warnings = template::template_warnings(set, old, template::IN_SPEC);
+    let limit = set.at(&["spec", "revisionHistoryLimit"]).and_then(Value::as_int);
+    if limit.is_some_and(|limit| limit < 0) {
+        warnings.push(
+            "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value \
+             >= 0 is recommended"
+                .to_owned(),
+        );
+    }
+    warnings
+}

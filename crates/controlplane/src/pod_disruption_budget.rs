@@ -1,0 +1,47 @@
+//! How many pods may be missing at a time.
+
+use kevel_api::value::Value;
+
+use crate::rules::Rules;
+use crate::validation::{Field, record};
+
+/// The rules of pod disruption budgets.
+pub const RULES: Rules = Rules {
+    check_create: |budget| spec(budget.at("spec"), false),
+    check_update: |budget, old| {
+        let odd = old.down("spec.selector").fails(|selector| selector.label_selector(false));
+        spec(budget.at("spec"), odd);
+    },
+    check_status: |budget, _| {
+        let status = budget.at("status");
+        status.at("conditions").conditions();
+        for count in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
+            status.at(count).non_negative();
+        }
+    },
+    ..Rules::NONE
+};
+
+fn spec(spec: Field, any_values: bool) {
+    let (min, max) = (spec.at("minAvailable"), spec.at("maxUnavailable"));
+    if min.is_set() && max.is_set() {
+        let null = Value::Null;
+        let shown = [
+            ("MinAvailable", "minAvailable"),
+            ("Selector", "selector"),
+            ("MaxUnavailable", "maxUnavailable"),
+            ("UnhealthyPodEvictionPolicy", "unhealthyPodEvictionPolicy"),
+        ];
+        let shown = shown.map(|(go, name)| (go, Some(spec.at(name).get().unwrap_or(&null))));
+        spec.invalid_as(record(&shown), "minAvailable and maxUnavailable cannot be both set");
+    }
+    for limit in [min, max] {
+        limit.non_negative_or_percent();
+        limit.at_most_all();
+    }
+    spec.at("selector").label_selector(any_values);
+    let policy = spec.at("unhealthyPodEvictionPolicy");
+    if policy.is_set() {
+        policy.one_of(&["AlwaysAllow", "IfHealthyBudget"]);
+    }
+}

@@ -1,0 +1,52 @@
+//! How important pods are.
+
+use crate::priority_classes::CLASSES;
+use crate::rules::Rules;
+use crate::validation::Field;
+
+/// The rules of priority classes.
+pub const RULES: Rules = Rules { check_create, check_update, ..Rules::NONE };
+
+/// The most that is not the system's.
+const HIGHEST: i64 = 1_000_000_000;
+
+fn check_create(class: Field) {
+    let metadata = class.at("metadata");
+    let (name, value) = (metadata.at("name"), class.at("value"));
+    if name.str().starts_with("system-") {
+        if let Some(why) = unlike_the_system_s(class, name.str(), value.int()) {
+            name.forbidden(format!(
+                "priority class names with 'system-' prefix are reserved for system use only. \
+                 error: {why}"
+            ));
+        }
+    } else if value.int() > HIGHEST {
+        let why = format!("maximum allowed value of a user defined priority is {HIGHEST}");
+        value.forbidden(why);
+    }
+    let policy = class.at("preemptionPolicy");
+    if policy.is_set() {
+        policy.must_one_of("", &["PreemptLowerPriority", "Never"]);
+    }
+}
+
+fn unlike_the_system_s(class: Field, name: &str, value: i64) -> Option<String> {
+    match CLASSES.iter().find(|(known, ..)| *known == name) {
+        None => Some(format!("{name} is not a known system priority class")),
+        Some((_, known, _)) if *known != value => {
+            Some(format!("value of {name} PriorityClass must be {known}"))
+        }
+        Some(_) if class.at("globalDefault").bool() => {
+            Some(format!("globalDefault of {name} PriorityClass must be false"))
+        }
+        Some(_) => None,
+    }
+}
+
+fn check_update(class: Field, old: Field) {
+    let value = class.at("value");
+    if !value.same(&old.at("value")) {
+        value.forbidden("may not be changed in an update.");
+    }
+    class.at("preemptionPolicy").immutable(&old.at("preemptionPolicy"));
+}

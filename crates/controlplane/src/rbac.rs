@@ -1,0 +1,122 @@
+//! Roles and bindings.
+
+use kevel_api::name;
+
+use crate::rules::Rules;
+use crate::validation::{Field, record};
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// The rules of roles.
+pub const ROLE: Rules = Rules {
+    check_create: |role| policy_rules(role, true),
+    check_update: |role, _| policy_rules(role, true),
+    ..Rules::NONE
+};
+
+/// The rules of cluster roles.
+pub const CLUSTER_ROLE: Rules = Rules {
+    check_create: |role| cluster_role(role, false),
+    check_update: |role, old| {
+        let aggregation = old.at("aggregationRule");
+        let selectors = aggregation.at("clusterRoleSelectors");
+        let odd = selectors.items().any(|selector| selector.has_odd_values());
+        cluster_role(role, odd);
+    },
+    ..Rules::NONE
+};
+
+/// The rules of role bindings.
+pub const ROLE_BINDING: Rules = Rules {
+    check_create: |binding| role_binding(binding, true),
+    check_update: |binding, old| {
+        role_binding(binding, true);
+        same_role(binding, old);
+    },
+    ..Rules::NONE
+};
+
+/// The rules of cluster role bindings.
+pub const CLUSTER_ROLE_BINDING: Rules = Rules {
+    check_create: |binding| role_binding(binding, false),
+    check_update: |binding, old| {
+        role_binding(binding, false);
+        same_role(binding, old);
+    },
+    ..Rules::NONE
+};
+
+fn cluster_role(role: Field, any_values: bool) {
+    policy_rules(role, false);
+    let aggregation = role.at("aggregationRule");
+    if aggregation.is_absent() {
+        return;
+    }
+    let selectors = aggregation.at("clusterRoleSelectors");
+    selectors.must("at least one clusterRoleSelector required if aggregationRule is non-nil");
+    selectors.items().for_each(|selector| selector.label_selector(any_values));
+}
+
+fn policy_rules(role: Field, namespaced: bool) {
+    role.at("rules").items().for_each(|rule| policy_rule(rule, namespaced));
+}
+
+fn policy_rule(rule: Field, namespaced: bool) {
+    rule.at("verbs").must("verbs must contain at least one value");
+    let urls = rule.at("nonResourceURLs");
+    if !urls.is_empty() {
+        if namespaced {
+            urls.invalid("namespaced rules cannot apply to non-resource URLs");
+        }
+        if ["apiGroups", "resources", "resourceNames"].iter().any(|name| !rule.at(name).is_empty())
+        {
+            urls.invalid("rules cannot apply to both regular resources and non-resource URLs");
+        }
+        return;
+    }
+    rule.at("apiGroups").must("resource rules must supply at least one api group");
+    rule.at("resources").must("resource rules must supply at least one resource");
+}
+
+fn role_binding(binding: Field, namespaced: bool) {
+    let role = binding.at("roleRef");
+    role.at("apiGroup").one_of(&[GROUP]);
+    let kinds: &[&str] = if namespaced { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
+    role.at("kind").one_of(kinds);
+    let name = role.at("name");
+    if name.must("") {
+        name.object_name(name::is_path_segment_name);
+    }
+    binding.at("subjects").items().for_each(|found| subject(found, namespaced));
+}
+
+fn same_role(binding: Field, old: Field) {
+    let role = binding.at("roleRef");
+    if !role.same(&old.at("roleRef")) {
+        let shown = record(&[
+            ("APIGroup", role.at("apiGroup").get()),
+            ("Kind", role.at("kind").get()),
+            ("Name", role.at("name").get()),
+        ]);
+        role.invalid_as(shown, "cannot change roleRef");
+    }
+}
+
+fn subject(subject: Field, namespaced: bool) {
+    let (name, group) = (subject.at("name"), subject.at("apiGroup"));
+    let named = name.must("");
+    let kind = subject.at("kind");
+    match kind.str() {
+        "ServiceAccount" => {
+            if named {
+                name.object_name(name::name_is_dns_subdomain);
+            }
+            group.one_of(&[""]);
+            if !namespaced {
+                subject.at("namespace").must("");
+            }
+        }
+        "User" | "Group" => group.one_of(&[GROUP]),
+        _ => kind.unsupported(&["ServiceAccount", "User", "Group"]),
+    }
+}

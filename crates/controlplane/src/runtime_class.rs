@@ -1,0 +1,38 @@
+//! What runs the containers of pods.
+
+use kevel_api::name;
+
+use crate::pod::{Options, resources, toleration};
+use crate::rules::Rules;
+use crate::validation::Field;
+
+/// The rules of runtime classes.
+pub const RULES: Rules = Rules {
+    check_create,
+    check_update: |class, old| class.at("handler").immutable(&old.at("handler")),
+    ..Rules::NONE
+};
+
+fn check_create(class: Field) {
+    let handler = class.at("handler");
+    if handler.must("") {
+        handler.object_name(name::name_is_dns_label);
+    }
+    let overhead = class.at("overhead");
+    if overhead.is_set() {
+        let fixed = overhead.at("podFixed");
+        resources::overhead(overhead.with(fixed.get()), &Options::default());
+    }
+    let scheduling = class.at("scheduling");
+    scheduling.at("nodeSelector").labels();
+    let tolerations = scheduling.at("tolerations");
+    toleration::check(tolerations);
+    let same = |a: &Field, b: &Field| {
+        ["key", "operator", "value", "effect"].iter().all(|name| a.at(name).same(&b.at(name)))
+    };
+    for (index, toleration) in tolerations.items().enumerate() {
+        if tolerations.items().take(index).any(|earlier| same(&earlier, &toleration)) {
+            toleration.duplicate();
+        }
+    }
+}

@@ -1,0 +1,149 @@
+use tempfile::TempDir;
+
+use super::{PODS, cluster, pod};
+
+/// A file for `--admission-control-config-file`, as long as the folder is there.
+fn file(text: &str) -> (TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("admission.yaml");
+    std::fs::write(&path, text).unwrap();
+    (folder, format!("--admission-control-config-file={}", path.display()))
+}
+
+/// A configuration of one plug-in.
+fn plugin(name: &str, configuration: &str) -> String {
+    format!(
+        "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n\
+         - name: {name}\n  configuration: {configuration}\n"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_makes_no_sense_is_refused() {
+    for (text, error) in [
+        (
+            "kind: Other\napiVersion: x/v1\n".to_owned(),
+            r#"no kind "Other" is registered for version "x/v1""#,
+        ),
+        (
+            plugin(
+                "PodSecurity",
+                "{apiVersion: pod-security.admission.config.k8s.io/v1, kind: PodSecurityConfiguration, defaults: {enforce: high}}",
+            ),
+            r#"failed to initialize admission plugin PodSecurity: PodSecurity invalid: defaults.enforce: Invalid value: "high": must be one of privileged, baseline, restricted"#,
+        ),
+        (
+            plugin(
+                "ResourceQuota",
+                "{apiVersion: apiserver.config.k8s.io/v1, kind: ResourceQuotaConfiguration, limitedResources: [{apiGroup: x}]}",
+            ),
+            "failed to initialize admission plugin ResourceQuota: limitedResources[0].resource: Required value",
+        ),
+    ] {
+        let (_folder, flag) = file(&text);
+        let started = kevel::Server::builder().flag(flag).start().await;
+        assert_eq!(started.unwrap_err().to_string(), error);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn some_things_need_a_quota() {
+    let (_folder, flag) = file(&plugin(
+        "ResourceQuota",
+        "{apiVersion: apiserver.config.k8s.io/v1, kind: ResourceQuotaConfiguration, limitedResources: [\
+         {resource: persistentvolumeclaims, matchContains: [requests.storage]}, \
+         {resource: pods, matchScopes: [{scopeName: PriorityClass, operator: In, values: [system-node-critical]}]}]}",
+    ));
+    let cluster = cluster(&[&flag]).await;
+    let class = "GET /apis/scheduling.k8s.io/v1/priorityclasses/system-node-critical";
+    cluster.until(class, |answer| answer.0 == 200).await;
+    let claim = r#"{"metadata":{"name":"v"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}"#;
+    assert_eq!(
+        cluster
+            .refused("admin", "POST /api/v1/namespaces/default/persistentvolumeclaims", claim)
+            .await,
+        r#"403 persistentvolumeclaims "v" is forbidden: insufficient quota to consume: requests.storage"#
+    );
+    let critical = pod(r#""priorityClassName":"system-node-critical""#);
+    assert_eq!(
+        cluster.refused("admin", &format!("POST {PODS}"), &critical).await,
+        "500 insufficient quota to match these scopes: [{PriorityClass In [system-node-critical]}]"
+    );
+    cluster.ok("admin", &format!("POST {PODS}"), &pod("")).await;
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_limited() {
+    let (_folder, flag) = file(&plugin(
+        "EventRateLimit",
+        "{apiVersion: eventratelimit.admission.k8s.io/v1alpha1, kind: Configuration, limits: [{type: Namespace, qps: 1, burst: 2}]}",
+    ));
+    let cluster = cluster(&[&flag, "--enable-admission-plugins=EventRateLimit"]).await;
+    let send = |namespace: &'static str, number: usize| {
+        let body = format!(
+            r#"{{"metadata":{{"name":"e{number}"}},"involvedObject":{{"namespace":"{namespace}"}}}}"#
+        );
+        let cluster = &cluster;
+        async move {
+            let what = format!("POST /api/v1/namespaces/{namespace}/events");
+            cluster.send("admin", &what, &body).await
+        }
+    };
+    let mut answers = Vec::new();
+    for number in 0..4 {
+        answers.push(send("kube-public", number).await);
+    }
+    assert_eq!((answers[0].0, answers[1].0), (201, 201), "{answers:?}");
+    let (code, text) = answers.pop().unwrap();
+    assert_eq!(code, 429);
+    assert!(
+        text.contains("Too many requests: limit reached on type Namespace for key kube-public"),
+        "{text}"
+    );
+    assert_eq!(send("kube-node-lease", 0).await.0, 201);
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn namespaces_say_where_their_pods_go_and_what_they_tolerate() {
+    let (_folder, flag) = file(
+        "podNodeSelectorPluginConfig: {clusterDefaultNodeSelector: 'a=b', kube-public: 'c=d,e=f'}\n",
+    );
+    let plugins = "--enable-admission-plugins=PodNodeSelector,PodTolerationRestriction";
+    let cluster = cluster(&[&flag, plugins]).await;
+    let annotated = r#"{"metadata":{"annotations":{"scheduler.alpha.kubernetes.io/node-selector":"c=d","scheduler.alpha.kubernetes.io/tolerationsWhitelist":"[{\"operator\":\"Exists\",\"effect\":\"NoExecute\"},{\"key\":\"k\",\"operator\":\"Exists\"}]","scheduler.alpha.kubernetes.io/defaultTolerations":"[{\"key\":\"k\",\"operator\":\"Exists\"}]"}}}"#;
+    cluster.ok("admin", "PATCH /api/v1/namespaces/kube-public", annotated).await;
+    let default = format!("POST {PODS}?dryRun=All");
+    let public = "POST /api/v1/namespaces/kube-public/pods?dryRun=All";
+    let made = cluster.ok("admin", &default, &pod("")).await;
+    assert_eq!(made["spec"]["nodeSelector"].to_string(), r#"{"a":"b"}"#);
+    let made = loop {
+        let made = cluster.ok("admin", public, &pod("")).await;
+        if made["spec"]["nodeSelector"]["a"].is_null() {
+            break made;
+        }
+    };
+    assert_eq!(made["spec"]["nodeSelector"].to_string(), r#"{"c":"d"}"#);
+    assert_eq!(made["spec"]["tolerations"][0]["key"], "k");
+    for (what, spec, error) in [
+        (
+            &*default,
+            r#""nodeSelector":{"a":"x"}"#,
+            r#"403 pods "p" is forbidden: pod node label selector conflicts with its namespace node label selector"#,
+        ),
+        (
+            public,
+            r#""nodeSelector":{"g":"h"}"#,
+            r#"403 pods "p" is forbidden: pod node label selector labels conflict with its namespace whitelist"#,
+        ),
+        (
+            public,
+            r#""tolerations":[{"key":"other","operator":"Exists","effect":"NoSchedule"}]"#,
+            "500 pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist",
+        ),
+    ] {
+        assert_eq!(cluster.refused("admin", what, &pod(spec)).await, error);
+    }
+    cluster.stop().await;
+}

@@ -1,0 +1,81 @@
+use super::cluster::Cluster;
+use super::{cluster, pod};
+
+async fn namespace(cluster: &Cluster, name: &str, level: &str) {
+    let body = format!(
+        r#"{{"metadata":{{"name":"{name}","labels":{{"pod-security.kubernetes.io/enforce":"{level}"}}}}}}"#
+    );
+    cluster.ok("admin", "POST /api/v1/namespaces", &body).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn namespaces_ask_for_a_level() {
+    let cluster = cluster(&[]).await;
+    namespace(&cluster, "base", "baseline").await;
+    namespace(&cluster, "tight", "restricted").await;
+    let host = r#""hostNetwork":true,"volumes":[{"name":"v","hostPath":{"path":"/"}}]"#;
+    let good = r#""securityContext":{"runAsNonRoot":true,"seccompProfile":{"type":"RuntimeDefault"}},"containers":[{"name":"c","image":"i","securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}}}]"#;
+    for (namespace, spec, error) in [
+        ("default", host, ""),
+        ("base", "", ""),
+        (
+            "base",
+            host,
+            r#"violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true), hostPath volumes (volume "v")"#,
+        ),
+        (
+            "tight",
+            "",
+            r#"violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false (container "c" must set securityContext.allowPrivilegeEscalation=false), unrestricted capabilities (container "c" must set securityContext.capabilities.drop=["ALL"]), runAsNonRoot != true (pod or container "c" must set securityContext.runAsNonRoot=true), seccompProfile (pod or container "c" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")"#,
+        ),
+        ("tight", good, ""),
+    ] {
+        let what = format!("POST /api/v1/namespaces/{namespace}/pods?dryRun=All");
+        match error {
+            "" => drop(cluster.ok("admin", &what, &pod(spec)).await),
+            error => assert_eq!(
+                cluster.refused("admin", &what, &pod(spec)).await,
+                format!(r#"403 pods "p" is forbidden: {error}"#)
+            ),
+        }
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_says_what_is_usual_and_who_is_not_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("admission.yaml");
+    std::fs::write(
+        &file,
+        r#"
+apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+- name: PodSecurity
+  configuration:
+    apiVersion: pod-security.admission.config.k8s.io/v1
+    kind: PodSecurityConfiguration
+    defaults: {enforce: baseline, enforce-version: v1.30}
+    exemptions: {usernames: [joe], namespaces: [kube-system]}
+"#,
+    )
+    .unwrap();
+    let flag = format!("--admission-control-config-file={}", file.display());
+    let cluster = cluster(&[&flag, "--authorization-mode=AlwaysAllow"]).await;
+    let privileged =
+        pod(r#""containers":[{"name":"c","image":"i","securityContext":{"privileged":true}}]"#);
+    for (who, namespace, allowed) in
+        [("jane", "default", false), ("joe", "default", true), ("jane", "kube-system", true)]
+    {
+        let what = format!("POST /api/v1/namespaces/{namespace}/pods?dryRun=All");
+        match allowed {
+            true => drop(cluster.ok(who, &what, &privileged).await),
+            false => assert_eq!(
+                cluster.refused(who, &what, &privileged).await,
+                r#"403 pods "p" is forbidden: violates PodSecurity "baseline:v1.30": privileged (container "c" must not set securityContext.privileged=true)"#
+            ),
+        }
+    }
+    cluster.stop().await;
+}

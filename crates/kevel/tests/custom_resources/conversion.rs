@@ -1,0 +1,63 @@
+//! Versions of one kind, one of which is stored.
+
+use kube::api::{Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+use super::{Cluster, object, version, widgets};
+
+fn two_versions() -> Value {
+    let mut old = version("v1beta1", json!({"size": {"type": "integer"}}));
+    old["storage"] = false.into();
+    old["deprecated"] = true.into();
+    let new = version(
+        "v1",
+        json!({
+            "size": {"type": "integer"}, "color": {"type": "string", "default": "grey"},
+        }),
+    );
+    json!([old, new])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn versions_are_the_same_object_under_another_name() {
+    let cluster = Cluster::start().await;
+    cluster.define(widgets(two_versions())).await;
+    let (old, new) = (cluster.objects("v1beta1", "Widget"), cluster.objects("v1", "Widget"));
+    let first = object("v1beta1", "Widget", "a", json!({"size": 1}));
+    let made = old.create(&PostParams::default(), &first).await.unwrap();
+    assert_eq!(made.types.unwrap().api_version, "example.com/v1beta1");
+    // What only one version has, the other does not show, and keeps no record of.
+    assert_eq!(made.data["spec"], json!({"size": 1}));
+    let found = new.get("a").await.unwrap();
+    assert_eq!(found.data["spec"], json!({"size": 1, "color": "grey"}));
+    let patch = json!({"spec": {"color": "red"}});
+    new.patch("a", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+    let listed = old.list(&Default::default()).await.unwrap();
+    assert_eq!(listed.items[0].data["spec"], json!({"size": 1}));
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_outlive_the_version_they_were_stored_in() {
+    let cluster = Cluster::start().await;
+    cluster.define(widgets(two_versions())).await;
+    let new = object("v1", "Widget", "a", json!({"size": 1, "color": "red"}));
+    cluster.objects("v1", "Widget").create(&PostParams::default(), &new).await.unwrap();
+    let mut versions = two_versions();
+    versions[0]["storage"] = true.into();
+    versions[1]["storage"] = false.into();
+    let patch = json!({"spec": {"versions": versions}});
+    let definitions = cluster.definitions();
+    let params = PatchParams::default();
+    let name = "widgets.example.com";
+    let changed = definitions.patch(name, &params, &Patch::Merge(&patch)).await.unwrap();
+    assert_eq!(changed.status.unwrap().stored_versions.unwrap(), ["v1", "v1beta1"]);
+    let path = "/apis/example.com/v1beta1/namespaces/default/widgets/a";
+    // The definition is followed, not waited for.
+    let mut found = cluster.get(path).await;
+    while !found.1.contains(r#""spec":{"size":1}"#) {
+        found = cluster.get(path).await;
+    }
+    assert!(found.1.starts_with(r#"{"apiVersion":"example.com/v1beta1","kind":"Widget","#));
+    cluster.stop().await;
+}

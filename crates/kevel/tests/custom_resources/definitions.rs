@@ -1,0 +1,137 @@
+//! The life of definitions.
+
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use kevel::Server;
+use kube::ResourceExt as _;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::runtime::wait::{await_condition, conditions};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use serde_json::{Value, json};
+
+use super::{Cluster, definition, failure, object, version, widgets};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_are_given_once() {
+    let cluster = Cluster::start().await;
+    let first = cluster.define(widgets(json!([version("v1", json!({}))]))).await;
+    let status = cluster.definitions().get(&first.name_any()).await.unwrap().status.unwrap();
+    let names = serde_json::to_value(status.accepted_names).unwrap();
+    assert_eq!(
+        names,
+        json!({
+            "plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList",
+        })
+    );
+    assert_eq!(status.stored_versions.unwrap(), ["v1"]);
+    // Another one wants the same kind: it waits until that is free.
+    let second = definition("gadgets", "Widget", json!([version("v1", json!({}))]));
+    let second = serde_json::from_value(second).unwrap();
+    let definitions = cluster.definitions();
+    definitions.create(&PostParams::default(), &second).await.unwrap();
+    let refused = |found: Option<&_>| condition(found, "NamesAccepted") == "False KindConflict";
+    await_condition(definitions.clone(), "gadgets.example.com", refused).await.unwrap();
+    assert_eq!(cluster.get("/apis/example.com/v1/gadgets").await.0, 404);
+    definitions.delete("widgets.example.com", &DeleteParams::default()).await.unwrap();
+    cluster.established("gadgets.example.com").await;
+    assert_eq!(cluster.get("/apis/example.com/v1/gadgets").await.0, 200);
+    cluster.stop().await;
+}
+
+fn condition(found: Option<&k8s_crd::CustomResourceDefinition>, ty: &str) -> String {
+    let status = found.and_then(|found| found.status.as_ref());
+    let conditions = status.and_then(|status| status.conditions.as_ref());
+    let found = conditions.into_iter().flatten().find(|condition| condition.type_ == ty);
+    found.map_or(String::new(), |found| {
+        format!("{} {}", found.status, found.reason.clone().unwrap_or_default())
+    })
+}
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as k8s_crd;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_go_with_their_definition() {
+    let cluster = Cluster::start().await;
+    cluster.define(widgets(json!([version("v1", json!({"size": {"type": "integer"}}))]))).await;
+    let widgets = cluster.objects("v1", "Widget");
+    let mut held = object("v1", "Widget", "held", json!({"size": 1}));
+    held.metadata.finalizers = Some(vec!["example.com/hold".to_owned()]);
+    widgets.create(&PostParams::default(), &held).await.unwrap();
+    let free = object("v1", "Widget", "free", json!({"size": 1}));
+    widgets.create(&PostParams::default(), &free).await.unwrap();
+    let definitions = cluster.definitions();
+    let name = "widgets.example.com";
+    let going = definitions.delete(name, &DeleteParams::default()).await.unwrap().left().unwrap();
+    assert_eq!(going.finalizers(), ["customresourcecleanup.apiextensions.k8s.io"]);
+    // One object is held by somebody else, and holds the definition.
+    let mut seen = watcher(widgets.clone(), watcher::Config::default()).boxed();
+    loop {
+        let _ = seen.try_next().await;
+        let left = widgets.list(&ListParams::default()).await.unwrap();
+        if left.items.iter().all(|object| object.name_any() == "held") {
+            assert!(left.items[0].metadata.deletion_timestamp.is_some());
+            break;
+        }
+    }
+    let (code, message) = failure(widgets.create(&PostParams::default(), &free).await);
+    assert_eq!(code, 403);
+    let why = "create not allowed while custom resource definition is terminating";
+    assert!(message.ends_with(why), "{message}");
+    let patch = json!({"metadata": {"finalizers": null}});
+    widgets.patch("held", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+    let gone = conditions::is_deleted(&going.uid().unwrap());
+    await_condition(definitions.clone(), name, gone).await.unwrap();
+    let (code, text) = cluster.get("/apis/example.com/v1/namespaces/default/widgets").await;
+    assert_eq!((code, text.as_str()), (404, "404 page not found\n"));
+    assert_eq!(cluster.get("/apis/example.com").await.0, 404);
+    // A definition of the same name finds nothing of what was.
+    cluster.define(super::widgets(json!([version("v1", json!({}))]))).await;
+    assert!(widgets.list(&ListParams::default()).await.unwrap().items.is_empty());
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_defined_is_served_again_before_the_server_is_ready() {
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::with(Server::builder().data_dir(folder.path())).await;
+    cluster.define(widgets(json!([version("v1", json!({"size": {"type": "integer"}}))]))).await;
+    let new = object("v1", "Widget", "a", json!({"size": 1}));
+    cluster.objects("v1", "Widget").create(&PostParams::default(), &new).await.unwrap();
+    cluster.stop().await;
+    let server = Server::builder().data_dir(folder.path()).start().await.unwrap();
+    let client = kube::Client::try_from(server.client_config().await.unwrap()).unwrap();
+    let cluster = Cluster { server, client };
+    let found = cluster.objects("v1", "Widget").get("a").await.unwrap();
+    assert_eq!(found.data["spec"], json!({"size": 1}));
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn definitions_are_judged() {
+    let cluster = Cluster::start().await;
+    let create = |definition: Value| {
+        let definitions = cluster.definitions();
+        async move {
+            let definition = serde_json::from_value(definition).unwrap();
+            definitions.create(&PostParams::default(), &definition).await
+        }
+    };
+    let mut misnamed = widgets(json!([version("v1", json!({}))]));
+    misnamed["metadata"]["name"] = "other.example.com".into();
+    let (code, message) = failure(create(misnamed).await);
+    assert_eq!(code, 422);
+    assert!(message.contains("must be spec.names.plural+\".\"+spec.group"), "{message}");
+    let mut protected = widgets(json!([version("v1", json!({}))]));
+    protected["metadata"]["name"] = "widgets.x.k8s.io".into();
+    protected["spec"]["group"] = "x.k8s.io".into();
+    let (code, message) = failure(create(protected.clone()).await);
+    assert_eq!(code, 422);
+    assert!(message.contains("protected groups must have approval annotation"), "{message}");
+    protected["metadata"]["annotations"] =
+        json!({"api-approved.kubernetes.io": "unapproved, test"});
+    create(protected).await.unwrap();
+    let judged = |found: Option<&_>| {
+        condition(found, "KubernetesAPIApprovalPolicyConformant") == "False UnapprovedAnnotation"
+    };
+    await_condition(cluster.definitions(), "widgets.x.k8s.io", judged).await.unwrap();
+    cluster.stop().await;
+}
