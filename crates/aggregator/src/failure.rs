@@ -25,8 +25,15 @@ pub(crate) fn of_connection(error: &io::Error, address: &str) -> String {
         io::ErrorKind::UnexpectedEof => return "EOF".to_owned(),
         _ => {}
     }
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    match inner {
+    // Whoever passes an error on wraps it in another.
+    let mut inner = error.get_ref();
+    while let Some(io) = inner.and_then(|inner| inner.downcast_ref::<io::Error>()) {
+        match io.get_ref() {
+            Some(next) => inner = Some(next),
+            None => return of_connection(io, address),
+        }
+    }
+    match inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(rustls::Error::InvalidCertificate(wrong)) => {
             format!("tls: failed to verify certificate: x509: {}", certificate(wrong))
         }

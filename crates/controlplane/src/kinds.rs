@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kevel_api::field_error::{FieldError, Path};
+use kevel_api::field_error::FieldError;
 use kevel_api::name;
 use kevel_api::value::Value;
 use kevel_server::resource::Places;
@@ -11,9 +11,10 @@ use kevel_server::scale::{Scale, Selector};
 use kevel_server::strategy::{Dependents, Strategy};
 use kevel_server::user::User;
 
+use crate::namespace::{self, standard_finalizer};
 use crate::pod::{ephemeral_containers, resize};
 use crate::rules::{Rules, rules};
-use crate::validation;
+use crate::validation::{self, Field};
 
 /// How a kind differs from one that has nothing special.
 #[derive(Clone, Copy)]
@@ -29,6 +30,8 @@ pub struct KindFacts {
     /// Whether a deletion answers with the object.
     pub returns_deleted: bool,
     pub time_to_live: Option<Duration>,
+    /// Whether objects may be made with a status.
+    pub keeps_status: bool,
     /// Whether changes of what is wanted are counted.
     pub generation: bool,
     /// Whether an update makes what is not there.
@@ -42,8 +45,6 @@ pub struct KindFacts {
     pub complete_name: fn(&str) -> String,
     /// What all who use the kind should know, because it is on its way out.
     pub deprecation: Option<&'static str>,
-    /// What cannot be changed any more once an object says that it is `immutable`.
-    pub sealed: &'static [&'static str],
 }
 
 const PLAIN: KindFacts = KindFacts {
@@ -53,6 +54,7 @@ const PLAIN: KindFacts = KindFacts {
     indexed: &[],
     returns_deleted: false,
     time_to_live: None,
+    keeps_status: false,
     generation: false,
     create_on_update: false,
     conditional: false,
@@ -60,7 +62,6 @@ const PLAIN: KindFacts = KindFacts {
     rules: Rules::NONE,
     complete_name: name::generate_name,
     deprecation: None,
-    sealed: &[],
 };
 
 /// The kinds whose changes are counted, by group and plural.
@@ -165,7 +166,15 @@ const KINDS: &[(&str, &str, KindFacts)] = &[
             ..PLAIN
         },
     ),
-    ("", "nodes", KindFacts { fields: &[("spec.unschedulable", "spec.unschedulable")], ..PLAIN }),
+    (
+        "",
+        "nodes",
+        KindFacts {
+            fields: &[("spec.unschedulable", "spec.unschedulable")],
+            keeps_status: true,
+            ..PLAIN
+        },
+    ),
     (
         "",
         "namespaces",
@@ -176,8 +185,7 @@ const KINDS: &[(&str, &str, KindFacts)] = &[
             ..PLAIN
         },
     ),
-    ("", "configmaps", KindFacts { sealed: &["data", "binaryData"], ..PLAIN }),
-    ("", "secrets", KindFacts { fields: &[("type", "type")], sealed: &["data"], ..PLAIN }),
+    ("", "secrets", KindFacts { fields: &[("type", "type")], ..PLAIN }),
     (
         "",
         "services",
@@ -210,6 +218,7 @@ const KINDS: &[(&str, &str, KindFacts)] = &[
                 ("source", "source.component"),
                 ("type", "type"),
             ],
+            check_name: name::is_path_segment_name,
             time_to_live: Some(Duration::from_secs(3600)),
             ..PLAIN
         },
@@ -327,7 +336,7 @@ pub fn places(group: &str, path: &str) -> Option<Places> {
         ("", "namespaces/finalize") => Some(Places {
             paths: &[&["spec", "finalizers"]],
             metadata: true,
-            strategy: ruled(Rules::NONE),
+            strategy: ruled(namespace::FINALIZE),
         }),
         ("", "pods/ephemeralcontainers") => Some(Places {
             paths: &[&["spec", "ephemeralContainers"]],
@@ -374,6 +383,14 @@ pub fn strategy(group: &str, plural: &str) -> Arc<dyn Strategy> {
     }
 }
 
+/// What holds objects of built-in kinds is qualified, or known.
+fn finalizers(object: Field) {
+    let metadata = object.at("metadata");
+    for finalizer in metadata.at("finalizers").items() {
+        standard_finalizer(finalizer, finalizer.str());
+    }
+}
+
 impl Strategy for KindFacts {
     fn check_name(&self, name: &str, prefix: bool) -> Vec<String> {
         (self.check_name)(name, prefix)
@@ -391,6 +408,10 @@ impl Strategy for KindFacts {
         self.returns_deleted
     }
 
+    fn keeps_status(&self) -> bool {
+        self.keeps_status
+    }
+
     fn counts_generation(&self) -> bool {
         self.generation
     }
@@ -404,7 +425,10 @@ impl Strategy for KindFacts {
     }
 
     fn check_create(&self, object: &Value) -> Vec<FieldError> {
-        validation::errors(object, self.rules.check_create)
+        validation::errors(object, |object| {
+            finalizers(object);
+            (self.rules.check_create)(object);
+        })
     }
 
     fn prepare_update(&self, object: &mut Value, old: &Value) {
@@ -416,7 +440,10 @@ impl Strategy for KindFacts {
     }
 
     fn check_status(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        validation::update_errors(object, old, self.rules.check_status)
+        validation::update_errors(object, old, |object, old| {
+            finalizers(object);
+            (self.rules.check_status)(object, old);
+        })
     }
 
     fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
@@ -440,19 +467,10 @@ impl Strategy for KindFacts {
     }
 
     fn check_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        let immutable = |object: &Value| object.at(&["immutable"]).and_then(Value::as_bool);
-        if self.sealed.is_empty() || immutable(old) != Some(true) {
-            return validation::update_errors(object, old, self.rules.check_update);
-        }
-        let rest = validation::update_errors(object, old, self.rules.check_update);
-        let changed = self.sealed.iter().filter(|field| object.at(&[field]) != old.at(&[field]));
-        let unsealed = (immutable(object) != Some(true)).then_some(&"immutable");
-        let wrong = unsealed.into_iter().chain(changed);
-        let why = "field is immutable when `immutable` is set";
-        let mut errors: Vec<FieldError> =
-            wrong.map(|field| FieldError::forbidden(&Path::new(field), why)).collect();
-        errors.extend(rest);
-        errors
+        validation::update_errors(object, old, |object, old| {
+            finalizers(object);
+            (self.rules.check_update)(object, old);
+        })
     }
 
     fn selectable<'f>(&self, field: &'f str) -> Option<&'f str> {

@@ -1,12 +1,26 @@
 //! Namespaces: held until they are empty, and in one of two phases.
 
+use kevel_api::field_error::BadValue;
+use kevel_api::name;
 use kevel_api::value::{Map, Value};
 
 use crate::rules::Rules;
+use crate::validation::Field;
 
 /// The rules of namespaces.
-pub const RULES: Rules =
-    Rules { prepare_create, prepare_update, begin_delete, held, ..Rules::NONE };
+pub const RULES: Rules = Rules {
+    prepare_create,
+    check_create: check,
+    prepare_update,
+    check_update: |namespace, _| check(namespace),
+    check_status,
+    begin_delete,
+    held,
+    ..Rules::NONE
+};
+
+/// The rules of `namespaces/finalize`.
+pub const FINALIZE: Rules = Rules { check_update: check_finalize, ..Rules::NONE };
 
 /// Held until everything in the namespace is gone.
 const FINALIZER: &str = "kubernetes";
@@ -31,6 +45,44 @@ fn prepare_update(object: &mut Value, old: &Value) {
         Some(spec) => object.insert("spec", spec.clone()),
         None => object.remove("spec"),
     };
+}
+
+fn check(namespace: Field) {
+    let spec = namespace.at("spec");
+    let list = spec.at("finalizers");
+    list.strings().for_each(|finalizer| finalizer_name(list, finalizer));
+}
+
+fn check_finalize(namespace: Field, _old: Field) {
+    let finalizers = namespace.down("spec.finalizers");
+    finalizers.items().for_each(|finalizer| finalizer_name(finalizer, finalizer.str()));
+}
+
+fn finalizer_name(field: Field, finalizer: &str) {
+    let problems = name::is_label_key(finalizer);
+    problems.into_iter().for_each(|problem| field.invalid_as(finalizer, problem));
+    standard_finalizer(field, finalizer);
+}
+
+/// A finalizer without a domain is one of Kubernetes' own.
+pub fn standard_finalizer(field: Field, finalizer: &str) {
+    let known = matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion");
+    if !finalizer.contains('/') && !known {
+        let why = "name is neither a standard finalizer name nor is it fully qualified";
+        field.invalid_as(finalizer, why);
+    }
+}
+
+fn check_status(namespace: Field, _old: Field) {
+    let ending = namespace.down("metadata.deletionTimestamp").is_set();
+    let phase = namespace.down("status.phase").str();
+    let (expected, why) = match ending {
+        false => ("Active", "may only be 'Active' if `deletionTimestamp` is empty"),
+        true => ("Terminating", "may only be 'Terminating' if `deletionTimestamp` is not empty"),
+    };
+    if phase != expected {
+        namespace.down("status.Phase").invalid_as(BadValue::named_string(phase), why);
+    }
 }
 
 fn begin_delete(object: &mut Value) -> bool {

@@ -92,8 +92,10 @@ pub fn template(template: Field) {
     metadata.at("annotations").annotations();
     metadata.at("labels").labels();
     for field in metadata.keys().filter(|field| !matches!(*field, "annotations" | "labels")) {
+        // The reference makes the first letter of `UID` small.
+        let called = if field == "uid" { "uID" } else { field };
         if !metadata.at(field).is_empty() {
-            metadata.at(field).forbidden("cannot be set");
+            metadata.at(called).forbidden("cannot be set");
         }
     }
     spec(template.at("spec"), &Tolerates::default());

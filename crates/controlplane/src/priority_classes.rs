@@ -46,33 +46,35 @@ pub fn hook(
     }
 }
 
-/// Makes the classes; what fails is tried again for a while.
+/// Makes the classes; a server that is not ready is tried again for a while.
 async fn ensure(client: &Client) -> HookResult {
     let deadline = Instant::now() + PATIENCE;
-    loop {
-        let mut failure = None;
-        for class in CLASSES {
-            failure = failure.or(ensure_class(client, class).await.err());
-        }
-        match failure {
-            None => return Ok(()),
-            Some(error) if Instant::now() + RETRY > deadline => {
-                return Err(
-                    format!("unable to add default system priority classes: {error}").into()
-                );
-            }
-            Some(_) => sleep(RETRY).await,
+    for class in CLASSES {
+        loop {
+            let error = match ensure_class(client, class).await {
+                Ok(true) => break,
+                Ok(false) if Instant::now() + RETRY < deadline => {
+                    sleep(RETRY).await;
+                    continue;
+                }
+                Ok(false) => "timed out waiting for the condition".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            return Err(format!("unable to add default system priority classes: {error}").into());
         }
     }
+    Ok(())
 }
 
+/// Whether a class is there now.
 async fn ensure_class(
     client: &Client,
     (name, value, description): (&str, i64, &str),
-) -> Result<(), StatusError> {
+) -> Result<bool, StatusError> {
     match client.get(&format!("{PATH}/{name}")).await {
+        Ok(_) => return Ok(true),
         Err(error) if error.reason() == reason::NOT_FOUND => {}
-        other => return other.map(drop),
+        Err(_) => return Ok(false),
     }
     let metadata = Map::from_iter([("name", Value::from(name))]);
     let class = Map::from_iter([
@@ -81,7 +83,9 @@ async fn ensure_class(
         ("description", description.into()),
     ]);
     match client.create(PATH, &class.into()).await {
-        Err(error) if error.reason() != reason::ALREADY_EXISTS => Err(error),
-        _ => Ok(()),
+        Ok(_) => Ok(true),
+        Err(error) if error.reason() == reason::ALREADY_EXISTS => Ok(true),
+        Err(error) if error.reason() == reason::SERVICE_UNAVAILABLE => Ok(false),
+        Err(error) => Err(error),
     }
 }

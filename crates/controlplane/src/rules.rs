@@ -5,7 +5,10 @@ use kevel_server::user::User;
 
 use crate::service::{endpoint_slice, endpoints, ip_address, service_cidr};
 use crate::validation::Field;
-use crate::{apps, batch, namespace, persistent_volume, persistent_volume_claim, pod, service};
+use crate::{
+    apps, batch, config_map, event, limit_range, namespace, node, persistent_volume,
+    persistent_volume_claim, pod, pod_template, resource_quota, secret, service, service_account,
+};
 use crate::{coordination, pod_disruption_budget, priority_class, rbac, runtime_class};
 
 /// What a kind asks of its objects, beyond their schema and metadata.
@@ -52,13 +55,21 @@ impl Rules {
 
 /// The kinds that have rules, by group and plural.
 const RULES: &[(&str, &str, Rules)] = &[
+    ("", "configmaps", config_map::RULES),
     ("", "endpoints", endpoints::RULES),
+    ("", "events", event::CORE),
+    ("", "limitranges", limit_range::RULES),
     ("", "namespaces", namespace::RULES),
+    ("", "nodes", node::RULES),
     ("", "persistentvolumeclaims", persistent_volume_claim::RULES),
     ("", "persistentvolumes", persistent_volume::RULES),
     ("", "pods", pod::RULES),
-    ("", "services", service::strategy::RULES),
+    ("", "podtemplates", pod_template::RULES),
     ("", "replicationcontrollers", apps::replication_controller::RULES),
+    ("", "resourcequotas", resource_quota::RULES),
+    ("", "secrets", secret::RULES),
+    ("", "serviceaccounts", service_account::RULES),
+    ("", "services", service::strategy::RULES),
     ("apps", "controllerrevisions", apps::controller_revision::RULES),
     ("apps", "daemonsets", apps::daemon_set::RULES),
     ("apps", "deployments", apps::deployment::RULES),
@@ -69,6 +80,7 @@ const RULES: &[(&str, &str, Rules)] = &[
     ("coordination.k8s.io", "leasecandidates", coordination::LEASE_CANDIDATE),
     ("coordination.k8s.io", "leases", coordination::LEASE),
     ("discovery.k8s.io", "endpointslices", endpoint_slice::RULES),
+    ("events.k8s.io", "events", event::EVENTS),
     ("networking.k8s.io", "ipaddresses", ip_address::RULES),
     ("networking.k8s.io", "servicecidrs", service_cidr::RULES),
     ("node.k8s.io", "runtimeclasses", runtime_class::RULES),

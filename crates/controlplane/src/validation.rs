@@ -77,7 +77,7 @@ impl<'v, 'p> Field<'v, 'p> {
     }
 
     /// The keys of the map that stands here, sorted.
-    pub fn keys(&self) -> impl Iterator<Item = &'v str> + Clone {
+    pub fn keys(&self) -> impl Iterator<Item = &'v str> + Clone + use<'v> {
         let map = self.value.and_then(Value::as_map);
         map.into_iter().flat_map(|map| map.iter().map(|(key, _)| key))
     }

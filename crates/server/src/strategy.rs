@@ -77,6 +77,11 @@ pub trait Strategy: Send + Sync + 'static {
         Some(field)
     }
 
+    /// Whether an object may be made with a status.
+    fn keeps_status(&self) -> bool {
+        false
+    }
+
     /// Whether changes of what is wanted are counted in `metadata.generation`.
     fn counts_generation(&self) -> bool {
         false

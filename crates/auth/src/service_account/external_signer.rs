@@ -137,7 +137,8 @@ impl ExternalSigner {
             .map_err(|error| format!("while parsing header JSON: {error}"))?
             .value;
         let fields = header.as_map().ok_or("while parsing header JSON: not an object")?;
-        for (name, _) in fields.iter().filter(|(name, _)| !["alg", "kid", "typ"].contains(name)) {
+        let known = |name: &str| ["alg", "kid", "typ"].contains(&name);
+        if let Some((name, _)) = fields.iter().find(|(name, _)| !known(name)) {
             return Err(format!("while parsing header JSON: json: unknown field {}", quote(name)));
         }
         let (kid, algorithm) = (header.str_at(&["kid"]), header.str_at(&["alg"]));

@@ -15,6 +15,7 @@ pub const RULES: Rules = Rules {
     check_create: |set| spec(set.at("spec"), None),
     prepare_update,
     check_update,
+    prepare_status: |set, old| set_template_generation(set, template_generation(old)),
     check_status,
     warnings: |set, old| template::warnings(set, old),
     ..Rules::NONE

@@ -7,8 +7,9 @@ pub mod replica_set;
 pub mod replication_controller;
 pub mod stateful_set;
 
-use kevel_api::field_error::{BadValue, FieldError};
+use kevel_api::field_error::BadValue;
 use kevel_api::selector::label::LabelSelector;
+use kevel_api::value::Value;
 
 use crate::pod::template;
 use crate::validation::{Field, IMMUTABLE};
@@ -16,13 +17,12 @@ use crate::validation::{Field, IMMUTABLE};
 /// A selector of a controller, and the template that it must select.
 fn selector_and_template(spec: Field, old: Option<Field>, kind: &'static str) {
     selector(spec.at("selector"), kind);
-    let Some(broken) = broken_selector(spec.at("selector")) else {
-        matches_template(spec);
-        return replicated(spec.at("template"), old, "ReplicaSet");
-    };
-    let _ = broken;
     let selector = spec.at("selector");
-    selector.invalid_as(selector.shown_selector(), "invalid label selector");
+    if is_broken(selector) {
+        return selector.invalid_as(selector.shown_selector(), "invalid label selector");
+    }
+    matches_template(spec);
+    replicated(spec.at("template"), old, "ReplicaSet");
 }
 
 /// A selector that selects something.
@@ -42,8 +42,8 @@ fn is_empty(selector: Field) -> bool {
 }
 
 /// A selector that cannot be read.
-fn broken_selector(selector: Field) -> Option<()> {
-    LabelSelector::from_value(selector.get()).is_err().then_some(())
+fn is_broken(selector: Field) -> bool {
+    LabelSelector::from_value(selector.get()).is_err()
 }
 
 fn matches_template(spec: Field) {
@@ -101,21 +101,27 @@ fn not_decremented(count: Field, old: Field) {
 /// A number or a percentage as a number.
 fn int_or_percent(field: Field) -> i64 {
     field.percent().unwrap_or_else(|| match field.get() {
-        Some(kevel_api::value::Value::String(text)) => text.parse().unwrap_or_default(),
+        Some(Value::String(text)) => text.parse().unwrap_or_default(),
         _ => field.int(),
     })
 }
 
 /// A strategy of a type that there is not, as messages show it.
 fn unknown_strategy(strategy: Field, known: &[&str]) {
-    let ty = match BadValue::named_string(strategy.at("type").str()) {
-        BadValue::Text(text) => text,
-        _ => String::new(),
+    let rolling = strategy.at("rollingUpdate");
+    let amount = |name: &str| match rolling.at(name).get() {
+        Some(Value::String(text)) => format!("{text:?}"),
+        _ => rolling.at(name).int().to_string(),
     };
-    let rolling = match strategy.at("rollingUpdate").shown_or_null() {
-        BadValue::Text(text) => text,
-        _ => String::new(),
+    let shown = match rolling.is_set() {
+        true => format!(
+            "{{\"MaxUnavailable\":{},\"MaxSurge\":{}}}",
+            amount("maxUnavailable"),
+            amount("maxSurge")
+        ),
+        false => "null".to_owned(),
     };
-    let shown = BadValue::Text(format!("{{\"Type\":{ty},\"RollingUpdate\":{rolling}}}"));
-    strategy.push(FieldError::not_supported(&strategy.path(), shown, known));
+    let ty = strategy.at("type").str();
+    let shown = BadValue::Text(format!("{{\"Type\":{ty:?},\"RollingUpdate\":{shown}}}"));
+    strategy.unsupported_as(shown, known);
 }

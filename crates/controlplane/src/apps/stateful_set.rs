@@ -5,8 +5,8 @@ use kevel_api::name;
 use kevel_api::value::{Map, Value};
 
 use super::{
-    broken_selector, int_or_percent, matches_template, not_decremented, replica_counts,
-    runs_for_good, selector,
+    int_or_percent, is_broken, matches_template, not_decremented, replica_counts, runs_for_good,
+    selector,
 };
 use crate::persistent_volume_claim;
 use crate::pod::template;
@@ -35,9 +35,14 @@ const CHANGEABLE: &[&str] = &[
     "minReadySeconds",
 ];
 
-/// How many pods may be away is not counted yet.
+/// Claims say of which kind they are; how many pods may be away is not counted yet.
 fn prepare(set: &mut Value, old: Option<&Value>) {
     template::prepare_at(set, old, template::IN_SPEC);
+    let claims = set.at_mut(&["spec", "volumeClaimTemplates"]).and_then(Value::as_list_mut);
+    for claim in claims.into_iter().flatten().filter_map(Value::as_map_mut) {
+        claim.insert("apiVersion", "v1".into());
+        claim.insert("kind", "PersistentVolumeClaim".into());
+    }
     let path = ["spec", "updateStrategy", "rollingUpdate"];
     let used = old.and_then(|old| old.at(&path)).and_then(|old| old.at(&["maxUnavailable"]));
     let rolling = set.at_mut(&path).and_then(Value::as_map_mut);
@@ -84,7 +89,7 @@ fn spec(spec: Field, old: Option<Field>, checks: Checks) {
         spec.at("serviceName").form(name::is_dns1123_label);
     }
     selector(spec.at("selector"), "statefulset");
-    if broken_selector(spec.at("selector")).is_some() {
+    if is_broken(spec.at("selector")) {
         spec.at("selector").invalid_as(spec.at("selector").shown_selector(), "");
     } else {
         matches_template(spec);
@@ -100,7 +105,15 @@ fn update_strategy(strategy: Field) {
         ("OnDelete", true) => rolling.invalid("only allowed for updateStrategy 'RollingUpdate'"),
         ("RollingUpdate", true) => rolling_update(rolling),
         ("OnDelete" | "RollingUpdate", false) => {}
-        _ => strategy.invalid("must be 'RollingUpdate' or 'OnDelete'"),
+        (ty, _) => {
+            let partition = rolling.at("partition").int();
+            let shown = match rolling.is_set() {
+                true => format!("{{\"Partition\":{partition},\"MaxUnavailable\":null}}"),
+                false => "null".to_owned(),
+            };
+            let shown = format!("{{\"Type\":{ty:?},\"RollingUpdate\":{shown}}}");
+            strategy.invalid_as(BadValue::Text(shown), "must be 'RollingUpdate' or 'OnDelete'");
+        }
     }
 }
 
@@ -161,25 +174,13 @@ fn check_update(set: Field, old: Field) {
     checks.template = !was.fails(|was| spec(was, Some(was), checks));
     spec(new, Some(was), checks);
     let mut keys = new.keys().chain(was.keys()).filter(|key| !CHANGEABLE.contains(key));
-    if keys.any(|key| !same_or_claims(key, new.at(key), was.at(key))) {
+    if keys.any(|key| !new.at(key).same(&was.at(key))) {
         new.forbidden(
             "updates to statefulset spec for fields other than 'replicas', 'ordinals', \
              'template', 'updateStrategy', 'revisionHistoryLimit', \
              'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
         );
     }
-}
-
-/// What is written of claims beside what they say does not count.
-fn same_or_claims(key: &str, new: Field, old: Field) -> bool {
-    if key != "volumeClaimTemplates" {
-        return new.same(&old);
-    }
-    let same = |new: Field, old: Field| {
-        let mut keys = new.keys().chain(old.keys());
-        keys.all(|key| matches!(key, "apiVersion" | "kind") || new.at(key).same(&old.at(key)))
-    };
-    new.len() == old.len() && new.items().zip(old.items()).all(|(new, old)| same(new, old))
 }
 
 fn check_status(set: Field, old: Field) {

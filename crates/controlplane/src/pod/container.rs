@@ -43,8 +43,10 @@ pub fn init_containers(containers: Field, regular: Field, context: &Context) {
     for container in containers.items() {
         common(container, context);
         let policy = container.at("restartPolicy");
-        if policy.is_set() || !container.at("restartPolicyRules").is_empty() {
-            restart_policy(container);
+        match policy.is_set() {
+            true => restart_policy(container),
+            false if container.at("restartPolicyRules").is_empty() => {}
+            false => policy.required("must specify restartPolicy when restart rules are used"),
         }
         let name = container.at("name");
         match names.contains(&name.str()) {

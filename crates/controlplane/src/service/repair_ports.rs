@@ -125,3 +125,64 @@ impl RepairPorts {
         Ok(rebuilt)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kevel_api::value::Value;
+    use kevel_server::resource::Resources;
+    use kevel_server::storage::Format;
+    use kevel_store::cache::Caches;
+    use kevel_store::embedded::{Embedded, Options};
+
+    use super::*;
+    use crate::rows::{Answers, StorageOptions, rows};
+    use crate::service::PortRange;
+
+    /// The services of an empty cluster. It lasts as long as its caches.
+    fn services() -> (Services, Caches) {
+        let engine: Arc<dyn kevel_store::Engine> =
+            Arc::new(Embedded::memory(Options::default()).unwrap());
+        let caches = Caches::start(engine.clone(), "/registry/");
+        let options = StorageOptions { prefix: "/registry".into(), format: Format::Json };
+        let resources = Resources::default();
+        resources.install(rows(|row| row.on, &options, &engine, &caches, &Answers::default()));
+        let range = PortRange { base: 30000, size: 100 };
+        let network = ["10.0.0.0".parse().unwrap()];
+        let rows = resources.current();
+        let services = Services::new(&rows, &network, range, &options, &engine, &caches);
+        (services.unwrap(), caches)
+    }
+
+    async fn taken(services: &Services) -> Vec<i64> {
+        services.ports.read().await.unwrap().unwrap().ports.iter().collect()
+    }
+
+    #[tokio::test]
+    async fn a_port_without_a_service_is_free_after_some_looks() {
+        let (services, _caches) = services();
+        let mut repair = RepairPorts::new(&services);
+        // Nothing can be had before the first look.
+        assert!(services.ports.change(|ports| ports.take(30000)).await.is_err());
+        repair.look().await.unwrap();
+        services.ports.change(|ports| ports.take(30000)).await.unwrap();
+        for expected in [vec![30000], vec![30000], vec![]] {
+            repair.look().await.unwrap();
+            assert_eq!(taken(&services).await, expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_port_that_a_service_has_is_taken() {
+        let (services, _caches) = services();
+        let text = br#"{"metadata":{"name":"a","namespace":"b"},
+            "spec":{"type":"NodePort","ports":[{"port":80,"protocol":"TCP","nodePort":30007}]}}"#;
+        let service: Value =
+            kevel_codec::json::decode_any(text, kevel_codec::json::Unknown::Ignore).unwrap().value;
+        services.services.insert(service).await.unwrap();
+        let mut repair = RepairPorts::new(&services);
+        for _ in 0..5 {
+            repair.look().await.unwrap();
+            assert_eq!(taken(&services).await, [30007]);
+        }
+    }
+}

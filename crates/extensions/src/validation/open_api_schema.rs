@@ -60,7 +60,7 @@ pub(crate) fn is_type(kind: &str) -> bool {
 pub(crate) struct Checker {
     demands: Demands,
     pub cost: TotalCost,
-    /// Paths that rules name can be told right from wrong.
+    /// The whole schema has a structure, so that paths in it are right or wrong.
     has_structure: bool,
     errors: Errors,
 }
@@ -121,12 +121,15 @@ impl Checker {
             self.errors.schema.extend(list_keys(path, schema));
         }
         let rules = path.child("x-kubernetes-validations");
-        for (index, rule) in schema.schemas("x-kubernetes-validations").enumerate() {
-            if is_full(&self.errors.schema) {
-                break;
+        if !schema.rules().is_empty() {
+            let has_structure = self.has_structure || unsupported(schema).is_none();
+            let fields = Some(schema).filter(|_| has_structure);
+            for (index, rule) in schema.schemas("x-kubernetes-validations").enumerate() {
+                if is_full(&self.errors.schema) {
+                    break;
+                }
+                rule_texts(&rules.index(index), fields, rule, &mut self.errors);
             }
-            let fields = Some(schema).filter(|_| self.has_structure);
-            rule_texts(&rules.index(index), fields, rule, &mut self.errors);
         }
         // What rules see cannot be told of a schema that is wrong itself.
         if let Some(cardinality) = around.rules

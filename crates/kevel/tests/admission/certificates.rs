@@ -1,4 +1,4 @@
-use base64::Engine as _;
+use kevel_codec::base64;
 use serde_json::json;
 
 use super::cluster;
@@ -12,9 +12,9 @@ fn request(name: &str, signer: &str, group: &str) -> String {
     parameters.distinguished_name.push(rcgen::DnType::OrganizationName, group);
     let key = rcgen::KeyPair::generate().unwrap();
     let pem = parameters.serialize_request(&key).unwrap().pem().unwrap();
-    let pem = base64::engine::general_purpose::STANDARD.encode(pem);
+    let pem = base64::encode(pem.as_bytes());
     json!({"metadata": {"name": name}, "spec": {
-        "signerName": signer, "request": pem, "usages": ["client auth"],
+        "signerName": signer, "request": pem.as_str(), "usages": ["client auth"],
     }})
     .to_string()
 }

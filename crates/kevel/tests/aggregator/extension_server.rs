@@ -2,8 +2,8 @@
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures_util::stream::unfold;
@@ -45,8 +45,6 @@ pub struct State {
     pub aggregated: AtomicBool,
     /// Whether it answers with 500.
     pub broken: AtomicBool,
-    /// The common name of the last client.
-    pub client: Mutex<String>,
     /// What its watchers are to be told.
     pub events: mpsc::Sender<String>,
     to_watch: tokio::sync::Mutex<mpsc::Receiver<String>>,
@@ -80,7 +78,6 @@ impl ExtensionServer {
         let state = Arc::new(State {
             aggregated: AtomicBool::new(true),
             broken: AtomicBool::new(false),
-            client: Mutex::default(),
             events,
             to_watch: tokio::sync::Mutex::new(to_watch),
         });

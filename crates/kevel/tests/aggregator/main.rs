@@ -47,7 +47,10 @@ impl Cluster {
             .flag(format!("--proxy-client-key-file={}", write("proxy.key", &key)));
         let builder = flags.iter().fold(builder, |builder: Builder, flag| builder.flag(*flag));
         let server = builder.start().await.unwrap();
-        let client = kube::Client::try_from(server.client_config().await.unwrap()).unwrap();
+        let mut config = server.client_config().await.unwrap();
+        // A failure is an answer here.
+        config.default_retry = false;
+        let client = kube::Client::try_from(config).unwrap();
         let cluster = Cluster { server, client, front_proxy, _folder: folder };
         until(async || cluster.get("/api/v1/namespaces/default").await.0 == 200).await;
         cluster

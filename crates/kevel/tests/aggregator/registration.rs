@@ -53,7 +53,9 @@ async fn what_is_kept_on_start_is_mended_by_the_next_start_only() {
     };
     let send = async |client: &kube::Client, method: &str, path: &str, body: Value| {
         let request = http::Request::builder().method(method).uri(path);
-        let request = request.header("content-type", "application/merge-patch+json");
+        let media =
+            if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        let request = request.header("content-type", media);
         client.request::<Value>(request.body(body.to_string().into_bytes()).unwrap()).await
     };
     let path = |name: &str| format!("{API_SERVICES}/{name}");

@@ -1,15 +1,15 @@
 //! The life of definitions.
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kevel::Server;
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
-use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::runtime::watcher;
 use serde_json::{Value, json};
 
 use super::{Cluster, definition, failure, object, version, widgets};
-
 #[tokio::test(flavor = "multi_thread")]
 async fn names_are_given_once() {
     let cluster = Cluster::start().await;
@@ -37,7 +37,7 @@ async fn names_are_given_once() {
     cluster.stop().await;
 }
 
-fn condition(found: Option<&k8s_crd::CustomResourceDefinition>, ty: &str) -> String {
+fn condition(found: Option<&CustomResourceDefinition>, ty: &str) -> String {
     let status = found.and_then(|found| found.status.as_ref());
     let conditions = status.and_then(|status| status.conditions.as_ref());
     let found = conditions.into_iter().flatten().find(|condition| condition.type_ == ty);
@@ -45,8 +45,6 @@ fn condition(found: Option<&k8s_crd::CustomResourceDefinition>, ty: &str) -> Str
         format!("{} {}", found.status, found.reason.clone().unwrap_or_default())
     })
 }
-
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1 as k8s_crd;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_go_with_their_definition() {
@@ -78,7 +76,8 @@ async fn objects_go_with_their_definition() {
     assert!(message.ends_with(why), "{message}");
     let patch = json!({"metadata": {"finalizers": null}});
     widgets.patch("held", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
-    let gone = conditions::is_deleted(&going.uid().unwrap());
+    let uid = going.uid().unwrap();
+    let gone = conditions::is_deleted(&uid);
     await_condition(definitions.clone(), name, gone).await.unwrap();
     let (code, text) = cluster.get("/apis/example.com/v1/namespaces/default/widgets").await;
     assert_eq!((code, text.as_str()), (404, "404 page not found\n"));

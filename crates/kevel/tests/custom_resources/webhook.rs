@@ -55,7 +55,7 @@ impl Webhook {
                             let body = body.collect().await.unwrap().to_bytes();
                             let review = serde_json::from_slice(&body).unwrap();
                             let answer = answer(review, &count).to_string();
-                            let answer = http::Response::new(Full::from(answer));
+                            let answer = http::Response::new(Full::<bytes::Bytes>::from(answer));
                             Ok::<_, Infallible>(answer)
                         }
                     });

@@ -1,6 +1,8 @@
 //! What a server that ends in the middle leaves behind is found by the next one.
 
 use kevel::Server;
+use kevel_store::Engine as _;
+use kevel_store::embedded::{Embedded, Options};
 use serde_json::json;
 
 use super::{Cluster, plain, typed, until};
@@ -59,6 +61,38 @@ async fn addresses_and_ports_survive_a_restart() {
     let ask = json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": port}]});
     let (code, refused) = cluster.create("b", ask).await;
     assert_eq!(code, 422, "{refused}");
+    cluster.server.stop().await.unwrap();
+}
+
+/// A server that is killed between taking an address and writing its Service leaves one without the
+/// other; so does one that is killed between deleting a Service and giving its address back.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_server_leaves_is_put_right_at_the_next_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let start = || Cluster::with(Server::builder().data_dir(directory.path()));
+    let cluster = start().await;
+    let made = cluster.service("a", plain()).await;
+    let ip: String = made["spec"]["clusterIP"].as_str().unwrap().into();
+    let mut orphan = cluster.get(&format!("{ADDRESSES}/{ip}")).await;
+    cluster.server.stop().await.unwrap();
+
+    let store = Embedded::open(&directory.path().join("db"), Options::default()).unwrap();
+    let key = |ip: &str| format!("/registry/ipaddresses/{ip}").into_bytes();
+    let entry = store.get(&key(&ip), None).await.unwrap().entry.unwrap();
+    store.delete(&key(&ip), entry.mod_revision).await.unwrap();
+    orphan["metadata"]["name"] = "10.0.0.99".into();
+    orphan["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z".into();
+    orphan["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+    orphan["spec"]["parentRef"]["name"] = "never-written".into();
+    store.create(&key("10.0.0.99"), orphan.to_string().into(), None).await.unwrap();
+    store.close().await;
+    drop(store);
+
+    let cluster = start().await;
+    // The server is not ready before.
+    let addresses = cluster.addresses().await;
+    assert!(addresses.contains(&ip), "{addresses:?}");
+    assert!(!addresses.contains(&"10.0.0.99".into()), "{addresses:?}");
     cluster.server.stop().await.unwrap();
 }
 

@@ -11,6 +11,7 @@ use kevel_codec::{json, yaml};
 use kevel_patch::managed_fields::ApplyError;
 use kevel_store::cache::At;
 
+use super::decode::settle;
 use super::options::{FieldValidation, WriteOptions};
 use super::update::Failed;
 use super::{Call, meta};
@@ -127,7 +128,7 @@ impl Call<'_> {
             options.field_validation,
         )?;
         default::apply(&mut value, self.resource.ty.schema());
-        Ok(value)
+        settle(value, &self.resource.kind, &self.resource.ty)
     }
 }
 

@@ -175,7 +175,8 @@ impl Call<'_> {
             .subresources
             .get("status")
             .is_some_and(|sub| matches!(sub.part, Part::Field("status")));
-        if let Some(object) = object.as_map_mut().filter(|_| status) {
+        let reset = status && !self.resource.strategy.keeps_status();
+        if let Some(object) = object.as_map_mut().filter(|_| reset) {
             object.remove("status");
         }
         let counted = self.resource.strategy.counts_generation();

@@ -1,10 +1,10 @@
 //! A request's body as an object.
 
 use bytes::Bytes;
-use kevel_api::default;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
+use kevel_api::{convert, default};
 use kevel_codec::{json, protobuf, yaml};
 
 use super::Ask;
@@ -24,6 +24,7 @@ impl Ask<'_> {
         let body = self.request.read_body().await?;
         let mut object = self.decode(&body, media, kind, ty, validation)?;
         default::apply(&mut object, ty.schema());
+        let object = settle(object, kind, ty)?;
         self.request.audit.request_object(&object, ty.schema());
         Ok(object)
     }
@@ -111,6 +112,21 @@ impl Ask<'_> {
         }
         Ok(value)
     }
+}
+
+/// Brings fields that say the same thing twice to agree, before anybody looks at them.
+pub(super) fn settle(
+    object: Value,
+    kind: &GroupVersionKind,
+    ty: &TypeRef,
+) -> Result<Value, StatusError> {
+    if let TypeRef::Custom(..) = ty {
+        return Ok(object);
+    }
+    let read =
+        |text: &str| json::decode_any(text.as_bytes(), json::Unknown::Ignore).ok().map(|d| d.value);
+    let settled = convert::convert(object, kind, &kind.group_version(), &read);
+    settled.map_err(StatusError::bad_request)
 }
 
 /// When a strict error of a custom object is found: what is said twice while reading, then what the

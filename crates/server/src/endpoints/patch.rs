@@ -9,6 +9,7 @@ use kevel_api::value::Value;
 use kevel_codec::json;
 use kevel_patch::{json_patch, merge_patch, strategic, unstructured, unstructured_but_fields};
 
+use super::decode::settle;
 use super::options::{FieldValidation, WriteOptions};
 use super::update::Existing;
 use super::{Call, bare, bare_with};
@@ -141,6 +142,7 @@ impl Call<'_> {
             default::drop_nulls(&mut value, self.ty().schema());
         }
         default::apply(&mut value, self.ty().schema());
+        let value = settle(value, self.kind(), &self.ty())?;
         self.check_name(&value)?;
         self.unview(value, &existing.value)
     }

@@ -1,0 +1,39 @@
+//! Config maps.
+
+use kevel_api::name;
+
+use crate::rules::Rules;
+use crate::secret::{MAX_SIZE, bytes, sealed};
+use crate::validation::Field;
+
+/// The rules of config maps.
+pub const RULES: Rules = Rules { check_create: check, check_update, ..Rules::NONE };
+
+fn check(map: Field) {
+    let (data, binary) = (map.at("data"), map.at("binaryData"));
+    let mut size = 0;
+    for (key, value) in data.entries() {
+        key_form(value, key);
+        if binary.key(key).is_set() {
+            value.invalid_as(key, "duplicate of key present in binaryData");
+        }
+        size += value.len();
+    }
+    for (key, value) in binary.entries() {
+        key_form(value, key);
+        size += bytes(value);
+    }
+    if size > MAX_SIZE {
+        map.at("").too_long(MAX_SIZE);
+    }
+}
+
+/// The key of an entry, which may become the name of a file.
+pub fn key_form(entry: Field, key: &str) {
+    name::is_config_map_key(key).into_iter().for_each(|problem| entry.invalid_as(key, problem));
+}
+
+fn check_update(map: Field, old: Field) {
+    sealed(map, old, &["data", "binaryData"]);
+    check(map);
+}

@@ -1,0 +1,145 @@
+//! Events, as core and `events.k8s.io` show them: one object, called differently.
+
+use kevel_api::name;
+
+use crate::rules::Rules;
+use crate::validation::{Field, IMMUTABLE};
+
+/// The rules of events in the core group.
+pub const CORE: Rules = Rules {
+    check_create: |event| reported(event, &CORE_NAMES),
+    check_update: |event, _| reported(event, &CORE_NAMES),
+    ..Rules::NONE
+};
+
+/// The rules of events in their own group.
+pub const EVENTS: Rules = Rules { check_create, check_update, ..Rules::NONE };
+
+const MAX_NAME: usize = 128;
+const MAX_NOTE: usize = 1024;
+
+/// What the parts of an event are called.
+struct Names {
+    object: &'static str,
+    note: &'static str,
+    controller: &'static str,
+}
+
+const CORE_NAMES: Names =
+    Names { object: "involvedObject", note: "message", controller: "reportingComponent" };
+const EVENTS_NAMES: Names =
+    Names { object: "regarding", note: "note", controller: "reportingController" };
+
+/// What the fields of an event's own group are called in messages.
+const CALLED: &[(&str, &str)] = &[
+    ("regarding", "involvedObject"),
+    ("reason", "reason"),
+    ("note", "message"),
+    ("deprecatedSource", "source"),
+    ("deprecatedFirstTimestamp", "firstTimestamp"),
+    ("deprecatedLastTimestamp", "lastTimestamp"),
+    ("deprecatedCount", "count"),
+    ("reason", "reason"),
+    ("type", "type"),
+    ("eventTime", "eventTime"),
+    ("action", "action"),
+    ("related", "related"),
+    ("reportingController", "reportingController"),
+    ("reportingInstance", "reportingInstance"),
+];
+
+fn reported(event: Field, names: &Names) {
+    let namespace = event.at("metadata").at("namespace").str();
+    let object = event.at(names.object);
+    let about = object.at("namespace");
+    let called = event.at("involvedObject");
+    let called = called.at("namespace");
+    let apart = |wrong: bool| {
+        if wrong {
+            called.invalid_as(about.str(), "does not match event.namespace");
+        }
+    };
+    if event.at("eventTime").is_absent() {
+        match about.str() {
+            "" => apart(!matches!(namespace, "" | "default")),
+            other => apart(other != namespace),
+        }
+    } else {
+        apart(about.is_empty() && !matches!(namespace, "default" | "kube-system"));
+        let controller = event.at(names.controller);
+        controller.must("");
+        controller.form(name::is_label_key);
+        for field in ["reportingInstance", "action", "reason"] {
+            event.at(field).must("");
+            at_most(event.at(field), MAX_NAME);
+        }
+        at_most(event.at("message").with(event.at(names.note).get()), MAX_NOTE);
+    }
+    for problem in name::is_dns1123_subdomain(namespace) {
+        event.at("namespace").invalid_as(namespace, problem);
+    }
+}
+
+fn at_most(field: Field, most: usize) {
+    if field.len() > most {
+        field.invalid_as("", format!("can have at most {most} characters"));
+    }
+}
+
+fn series(event: Field) {
+    let series = event.at("series");
+    if series.is_absent() {
+        return;
+    }
+    if series.at("count").int() < 2 {
+        series.at("count").invalid_as("", "should be at least 2");
+    }
+    if series.at("lastObservedTime").is_absent() {
+        series.at("lastObservedTime").required("");
+    }
+}
+
+fn check_create(event: Field) {
+    reported(event, &EVENTS_NAMES);
+    series(event);
+    if event.at("eventTime").is_absent() {
+        event.at("eventTime").required("");
+    }
+    let ty = event.at("type");
+    if !matches!(ty.str(), "Normal" | "Warning") {
+        ty.invalid_as("", format!("has invalid value: {}", ty.str()));
+    }
+    for (field, called) in CALLED.iter().filter(|(field, _)| field.starts_with("deprecated")) {
+        let set = match *field {
+            "deprecatedCount" => event.at(field).int() != 0,
+            "deprecatedSource" => {
+                ["component", "host"].iter().any(|part| !event.at(field).at(part).is_empty())
+            }
+            _ => event.at(field).is_set(),
+        };
+        if set && *field != "deprecatedSource" && *field != "deprecatedCount" {
+            event.at(called).invalid_as("", "needs to be unset");
+        }
+    }
+    for (field, called) in [("deprecatedCount", "count"), ("deprecatedSource", "source")] {
+        let source = event.at(field);
+        let set = source.int() != 0
+            || ["component", "host"].iter().any(|part| !source.at(part).is_empty());
+        if set {
+            event.at(called).invalid_as("", "needs to be unset");
+        }
+    }
+}
+
+fn check_update(event: Field, old: Field) {
+    reported(event, &EVENTS_NAMES);
+    if !event.at("series").same(&old.at("series")) {
+        series(event);
+    }
+    for (field, called) in CALLED {
+        let new = event.at(field);
+        if !new.same(&old.at(field)) {
+            event.at(called).with(new.get()).invalid_as(new.shown(), IMMUTABLE);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What containers, pods and claims of a namespace may ask for.
+
+use kevel_api::field_error::BadValue;
+use kevel_api::name;
+use kevel_api::quantity::Quantity;
+
+use crate::pod::resources;
+use crate::rules::Rules;
+use crate::validation::Field;
+
+/// The rules of limit ranges.
+pub const RULES: Rules =
+    Rules { check_create: check, check_update: |range, _| check(range), ..Rules::NONE };
+
+fn check(range: Field) {
+    let mut types = Vec::new();
+    for limit in range.at("spec").at("limits").items().map(|limit| limit.get()).enumerate() {
+        let (index, value) = limit;
+        let limits = range.down("spec.limits");
+        let field = limits.index(index);
+        let limit = field.with(value);
+        let ty = limit.at("type");
+        type_name(ty);
+        match types.contains(&ty.str()) {
+            true => ty.duplicate(),
+            false => types.push(ty.str()),
+        }
+        names(limit);
+        amounts(limit);
+    }
+}
+
+fn type_name(ty: Field) {
+    let problems = name::is_label_key(ty.str());
+    let shown = || BadValue::named_string(ty.str());
+    let known = matches!(ty.str(), "Pod" | "Container" | "PersistentVolumeClaim");
+    if problems.is_empty() && !ty.str().contains('/') && !known {
+        ty.invalid_as(shown(), "must be a standard limit type or fully qualified");
+    }
+    problems.into_iter().for_each(|problem| ty.invalid_as(shown(), problem));
+}
+
+fn names(limit: Field) {
+    let ty = limit.at("type").str();
+    let check = |list: &str| {
+        for (resource, amount) in limit.at(list).entries() {
+            match ty {
+                "Pod" | "Container" => resources::container_resource_name(amount, resource),
+                _ => resources::resource_name(amount, resource),
+            }
+        }
+    };
+    check("max");
+    check("min");
+    for list in ["default", "defaultRequest"] {
+        match ty {
+            "Pod" if !limit.at(list).is_empty() => {
+                limit.at(list).forbidden("may not be specified when `type` is 'Pod'");
+            }
+            "Pod" => {}
+            _ => check(list),
+        }
+    }
+    let storage = |list: &str| limit.at(list).key("storage").is_set();
+    if ty == "PersistentVolumeClaim" && !storage("min") && !storage("max") {
+        let why = "either minimum or maximum storage value is required, but neither was provided";
+        limit.at("limits").required(why);
+    }
+    check("maxLimitRequestRatio");
+}
+
+fn amounts(limit: Field) {
+    let lists = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
+    let mut resources: Vec<&str> = lists.iter().flat_map(|list| limit.at(list).keys()).collect();
+    resources.sort_unstable();
+    resources.dedup();
+    let of_pod = limit.at("type").str() == "Pod";
+    for resource in resources {
+        let amount = |list: &str| {
+            let unused = of_pod && list.starts_with("default");
+            limit.at(list).key(resource).quantity().filter(|_| !unused)
+        };
+        let wrong = |list: &str, shown: Quantity, why: String| {
+            let shown = BadValue::named_string(&shown.to_string());
+            limit.at(list).key(resource).invalid_as(shown, why);
+        };
+        let (min, max) = (amount("min"), amount("max"));
+        let (default, request) = (amount("default"), amount("defaultRequest"));
+        // What is not to be greater than what, where it is said, and what is shown there.
+        for (less, less_name, more, more_name, list, shown) in [
+            (min, "min value", max, "max value", "min", min),
+            (min, "min value", request, "default request value", "defaultRequest", request),
+            (request, "default request value", max, "max value", "defaultRequest", request),
+            (
+                request,
+                "default request value",
+                default,
+                "default limit value",
+                "defaultRequest",
+                request,
+            ),
+            (min, "min value", default, "default value", "default", min),
+            (default, "default value", max, "max value", "default", max),
+        ] {
+            if let (Some(less), Some(more), Some(shown)) = (less, more, shown)
+                && less > more
+            {
+                wrong(
+                    list,
+                    shown,
+                    format!("{less_name} {less} is greater than {more_name} {more}"),
+                );
+            }
+        }
+        if let Some(ratio) = amount("maxLimitRequestRatio") {
+            if ratio < Quantity::new(1, Default::default()) {
+                wrong("maxLimitRequestRatio", ratio, format!("ratio {ratio} is less than 1"));
+            }
+            if let (Some(min), Some(max)) = (min, max) {
+                let most = max.milli_value() as f64 / min.milli_value() as f64;
+                if ratio.milli_value() as f64 / 1000.0 > most {
+                    let why = format!("ratio {ratio} is greater than max/min = {most:.6}");
+                    wrong("maxLimitRequestRatio", ratio, why);
+                }
+            }
+        }
+        let overcommitted = !resource.starts_with("hugepages-")
+            && (!resource.contains('/') || resource.contains("kubernetes.io/"));
+        if let (Some(default), Some(request)) = (default, request)
+            && !overcommitted
+            && default != request
+        {
+            let why = format!(
+                "default value {default} must equal to defaultRequest value {request} in {resource}"
+            );
+            wrong("defaultRequest", request, why);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Secrets.
+
+use kevel_api::value::Value;
+use kevel_codec::{base64, json};
+
+use crate::config_map::key_form;
+use crate::rules::Rules;
+use crate::validation::Field;
+
+/// The rules of secrets.
+pub const RULES: Rules = Rules { check_create: check, prepare_update, check_update, ..Rules::NONE };
+
+/// The most that the values of a secret or a config map may have together.
+pub const MAX_SIZE: usize = 1 << 20;
+
+const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
+
+/// The keys that a type of secrets must have.
+const KEYS: &[(&str, &[&str])] =
+    &[("kubernetes.io/tls", &["tls.crt", "tls.key"]), ("kubernetes.io/ssh-auth", &[])];
+
+/// A type that is not said is the one that there was.
+fn prepare_update(secret: &mut Value, old: &Value) {
+    let unsaid = secret.str_at(&["type"]).is_empty();
+    if let (Some(map), Some(ty)) = (secret.as_map_mut().filter(|_| unsaid), old.at(&["type"])) {
+        map.insert("type", ty.clone());
+    }
+}
+
+fn check(secret: Field) {
+    let data = secret.at("data");
+    let mut size = 0;
+    for (key, value) in data.entries() {
+        key_form(value, key);
+        size += bytes(value);
+    }
+    if size > MAX_SIZE {
+        data.too_long(MAX_SIZE);
+    }
+    match secret.at("type").str() {
+        "kubernetes.io/service-account-token" => {
+            let annotations = secret.down("metadata.annotations");
+            annotations.key(ACCOUNT_NAME).must("");
+        }
+        "kubernetes.io/dockercfg" => docker_config(data.key(".dockercfg")),
+        "kubernetes.io/dockerconfigjson" => docker_config(data.key(".dockerconfigjson")),
+        "kubernetes.io/basic-auth" => {
+            let (user, password) = (data.key("username"), data.key("password"));
+            if user.is_absent() && password.is_absent() {
+                user.required("");
+                password.required("");
+            }
+        }
+        "kubernetes.io/ssh-auth" => {
+            data.key("ssh-privatekey").must("");
+        }
+        ty => {
+            let keys =
+                KEYS.iter().find(|(known, _)| *known == ty).map_or(&[][..], |(_, keys)| keys);
+            for key in keys.iter().filter(|key| data.key(key).is_absent()) {
+                data.key(key).required("");
+            }
+        }
+    }
+}
+
+/// How many bytes an entry has, which stands there in base64.
+pub fn bytes(value: Field) -> usize {
+    let text = value.str().trim_end_matches('=');
+    text.len() * 3 / 4
+}
+
+fn docker_config(entry: Field) {
+    if entry.is_absent() {
+        return entry.required("");
+    }
+    let mut text = Vec::new();
+    if base64::decode_into(entry.str(), &mut text).is_err() {
+        return;
+    }
+    let why = match json::decode_any(&text, json::Unknown::Ignore) {
+        Ok(decoded) => match decoded.value {
+            Value::Map(_) | Value::Null => return,
+            other => {
+                let what = match other {
+                    Value::List(_) => "array",
+                    Value::String(_) => "string",
+                    Value::Bool(_) => "bool",
+                    _ => "number",
+                };
+                format!(
+                    "json: cannot unmarshal {what} into Go value of type map[string]interface {{}}"
+                )
+            }
+        },
+        Err(error) => error.to_string(),
+    };
+    entry.invalid_as("<secret contents redacted>", why);
+}
+
+fn check_update(secret: Field, old: Field) {
+    secret.at("type").immutable(&old.at("type"));
+    sealed(secret, old, &["data"]);
+    check(secret);
+}
+
+/// What cannot change any more once an object says that it is `immutable`.
+pub fn sealed(object: Field, old: Field, fields: &[&str]) {
+    if !old.at("immutable").bool() {
+        return;
+    }
+    let why = "field is immutable when `immutable` is set";
+    if !object.at("immutable").bool() {
+        object.at("immutable").forbidden(why);
+    }
+    for field in fields.iter().filter(|field| !object.at(field).same(&old.at(field))) {
+        object.at(field).forbidden(why);
+    }
+}

@@ -1,0 +1,37 @@
+//! Service accounts.
+
+use kevel_api::value::{Map, Value};
+
+use crate::rules::Rules;
+
+/// The rules of service accounts.
+pub const RULES: Rules = Rules {
+    prepare_create: clean_secrets,
+    prepare_update: |account, _| clean_secrets(account),
+    warnings,
+    ..Rules::NONE
+};
+
+const ENFORCE_MOUNTABLE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";
+
+/// Secrets are known by their names alone.
+fn clean_secrets(account: &mut Value) {
+    let secrets = account.at_mut(&["secrets"]).and_then(Value::as_list_mut);
+    for secret in secrets.into_iter().flatten() {
+        let name = secret.at(&["name"]).cloned();
+        *secret = name.into_iter().map(|name| ("name", name)).collect::<Map>().into();
+    }
+}
+
+fn warnings(account: &Value, old: Option<&Value>) -> Vec<String> {
+    let says = |account: &Value| {
+        account.at(&["metadata", "annotations", ENFORCE_MOUNTABLE_SECRETS]).is_some()
+    };
+    if !says(account) || old.is_some_and(says) {
+        return Vec::new();
+    }
+    vec![format!(
+        "metadata.annotations[{ENFORCE_MOUNTABLE_SECRETS}]: deprecated in v1.32+; prefer separate \
+         namespaces to isolate access to mounted secrets"
+    )]
+}
