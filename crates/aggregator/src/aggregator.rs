@@ -6,6 +6,7 @@ use kevel_server::controller::{Client, WorkQueue};
 use kevel_server::discovery::{Registered, priority};
 use kevel_server::health::{Check, Health};
 use kevel_server::lifecycle::{HookContext, HookResult, Lifecycle, Signal};
+use kevel_server::metrics::Metrics;
 use kevel_server::openapi;
 use kevel_server::resource::Resource;
 use kevel_server::service_resolver::ServiceResolver;
@@ -14,7 +15,7 @@ use kevel_server::webhook::{Endpoint, Identity, tls_config};
 
 use crate::api_service::Managed;
 use crate::auto_register::{AutoRegister, Desired};
-use crate::availability::{LocalAvailability, Remote, RemoteAvailability};
+use crate::availability::{AvailabilityMetrics, LocalAvailability, Remote, RemoteAvailability};
 use crate::crd_registration::CrdRegistration;
 use crate::discovery::{Groups, RemoteDiscovery};
 use crate::openapi::{Downloads, OpenApi};
@@ -40,6 +41,8 @@ pub struct Config {
     pub identity: Option<Identity>,
     /// `--aggregator-reject-forwarding-redirect`
     pub reject_forwarding_redirects: bool,
+    /// Where it is counted.
+    pub metrics: Arc<Metrics>,
 }
 
 /// The aggregation layer.
@@ -92,6 +95,7 @@ impl Aggregator {
             endpoint_slices: config.endpoint_slices,
             resolver: resolver.clone(),
         };
+        let metrics = AvailabilityMetrics::new(&config.metrics, &services);
         let proxy = Proxy {
             services: services.clone(),
             resolver: resolver.clone(),
@@ -103,7 +107,13 @@ impl Aggregator {
         );
         Ok(Aggregator {
             local: LocalAvailability::new(&services, api_services.clone(), client.clone()),
-            remote: RemoteAvailability::new(services.clone(), remote, api_services, client),
+            remote: RemoteAvailability::new(
+                services.clone(),
+                remote,
+                api_services,
+                client,
+                metrics,
+            ),
             discovery: RemoteDiscovery::new(services.clone(), resolver),
             openapi: Arc::new(OpenApi::new(proxy.clone(), v2, v3)),
             proxy,

@@ -203,10 +203,10 @@ impl AutoRegister {
                 // Somebody was faster: this comes again when it is heard of.
                 accept(created, &[reason::ALREADY_EXISTS])?;
             }
-            (Action::UpdateOnce | Action::Update, Some(desired), Some(current)) => {
-                if !desired.is(current) {
-                    accept(self.update(&desired).await, &[reason::NOT_FOUND, reason::CONFLICT])?;
-                }
+            (Action::UpdateOnce | Action::Update, Some(desired), Some(current))
+                if !desired.is(current) =>
+            {
+                accept(self.update(&desired).await, &[reason::NOT_FOUND, reason::CONFLICT])?;
             }
             (Action::DeleteOnce | Action::Delete, _, Some(current)) => {
                 let options =

@@ -1,9 +1,10 @@
 //! Events, as core and `events.k8s.io` show them: one object, called differently.
 
+use kevel_api::field_error::BadValue;
 use kevel_api::name;
 
 use crate::rules::Rules;
-use crate::validation::{Field, IMMUTABLE};
+use crate::validation::{Field, IMMUTABLE, record};
 
 /// The rules of events in the core group.
 pub const CORE: Rules = Rules {
@@ -109,22 +110,13 @@ fn check_create(event: Field) {
     if !matches!(ty.str(), "Normal" | "Warning") {
         ty.invalid_as("", format!("has invalid value: {}", ty.str()));
     }
-    for (field, called) in CALLED.iter().filter(|(field, _)| field.starts_with("deprecated")) {
-        let set = match *field {
-            "deprecatedCount" => event.at(field).int() != 0,
-            "deprecatedSource" => {
-                ["component", "host"].iter().any(|part| !event.at(field).at(part).is_empty())
-            }
-            _ => event.at(field).is_set(),
-        };
-        if set && *field != "deprecatedSource" && *field != "deprecatedCount" {
-            event.at(called).invalid_as("", "needs to be unset");
-        }
-    }
-    for (field, called) in [("deprecatedCount", "count"), ("deprecatedSource", "source")] {
-        let source = event.at(field);
-        let set = source.int() != 0
-            || ["component", "host"].iter().any(|part| !source.at(part).is_empty());
+    let source = event.at("deprecatedSource");
+    for (set, called) in [
+        (event.at("deprecatedFirstTimestamp").is_set(), "firstTimestamp"),
+        (event.at("deprecatedLastTimestamp").is_set(), "lastTimestamp"),
+        (event.at("deprecatedCount").int() != 0, "count"),
+        (!source.at("component").is_empty() || !source.at("host").is_empty(), "source"),
+    ] {
         if set {
             event.at(called).invalid_as("", "needs to be unset");
         }
@@ -139,7 +131,27 @@ fn check_update(event: Field, old: Field) {
     for (field, called) in CALLED {
         let new = event.at(field);
         if !new.same(&old.at(field)) {
-            event.at(called).with(new.get()).invalid_as(new.shown(), IMMUTABLE);
+            let shown = match *field {
+                "regarding" => shown_reference(new),
+                "related" if new.is_set() => shown_reference(new),
+                "related" => new.shown_or_null(),
+                _ => new.shown(),
+            };
+            event.at(called).invalid_as(shown, IMMUTABLE);
         }
     }
+}
+
+/// A reference to an object, as messages show it.
+fn shown_reference(reference: Field) -> BadValue {
+    let get = |name: &str| reference.at(name).get();
+    record(&[
+        ("Kind", get("kind")),
+        ("Namespace", get("namespace")),
+        ("Name", get("name")),
+        ("UID", get("uid")),
+        ("APIVersion", get("apiVersion")),
+        ("ResourceVersion", get("resourceVersion")),
+        ("FieldPath", get("fieldPath")),
+    ])
 }

@@ -57,7 +57,10 @@ fn patterns_match_in_linear_time() {
 #[test]
 fn patterns_are_bounded_in_size() {
     let properties: Vec<String> = (0..200)
-        .map(|i| format!(r#""p{i}": {{"type": "string", "pattern": "^\\p{{L}}{{1000}}$"}}"#))
+        .map(|i| {
+            let count = 1000 - i;
+            format!(r#""p{i}": {{"type": "string", "pattern": "^\\p{{L}}{{{count}}}$"}}"#)
+        })
         .collect();
     let schema = format!(r#"{{"type": "object", "properties": {{{}}}}}"#, properties.join(","));
     let errors = timed("compiling", || validate_create(&definition_of(&schema)));

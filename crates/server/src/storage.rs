@@ -162,7 +162,7 @@ impl Storage {
 
     /// The tree of an object's wire bytes, with its kind.
     pub fn read(&self, wire: &[u8]) -> Result<Value, String> {
-        let decoded = json::decode(wire, self.ty.schema(), json::Unknown::Ignore);
+        let decoded = json::decode(wire, self.type_of(wire).schema(), json::Unknown::Ignore);
         let mut value = decoded.map_err(|error| error.to_string())?.value;
         if let Value::Map(map) = &mut value {
             let version = || self.decode.api_version.as_str().into();
@@ -228,6 +228,13 @@ impl Storage {
     /// Whether somebody else is asked for other versions of an object.
     pub fn converts_remotely(&self) -> bool {
         self.conversion.as_ref().is_some_and(|conversion| conversion.is_remote())
+    }
+
+    /// The type of an object's wire bytes.
+    fn type_of(&self, wire: &[u8]) -> &TypeRef {
+        let said = is_foreign(wire).then(|| json::type_meta(wire).ok()).flatten();
+        let version = said.and_then(|said| said.api_version.parse::<GroupVersion>().ok());
+        version.and_then(|version| self.custom_type(&version.version)).unwrap_or(&self.ty)
     }
 
     /// The type of a custom kind's objects in a version.

@@ -1,6 +1,7 @@
 //! Which API services are available: the condition that says so, and why.
 
 mod local;
+mod metrics;
 mod remote;
 
 use kevel_api::value::Value;
@@ -8,6 +9,7 @@ use kevel_server::controller::Client;
 use kevel_server::resource::Resource;
 
 pub(crate) use local::LocalAvailability;
+pub(crate) use metrics::AvailabilityMetrics;
 pub(crate) use remote::{Remote, RemoteAvailability, aggregator};
 
 use crate::api_service::Condition;

@@ -14,7 +14,7 @@ use kevel_server::storage::Storage;
 use kevel_server::user::{PRIVILEGED, User};
 use tokio::task::JoinSet;
 
-use super::write;
+use super::{AvailabilityMetrics, write};
 use crate::api_service::{ApiService, Condition, ServiceReference};
 use crate::registered::{ApiServices, Registered};
 use crate::upstream::Upstream;
@@ -50,6 +50,7 @@ pub(crate) struct RemoteAvailability {
     remote: Remote,
     resource: Arc<Resource>,
     client: Client,
+    metrics: AvailabilityMetrics,
     pub queue: Arc<WorkQueue>,
 }
 
@@ -59,6 +60,7 @@ impl RemoteAvailability {
         remote: Remote,
         resource: Arc<Resource>,
         client: Client,
+        metrics: AvailabilityMetrics,
     ) -> Arc<Self> {
         let queue = WorkQueue::new(BACKOFF);
         let (heard, services) = (queue.clone(), Arc::downgrade(&known));
@@ -68,7 +70,7 @@ impl RemoteAvailability {
                 heard.add(name);
             }
         });
-        Arc::new(RemoteAvailability { known, remote, resource, client, queue })
+        Arc::new(RemoteAvailability { known, remote, resource, client, metrics, queue })
     }
 
     pub async fn run(self: Arc<Self>) {
@@ -128,6 +130,7 @@ impl RemoteAvailability {
             },
         };
         write(&self.resource, &self.client, name, &condition).await?;
+        self.metrics.written(service, &condition);
         failed
     }
 

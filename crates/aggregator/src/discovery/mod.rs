@@ -93,7 +93,8 @@ impl RemoteDiscovery {
     pub async fn run(self: Arc<Self>) {
         self.services.loaded().wait().await;
         let mut asked = JoinSet::new();
-        for name in self.services.remote().keys().cloned() {
+        let names: Vec<String> = self.services.remote().keys().cloned().collect();
+        for name in names {
             let this = self.clone();
             asked.spawn(async move { this.reconcile(&name).await });
         }

@@ -21,6 +21,7 @@ mod node_declared_feature_validator;
 mod node_restriction;
 mod owner_references_permission_enforcement;
 mod persistent_volume_claim_resize;
+mod pod_groups;
 mod pod_node_selector;
 mod pod_resize_validator;
 mod pod_security;
@@ -67,6 +68,7 @@ use self::node_declared_feature_validator::NodeDeclaredFeatureValidator;
 use self::node_restriction::NodeRestriction;
 use self::owner_references_permission_enforcement::OwnerReferencesPermissionEnforcement;
 use self::persistent_volume_claim_resize::PersistentVolumeClaimResize;
+use self::pod_groups::{JobValidation, PodGroupProtection, PodGroupWorkloadExists};
 use self::pod_node_selector::PodNodeSelector;
 use self::pod_resize_validator::PodResizeValidator;
 use self::pod_security::PodSecurity;
@@ -137,6 +139,7 @@ const PLUGINS: &[(&str, fn(&Context<'_>) -> Made)] = &[
     ("DenyServiceExternalIPs", |_| made(DenyServiceExternalIps)),
     ("EventRateLimit", |context| made(EventRateLimit::new(context)?)),
     ("ExtendedResourceToleration", |_| made(ExtendedResourceToleration)),
+    ("JobValidation", |context| made(JobValidation::new(context))),
     ("LimitPodHardAntiAffinityTopology", |_| made(LimitPodHardAntiAffinityTopology)),
     ("LimitRanger", |context| made(LimitRanger::new(context)?)),
     ("NamespaceAutoProvision", |context| made(NamespaceAutoProvision::new(context)?)),
@@ -150,6 +153,8 @@ const PLUGINS: &[(&str, fn(&Context<'_>) -> Made)] = &[
         made(OwnerReferencesPermissionEnforcement::new(context))
     }),
     ("PersistentVolumeClaimResize", |context| made(PersistentVolumeClaimResize::new(context)?)),
+    ("PodGroupProtection", |context| made(PodGroupProtection::new(context))),
+    ("PodGroupWorkloadExists", |context| made(PodGroupWorkloadExists::new(context))),
     ("PodNodeSelector", |context| made(PodNodeSelector::new(context)?)),
     ("PodResizeValidator", |context| made(PodResizeValidator::new(context)?)),
     ("PodSecurity", |context| made(PodSecurity::new(context)?)),

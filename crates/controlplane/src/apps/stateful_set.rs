@@ -35,14 +35,9 @@ const CHANGEABLE: &[&str] = &[
     "minReadySeconds",
 ];
 
-/// Claims say of which kind they are; how many pods may be away is not counted yet.
+/// How many pods may be away is not counted yet.
 fn prepare(set: &mut Value, old: Option<&Value>) {
     template::prepare_at(set, old, template::IN_SPEC);
-    let claims = set.at_mut(&["spec", "volumeClaimTemplates"]).and_then(Value::as_list_mut);
-    for claim in claims.into_iter().flatten().filter_map(Value::as_map_mut) {
-        claim.insert("apiVersion", "v1".into());
-        claim.insert("kind", "PersistentVolumeClaim".into());
-    }
     let path = ["spec", "updateStrategy", "rollingUpdate"];
     let used = old.and_then(|old| old.at(&path)).and_then(|old| old.at(&["maxUnavailable"]));
     let rolling = set.at_mut(&path).and_then(Value::as_map_mut);

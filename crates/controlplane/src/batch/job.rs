@@ -1,6 +1,5 @@
 //! Jobs.
 
-use kevel_api::field_error::BadValue;
 use kevel_api::name;
 use kevel_api::value::{Map, Value, equivalent};
 

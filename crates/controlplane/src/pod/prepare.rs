@@ -62,7 +62,6 @@ fn drop_disabled(spec: &mut Value, old: Option<&Value>) {
     let gone = ["clusterTrustBundle", "podCertificate"];
     let gone: Vec<&str> = gone.into_iter().filter(|kind| !projects(kind)).collect();
     let Some(spec) = spec.as_map_mut() else { return };
-    account_name(spec);
     if !grouped {
         spec.remove("schedulingGroup");
     }
@@ -87,15 +86,6 @@ fn drop_disabled(spec: &mut Value, old: Option<&Value>) {
                 source.remove(kind);
             });
         }
-    }
-}
-
-/// What the account was called first counts where it is called nothing else.
-fn account_name(spec: &mut Map) {
-    let unnamed = spec.get("serviceAccountName").is_none_or(Value::is_empty);
-    if let Some(name) = spec.get("serviceAccount").filter(|name| unnamed && !name.is_empty()) {
-        let name = name.clone();
-        spec.insert("serviceAccountName", name);
     }
 }
 
@@ -217,20 +207,7 @@ pub fn status(pod: &mut Value, old: &Value) {
     }
     condition_generations(pod, old);
     if let Some(status) = pod.at_mut(&["status"]).and_then(Value::as_map_mut) {
-        pod_addresses(status);
         drop_disabled_status(status, old);
-    }
-}
-
-/// `podIP` is the first of `podIPs`, and holds if they differ.
-fn pod_addresses(status: &mut Map) {
-    let Some(one) = status.get("podIP").filter(|address| !address.is_empty()).cloned() else {
-        return;
-    };
-    let first = status.get("podIPs").and_then(Value::as_list).and_then(<[Value]>::first);
-    if first.and_then(|first| first.at(&["ip"])) != Some(&one) {
-        let list = [Value::from(Map::from_iter([("ip", one)]))];
-        status.insert("podIPs", Value::List(list.into_iter().collect()));
     }
 }
 

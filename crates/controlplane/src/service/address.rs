@@ -1,16 +1,23 @@
 //! What is asked of addresses in services and endpoints.
 
+use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 use kevel_api::ip::{
     is_valid_cidr_for_legacy_field, is_valid_ip_for_legacy_field, parse_ip_sloppy,
 };
+use kevel_api::value::Value;
 
 use crate::validation::Field;
 
+/// What a list of addresses says.
+pub fn known<'v>(list: &Field<'v, '_>) -> HashSet<&'v str> {
+    list.list().iter().filter_map(Value::as_str).collect()
+}
+
 /// An address in a field that is older than the strict rules. What was there before may stay.
-pub fn legacy_ip(field: &Field, before: &Field) -> bool {
-    if before.list().iter().any(|old| old.as_str() == Some(field.str())) {
+pub fn legacy_ip(field: &Field, known: &HashSet<&str>) -> bool {
+    if known.contains(field.str()) {
         return true;
     }
     let errors = is_valid_ip_for_legacy_field(&field.path(), field.str(), true);

@@ -1,7 +1,6 @@
 //! Addresses and ports of a Service: taken before it is written, given back when it was not, or when
 //! it needs them no more.
 
-use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -14,14 +13,15 @@ use kevel_server::handler::Pending;
 use kevel_server::storage::Storage;
 use kevel_server::strategy::{Allocation, Begin, Claims};
 
+use super::cluster_ips;
 use super::families::{
     Families, IPV6, choose_policy, family, keep_allocated, keeps_preferred, normalize,
 };
 use super::ip_allocator::{IpAllocator, IpError};
+use super::node_ports::{Ports, Refused, first_ports, next_ports};
 use super::port_allocator::PortAllocator;
 use super::port_set::{PortError, PortSet};
 use super::spec::Spec;
-use super::validation;
 
 /// Gives services what they need.
 pub struct ServiceAllocation {
@@ -81,18 +81,12 @@ impl ServiceAllocation {
         normalize(&mut spec, None);
         self.choose_families(object, &mut spec, None)?;
         self.take_addresses(object, &mut spec, claims).await?;
-        if spec.may_have_node_ports() || spec.needs_health_check() {
+        if spec.may_have_node_ports() {
             let name = object.str_at(&["metadata", "name"]);
             let taken = self.take_ports(claims.dry_run, |ports| {
-                let mut spec = spec.clone();
-                let mut taken = Ports { set: ports, taken: Vec::new(), dry_run: claims.dry_run };
-                if spec.may_have_node_ports() {
-                    first_node_ports(&mut spec, &mut taken)?;
-                }
-                if spec.needs_health_check() {
-                    take_health_check_port(&mut spec, &mut taken)?;
-                }
-                Ok((spec, taken.taken))
+                let (mut spec, mut ports) = (spec.clone(), Ports::new(ports, claims.dry_run));
+                first_ports(&mut spec, &mut ports)?;
+                Ok((spec, ports.taken()))
             });
             let (with_ports, taken) = taken.await.map_err(|refused| refused.status(name))?;
             (spec, claims.ports) = (with_ports, taken);
@@ -122,10 +116,9 @@ impl ServiceAllocation {
         if !unchanged && (spec.may_have_node_ports() || before.may_have_node_ports()) {
             let name = object.str_at(&["metadata", "name"]);
             let taken = self.take_ports(claims.dry_run, |ports| {
-                let mut spec = spec.clone();
-                let mut taken = Ports { set: ports, taken: Vec::new(), dry_run: claims.dry_run };
-                let replaced = next_node_ports(&mut spec, &before, &mut taken)?;
-                Ok((spec, taken.taken, replaced))
+                let (mut spec, mut ports) = (spec.clone(), Ports::new(ports, claims.dry_run));
+                let replaced = next_ports(&mut spec, &before, &mut ports)?;
+                Ok((spec, ports.taken(), replaced))
             });
             let (with_ports, taken, replaced) =
                 taken.await.map_err(|refused| refused.status(name))?;
@@ -146,7 +139,7 @@ impl ServiceAllocation {
         }
         choose_policy(spec, old.map(|(_, spec)| spec));
         spec.write(object);
-        let mut errors = validation::cluster_ip_errors(object, old.map(|(old, _)| old));
+        let mut errors = cluster_ips::find_errors(object, old.map(|(old, _)| old));
         if errors.is_empty() {
             errors =
                 self.families.choose(spec, old.map(|(_, spec)| spec)).err().unwrap_or_default();
@@ -334,158 +327,6 @@ async fn finish(
             Err(error)
         }
     }
-}
-
-/// Why a Service does not get its ports.
-enum Refused {
-    Invalid(FieldError),
-    Internal(String),
-    Other(String),
-}
-
-impl Refused {
-    fn status(self, name: &str) -> StatusError {
-        match self {
-            Refused::Invalid(error) => invalid(name, &[error]),
-            Refused::Internal(why) => StatusError::internal(why),
-            Refused::Other(why) => StatusError::unknown(500, why),
-        }
-    }
-
-    fn node_port(index: usize, port: i64, error: &PortError) -> Self {
-        let ports = Path::new("spec.ports");
-        let port_path = ports.index(index);
-        let path = port_path.child("nodePort");
-        Refused::Invalid(FieldError::invalid(&path, port, error.to_string()))
-    }
-}
-
-/// The ports that one write takes.
-struct Ports<'a> {
-    set: &'a mut PortSet,
-    taken: Vec<i64>,
-    dry_run: bool,
-}
-
-impl Ports<'_> {
-    fn take(&mut self, port: i64) -> Result<(), PortError> {
-        // A dry run says nothing about ports out of range.
-        if !self.dry_run || self.set.has(port) {
-            self.set.take(port)?;
-        } else if self.taken.contains(&port) {
-            return Err(PortError::Allocated);
-        }
-        self.taken.push(port);
-        Ok(())
-    }
-
-    fn take_any(&mut self) -> Result<i64, PortError> {
-        /// What a dry run answers is a number above the usual range.
-        const DRY: i64 = 32768;
-        let port = match self.dry_run {
-            true => self.taken.iter().copied().max().unwrap_or(DRY) + 1,
-            false => self.set.take_any()?,
-        };
-        self.taken.push(port);
-        Ok(port)
-    }
-}
-
-/// The node ports of a new Service. Ports of one number share theirs, whatever their protocols.
-fn first_node_ports(spec: &mut Spec, ports: &mut Ports<'_>) -> Result<(), Refused> {
-    let mut asked: HashMap<i64, i64> = HashMap::new();
-    for port in spec.ports.iter().filter(|port| port.node_port != 0) {
-        asked.entry(port.port).or_insert(port.node_port);
-    }
-    let any = spec.wants_node_ports();
-    let mut given: HashMap<i64, i64> = HashMap::new();
-    for (index, port) in spec.ports.iter_mut().enumerate() {
-        if port.node_port == 0 && !any {
-            continue;
-        }
-        match (given.get(&port.port), asked.get(&port.port)) {
-            (None, Some(&wanted)) => {
-                let taken = ports.take(wanted);
-                taken.map_err(|error| Refused::node_port(index, wanted, &error))?;
-                port.node_port = wanted;
-                given.insert(port.port, wanted);
-            }
-            (None, None) => {
-                port.node_port = ports.take_any().map_err(no_port)?;
-                given.insert(port.port, port.node_port);
-            }
-            (Some(&shared), _) if port.node_port == 0 => port.node_port = shared,
-            (Some(&shared), _) if port.node_port != shared => {
-                let taken = ports.take(port.node_port);
-                taken.map_err(|error| Refused::node_port(index, port.node_port, &error))?;
-            }
-            (Some(_), _) => {}
-        }
-    }
-    Ok(())
-}
-
-/// The node ports of a Service that replaces another, and those that are free then.
-fn next_node_ports(
-    spec: &mut Spec,
-    old: &Spec,
-    ports: &mut Ports<'_>,
-) -> Result<Vec<i64>, Refused> {
-    let had: HashSet<i64> = old.node_ports().collect();
-    let mut free: Vec<i64> = Vec::new();
-    if old.may_have_node_ports() && matches!(spec.ty.as_str(), "ExternalName" | "ClusterIP") {
-        free.extend(&had);
-    }
-    if spec.may_have_node_ports() {
-        let any = spec.wants_node_ports();
-        let mut seen: HashSet<(String, i64)> = HashSet::new();
-        let mut taken: HashSet<i64> = HashSet::new();
-        for (index, port) in spec.ports.iter_mut().enumerate() {
-            match port.node_port {
-                0 if !any => continue,
-                0 => port.node_port = ports.take_any().map_err(no_port)?,
-                wanted if !had.contains(&wanted) && taken.insert(wanted) => {
-                    let result = ports.take(wanted);
-                    result.map_err(|error| Refused::node_port(index, wanted, &error))?;
-                }
-                _ => {}
-            }
-            if !seen.insert((port.protocol.clone(), port.node_port)) {
-                let (protocol, number) = (&port.protocol, port.node_port);
-                let why = format!("duplicate nodePort: {{{protocol} {number}}}");
-                return Err(Refused::Other(why));
-            }
-        }
-        let has: HashSet<i64> = spec.node_ports().collect();
-        free.extend(had.iter().filter(|port| !has.contains(port)));
-    }
-    match (old.needs_health_check(), spec.needs_health_check()) {
-        (false, true) => take_health_check_port(spec, ports)?,
-        (true, false) => free.push(old.health_check_node_port),
-        _ => {}
-    }
-    Ok(free)
-}
-
-fn take_health_check_port(spec: &mut Spec, ports: &mut Ports<'_>) -> Result<(), Refused> {
-    match spec.health_check_node_port {
-        0 => {
-            let port = ports.take_any().map_err(|error| {
-                Refused::Internal(format!("failed to allocate a HealthCheck NodePort 0: {error}"))
-            })?;
-            spec.health_check_node_port = port;
-        }
-        wanted => ports.take(wanted).map_err(|error| {
-            let why =
-                format!("failed to allocate requested HealthCheck NodePort {wanted}: {error}");
-            Refused::Internal(why)
-        })?,
-    }
-    Ok(())
-}
-
-fn no_port(error: PortError) -> Refused {
-    Refused::Internal(format!("failed to allocate a nodePort: {error}"))
 }
 
 /// The addresses that a Service has been given.

@@ -141,7 +141,7 @@ fn check_addresses(addresses: &Field, ty: &str) {
     let is_of = if ty == "IPv6" { is_ipv6 } else { is_ipv4 };
     for address in addresses.items() {
         let valid = match ty {
-            "IPv4" => legacy_ip(&address, &address.with(None)),
+            "IPv4" => legacy_ip(&address, &HashSet::new()),
             "IPv6" => {
                 let errors = is_valid_ip(&address.path(), address.str());
                 let valid = errors.is_empty();
@@ -167,24 +167,27 @@ fn check_addresses(addresses: &Field, ty: &str) {
 }
 
 fn check_hints(hints: &Field) {
-    let checks: [(&str, fn(&str) -> Vec<String>); 2] = [
-        ("forZones", name::is_label_value),
-        ("forNodes", |node| name::name_is_dns_subdomain(node, false)),
-    ];
-    for (field, problems) in checks {
-        let list = hints.at(field);
-        if list.len() > MAX_HINTS {
-            return list.too_many(list.len(), MAX_HINTS);
-        }
-        let mut names = HashSet::new();
-        for hint in list.items() {
-            let name = hint.at("name");
-            if !names.insert(name.str()) {
-                name.duplicate_as(name.str());
-            }
-            name.form(problems);
-        }
+    let (zones, nodes) = (hints.at("forZones"), hints.at("forNodes"));
+    if check_names(&zones, name::is_label_value) {
+        check_names(&nodes, |node| name::name_is_dns_subdomain(node, false));
     }
+}
+
+/// Names of a form, each once; `false` if they are too many to look at.
+fn check_names(list: &Field, problems: fn(&str) -> Vec<String>) -> bool {
+    if list.len() > MAX_HINTS {
+        list.too_many(list.len(), MAX_HINTS);
+        return false;
+    }
+    let mut names = HashSet::new();
+    for hint in list.items() {
+        let name = hint.at("name");
+        if !names.insert(name.str()) {
+            name.duplicate_as(name.str());
+        }
+        name.form(problems);
+    }
+    true
 }
 
 fn warnings(slice: &Value, old: Option<&Value>) -> Vec<String> {

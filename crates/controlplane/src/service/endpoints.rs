@@ -1,5 +1,7 @@
 //! Endpoints: addresses behind a Service.
 
+use std::collections::HashSet;
+
 use kevel_api::field_error::Path;
 use kevel_api::ip::ip_warnings;
 use kevel_api::name;
@@ -49,7 +51,7 @@ fn check_subset(subset: &Field) {
 
 fn check_address(address: &Field) {
     let (ip, host, node) = (address.at("ip"), address.at("hostname"), address.at("nodeName"));
-    legacy_ip(&ip, &ip.with(None));
+    legacy_ip(&ip, &HashSet::new());
     if !host.is_empty() {
         host.form(name::is_dns1123_label);
     }

@@ -2,6 +2,7 @@
 
 mod address;
 mod allocation;
+mod cluster_ips;
 mod default_service_cidr;
 pub(crate) mod endpoint_slice;
 pub(crate) mod endpoints;
@@ -11,6 +12,7 @@ mod ip_allocator;
 mod ip_range;
 mod kubernetes_service;
 mod leases;
+mod node_ports;
 mod port_allocator;
 mod port_set;
 mod reconciler;

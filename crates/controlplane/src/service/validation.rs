@@ -4,15 +4,13 @@ use std::collections::HashSet;
 
 use kevel_api::field_error::{BadValue, FieldError};
 use kevel_api::name;
-use kevel_api::value::Value;
 
-use super::address::{endpoint_ip, is_ipv4, is_ipv6, legacy_cidr, legacy_ip};
+use super::address::{endpoint_ip, is_ipv4, is_ipv6, known, legacy_cidr, legacy_ip};
+use super::cluster_ips;
 use super::spec::NONE;
-use crate::validation::{Field, IMMUTABLE, errors};
+use crate::validation::{Field, IMMUTABLE};
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-const FAMILIES: &[&str] = &["IPv4", "IPv6"];
-const POLICIES: &[&str] = &["PreferDualStack", "RequireDualStack", "SingleStack"];
 const TRAFFIC_POLICIES: &[&str] = &["Cluster", "Local"];
 const DISTRIBUTIONS: &[&str] = &["PreferClose", "PreferSameZone", "PreferSameNode"];
 pub const PROTOCOLS: &[&str] = &["SCTP", "TCP", "UDP"];
@@ -22,7 +20,7 @@ const TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
 
 const ONLY_LOAD_BALANCER: &str = "may only be used when `type` is 'LoadBalancer'";
-const FIXED: &str = "may not change once set";
+pub const FIXED: &str = "may not change once set";
 
 /// How long a client may stick to an endpoint, in seconds.
 const MAX_AFFINITY: i64 = 86_400;
@@ -34,8 +32,7 @@ pub fn check_create(service: Field) {
 pub fn check_update(service: Field, old: Field) {
     let (spec, before) = (service.at("spec"), old.at("spec"));
     if spec.at("type").str() != "ExternalName" && before.at("type").str() != "ExternalName" {
-        change_of_cluster_ips(&spec, &before);
-        change_of_families(&spec, &before);
+        cluster_ips::check_change(&spec, &before);
     }
     let (class, class_before) = (spec.at("loadBalancerClass"), before.at("loadBalancerClass"));
     let balanced = |spec: &Field| spec.at("type").str() == "LoadBalancer";
@@ -59,7 +56,7 @@ pub fn check_status(service: Field, old: Field) {
     if ty != "LoadBalancer" && !points.is_empty() {
         return points.forbidden("may only be used when `spec.type` is 'LoadBalancer'");
     }
-    let before: Vec<&str> = old
+    let before: HashSet<&str> = old
         .at("status")
         .at("loadBalancer")
         .at("ingress")
@@ -69,8 +66,8 @@ pub fn check_status(service: Field, old: Field) {
         .collect();
     for point in points.items() {
         let (ip, mode, host) = (point.at("ip"), point.at("ipMode"), point.at("hostname"));
-        if !ip.is_empty() && !before.contains(&ip.str()) {
-            legacy_ip(&ip, &ip.with(None));
+        if !ip.is_empty() {
+            legacy_ip(&ip, &before);
         }
         match (mode.is_set(), ip.is_empty()) {
             (false, false) => mode.required("must be specified when `ip` is set"),
@@ -85,14 +82,6 @@ pub fn check_status(service: Field, old: Field) {
             }
         }
     }
-}
-
-/// What is wrong with the linked fields of a Service's addresses.
-pub fn cluster_ip_errors(service: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    errors(service, |service| {
-        let old = service.with(old);
-        cluster_ips(&service.at("spec"), &old.at("spec"));
-    })
 }
 
 fn check(service: &Field, old: &Field) {
@@ -114,9 +103,10 @@ fn check(service: &Field, old: &Field) {
     ports.items().for_each(|port| check_port(&port, ports.len() > 1, &mut names));
     spec.at("selector").labels();
     session_affinity(&spec);
-    cluster_ips(&spec, &before);
+    cluster_ips::check(&spec, &before);
+    let known = known(&before.at("externalIPs"));
     for ip in spec.at("externalIPs").items() {
-        if legacy_ip(&ip, &before.at("externalIPs")) {
+        if legacy_ip(&ip, &known) {
             endpoint_ip(&ip);
         }
     }
@@ -207,146 +197,6 @@ fn session_affinity(spec: &Field) {
             config.forbidden("must not be set when session affinity is None");
         }
         _ => {}
-    }
-}
-
-fn cluster_ips(spec: &Field, before: &Field) {
-    if spec.at("type").str() == "ExternalName" {
-        return;
-    }
-    let (ip, ips, families) = (spec.at("clusterIP"), spec.at("clusterIPs"), spec.at("ipFamilies"));
-    let first = ips.list().first().and_then(Value::as_str);
-    match (ip.is_empty(), first) {
-        (false, None) => ips.required(""),
-        (false, Some(first)) if first != ip.str() => {
-            ips.invalid_as(strings(&ips), "first value must match `clusterIP`");
-        }
-        (true, Some(_)) => {
-            ips.invalid_as(strings(&ips), "must be empty when `clusterIP` is not specified");
-        }
-        _ => {}
-    }
-    let mut seen = HashSet::new();
-    for family in families.items() {
-        family.one_of(FAMILIES);
-        if !seen.insert(family.str()) {
-            family.duplicate_as(BadValue::named_string(family.str()));
-        }
-    }
-    let policy = spec.at("ipFamilyPolicy");
-    if policy.is_set() {
-        policy.one_of(POLICIES);
-    }
-    let mut valid = true;
-    for (index, ip) in ips.items().enumerate() {
-        if index == 0 && ip.str() == NONE {
-            if ips.len() > 1 {
-                valid = false;
-                ips.invalid_as(strings(&ips), "'None' must be the first and only value");
-            }
-            continue;
-        }
-        valid &= legacy_ip(&ip, &before.at("clusterIPs"));
-    }
-    if ips.len() > 2 {
-        ips.invalid_as(strings(&ips), "may only hold up to 2 values");
-    }
-    if !valid {
-        return;
-    }
-    let one_each = || {
-        let v6 = ips.list().iter().filter(|ip| ip.as_str().is_some_and(is_ipv6)).count();
-        (1..ips.len()).contains(&v6)
-    };
-    if ips.len() > 1 && !one_each() {
-        ips.invalid_as(strings(&ips), "may specify no more than one IP for each IP family");
-    }
-    if is_headless(spec) {
-        return;
-    }
-    for ((index, ip), family) in ips.items().enumerate().zip(families.list()) {
-        match (family.as_str().unwrap_or_default(), is_ipv6(ip.str())) {
-            (family @ "IPv4", true) | (family @ "IPv6", false) => ip.invalid(format!(
-                "expected an {family} value as indicated by `ipFamilies[{index}]`"
-            )),
-            _ => {}
-        }
-    }
-}
-
-fn change_of_cluster_ips(spec: &Field, before: &Field) {
-    if is_headless(spec) && is_headless(before) {
-        return;
-    }
-    let (ips, old) = (spec.at("clusterIPs"), before.at("clusterIPs"));
-    let first = |error: &str| {
-        let path = ips.path();
-        let path = path.index(0);
-        ips.push(FieldError::invalid(&path, strings(&ips), error.to_owned()));
-    };
-    let moved = !old.is_empty() && !ips.is_empty() && ips.list().first() != old.list().first();
-    match ips.len().cmp(&old.len()) {
-        std::cmp::Ordering::Equal => {
-            for (ip, old) in ips.items().zip(old.list()) {
-                if ip.get() != Some(old) {
-                    ip.invalid_as(strings(&ips), FIXED);
-                }
-            }
-        }
-        std::cmp::Ordering::Less => {
-            if ips.is_empty() {
-                first("primary clusterIP can not be unset");
-            }
-            if moved {
-                first(FIXED);
-            }
-            let policy = spec.at("ipFamilyPolicy");
-            if ips.len() == 1 && policy.str() != "SingleStack" {
-                let why = "must be set to 'SingleStack' when releasing the secondary clusterIP";
-                policy.invalid_as(pointer(&policy), why);
-            }
-        }
-        std::cmp::Ordering::Greater if moved => first(FIXED),
-        std::cmp::Ordering::Greater => {}
-    }
-}
-
-fn change_of_families(spec: &Field, before: &Field) {
-    if is_headless(spec) || is_headless(before) {
-        return;
-    }
-    let (families, old) = (spec.at("ipFamilies"), before.at("ipFamilies"));
-    let ips = spec.at("clusterIPs");
-    let first = |shown: &Field, error: &str| {
-        let path = families.path();
-        let path = path.index(0);
-        families.push(FieldError::invalid(&path, strings(shown), error.to_owned()));
-    };
-    let moved =
-        !old.is_empty() && !families.is_empty() && families.list().first() != old.list().first();
-    match families.len().cmp(&old.len()) {
-        std::cmp::Ordering::Equal => {
-            for (family, old) in families.list().iter().zip(old.list()) {
-                if family != old {
-                    first(&families, FIXED);
-                }
-            }
-        }
-        std::cmp::Ordering::Less => {
-            if ips.is_empty() {
-                first(&families, "primary ipFamily can not be unset");
-            }
-            if moved {
-                first(&ips, FIXED);
-            }
-            let policy = spec.at("ipFamilyPolicy");
-            if families.len() == 1 && policy.str() != "SingleStack" {
-                let why = "must be set to 'SingleStack' when releasing the secondary ipFamily";
-                policy.invalid_as(pointer(&policy), why);
-            }
-        }
-        std::cmp::Ordering::Greater if moved => first(&ips, FIXED),
-        std::cmp::Ordering::Greater => {}
     }
 }
 
@@ -460,11 +310,11 @@ fn traffic(spec: &Field) {
     }
 }
 
-fn is_headless(spec: &Field) -> bool {
+pub fn is_headless(spec: &Field) -> bool {
     matches!(spec.at("clusterIPs").list(), [only] if only.as_str() == Some(NONE))
 }
 
-pub fn is_externally_accessible(spec: &Field) -> bool {
+fn is_externally_accessible(spec: &Field) -> bool {
     match spec.at("type").str() {
         "LoadBalancer" | "NodePort" => true,
         "ClusterIP" => !spec.at("externalIPs").is_empty(),
@@ -476,16 +326,8 @@ fn needs_health_check(spec: &Field) -> bool {
     spec.at("type").str() == "LoadBalancer" && spec.at("externalTrafficPolicy").str() == "Local"
 }
 
-/// A list of texts as Go shows it.
-fn strings(field: &Field) -> BadValue {
-    match field.is_absent() {
-        true => BadValue::Text("null".into()),
-        false => field.shown(),
-    }
-}
-
 /// A text behind a pointer as Go shows it.
-fn pointer(field: &Field) -> BadValue {
+pub fn pointer(field: &Field) -> BadValue {
     match field.is_set() {
         true => field.shown_as_json(),
         false => BadValue::Text("null".into()),

@@ -95,6 +95,9 @@ impl Field<'_, '_> {
         let list = expressions.as_mut().and_then(Value::as_list_mut).into_iter().flatten();
         for expression in list.filter_map(Value::as_map_mut) {
             expression.retain(|name, value| name != "values" || !value.is_empty());
+            for name in ["key", "operator"] {
+                expression.entry_or_insert_with(name, || "".into());
+            }
         }
         add("matchExpressions", expressions.as_ref());
         BadValue::Text(format!("{{{}}}", parts.join(",")))

@@ -14,6 +14,7 @@ mod list_type;
 pub(crate) mod node;
 mod number;
 mod open_api;
+pub(crate) mod pattern;
 mod place;
 pub(crate) mod props;
 mod ratchet;

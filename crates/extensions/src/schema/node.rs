@@ -1,9 +1,12 @@
 //! A schema ready to judge values: what is compiled and looked up once.
 
+use std::cell::RefCell;
+
 use kevel_api::value::Value;
 use regex::Regex;
 
 use super::format::{self, Check};
+use super::pattern::Patterns;
 use super::props::{Additional, Props};
 use super::rules::Rules;
 
@@ -96,30 +99,21 @@ pub(crate) enum Purpose {
     Defaults,
 }
 
-/// What the patterns of a schema may take in memory, one of them and all together.
-pub(crate) const PATTERN_SIZE: usize = 10 << 20;
-const ALL_PATTERNS_SIZE: usize = 64 << 20;
-
 /// Reads schemas.
 #[derive(Clone, Copy, Debug)]
-struct Reader {
+struct Reader<'r> {
     purpose: Purpose,
-    pattern_size: usize,
+    patterns: &'r RefCell<Patterns>,
 }
 
 impl Node {
     /// Reads the schema of a resource. Rules are compiled where expressions can see the values.
     pub fn new(schema: Props<'_>, purpose: Purpose) -> Node {
-        let mut patterns = 0;
-        schema.any(&mut |schema| {
-            patterns += usize::from(schema.has("pattern"));
-            false
-        });
-        let pattern_size = PATTERN_SIZE.min(ALL_PATTERNS_SIZE / patterns.max(1));
-        Node::with_rules(schema, Reader { purpose, pattern_size }, true)
+        let patterns = &RefCell::default();
+        Node::with_rules(schema, Reader { purpose, patterns }, true)
     }
 
-    fn with_rules(schema: Props<'_>, reader: Reader, is_root: bool) -> Node {
+    fn with_rules(schema: Props<'_>, reader: Reader<'_>, is_root: bool) -> Node {
         let child = |child: Props<'_>| Node::with_rules(child, reader, child.embedded());
         let mut node = Node::without_rules(schema, reader, &child);
         node.rules = Rules::compile(schema, is_root).map(Box::new);
@@ -129,8 +123,12 @@ impl Node {
     }
 
     /// `child` reads a schema on the spine: of a property, of items, of additional properties.
-    fn without_rules(schema: Props<'_>, reader: Reader, child: &dyn Fn(Props<'_>) -> Node) -> Node {
-        let Reader { purpose, pattern_size } = reader;
+    fn without_rules(
+        schema: Props<'_>,
+        reader: Reader<'_>,
+        child: &dyn Fn(Props<'_>) -> Node,
+    ) -> Node {
+        let Reader { purpose, patterns } = reader;
         let mut types: Vec<Box<str>> = Vec::new();
         match schema.kind() {
             _ if schema.int_or_string() && purpose == Purpose::Objects => {
@@ -150,7 +148,7 @@ impl Node {
             min_length: schema.int("minLength"),
             pattern: pattern.map(|text| Pattern {
                 text: text.into(),
-                regex: kevel_cel::compile_regex_within(text, pattern_size),
+                regex: patterns.borrow_mut().compile(text),
             }),
             bounds: Bounds {
                 multiple_of: schema.number("multipleOf"),
@@ -204,7 +202,7 @@ impl Node {
     }
 
     /// A schema under `allOf` and its like, which has no rules.
-    fn nested(schema: Props<'_>, reader: Reader) -> Node {
+    fn nested(schema: Props<'_>, reader: Reader<'_>) -> Node {
         Node::without_rules(schema, reader, &|child| Node::nested(child, reader))
     }
 

@@ -4,7 +4,7 @@
 use kevel_api::field_error::{FieldError, Path};
 
 use crate::schema::is_full;
-use crate::schema::node::PATTERN_SIZE;
+use crate::schema::pattern::Patterns;
 use crate::schema::props::{Additional, Items, Props};
 
 /// Why a schema has no structure at all.
@@ -44,11 +44,17 @@ fn unsupported_here(schema: Props<'_>) -> Option<&'static str> {
 
 /// Why a schema is not structural, sorted by message.
 pub(crate) fn check(path: &Path<'_>, schema: Props<'_>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    invariants(schema, Level::Root, path, &mut errors);
-    completeness(schema, Some(schema), path, path, &mut errors);
-    errors.sort_by_cached_key(FieldError::to_string);
-    errors
+    let mut found = Found::default();
+    invariants(schema, Level::Root, path, &mut found);
+    completeness(schema, Some(schema), path, path, &mut found);
+    found.errors.sort_by_cached_key(FieldError::to_string);
+    found.errors
+}
+
+#[derive(Default)]
+struct Found {
+    errors: Vec<FieldError>,
+    patterns: Patterns,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,39 +64,39 @@ enum Level {
     Field,
 }
 
-fn invariants(schema: Props<'_>, level: Level, path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    if is_full(errors) {
+fn invariants(schema: Props<'_>, level: Level, path: &Path<'_>, found: &mut Found) {
+    if is_full(&found.errors) {
         return;
     }
     let kind = schema.kind();
     if kind == "array" && schema.items().is_none() {
-        errors.push(FieldError::required(&path.child("items"), "must be specified"));
+        found.errors.push(FieldError::required(&path.child("items"), "must be specified"));
     }
     if let Some(item) = schema.item() {
-        invariants(item, Level::Item, &path.child("items"), errors);
+        invariants(item, Level::Item, &path.child("items"), found);
     }
     let properties = path.child("properties");
     for (name, property) in schema.properties() {
-        invariants(property, Level::Field, &properties.key(name), errors);
+        invariants(property, Level::Field, &properties.key(name), found);
     }
     if let Some(additional) = schema.additional() {
         let path = path.child("additionalProperties");
         if level == Level::Root {
-            errors.push(FieldError::forbidden(&path, "must not be used at the root"));
+            found.errors.push(FieldError::forbidden(&path, "must not be used at the root"));
         }
         if let Additional::Schema(values) = additional {
-            invariants(values, Level::Field, &path, errors);
+            invariants(values, Level::Field, &path, found);
         }
     }
-    extensions(schema, path, errors);
+    extensions(schema, path, found);
     let skip_any_of = is_int_or_string(schema);
     let skip_all_of = schema.schemas("allOf").next().is_some_and(is_int_or_string);
-    value_validation(schema, skip_any_of, skip_all_of, path, errors);
+    value_validation(schema, skip_any_of, skip_all_of, path, found);
 
     let at_type = path.child("type");
     if schema.embedded() && kind != "object" {
         let why = "must be object if x-kubernetes-embedded-resource is true";
-        errors.push(match kind {
+        found.errors.push(match kind {
             "" => FieldError::required(&at_type, why),
             kind => FieldError::invalid(&at_type, kind, why),
         });
@@ -100,34 +106,34 @@ fn invariants(schema: Props<'_>, level: Level, path: &Path<'_>, errors: &mut Vec
             Level::Item => "must not be empty for specified array items",
             Level::Field => "must not be empty for specified object fields",
         };
-        errors.push(FieldError::required(&at_type, why));
+        found.errors.push(FieldError::required(&at_type, why));
     }
     if schema.embedded() && schema.additional().is_some() {
         let why = "must not be used if x-kubernetes-embedded-resource is set";
-        errors.push(FieldError::forbidden(&path.child("additionalProperties"), why));
+        found.errors.push(FieldError::forbidden(&path.child("additionalProperties"), why));
     }
     if level == Level::Root && !kind.is_empty() && kind != "object" {
-        errors.push(FieldError::invalid(&at_type, kind, "must be object at the root"));
+        found.errors.push(FieldError::invalid(&at_type, kind, "must be object at the root"));
     }
-    metadata(schema, level, &properties, errors);
+    metadata(schema, level, &properties, found);
     if schema.embedded() && !schema.preserves() && !schema.has_properties() {
         let why = "must not be empty if x-kubernetes-embedded-resource is true without \
                    x-kubernetes-preserve-unknown-fields";
-        errors.push(FieldError::required(&properties, why));
+        found.errors.push(FieldError::required(&properties, why));
     }
 }
 
-fn extensions(schema: Props<'_>, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn extensions(schema: Props<'_>, path: &Path<'_>, found: &mut Found) {
     let why = "must be false if x-kubernetes-int-or-string is true";
     for name in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"] {
         if schema.int_or_string() && schema.flag(name) {
-            errors.push(FieldError::invalid(&path.child(name), true, why));
+            found.errors.push(FieldError::invalid(&path.child(name), true, why));
         }
     }
 }
 
 /// The types that every resource has by itself can be restricted in a few points only.
-fn metadata(schema: Props<'_>, level: Level, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn metadata(schema: Props<'_>, level: Level, path: &Path<'_>, found: &mut Found) {
     let is_resource = level == Level::Root || schema.embedded();
     for (name, kind, why) in [
         ("kind", "string", "must be string"),
@@ -137,7 +143,7 @@ fn metadata(schema: Props<'_>, level: Level, path: &Path<'_>, errors: &mut Vec<F
         let Some(property) = schema.property(name).filter(|_| is_resource) else { continue };
         if property.kind() != kind {
             let path = path.key(name);
-            errors.push(FieldError::invalid(&path.child("type"), property.kind(), why));
+            found.errors.push(FieldError::invalid(&path.child("type"), property.kind(), why));
         }
     }
     let Some(metadata) = schema.property("metadata").filter(|_| level == Level::Root) else {
@@ -153,7 +159,7 @@ fn metadata(schema: Props<'_>, level: Level, path: &Path<'_>, errors: &mut Vec<F
     if !is_plain {
         let why = "must not specify anything other than name and generateName, but metadata is \
                    implicitly specified";
-        errors.push(FieldError::forbidden(&path.key("metadata"), why));
+        found.errors.push(FieldError::forbidden(&path.key("metadata"), why));
     }
 }
 
@@ -177,37 +183,37 @@ fn value_validation(
     skip_any_of: bool,
     skip_first_all_of: bool,
     path: &Path<'_>,
-    errors: &mut Vec<FieldError>,
+    found: &mut Found,
 ) {
     for (name, skip) in [("anyOf", skip_any_of), ("allOf", false), ("oneOf", false)] {
         let path = path.child(name);
         for (index, inner) in schema.schemas(name).enumerate().filter(|_| !skip) {
             let skip_any_of = name == "allOf" && index == 0 && skip_first_all_of;
-            nested(inner, skip_any_of, &path.index(index), errors);
+            nested(inner, skip_any_of, &path.index(index), found);
         }
     }
     if let Some(not) = schema.schema("not") {
-        nested(not, false, &path.child("not"), errors);
+        nested(not, false, &path.child("not"), found);
     }
     let pattern = schema.text("pattern");
-    if let Some(why) = kevel_cel::compile_regex_within(pattern, PATTERN_SIZE).err() {
+    if let Some(why) = found.patterns.compile(pattern).err() {
         let why = format!("must be a valid regular expression, but isn't: {why}");
-        errors.push(FieldError::invalid(&path.child("pattern"), pattern, why));
+        found.errors.push(FieldError::invalid(&path.child("pattern"), pattern, why));
     }
 }
 
 /// What may not stand in a schema under `allOf` and its like.
-fn nested(schema: Props<'_>, skip_any_of: bool, path: &Path<'_>, errors: &mut Vec<FieldError>) {
-    if is_full(errors) {
+fn nested(schema: Props<'_>, skip_any_of: bool, path: &Path<'_>, found: &mut Found) {
+    if is_full(&found.errors) {
         return;
     }
-    value_validation(schema, skip_any_of, false, path, errors);
+    value_validation(schema, skip_any_of, false, path, found);
     if let Some(item) = schema.item() {
-        nested(item, false, &path.child("items"), errors);
+        nested(item, false, &path.child("items"), found);
     }
     let properties = path.child("properties");
     for (name, property) in schema.properties() {
-        nested(property, false, &properties.key(name), errors);
+        nested(property, false, &properties.key(name), found);
     }
     let additional = !matches!(schema.additional(), None | Some(Additional::Allowed(false)));
     const EMPTY: &str = "must be empty to be structural";
@@ -229,12 +235,12 @@ fn nested(schema: Props<'_>, skip_any_of: bool, path: &Path<'_>, errors: &mut Ve
         ("x-kubernetes-validations", !schema.rules().is_empty(), EMPTY),
     ] {
         if is_set {
-            errors.push(FieldError::forbidden(&path.child(name), why));
+            found.errors.push(FieldError::forbidden(&path.child(name), why));
         }
     }
     if schema.property("metadata").is_some() {
         let why = "must not be specified in a nested context";
-        errors.push(FieldError::forbidden(&properties.key("metadata"), why));
+        found.errors.push(FieldError::forbidden(&properties.key("metadata"), why));
     }
 }
 
@@ -244,15 +250,15 @@ fn completeness(
     spine: Option<Props<'_>>,
     at: &Path<'_>,
     path: &Path<'_>,
-    errors: &mut Vec<FieldError>,
+    found: &mut Found,
 ) {
     if let Some(not) = schema.schema("not") {
-        nested_completeness(not, spine, at, &path.child("not"), errors);
+        nested_completeness(not, spine, at, &path.child("not"), found);
     }
     for name in ["allOf", "anyOf", "oneOf"] {
         let path = path.child(name);
         for (index, inner) in schema.schemas(name).enumerate() {
-            nested_completeness(inner, spine, at, &path.index(index), errors);
+            nested_completeness(inner, spine, at, &path.index(index), found);
         }
     }
 }
@@ -262,24 +268,24 @@ fn nested_completeness(
     spine: Option<Props<'_>>,
     at: &Path<'_>,
     path: &Path<'_>,
-    errors: &mut Vec<FieldError>,
+    found: &mut Found,
 ) {
-    if is_full(errors) {
+    if is_full(&found.errors) {
         return;
     }
     if spine.is_none() {
         let why = format!("because it is defined in {path}");
-        errors.push(FieldError::required(at, why));
+        found.errors.push(FieldError::required(at, why));
         return;
     }
-    completeness(schema, spine, at, path, errors);
+    completeness(schema, spine, at, path, found);
     if let Some(item) = schema.item() {
         let (at, path) = (at.child("items"), path.child("items"));
-        nested_completeness(item, spine.and_then(Props::item), &at, &path, errors);
+        nested_completeness(item, spine.and_then(Props::item), &at, &path, found);
     }
     let (at, path) = (at.child("properties"), path.child("properties"));
     for (name, property) in schema.properties() {
         let named = spine.and_then(|spine| spine.property(name));
-        nested_completeness(property, named, &at.key(name), &path.key(name), errors);
+        nested_completeness(property, named, &at.key(name), &path.key(name), found);
     }
 }

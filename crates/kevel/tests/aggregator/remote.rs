@@ -86,6 +86,16 @@ async fn a_server_that_goes_is_unavailable_until_it_comes_back() {
     cluster.send("PATCH", &path, &headers, &patch).await;
     until(async || cluster.get(PATH).await.0 == 200).await;
     assert_eq!(cluster.condition().await["status"], "True");
+    let metrics = cluster.raw("GET", "/metrics", &[], "").await.into_body();
+    for expected in [
+        format!("aggregator_unavailable_apiservice{{name=\"v1alpha1.{GROUP}\"}} 0"),
+        format!(
+            "aggregator_unavailable_apiservice_total{{name=\"v1alpha1.{GROUP}\",\
+             reason=\"FailedDiscoveryCheck\"}} 2"
+        ),
+    ] {
+        assert!(metrics.contains(&expected), "{expected}");
+    }
     cluster.stop().await;
 }
 

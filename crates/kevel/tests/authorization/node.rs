@@ -142,7 +142,11 @@ async fn a_node_makes_mirrors_only() {
         ),
         (
             mirror("a", &owner(true, uid), r#","imagePullSecrets":[{"name":"s"}]"#),
-            r#"node "a" can not create pods that reference secrets"#.to_owned(),
+            "a mirror pod may not reference secrets".to_owned(),
+        ),
+        (
+            mirror("a", &owner(true, uid), r#","volumes":[{"name":"v","configMap":{"name":"c"}}]"#),
+            r#"node "a" can not create pods that reference configmaps"#.to_owned(),
         ),
         (
             mirror("a", &owner(true, uid), r#","volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"c"}}]"#),

@@ -23,12 +23,12 @@ async fn names_are_given_once() {
         })
     );
     assert_eq!(status.stored_versions.unwrap(), ["v1"]);
-    // Another one wants the same kind: it waits until that is free.
+    // Another one wants the same kinds: it waits until they are free.
     let second = definition("gadgets", "Widget", json!([version("v1", json!({}))]));
     let second = serde_json::from_value(second).unwrap();
     let definitions = cluster.definitions();
     definitions.create(&PostParams::default(), &second).await.unwrap();
-    let refused = |found: Option<&_>| condition(found, "NamesAccepted") == "False KindConflict";
+    let refused = |found: Option<&_>| condition(found, "NamesAccepted") == "False ListKindConflict";
     await_condition(definitions.clone(), "gadgets.example.com", refused).await.unwrap();
     assert_eq!(cluster.get("/apis/example.com/v1/gadgets").await.0, 404);
     definitions.delete("widgets.example.com", &DeleteParams::default()).await.unwrap();

@@ -28,9 +28,17 @@ const KINDS: [(&str, &str); 2] = [
 const LEGACY: [(&str, &str); 2] =
     [("ImagePolicyWebhook", "imagePolicy"), ("PodNodeSelector", "podNodeSelectorPluginConfig")];
 
-/// The flags about the keys of service accounts.
-const ACCOUNT_FLAGS: [&str; 3] =
-    ["service_account_issuer", "service_account_key_file", "service_account_signing_key_file"];
+/// The flags of those who bring users or keys of their own: who sets up a control plane by hand has
+/// a controller manager, too, or does without what it makes.
+const ACCOUNT_FLAGS: [&str; 7] = [
+    "authentication_config",
+    "authentication_token_webhook_config_file",
+    "client_ca_file",
+    "service_account_issuer",
+    "service_account_key_file",
+    "service_account_signing_key_file",
+    "token_auth_file",
+];
 
 /// The plug-ins, in order. `client` is known once the servers are.
 pub fn admission(

@@ -50,6 +50,7 @@ pub fn aggregator(
         served: served.collect(),
         identity,
         reject_forwarding_redirects: flags.aggregator_reject_forwarding_redirect,
+        metrics: config.metrics.clone(),
     })
 }
 

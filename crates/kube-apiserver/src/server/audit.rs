@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kevel_server::audit::{
-    Auditor, Backend, Batch, Buffered, Errors, Format, IgnoreErrors, Log, Output, Policy, Rotation,
-    Throttle, Truncate, Union, Webhook,
+    AuditMetrics, Auditor, Backend, Batch, Buffered, Errors, Format, IgnoreErrors, Log, Output,
+    Policy, Rotation, Throttle, Truncate, Union, Webhook,
 };
 use kevel_server::metrics::Metrics;
 use kevel_server::webhook::{Backoff, Client, Endpoint};
@@ -19,6 +19,7 @@ pub fn auditor(
     metrics: &Metrics,
 ) -> Result<Option<Arc<Auditor>>, String> {
     let flags = &options.options.audit;
+    let counts = AuditMetrics::new(metrics);
     if flags.audit_policy_file.is_empty() {
         if !flags.audit_log_path.is_empty() || !flags.audit_webhook_config_file.is_empty() {
             tracing::info!("No audit policy file provided, no events will be recorded");
@@ -35,7 +36,7 @@ pub fn auditor(
     }
     let backend = Union(backends);
     tracing::info!("Using audit backend: {}", backend.name());
-    Ok(Some(Arc::new(Auditor::new(policy, Box::new(backend), metrics))))
+    Ok(Some(Arc::new(Auditor::new(policy, Box::new(backend), counts))))
 }
 
 fn log(flags: &Audit, errors: &Errors) -> Result<Option<Box<dyn Backend>>, String> {

@@ -8,16 +8,14 @@ use tokio::task::JoinSet;
 
 use super::backend::Backend;
 use super::event::Event;
+use super::metrics::AuditMetrics;
 use super::policy::Policy;
-use crate::metrics::{Counter, Description, Family, Metrics};
 
 /// Decides what is kept, and keeps it.
 pub struct Auditor {
     pub(super) policy: Policy,
     backend: Box<dyn Backend>,
-    events: Arc<Counter>,
-    pub(super) levels: Arc<Family<Counter>>,
-    pub(super) rejected: Arc<Counter>,
+    pub(super) metrics: AuditMetrics,
     /// Events of requests that nobody waits for any more, on their way to a backend.
     detached: Mutex<JoinSet<bool>>,
 }
@@ -30,35 +28,13 @@ impl std::fmt::Debug for Auditor {
 
 impl Auditor {
     /// Audits by a policy.
-    pub fn new(policy: Policy, backend: Box<dyn Backend>, metrics: &Metrics) -> Self {
-        let counter = |name, help, labels| metrics.counter(Description { name, help, labels });
-        Auditor {
-            policy,
-            backend,
-            events: counter(
-                "apiserver_audit_event_total",
-                "[ALPHA] Audit events given to the backends.",
-                &[],
-            )
-            .with(&[]),
-            levels: counter(
-                "apiserver_audit_level_total",
-                "[ALPHA] Requests by the level at which they are audited.",
-                &["level"],
-            ),
-            rejected: counter(
-                "apiserver_audit_requests_rejected_total",
-                "[ALPHA] Requests refused because their audit event could not be kept.",
-                &[],
-            )
-            .with(&[]),
-            detached: Mutex::default(),
-        }
+    pub fn new(policy: Policy, backend: Box<dyn Backend>, metrics: AuditMetrics) -> Self {
+        Auditor { policy, backend, metrics, detached: Mutex::default() }
     }
 
     /// Gives an event to the backends.
     pub(super) async fn process(&self, event: Arc<Event>) -> bool {
-        self.events.increment();
+        self.metrics.events.increment();
         self.backend.process(&[event]).await
     }
 

@@ -111,7 +111,7 @@ impl AuditContext {
         };
         let info = &request.info;
         let verdict = shared.auditor.policy.evaluate(info, request.user.as_deref());
-        shared.auditor.levels.with(&[verdict.level.name()]).increment();
+        shared.auditor.metrics.levels.with(&[verdict.level.name()]).increment();
         state.event.level = verdict.level;
         if verdict.level == Level::None {
             return false;
@@ -170,7 +170,7 @@ impl AuditContext {
     /// Counts a request that is refused because its event could not be kept.
     pub(crate) fn reject(&self) {
         if let Some(shared) = &self.0 {
-            shared.auditor.rejected.increment();
+            shared.auditor.metrics.rejected.increment();
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
-use kevel_server::audit::{Auditor, Backend, Event, Policy, Stage};
+use kevel_server::audit::{AuditMetrics, Auditor, Backend, Event, Policy, Stage};
 use kevel_server::body::{Body, Piece, Pieces};
 use kevel_server::handler::{Handler, Pending, Response};
 
@@ -39,7 +39,8 @@ impl Kept {
             format!("{{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{{level: {level}}}]}}");
         let policy = Policy::parse(policy.as_bytes()).unwrap();
         let mut test = TestChain::default();
-        let auditor = Auditor::new(policy, Box::new(self.clone()), &test.config.metrics);
+        let auditor =
+            Auditor::new(policy, Box::new(self.clone()), AuditMetrics::new(&test.config.metrics));
         test.config.audit = Some(Arc::new(auditor));
         test.build(handler)
     }

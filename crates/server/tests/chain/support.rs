@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
-use kevel_server::audit::{Auditor, Backend, Event, Policy};
+use kevel_server::audit::{AuditMetrics, Auditor, Backend, Event, Policy};
 use kevel_server::authentication::{
     Anonymous, Authenticated, AuthenticatedGroup, Authenticator, BearerToken, ClientCertificate,
     TokenFile, Union,
@@ -68,7 +68,8 @@ impl TestChain {
         test.config.authorizer = Arc::new(log.clone());
         let policy = "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata}]}";
         let policy = Policy::parse(policy.as_bytes()).unwrap();
-        let auditor = Auditor::new(policy, Box::new(log.clone()), &test.config.metrics);
+        let auditor =
+            Auditor::new(policy, Box::new(log.clone()), AuditMetrics::new(&test.config.metrics));
         test.config.audit = Some(Arc::new(auditor));
         test
     }

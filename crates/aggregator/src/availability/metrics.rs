@@ -1,0 +1,45 @@
+//! How many API services are unavailable, and how often they become so.
+
+use std::sync::Arc;
+
+use kevel_server::metrics::{Counter, Description, Family, Metrics};
+
+use crate::api_service::{ApiService, Condition};
+use crate::registered::ApiServices;
+
+/// Counts.
+#[derive(Clone, Debug)]
+pub(crate) struct AvailabilityMetrics {
+    total: Arc<Family<Counter>>,
+}
+
+impl AvailabilityMetrics {
+    pub fn new(metrics: &Metrics, services: &Arc<ApiServices>) -> Self {
+        let unavailable = metrics.gauge(Description {
+            name: "aggregator_unavailable_apiservice",
+            help: "[ALPHA] Whether an API service is unavailable, by name.",
+            labels: &["name"],
+        });
+        let known = Arc::downgrade(services);
+        services.listen(move |name| {
+            let all = known.upgrade().map(|services| services.all().clone());
+            match all.as_ref().and_then(|all| all.get(name)) {
+                Some(one) => unavailable.with(&[name]).set(i64::from(!one.service.available)),
+                None => unavailable.remove(&[name]),
+            }
+        });
+        let total = metrics.counter(Description {
+            name: "aggregator_unavailable_apiservice_total",
+            help: "[ALPHA] How often an API service became unavailable, by name and reason.",
+            labels: &["name", "reason"],
+        });
+        AvailabilityMetrics { total }
+    }
+
+    /// Counts a condition that was written.
+    pub(super) fn written(&self, before: &ApiService, condition: &Condition) {
+        if before.available && condition.status != "True" {
+            self.total.with(&[&before.name, condition.reason]).increment();
+        }
+    }
+}

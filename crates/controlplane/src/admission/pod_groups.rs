@@ -1,0 +1,171 @@
+//! What is asked of groups of pods that are scheduled together: `PodGroupProtection`,
+//! `PodGroupWorkloadExists`, `JobValidation`. Nothing as long as the gate `GenericWorkload` is off.
+
+use kevel_api::quote::quote;
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::handler::Pending;
+
+use super::Context;
+use super::lister::Lister;
+use super::storage_object_in_use_protection::add_finalizer;
+
+const GROUP: &str = "scheduling.k8s.io";
+const VERSION: &str = "v1alpha2";
+const FINALIZER: &str = "scheduling.k8s.io/podgroup-protection";
+
+fn enabled(context: &Context<'_>) -> bool {
+    (context.feature)("GenericWorkload")
+}
+
+/// The objects of a resource, where the gate is on and it is served.
+fn lister(context: &Context<'_>, plural: &str) -> Option<Lister> {
+    let row = context.rows.get(GROUP, VERSION, plural).filter(|_| enabled(context))?;
+    row.storage.clone().map(Lister::new)
+}
+
+/// Groups stay until nobody uses them.
+#[derive(Clone, Copy, Debug)]
+pub struct PodGroupProtection {
+    enabled: bool,
+}
+
+impl PodGroupProtection {
+    pub fn new(context: &Context<'_>) -> Self {
+        PodGroupProtection { enabled: enabled(context) }
+    }
+}
+
+impl Plugin for PodGroupProtection {
+    fn name(&self) -> &'static str {
+        "PodGroupProtection"
+    }
+
+    fn admit<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a mut Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        let new = attributes.operation == Operation::Create && attributes.is(GROUP, "podgroups");
+        if let Some(group) = object.filter(|_| self.enabled && new) {
+            add_finalizer(group, FINALIZER);
+        }
+        settled(Ok(()))
+    }
+}
+
+/// Groups are made of templates that are there.
+#[derive(Debug)]
+pub struct PodGroupWorkloadExists {
+    workloads: Option<Lister>,
+}
+
+impl PodGroupWorkloadExists {
+    pub fn new(context: &Context<'_>) -> Self {
+        PodGroupWorkloadExists { workloads: lister(context, "workloads") }
+    }
+}
+
+impl Plugin for PodGroupWorkloadExists {
+    fn name(&self) -> &'static str {
+        "PodGroupWorkloadExists"
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        let new = attributes.operation == Operation::Create && attributes.is(GROUP, "podgroups");
+        let reference =
+            object.and_then(|group| group.at(&["spec", "podGroupTemplateRef", "workload"]));
+        let (Some(workloads), Some(reference)) = (&self.workloads, reference.filter(|_| new)) else {
+            return settled(Ok(()));
+        };
+        Box::pin(async move {
+            let (name, template) =
+                (reference.str_at(&["workloadName"]), reference.str_at(&["podGroupTemplateName"]));
+            let refused = |error: String| {
+                Err(attributes.forbidden(object, format!("PodGroup rejected: {error}")))
+            };
+            let Some(workload) = workloads.find(attributes.namespace, name).await? else {
+                return refused(format!("Workload {} not found", quote(name)));
+            };
+            if !workload.str_at(&["metadata", "deletionTimestamp"]).is_empty() {
+                return refused(format!("Workload {} is being deleted", quote(name)));
+            }
+            let mut templates = workload.list_at(&["spec", "podGroupTemplates"]).iter();
+            if templates.any(|known| known.str_at(&["name"]) == template) {
+                return Ok(());
+            }
+            let (template, name) = (quote(template), quote(name));
+            refused(format!("PodGroupTemplate {template} not found in Workload {name}"))
+        })
+    }
+}
+
+/// A job whose pods are scheduled all or none keeps their number.
+#[derive(Debug)]
+pub struct JobValidation {
+    groups: Option<Lister>,
+}
+
+impl JobValidation {
+    pub fn new(context: &Context<'_>) -> Self {
+        JobValidation { groups: lister(context, "podgroups") }
+    }
+}
+
+impl Plugin for JobValidation {
+    fn name(&self) -> &'static str {
+        "JobValidation"
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        let update = attributes.operation == Operation::Update && attributes.is("batch", "jobs");
+        let (Some(groups), Some(job), Some(old)) =
+            (&self.groups, object.filter(|_| update), attributes.old)
+        else {
+            return settled(Ok(()));
+        };
+        if job.at(&["spec", "parallelism"]) == old.at(&["spec", "parallelism"]) {
+            return settled(Ok(()));
+        }
+        Box::pin(async move {
+            let group = old.at(&["spec", "template", "spec", "schedulingGroup", "podGroupName"]);
+            let groups = match group.and_then(Value::as_str) {
+                Some(name) => groups.find(attributes.namespace, name).await?.into_iter().collect(),
+                None => {
+                    let mut groups = groups.list(attributes.namespace).await?;
+                    groups.retain(|group| is_controlled_by(group, old));
+                    groups
+                }
+            };
+            let mut gangs = groups
+                .iter()
+                .filter(|group| group.at(&["spec", "schedulingPolicy", "gang"]).is_some());
+            match gangs.next() {
+                None => Ok(()),
+                Some(group) => {
+                    let name = quote(group.str_at(&["metadata", "name"]));
+                    let error = format!(
+                        "cannot change parallelism for a Job referencing gang-scheduled PodGroup \
+                         {name}"
+                    );
+                    Err(attributes.forbidden(object, error))
+                }
+            }
+        })
+    }
+}
+
+fn is_controlled_by(object: &Value, owner: &Value) -> bool {
+    let mut owners = object.list_at(&["metadata", "ownerReferences"]).iter();
+    let controller = owners.find(|owner| owner.at(&["controller"]) == Some(&Value::Bool(true)));
+    controller.is_some_and(|found| found.str_at(&["uid"]) == owner.str_at(&["metadata", "uid"]))
+}
