@@ -15,6 +15,7 @@ mod crd_registration;
 mod discovery;
 mod failure;
 mod identity;
+mod lanes;
 mod openapi;
 mod proxy;
 mod registered;

@@ -77,11 +77,15 @@ fn check(object: &Value) -> Vec<FieldError> {
     let number = |field: &str| object.at(&["spec", field]).and_then(Value::as_int).unwrap_or(0);
     let (group, version) = (text("group"), text("version"));
 
-    let (name, required) = (object.str_at(&["metadata", "name"]), format!("{version}.{group}"));
-    if name != required && name::is_path_segment_name(name, false).is_empty() {
-        let metadata = Path::new("metadata");
-        let detail = format!("must be `spec.version+\".\"+spec.group`: {}", quote(&required));
-        errors.push(FieldError::invalid(&metadata.child("name"), name, detail));
+    let required = format!("{version}.{group}");
+    for (field, prefix) in [("generateName", true), ("name", false)] {
+        let name = object.str_at(&["metadata", field]);
+        let said = !(prefix && name.is_empty());
+        if said && name != required && name::is_path_segment_name(name, prefix).is_empty() {
+            let metadata = Path::new("metadata");
+            let detail = format!("must be `spec.version+\".\"+spec.group`: {}", quote(&required));
+            errors.push(FieldError::invalid(&metadata.child(field), name, detail));
+        }
     }
     if group.is_empty() && version != "v1" {
         let detail = "only v1 may have an empty group and it better be legacy kube";

@@ -7,13 +7,9 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response, Uri, header};
 use http_body_util::{BodyExt as _, Either, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use kevel_server::user::User;
 use kevel_server::webhook::{Endpoint, Identity, tls_config};
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -21,21 +17,13 @@ use tokio_rustls::TlsConnector;
 use crate::api_service::{ApiService, ServiceReference};
 use crate::failure;
 use crate::identity;
+use crate::lanes::{Lanes, Lease};
 
 /// How long it may take to connect.
-const CONNECT: Duration = Duration::from_secs(30);
-/// How long a connection is kept that nobody uses, and how many of them.
-const IDLE: Duration = Duration::from_secs(90);
-const MAX_IDLE: usize = 25;
-/// After how long without a word an HTTP/2 connection is tried, and how long it has to answer:
-/// otherwise requests would go to a peer that vanished until the system gives up.
-const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(15));
+pub(crate) const CONNECT: Duration = Duration::from_secs(30);
 
 /// The body of a request: one that is passed on as it comes, or bytes.
 pub(crate) type Outgoing = Either<Incoming, Full<Bytes>>;
-
-/// Connections that are kept, of HTTP/2 where the server speaks it.
-type Connections = legacy::Client<HttpsConnector<HttpConnector>, Outgoing>;
 
 /// A server that answers for an API service.
 pub(crate) struct Upstream {
@@ -46,7 +34,7 @@ pub(crate) struct Upstream {
 }
 
 struct Transport {
-    connections: Connections,
+    lanes: Lanes,
     /// For connections that go on in another protocol, which only HTTP/1.1 can.
     upgrades: TlsConnector,
     name: ServerName<'static>,
@@ -78,15 +66,18 @@ impl Upstream {
         self.transport().map(|_| ())
     }
 
-    /// Sends a request to `host:port`. The error is in the reference's words.
+    /// Sends a request to `host:port`. The error is in the reference's words. The answer's body
+    /// needs what comes with it until it has ended.
     pub async fn send(
         &self,
         address: &str,
         mut request: Request<Outgoing>,
-    ) -> Result<Response<Incoming>, String> {
+    ) -> Result<(Response<Incoming>, Lease), String> {
         *request.uri_mut() = located(address, request.uri())?;
-        let answer = self.transport()?.connections.request(request).await;
-        answer.map_err(|error| failure::of_request(&error, address))
+        let lease = self.transport()?.lanes.lease();
+        let answer = lease.connections().request(request).await;
+        let answer = answer.map_err(|error| failure::of_request(&error, address))?;
+        Ok((answer, lease))
     }
 
     /// Sends a request that asks to go on in another protocol, on a connection of its own.
@@ -128,7 +119,8 @@ impl Upstream {
         let mut request = request.map_err(|error| error.to_string())?;
         *request.headers_mut() = headers;
         identity::set(request.headers_mut(), user);
-        let (parts, body) = self.send(address, request).await?.into_parts();
+        let (answer, _lease) = self.send(address, request).await?;
+        let (parts, body) = answer.into_parts();
         let body = Limited::new(body, limit).collect().await;
         let body = body.map_err(|error| match error.is::<LengthLimitError>() {
             true => format!("the answer is larger than {limit} bytes"),
@@ -149,32 +141,11 @@ impl Transport {
         let name = ServerName::try_from(name).map_err(|error| error.to_string())?;
         let tls = tls_config(endpoint)?;
         Ok(Transport {
-            connections: connections(tls.clone(), &name),
+            lanes: Lanes::new(tls.clone(), name.clone()),
             upgrades: TlsConnector::from(Arc::new(tls)),
             name,
         })
     }
-}
-
-fn connections(tls: ClientConfig, name: &ServerName<'static>) -> Connections {
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    tcp.set_connect_timeout(Some(CONNECT));
-    let https = HttpsConnectorBuilder::new()
-        .with_tls_config(tls)
-        .https_only()
-        .with_server_name_resolver(FixedServerNameResolver::new(name.clone()))
-        .enable_all_versions()
-        .wrap_connector(tcp);
-    legacy::Client::builder(TokioExecutor::new())
-        .timer(TokioTimer::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(IDLE)
-        .pool_max_idle_per_host(MAX_IDLE)
-        .http2_keep_alive_interval(PING.0)
-        .http2_keep_alive_timeout(PING.1)
-        .build(https)
 }
 
 /// The same path at an address.

@@ -12,6 +12,7 @@ mod identity_lease;
 mod kinds;
 mod limit_range;
 mod namespace;
+mod networking;
 mod node;
 mod persistent_volume;
 mod persistent_volume_claim;
@@ -28,6 +29,7 @@ mod runtime_class;
 mod secret;
 pub mod service;
 mod service_account;
+mod storage_class;
 mod system_namespaces;
 mod validation;
 

@@ -6,10 +6,12 @@ use kevel_server::user::User;
 use crate::service::{endpoint_slice, endpoints, ip_address, service_cidr};
 use crate::validation::Field;
 use crate::{
-    apps, batch, config_map, event, limit_range, namespace, node, persistent_volume,
+    apps, batch, config_map, event, limit_range, namespace, networking, node, persistent_volume,
     persistent_volume_claim, pod, pod_template, resource_quota, secret, service, service_account,
 };
-use crate::{coordination, pod_disruption_budget, priority_class, rbac, runtime_class};
+use crate::{
+    coordination, pod_disruption_budget, priority_class, rbac, runtime_class, storage_class,
+};
 
 /// What a kind asks of its objects, beyond their schema and metadata.
 ///
@@ -81,7 +83,10 @@ const RULES: &[(&str, &str, Rules)] = &[
     ("coordination.k8s.io", "leases", coordination::LEASE),
     ("discovery.k8s.io", "endpointslices", endpoint_slice::RULES),
     ("events.k8s.io", "events", event::EVENTS),
+    ("networking.k8s.io", "ingressclasses", networking::ingress_class::RULES),
+    ("networking.k8s.io", "ingresses", networking::ingress::RULES),
     ("networking.k8s.io", "ipaddresses", ip_address::RULES),
+    ("networking.k8s.io", "networkpolicies", networking::network_policy::RULES),
     ("networking.k8s.io", "servicecidrs", service_cidr::RULES),
     ("node.k8s.io", "runtimeclasses", runtime_class::RULES),
     ("policy", "poddisruptionbudgets", pod_disruption_budget::RULES),
@@ -90,6 +95,8 @@ const RULES: &[(&str, &str, Rules)] = &[
     ("rbac.authorization.k8s.io", "rolebindings", rbac::ROLE_BINDING),
     ("rbac.authorization.k8s.io", "roles", rbac::ROLE),
     ("scheduling.k8s.io", "priorityclasses", priority_class::RULES),
+    ("storage.k8s.io", "storageclasses", storage_class::STORAGE_CLASS),
+    ("storage.k8s.io", "volumeattributesclasses", storage_class::VOLUME_ATTRIBUTES_CLASS),
 ];
 
 /// The rules of a kind.

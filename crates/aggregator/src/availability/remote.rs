@@ -1,8 +1,9 @@
 //! Whether the servers behind API services can be asked: their Service is there, it has endpoints,
 //! and one of them answers.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use http::HeaderMap;
 use kevel_api::quote::quote;
@@ -28,6 +29,9 @@ const ATTEMPTS: usize = 5;
 /// How much of the answer is read; what it says does not matter.
 const MAX_ANSWER: usize = 8 << 20;
 const WORKERS: usize = 5;
+/// How soon it is looked at again because its API service has changed. What is found out is written
+/// there: where each look finds something else, looking at once would never end.
+const PAUSE: Duration = Duration::from_secs(1);
 /// Tight, because what makes a server unreachable need not be an event in the cluster.
 const BACKOFF: Backoff = Backoff {
     base: Duration::from_millis(5),
@@ -52,6 +56,8 @@ pub(crate) struct RemoteAvailability {
     client: Client,
     metrics: AvailabilityMetrics,
     pub queue: Arc<WorkQueue>,
+    /// When each was looked at last.
+    looked: Arc<Mutex<HashMap<String, Instant>>>,
 }
 
 impl RemoteAvailability {
@@ -63,14 +69,25 @@ impl RemoteAvailability {
         metrics: AvailabilityMetrics,
     ) -> Arc<Self> {
         let queue = WorkQueue::new(BACKOFF);
-        let (heard, services) = (queue.clone(), Arc::downgrade(&known));
+        let looked: Arc<Mutex<HashMap<String, Instant>>> = Arc::default();
+        let (heard, last) = (queue.clone(), looked.clone());
+        let services = Arc::downgrade(&known);
         known.listen(move |name| {
-            let remote = services.upgrade().is_some_and(|all| all.remote().contains_key(name));
-            if remote {
-                heard.add(name);
+            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            match services.upgrade().is_some_and(|all| all.remote().contains_key(name)) {
+                true => {
+                    let since = last.get(name).map(Instant::elapsed);
+                    heard.add_after(
+                        name,
+                        since.map_or(Duration::ZERO, |since| PAUSE.saturating_sub(since)),
+                    );
+                }
+                false => {
+                    last.remove(name);
+                }
             }
         });
-        Arc::new(RemoteAvailability { known, remote, resource, client, metrics, queue })
+        Arc::new(RemoteAvailability { known, remote, resource, client, metrics, queue, looked })
     }
 
     pub async fn run(self: Arc<Self>) {
@@ -119,6 +136,7 @@ impl RemoteAvailability {
     async fn reconcile(&self, name: &str) -> Result<(), String> {
         let Some(one) = self.known.remote().get(name).cloned() else { return Ok(()) };
         let Registered { service, upstream: Some(upstream) } = &*one else { return Ok(()) };
+        self.looked().insert(name.to_owned(), Instant::now());
         let (condition, failed) = match self.check_service(service)? {
             Some(condition) => (condition, Ok(())),
             None => match self.check_server(service, upstream).await {
@@ -132,6 +150,10 @@ impl RemoteAvailability {
         write(&self.resource, &self.client, name, &condition).await?;
         self.metrics.written(service, &condition);
         failed
+    }
+
+    fn looked(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
+        self.looked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What keeps the server from being asked, as far as the cluster knows.

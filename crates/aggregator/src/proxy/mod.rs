@@ -18,6 +18,7 @@ use kevel_server::request::{Request, RequestBody};
 use kevel_server::service_resolver::ServiceResolver;
 
 use crate::api_service::{GROUP, LEGACY, ServiceReference};
+use crate::lanes::Lease;
 use crate::registered::{ApiServices, Registered};
 use crate::upstream::{Outgoing, Upstream};
 
@@ -94,7 +95,8 @@ impl Proxy {
             },
         };
         let unreachable = |why| format!("error trying to reach service: {why}");
-        Ok(self.incoming(answer.map_err(unreachable)?))
+        let (answer, lease) = answer.map_err(unreachable)?;
+        Ok(self.incoming(answer, Some(lease)))
     }
 
     async fn upgrade(
@@ -111,7 +113,7 @@ impl Proxy {
                 Err(format!("invalid upgrade response: status code {}", status.as_u16()))
             }
             _ => {
-                let mut response = self.incoming(answer);
+                let mut response = self.incoming(answer, None);
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
                 Ok(response)
@@ -120,7 +122,7 @@ impl Proxy {
     }
 
     /// The answer as the client gets it.
-    fn incoming(&self, answer: http::Response<Incoming>) -> Response {
+    fn incoming(&self, answer: http::Response<Incoming>, lease: Option<Lease>) -> Response {
         let redirects = answer.status().is_redirection()
             && answer.headers().get(header::LOCATION).is_some_and(|to| !to.is_empty());
         if redirects && self.reject_forwarding_redirects {
@@ -129,7 +131,7 @@ impl Proxy {
         }
         let (mut parts, body) = answer.into_parts();
         headers::incoming(&mut parts.headers);
-        let mut response = http::Response::new(Body::pieces(Passed(body)));
+        let mut response = http::Response::new(Body::pieces(Passed { body, _lease: lease }));
         *response.status_mut() = parts.status;
         *response.headers_mut() = parts.headers;
         response
@@ -181,12 +183,15 @@ fn text(status: StatusCode, text: String) -> Response {
 }
 
 /// What the other server says, as it comes.
-struct Passed(Incoming);
+struct Passed {
+    body: Incoming,
+    _lease: Option<Lease>,
+}
 
 impl Pieces for Passed {
     fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
         loop {
-            let frame = ready!(http_body::Body::poll_frame(Pin::new(&mut self.0), context));
+            let frame = ready!(http_body::Body::poll_frame(Pin::new(&mut self.body), context));
             return Poll::Ready(match frame {
                 None => None,
                 Some(Err(_)) => Some(Err(Broken("the server of the API service broke off"))),
@@ -199,7 +204,7 @@ impl Pieces for Passed {
     }
 
     fn at_least(&self) -> u64 {
-        http_body::Body::size_hint(&self.0).lower()
+        http_body::Body::size_hint(&self.body).lower()
     }
 }
 

@@ -42,16 +42,6 @@ impl<'n> FieldName<'n> {
         }
     }
 
-    /// Whether it stands before or after another name.
-    #[inline]
-    pub fn compare(self, other: FieldName<'_>) -> Ordering {
-        self.head.cmp(&other.head).then_with(|| match (self.text.len(), other.text.len()) {
-            // All of a short name is in its head.
-            (a @ 0..=8, b @ 0..=8) => a.cmp(&b),
-            _ => self.text.cmp(other.text),
-        })
-    }
-
     /// Whether it is a field's name.
     #[inline]
     pub fn is(self, table: &Table, field: &FieldEntry) -> bool {
@@ -130,18 +120,6 @@ mod tests {
         }
         assert_eq!(FieldName::head(b"abcdefgh"), FieldName::head(b"abcdefghi"));
         assert_eq!(FieldName::head(b"abcde"), u64::from_be_bytes(*b"abcde\0\0\0"));
-    }
-
-    #[test]
-    fn names_sort_as_texts_do() {
-        let names =
-            ["", "\0", "a", "a\0", "a\0\0", "abcdefg", "abcdefgh", "abcdefgh\0", "abcdefghi", "é"];
-        for a in names {
-            for b in names {
-                let order = FieldName::new(a.as_bytes()).compare(FieldName::new(b.as_bytes()));
-                assert_eq!(order, a.cmp(b), "{a:?} {b:?}");
-            }
-        }
     }
 
     #[test]

@@ -269,6 +269,14 @@ mod tests {
             "error parsing regexp: invalid nested repetition operator: `++`"
         );
         assert!(compile("a{2}?b+?c*[*+]").is_ok());
+        for (pattern, problem) in [
+            ("x{2,1}", "invalid repeat count: `{2,1}`"),
+            ("x{1001}", "invalid repeat count: `{1001}`"),
+            ("\\", "trailing backslash at end of expression: ``"),
+        ] {
+            let expected = format!("error parsing regexp: {problem}");
+            assert_eq!(compile(pattern).unwrap_err(), expected, "{pattern}");
+        }
         assert_eq!(compile("(").unwrap_err(), "error parsing regexp: missing closing ): `(`");
     }
 }

@@ -80,7 +80,8 @@ impl Plugin for PodGroupWorkloadExists {
         let new = attributes.operation == Operation::Create && attributes.is(GROUP, "podgroups");
         let reference =
             object.and_then(|group| group.at(&["spec", "podGroupTemplateRef", "workload"]));
-        let (Some(workloads), Some(reference)) = (&self.workloads, reference.filter(|_| new)) else {
+        let (Some(workloads), Some(reference)) = (&self.workloads, reference.filter(|_| new))
+        else {
             return settled(Ok(()));
         };
         Box::pin(async move {

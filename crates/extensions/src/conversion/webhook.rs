@@ -1,7 +1,7 @@
 //! Conversion by somebody else: a `ConversionReview` goes there and comes back.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kevel_api::field_error::{FieldError, Path, aggregate};
 use kevel_api::gvk::{GroupVersion, GroupVersionKind};
@@ -33,8 +33,40 @@ impl fmt::Debug for Webhook {
 
 #[derive(Debug)]
 enum Config {
-    Url(Client),
-    Service { ca: Option<Vec<u8>>, namespace: String, name: String, path: String, port: i64 },
+    Url(Arc<Client>),
+    Service(Box<Service>),
+}
+
+/// A webhook that is a service of the cluster, which may move.
+#[derive(Debug)]
+struct Service {
+    ca: Option<Vec<u8>>,
+    namespace: String,
+    name: String,
+    path: String,
+    port: i64,
+    /// Where it was found last, and who speaks to it there.
+    last: Mutex<Option<(String, Arc<Client>)>>,
+}
+
+impl Service {
+    /// Who speaks to the service at this place.
+    fn client(&self, authority: String) -> Result<Arc<Client>, String> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, client)) = &*last
+            && *known == authority
+        {
+            return Ok(client.clone());
+        }
+        let client = Arc::new(Client::new(Endpoint {
+            url: format!("https://{authority}/{}", self.path.trim_start_matches('/')),
+            ca: self.ca.clone(),
+            server_name: Some(format!("{}.{}.svc", self.name, self.namespace)),
+            ..Endpoint::default()
+        })?);
+        *last = Some((authority, client.clone()));
+        Ok(client)
+    }
 }
 
 impl Webhook {
@@ -53,16 +85,17 @@ impl Webhook {
         let url = client.str_at(&["url"]);
         let service = client.at(&["service"]);
         let config = match service {
-            Some(service) => Config::Service {
+            Some(service) => Config::Service(Box::new(Service {
                 ca,
                 namespace: service.str_at(&["namespace"]).to_owned(),
                 name: service.str_at(&["name"]).to_owned(),
                 path: service.str_at(&["path"]).to_owned(),
                 port: service.at(&["port"]).and_then(Value::as_int).unwrap_or(443),
-            },
+                last: Mutex::default(),
+            })),
             None => {
                 let endpoint = Endpoint { url: url.to_owned(), ca, ..Endpoint::default() };
-                Config::Url(Client::new(endpoint)?)
+                Config::Url(Arc::new(Client::new(endpoint)?))
             }
         };
         Ok(Some(Webhook { reviews, config, resolve: resolve.clone() }))
@@ -127,25 +160,15 @@ impl Webhook {
     }
 
     async fn post(&self, body: Vec<u8>) -> Result<bytes::Bytes, String> {
-        let post = async |client: &Client| {
-            let answer = client.post_json("", body.into(), REQUEST_TIMEOUT).await;
-            answer.and_then(succeeded).map_err(|error| error.to_string())
-        };
-        match &self.config {
-            Config::Url(client) => post(client).await,
-            // A service may have moved since it was last asked.
-            Config::Service { ca, namespace, name, path, port } => {
-                let authority = (self.resolve)(namespace, name, *port)?;
-                let path = path.trim_start_matches('/');
-                let client = Client::new(Endpoint {
-                    url: format!("https://{authority}/{path}"),
-                    ca: ca.clone(),
-                    server_name: Some(format!("{name}.{namespace}.svc")),
-                    ..Endpoint::default()
-                })?;
-                post(&client).await
+        let client = match &self.config {
+            Config::Url(client) => client.clone(),
+            Config::Service(service) => {
+                let Service { namespace, name, port, .. } = &**service;
+                service.client((self.resolve)(namespace, name, *port)?)?
             }
-        }
+        };
+        let answer = client.post_json("", body.into(), REQUEST_TIMEOUT).await;
+        answer.and_then(succeeded).map_err(|error| error.to_string())
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn is_email(text: &str) -> bool {
     inside.skip_space();
     let Some(mut after) = inside.address() else { return false };
     after.skip_space();
-    after.after('>').is_some_and(Cursor::is_blank)
+    after.after('>').is_some_and(|rest| rest.is_blank())
 }
 
 #[derive(Clone)]
@@ -33,9 +33,9 @@ impl<'t> Cursor<'t> {
     }
 
     /// Nothing more but space and a comment.
-    fn is_blank(mut self) -> bool {
-        self.skip_space();
-        let Some(mut comment) = self.0.strip_prefix('(') else { return self.0.is_empty() };
+    fn is_blank(&self) -> bool {
+        let rest = self.0.trim_start_matches([' ', '\t']);
+        let Some(mut comment) = rest.strip_prefix('(') else { return rest.is_empty() };
         let mut depth = 1;
         while depth > 0 {
             let mut characters = comment.chars();
@@ -94,7 +94,8 @@ impl<'t> Cursor<'t> {
         let end = self.0.find(|c| !is_part(c)).unwrap_or(self.0.len());
         let (atom, rest) = self.0.split_at(end);
         let dots = atom.starts_with('.') || atom.ends_with('.') || atom.contains("..");
-        (!atom.is_empty() && !(strict && dots)).then_some(Cursor(rest))
+        let is_atom = !atom.is_empty() && (!strict || !dots);
+        is_atom.then_some(Cursor(rest))
     }
 
     fn quoted(self) -> Option<(String, Cursor<'t>)> {

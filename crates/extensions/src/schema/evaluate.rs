@@ -7,11 +7,11 @@ use kevel_api::quote::quote;
 use kevel_api::value::Value;
 use kevel_cel::{Activation, Budget, Error, Value as CelValue};
 
-use super::is_full;
 use super::node::Node;
 use super::ratchet::{Correlated, MapList};
 use super::rules::{Rule, Rules};
 use super::shown::shown;
+use super::{MAX_ERRORS, is_full};
 
 /// The longest message that an expression may make.
 const MAX_MESSAGE_SIZE: usize = 5 << 10;
@@ -146,6 +146,9 @@ impl Evaluator {
         let now = CelValue::from_declared(object, &rules.declared);
         let then = old.map(|old| CelValue::from_declared(old, &rules.declared)).transpose();
         for rule in &rules.rules {
+            if self.errors.len() >= MAX_ERRORS {
+                return Err(Stopped);
+            }
             let program = match &rule.program {
                 None => continue,
                 Some(Ok(program)) => program,
@@ -158,7 +161,7 @@ impl Evaluator {
             if rule.uses_old && old.is_none() && !rule.optional_old {
                 continue;
             }
-            let activation = activation(&now, &then, rule.optional_old);
+            let activation = bind(&now, &then, rule.optional_old);
             let (result, cost) = match &activation {
                 Ok(activation) => {
                     let evaluation = program.evaluate(activation, Budget::default());
@@ -174,7 +177,8 @@ impl Evaluator {
             match result {
                 Ok(value) if value.as_bool() == Some(true) => {}
                 Ok(_) => {
-                    let plain = activation_for_message(&now, &then);
+                    // Messages see the value before as it is, if there is one.
+                    let plain = bind(&now, &then, false);
                     self.broken(rules, rule, path, object, before, &plain)?;
                 }
                 Err(error) if error.is_cancelled() => {
@@ -272,7 +276,7 @@ impl Evaluator {
 
 type Converted<'a> = Result<CelValue<'a>, Error>;
 
-fn activation<'a>(
+fn bind<'a>(
     now: &Converted<'a>,
     then: &Result<Option<CelValue<'a>>, Error>,
     optional: bool,
@@ -289,12 +293,4 @@ fn activation<'a>(
         None => {}
     }
     Ok(activation)
-}
-
-/// Messages always see the value before as it is.
-fn activation_for_message<'a>(
-    now: &Converted<'a>,
-    then: &Result<Option<CelValue<'a>>, Error>,
-) -> Result<Activation<'a>, Error> {
-    activation(now, then, false)
 }

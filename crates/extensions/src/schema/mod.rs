@@ -9,6 +9,7 @@ mod email;
 mod embedded;
 mod evaluate;
 pub(crate) mod field_path;
+mod finding;
 mod format;
 mod list_type;
 pub(crate) mod node;
@@ -25,8 +26,9 @@ mod stack;
 use kevel_api::field_error::{BadValue, FieldError, FieldErrorKind, Path};
 use kevel_api::value::Value;
 
+use finding::Finding;
 use node::{Node, Purpose};
-use open_api::{Finding, Walk};
+use open_api::Walk;
 use place::Place;
 use props::{Props, expand};
 use ratchet::Correlated;

@@ -3,8 +3,9 @@
 use kevel_api::field_error::{BadValue, FieldErrorKind};
 use kevel_api::value::Value;
 
+use super::finding::{Finding, Outcome};
 use super::node::Node;
-use super::open_api::{Finding, Outcome, Walk};
+use super::open_api::Walk;
 use super::place::Place;
 use super::shown::float;
 

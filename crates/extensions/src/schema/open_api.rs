@@ -4,101 +4,21 @@ use kevel_api::field_error::{BadValue, FieldErrorKind};
 use kevel_api::quote::quote;
 use kevel_api::value::{Map, Value};
 
+use super::finding::{Finding, Outcome};
 use super::node::{AdditionalNode, Node, Pattern};
 use super::number;
 use super::place::Place;
 use super::ratchet::{Correlated, MapList};
 use super::shown::{json, shown};
-use super::{MAX_ERROR_TEXT, MAX_ERRORS};
 
 /// How much is looked at for one object: pairs of a value and a schema, names, pieces of text.
 const MAX_STEPS: usize = 5_000_000;
 /// How many bytes of text make one step.
 const BYTES_PER_STEP: usize = 16;
+/// How many steps it takes to put a finding into words.
+const STEPS_PER_FINDING: usize = 4;
 /// How much text is made for findings, of which many are not told in the end.
-const MAX_TEXT: usize = 64 << 20;
-
-/// Something that is wrong.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Finding {
-    pub kind: FieldErrorKind,
-    /// Where, in the object; none for what is said about the object as a whole.
-    pub field: Option<String>,
-    pub value: BadValue,
-    pub detail: String,
-}
-
-/// What came out of one schema and one value.
-#[derive(Debug, Default)]
-pub(crate) struct Outcome {
-    pub findings: Vec<Finding>,
-    /// How many checks were passed: of several alternatives, the one that fits best is reported.
-    matches: u64,
-}
-
-impl Outcome {
-    pub fn is_valid(&self) -> bool {
-        self.findings.is_empty()
-    }
-
-    /// Adds a finding, unless it has been made before.
-    fn add(&mut self, finding: Finding) {
-        let said = |known: &Finding| {
-            (known.kind, &known.field, &known.detail)
-                == (finding.kind, &finding.field, &finding.detail)
-        };
-        let text: usize = self.findings.iter().map(Finding::len).sum();
-        let full = self.findings.len() >= MAX_ERRORS || text > MAX_ERROR_TEXT;
-        if !full && !self.findings.iter().any(said) {
-            self.findings.push(finding);
-        }
-    }
-
-    fn merge(&mut self, other: Outcome) {
-        self.matches += other.matches;
-        if self.findings.is_empty() {
-            self.findings = other.findings;
-        } else {
-            other.findings.into_iter().for_each(|finding| self.add(finding));
-        }
-    }
-}
-
-impl Finding {
-    pub fn new(
-        kind: FieldErrorKind,
-        place: &Place<'_>,
-        value: BadValue,
-        detail: impl Into<String>,
-    ) -> Self {
-        Finding { kind, field: Some(place.to_string()), value, detail: detail.into() }
-    }
-
-    /// A value that breaks a rule; the message begins with the place.
-    pub fn invalid(place: &Place<'_>, value: BadValue, rule: impl std::fmt::Display) -> Self {
-        let detail = format!("{place} in body {rule}");
-        Finding::new(FieldErrorKind::Invalid, place, value, detail)
-    }
-
-    /// Something that the reference does not say of any place in particular.
-    pub fn general(detail: impl Into<String>) -> Self {
-        let value = BadValue::from("");
-        Finding { kind: FieldErrorKind::Invalid, field: None, value, detail: detail.into() }
-    }
-
-    fn len(&self) -> usize {
-        let value = match &self.value {
-            BadValue::String(text) | BadValue::Text(text) => text.len(),
-            BadValue::Omitted => 0,
-        };
-        self.field.as_deref().map_or(0, str::len) + self.detail.len() + value
-    }
-
-    fn wrong_type(place: &Place<'_>, expected: &str, found: &str) -> Self {
-        let detail = format!("{place} in body must be of type {expected}: {}", quote(found));
-        Finding::new(FieldErrorKind::TypeInvalid, place, BadValue::from(found), detail)
-    }
-}
+const MAX_TEXT: usize = 16 << 20;
 
 /// One walk through an object.
 #[derive(Debug, Default)]
@@ -116,6 +36,7 @@ impl Walk {
             finding()
         };
         self.text += finding.len();
+        self.steps += STEPS_PER_FINDING;
         outcome.add(finding);
     }
 

@@ -7,6 +7,7 @@ mod conversion;
 mod cost;
 mod defaults;
 mod definition;
+mod extensions;
 mod internal;
 mod names;
 mod open_api_schema;

@@ -111,7 +111,8 @@ async fn serve(
                 let state = state.clone();
                 async move { Ok::<_, Infallible>(answer(request, &state).await) }
             });
-            let server = auto::Builder::new(TokioExecutor::new());
+            let mut server = auto::Builder::new(TokioExecutor::new());
+            server.http2().max_concurrent_streams(100);
             tokio::select! {
                 _ = server.serve_connection_with_upgrades(TokioIo::new(stream), service) => {}
                 _ = stopped.changed() => {}

@@ -48,6 +48,28 @@ async fn a_client_works_with_remote_kinds_as_with_others() {
     }
 }
 
+/// A server takes only so many requests at a time on a connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_watches_keep_nobody_else_out() {
+    let cluster = Cluster::start(&[]).await;
+    let extension = cluster.extension_server(true).await;
+    cluster.aggregate(&extension).await;
+    let kind = GroupVersionKind::gvk(GROUP, "v1alpha1", "Flunder");
+    let resource = ApiResource::from_gvk(&kind);
+    let mut watches = Vec::new();
+    // Each client has a connection of its own to this server, which takes a hundred, too.
+    for _ in 0..4 {
+        let client = kube::Client::try_from(cluster.server.client_config().await.unwrap()).unwrap();
+        let flunders: Api<DynamicObject> = Api::namespaced_with(client, "default", &resource);
+        for _ in 0..60 {
+            watches.push(flunders.watch(&WatchParams::default(), "0").await.unwrap().boxed());
+        }
+    }
+    assert_eq!(cluster.get(&format!("{PATH}/echo")).await.0, 200);
+    drop(watches);
+    cluster.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_says_who_asks_and_where_it_comes_from() {
     let cluster = Cluster::start(&[]).await;

@@ -154,6 +154,15 @@ async fn a_webhook_makes_versions_of_each_other() {
         };
         assert_eq!(seen.data["spec"]["hostPort"], expected);
     }
+    // Who wrote another version still owns what it became.
+    let wanted = object("v2", "Widget", "a", json!({"host": "z"}));
+    let apply = Patch::Apply(&wanted);
+    v2.patch("a", &PatchParams::apply("one"), &apply).await.unwrap();
+    let wanted = object("v1", "Widget", "a", json!({"hostPort": "w:5"}));
+    let apply = Patch::Apply(&wanted);
+    let (code, message) = failure(v1.patch("a", &PatchParams::apply("two"), &apply).await);
+    assert_eq!(code, 409, "{message}");
+    assert!(message.contains("conflict with \"one\": .spec.host"), "{message}");
     v1.delete("a", &DeleteParams::default()).await.unwrap();
     // What nobody has to be asked for is served whatever the webhook does.
     for (name, expected) in [

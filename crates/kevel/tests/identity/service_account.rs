@@ -211,6 +211,7 @@ async fn a_token_that_is_not_right_is_refused() {
 async fn a_request_that_is_not_right_is_refused() {
     let cluster = Cluster::start(&[]).await;
     account(&cluster, "bot").await;
+    account(&cluster, "other").await;
     let pod = json!({
         "metadata": {"name": "p"},
         "spec": {"serviceAccountName": "other", "containers": [{"name": "c", "image": "i"}]},

@@ -36,6 +36,8 @@ impl Call<'_> {
             let fresh = at == At::Consistent;
             let result = match self.existing(at).await? {
                 Some(existing) => {
+                    let apply = || drop(self.applied(Some(&existing.value), &config, &options));
+                    self.ask_for_versions(apply).await?;
                     let make = |call: &Self, existing: &super::update::Existing| {
                         call.applied(Some(&existing.value), &config, &options)
                     };

@@ -57,6 +57,8 @@ impl Call<'_> {
     ) -> Result<Response, StatusError> {
         self.prepare_new(&mut object);
         if options.tracked {
+            let record = || self.record(None, &mut object.clone(), options);
+            self.ask_for_versions(record).await?;
             self.record(None, &mut object, options);
         }
         // Empty where a name is made up, which comes after what plug-ins change.

@@ -288,7 +288,9 @@ fn read_token(token: &str, prefix: &str) -> Result<Continue, StatusError> {
             "server does not recognize this encoded version {version:?}"
         )));
     }
+    // Some of the reference's tokens have a slash in front.
     let start = value.str_at(&["start"]);
+    let start = start.strip_prefix('/').unwrap_or(start);
     let revision = value.at(&["rv"]).and_then(Value::as_int).unwrap_or(0);
     if start.is_empty() {
         return Err(invalid(&"encoded start key empty"));

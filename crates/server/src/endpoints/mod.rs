@@ -17,6 +17,7 @@ mod respond;
 mod scale;
 mod table;
 mod update;
+mod versions;
 mod watch;
 mod websocket;
 
@@ -40,6 +41,7 @@ use crate::user::User;
 pub use self::meta::check_metadata;
 pub use self::respond::{failure, failure_in, failure_to, json_response};
 pub(crate) use self::update::{Failed, changed};
+use self::versions::Asked;
 pub(crate) use self::websocket::is_websocket;
 
 /// What all endpoints of a server share.
@@ -73,6 +75,8 @@ pub(crate) struct Ask<'a> {
 pub(crate) struct Call<'a> {
     ask: Ask<'a>,
     pub storage: &'a Arc<Storage>,
+    /// The versions that somebody else had to be asked for.
+    asked: Asked,
 }
 
 impl<'a> Deref for Call<'a> {
@@ -205,7 +209,7 @@ impl Endpoints {
             return ask.answer(&*answer).await;
         }
         let storage = resource.storage.as_ref().ok_or_else(|| bare(405))?;
-        let call = Call { ask, storage };
+        let call = Call { ask, storage, asked: Asked::default() };
         match verb {
             "get" => call.get().await,
             "list" => call.list().await,

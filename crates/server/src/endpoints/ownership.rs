@@ -1,16 +1,13 @@
 //! Who owns which field: kept with every write.
 
-use kevel_api::builtin;
-use kevel_api::gvk::GroupVersion;
-use kevel_api::schema::Schema;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
-use kevel_patch::managed_fields::{FieldManager, Filter, OtherVersions, PathElement};
+use kevel_patch::managed_fields::{FieldManager, Filter, PathElement};
 
 use super::options::WriteOptions;
+use super::versions::Versions;
 use super::{Ask, Call};
-use crate::resource::{Part, TypeRef};
-use crate::storage::Storage;
+use crate::resource::Part;
 use crate::strategy::reset_fields;
 
 impl Call<'_> {
@@ -54,6 +51,7 @@ impl Call<'_> {
                 storage: self.storage,
                 kind: &self.resource.kind.kind,
                 filter: &filter,
+                asked: &self.asked,
             },
         })
     }
@@ -93,37 +91,5 @@ impl Ask<'_> {
             others: &(),
         };
         manager.update(None, object, &options.field_manager, Time::now());
-    }
-}
-
-/// The versions of a built-in kind.
-struct Versions<'a> {
-    storage: &'a Storage,
-    kind: &'a str,
-    filter: &'a Filter,
-}
-
-impl OtherVersions for Versions<'_> {
-    fn schema(&self, api_version: &str) -> Option<Schema<'_>> {
-        match &self.storage.ty {
-            TypeRef::Custom(..) => {
-                let version: GroupVersion = api_version.parse().ok()?;
-                Some(self.storage.custom_type(&version.version)?.schema())
-            }
-            TypeRef::BuiltIn(_) => {
-                let version: GroupVersion = api_version.parse().ok()?;
-                builtin::schema(&version.group, &version.version, self.kind)
-            }
-        }
-    }
-
-    fn convert(&self, object: &Value, api_version: &str) -> Option<Value> {
-        let to: GroupVersion = api_version.parse().ok()?;
-        let from: GroupVersion = object.str_at(&["apiVersion"]).parse().ok()?;
-        self.storage.convert_at_once(object.clone(), &from.with_kind(self.kind), &to)
-    }
-
-    fn filter(&self, _: &str) -> Option<&Filter> {
-        Some(self.filter)
     }
 }

@@ -153,6 +153,8 @@ impl Call<'_> {
         self.check_preconditions(&object, old)?;
         self.carry_over(&mut object, old);
         if options.tracked {
+            let record = || self.record(Some(old), &mut object.clone(), options);
+            self.ask_for_versions(record).await?;
             self.record(Some(old), &mut object, options);
         }
         let attributes = Attributes {
@@ -377,9 +379,12 @@ impl Call<'_> {
         let same = match self.resource.is_custom() {
             true => wanted(object, status).eq(wanted(old, status)),
             false => {
-                let fields = wanted(object, status).chain(wanted(old, status));
-                let field = |object, name| Value::at(object, &[name]);
-                fields.into_iter().all(|(f, _)| equivalent(field(&*object, f), field(old, f)))
+                let of = |object, name| Value::at(object, &[name]);
+                let mut fields = wanted(object, status);
+                let mut missing =
+                    wanted(old, status).filter(|(name, _)| of(&*object, name).is_none());
+                fields.all(|(name, value)| equivalent(Some(value), of(old, name)))
+                    && missing.all(|(_, value)| equivalent(None, Some(value)))
             }
         };
         if same {

@@ -38,7 +38,6 @@ pub use self::remote::{Remote, RemoteDocuments};
 use self::document::{Document, make};
 use self::hash::Hashes;
 use crate::body::Body;
-use crate::delegate::not_found;
 use crate::discovery::documents::Snapshot;
 use crate::handler::{Filter, Handler, Pending, Response};
 use crate::request::Request;
@@ -115,7 +114,7 @@ impl OpenApi {
             ("v3", name) => {
                 let current = self.current();
                 let Some(hash) = current.hashes.of(name).map(str::to_owned) else {
-                    return Some(not_found(request));
+                    return Some(with_status(StatusCode::NOT_FOUND));
                 };
                 let (media, document) = accepted(accept, &V3_FORMS)?;
                 let Some(_) = document else { return Some(not_acceptable()) };

@@ -1,0 +1,104 @@
+//! Connections to one server, as many as its requests need.
+//!
+//! A server takes only so many requests at a time on an HTTP/2 connection, and watches stay: were
+//! there one connection only, some hundred watches would keep everybody else out.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+
+use crate::upstream::{CONNECT, Outgoing};
+
+/// How many requests share a connection. API servers take a hundred.
+const MAX_REQUESTS: usize = 90;
+/// How many connections there are at most; then they are shared by more.
+const MAX_LANES: usize = 64;
+/// How long a connection is kept that nobody uses, and how many of them.
+const IDLE: Duration = Duration::from_secs(90);
+const MAX_IDLE: usize = 25;
+/// After how long without a word an HTTP/2 connection is tried, and how long it has to answer:
+/// otherwise requests would go to a peer that vanished until the system gives up.
+const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(15));
+
+/// Connections that are kept, of HTTP/2 where the server speaks it.
+type Connections = legacy::Client<HttpsConnector<HttpConnector>, Outgoing>;
+
+/// Connections to one server.
+pub(crate) struct Lanes {
+    tls: ClientConfig,
+    name: ServerName<'static>,
+    lanes: Mutex<Vec<Arc<Lane>>>,
+}
+
+struct Lane {
+    connections: Connections,
+    requests: AtomicUsize,
+}
+
+/// A request's place on a connection, for as long as its answer lasts.
+pub(crate) struct Lease(Arc<Lane>);
+
+impl Lanes {
+    pub fn new(tls: ClientConfig, name: ServerName<'static>) -> Self {
+        Lanes { tls, name, lanes: Mutex::default() }
+    }
+
+    /// A place for a request.
+    pub fn lease(&self) -> Lease {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let requests = |lane: &Arc<Lane>| lane.requests.load(Ordering::Relaxed);
+        let full = lanes.len() >= MAX_LANES;
+        let free = match full {
+            false => lanes.iter().find(|lane| requests(lane) < MAX_REQUESTS),
+            true => lanes.iter().min_by_key(|lane| requests(lane)),
+        };
+        let lane = free.cloned().unwrap_or_else(|| {
+            let connections = connections(self.tls.clone(), &self.name);
+            let lane = Arc::new(Lane { connections, requests: AtomicUsize::new(0) });
+            lanes.push(lane.clone());
+            lane
+        });
+        lane.requests.fetch_add(1, Ordering::Relaxed);
+        Lease(lane)
+    }
+}
+
+impl Lease {
+    pub fn connections(&self) -> &Connections {
+        &self.0.connections
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.0.requests.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn connections(tls: ClientConfig, name: &ServerName<'static>) -> Connections {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(CONNECT));
+    let https = HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_only()
+        .with_server_name_resolver(FixedServerNameResolver::new(name.clone()))
+        .enable_all_versions()
+        .wrap_connector(tcp);
+    legacy::Client::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE)
+        .pool_max_idle_per_host(MAX_IDLE)
+        .http2_keep_alive_interval(PING.0)
+        .http2_keep_alive_timeout(PING.1)
+        .build(https)
+}

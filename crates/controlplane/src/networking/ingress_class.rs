@@ -1,0 +1,45 @@
+//! Ingress classes.
+
+use kevel_api::name;
+
+use super::typed_reference;
+use crate::rules::Rules;
+use crate::validation::Field;
+
+/// The rules of ingress classes.
+pub const RULES: Rules = Rules {
+    check_create: |class| check(class.at("spec")),
+    check_update: |class, old| {
+        let spec = class.at("spec");
+        spec.at("controller").immutable(&old.at("spec").at("controller"));
+        check(spec);
+    },
+    ..Rules::NONE
+};
+
+const MAX_CONTROLLER: usize = 250;
+
+fn check(spec: Field) {
+    let controller = spec.at("controller");
+    if controller.len() > MAX_CONTROLLER {
+        controller.too_long(MAX_CONTROLLER);
+    }
+    controller.extend(name::is_domain_prefixed_path(&controller.path(), controller.str()));
+    let parameters = spec.at("parameters");
+    if parameters.is_set() {
+        check_parameters(parameters);
+    }
+}
+
+fn check_parameters(parameters: Field) {
+    typed_reference(parameters);
+    let (scope, namespace) = (parameters.at("scope"), parameters.at("namespace"));
+    match (scope.str(), namespace.is_set()) {
+        _ if scope.is_absent() => scope.required(""),
+        ("Namespace", true) => namespace.object_name(name::name_is_dns_label),
+        ("Namespace", false) => namespace.required("`parameters.scope` is set to 'Namespace'"),
+        ("Cluster", true) => namespace.forbidden("`parameters.scope` is set to 'Cluster'"),
+        ("Cluster", false) => {}
+        _ => scope.unsupported(&["Cluster", "Namespace"]),
+    }
+}

@@ -1,0 +1,89 @@
+//! What is found wrong with a value, and how well it fits otherwise.
+
+use kevel_api::field_error::{BadValue, FieldErrorKind};
+use kevel_api::quote::quote;
+
+use super::place::Place;
+use super::{MAX_ERROR_TEXT, MAX_ERRORS};
+
+/// Something that is wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Finding {
+    pub kind: FieldErrorKind,
+    /// Where, in the object; none for what is said about the object as a whole.
+    pub field: Option<String>,
+    pub value: BadValue,
+    pub detail: String,
+}
+
+/// What came out of one schema and one value.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub findings: Vec<Finding>,
+    /// How many checks were passed: of several alternatives, the one that fits best is reported.
+    pub matches: u64,
+}
+
+impl Outcome {
+    pub fn is_valid(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// Adds a finding, unless it has been made before.
+    pub fn add(&mut self, finding: Finding) {
+        let said = |known: &Finding| {
+            (known.kind, &known.field, &known.detail)
+                == (finding.kind, &finding.field, &finding.detail)
+        };
+        let text: usize = self.findings.iter().map(Finding::len).sum();
+        let full = self.findings.len() >= MAX_ERRORS || text > MAX_ERROR_TEXT;
+        if !full && !self.findings.iter().any(said) {
+            self.findings.push(finding);
+        }
+    }
+
+    pub fn merge(&mut self, other: Outcome) {
+        self.matches += other.matches;
+        if self.findings.is_empty() {
+            self.findings = other.findings;
+        } else {
+            other.findings.into_iter().for_each(|finding| self.add(finding));
+        }
+    }
+}
+
+impl Finding {
+    pub fn new(
+        kind: FieldErrorKind,
+        place: &Place<'_>,
+        value: BadValue,
+        detail: impl Into<String>,
+    ) -> Self {
+        Finding { kind, field: Some(place.to_string()), value, detail: detail.into() }
+    }
+
+    /// A value that breaks a rule; the message begins with the place.
+    pub fn invalid(place: &Place<'_>, value: BadValue, rule: impl std::fmt::Display) -> Self {
+        let detail = format!("{place} in body {rule}");
+        Finding::new(FieldErrorKind::Invalid, place, value, detail)
+    }
+
+    /// Something that the reference does not say of any place in particular.
+    pub fn general(detail: impl Into<String>) -> Self {
+        let value = BadValue::from("");
+        Finding { kind: FieldErrorKind::Invalid, field: None, value, detail: detail.into() }
+    }
+
+    pub fn len(&self) -> usize {
+        let value = match &self.value {
+            BadValue::String(text) | BadValue::Text(text) => text.len(),
+            BadValue::Omitted => 0,
+        };
+        self.field.as_deref().map_or(0, str::len) + self.detail.len() + value
+    }
+
+    pub fn wrong_type(place: &Place<'_>, expected: &str, found: &str) -> Self {
+        let detail = format!("{place} in body must be of type {expected}: {}", quote(found));
+        Finding::new(FieldErrorKind::TypeInvalid, place, BadValue::from(found), detail)
+    }
+}
