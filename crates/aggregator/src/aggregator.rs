@@ -1,11 +1,10 @@
-//! The aggregator: its parts, and the hooks that start them.
+//! The aggregator: its parts, put together.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kevel_server::controller::{Client, WorkQueue};
+use kevel_server::controller::Client;
 use kevel_server::discovery::{Registered, priority};
-use kevel_server::health::{Check, Health};
-use kevel_server::lifecycle::{HookContext, HookResult, Lifecycle, Signal};
+use kevel_server::health::Check;
 use kevel_server::metrics::Metrics;
 use kevel_server::openapi;
 use kevel_server::resource::Resource;
@@ -47,16 +46,17 @@ pub struct Config {
 
 /// The aggregation layer.
 pub struct Aggregator {
-    services: Arc<ApiServices>,
-    has_identity: bool,
-    registration: Arc<AutoRegister>,
-    crd_registration: Option<Arc<CrdRegistration>>,
-    local: Arc<LocalAvailability>,
-    remote: Arc<RemoteAvailability>,
-    discovery: Arc<RemoteDiscovery>,
-    openapi: Arc<OpenApi>,
+    pub(crate) services: Arc<ApiServices>,
+    pub(crate) has_identity: bool,
+    pub(crate) registration: Arc<AutoRegister>,
+    pub(crate) crd_registration: Option<Arc<CrdRegistration>>,
+    pub(crate) local: Arc<LocalAvailability>,
+    pub(crate) remote: Arc<RemoteAvailability>,
+    pub(crate) discovery: Arc<RemoteDiscovery>,
+    pub(crate) openapi: Arc<OpenApi>,
     proxy: Proxy,
-    completion: Check,
+    /// Whether this server's own API services are there.
+    pub(crate) completion: Check,
 }
 
 impl std::fmt::Debug for Aggregator {
@@ -71,14 +71,9 @@ impl Aggregator {
         let Config { api_services, client, resolver, identity, .. } = config;
         let storage = api_services.storage.clone().ok_or("API services must be stored")?;
         if identity.is_some() {
-            // Who cannot show who it is should say so at once.
-            let ca = None;
-            tls_config(&Endpoint {
-                identity: identity.clone(),
-                ca,
-                insecure_skip_tls_verify: true,
-                ..Endpoint::default()
-            })?;
+            // Who cannot show who it is should say so at once; whom it believes does not matter yet.
+            let (identity, insecure_skip_tls_verify) = (identity.clone(), true);
+            tls_config(&Endpoint { identity, insecure_skip_tls_verify, ..Endpoint::default() })?;
         }
         let has_identity = identity.is_some();
         let services = Arc::new(ApiServices::new(storage, identity));
@@ -138,109 +133,6 @@ impl Aggregator {
     /// The OpenAPI documents of other servers.
     pub fn openapi(&self) -> Arc<dyn openapi::Remote> {
         self.openapi.clone()
-    }
-
-    /// Adds the post-start hooks, each with its health check. When all API services are known, and
-    /// the custom kinds, too, a 404 is to be believed: there is nobody to answer.
-    pub fn add_hooks(
-        &self,
-        lifecycle: &Lifecycle,
-        health: &mut Health,
-        custom_kinds: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<(), String> {
-        let Lifecycle { hooks, signals, .. } = lifecycle;
-        if self.has_identity {
-            // The files are looked at when a connection is made.
-            let hook = |_: HookContext| async { Ok(()) };
-            health.add_boot(hooks.add_post_start("aggregator-reload-proxy-client-cert", hook)?);
-        }
-        let mut add = |name, work: Work| -> Result<(), String> {
-            health.add_boot(hooks.add_post_start(name, |context| work.start(context))?);
-            Ok(())
-        };
-        let services = self.services.clone();
-        add("start-kube-aggregator-informers", Work::new(async move { services.follow().await }))?;
-        let local = Work::new(self.local.clone().run()).with_queue(&self.local.queue);
-        add("apiservice-status-local-available-controller", local)?;
-        let remote = Work::new(self.remote.clone().run()).with_queue(&self.remote.queue);
-        add("apiservice-status-remote-available-controller", remote)?;
-        let (loaded, complete) =
-            (self.services.loaded().wait(), signals.mux_and_discovery_complete.clone());
-        let register = async move {
-            tokio::join!(loaded, custom_kinds);
-            complete.signal();
-        };
-        let registered = Work::new(register).ready(self.services.loaded());
-        add("apiservice-registration-controller", registered)?;
-        let discovery = Work::new(self.discovery.clone().run());
-        let discovery = discovery.ready(&self.discovery.synced).with_queue(&self.discovery.queue);
-        add("apiservice-discovery-controller", discovery)?;
-        let (registration, definitions) =
-            (self.registration.clone(), self.crd_registration.clone());
-        let register = async move {
-            let Some(definitions) = definitions else { return registration.run().await };
-            let initial_sync = definitions.initial_sync.clone();
-            // API services of custom kinds would be taken for superfluous before.
-            let registration = async {
-                initial_sync.wait().await;
-                registration.run().await;
-            };
-            tokio::join!(definitions.run(), registration);
-        };
-        let register = Work::new(register).with_queue(&self.registration.queue);
-        add("kube-apiserver-autoregistration", register)?;
-        health.add_boot(self.completion.clone());
-        let (v2, v3) = (&self.openapi.v2, &self.openapi.v3);
-        let v2 = Work::new(v2.clone().run()).with_queue(&v2.queue);
-        let v3 = Work::new(v3.clone().run()).with_queue(&v3.queue);
-        for (name, work) in
-            [("apiservice-openapi-controller", v2), ("apiservice-openapiv3-controller", v3)]
-        {
-            health.add_boot(hooks.add_post_start(name, |context| work.start(context))?);
-        }
-        Ok(())
-    }
-}
-
-/// What a hook leaves running.
-struct Work {
-    /// What the hook waits for.
-    ready: Option<Signal>,
-    task: kevel_server::handler::Pending<'static, ()>,
-    /// Whose workers end with it.
-    queue: Option<Arc<WorkQueue>>,
-}
-
-impl Work {
-    fn new(task: impl Future<Output = ()> + Send + 'static) -> Self {
-        Work { ready: None, task: Box::pin(task), queue: None }
-    }
-
-    fn ready(self, ready: &Signal) -> Self {
-        Work { ready: Some(ready.clone()), ..self }
-    }
-
-    fn with_queue(self, queue: &Arc<WorkQueue>) -> Self {
-        Work { queue: Some(queue.clone()), ..self }
-    }
-
-    async fn start(self, context: HookContext) -> HookResult {
-        let Work { ready, task, queue } = self;
-        let stop = context.stop.wait();
-        tokio::spawn(async move {
-            tokio::select! {
-                () = task => {}
-                () = stop => {}
-            }
-            queue.iter().for_each(|queue| queue.shut_down());
-        });
-        if let Some(ready) = ready {
-            tokio::select! {
-                () = ready.wait() => {}
-                () = context.stop.wait() => {}
-            }
-        }
-        Ok(())
     }
 }
 

@@ -14,6 +14,7 @@ mod availability;
 mod crd_registration;
 mod discovery;
 mod failure;
+mod hooks;
 mod identity;
 mod lanes;
 mod openapi;

@@ -60,7 +60,7 @@ async fn ensure(client: &Client) -> HookResult {
                 Ok(false) => "timed out waiting for the condition".to_owned(),
                 Err(error) => error.to_string(),
             };
-            return Err(format!("unable to add default system priority classes: {error}").into());
+            return Err(format!("unable to add default system priority classes: {error}"));
         }
     }
     Ok(())

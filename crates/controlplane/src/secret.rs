@@ -8,7 +8,8 @@ use crate::rules::Rules;
 use crate::validation::Field;
 
 /// The rules of secrets.
-pub const RULES: Rules = Rules { check_create: check, prepare_update, check_update, ..Rules::NONE };
+pub const RULES: Rules =
+    Rules { check_create: check, prepare_update, check_update, warnings, ..Rules::NONE };
 
 /// The most that the values of a secret or a config map may have together.
 pub const MAX_SIZE: usize = 1 << 20;
@@ -111,4 +112,20 @@ pub fn sealed(object: Field, old: Field, fields: &[&str]) {
     for field in fields.iter().filter(|field| !object.at(field).same(&old.at(field))) {
         object.at(field).forbidden(why);
     }
+}
+
+/// A pair of certificate and key without one of them serves nobody.
+fn warnings(secret: &Value, _old: Option<&Value>) -> Vec<String> {
+    if secret.str_at(&["type"]) != "kubernetes.io/tls" {
+        return Vec::new();
+    }
+    let has_pem = |key: &str| {
+        let mut text = Vec::new();
+        let decoded = base64::decode_into(secret.str_at(&["data", key]), &mut text);
+        decoded.is_ok() && text.windows(11).any(|part| part == b"-----BEGIN ")
+    };
+    let missing = [("tls.crt", "certificate"), ("tls.key", "key")];
+    let missing = missing.into_iter().find(|(key, _)| !has_pem(key));
+    let warning = |what| format!("tls: failed to find any PEM data in {what} input");
+    missing.map(|(_, what)| warning(what)).into_iter().collect()
 }

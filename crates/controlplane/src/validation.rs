@@ -18,7 +18,7 @@ use kevel_api::name::Problems;
 use kevel_api::value::{Map, Value, equivalent};
 
 pub use go::{record, shown};
-pub use number::{NEGATIVE, NOT_POSITIVE};
+pub use number::NOT_POSITIVE;
 
 /// A place in an object that is checked.
 #[derive(Clone, Copy)]

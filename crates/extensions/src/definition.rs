@@ -90,6 +90,11 @@ impl<'v> Definition<'v> {
 pub struct Names<'v>(Option<&'v Value>);
 
 impl<'v> Names<'v> {
+    /// The names that stand in a definition's `names` or `acceptedNames`.
+    pub fn new(names: Option<&'v Value>) -> Self {
+        Names(names)
+    }
+
     pub fn get(self, field: &str) -> &'v str {
         self.0.map_or("", |names| names.str_at(&[field]))
     }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use kevel_api::builtin;
 use kevel_api::crd_schema;
 use kevel_api::gvk::GroupVersionKind;
@@ -74,12 +75,14 @@ pub fn rows(definition: Definition<'_>, place: &Place) -> Result<Vec<Resource>, 
     let mut served = Vec::new();
     for version in definition.versions().filter(|version| version.is_served()) {
         let ty = types.get(version.name()).cloned().ok_or("a version without a type")?;
-        served.push((version, ty, Arc::new(CustomResource::new(definition, version)?)));
+        let schema = text_of(version.schema());
+        let strategy = Arc::new(CustomResource::new(definition, version, schema.clone()));
+        served.push((version, ty, schema, strategy));
     }
     // Last: what is made before it may fail, and what is there would be gone.
     let storage = Arc::new(Storage::new(config, place.engine.clone(), &place.caches));
     let owned = |list: Vec<&str>| list.into_iter().map(str::to_owned).collect::<Vec<_>>();
-    let row = |(version, ty, strategy): (Version<'_>, TypeRef, Arc<CustomResource>)| Resource {
+    let row = |(version, ty, schema, strategy): Served<'_>| Resource {
         kind: kind(version.name()),
         plural: names.plural().to_owned(),
         singular: names.singular().to_owned(),
@@ -96,11 +99,23 @@ pub fn rows(definition: Definition<'_>, place: &Place) -> Result<Vec<Resource>, 
         answer: None,
         custom: Some(Custom {
             list_kind: names.list_kind().to_owned(),
-            schema: Arc::new(version.schema().cloned().unwrap_or_default()),
+            schema,
             warning: deprecation(definition, version),
         }),
     };
     Ok(served.into_iter().map(row).collect())
+}
+
+/// A version, the type of its objects, its schema as text, and its rules.
+type Served<'v> = (Version<'v>, TypeRef, Bytes, Arc<CustomResource>);
+
+/// A schema as text, which takes less room than its tree.
+fn text_of(schema: Option<&Value>) -> Bytes {
+    let mut text = Vec::new();
+    if let Some(schema) = schema {
+        json::encode_any(schema, &mut text);
+    }
+    text.into()
 }
 
 /// The types of all versions, served or not: objects may still be stored in any of them.

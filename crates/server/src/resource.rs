@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use kevel_api::gvk::{GroupKind, GroupResource, GroupVersionKind};
 use kevel_api::schema::{Schema, Table, TypeId};
-use kevel_api::value::Value;
 
 use crate::answer::Answerer;
 use crate::columns::Columns;
@@ -64,8 +64,8 @@ pub struct Resource {
 pub struct Custom {
     /// `WidgetList`
     pub list_kind: String,
-    /// The OpenAPI schema of its version, for those who want to read it.
-    pub schema: Arc<Value>,
+    /// The OpenAPI schema of its version as JSON, for those who want to read it.
+    pub schema: Bytes,
     /// What everybody is told who uses this version.
     pub warning: Option<String>,
 }

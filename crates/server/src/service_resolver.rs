@@ -38,6 +38,15 @@ impl ServiceResolver {
         ServiceResolver { own: Some(own), ..self }
     }
 
+    /// Waits until all Services that were stored are known.
+    pub async fn loaded(&self) {
+        let storages = [Some(&self.services), self.endpoint_slices.as_ref()];
+        for storage in storages.into_iter().flatten() {
+            // One that is closed has nothing to wait for.
+            let _ = storage.cache.loaded().await;
+        }
+    }
+
     /// Host and port to connect to, over TLS.
     pub fn resolve(&self, namespace: &str, name: &str, port: i64) -> Result<String, String> {
         if let Some(own) = self.own

@@ -35,7 +35,10 @@ impl LocalAvailability {
             let this = self.clone();
             move |name: String| {
                 let this = this.clone();
-                async move { write(&this.resource, &this.client, &name, &Condition::local()).await }
+                async move {
+                    let local = Condition::local();
+                    write(&this.resource, &this.client, &name, &local).await.map(|_| ())
+                }
             }
         };
         run(self.queue.clone(), "LocalAvailability", 1, reconcile).await;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use kevel_server::metrics::{Counter, Description, Family, Metrics};
 
-use crate::api_service::{ApiService, Condition};
 use crate::registered::ApiServices;
 
 /// Counts.
@@ -36,10 +35,7 @@ impl AvailabilityMetrics {
         AvailabilityMetrics { total }
     }
 
-    /// Counts a condition that was written.
-    pub(super) fn written(&self, before: &ApiService, condition: &Condition) {
-        if before.available && condition.status != "True" {
-            self.total.with(&[&before.name, condition.reason]).increment();
-        }
+    pub(super) fn became_unavailable(&self, name: &str, reason: &str) {
+        self.total.with(&[name, reason]).increment();
     }
 }

@@ -4,7 +4,6 @@ mod local;
 mod metrics;
 mod remote;
 
-use kevel_api::value::Value;
 use kevel_server::controller::Client;
 use kevel_server::resource::Resource;
 
@@ -15,26 +14,28 @@ pub(crate) use remote::{Remote, RemoteAvailability, aggregator};
 use crate::api_service::Condition;
 use crate::auto_register::COLLECTION;
 
-/// Writes a condition, unless the object says so already.
+/// Writes a condition, unless the object says so already. Whether an available one becomes
+/// unavailable by it.
 async fn write(
     resource: &Resource,
     client: &Client,
     name: &str,
     condition: &Condition,
-) -> Result<(), String> {
+) -> Result<bool, String> {
     let object = match resource.find("", name).await {
-        Err(error) if error.reason() == kevel_api::status::reason::NOT_FOUND => return Ok(()),
+        Err(error) if error.reason() == kevel_api::status::reason::NOT_FOUND => return Ok(false),
         object => object.map_err(|error| error.to_string())?,
     };
     let mut changed = object.clone();
     condition.set(&mut changed);
     if changed == object {
-        return Ok(());
+        return Ok(false);
     }
     let Condition { status, reason, message } = condition;
     let old = object.list_at(&["status", "conditions"]).first().map(|old| old.str_at(&["status"]));
     let old = old.unwrap_or("Unknown");
     tracing::info!(name, old, status, reason, message, "changing APIService availability");
     let path = format!("{COLLECTION}/{name}/status");
-    client.update(&path, &changed).await.map(|_: Value| ()).map_err(|error| error.to_string())
+    client.update(&path, &changed).await.map_err(|error| error.to_string())?;
+    Ok(Condition::is_available(&object) && !Condition::is_available(&changed))
 }

@@ -76,11 +76,8 @@ impl RemoteAvailability {
             let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
             match services.upgrade().is_some_and(|all| all.remote().contains_key(name)) {
                 true => {
-                    let since = last.get(name).map(Instant::elapsed);
-                    heard.add_after(
-                        name,
-                        since.map_or(Duration::ZERO, |since| PAUSE.saturating_sub(since)),
-                    );
+                    let since = last.get(name).map_or(PAUSE, Instant::elapsed);
+                    heard.add_after(name, PAUSE.saturating_sub(since));
                 }
                 false => {
                     last.remove(name);
@@ -91,6 +88,9 @@ impl RemoteAvailability {
     }
 
     pub async fn run(self: Arc<Self>) {
+        // A Service that is not known yet must not be taken for one that is not there.
+        self.remote.resolver.loaded().await;
+        let _ = self.remote.endpoint_slices.cache.loaded().await;
         let reconcile = {
             let this = self.clone();
             move |name: String| {
@@ -147,8 +147,9 @@ impl RemoteAvailability {
                 }
             },
         };
-        write(&self.resource, &self.client, name, &condition).await?;
-        self.metrics.written(service, &condition);
+        if write(&self.resource, &self.client, name, &condition).await? {
+            self.metrics.became_unavailable(name, condition.reason);
+        }
         failed
     }
 

@@ -92,6 +92,7 @@ impl RemoteDiscovery {
 
     pub async fn run(self: Arc<Self>) {
         self.services.loaded().wait().await;
+        self.resolver.loaded().await;
         let mut asked = JoinSet::new();
         let names: Vec<String> = self.services.remote().keys().cloned().collect();
         for name in names {

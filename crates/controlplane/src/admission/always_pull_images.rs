@@ -67,7 +67,7 @@ fn others(pod: &Value) -> Vec<FieldError> {
     let spec = Path::new("spec");
     let mut check = |path: &Path<'_>, policy: &str| {
         if policy != ALWAYS {
-            errors.push(FieldError::not_supported(path, policy, &[ALWAYS]));
+            errors.push(FieldError::not_supported(path, policy, [ALWAYS]));
         }
     };
     for kind in CONTAINERS {

@@ -136,7 +136,7 @@ fn check(rows: &[Value]) -> Vec<FieldError> {
         let kind = row.str_at(&["type"]);
         if !TYPES.iter().any(|(known, _)| *known == kind) {
             let known = TYPES.map(|(known, _)| known);
-            errors.push(FieldError::not_supported(&item.child("type"), kind, &known));
+            errors.push(FieldError::not_supported(&item.child("type"), kind, known));
         }
         for field in ["burst", "qps"] {
             if number(field) <= 0 {

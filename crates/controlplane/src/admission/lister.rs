@@ -12,11 +12,14 @@ use kevel_store::cache::{At, Object, Snapshot};
 /// Of how many objects the trees are kept.
 const REMEMBERED: usize = 1024;
 
+/// By key.
+type Trees = HashMap<Box<str>, (Revision, Arc<Value>)>;
+
 /// The objects of a resource.
 pub(super) struct Lister {
     storage: Arc<Storage>,
-    /// Trees by key, with the revision that they are of.
-    read: Mutex<HashMap<Box<str>, (Revision, Arc<Value>)>>,
+    /// With the revision that they are of.
+    read: Mutex<Trees>,
 }
 
 impl std::fmt::Debug for Lister {

@@ -123,9 +123,10 @@ impl Context<'_> {
 }
 
 type Made = Result<Arc<dyn Plugin>, String>;
+type Make = fn(&Context<'_>) -> Made;
 
 /// How each plug-in is made. Which of them run, and in which order, is the command line's business.
-const PLUGINS: &[(&str, fn(&Context<'_>) -> Made)] = &[
+const PLUGINS: &[(&str, Make)] = &[
     ("AlwaysAdmit", |_| made(AlwaysAdmit)),
     ("AlwaysDeny", |_| made(AlwaysDeny)),
     ("AlwaysPullImages", |_| made(AlwaysPullImages)),
@@ -175,7 +176,7 @@ fn made(plugin: impl Plugin) -> Made {
 /// The plug-ins of these names, in their order; those that others make are left out.
 pub fn plugins(names: &[&str], context: &Context<'_>) -> Result<Vec<Arc<dyn Plugin>>, String> {
     let known = |name: &&str| PLUGINS.iter().find(|(plugin, _)| plugin == name);
-    let make = |(name, make): &(&str, fn(&Context<'_>) -> Made)| {
+    let make = |(name, make): &(&str, Make)| {
         make(context)
             .map_err(|error| format!("failed to initialize admission plugin {name}: {error}"))
     };

@@ -11,10 +11,13 @@ use super::Context;
 use super::lister::Lister;
 
 /// What a change may need of a node, and whether it does. Sorted by name.
-const FEATURES: [(&str, fn(&Value, &Value) -> bool); 2] = [
+const FEATURES: [(&str, Needs); 2] = [
     ("InPlacePodLevelResourcesVerticalScaling", resizes_pod),
     ("InPlacePodVerticalScalingInitContainers", resizes_init_container),
 ];
+
+/// Whether a pod and what it was before differ in a way that needs something.
+type Needs = fn(&Value, &Value) -> bool;
 
 /// The admission plug-in of that name.
 #[derive(Debug)]

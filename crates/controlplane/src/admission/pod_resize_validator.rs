@@ -20,6 +20,11 @@ const RESOURCES: PodResources = PodResources {
     pod_level: |name| matches!(name, "cpu" | "memory") || name.starts_with("hugepages-"),
 };
 
+type Unit = fn(&Quantity) -> i64;
+
+/// In which units messages show what.
+const UNITS: [(&str, Unit); 2] = [("cpu", Quantity::milli_value), ("memory", Quantity::value)];
+
 /// The admission plug-in of that name.
 #[derive(Debug)]
 pub struct PodResizeValidator {
@@ -50,9 +55,7 @@ impl PodResizeValidator {
         }
         let allocatable = resource_list::at(&node, &["status", "allocatable"]);
         let requests = RESOURCES.requests(pod);
-        let units: [(&str, fn(&Quantity) -> i64); 2] =
-            [("cpu", Quantity::milli_value), ("memory", Quantity::value)];
-        let missing = units.into_iter().filter_map(|(name, unit)| {
+        let missing = UNITS.into_iter().filter_map(|(name, unit)| {
             let amount = |list: &resource_list::ResourceList| list.get(name).copied();
             let asked = amount(&requests).unwrap_or_default();
             let there = amount(&allocatable).unwrap_or_default();

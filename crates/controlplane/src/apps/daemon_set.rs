@@ -17,7 +17,7 @@ pub const RULES: Rules = Rules {
     check_update,
     prepare_status: |set, old| set_template_generation(set, template_generation(old)),
     check_status,
-    warnings: |set, old| template::warnings(set, old),
+    warnings: |set, old| template::template_warnings(set, old, template::IN_SPEC),
     ..Rules::NONE
 };
 

@@ -18,7 +18,7 @@ pub const RULES: Rules = Rules {
     check_update,
     prepare_status,
     check_status,
-    warnings: |deployment, old| template::warnings(deployment, old),
+    warnings: |deployment, old| template::object_warnings(deployment, old),
     ..Rules::NONE
 };
 

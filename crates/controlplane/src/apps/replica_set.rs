@@ -12,7 +12,7 @@ pub const RULES: Rules = Rules {
     prepare_update: |set, old| template::prepare_at(set, Some(old), template::IN_SPEC),
     check_update,
     check_status: |set, _| status(set.at("status")),
-    warnings: |set, old| template::warnings(set, old),
+    warnings: |set, old| template::object_warnings(set, old),
     ..Rules::NONE
 };
 

@@ -14,7 +14,7 @@ pub const RULES: Rules = Rules {
     },
     check_update: |controller, old| spec(controller.at("spec"), Some(old.at("spec"))),
     check_status: |controller, _| replica_set::status(controller.at("status")),
-    warnings: |controller, old| template::warnings(controller, old),
+    warnings: |controller, old| template::object_warnings(controller, old),
     ..Rules::NONE
 };
 

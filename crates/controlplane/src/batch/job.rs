@@ -53,7 +53,7 @@ fn prepare_create(job: &mut Value) {
     // Labels that the job has of its template are the template's in the reference: one map.
     let of_template = job.at(&["spec", "template", "metadata", "labels"]);
     let labels = job.at(&["metadata", "labels"]);
-    let shared = of_template.is_some() && equivalent(of_template, labels);
+    let shared = equivalent(of_template, labels);
     let Some(job) = job.as_map_mut() else { return };
     let own = shared.then_some(&["metadata", "labels"][..]);
     for path in [&["spec", "template", "metadata", "labels"][..]].into_iter().chain(own) {

@@ -23,15 +23,14 @@ pub mod toleration;
 mod update;
 mod volume;
 pub mod volume_source;
+mod warnings;
 mod windows;
 
-pub use affinity::{node_selector, node_selector_term};
+pub use affinity::node_selector;
 pub use binding::Binding;
 pub use eviction::Eviction;
-pub use projected_volume::{is_kubernetes_signer, signer_name};
 pub use toleration::taint_effect;
 
-use kevel_api::name;
 use kevel_api::value::Value;
 
 use crate::rules::Rules;
@@ -45,6 +44,7 @@ pub const RULES: Rules = Rules {
     check_update: update::check,
     prepare_status: prepare::status,
     check_status: status::check,
+    warnings: warnings::pod,
     grace_period: Some(grace_period),
     ..Rules::NONE
 };
@@ -173,16 +173,4 @@ fn grace_period(object: &Value, asked: Option<i64>) -> i64 {
 /// Whether a pod is the image of one that its node runs by itself.
 fn is_static(pod: &Value) -> bool {
     pod.at(&["metadata", "annotations", annotations::MIRROR]).is_some()
-}
-
-/// What the client should know about a pod's name.
-fn name_warning(pod: &Value) -> Option<String> {
-    let problems = name::is_dns1123_label(pod.str_at(&["metadata", "name"]));
-    (!problems.is_empty()).then(|| {
-        format!(
-            "metadata.name: this is used in the Pod's hostname, which can result in surprising \
-             behavior; a DNS label is recommended: [{}]",
-            problems.join(" ")
-        )
-    })
 }

@@ -192,13 +192,13 @@ fn pod_certificate<'v>(certificate: Field<'v, '_>, volume: Field, paths: &mut Ve
 }
 
 /// Whether a signer is one of Kubernetes' own.
-pub fn is_kubernetes_signer(signer: &str) -> bool {
+fn is_kubernetes_signer(signer: &str) -> bool {
     let host = signer.split_once('/').map_or(signer, |(host, _)| host);
     host == "kubernetes.io" || host.ends_with(".kubernetes.io")
 }
 
 /// The name of a signer: `example.com/signer-name`.
-pub fn signer_name(signer: Field) {
+fn signer_name(signer: Field) {
     const MAX_PATH: usize = name::DNS_SUBDOMAIN_MAX_LENGTH + name::DNS_LABEL_MAX_LENGTH + 1;
     const MAX: usize = name::DNS_SUBDOMAIN_MAX_LENGTH + MAX_PATH + 1;
     if !signer.must("") {

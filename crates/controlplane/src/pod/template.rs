@@ -3,7 +3,7 @@
 use kevel_api::name;
 use kevel_api::value::Value;
 
-use super::{Options, annotations, prepare, spec};
+use super::{Options, annotations, prepare, spec, warnings};
 use crate::validation::Field;
 
 /// Where most kinds have theirs.
@@ -17,7 +17,7 @@ pub fn prepare_at(object: &mut Value, old: Option<&Value>, path: &[&str]) {
 }
 
 /// What the client should know about an object with a template, which is named after its pods.
-pub fn warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
+pub fn object_warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     let named = old.is_none().then(|| name_warning(object)).flatten();
     named.into_iter().chain(template_warnings(object, old, IN_SPEC)).collect()
 }
@@ -40,8 +40,7 @@ pub fn template_warnings(object: &Value, old: Option<&Value>, path: &[&str]) -> 
     if old.is_some_and(|old| generation(object) == generation(old)) {
         return Vec::new();
     }
-    let _ = path;
-    Vec::new()
+    warnings::template(object, &path.join("."))
 }
 
 /// Checks a template; `old` is the one that it replaces.

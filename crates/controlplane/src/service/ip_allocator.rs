@@ -21,6 +21,10 @@ pub const FAMILY_LABEL: &str = "ipaddress.kubernetes.io/ip-family";
 /// Who owns the fields of a new address.
 const FIELDS: &str = r#"{"f:metadata":{"f:labels":{".":{},"f:ipaddress.kubernetes.io/ip-family":{},"f:ipaddress.kubernetes.io/managed-by":{}}},"f:spec":{"f:parentRef":{".":{},"f:name":{},"f:namespace":{},"f:resource":{}}}}"#;
 
+/// What the cache has may be old: that there is no address is not believed before it has been seen
+/// on what is there now.
+const LOOKS: [At; 2] = [At::Any, At::Consistent];
+
 /// Gives out cluster IPs.
 pub struct IpAllocator {
     addresses: Arc<Storage>,
@@ -65,12 +69,28 @@ impl IpAllocator {
         name: &str,
         dry_run: bool,
     ) -> Result<IpAddr, IpError> {
-        let mut networks = self.networks(ipv6).await?;
         if dry_run {
             // Finding a free one would tell nobody anything.
+            let networks = self.networks(ipv6, At::Any).await?;
             let network = networks.first().filter(|network| network.ready);
             return network.map(|network| network.range.network()).ok_or(IpError::NotReady);
         }
+        for at in LOOKS {
+            let networks = self.networks(ipv6, at).await?;
+            match self.take_any_of(networks, namespace, name).await {
+                Err(IpError::Full) => {}
+                taken => return taken,
+            }
+        }
+        Err(IpError::Full)
+    }
+
+    async fn take_any_of(
+        &self,
+        mut networks: Vec<Network>,
+        namespace: &str,
+        name: &str,
+    ) -> Result<IpAddr, IpError> {
         if !networks.is_empty() {
             let first = usize::try_from(random()).unwrap_or(0) % networks.len();
             networks.rotate_left(first);
@@ -98,9 +118,8 @@ impl IpAllocator {
         name: &str,
         dry_run: bool,
     ) -> Result<(), IpError> {
-        let networks = self.networks(ip.is_ipv6()).await?;
         if dry_run {
-            return match networks.first() {
+            return match self.networks(ip.is_ipv6(), At::Any).await?.first() {
                 Some(network) if !network.ready => Err(IpError::NotReady),
                 Some(network) if !network.range.contains(ip) => {
                     Err(IpError::NotInRange(ip, network.text.clone()))
@@ -109,10 +128,13 @@ impl IpAllocator {
                 None => Err(IpError::NotReady),
             };
         }
-        if !networks.iter().any(|network| network.ready && network.range.contains(ip)) {
-            return Err(IpError::MismatchedNetwork);
+        for at in LOOKS {
+            let networks = self.networks(ip.is_ipv6(), at).await?;
+            if networks.iter().any(|network| network.ready && network.range.contains(ip)) {
+                return self.create(ip, namespace, name).await;
+            }
         }
-        self.create(ip, namespace, name).await
+        Err(IpError::MismatchedNetwork)
     }
 
     /// Gives an address back. What fails here is found by the repair.
@@ -124,13 +146,14 @@ impl IpAllocator {
 
     /// Whether some network, ready or not, has this address.
     pub async fn in_range(&self, ip: IpAddr) -> Result<bool, IpError> {
-        Ok(self.networks(ip.is_ipv6()).await?.iter().any(|network| network.range.contains(ip)))
+        let networks = self.networks(ip.is_ipv6(), At::Any).await?;
+        Ok(networks.iter().any(|network| network.range.contains(ip)))
     }
 
     /// The networks of a family, each once.
-    async fn networks(&self, ipv6: bool) -> Result<Vec<Network>, IpError> {
+    async fn networks(&self, ipv6: bool, at: At) -> Result<Vec<Network>, IpError> {
         let other = |error: String| IpError::Other(error);
-        let snapshot = self.cidrs.cache.snapshot(At::Any).await;
+        let snapshot = self.cidrs.cache.snapshot(at).await;
         // Until the addresses are loaded, none is known to be taken.
         let loaded = self.addresses.cache.loaded().await;
         loaded.map_err(|error| other(error.to_string()))?;

@@ -8,7 +8,7 @@ use kevel_api::value::Value;
 use super::Field;
 
 /// Why a number below zero is refused.
-pub const NEGATIVE: &str = "must be greater than or equal to 0";
+const NEGATIVE: &str = "must be greater than or equal to 0";
 /// Why a number is refused that is not above zero.
 pub const NOT_POSITIVE: &str = "must be greater than zero";
 

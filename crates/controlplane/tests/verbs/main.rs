@@ -5,6 +5,7 @@
 mod deletion;
 mod subresources;
 mod support;
+mod validation;
 
 use http_body_util::BodyExt as _;
 use kevel_api::builtin;

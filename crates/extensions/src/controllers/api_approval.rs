@@ -10,14 +10,7 @@ const ANNOTATION: &str = "api-approved.kubernetes.io";
 
 pub(super) async fn reconcile(context: &Context, name: &str) -> Result<(), String> {
     let Some(mut value) = context.find(name) else { return Ok(()) };
-    // Names come first, and are heard of.
-    if Definition(&value).condition(condition::NAMES_ACCEPTED).is_none() {
-        return Ok(());
-    }
     let definition = Definition(&value);
-    if !is_protected(definition.group()) {
-        return Ok(());
-    }
     let (status, reason, message) = judge(approval(&value));
     let known = definition.condition(condition::API_APPROVED);
     let judged = Condition {
@@ -32,7 +25,7 @@ pub(super) async fn reconcile(context: &Context, name: &str) -> Result<(), Strin
 }
 
 /// Whether a group belongs to the project.
-fn is_protected(group: &str) -> bool {
+pub(super) fn is_protected(group: &str) -> bool {
     ["k8s.io", "kubernetes.io"].into_iter().any(|domain| {
         group.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     })

@@ -3,6 +3,7 @@
 mod api_approval;
 mod establishing;
 mod finalizing;
+mod known;
 mod naming;
 mod non_structural_schema;
 mod serving;
@@ -18,8 +19,9 @@ use kevel_server::storage::Storage;
 use kevel_store::cache::{At, CacheError, Selection};
 use tokio::sync::watch as signal;
 
+use self::known::Known;
 use self::serving::Serving;
-use crate::definition::{Definition, GROUP, PLURAL};
+use crate::definition::{Definition, GROUP, PLURAL, condition};
 use crate::handler::Terminating;
 use crate::rows::Place;
 
@@ -41,6 +43,7 @@ struct Context {
     definitions: Arc<Storage>,
     custom: Arc<Resources>,
     client: Client,
+    known: Known,
     naming: Arc<WorkQueue>,
     establishing: Arc<WorkQueue>,
     finalizing: Arc<WorkQueue>,
@@ -63,6 +66,7 @@ impl Controllers {
             definitions: storage.ok_or("custom resource definitions must be stored")?,
             custom: custom.clone(),
             client,
+            known: Known::default(),
             naming: queue(),
             establishing: queue(),
             finalizing: queue(),
@@ -124,6 +128,7 @@ async fn inform(context: &Context, mut serving: Serving, synced: signal::Sender<
                             let gone = delivery.event.previous().map(|object| object.key());
                             let name = gone.unwrap_or_default();
                             serving.remove(name);
+                            context.known.forget(name);
                             context.naming.add(name);
                         }
                     }
@@ -143,10 +148,23 @@ fn hear(context: &Context, serving: &mut Serving, definition: &Value) {
     let name = definition.name();
     // Served before anybody is told that it is.
     serving.serve(definition);
-    context.naming.add(name);
-    context.establishing.add(name);
-    context.non_structural_schema.add(name);
-    context.api_approval.add(name);
+    context.known.note(definition);
+    if definition.names() != definition.accepted_names() {
+        context.naming.add(name);
+    }
+    // Names come first: everything else follows when they are heard of.
+    if definition.condition(condition::NAMES_ACCEPTED).is_none() {
+        return;
+    }
+    if !definition.is(condition::ESTABLISHED) {
+        context.establishing.add(name);
+    }
+    if context.known.is_unchecked(definition) {
+        context.non_structural_schema.add(name);
+    }
+    if api_approval::is_protected(definition.group()) {
+        context.api_approval.add(name);
+    }
     if definition.is_being_deleted() {
         context.finalizing.add(name);
     }
@@ -165,12 +183,6 @@ impl Context {
     /// A definition as the cache has it.
     fn find(&self, name: &str) -> Option<Value> {
         self.read(self.definitions.cache.latest().get(name)?)
-    }
-
-    /// All definitions as the cache has them.
-    fn all(&self) -> Vec<Value> {
-        let snapshot = self.definitions.cache.latest();
-        snapshot.range("", None).filter_map(|object| self.read(object)).collect()
     }
 
     /// Writes the status of a definition. `None` where somebody else came first: what they have

@@ -7,7 +7,7 @@ use kevel_api::quote::quote;
 use kevel_api::value::{Map, Value};
 
 use super::Context;
-use crate::definition::{Condition, Definition, condition, set_condition};
+use crate::definition::{Condition, Definition, Names, condition, set_condition};
 
 pub(super) async fn reconcile(context: &Context, name: &str) -> Result<(), String> {
     let Some(mut value) = context.find(name) else {
@@ -32,7 +32,9 @@ pub(super) async fn reconcile(context: &Context, name: &str) -> Result<(), Strin
     if let Some(established) = established {
         set_condition(&mut value, &established);
     }
-    if context.update_status(&value).await?.is_some() {
+    if let Some(written) = context.update_status(&value).await? {
+        // Before it is heard of: the next one must not be given the same names.
+        context.known.note(Definition(&written));
         requeue_others(context, name);
     }
     Ok(())
@@ -41,12 +43,7 @@ pub(super) async fn reconcile(context: &Context, name: &str) -> Result<(), Strin
 /// What a definition lets go, others of its group may be waiting for.
 fn requeue_others(context: &Context, name: &str) {
     let group = name.split_once('.').map_or("", |(_, group)| group);
-    for other in context.all() {
-        let other = Definition(&other);
-        if other.group() == group && other.name() != name {
-            context.naming.add(other.name());
-        }
-    }
+    context.known.waiting(group, name).iter().for_each(|other| context.naming.add(other));
 }
 
 /// The names that are taken in a group.
@@ -59,17 +56,11 @@ struct Taken {
 impl Taken {
     fn by_group(context: &Context, group: &str) -> Self {
         let mut taken = Taken::default();
-        for definition in context.all() {
-            let definition = Definition(&definition);
-            if definition.group() == group {
-                taken.add(definition);
-            }
-        }
+        context.known.for_each_accepted(group, |names| taken.add(names));
         taken
     }
 
-    fn add(&mut self, definition: Definition<'_>) {
-        let names = definition.accepted_names();
+    fn add(&mut self, names: Names<'_>) {
         let resources = [names.plural(), names.singular()].into_iter().chain(names.short_names());
         self.resources.extend(resources.map(str::to_owned));
         self.kinds.extend([names.kind(), names.list_kind()].map(str::to_owned));

@@ -8,10 +8,6 @@ use crate::validation::non_structural;
 
 pub(super) async fn reconcile(context: &Context, name: &str) -> Result<(), String> {
     let Some(mut value) = context.find(name) else { return Ok(()) };
-    // Names come first, and are heard of.
-    if Definition(&value).condition(condition::NAMES_ACCEPTED).is_none() {
-        return Ok(());
-    }
     let violations = aggregate(non_structural(&value));
     let known = Definition(&value).condition(condition::NON_STRUCTURAL_SCHEMA);
     match (&violations, known) {

@@ -1,9 +1,11 @@
 //! Definitions that are served: their rows follow what they say.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::Arc;
 
 use kevel_api::value::Value;
+use kevel_codec::json;
 use kevel_server::resource::Resources;
 
 use crate::definition::{Definition, condition};
@@ -24,18 +26,23 @@ pub(super) struct Serving {
 #[derive(Debug, PartialEq)]
 struct Served {
     uid: String,
-    spec: Option<Value>,
-    accepted_names: Option<Value>,
+    /// A hash of the spec and the accepted names.
+    content: u64,
     group: String,
     plural: String,
 }
 
 impl Served {
     fn of(definition: Definition<'_>) -> Self {
+        let mut text = Vec::new();
+        for path in [&["spec"][..], &["status", "acceptedNames"]] {
+            json::encode_any(definition.0.at(path).unwrap_or(&Value::Null), &mut text);
+        }
+        let mut hasher = DefaultHasher::new();
+        hasher.write(&text);
         Served {
             uid: definition.uid().to_owned(),
-            spec: definition.0.at(&["spec"]).cloned(),
-            accepted_names: definition.0.at(&["status", "acceptedNames"]).cloned(),
+            content: hasher.finish(),
             group: definition.group().to_owned(),
             plural: definition.accepted_names().plural().to_owned(),
         }

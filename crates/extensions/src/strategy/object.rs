@@ -1,13 +1,19 @@
 //! The rules of custom objects, in one version of their kind.
 
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use kevel_api::builtin;
 use kevel_api::field_error::{BadValue, FieldError, FieldErrorKind, Path};
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::name;
+use kevel_api::schema::Schema;
 use kevel_api::value::Value;
+use kevel_codec::json;
 use kevel_server::resource::api_version;
 use kevel_server::strategy::Strategy;
 
-use crate::definition::{Definition, Version};
+use crate::definition::{Definition, GROUP, Version};
 use crate::scale::ScalePaths;
 use crate::schema::{REQUEST_BUDGET, Validator};
 
@@ -16,30 +22,69 @@ use crate::schema::{REQUEST_BUDGET, Validator};
 pub struct CustomResource {
     kind: GroupVersionKind,
     namespaced: bool,
-    validator: Validator,
-    /// Whether the schema has rules.
-    ruled: bool,
-    /// What judges the status alone, where the status is written alone and has a schema.
-    status: Option<Validator>,
+    has_status: bool,
+    /// The schema as text: most kinds of a cluster are written rarely or never.
+    schema: Bytes,
+    validators: OnceLock<Result<Validators, String>>,
     scale: Option<ScalePaths>,
     selectable: Vec<String>,
 }
 
+/// What judges objects, made when the first one is written.
+#[derive(Debug)]
+struct Validators {
+    whole: Validator,
+    /// Whether the schema has rules.
+    ruled: bool,
+    /// What judges the status alone, where the status is written alone and has a schema.
+    status: Option<Validator>,
+}
+
+impl Validators {
+    fn read(schema: &[u8], has_status: bool) -> Result<Self, String> {
+        let schema = match schema.is_empty() {
+            true => Value::Map(Default::default()),
+            false => read_schema(schema)?,
+        };
+        let status = schema.at(&["properties", "status"]).filter(|_| has_status);
+        Ok(Validators {
+            whole: Validator::new(&schema)?,
+            ruled: has_rules(&schema),
+            status: status.map(Validator::new).transpose()?,
+        })
+    }
+}
+
+/// A schema as it stands in a definition.
+fn read_schema(text: &[u8]) -> Result<Value, String> {
+    let field = |of: Schema<'static>, name: &str| of.field(name).map(|field| field.schema());
+    let ty = builtin::schema(GROUP, "v1", "CustomResourceDefinition")
+        .and_then(|definition| field(field(definition, "spec")?, "versions")?.item())
+        .and_then(|version| field(field(version, "schema")?, "openAPIV3Schema"))
+        .ok_or("schemas have no type")?;
+    let read = json::decode(text, ty, json::Unknown::Ignore);
+    read.map(|read| read.value).map_err(|error| error.to_string())
+}
+
 impl CustomResource {
-    pub fn new(definition: Definition<'_>, version: Version<'_>) -> Result<Self, String> {
+    /// The rules of a version, whose schema is given as text, too.
+    pub fn new(definition: Definition<'_>, version: Version<'_>, schema: Bytes) -> Self {
         let names = definition.accepted_names();
-        let empty = Value::Map(Default::default());
-        let schema = version.schema().unwrap_or(&empty);
-        let status = schema.at(&["properties", "status"]).filter(|_| version.has_status());
-        Ok(CustomResource {
+        CustomResource {
             kind: GroupVersionKind::new(definition.group(), version.name(), names.kind()),
             namespaced: definition.is_namespaced(),
-            validator: Validator::new(schema)?,
-            ruled: has_rules(schema),
-            status: status.map(Validator::new).transpose()?,
+            has_status: version.has_status(),
+            schema,
+            validators: OnceLock::new(),
             scale: version.scale().map(ScalePaths::read),
             selectable: version.selectable_fields().map(str::to_owned).collect(),
-        })
+        }
+    }
+
+    /// What judges objects; the error refuses them all.
+    fn validators(&self) -> Result<&Validators, Vec<FieldError>> {
+        let made = self.validators.get_or_init(|| Validators::read(&self.schema, self.has_status));
+        made.as_ref().map_err(|error| vec![FieldError::internal(&Path::NONE, error)])
     }
 
     /// The kind of an object is the one that the path names, whatever a patch has made of it.
@@ -61,7 +106,8 @@ impl CustomResource {
         new: &Value,
         old: Option<&Value>,
     ) -> Vec<FieldError> {
-        if !self.ruled {
+        let Ok(validators) = self.validators() else { return errors };
+        if !validators.ruled {
             return errors;
         }
         use FieldErrorKind::{NotSupported, Required, TooLong, TooMany, TypeInvalid};
@@ -74,7 +120,7 @@ impl CustomResource {
                        correct the existing errors to complete validation";
             errors.push(FieldError::invalid(&Path::NONE, null, why));
         } else {
-            errors.extend(self.validator.rules(new, old, REQUEST_BUDGET));
+            errors.extend(validators.whole.rules(new, old, REQUEST_BUDGET));
         }
         errors
     }
@@ -84,7 +130,11 @@ impl CustomResource {
         if !wrong.is_empty() {
             return wrong;
         }
-        let mut errors = self.validator.validate(&Path::NONE, new, old);
+        let validators = match self.validators() {
+            Ok(validators) => validators,
+            Err(errors) => return errors,
+        };
+        let mut errors = validators.whole.validate(&Path::NONE, new, old);
         if let Some(scale) = &self.scale {
             errors.extend(scale.check_spec(new));
             errors.extend(scale.check_status(new));
@@ -107,8 +157,12 @@ impl Strategy for CustomResource {
         if !wrong.is_empty() {
             return wrong;
         }
+        let validators = match self.validators() {
+            Ok(validators) => validators,
+            Err(errors) => return errors,
+        };
         let mut errors = Vec::new();
-        if let (Some(validator), Some(status)) = (&self.status, object.at(&["status"])) {
+        if let (Some(validator), Some(status)) = (&validators.status, object.at(&["status"])) {
             let path = Path::new("status");
             errors.extend(validator.validate(&path, status, old.at(&["status"])));
         }

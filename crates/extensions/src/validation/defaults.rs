@@ -137,6 +137,11 @@ impl Checker {
             self.errors.extend(errors);
             return Ok(());
         }
+        if !schema.rules().is_empty() && node.rules.is_none() {
+            let why = "rule compiler initialization error: failed to convert to declType for CEL \
+                       validation rules";
+            self.errors.push(FieldError::invalid(path, schema.kind(), why));
+        }
         if !node.inside.rules {
             return Ok(());
         }

@@ -22,9 +22,17 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 /// A server on which pods can be made.
 async fn cluster(flags: &[&str]) -> Cluster {
     let cluster = Cluster::start(flags).await;
-    let account = "GET /api/v1/namespaces/default/serviceaccounts/default";
-    cluster.until(account, |answer| answer.0 == 200).await;
+    account(&cluster, "default").await;
     cluster
+}
+
+/// Makes the account of a namespace's pods.
+async fn account(cluster: &Cluster, namespace: &str) {
+    let found = format!("GET /api/v1/namespaces/{namespace}");
+    cluster.until(&found, |answer| answer.0 == 200).await;
+    let account = r#"{"metadata":{"name":"default"}}"#;
+    let accounts = format!("POST /api/v1/namespaces/{namespace}/serviceaccounts");
+    cluster.ok("admin", &accounts, account).await;
 }
 
 /// A pod with these fields in its spec, besides a container.

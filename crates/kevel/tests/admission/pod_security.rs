@@ -1,11 +1,12 @@
 use super::cluster::Cluster;
-use super::{cluster, pod};
+use super::{account, cluster, pod};
 
 async fn namespace(cluster: &Cluster, name: &str, level: &str) {
     let body = format!(
         r#"{{"metadata":{{"name":"{name}","labels":{{"pod-security.kubernetes.io/enforce":"{level}"}}}}}}"#
     );
     cluster.ok("admin", "POST /api/v1/namespaces", &body).await;
+    account(cluster, name).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -63,6 +64,7 @@ plugins:
     .unwrap();
     let flag = format!("--admission-control-config-file={}", file.display());
     let cluster = cluster(&[&flag, "--authorization-mode=AlwaysAllow"]).await;
+    account(&cluster, "kube-system").await;
     let privileged =
         pod(r#""containers":[{"name":"c","image":"i","securityContext":{"privileged":true}}]"#);
     for (who, namespace, allowed) in

@@ -5,8 +5,10 @@ const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_alone_has_what_pods_need_in_every_namespace() {
-    let cluster = cluster(&[]).await;
+    let cluster = Cluster::alone().await;
     cluster.ok("admin", "POST /api/v1/namespaces", r#"{"metadata":{"name":"new"}}"#).await;
+    let account = "GET /api/v1/namespaces/new/serviceaccounts/default";
+    cluster.until(account, |answer| answer.0 == 200).await;
     let made = cluster.ok("admin", "POST /api/v1/namespaces/new/pods", &pod("")).await;
     assert_eq!(made["spec"]["serviceAccountName"], "default");
     let authorities = "GET /api/v1/namespaces/new/configmaps/kube-root-ca.crt";

@@ -25,9 +25,10 @@ use tempfile::TempDir;
 struct Cluster {
     server: Server,
     client: kube::Client,
+    flags: Vec<String>,
     /// Vouches for the aggregator.
     front_proxy: Ca,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Cluster {
@@ -41,19 +42,35 @@ impl Cluster {
             std::fs::write(&path, text).unwrap();
             path.display().to_string()
         };
-        let builder = Server::builder()
-            .flag("--enable-aggregator-routing")
-            .flag(format!("--proxy-client-cert-file={}", write("proxy.crt", &certificate)))
-            .flag(format!("--proxy-client-key-file={}", write("proxy.key", &key)));
-        let builder = flags.iter().fold(builder, |builder: Builder, flag| builder.flag(*flag));
+        let own = [
+            "--storage=memory".to_owned(),
+            "--enable-aggregator-routing".to_owned(),
+            format!("--proxy-client-cert-file={}", write("proxy.crt", &certificate)),
+            format!("--proxy-client-key-file={}", write("proxy.key", &key)),
+        ];
+        let flags = own.into_iter().chain(flags.iter().map(|flag| (*flag).to_owned()));
+        Self::serve(flags.collect(), front_proxy, folder).await
+    }
+
+    async fn serve(flags: Vec<String>, front_proxy: Ca, folder: TempDir) -> Self {
+        let builder = Server::builder().data_dir(folder.path().join("data"));
+        let builder = flags.iter().fold(builder, |builder: Builder, flag| builder.flag(flag));
         let server = builder.start().await.unwrap();
         let mut config = server.client_config().await.unwrap();
         // A failure is an answer here.
         config.default_retry = false;
         let client = kube::Client::try_from(config).unwrap();
-        let cluster = Cluster { server, client, front_proxy, _folder: folder };
+        let cluster = Cluster { server, client, flags, front_proxy, folder };
         until(async || cluster.get("/api/v1/namespaces/default").await.0 == 200).await;
         cluster
+    }
+
+    /// The same again, with what was stored.
+    async fn restart(self) -> Self {
+        let Cluster { server, client, flags, front_proxy, folder } = self;
+        drop(client);
+        server.stop().await.unwrap();
+        Self::serve(flags, front_proxy, folder).await
     }
 
     async fn extension_server(&self, http2: bool) -> ExtensionServer {

@@ -118,6 +118,25 @@ async fn a_server_is_believed_only_if_somebody_vouches_for_it() {
     cluster.stop().await;
 }
 
+/// Nobody is taken for gone because it is not known yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_makes_nobody_unavailable() {
+    let cluster = Cluster::start(&["--storage=embedded"]).await;
+    let extension = cluster.extension_server(true).await;
+    cluster.aggregate(&extension).await;
+    let before = cluster.condition().await;
+    let cluster = cluster.restart().await;
+    assert_eq!(cluster.get(PATH).await.0, 200);
+    // Looked at once more.
+    let name = format!("aggregator_unavailable_apiservice{{name=\"v1alpha1.{GROUP}\"}} 0");
+    until(async || cluster.raw("GET", "/metrics", &[], "").await.body().contains(&name)).await;
+    assert_eq!(cluster.condition().await, before);
+    let metrics = cluster.raw("GET", "/metrics", &[], "").await.into_body();
+    let total = format!("aggregator_unavailable_apiservice_total{{name=\"v1alpha1.{GROUP}\"");
+    assert!(!metrics.contains(&total));
+    cluster.stop().await;
+}
+
 /// Without routing to endpoints, a name outside the cluster is a place to ask at.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_may_be_a_name_outside() {

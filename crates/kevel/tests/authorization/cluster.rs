@@ -1,5 +1,7 @@
 //! A server, its administrator and others.
 
+use std::time::Duration;
+
 use http_body_util::BodyExt as _;
 use kevel::Server;
 use kube::Client;
@@ -28,12 +30,22 @@ impl Cluster {
         let folder = tempfile::tempdir().unwrap();
         let tokens = folder.path().join("tokens.csv");
         std::fs::write(&tokens, USERS).unwrap();
-        let mut builder = Server::builder().flag(format!("--token-auth-file={}", tokens.display()));
-        for flag in flags {
-            builder = builder.flag(*flag);
-        }
+        let builder = Server::builder().flag(format!("--token-auth-file={}", tokens.display()));
+        Cluster::begin(flags.iter().fold(builder, |builder, flag| builder.flag(*flag)), folder)
+            .await
+    }
+
+    /// A server without flags: there is nobody but its administrator.
+    #[allow(dead_code, reason = "not every test has use for it")]
+    pub async fn alone() -> Self {
+        Cluster::begin(Server::builder(), tempfile::tempdir().unwrap()).await
+    }
+
+    async fn begin(builder: kevel::Builder, folder: TempDir) -> Self {
         let server = builder.start().await.unwrap();
-        let config = server.client_config().await.unwrap();
+        let mut config = server.client_config().await.unwrap();
+        // What the server answers is what is tested.
+        config.default_retry = false;
         let admin = Client::try_from(config.clone()).unwrap();
         let cluster = Cluster { server, config, admin, _folder: folder };
         cluster.until("GET /api/v1/namespaces/default", |answer| answer.0 == 200).await;
@@ -85,9 +97,13 @@ impl Cluster {
 
     /// Asks the server as its administrator until the answer is as wanted.
     pub async fn until(&self, what: &str, wanted: impl Fn(&(u16, String)) -> bool) {
-        while !wanted(&self.send("admin", what, "").await) {
-            tokio::task::yield_now().await;
-        }
+        let asking = async {
+            while !wanted(&self.send("admin", what, "").await) {
+                tokio::task::yield_now().await;
+            }
+        };
+        let waited = tokio::time::timeout(Duration::from_secs(60), asking).await;
+        waited.unwrap_or_else(|_| panic!("{what}: not as wanted"));
     }
 
     pub async fn stop(self) {

@@ -170,11 +170,10 @@ pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
 
 /// A custom kind with everything that one may have.
 pub(crate) fn widgets() -> Resource {
-    let schema = parse(
-        br#"{"type":"object","required":["spec"],"properties":{"spec":{"type":"object","properties":{
+    let text = br#"{"type":"object","required":["spec"],"properties":{"spec":{"type":"object","properties":{
             "size":{"type":"integer","format":"int32","default":1},
-            "ports":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}}}}}}"#,
-    );
+            "ports":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}}}}}}"#;
+    let schema = parse(text);
     let read = |text: &str| Some(parse(text.as_bytes()));
     let (table, id) = kevel_api::crd_schema::table(&schema, &read).unwrap();
     let ty = TypeRef::Custom(Arc::new(table), id);
@@ -216,7 +215,7 @@ pub(crate) fn widgets() -> Resource {
         allocation: Default::default(),
         custom: Some(Custom {
             list_kind: "WidgetList".into(),
-            schema: Arc::new(schema),
+            schema: text.as_slice().into(),
             warning: None,
         }),
     }

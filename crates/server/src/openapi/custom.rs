@@ -54,9 +54,10 @@ const ALTERNATIVES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 impl<'r> Components<'r> {
     /// A custom kind.
     pub(super) fn custom(&mut self, row: &'r Resource) -> Value {
+        let said = row.custom.as_ref().map(|custom| custom.schema.as_ref()).unwrap_or_default();
+        let said = json::decode_any(said, json::Unknown::Ignore).map(|read| read.value);
         let empty = Map::new();
-        let schema = row.custom.as_ref().and_then(|custom| custom.schema.as_map());
-        let said = schema.unwrap_or(&empty);
+        let said = said.as_ref().ok().and_then(Value::as_map).unwrap_or(&empty);
         // A client of OpenAPI 2 would refuse what is not named.
         let open = said.is_empty() || self.is_v2() && flag(said, PRESERVE_UNKNOWN);
         let mut out = match open {

@@ -78,7 +78,10 @@ pub(super) fn added_capabilities<'a>(
     let containers = pod.containers_where(|container| {
         let added = container.list_at(&[CONTEXT, "capabilities", "add"]).iter();
         let added = added.filter_map(Value::as_str).filter(|name| !allowed.contains(name));
-        added.map(|name| bad.borrow_mut().insert(name.to_owned())).count() > 0
+        let added: Vec<String> = added.map(str::to_owned).collect();
+        let adds = !added.is_empty();
+        bad.borrow_mut().extend(added);
+        adds
     });
     (containers, bad.into_inner().into_iter().collect())
 }
@@ -102,7 +105,10 @@ pub(super) fn host_ports(pod: &Pod<'_>) -> Option<Violation> {
     let containers = pod.containers_where(|container| {
         let used = container.list_at(&["ports"]).iter();
         let used = used.filter_map(|port| port.at(&["hostPort"])?.as_int()).filter(|p| *p != 0);
-        used.map(|port| ports.borrow_mut().insert(port.to_string())).count() > 0
+        let used: Vec<String> = used.map(|port| port.to_string()).collect();
+        let uses = !used.is_empty();
+        ports.borrow_mut().extend(used);
+        uses
     });
     if containers.is_empty() {
         return None;

@@ -57,7 +57,7 @@ impl ServiceAccount {
             pod.make_map(&["spec"]).insert("serviceAccountName", name);
         }
         let account = self.account(attributes, pod).await?;
-        let mounts = [&*pod.at(&["spec"]).unwrap_or(&Value::Null), &*account]
+        let mounts = [pod.at(&["spec"]).unwrap_or(&Value::Null), &account]
             .into_iter()
             .find_map(|says| says.at(&["automountServiceAccountToken"])?.as_bool());
         if mounts.unwrap_or(true) {

@@ -1,0 +1,134 @@
+//! The post-start hooks of the aggregator, by the reference's names.
+
+use std::sync::Arc;
+
+use kevel_server::controller::WorkQueue;
+use kevel_server::handler::Pending;
+use kevel_server::health::Health;
+use kevel_server::lifecycle::{HookContext, HookResult, Lifecycle, Signal};
+
+use crate::Aggregator;
+
+impl Aggregator {
+    /// Adds the post-start hooks, each with its health check. When all API services are known, and
+    /// the custom kinds, too, a 404 is to be believed: there is nobody to answer.
+    pub fn add_hooks(
+        &self,
+        lifecycle: &Lifecycle,
+        health: &mut Health,
+        custom_kinds: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), String> {
+        let mut add = |name, work: Work| -> Result<(), String> {
+            let hook = |context| work.start(context);
+            health.add_boot(lifecycle.hooks.add_post_start(name, hook)?);
+            Ok(())
+        };
+        if self.has_identity {
+            // The files are looked at whenever a connection is made.
+            add("aggregator-reload-proxy-client-cert", Work::new(async {}))?;
+        }
+        let (services, complete) =
+            (self.services.clone(), lifecycle.signals.mux_and_discovery_complete.clone());
+        let loaded = self.services.loaded().wait();
+        let registration = async move {
+            tokio::join!(loaded, custom_kinds);
+            complete.signal();
+        };
+        let (local, remote, discovery) = (&self.local, &self.remote, &self.discovery);
+        for (name, work) in [
+            ("start-kube-aggregator-informers", Work::new(async move { services.follow().await })),
+            (
+                "apiservice-status-local-available-controller",
+                Work::new(local.clone().run()).with_queue(&local.queue),
+            ),
+            (
+                "apiservice-status-remote-available-controller",
+                Work::new(remote.clone().run()).with_queue(&remote.queue),
+            ),
+            (
+                "apiservice-registration-controller",
+                Work::new(registration).until(self.services.loaded()),
+            ),
+            (
+                "apiservice-discovery-controller",
+                Work::new(discovery.clone().run())
+                    .until(&discovery.synced)
+                    .with_queue(&discovery.queue),
+            ),
+            (
+                "kube-apiserver-autoregistration",
+                Work::new(self.register()).with_queue(&self.registration.queue),
+            ),
+        ] {
+            add(name, work)?;
+        }
+        health.add_boot(self.completion.clone());
+        let (v2, v3) = (&self.openapi.v2, &self.openapi.v3);
+        for (name, work) in [
+            ("apiservice-openapi-controller", Work::new(v2.clone().run()).with_queue(&v2.queue)),
+            ("apiservice-openapiv3-controller", Work::new(v3.clone().run()).with_queue(&v3.queue)),
+        ] {
+            let hook = |context| work.start(context);
+            health.add_boot(lifecycle.hooks.add_post_start(name, hook)?);
+        }
+        Ok(())
+    }
+
+    /// Keeps this server's own API services. Those of custom kinds would be taken for superfluous
+    /// before the definitions are known.
+    fn register(&self) -> impl Future<Output = ()> + Send + 'static {
+        let (registration, definitions) =
+            (self.registration.clone(), self.crd_registration.clone());
+        async move {
+            let Some(definitions) = definitions else { return registration.run().await };
+            let initial_sync = definitions.initial_sync.wait();
+            let registration = async {
+                initial_sync.await;
+                registration.run().await;
+            };
+            tokio::join!(definitions.run(), registration);
+        }
+    }
+}
+
+/// What a hook leaves running.
+struct Work {
+    task: Pending<'static, ()>,
+    /// What the hook waits for.
+    until: Option<Signal>,
+    /// Whose workers end with the server.
+    queue: Option<Arc<WorkQueue>>,
+}
+
+impl Work {
+    fn new(task: impl Future<Output = ()> + Send + 'static) -> Self {
+        Work { task: Box::pin(task), until: None, queue: None }
+    }
+
+    fn until(self, signal: &Signal) -> Self {
+        Work { until: Some(signal.clone()), ..self }
+    }
+
+    fn with_queue(self, queue: &Arc<WorkQueue>) -> Self {
+        Work { queue: Some(queue.clone()), ..self }
+    }
+
+    async fn start(self, context: HookContext) -> HookResult {
+        let Work { task, until, queue } = self;
+        let stop = context.stop.wait();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = task => {}
+                () = stop => {}
+            }
+            queue.iter().for_each(|queue| queue.shut_down());
+        });
+        if let Some(until) = until {
+            tokio::select! {
+                () = until.wait() => {}
+                () = context.stop.wait() => {}
+            }
+        }
+        Ok(())
+    }
+}

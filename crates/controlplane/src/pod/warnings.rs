@@ -1,0 +1,288 @@
+//! What the client should know about a pod or a template that is accepted.
+
+use kevel_api::ip;
+use kevel_api::name;
+use kevel_api::value::Value;
+
+use super::annotations::APP_ARMOR;
+use super::each_container;
+use crate::validation::{self, Field};
+
+/// Labels of nodes that have other names now.
+const RENAMED: &[(&str, &str)] = &[
+    ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
+    ("beta.kubernetes.io/os", "deprecated since v1.14; use \"kubernetes.io/os\" instead"),
+    (
+        "failure-domain.beta.kubernetes.io/region",
+        "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead",
+    ),
+    (
+        "failure-domain.beta.kubernetes.io/zone",
+        "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead",
+    ),
+    (
+        "beta.kubernetes.io/instance-type",
+        "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead",
+    ),
+];
+
+/// Annotations that do nothing any more.
+const ANNOTATIONS: &[(&str, &str)] = &[
+    (
+        "scheduler.alpha.kubernetes.io/critical-pod",
+        "non-functional in v1.16+; use the \"priorityClassName\" field instead",
+    ),
+    (
+        "security.alpha.kubernetes.io/sysctls",
+        "non-functional in v1.11+; use the \"sysctls\" field instead",
+    ),
+    (
+        "security.alpha.kubernetes.io/unsafe-sysctls",
+        "non-functional in v1.11+; use the \"sysctls\" field instead",
+    ),
+];
+
+/// Types of volumes that are gone or going, and what they are called here.
+const VOLUMES: &[(&str, &str, &str)] = &[
+    (
+        "photonPersistentDisk",
+        "photonPersistentDisk",
+        "deprecated in v1.11, non-functional in v1.16+",
+    ),
+    ("gitRepo", "gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
+    ("scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    ("flocker", "flocker", "deprecated in v1.22, non-functional in v1.25+"),
+    ("storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+    ("quobyte", "quobyte", "deprecated in v1.22, non-functional in v1.25+"),
+    ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
+];
+
+const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
+const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
+const NO_SECCOMP: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
+/// What there is to know about a new pod.
+pub fn pod(pod: &Value, old: Option<&Value>) -> Vec<String> {
+    if old.is_some() {
+        return Vec::new();
+    }
+    let problems = name::is_dns1123_label(pod.str_at(&["metadata", "name"]));
+    let mut warnings = Vec::new();
+    if !problems.is_empty() {
+        warnings.push(format!(
+            "metadata.name: this is used in the Pod's hostname, which can result in surprising \
+             behavior; a DNS label is recommended: [{}]",
+            problems.join(" ")
+        ));
+    }
+    validation::errors(pod, |pod| spec_and_metadata(pod, false, &mut warnings));
+    warnings
+}
+
+/// What there is to know about the template that stands at a path.
+pub fn template(object: &Value, path: &str) -> Vec<String> {
+    let mut warnings = Vec::new();
+    validation::errors(object, |object| {
+        spec_and_metadata(object.down(path), true, &mut warnings);
+    });
+    warnings
+}
+
+fn spec_and_metadata(pod: Field, is_template: bool, out: &mut Vec<String>) {
+    let (metadata, spec) = (pod.at("metadata"), pod.at("spec"));
+    let notes = metadata.at("annotations");
+    node_labels(spec, out);
+    for (key, why) in ANNOTATIONS.iter().filter(|(key, _)| notes.key(key).is_set()) {
+        out.push(format!("{}: {why}", notes.key(key).path()));
+    }
+    for volume in spec.at("volumes").items() {
+        for (kind, called, why) in VOLUMES.iter().filter(|(kind, ..)| volume.at(kind).is_set()) {
+            let _ = kind;
+            out.push(format!("{}: {why}", volume.at(called).path()));
+        }
+    }
+    twice(spec.at("hostAliases"), "ip", out);
+    twice(spec.at("imagePullSecrets"), "name", out);
+    for secret in spec.at("imagePullSecrets").items().filter(|s| s.at("name").is_empty()) {
+        out.push(format!("{}: invalid empty name \"\"", secret.at("name").path()));
+    }
+    whole_bytes(spec.at("overhead"), out);
+    let context = spec.at("securityContext");
+    if context.at("seccompProfile").is_absent() && notes.key(SECCOMP_POD).is_set() {
+        out.push(format!("{}: {NO_SECCOMP}", notes.key(SECCOMP_POD).path()));
+    }
+    let app_armor = context.at("appArmorProfile");
+    each_container(spec, |container| {
+        container_notes(container, notes, is_template && app_armor.is_absent(), out);
+        let resources = container.at("resources");
+        for resource in ["memory", "ephemeral-storage"] {
+            whole(resources.at("limits").key(resource), out);
+            whole(resources.at("requests").key(resource), out);
+        }
+        hidden_variables(container.at("env"), out);
+    });
+    ports(spec, out);
+    let grace = spec.at("terminationGracePeriodSeconds");
+    if grace.int() < 0 {
+        let why = "must be >= 0; negative values are invalid and will be treated as 1";
+        out.push(format!("{}: {why}", grace.path()));
+    }
+    selectors(spec, out);
+    let dns = spec.at("dnsConfig");
+    for server in dns.at("nameservers").items() {
+        out.extend(ip::ip_warnings(&server.path(), server.str()));
+    }
+    for alias in spec.at("hostAliases").items() {
+        out.extend(ip::ip_warnings(&alias.at("ip").path(), alias.at("ip").str()));
+    }
+}
+
+fn renamed(label: &str) -> Option<&'static str> {
+    RENAMED.iter().find(|(known, _)| *known == label).map(|(_, why)| *why)
+}
+
+fn node_labels(spec: Field, out: &mut Vec<String>) {
+    for (key, entry) in spec.at("nodeSelector").entries() {
+        out.extend(renamed(key).map(|why| format!("{}: {why}", entry.path())));
+    }
+    let nodes = spec.down("affinity.nodeAffinity");
+    let term = |term: Field, out: &mut Vec<String>| {
+        for expression in term.at("matchExpressions").items() {
+            let key = expression.at("key");
+            let why = renamed(key.str());
+            out.extend(why.map(|why| format!("{}: {} is {why}", key.path(), key.str())));
+        }
+    };
+    let required = nodes.at(REQUIRED);
+    required.at("nodeSelectorTerms").items().for_each(|t| term(t, out));
+    nodes.at(PREFERRED).items().for_each(|t| term(t.at("preference"), out));
+    for spread in spec.at("topologySpreadConstraints").items() {
+        let key = spread.at("topologyKey");
+        let why = renamed(key.str());
+        out.extend(why.map(|why| format!("{}: {} is {why}", key.path(), key.str())));
+        null_selector(spread, out);
+    }
+}
+
+fn null_selector(term: Field, out: &mut Vec<String>) {
+    let selector = term.at("labelSelector");
+    if selector.is_absent() {
+        let why = "a null labelSelector results in matching no pod";
+        out.push(format!("{}: {why}", selector.path()));
+    }
+}
+
+fn selectors(spec: Field, out: &mut Vec<String>) {
+    let affinity = spec.at("affinity");
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        let pods = affinity.at(kind);
+        pods.at(REQUIRED).items().for_each(|term| null_selector(term, out));
+        let preferred = pods.at(PREFERRED);
+        preferred.items().for_each(|term| null_selector(term.at("podAffinityTerm"), out));
+    }
+}
+
+fn twice(list: Field, field: &str, out: &mut Vec<String>) {
+    let mut seen = Vec::new();
+    for item in list.items() {
+        let value = item.at(field);
+        match seen.contains(&value.str()) {
+            true => out.push(format!("{}: duplicate {field} {:?}", value.path(), value.str())),
+            false => seen.push(value.str()),
+        }
+    }
+}
+
+fn whole_bytes(amounts: Field, out: &mut Vec<String>) {
+    whole(amounts.key("memory"), out);
+    whole(amounts.key("ephemeral-storage"), out);
+}
+
+fn whole(amount: Field, out: &mut Vec<String>) {
+    let Some(quantity) = amount.quantity().filter(|q| q.milli_value() % 1000 != 0) else { return };
+    let shown = quantity.to_string();
+    out.push(format!(
+        "{}: fractional byte value {shown:?} is invalid, must be an integer",
+        amount.path()
+    ));
+}
+
+fn container_notes(container: Field, notes: Field, app_armor: bool, out: &mut Vec<String>) {
+    if notes.is_empty() {
+        return;
+    }
+    let (context, name) = (container.at("securityContext"), container.at("name").str());
+    let key = format!("{SECCOMP_CONTAINER}{name}");
+    if context.at("seccompProfile").is_absent() && notes.key(&key).is_set() {
+        out.push(format!("{}: {NO_SECCOMP}", notes.key(&key).path()));
+    }
+    let key = format!("{APP_ARMOR}{name}");
+    if app_armor && context.at("appArmorProfile").is_absent() && notes.key(&key).is_set() {
+        let why = "deprecated since v1.30; use the \"appArmorProfile\" field instead";
+        out.push(format!("{}: {why}", notes.key(&key).path()));
+    }
+}
+
+/// A variable may be set again to add to what it was, and to nothing else.
+fn hidden_variables(env: Field, out: &mut Vec<String>) {
+    if env.len() < 2 {
+        return;
+    }
+    let mut seen = Vec::new();
+    for variable in env.items() {
+        let (name, value) = (variable.at("name").str(), variable.at("value").str());
+        if !seen.contains(&name) {
+            seen.push(name);
+            continue;
+        }
+        let before = format!("$({name})");
+        let adds = value != before && value.contains(&before);
+        if variable.at("valueFrom").is_set() || !adds {
+            out.push(format!(
+                "{}: hides previous definition of {name:?}, which may be dropped when using apply",
+                variable.path()
+            ));
+        }
+    }
+}
+
+fn ports(spec: Field, out: &mut Vec<String>) {
+    let mut known: Vec<(i64, &str, &str, i64, String)> = Vec::new();
+    let mut names: Vec<(&str, String)> = Vec::new();
+    let mut named = Vec::new();
+    each_container(spec, |container| {
+        for port in container.at("ports").items() {
+            let (number, host) = (port.at("containerPort").int(), port.at("hostPort").int());
+            let (protocol, address) = (port.at("protocol").str(), port.at("hostIP").str());
+            let path = || port.path().to_string();
+            for (_, _, other_ip, other_host, other) in
+                known.iter().filter(|(n, p, ..)| (*n, *p) == (number, protocol))
+            {
+                let what = match (address == *other_ip, host == *other_host) {
+                    (true, true) => "duplicate",
+                    _ if host == 0 || *other_host == 0 => "overlapping",
+                    (_, true) if address.is_empty() != other_ip.is_empty() => {
+                        "dangerously ambiguous"
+                    }
+                    _ => continue,
+                };
+                out.push(format!("{}: {what} port definition with {other}", path()));
+            }
+            known.push((number, protocol, address, host, path()));
+            let name = port.at("name").str();
+            match names.iter().find(|(n, _)| *n == name).filter(|_| !name.is_empty()) {
+                Some((_, other)) => named.push(format!(
+                    "{}: duplicate port name {name:?} with {other}, services and probes that \
+                     select ports by name will use {other}",
+                    path()
+                )),
+                None => names.push((name, path())),
+            }
+        }
+    });
+    out.extend(named);
+}
