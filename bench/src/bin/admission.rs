@@ -22,7 +22,7 @@ use kevel_store::cache::{At, Caches};
 use kevel_store::embedded::{Embedded, Options};
 
 /// What runs unless asked, in order.
-const DEFAULT: [&str; 22] = [
+const DEFAULT: [&str; 23] = [
     "NamespaceLifecycle",
     "LimitRanger",
     "ServiceAccount",
@@ -32,6 +32,7 @@ const DEFAULT: [&str; 22] = [
     "DefaultTolerationSeconds",
     "DefaultStorageClass",
     "StorageObjectInUseProtection",
+    "PodGroupProtection",
     "PersistentVolumeClaimResize",
     "RuntimeClass",
     "CertificateApproval",
@@ -40,11 +41,11 @@ const DEFAULT: [&str; 22] = [
     "CertificateSubjectRestriction",
     "DefaultIngressClass",
     "PodTopologyLabels",
+    "PodGroupWorkloadExists",
     "NodeDeclaredFeatureValidator",
+    "JobValidation",
     "PodResizeValidator",
     "ResourceQuota",
-    "NodeRestriction",
-    "AlwaysAdmit",
 ];
 
 /// What there is in the cluster.

@@ -376,11 +376,9 @@ pub fn scale(group: &str, path: &str) -> Option<Scale> {
     Some(Scale { wanted: words(&["spec", "replicas"]), there, selector })
 }
 
-/// The rules of a kind: its own, or those that its facts make.
+/// The strategy of a kind: what its facts make it.
 pub fn strategy(group: &str, plural: &str) -> Arc<dyn Strategy> {
-    match (group, plural) {
-        _ => Arc::new(facts(group, plural)),
-    }
+    Arc::new(facts(group, plural))
 }
 
 /// What holds objects of built-in kinds is qualified, or known.

@@ -98,7 +98,8 @@ async fn watches_and_reflectors_follow() {
     let (reader, writer) = reflector::store();
     let config = watcher::Config::default().labels("app=test").streaming_lists();
     let mut followed = watcher(maps.clone(), config).default_backoff().reflect(writer).boxed();
-    let mut events = maps.watch(&WatchParams::default(), "0").await.unwrap().boxed();
+    let ours = WatchParams::default().labels("app=test");
+    let mut events = maps.watch(&ours, "0").await.unwrap().boxed();
     for i in 0..3 {
         let made = maps.create(&PostParams::default(), &config_map(&format!("m{i}"), "x")).await;
         made.unwrap();

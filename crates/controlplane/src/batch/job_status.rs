@@ -115,15 +115,19 @@ fn check_indexes(spec: Field, status: Field, was: Field) {
     let new_completed = !completed.same(&was.at("completedIndexes"));
     let new_failed = !failed.same(&was.at("failedIndexes"));
     let count = |field: Field| indexes::count(field.str(), completions.int());
-    if new_completed && completions.is_set() {
-        if let Err(why) = count(completed) {
-            completed.invalid(format!("error parsing completedIndexes: {why}"));
-        }
+    if new_completed
+        && completions.is_set()
+        && let Err(why) = count(completed)
+    {
+        completed.invalid(format!("error parsing completedIndexes: {why}"));
     }
-    if new_failed && completions.is_set() && per_index.is_set() && failed.is_set() {
-        if let Err(why) = count(failed) {
-            failed.invalid(format!("error parsing failedIndexes: {why}"));
-        }
+    let counted = completions.is_set() && per_index.is_set();
+    if new_failed
+        && counted
+        && failed.is_set()
+        && let Err(why) = count(failed)
+    {
+        failed.invalid(format!("error parsing failedIndexes: {why}"));
     }
     let indexed = spec.at("completionMode").str() == "Indexed";
     if new_completed && !completed.is_empty() && !indexed {

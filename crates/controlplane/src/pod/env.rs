@@ -5,8 +5,11 @@ use kevel_api::name;
 use super::downward_api;
 use crate::validation::Field;
 
+/// A source of variables, and what is wrong with it.
+type Source = (&'static str, fn(Field));
+
 /// The sources that a variable can be taken from.
-const SOURCES: &[(&str, fn(Field))] = &[
+const SOURCES: &[Source] = &[
     ("fieldRef", downward_api::env_field_ref),
     ("resourceFieldRef", |source| downward_api::resource_ref(source, false)),
     ("configMapKeyRef", key_ref),

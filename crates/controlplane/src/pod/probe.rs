@@ -5,8 +5,11 @@ use kevel_api::name;
 use super::container::Context;
 use crate::validation::Field;
 
+/// A way to ask or to tell a container something, and what is wrong with it.
+type Handler = (&'static str, fn(Field, &Context));
+
 /// The ways to ask or to tell a container something, in the order in which they are looked for.
-const HANDLERS: &[(&str, fn(Field, &Context))] = &[
+const HANDLERS: &[Handler] = &[
     ("exec", |exec, _| {
         exec.at("command").must("");
     }),

@@ -100,7 +100,7 @@ fn node_affinity(affinity: Field, old: Field) {
     }
     let required = affinity.at(REQUIRED);
     let (terms, old) = (required.at("nodeSelectorTerms"), old.at("nodeSelectorTerms"));
-    if old.len() > 0 && old.len() != terms.len() {
+    if !old.is_empty() && old.len() != terms.len() {
         return terms
             .invalid("no additions/deletions to non-empty NodeSelectorTerms list are allowed");
     }

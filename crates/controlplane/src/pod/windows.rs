@@ -93,7 +93,7 @@ pub fn options(options: Field) {
         name.form(kevel_api::name::is_dns1123_subdomain);
     }
     let spec = options.at("gmsaCredentialSpec");
-    if spec.is_set() && spec.len() == 0 {
+    if spec.is_set() && spec.is_empty() {
         spec.invalid("gmsaCredentialSpec cannot be an empty string");
     } else if spec.len() > MAX_CREDENTIAL_SPEC {
         spec.invalid("gmsaCredentialSpec size must be under 64 KiB");

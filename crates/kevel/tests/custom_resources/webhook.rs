@@ -162,7 +162,7 @@ async fn a_webhook_makes_versions_of_each_other() {
     let apply = Patch::Apply(&wanted);
     let (code, message) = failure(v1.patch("a", &PatchParams::apply("two"), &apply).await);
     assert_eq!(code, 409, "{message}");
-    assert!(message.contains("conflict with \"one\": .spec.host"), "{message}");
+    assert!(message.contains("conflicts with \"one\":\n- .spec.host"), "{message}");
     v1.delete("a", &DeleteParams::default()).await.unwrap();
     // What nobody has to be asked for is served whatever the webhook does.
     for (name, expected) in [
