@@ -114,14 +114,12 @@ impl IdentityLease {
 }
 
 /// Deletes the leases of servers that have not renewed them.
-pub fn collect_identity_leases(client: Client) -> impl Future<Output = ()> + Send + 'static {
-    async move {
-        loop {
-            if let Err(error) = collect(&client).await {
-                tracing::error!(%error, "Error while collecting apiserver leases");
-            }
-            tokio::time::sleep(COLLECT_INTERVAL).await;
+pub async fn collect_identity_leases(client: Client) {
+    loop {
+        if let Err(error) = collect(&client).await {
+            tracing::error!(%error, "Error while collecting apiserver leases");
         }
+        tokio::time::sleep(COLLECT_INTERVAL).await;
     }
 }
 

@@ -141,14 +141,3 @@ fn failure<T: std::fmt::Debug>(result: kube::Result<T>) -> (u16, String) {
         other => panic!("{other}"),
     }
 }
-
-trait CollectBytes {
-    async fn collect_bytes(self) -> kube::Result<bytes::Bytes>;
-}
-
-impl CollectBytes for kube::client::Body {
-    async fn collect_bytes(self) -> kube::Result<bytes::Bytes> {
-        use http_body_util::BodyExt as _;
-        Ok(self.collect().await?.to_bytes())
-    }
-}

@@ -20,7 +20,7 @@ use kevel_server::health::{Check, Health};
 use kevel_server::lifecycle::HookContext;
 use kevel_server::metrics::Metrics;
 use kevel_server::openapi::OpenApi;
-use kevel_server::resource::{Resource, Resources, Rows};
+use kevel_server::resource::{Resource, Resources};
 use kevel_server::serving::{HandshakeErrors, Limits, SecureServing};
 
 use super::admission::{self, admission};
