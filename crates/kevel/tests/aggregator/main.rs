@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "../identity/ca.rs"]
+mod ca;
 mod discovery;
 mod extension_server;
 mod proxy;
@@ -12,12 +14,9 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use ca::Ca;
 use extension_server::{ExtensionServer, GROUP};
 use kevel::{Builder, Server};
-use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair,
-};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -169,42 +168,6 @@ impl Cluster {
 }
 
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
-
-/// An authority of a test's own.
-struct Ca {
-    issuer: Issuer<'static, KeyPair>,
-    pem: String,
-}
-
-impl Ca {
-    fn new(name: &str) -> Self {
-        let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let pem = params.self_signed(&key).unwrap().pem();
-        Ca { issuer: Issuer::new(params, key), pem }
-    }
-
-    fn issue(&self, params: CertificateParams) -> (String, String) {
-        let key = KeyPair::generate().unwrap();
-        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
-    }
-
-    fn client(&self, name: &str) -> (String, String) {
-        let mut params = CertificateParams::default();
-        params.distinguished_name = DistinguishedName::new();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        self.issue(params)
-    }
-
-    fn server(&self, name: &str) -> (String, String) {
-        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        self.issue(params)
-    }
-}
 
 fn base64(text: &str) -> String {
     kevel_codec::base64::encode(text.as_bytes()).to_string()

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bootstrap_token;
+mod ca;
 mod client_certificate;
 mod distributed;
 mod external_signer;
@@ -15,12 +16,9 @@ mod webhook;
 use std::future::Future;
 use std::time::Duration;
 
+use ca::Ca;
 use kevel::{Builder, Server};
 use kube::config::AuthInfo;
-use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair,
-};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -156,42 +154,6 @@ impl Somebody {
 
     async fn username(&self) -> Option<String> {
         self.whoami(&[]).await.map(|user| user["username"].as_str().unwrap().to_owned())
-    }
-}
-
-/// An authority of a test's own.
-struct Ca {
-    issuer: Issuer<'static, KeyPair>,
-    pem: String,
-}
-
-impl Ca {
-    fn new(name: &str) -> Self {
-        let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let pem = params.self_signed(&key).unwrap().pem();
-        Ca { issuer: Issuer::new(params, key), pem }
-    }
-
-    fn issue(&self, params: CertificateParams) -> (String, String) {
-        let key = KeyPair::generate().unwrap();
-        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
-    }
-
-    fn client(&self, name: &str) -> (String, String) {
-        let mut params = CertificateParams::default();
-        params.distinguished_name = DistinguishedName::new();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        self.issue(params)
-    }
-
-    fn server(&self) -> (String, String) {
-        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        self.issue(params)
     }
 }
 

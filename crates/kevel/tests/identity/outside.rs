@@ -40,7 +40,7 @@ pub type Reply = (u16, String);
 /// Serves on a port of its own.
 pub async fn serve(reply: impl Fn(&Asked<'_>) -> Reply + Send + Sync + 'static) -> Outside {
     let ca = Ca::new("outside");
-    let (certificate, key) = ca.server();
+    let (certificate, key) = ca.server("localhost");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
