@@ -2,6 +2,7 @@
 
 use kevel_api::field_error::{FieldError, Path};
 use kevel_api::value::Value;
+use kevel_patch::go_format::{Plain, go_type};
 use kevel_server::scale::{Scale, Selector};
 
 /// Where an object says how many of it are wanted and there: `.spec.replicas`.
@@ -99,38 +100,7 @@ fn wrong_type(path: &str, value: &Value, expected: &str) -> String {
     let path = path.strip_prefix('.').unwrap_or(path);
     format!(
         ".{path} accessor error: {} is of the type {}, expected {expected}",
-        go_text(value),
+        Plain(value),
         go_type(value)
     )
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Int(_) => "int64",
-        Value::Float(_) => "float64",
-        Value::String(_) | Value::Raw(_) => "string",
-        Value::List(_) => "[]interface {}",
-        Value::Map(_) => "map[string]interface {}",
-    }
-}
-
-/// A value as Go prints it.
-fn go_text(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::Bool(value) => value.to_string(),
-        Value::Int(value) => value.to_string(),
-        Value::Float(value) => value.to_string(),
-        Value::String(text) => text.to_string(),
-        Value::Raw(text) => text.to_string(),
-        Value::List(list) => {
-            format!("[{}]", list.iter().map(go_text).collect::<Vec<_>>().join(" "))
-        }
-        Value::Map(map) => {
-            let entries = map.iter().map(|(key, value)| format!("{key}:{}", go_text(value)));
-            format!("map[{}]", entries.collect::<Vec<_>>().join(" "))
-        }
-    }
 }

@@ -6,7 +6,8 @@ use kevel_api::quote::quote;
 use kevel_api::value::Value;
 
 /// A value as `%v` prints it: `map[a:1 b:[x <nil>]]`.
-pub(crate) struct Plain<'a>(pub(crate) &'a Value);
+#[derive(Debug)]
+pub struct Plain<'a>(pub &'a Value);
 
 impl fmt::Display for Plain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,7 +75,7 @@ impl fmt::Display for Syntax<'_> {
 }
 
 /// The Go type of a value without a schema, as `%T` prints it.
-pub(crate) fn go_type(value: &Value) -> &'static str {
+pub fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
         Value::Bool(_) => "bool",

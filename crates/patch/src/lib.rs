@@ -5,7 +5,7 @@
 //! out of a typed value, and what a patch makes of it is for the decoder to read again. Ownership
 //! takes typed values.
 
-mod go_format;
+pub mod go_format;
 pub mod json_patch;
 pub mod managed_fields;
 pub mod merge_patch;

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use kevel_api::builtin;
-use kevel_api::field_error::{BadValue, FieldError, FieldErrorKind, Path};
+use kevel_api::field_error::{FieldError, Path};
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::name;
 use kevel_api::schema::Schema;
@@ -15,48 +15,26 @@ use kevel_server::strategy::Strategy;
 
 use crate::definition::{Definition, GROUP, Version};
 use crate::scale::ScalePaths;
-use crate::schema::{REQUEST_BUDGET, Validator};
+use crate::schema::{REQUEST_BUDGET, Validator, blocks_rules};
 
 /// The rules of custom objects.
 #[derive(Debug)]
 pub struct CustomResource {
     kind: GroupVersionKind,
     namespaced: bool,
-    has_status: bool,
     /// The schema as text: most kinds of a cluster are written rarely or never.
     schema: Bytes,
-    validators: OnceLock<Result<Validators, String>>,
+    /// What judges objects, made when the first one is written.
+    validator: OnceLock<Result<Validator, String>>,
     scale: Option<ScalePaths>,
     selectable: Vec<String>,
 }
 
-/// What judges objects, made when the first one is written.
-#[derive(Debug)]
-struct Validators {
-    whole: Validator,
-    /// Whether the schema has rules.
-    ruled: bool,
-    /// What judges the status alone, where the status is written alone and has a schema.
-    status: Option<Validator>,
-}
-
-impl Validators {
-    fn read(schema: &[u8], has_status: bool) -> Result<Self, String> {
-        let schema = match schema.is_empty() {
-            true => Value::Map(Default::default()),
-            false => read_schema(schema)?,
-        };
-        let status = schema.at(&["properties", "status"]).filter(|_| has_status);
-        Ok(Validators {
-            whole: Validator::new(&schema)?,
-            ruled: has_rules(&schema),
-            status: status.map(Validator::new).transpose()?,
-        })
-    }
-}
-
 /// A schema as it stands in a definition.
 fn read_schema(text: &[u8]) -> Result<Value, String> {
+    if text.is_empty() {
+        return Ok(Value::Map(Default::default()));
+    }
     let field = |of: Schema<'static>, name: &str| of.field(name).map(|field| field.schema());
     let ty = builtin::schema(GROUP, "v1", "CustomResourceDefinition")
         .and_then(|definition| field(field(definition, "spec")?, "versions")?.item())
@@ -73,17 +51,17 @@ impl CustomResource {
         CustomResource {
             kind: GroupVersionKind::new(definition.group(), version.name(), names.kind()),
             namespaced: definition.is_namespaced(),
-            has_status: version.has_status(),
             schema,
-            validators: OnceLock::new(),
+            validator: OnceLock::new(),
             scale: version.scale().map(ScalePaths::read),
             selectable: version.selectable_fields().map(str::to_owned).collect(),
         }
     }
 
     /// What judges objects; the error refuses them all.
-    fn validators(&self) -> Result<&Validators, Vec<FieldError>> {
-        let made = self.validators.get_or_init(|| Validators::read(&self.schema, self.has_status));
+    fn validator(&self) -> Result<&Validator, Vec<FieldError>> {
+        let read = || read_schema(&self.schema).and_then(|schema| Validator::new(&schema));
+        let made = self.validator.get_or_init(read);
         made.as_ref().map_err(|error| vec![FieldError::internal(&Path::NONE, error)])
     }
 
@@ -99,77 +77,59 @@ impl CustomResource {
         wrong.map(error).collect()
     }
 
-    /// Adds what the rules say, unless the object is so wrong that they would not make sense.
-    fn rules(
-        &self,
-        mut errors: Vec<FieldError>,
-        new: &Value,
-        old: Option<&Value>,
-    ) -> Vec<FieldError> {
-        let Ok(validators) = self.validators() else { return errors };
-        if !validators.ruled {
-            return errors;
-        }
-        use FieldErrorKind::{NotSupported, Required, TooLong, TooMany, TypeInvalid};
-        let blocks = |error: &FieldError| {
-            matches!(error.kind, NotSupported | Required | TooLong | TooMany | TypeInvalid)
-        };
-        if errors.iter().any(blocks) {
-            let null = BadValue::Text("null".to_owned());
-            let why = "some validation rules were not checked because the object was invalid; \
-                       correct the existing errors to complete validation";
-            errors.push(FieldError::invalid(&Path::NONE, null, why));
-        } else {
-            errors.extend(validators.whole.rules(new, old, REQUEST_BUDGET));
-        }
-        errors
-    }
-
-    fn check(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    /// What is wrong with an object of the right kind; on updates of the status alone, OpenAPI is
+    /// asked about that alone.
+    fn check(&self, new: &Value, old: Option<&Value>, part: Part) -> Vec<FieldError> {
         let wrong = self.check_kind(new);
         if !wrong.is_empty() {
             return wrong;
         }
-        let validators = match self.validators() {
-            Ok(validators) => validators,
+        let validator = match self.validator() {
+            Ok(validator) => validator,
             Err(errors) => return errors,
         };
-        let mut errors = validators.whole.validate(&Path::NONE, new, old);
+        let mut errors = match (part, old) {
+            (Part::Status, Some(old)) => validator.status(new, old),
+            _ => validator.open_api(&Path::NONE, new, old),
+        };
         if let Some(scale) = &self.scale {
-            errors.extend(scale.check_spec(new));
+            if part == Part::Whole {
+                errors.extend(scale.check_spec(new));
+            }
             errors.extend(scale.check_status(new));
         }
-        self.rules(errors, new, old)
+        if part == Part::Whole {
+            errors.extend(validator.embedded(&Path::NONE, new));
+        }
+        errors.extend(validator.lists(&Path::NONE, new, old));
+        if validator.has_rules() {
+            match blocks_rules(&errors) {
+                Some(blocked) => errors.push(blocked),
+                None => errors.extend(validator.rules(new, old, REQUEST_BUDGET)),
+            }
+        }
+        errors
     }
+}
+
+/// What of an object is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Whole,
+    Status,
 }
 
 impl Strategy for CustomResource {
     fn check_create(&self, object: &Value) -> Vec<FieldError> {
-        self.check(object, None)
+        self.check(object, None, Part::Whole)
     }
 
     fn check_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        self.check(object, Some(old))
+        self.check(object, Some(old), Part::Whole)
     }
 
     fn check_status(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        let wrong = self.check_kind(object);
-        if !wrong.is_empty() {
-            return wrong;
-        }
-        let validators = match self.validators() {
-            Ok(validators) => validators,
-            Err(errors) => return errors,
-        };
-        let mut errors = Vec::new();
-        if let (Some(validator), Some(status)) = (&validators.status, object.at(&["status"])) {
-            let path = Path::new("status");
-            errors.extend(validator.validate(&path, status, old.at(&["status"])));
-        }
-        if let Some(scale) = &self.scale {
-            errors.extend(scale.check_status(object));
-        }
-        self.rules(errors, object, Some(old))
+        self.check(object, Some(old), Part::Status)
     }
 
     fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
@@ -213,15 +173,4 @@ fn finalizer_warnings(finalizer: &str) -> Vec<String> {
     let quoted = kevel_api::quote::quote(finalizer);
     let warning = |problem| format!("metadata.finalizers: {quoted}: {problem}");
     problems.into_iter().map(warning).collect()
-}
-
-/// Whether a schema has rules, in any depth.
-fn has_rules(schema: &Value) -> bool {
-    match schema {
-        Value::Map(map) => map.iter().any(|(key, value)| {
-            key == "x-kubernetes-validations" && !value.is_empty() || has_rules(value)
-        }),
-        Value::List(list) => list.iter().any(has_rules),
-        _ => false,
-    }
 }

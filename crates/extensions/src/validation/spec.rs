@@ -6,7 +6,7 @@ use kevel_api::field_error::{BadValue, FieldError, Path};
 use kevel_api::name;
 use kevel_api::value::Value;
 
-use super::definition::{Definition, Version};
+use super::definition::{Definition, Parts, Version};
 use super::options::Options;
 use super::version::{
     check_columns, check_deprecation, check_schema, check_selectable_fields, check_subresources,
@@ -161,22 +161,8 @@ fn check_version(
     errors.extend(check_schema(*parts, has_status, unchanged, options, &at_schema));
     errors.extend(check_subresources(*parts, &path.child("subresources")));
     errors.extend(check_columns(*parts, &path.child("additionalPrinterColumns")));
-    let selectable = parts.selectable_fields.and_then(Value::as_list).unwrap_or_default();
-    if selectable.is_empty() {
-        return errors;
-    }
-    let at_selectable = path.child("selectableFields");
-    match parts.open_api() {
-        None => {
-            let why = "may only be set when `version.schema.openAPIV3Schema` is not included";
-            errors.push(FieldError::invalid(&at_selectable, "", why));
-        }
-        Some(schema) => {
-            errors.extend(without_structure(schema, path));
-            let wrong = check_selectable_fields(selectable, schema, name, options, &at_selectable);
-            errors.extend(wrong);
-        }
-    }
+    let why = "may only be set when `version.schema.openAPIV3Schema` is not included";
+    errors.extend(check_selectable(*parts, name, why, options, path));
     errors
 }
 
@@ -195,21 +181,29 @@ fn check_common(
     let mut errors = check_schema(parts, has_status, unchanged, options, &at_schema);
     errors.extend(check_subresources(parts, &path.child("subresources")));
     errors.extend(check_columns(parts, &path.child("additionalPrinterColumns")));
+    let why = "may only be set when validations.schema is included";
+    errors.extend(check_selectable(parts, "", why, options, path));
+    errors
+}
+
+/// What fields can be selected by; `without_schema` is what is said of those that have none.
+fn check_selectable(
+    parts: Parts<'_>,
+    version: &str,
+    without_schema: &'static str,
+    options: &Options,
+    path: &Path<'_>,
+) -> Vec<FieldError> {
     let selectable = parts.selectable_fields.and_then(Value::as_list).unwrap_or_default();
     if selectable.is_empty() {
-        return errors;
+        return Vec::new();
     }
-    let at_selectable = path.child("selectableFields");
-    match parts.open_api() {
-        None => {
-            let why = "may only be set when validations.schema is included";
-            errors.push(FieldError::invalid(&at_selectable, "", why));
-        }
-        Some(schema) => {
-            errors.extend(without_structure(schema, path));
-            errors.extend(check_selectable_fields(selectable, schema, "", options, &at_selectable));
-        }
-    }
+    let at = path.child("selectableFields");
+    let Some(schema) = parts.open_api() else {
+        return vec![FieldError::invalid(&at, "", without_schema)];
+    };
+    let mut errors: Vec<FieldError> = without_structure(schema, path).into_iter().collect();
+    errors.extend(check_selectable_fields(selectable, schema, version, options, &at));
     errors
 }
 

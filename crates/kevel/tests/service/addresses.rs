@@ -61,8 +61,8 @@ async fn services_made_at_the_same_time_get_an_address_each() {
     cluster.server.stop().await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_range_can_be_exhausted() {
+/// A cluster that has given all its addresses away.
+async fn full() -> Cluster {
     let builder = Server::builder()
         .flag("--service-cluster-ip-range=10.0.0.0/29")
         .flag("--endpoint-reconciler-type=none");
@@ -74,6 +74,12 @@ async fn a_range_can_be_exhausted() {
     for number in 0..5 {
         cluster.service(&format!("s{number}"), plain()).await;
     }
+    cluster
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_range_can_be_exhausted() {
+    let cluster = full().await;
     let (code, refused) = cluster.create("late", plain()).await;
     assert_eq!(
         (code, refused["message"].as_str().unwrap()),
@@ -203,17 +209,7 @@ async fn services_can_have_two_families() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_network_gives_more_addresses() {
-    let builder = Server::builder()
-        .flag("--service-cluster-ip-range=10.0.0.0/29")
-        .flag("--endpoint-reconciler-type=none");
-    let cluster = Cluster::with(builder).await;
-    super::until("the cluster's own Service is there", || async {
-        cluster.addresses().await == ["10.0.0.1"]
-    })
-    .await;
-    for number in 0..5 {
-        cluster.service(&format!("s{number}"), plain()).await;
-    }
+    let cluster = full().await;
     let network = json!({"metadata": {"name": "more"}, "spec": {"cidrs": ["192.168.7.0/24"]}});
     let (code, made) =
         cluster.send("POST", "/apis/networking.k8s.io/v1/servicecidrs", Some(network)).await;
