@@ -3,6 +3,9 @@
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
+use rustls::pki_types::{SignatureVerificationAlgorithm, SubjectPublicKeyInfoDer};
+use webpki::RawPublicKeyEntity;
+
 use super::der::{self, Element, Reader};
 
 /// Object identifiers, as they are encoded.
@@ -17,11 +20,17 @@ const AUTHORITY_KEY_IDENTIFIER: &[u8] = &[0x55, 0x1d, 35];
 /// A certificate's parts that somebody here asks for. Reading it judges nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Certificate<'a> {
+    to_be_signed: &'a [u8],
+    /// As it is encoded: 0 is v1.
+    version: &'a [u8],
     serial: &'a [u8],
+    issuer: &'a [u8],
     subject: &'a [u8],
     validity: [Element<'a>; 2],
     public_key: &'a [u8],
     extensions: &'a [u8],
+    signature_algorithm: &'a [u8],
+    signature: &'a [u8],
 }
 
 /// The parts of a name that Kubernetes reads.
@@ -47,11 +56,20 @@ pub struct AltNames {
 impl<'a> Certificate<'a> {
     /// Reads a certificate; `None` if it is not one.
     pub fn read(certificate: &'a [u8]) -> Option<Self> {
-        let mut to_be_signed = Reader(certificate).open(der::SEQUENCE)?.open(der::SEQUENCE)?;
-        let _version = to_be_signed.read(der::context(0));
+        let mut signed = Reader(certificate).open(der::SEQUENCE)?;
+        let whole = signed.read(der::SEQUENCE)?;
+        let signature_algorithm = signed.read(der::SEQUENCE)?.contents;
+        // A signature is whole bytes: none of the last one's bits are unused.
+        let signature = signed.read(der::BIT_STRING)?.contents.strip_prefix(&[0])?;
+        let mut to_be_signed = Reader(whole.contents);
+        let version = to_be_signed.open(der::context(0));
+        let version = match version {
+            Some(mut version) => version.read(der::INTEGER)?.contents,
+            None => &[0],
+        };
         let serial = to_be_signed.read(der::INTEGER)?.contents;
         let _algorithm = to_be_signed.read(der::SEQUENCE)?;
-        let _issuer = to_be_signed.read(der::SEQUENCE)?;
+        let issuer = to_be_signed.read(der::SEQUENCE)?.contents;
         let mut validity = to_be_signed.open(der::SEQUENCE)?;
         let validity = [validity.next()?, validity.next()?];
         let subject = to_be_signed.read(der::SEQUENCE)?.contents;
@@ -61,7 +79,43 @@ impl<'a> Certificate<'a> {
             Some(element) => Reader(element.contents).read(der::SEQUENCE)?.contents,
             None => &[],
         };
-        Some(Certificate { serial, subject, validity, public_key, extensions })
+        let to_be_signed = whole.whole;
+        Some(Certificate {
+            to_be_signed,
+            version,
+            serial,
+            issuer,
+            subject,
+            validity,
+            public_key,
+            extensions,
+            signature_algorithm,
+            signature,
+        })
+    }
+
+    /// Whether it is of X.509's first version, which has no extensions.
+    pub(super) fn is_v1(&self) -> bool {
+        self.version == [0] && self.extensions.is_empty()
+    }
+
+    /// The issuer's name, encoded, without the sequence around it.
+    pub(super) fn raw_issuer(&self) -> &'a [u8] {
+        self.issuer
+    }
+
+    /// Whether the holder of a key, given without the sequence around it, has signed it.
+    pub(super) fn is_signed_by(&self, public_key: &[u8]) -> bool {
+        let key = der::element(der::SEQUENCE, &[public_key]);
+        let key = SubjectPublicKeyInfoDer::from(key);
+        let Ok(key) = RawPublicKeyEntity::try_from(&key) else { return false };
+        let named = |algorithm: &&&dyn SignatureVerificationAlgorithm| {
+            algorithm.signature_alg_id().as_ref() == self.signature_algorithm
+        };
+        let mut algorithms = webpki::ALL_VERIFICATION_ALGS.iter().filter(named);
+        algorithms.any(|algorithm| {
+            key.verify_signature(*algorithm, self.to_be_signed, self.signature).is_ok()
+        })
     }
 
     /// The subject's name, encoded, without the sequence around it.

@@ -33,7 +33,11 @@ pub struct ClientIdentity {
 pub fn verify_client(certificates: &[Bytes], roots: &CaBundle) -> Result<ClientIdentity, String> {
     let (own, intermediates) = certificates.split_first().ok_or("no certificate")?;
     let read = Certificate::read(own).ok_or("x509: malformed certificate")?;
-    verify_chain(own, intermediates, roots).map_err(|error| {
+    let verified = match read.is_v1() {
+        true => verify_v1(&read, roots),
+        false => verify_chain(own, intermediates, roots),
+    };
+    verified.map_err(|error| {
         let reason = reason(&error, &read);
         format!("verifying certificate {} failed: {reason}", read.identifier())
     })?;
@@ -65,6 +69,32 @@ fn verify_chain(own: &Bytes, intermediates: &[Bytes], roots: &CaBundle) -> Resul
         None,
         None,
     )?;
+    Ok(())
+}
+
+/// Judges a certificate of X.509's first version, which the path builder does not take: guides make
+/// them, with `openssl x509 -req` and no extensions. It has nothing that could limit its use, and
+/// counts if an authority of the bundle itself has signed it and it is valid now.
+fn verify_v1(certificate: &Certificate<'_>, roots: &CaBundle) -> Result<(), Error> {
+    let issuer = certificate.raw_issuer();
+    let mut anchors = roots.anchors.iter().filter(|anchor| {
+        // Constraints of names are for the path builder.
+        anchor.subject.as_ref() == issuer && anchor.name_constraints.is_none()
+    });
+    if !anchors.any(|anchor| certificate.is_signed_by(anchor.subject_public_key_info.as_ref())) {
+        return Err(Error::UnknownIssuer);
+    }
+    let now = SystemTime::now();
+    let (Some(from), Some(to)) = (certificate.not_before(), certificate.not_after()) else {
+        return Err(Error::BadDerTime);
+    };
+    let time = UnixTime::now();
+    if now < from {
+        return Err(Error::CertNotValidYet { time, not_before: time });
+    }
+    if now > to {
+        return Err(Error::CertExpired { time, not_after: time });
+    }
     Ok(())
 }
 
@@ -166,6 +196,7 @@ mod tests {
         CertificateParams, DnType, DnValue, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     };
 
+    use super::super::der::{self, Reader};
     use super::*;
 
     struct Ca {
@@ -210,6 +241,49 @@ mod tests {
         assert_eq!(identity.organizations, ["devs"]);
         assert_eq!(identity.uid, "1-2-3");
         assert_eq!(identity.credential_id.len(), "X509SHA256=".len() + 64);
+    }
+
+    /// A certificate of X.509's first version, signed by an authority: what a v3 one has in front of
+    /// its extensions, without its version.
+    fn issue_v1(ca: &Ca, params: CertificateParams) -> Vec<Bytes> {
+        let v3 = issue(ca, params);
+        let mut parts = Reader(&v3[0]).open(der::SEQUENCE).unwrap();
+        let to_be_signed = parts.open(der::SEQUENCE).unwrap();
+        let kept = to_be_signed.filter(|e| ![der::context(0), der::context(3)].contains(&e.tag));
+        let kept: Vec<&[u8]> = kept.map(|element| element.whole).collect();
+        let to_be_signed = der::element(der::SEQUENCE, &kept);
+        let algorithm = parts.read(der::SEQUENCE).unwrap().whole;
+        let signature = rcgen::SigningKey::sign(ca.issuer.key(), &to_be_signed).unwrap();
+        let signature = der::element(der::BIT_STRING, &[&[0], &signature]);
+        vec![der::element(der::SEQUENCE, &[&to_be_signed, algorithm, &signature]).into()]
+    }
+
+    #[test]
+    fn certificates_without_extensions_are_of_their_authority_s_clients() {
+        let (ours, theirs) = (ca("kubernetes"), ca("kubernetes"));
+        let identity = verify_client(&issue_v1(&ours, client(|_| {})), &ours.bundle).unwrap();
+        assert_eq!(
+            (identity.common_name.as_str(), &*identity.organizations),
+            ("jane", &["devs".to_owned()][..])
+        );
+        let day = Duration::from_secs(86400);
+        let now = SystemTime::now();
+        let unknown = "x509: certificate signed by unknown authority";
+        let expired = "x509: certificate has expired or is not yet valid: current time ";
+        let mut forged = issue_v1(&ours, client(|_| {}))[0].to_vec();
+        let end = forged.len() - 1;
+        forged[end] ^= 1;
+        for (chain, expected) in [
+            (issue_v1(&ca("other"), client(|_| {})), unknown),
+            // Same name, another key.
+            (issue_v1(&theirs, client(|_| {})), unknown),
+            (vec![forged.into()], unknown),
+            (issue_v1(&ours, client(|params| params.not_after = (now - day).into())), expired),
+            (issue_v1(&ours, client(|params| params.not_before = (now + day).into())), expired),
+        ] {
+            let error = verify_client(&chain, &ours.bundle).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! Client certificates in the handshake.
 
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
-use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::crypto::WebPkiSupportedAlgorithms;
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
-use webpki::RawPublicKeyEntity;
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
-use crate::certificates::Certificate;
+use crate::certificates::handshake;
 
 /// Asks for a client certificate and takes any, or none: who the client is, authentication says
 /// for each request, against authorities that change while connections stay. The handshake only
@@ -43,19 +42,7 @@ impl ClientCertVerifier for AnyClientCertificate {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let key = public_key(certificate)?;
-        let key = RawPublicKeyEntity::try_from(&key).map_err(|_| bad_encoding())?;
-        let mut schemes = self.algorithms.mapping.iter();
-        // In TLS 1.2 a scheme of ECDSA does not say which curve it is.
-        let algorithms = schemes.find(|(scheme, _)| *scheme == signed.scheme);
-        let algorithms = algorithms.map_or(&[][..], |(_, algorithms)| *algorithms);
-        let valid = |algorithm: &&dyn rustls::pki_types::SignatureVerificationAlgorithm| {
-            key.verify_signature(*algorithm, message, signed.signature()).is_ok()
-        };
-        match algorithms.iter().any(valid) {
-            true => Ok(HandshakeSignatureValid::assertion()),
-            false => Err(Error::InvalidCertificate(CertificateError::BadSignature)),
-        }
+        handshake::verify_tls12_signature(message, certificate, signed, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -64,23 +51,10 @@ impl ClientCertVerifier for AnyClientCertificate {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let key = public_key(certificate)?;
-        verify_tls13_signature_with_raw_key(message, &key, signed, &self.algorithms)
+        handshake::verify_tls13_signature(message, certificate, signed, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.algorithms.supported_schemes()
     }
-}
-
-/// The key alone, so that a certificate that has other faults is judged where they are logged.
-fn public_key<'a>(
-    certificate: &'a CertificateDer<'_>,
-) -> Result<SubjectPublicKeyInfoDer<'a>, Error> {
-    let read = Certificate::read(certificate).ok_or_else(bad_encoding)?;
-    Ok(SubjectPublicKeyInfoDer::from(read.public_key()))
-}
-
-fn bad_encoding() -> Error {
-    Error::InvalidCertificate(CertificateError::BadEncoding)
 }

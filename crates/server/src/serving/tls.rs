@@ -8,15 +8,13 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use kevel_api::name::is_dns1123_subdomain;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::NoServerSessionStorage;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{DistinguishedName, ServerConfig, SupportedProtocolVersion};
 
 use super::cipher_suites::{provider, versions};
 use super::client_certificate::AnyClientCertificate;
-use crate::certificates::{CaBundle, Certificate, Dynamic};
+use crate::certificates::{CaBundle, Certificate, Dynamic, certified_key};
 
 /// How TLS is spoken.
 #[derive(Clone, Debug, Default)]
@@ -175,20 +173,12 @@ impl Pair {
         names: &[String],
         provider: &CryptoProvider,
     ) -> Result<Self, String> {
-        let chain = CertificateDer::pem_slice_iter(certificate).collect::<Result<Vec<_>, _>>();
-        let chain = chain.map_err(|error| format!("tls: {error}"))?;
-        let own = chain.first().ok_or("tls: failed to find any PEM data in certificate input")?;
+        let key = certified_key(certificate, key, provider)?;
+        let own = key.end_entity_cert().map_err(|error| error.to_string())?;
         let read = Certificate::read(own).ok_or("x509: malformed certificate")?;
-        let key = PrivateKeyDer::from_pem_slice(key)
-            .map_err(|_| "tls: failed to find any PEM data in key input")?;
-        let key = provider.key_provider.load_private_key(key);
-        let key = key.map_err(|error| format!("tls: failed to parse private key: {error}"))?;
-        if key.public_key().is_some_and(|public| *public != *read.public_key()) {
-            return Err("tls: private key does not match public key".to_owned());
-        }
         let explicit = !names.is_empty();
         let names = if explicit { names.to_vec() } else { certificate_names(&read) };
-        Ok(Pair { key: Arc::new(CertifiedKey::new(chain, key)), names, explicit })
+        Ok(Pair { key: Arc::new(key), names, explicit })
     }
 }
 

@@ -7,12 +7,12 @@ use rustls::client::ResolvesClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 use super::endpoint::{Endpoint, Identity};
-use crate::certificates::Dynamic;
+use crate::certificates::{Dynamic, certified_key, handshake};
 
 /// How an endpoint is spoken to.
 pub fn config(endpoint: &Endpoint) -> Result<ClientConfig, String> {
@@ -60,33 +60,17 @@ impl Shown {
     fn new(identity: &Identity, provider: Arc<CryptoProvider>) -> Result<Self, String> {
         let key = match identity {
             Identity::Pem { certificate, key } => {
-                Dynamic::fixed(certified_key(certificate, key, &provider)?)
+                Dynamic::fixed(Arc::new(certified_key(certificate, key, &provider)?))
             }
             Identity::Files { certificate, key } => {
                 Dynamic::load("client-cert", &[certificate, key], move |files| match files {
-                    [certificate, key] => certified_key(certificate, key, &provider),
+                    [certificate, key] => certified_key(certificate, key, &provider).map(Arc::new),
                     _ => Err("a certificate and a key are needed".to_owned()),
                 })?
             }
         };
         Ok(Shown(key))
     }
-}
-
-fn certified_key(
-    certificate: &[u8],
-    key: &[u8],
-    provider: &CryptoProvider,
-) -> Result<Arc<CertifiedKey>, String> {
-    let chain = CertificateDer::pem_slice_iter(certificate).collect::<Result<Vec<_>, _>>();
-    let chain = chain.map_err(|error| format!("tls: {error}"))?;
-    if chain.is_empty() {
-        return Err("tls: failed to find any PEM data in certificate input".to_owned());
-    }
-    let key = PrivateKeyDer::from_pem_slice(key)
-        .map_err(|_| "tls: failed to find any PEM data in key input".to_owned())?;
-    let key = CertifiedKey::from_der(chain, key, provider);
-    Ok(Arc::new(key.map_err(|error| format!("tls: {error}"))?))
 }
 
 impl ResolvesClientCert for Shown {
@@ -121,7 +105,7 @@ impl ServerCertVerifier for Anybody {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, &self.0)
+        handshake::verify_tls12_signature(message, certificate, signature, &self.0)
     }
 
     fn verify_tls13_signature(
@@ -130,7 +114,7 @@ impl ServerCertVerifier for Anybody {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, &self.0)
+        handshake::verify_tls13_signature(message, certificate, signature, &self.0)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
