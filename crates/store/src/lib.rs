@@ -178,7 +178,9 @@ pub trait Engine: Send + Sync + 'static {
     /// reported: a watch starts out having come that far.
     fn watch<'a>(&'a self, prefix: &'a [u8], after: Revision) -> Pending<'a, Result<Watch>>;
 
-    /// The revision of the last write acknowledged to anybody before this call.
+    /// The revision of the last write acknowledged to anybody before this call. Never less than a
+    /// revision that a read or a watch has told of before: whoever finds it so knows that the history
+    /// of the store was exchanged for an older one.
     fn current_revision(&self) -> Pending<'_, Result<Revision>>;
 
     /// Whether watches report progress when they are asked to. An etcd that is too old for it is only
@@ -206,7 +208,8 @@ pub trait Engine: Send + Sync + 'static {
 pub struct Watch(Box<dyn WatchSource>);
 
 impl Watch {
-    pub(crate) fn new(source: impl WatchSource + 'static) -> Watch {
+    /// The watch of an engine.
+    pub fn new(source: impl WatchSource + 'static) -> Watch {
         Watch(Box::new(source))
     }
 
@@ -230,8 +233,10 @@ impl fmt::Debug for Watch {
 }
 
 /// The engine's side of a [`Watch`].
-pub(crate) trait WatchSource: Send {
+pub trait WatchSource: Send {
+    /// See [`Watch::next`].
     fn next(&mut self) -> Pending<'_, Result<WatchResponse>>;
+    /// See [`Watch::request_progress`].
     fn request_progress(&mut self);
 }
 

@@ -239,12 +239,18 @@ pub fn unserved() -> StatusError {
     bare(404)
 }
 
+/// After how many seconds a client is to ask again for what is not loaded yet.
+const INITIALIZING_RETRY: i32 = 1;
+
 /// What a failure of the cache is to a client.
 pub(crate) fn cache_error(error: CacheError) -> StatusError {
     match error {
         CacheError::Expired { .. } => StatusError::resource_expired(error.to_string()),
         CacheError::TooLarge { requested, current } => {
             StatusError::too_large_resource_version(requested.0, current.0, 1)
+        }
+        CacheError::Initializing(_) => {
+            StatusError::too_many_requests(error.to_string(), INITIALIZING_RETRY)
         }
         CacheError::Closed => unserved(),
         CacheError::Store(error) => store_error(error),

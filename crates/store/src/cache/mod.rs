@@ -8,9 +8,12 @@
 //!   told so ([`CacheError::Expired`]), and costs nobody memory or time.
 //!
 //! Since all caches follow one stream, they share one notion of progress: when it has reached a
-//! revision, every cache shows everything up to it. Consistent reads, bookmarks and a list's
-//! resourceVersion all come from that.
+//! revision, every cache that follows it shows everything up to it. Consistent reads, bookmarks and a
+//! list's resourceVersion all come from that. Which caches follow at which moment, and what is true of
+//! those that do not, is said in `feed/followers.rs`.
 
+mod apply;
+mod epoch;
 mod feed;
 mod log;
 mod object;
@@ -25,6 +28,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use imbl::OrdSet;
 use tokio::sync::{mpsc, watch as signal};
+use tokio::time::Instant;
 
 pub use self::feed::Caches;
 pub use self::log::{Change, Event, LOG_AGE, LOG_MAX_BYTES, LOG_MAX_EVENTS, LOG_MIN_EVENTS};
@@ -33,7 +37,8 @@ pub use self::snapshot::Snapshot;
 pub use self::watch::{Delivery, Selection, WATCHER_QUEUE, Watcher};
 pub use self::wire::{FieldPath, JsonDecode, KeyOrder};
 
-use self::feed::Command;
+use self::epoch::{Progress, Shown};
+use self::feed::{Command, Troubles};
 use self::log::Log;
 use self::snapshot::Placed;
 use self::watch::Subscribers;
@@ -88,6 +93,9 @@ pub enum CacheError {
     /// The revision asked for was not reached in time.
     #[error("Too large resource version: {requested}, current: {current}")]
     TooLarge { requested: Revision, current: Revision },
+    /// What is stored could not be loaded yet.
+    #[error("storage is (re)initializing: {0}")]
+    Initializing(String),
     /// The resource is gone, or the server is stopping.
     #[error("the cache is closed")]
     Closed,
@@ -99,18 +107,27 @@ pub enum CacheError {
 pub struct Cache {
     resource: Resource,
     engine: Arc<dyn Engine>,
-    /// Everything up to this revision is in the caches.
-    progress: signal::Receiver<Revision>,
+    /// What the stream has said; [`Shown::reached`] tells what that means here.
+    progress: signal::Receiver<Progress>,
     feed: mpsc::UnboundedSender<Command>,
-    current: ArcSwap<Snapshot>,
+    troubles: Arc<Troubles>,
+    current: ArcSwap<Shown>,
     recent: RwLock<Log>,
     subscribers: Subscribers,
     /// The number of the next event, for those who wait for it; closed with the cache.
     grown: signal::Sender<u64>,
     state: signal::Sender<State>,
     /// The last snapshot that was rebuilt for a revision: the pages of a list ask for one again and
-    /// again.
-    rebuilt: ArcSwap<Snapshot>,
+    /// again. It belongs to an epoch: in another one, the revision may have another past.
+    rebuilt: ArcSwap<Shown>,
+}
+
+/// Whether a cache that was reached has to follow the stream as well. One that is loaded anew shows
+/// the past, which nobody vouches for any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Following {
+    Stream,
+    OrNot,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,14 +156,16 @@ impl Cache {
     fn new(
         resource: Resource,
         engine: Arc<dyn Engine>,
-        progress: signal::Receiver<Revision>,
+        progress: signal::Receiver<Progress>,
         feed: mpsc::UnboundedSender<Command>,
+        troubles: Arc<Troubles>,
     ) -> Self {
         Cache {
             resource,
             engine,
             progress,
             feed,
+            troubles,
             current: ArcSwap::default(),
             recent: RwLock::default(),
             subscribers: Subscribers::default(),
@@ -166,42 +185,101 @@ impl Cache {
         }
     }
 
+    /// The same, for somebody who wants to know when that does not work.
+    async fn ready(&self) -> Result<(), CacheError> {
+        let mut loaded = std::pin::pin!(self.loaded());
+        loop {
+            if let Ok(result) = tokio::time::timeout(FRESHNESS_WAIT, &mut loaded).await {
+                return result;
+            }
+            if let Some(trouble) = self.troubles.of(self.prefix()) {
+                return Err(CacheError::Initializing(trouble));
+            }
+        }
+    }
+
+    /// Where the resource's objects are stored.
+    fn prefix(&self) -> &str {
+        &self.resource.prefix
+    }
+
     /// All objects, as fresh as asked for.
     pub async fn snapshot(&self, at: At) -> Result<Snapshot, CacheError> {
-        self.loaded().await?;
-        if *self.state.borrow() == State::Replaced {
-            return match at {
-                At::Exact(revision) => self.read_past(revision).await,
-                _ => Ok(load(&*self.engine, &self.resource, None).await?),
-            };
+        self.ready().await?;
+        let cached = self.cached(at).await;
+        // Looked at afterwards: a cache that was replaced meanwhile may have waited in vain.
+        match *self.state.borrow() {
+            State::Replaced => {}
+            _ => return cached,
         }
+        self.uncached(at).await
+    }
+
+    async fn cached(&self, at: At) -> Result<Snapshot, CacheError> {
         match at {
             At::Any => Ok(self.latest()),
             At::Consistent => self.consistent().await,
             At::NotOlderThan(revision) => {
-                self.reach(revision).await?;
+                self.reach(revision, Following::OrNot).await?;
                 Ok(self.latest())
             }
             At::Exact(revision) => {
-                self.reach(revision).await?;
+                self.reach(revision, Following::OrNot).await?;
                 self.exactly(revision).await
             }
         }
     }
 
+    /// What the engine has.
+    async fn uncached(&self, at: At) -> Result<Snapshot, CacheError> {
+        if let At::Exact(revision) = at {
+            return self.read_past(revision).await;
+        }
+        let snapshot = load(&*self.engine, &self.resource, None).await?;
+        match at {
+            At::NotOlderThan(requested) if requested > snapshot.revision => {
+                Err(CacheError::TooLarge { requested, current: snapshot.revision })
+            }
+            _ => Ok(snapshot),
+        }
+    }
+
     /// Everything acknowledged before the call.
     async fn consistent(&self) -> Result<Snapshot, CacheError> {
-        let revision = self.engine.current_revision().await?;
+        let deadline = Instant::now() + FRESHNESS_WAIT;
+        loop {
+            let progress = *self.progress.borrow();
+            let shown = self.current.load_full();
+            let revision = self.engine.current_revision().await?;
+            let reached = shown.reached(progress);
+            if reached <= revision {
+                return self.consistent_at(revision).await;
+            }
+            // Nothing goes back but an engine whose history was exchanged, as by the restore of a
+            // backup: what is shown is of the other one.
+            if let Some(epoch) = shown.epoch {
+                let _ = self.feed.send(Command::Rewound { epoch, reached, current: revision });
+            }
+            let (requested, current) = (reached, revision);
+            if Instant::now() >= deadline {
+                return Err(CacheError::TooLarge { requested, current });
+            }
+            let mut grown = self.grown.subscribe();
+            let _ = tokio::time::timeout(PROGRESS_INTERVAL, grown.changed()).await;
+        }
+    }
+
+    async fn consistent_at(&self, revision: Revision) -> Result<Snapshot, CacheError> {
         // An engine whose word on progress cannot be trusted is heard by its events alone. Where
         // those do not tell soon, the answer comes from the engine itself.
         if !self.engine.reports_progress() {
-            let mut progress = self.progress.clone();
-            let reached = progress.wait_for(|progress| *progress >= revision);
-            if tokio::time::timeout(PROGRESS_INTERVAL, reached).await.is_err() {
-                return Ok(load(&*self.engine, &self.resource, None).await?);
-            }
+            let reached = self.reach(revision, Following::Stream);
+            return match tokio::time::timeout(PROGRESS_INTERVAL, reached).await {
+                Ok(reached) => reached.map(|()| self.latest()),
+                Err(_) => Ok(load(&*self.engine, &self.resource, None).await?),
+            };
         }
-        self.reach(revision).await?;
+        self.reach(revision, Following::Stream).await?;
         Ok(self.latest())
     }
 
@@ -215,9 +293,8 @@ impl Cache {
         // Progress first: the caches have caught up with it before it is announced, so what is read
         // afterwards holds everything up to it.
         let progress = *self.progress.borrow();
-        let mut snapshot = Snapshot::clone(&self.current.load());
-        snapshot.revision = snapshot.revision.max(progress);
-        snapshot
+        let shown = self.current.load();
+        Snapshot { objects: shown.snapshot.objects.clone(), revision: shown.reached(progress) }
     }
 
     /// The oldest revision that a watch can start after.
@@ -226,41 +303,62 @@ impl Cache {
     }
 
     /// Waits until the cache shows everything up to a revision.
-    async fn reach(&self, revision: Revision) -> Result<(), CacheError> {
-        let current = || self.current.load().revision.max(*self.progress.borrow());
-        if current() >= revision {
+    async fn reach(&self, revision: Revision, following: Following) -> Result<(), CacheError> {
+        let look = || {
+            let progress = *self.progress.borrow();
+            let shown = self.current.load();
+            let counts = following == Following::OrNot || shown.follows(progress);
+            (shown.reached(progress), counts)
+        };
+        if matches!(look(), (reached, true) if reached >= revision) {
             return Ok(());
         }
-        let mut progress = self.progress.clone();
-        let deadline = tokio::time::Instant::now() + FRESHNESS_WAIT;
-        while tokio::time::Instant::now() < deadline {
+        let (mut progress, mut grown) = (self.progress.clone(), self.grown.subscribe());
+        let deadline = Instant::now() + FRESHNESS_WAIT;
+        loop {
+            // Marked as seen before they are looked at: what changes afterwards is not missed.
+            progress.borrow_and_update();
+            grown.borrow_and_update();
+            let (reached, counts) = look();
+            if reached >= revision && counts {
+                return Ok(());
+            }
+            if self.state.borrow().is_over() {
+                return Err(CacheError::Closed);
+            }
+            if Instant::now() >= deadline {
+                return Err(CacheError::TooLarge { requested: revision, current: reached });
+            }
             // Engines tell about writes by themselves, but not about the lack of them.
             let _ = self.feed.send(Command::Progress);
-            let reached = progress.wait_for(|progress| *progress >= revision);
-            match tokio::time::timeout(PROGRESS_INTERVAL, reached).await {
-                Ok(Ok(_)) => return Ok(()),
-                Ok(Err(_)) => return Err(CacheError::Closed),
-                Err(_) => {}
+            let changed = async {
+                tokio::select! {
+                    changed = progress.changed() => changed.is_ok(),
+                    _ = grown.changed() => true,
+                }
+            };
+            if tokio::time::timeout(PROGRESS_INTERVAL, changed).await == Ok(false) {
+                return Err(CacheError::Closed);
             }
         }
-        Err(CacheError::TooLarge { requested: revision, current: current() })
     }
 
     async fn exactly(&self, revision: Revision) -> Result<Snapshot, CacheError> {
+        let epoch = self.current.load().epoch;
         let rebuilt = self.rebuilt.load();
-        if rebuilt.revision == revision && revision != Revision::default() {
-            return Ok(Snapshot::clone(&rebuilt));
+        if epoch.is_some() && rebuilt.epoch == epoch && rebuilt.snapshot.revision == revision {
+            return Ok(rebuilt.snapshot.clone());
         }
         let rewound = {
             let log = self.log();
-            let current = self.current.load();
-            log.rewind(&current, revision)
+            let shown = self.current.load();
+            log.rewind(&shown.snapshot, revision)
         };
         let snapshot = match rewound {
             Some(snapshot) => snapshot,
             None => self.read_past(revision).await?,
         };
-        self.rebuilt.store(Arc::new(snapshot.clone()));
+        self.rebuilt.store(Arc::new(Shown { snapshot: snapshot.clone(), epoch }));
         Ok(snapshot)
     }
 

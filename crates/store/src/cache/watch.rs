@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kevel_api::selector::{field::FieldSelector, label::LabelSelector};
 use tokio::sync::{mpsc, watch as signal};
 
-use super::{Cache, CacheError, Change, Event, FieldPath, Object, Resource, Snapshot};
+use super::{
+    Cache, CacheError, Change, Event, FieldPath, Following, Object, Resource, Snapshot, State,
+};
 use crate::Revision;
 
 /// How many events may wait for a watcher that is found by a field before it is ended.
@@ -150,6 +152,8 @@ pub struct Watcher {
     source: Source,
     /// The number of the first event that was not looked at yet.
     next: u64,
+    /// What it asked for: nothing up to here is delivered, whenever the cache hears of it.
+    start: Revision,
     /// Everything up to here was delivered.
     revision: Revision,
 }
@@ -163,13 +167,16 @@ enum Source {
 }
 
 impl Cache {
-    /// Follows the selected objects: every change after revision `after`.
+    /// Follows the selected objects: every change after revision `after`. One that the engine has not
+    /// reached is refused ([`CacheError::TooLarge`]): it is of another history, such as the one before
+    /// the restore of a backup, and waiting for it would miss what happens in this one.
     pub async fn watch(
         self: &Arc<Self>,
         selection: Selection,
         after: Revision,
     ) -> Result<Watcher, CacheError> {
-        self.loaded().await?;
+        self.ready().await?;
+        self.require_past(after).await?;
         let mut watcher = self.watcher(selection);
         watcher.start_after(after)?;
         Ok(watcher)
@@ -181,12 +188,27 @@ impl Cache {
         selection: Selection,
         at: super::At,
     ) -> Result<(Snapshot, Watcher), CacheError> {
-        self.snapshot(at).await?;
+        let asked = self.snapshot(at).await?;
         let mut watcher = self.watcher(selection);
         // A watcher is subscribed before the snapshot is taken, so nothing falls between.
-        let snapshot = self.latest();
+        let latest = self.latest();
+        let snapshot = if latest.revision() >= asked.revision() { latest } else { asked };
         watcher.start_after(snapshot.revision())?;
         Ok((snapshot, watcher))
+    }
+
+    async fn require_past(&self, requested: Revision) -> Result<(), CacheError> {
+        if *self.state.borrow() == State::Replaced {
+            return Ok(());
+        }
+        if self.engine.reports_progress() {
+            return self.reach(requested, Following::OrNot).await;
+        }
+        let current = self.engine.current_revision().await?;
+        if requested <= current {
+            return Ok(());
+        }
+        Err(CacheError::TooLarge { requested, current })
     }
 
     fn watcher(self: &Arc<Self>, selection: Selection) -> Watcher {
@@ -197,7 +219,8 @@ impl Cache {
                 events: self.subscribers.subscribe(topic),
             },
         };
-        Watcher { cache: self.clone(), selection, source, next: 0, revision: Revision::default() }
+        let (cache, start) = (self.clone(), Revision::default());
+        Watcher { cache, selection, source, next: 0, start, revision: start }
     }
 }
 
@@ -210,7 +233,7 @@ impl Watcher {
             let missed = log.read(self.next, usize::MAX).ok_or_else(expired)?;
             backlog.extend(missed.filter(|e| self.selection.change(e).is_some()).cloned());
         }
-        self.revision = after;
+        (self.start, self.revision) = (after, after);
         Ok(())
     }
 
@@ -248,6 +271,9 @@ impl Watcher {
                 };
                 for event in log.read(self.next, READ_BATCH).ok_or_else(expired)? {
                     self.next = event.number() + 1;
+                    if event.revision() <= self.start {
+                        continue;
+                    }
                     self.revision = event.revision();
                     if let Some(change) = self.selection.change(event) {
                         out.push(Delivery { change, event: event.clone() });
@@ -255,8 +281,11 @@ impl Watcher {
                 }
             }
             Source::Queue { backlog, events } => {
-                let first = match backlog.pop_front() {
+                let waiting = backlog.pop_front().or_else(|| events.try_recv().ok());
+                let first = match waiting {
                     Some(event) => event,
+                    // Subscribed before the state is looked at: ending closes what it finds.
+                    None if self.cache.state.borrow().is_over() => return self.ended(),
                     None => match events.recv().await {
                         Some(event) => event,
                         None => return self.ended(),
@@ -270,6 +299,9 @@ impl Watcher {
                         continue;
                     }
                     self.next = event.number() + 1;
+                    if event.revision() <= self.start {
+                        continue;
+                    }
                     self.revision = event.revision();
                     if let Some(change) = self.selection.change(&event) {
                         out.push(Delivery { change, event });
@@ -290,14 +322,18 @@ impl Watcher {
 
     /// The revision up to which nothing is left to deliver: what a bookmark says.
     pub fn caught_up(&mut self) -> Revision {
-        // Progress first, see `Cache::latest`.
+        // Progress first, see `Cache::latest`. It was announced after its events were handed out.
         let progress = *self.cache.progress.borrow();
+        let follows = self.cache.current.load().follows(progress);
         let idle = match &self.source {
             Source::Log { .. } => self.cache.log().end() == self.next,
-            Source::Queue { backlog, events } => backlog.is_empty() && events.is_empty(),
+            // One that is closed has missed what the cache was loaded with.
+            Source::Queue { backlog, events } => {
+                backlog.is_empty() && events.is_empty() && !events.is_closed()
+            }
         };
-        if idle {
-            self.revision = self.revision.max(progress);
+        if idle && follows {
+            self.revision = self.revision.max(progress.of_stream());
         }
         self.revision
     }

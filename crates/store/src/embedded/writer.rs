@@ -221,9 +221,10 @@ impl Writer {
                 recent.forget();
             }
         }
+        // Before readers can see them: no answer is ahead of the current revision.
+        self.shared.set_current(self.last);
         drop(recent);
         if !records.is_empty() {
-            self.shared.set_current(self.last);
             self.shared.hub.publish(&events, self.last);
         }
         Ok(value)

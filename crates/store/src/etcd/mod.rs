@@ -282,7 +282,10 @@ impl Engine for Etcd {
             let request = RangeRequest { key: self.health_key(), ..RangeRequest::default() };
             let response: proto::RangeResponse =
                 self.client.call(RANGE, request, Retry::Always).await.map_err(store_error)?;
-            Ok(header_revision(response.header))
+            match header_revision(response.header) {
+                Revision(0) => Err(Error::Unavailable("etcd: an answer without a revision".into())),
+                revision => Ok(revision),
+            }
         })
     }
 

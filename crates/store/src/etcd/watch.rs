@@ -7,9 +7,13 @@ use tokio::{sync::mpsc, task::AbortHandle, time::sleep};
 use tonic::{Code, Status, Streaming};
 
 use super::{
-    client::{Client, RETRY_PAUSE, WatchStream, store_error},
-    entry,
-    proto::{self, EventType, WatchCreateRequest, WatchProgressRequest, WatchRequestUnion},
+    RANGE,
+    client::{Client, RETRY_PAUSE, Retry, WatchStream, store_error},
+    entry, header_revision,
+    proto::{
+        self, EventType, RangeRequest, RangeResponse, WatchCreateRequest, WatchProgressRequest,
+        WatchRequestUnion,
+    },
     revision,
 };
 use crate::{Error, Event, Pending, Result, Revision, WatchResponse, WatchSource};
@@ -38,7 +42,14 @@ impl EtcdWatch {
     ) -> EtcdWatch {
         let (sender, responses) = mpsc::channel(BACKLOG);
         let requests = Requests::default();
-        let mut follower = Follower { client, key, range_end, after, requests: requests.clone() };
+        let mut follower = Follower {
+            client,
+            key,
+            range_end,
+            after,
+            told: Revision::default(),
+            requests: requests.clone(),
+        };
         let task = spawn(Box::pin(async move {
             if let Err(error) = follower.follow(&sender).await {
                 let _ = sender.send(Err(error)).await;
@@ -73,6 +84,8 @@ struct Follower {
     range_end: Vec<u8>,
     /// Everything up to here has been delivered.
     after: Revision,
+    /// The newest revision that etcd itself has told of; `after` may be one that it never had.
+    told: Revision,
     requests: Requests,
 }
 
@@ -80,7 +93,7 @@ impl Follower {
     /// Follows until the receiver is gone, or something makes it pointless to go on.
     async fn follow(&mut self, sender: &mpsc::Sender<Result<WatchResponse>>) -> Result<()> {
         loop {
-            match self.client.watch(self.create_request()).await {
+            match self.open().await? {
                 Ok(WatchStream { requests, mut responses, trusted }) => {
                     self.set_requests(trusted.then_some(requests.clone()));
                     while let Some(response) = self.receive(&mut responses, trusted).await? {
@@ -101,6 +114,24 @@ impl Follower {
             }
             sleep(RETRY_PAUSE).await;
         }
+    }
+
+    /// Opens a stream after what was delivered. Fails if etcd is not as far as it was: it then goes on
+    /// from a backup, and would be silent until it comes to a revision that it had before.
+    async fn open(&self) -> Result<Result<WatchStream, Status>> {
+        if self.told != Revision::default() {
+            let request = RangeRequest { key: self.key.clone(), ..RangeRequest::default() };
+            let answer: RangeResponse = match self.client.call(RANGE, request, Retry::Always).await
+            {
+                Ok(answer) => answer,
+                Err(status) => return Ok(Err(status)),
+            };
+            let (requested, current) = (self.told, header_revision(answer.header));
+            if current < requested {
+                return Err(Error::FutureRevision { requested, current });
+            }
+        }
+        Ok(self.client.watch(self.create_request()).await)
     }
 
     /// The next response; `None` when the stream has to be opened again.
@@ -144,6 +175,7 @@ impl Follower {
             None => response.header.map_or(Revision(0), |header| revision(header.revision)),
         };
         self.after = self.after.max(reached);
+        self.told = self.told.max(reached);
         Ok(WatchResponse { events, revision: reached })
     }
 

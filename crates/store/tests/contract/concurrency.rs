@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use kevel_store::{Engine, Error, Event, RangeOptions, Revision};
@@ -148,5 +149,28 @@ crate::contract! {
         let present = store.range(b"/k/", RangeOptions::default()).await.unwrap();
         let exact = RangeOptions { revision: Some(last), ..RangeOptions::default() };
         assert_eq!(store.range(b"/k/", exact).await.unwrap(), present);
+    }
+
+    /// Who finds it otherwise takes the store for one that was restored from a backup.
+    async fn no_answer_is_ahead_of_the_current_revision(store: &Store) {
+        let newest = Arc::new(AtomicU64::new(1));
+        let writers: Vec<_> = (1..=4)
+            .map(|seed| tokio::spawn(write(store.engine(), seed, 40, newest.clone())))
+            .collect();
+        let mut watch = store.watch(b"/k/", Revision(1)).await.unwrap();
+        let mut told = Revision(1);
+        while told < Revision(1 + 4 * 40) {
+            told = told.max(store.range(b"/k/", RangeOptions::default()).await.unwrap().revision);
+            let current = store.current_revision().await.unwrap();
+            assert!(current >= told, "the store was at {told} and is at {current}");
+            if let Ok(response) = tokio::time::timeout(Duration::ZERO, watch.next()).await {
+                told = told.max(response.unwrap().revision);
+                let current = store.current_revision().await.unwrap();
+                assert!(current >= told, "the watch was at {told}, the store is at {current}");
+            }
+        }
+        for writer in writers {
+            writer.await.unwrap();
+        }
     }
 }

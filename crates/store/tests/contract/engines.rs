@@ -139,6 +139,8 @@ pub struct EtcdServer {
     child: Child,
     command: Vec<String>,
     endpoint: String,
+    /// Where its data are.
+    pub data: PathBuf,
 }
 
 impl EtcdServer {
@@ -177,7 +179,8 @@ impl EtcdServer {
         .map(String::from)
         .into();
         command.extend_from_slice(flags);
-        Some(EtcdServer { child: spawn(&command), command, endpoint: client_url })
+        let (child, data) = (spawn(&command), directory.join("etcd"));
+        Some(EtcdServer { child, command, endpoint: client_url, data })
     }
 
     pub fn endpoint(&self) -> String {

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod concurrency;
+mod cut_off;
 mod engines;
 mod reads;
 mod reconnect;

@@ -1,0 +1,112 @@
+//! What the feed does to a cache.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+use super::epoch::{Epoch, Progress, Shown};
+use super::log::Log;
+use super::snapshot::Placed;
+use super::{Cache, Event, Object, Snapshot, State, key_below};
+use crate::Revision;
+
+impl Cache {
+    /// Shows what was loaded, with what happened since. What was before is not known: those who
+    /// followed it have missed something.
+    pub(super) fn install(&self, loaded: Snapshot, since: Vec<crate::Event>, epoch: Epoch) {
+        if self.state.borrow().is_over() {
+            return;
+        }
+        let again = *self.state.borrow() == State::Live;
+        let revision = loaded.revision;
+        // Numbers jump past those who read the log before.
+        let number = self.log().end() + u64::from(again);
+        let (snapshot, events) = self.advance(loaded, number, since);
+        self.write(|log| {
+            // Before the new state can be seen: who finds its queue open has missed nothing.
+            self.subscribers.clear();
+            log.reset(revision, again);
+            let now = Instant::now();
+            events.into_iter().for_each(|event| log.push(event, now));
+            self.current.store(Arc::new(Shown { snapshot, epoch: Some(epoch) }));
+        });
+        self.state.send_if_modified(|state| {
+            let first = *state == State::Loading;
+            if first {
+                *state = State::Live;
+            }
+            first
+        });
+    }
+
+    /// Adds changes, all at once.
+    pub(super) fn apply(&self, changes: Vec<crate::Event>) {
+        let shown = self.current.load_full();
+        let number = self.log().end();
+        let (snapshot, events) = self.advance(shown.snapshot.clone(), number, changes);
+        if events.is_empty() {
+            return;
+        }
+        self.write(|log| {
+            let now = Instant::now();
+            events.iter().for_each(|event| log.push(event.clone(), now));
+            self.current.store(Arc::new(Shown { snapshot, epoch: shown.epoch }));
+        });
+        self.subscribers.publish(&events, &self.resource);
+    }
+
+    /// Stops following: what is shown stays as of the revision that was reached.
+    pub(super) fn freeze(&self, progress: Progress) {
+        let shown = self.current.load_full();
+        if shown.epoch.is_none() {
+            return;
+        }
+        let objects = shown.snapshot.objects.clone();
+        let snapshot = Snapshot { objects, revision: shown.reached(progress) };
+        self.write(|_| self.current.store(Arc::new(Shown { snapshot, epoch: None })));
+    }
+
+    /// Ends the cache for those who wait for it and follow it.
+    pub(super) fn end(&self, state: State) {
+        self.state.send_replace(state);
+        self.subscribers.clear();
+        self.grown.send_modify(|_| {});
+    }
+
+    /// A snapshot with changes made to it, and the events that they are, from a number on. What it
+    /// has already is left out.
+    fn advance(
+        &self,
+        mut snapshot: Snapshot,
+        mut number: u64,
+        changes: Vec<crate::Event>,
+    ) -> (Snapshot, Vec<Arc<Event>>) {
+        let known: Revision = snapshot.revision;
+        let mut events = Vec::new();
+        for change in changes.into_iter().filter(|change| change.revision > known) {
+            let Some(key) = key_below(&self.resource.prefix, &change.key) else { continue };
+            let previous = snapshot.get(key).cloned();
+            let current = change.current.map(|entry| {
+                let wire = self.resource.decode.decode(&entry.value, entry.mod_revision);
+                Arc::new(Object::new(key, entry.mod_revision, wire))
+            });
+            match &current {
+                Some(object) => snapshot.objects.insert(Placed(object.clone())),
+                None => snapshot.objects.remove(key),
+            };
+            snapshot.revision = change.revision;
+            events.push(Arc::new(Event::new(number, change.revision, current, previous)));
+            number += 1;
+        }
+        (snapshot, events)
+    }
+
+    /// Changes log and snapshot as one, and wakes who waits for either.
+    fn write<T>(&self, change: impl FnOnce(&mut Log) -> T) -> T {
+        let mut log = self.recent.write().unwrap_or_else(PoisonError::into_inner);
+        let result = change(&mut log);
+        let end = log.end();
+        drop(log);
+        self.grown.send_replace(end);
+        result
+    }
+}

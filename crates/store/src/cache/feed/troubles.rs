@@ -1,0 +1,57 @@
+//! What keeps the caches from following the engine, for health checks and for those who wait.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What went wrong last and has not gone well since.
+#[derive(Debug, Default)]
+pub(in super::super) struct Troubles(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    stream: Option<String>,
+    /// By the prefix of the resource.
+    loads: BTreeMap<String, String>,
+}
+
+impl Troubles {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes how the stream does; whether that is news.
+    pub fn stream(&self, trouble: Option<String>) -> bool {
+        let known = &mut self.lock().stream;
+        let news = *known != trouble;
+        *known = trouble;
+        news
+    }
+
+    /// Notes how the loading of a resource does; whether that is news.
+    pub fn load(&self, prefix: &str, trouble: Option<String>) -> bool {
+        let loads = &mut self.lock().loads;
+        match trouble {
+            Some(trouble) => {
+                let news = loads.get(prefix) != Some(&trouble);
+                loads.insert(prefix.to_owned(), trouble);
+                news
+            }
+            None => loads.remove(prefix).is_some(),
+        }
+    }
+
+    /// What a resource's cache suffers from.
+    pub fn of(&self, prefix: &str) -> Option<String> {
+        let state = self.lock();
+        state.loads.get(prefix).or(state.stream.as_ref()).cloned()
+    }
+
+    /// All of it, by name.
+    pub fn report(&self) -> Result<(), String> {
+        let state = self.lock();
+        let stream = state.stream.iter().map(|trouble| format!("watch: {trouble}"));
+        let loads = state.loads.iter().map(|(prefix, trouble)| format!("{prefix}: {trouble}"));
+        let all: Vec<String> = stream.chain(loads).collect();
+        if all.is_empty() { Ok(()) } else { Err(all.join("; ")) }
+    }
+}

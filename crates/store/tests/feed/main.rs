@@ -1,0 +1,81 @@
+//! The watch cache on an engine that fails at every point: what is shown stays true, what is told is
+//! told once, and where neither is possible it says so.
+
+// Helpers of tests are tests too.
+#![allow(clippy::unwrap_used)]
+
+mod engine;
+mod random;
+mod transitions;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kevel_store::cache::{
+    Cache, Caches, JsonDecode, KeyOrder, Resource, Selection, Snapshot, Watcher,
+};
+
+use engine::Model;
+
+const PODS: &str = "/registry/pods/";
+const THINGS: &str = "/registry/things/";
+const OBJECT: &str = r#"{"metadata":{"name":"x"}}"#;
+
+struct Fixture {
+    model: Model,
+    caches: Caches,
+    pods: Arc<Cache>,
+    things: Arc<Cache>,
+}
+
+impl Fixture {
+    fn new() -> Fixture {
+        let model = Model::empty();
+        let caches = Caches::start(Arc::new(model.clone()), "/registry/");
+        let (pods, things) = (caches.add(resource(PODS)), caches.add(resource(THINGS)));
+        Fixture { model, caches, pods, things }
+    }
+
+    async fn loaded() -> Fixture {
+        let fixture = Fixture::new();
+        fixture.pods.loaded().await.unwrap();
+        fixture.things.loaded().await.unwrap();
+        fixture
+    }
+
+    fn put(&self, name: &str) -> u64 {
+        self.model.put(&format!("{PODS}{name}"), OBJECT)
+    }
+
+    /// Holds a list of pods against the history.
+    fn assert_true(&self, snapshot: &Snapshot) {
+        let revision = snapshot.revision().0;
+        assert_eq!(shown(snapshot), self.model.state_at(PODS, revision), "at {revision}");
+    }
+}
+
+fn resource(prefix: &str) -> Resource {
+    Resource {
+        prefix: prefix.to_owned(),
+        decode: Arc::new(JsonDecode { order: KeyOrder::Struct }),
+        fields: Arc::default(),
+        indexed: Vec::new(),
+    }
+}
+
+fn shown(snapshot: &Snapshot) -> BTreeMap<String, u64> {
+    snapshot.range("", None).map(|o| (o.key().to_owned(), o.revision().0)).collect()
+}
+
+fn everything() -> Selection {
+    Selection::default()
+}
+
+/// The revisions of the next changes that a watcher tells of.
+async fn told(watcher: &mut Watcher, count: usize) -> Vec<u64> {
+    let mut seen = Vec::new();
+    while seen.len() < count {
+        watcher.next(&mut seen).await.unwrap();
+    }
+    seen.iter().map(|delivery| delivery.event.revision().0).collect()
+}
