@@ -267,9 +267,10 @@ async fn an_event_is_encoded_once_for_all_who_hear_of_it() {
     }
     f.create("ns/a", "n1", "x").await;
     let mut encodings = 0;
+    let form = "v1".into();
     for watcher in &mut watchers {
         let seen = take(watcher, 1).await;
-        let encoded = seen[0].event.encoded(0, seen[0].change, || {
+        let encoded = seen[0].event.encoded(&form, seen[0].change, || {
             encodings += 1;
             "frame".into()
         });

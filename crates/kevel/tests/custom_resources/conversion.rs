@@ -1,6 +1,7 @@
 //! Versions of one kind, one of which is stored.
 
-use kube::api::{Patch, PatchParams, PostParams};
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use kube::api::{Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use serde_json::{Value, json};
 
 use super::{Cluster, object, version, widgets};
@@ -59,5 +60,34 @@ async fn objects_outlive_the_version_they_were_stored_in() {
         found = cluster.get(path).await;
     }
     assert!(found.1.starts_with(r#"{"apiVersion":"example.com/v1beta1","kind":"Widget","#));
+    cluster.stop().await;
+}
+
+/// The names of these versions have the same value as numbers to the base of 31, which once told the
+/// forms of events apart.
+#[tokio::test(flavor = "multi_thread")]
+async fn watchers_get_the_version_that_they_asked_for() {
+    let cluster = Cluster::start().await;
+    let only = |name: &str| version(name, json!({name: {"type": "string", "default": name}}));
+    let names = ["vc1", "vao"];
+    let mut versions: Vec<Value> = names.into_iter().map(only).collect();
+    versions[1..].iter_mut().for_each(|version| version["storage"] = false.into());
+    cluster.define(widgets(versions.into())).await;
+    let start = cluster.objects("vc1", "Widget").list(&Default::default()).await.unwrap();
+    let start = start.metadata.resource_version.unwrap();
+    let mut watches = Vec::new();
+    for name in names {
+        let watch = cluster.objects(name, "Widget");
+        watches.push(watch.watch(&WatchParams::default(), &start).await.unwrap().boxed());
+    }
+    let new = object("vc1", "Widget", "a", json!({}));
+    cluster.objects("vc1", "Widget").create(&PostParams::default(), &new).await.unwrap();
+    for (name, watch) in names.into_iter().zip(&mut watches) {
+        let Some(WatchEvent::Added(seen)) = watch.try_next().await.unwrap() else {
+            panic!("{name}: no event")
+        };
+        assert_eq!(seen.types.unwrap().api_version, format!("example.com/{name}"));
+        assert_eq!(seen.data["spec"], json!({name: name}));
+    }
     cluster.stop().await;
 }

@@ -13,7 +13,7 @@ use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
 use kevel_codec::{json, protobuf};
 use kevel_store::Revision;
-use kevel_store::cache::{At, CacheError, Change, Delivery, Object, Snapshot, Watcher};
+use kevel_store::cache::{At, CacheError, Change, Delivery, Form, Object, Snapshot, Watcher};
 use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, sleep};
 
 use super::respond::respond;
@@ -256,8 +256,10 @@ struct Encoder {
     printer: Option<Printer>,
     /// Whether the next table says what its columns are, as only the first of a watch does.
     headers: bool,
-    /// The form's number, for sharing what is written.
-    form: u32,
+    /// What tells the form from others, for sharing what is written in it.
+    form: Form,
+    /// The same of a table that says what its columns are.
+    form_with_headers: Form,
     prefix: String,
     sent: Option<WatchEvents>,
 }
@@ -272,21 +274,19 @@ impl Encoder {
             _ => None,
         };
         let (shape, meta) = match &call.accepted.shape {
-            Shape::Whole => (0, ""),
-            Shape::Metadata(meta) | Shape::MetadataList(meta) => (1, meta.as_str()),
+            Shape::Whole => ("Whole", ""),
+            Shape::Metadata(meta) | Shape::MetadataList(meta) => ("Metadata", meta.as_str()),
             Shape::Table(meta) => match printer.as_ref().map(|printer| printer.include) {
-                Some(Include::None) => (2, meta.as_str()),
-                Some(Include::Object) => (3, meta.as_str()),
-                _ => (4, meta.as_str()),
+                Some(Include::None) => ("TableOfNone", meta.as_str()),
+                Some(Include::Object) => ("TableOfObjects", meta.as_str()),
+                _ => ("TableOfMetadata", meta.as_str()),
             },
         };
-        let media = u32::from(call.accepted.media == MediaType::Protobuf);
         // Versions of one kind are told apart by what their objects begin with.
         let prefix = call.kind_prefix();
-        let version = prefix
-            .bytes()
-            .chain(meta.bytes())
-            .fold(0u32, |hash, b| hash.wrapping_mul(31).wrapping_add(b.into()));
+        let media = call.accepted.media.name();
+        let form =
+            |headers: &str| Form::from([media, shape, meta, headers, prefix.as_str()].join("\n"));
         Ok(Encoder {
             resource: call.resource.clone(),
             storage: call.storage.clone(),
@@ -294,7 +294,8 @@ impl Encoder {
             shape: call.accepted.shape.clone(),
             headers: printer.is_some(),
             printer,
-            form: version << 5 | shape << 1 | media,
+            form: form(""),
+            form_with_headers: form("headers"),
             prefix,
             sent: WatchEvents::of(&call.request).cloned(),
         })
@@ -338,7 +339,7 @@ impl Encoder {
             self.sent(frame.len());
             return frame.into();
         }
-        let form = self.form | u32::from(self.headers) << 4;
+        let form = if self.headers { &self.form_with_headers } else { &self.form };
         let encoded = delivery.event.encoded(form, delivery.change, || {
             let mut frame = Vec::new();
             self.object(name, object, &mut frame);

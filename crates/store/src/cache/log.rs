@@ -27,6 +27,10 @@ pub enum Change {
     Deleted,
 }
 
+/// A form that events are written in: all that tells it from others (version, format, shape), as text.
+/// Never a digest of it, which two forms could share: a watcher would get what another one asked for.
+pub type Form = Arc<str>;
+
 /// One change of one object, shared by everybody who hears of it.
 #[derive(Debug)]
 pub struct Event {
@@ -38,7 +42,7 @@ pub struct Event {
     /// The last state under the revision that ended it: what a DELETED event shows.
     gone: OnceLock<Arc<Object>>,
     /// What it looks like on the wire, for each form that somebody asked for.
-    encoded: Mutex<Vec<(u32, Change, Bytes)>>,
+    encoded: Mutex<Vec<(Form, Change, Bytes)>>,
 }
 
 impl Event {
@@ -87,15 +91,15 @@ impl Event {
         }
     }
 
-    /// The event in the form numbered `form`, made once and shared.
-    pub fn encoded(&self, form: u32, change: Change, encode: impl FnOnce() -> Bytes) -> Bytes {
+    /// The event in a form, made once and shared.
+    pub fn encoded(&self, form: &Form, change: Change, encode: impl FnOnce() -> Bytes) -> Bytes {
         let mut encoded = self.encoded.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = encoded.iter().find(|(f, c, _)| *f == form && *c == change);
+        let known = encoded.iter().find(|(f, c, _)| f == form && *c == change);
         if let Some((_, _, bytes)) = known {
             return bytes.clone();
         }
         let bytes = encode();
-        encoded.push((form, change, bytes.clone()));
+        encoded.push((form.clone(), change, bytes.clone()));
         bytes
     }
 

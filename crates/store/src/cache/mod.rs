@@ -31,7 +31,7 @@ use tokio::sync::{mpsc, watch as signal};
 use tokio::time::Instant;
 
 pub use self::feed::Caches;
-pub use self::log::{Change, Event, LOG_AGE, LOG_MAX_BYTES, LOG_MAX_EVENTS, LOG_MIN_EVENTS};
+pub use self::log::{Change, Event, Form, LOG_AGE, LOG_MAX_BYTES, LOG_MAX_EVENTS, LOG_MIN_EVENTS};
 pub use self::object::{Object, Part, Wire};
 pub use self::snapshot::Snapshot;
 pub use self::watch::{Delivery, Selection, WATCHER_QUEUE, Watcher};
