@@ -11,6 +11,7 @@ use kevel_server::scale::{Scale, Selector};
 use kevel_server::strategy::{Dependents, Strategy};
 use kevel_server::user::User;
 
+use crate::certificates::signing_request;
 use crate::namespace::{self, standard_finalizer};
 use crate::pod::{ephemeral_containers, resize};
 use crate::rules::{Rules, rules};
@@ -32,6 +33,8 @@ pub struct KindFacts {
     pub time_to_live: Option<Duration>,
     /// Whether objects may be made with a status.
     pub keeps_status: bool,
+    /// The fields that no update changes, whatever it says.
+    pub reset_fields: &'static [&'static str],
     /// Whether changes of what is wanted are counted.
     pub generation: bool,
     /// Whether an update makes what is not there.
@@ -55,6 +58,7 @@ const PLAIN: KindFacts = KindFacts {
     returns_deleted: false,
     time_to_live: None,
     keeps_status: false,
+    reset_fields: &[],
     generation: false,
     create_on_update: false,
     conditional: false,
@@ -274,7 +278,31 @@ const KINDS: &[(&str, &str, KindFacts)] = &[
     (
         "certificates.k8s.io",
         "certificatesigningrequests",
-        KindFacts { fields: &[("spec.signerName", "spec.signerName")], ..PLAIN },
+        // Nobody cares what requests are called. What is asked for stays.
+        KindFacts {
+            check_name: name::is_path_segment_name,
+            fields: SIGNER,
+            reset_fields: &["spec"],
+            ..PLAIN
+        },
+    ),
+    (
+        "certificates.k8s.io",
+        "clustertrustbundles",
+        // The name depends on the signer: the rules look at it.
+        KindFacts { check_name: name::is_path_segment_name, fields: SIGNER, ..PLAIN },
+    ),
+    (
+        "certificates.k8s.io",
+        "podcertificaterequests",
+        KindFacts {
+            fields: &[
+                ("spec.signerName", "spec.signerName"),
+                ("spec.podName", "spec.podName"),
+                ("spec.nodeName", "spec.nodeName"),
+            ],
+            ..PLAIN
+        },
     ),
     ("rbac.authorization.k8s.io", "roles", RBAC),
     ("rbac.authorization.k8s.io", "rolebindings", RBAC),
@@ -298,6 +326,9 @@ const KINDS: &[(&str, &str, KindFacts)] = &[
     ("storage.k8s.io", "volumeattachments", KindFacts { returns_deleted: true, ..PLAIN }),
     ("storage.k8s.io", "volumeattributesclasses", KindFacts { returns_deleted: true, ..PLAIN }),
 ];
+
+/// Requests are looked for by their signers.
+const SIGNER: &[(&str, &str)] = &[("spec.signerName", "spec.signerName")];
 
 /// Names of RBAC objects may hold anything that fits in a path.
 const RBAC: KindFacts = KindFacts { check_name: name::is_path_segment_name, ..PLAIN };
@@ -330,7 +361,6 @@ pub fn facts(group: &str, plural: &str) -> KindFacts {
 /// What a subresource may write of its object, where that is less than a field.
 pub fn places(group: &str, path: &str) -> Option<Places> {
     let plural = path.split('/').next().unwrap_or_default();
-    let strategy = strategy(group, plural);
     let ruled = |rules| Arc::new(KindFacts { rules, ..facts(group, plural) });
     match (group, path) {
         ("", "namespaces/finalize") => Some(Places {
@@ -354,9 +384,11 @@ pub fn places(group: &str, path: &str) -> Option<Places> {
             metadata: false,
             strategy: ruled(resize::RULES),
         }),
-        ("certificates.k8s.io", "certificatesigningrequests/approval") => {
-            Some(Places { paths: &[&["status", "conditions"]], metadata: true, strategy })
-        }
+        ("certificates.k8s.io", "certificatesigningrequests/approval") => Some(Places {
+            paths: &[&["status", "conditions"]],
+            metadata: true,
+            strategy: ruled(signing_request::APPROVAL),
+        }),
         _ => None,
     }
 }
@@ -408,6 +440,10 @@ impl Strategy for KindFacts {
 
     fn keeps_status(&self) -> bool {
         self.keeps_status
+    }
+
+    fn reset_fields(&self) -> &'static [&'static str] {
+        self.reset_fields
     }
 
     fn counts_generation(&self) -> bool {

@@ -3,6 +3,7 @@
 pub mod admission;
 mod apps;
 mod batch;
+mod certificates;
 mod columns;
 mod config_map;
 mod coordination;

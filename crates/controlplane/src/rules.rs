@@ -1,8 +1,12 @@
 //! The rules of a kind as data: how its objects are made ready, and what is wrong with them.
 
+#[cfg(test)]
+pub mod cases;
+
 use kevel_api::value::Value;
 use kevel_server::user::User;
 
+use crate::certificates::{pod_request, signing_request, trust_bundle};
 use crate::service::{endpoint_slice, endpoints, ip_address, service_cidr};
 use crate::validation::Field;
 use crate::{
@@ -79,6 +83,9 @@ const RULES: &[(&str, &str, Rules)] = &[
     ("apps", "statefulsets", apps::stateful_set::RULES),
     ("batch", "cronjobs", batch::cron_job::RULES),
     ("batch", "jobs", batch::job::RULES),
+    ("certificates.k8s.io", "certificatesigningrequests", signing_request::RULES),
+    ("certificates.k8s.io", "clustertrustbundles", trust_bundle::RULES),
+    ("certificates.k8s.io", "podcertificaterequests", pod_request::RULES),
     ("coordination.k8s.io", "leasecandidates", coordination::LEASE_CANDIDATE),
     ("coordination.k8s.io", "leases", coordination::LEASE),
     ("discovery.k8s.io", "endpointslices", endpoint_slice::RULES),

@@ -82,6 +82,12 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
+    /// The fields that a write to the object itself leaves alone, and does not own, besides those
+    /// that have a path of their own.
+    fn reset_fields(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Whether changes of what is wanted are counted in `metadata.generation`.
     fn counts_generation(&self) -> bool {
         false
@@ -164,8 +170,9 @@ impl Strategy for Generic {}
 /// Spec and status are written apart where a kind has both: which fields a write to the object
 /// itself leaves alone.
 pub fn reset_fields(resource: &Resource) -> impl Iterator<Item = &'static str> + '_ {
-    resource.subresources.values().filter_map(|sub| match &sub.part {
+    let apart = resource.subresources.values().filter_map(|sub| match &sub.part {
         crate::resource::Part::Field(field) => Some(*field),
         _ => None,
-    })
+    });
+    resource.strategy.reset_fields().iter().copied().chain(apart)
 }

@@ -66,11 +66,22 @@ impl Cluster {
 
     /// `GET /path` as somebody; the code and the body of the answer.
     pub async fn send(&self, who: &str, what: &str, body: &str) -> (u16, String) {
-        let (method, uri) = what.split_once(' ').unwrap();
-        let content_type = match method {
-            "PATCH" => "application/merge-patch+json",
-            _ => "application/json",
+        let content_type = match what.starts_with("PATCH") {
+            true => "application/merge-patch+json",
+            false => "application/json",
         };
+        self.send_typed(who, what, body, content_type).await
+    }
+
+    /// The same with a body of any type.
+    pub async fn send_typed(
+        &self,
+        who: &str,
+        what: &str,
+        body: &str,
+        content_type: &str,
+    ) -> (u16, String) {
+        let (method, uri) = what.split_once(' ').unwrap();
         let request = http::Request::builder().method(method).uri(uri);
         let request = request.header("content-type", content_type);
         let request = request.body(Body::from(body.as_bytes().to_vec())).unwrap();

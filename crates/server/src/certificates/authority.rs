@@ -255,7 +255,8 @@ mod tests {
 
     fn server(names: &[&str]) -> Subject {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        let names = AltNames { dns_names: names, ips: vec![[127, 0, 0, 1].into()] };
+        let names =
+            AltNames { dns_names: names, ips: vec![[127, 0, 0, 1].into()], ..AltNames::default() };
         Subject::Server { common_name: "kube-apiserver".into(), names }
     }
 

@@ -14,7 +14,7 @@ const ORGANIZATION: &[u8] = &[0x55, 4, 10];
 /// 1.3.6.1.4.1.57683.2: Kubernetes' own, the uid of a user.
 const USER_UID: &[u8] = &[0x2b, 6, 1, 4, 1, 0x83, 0xc2, 0x53, 2];
 const SUBJECT_KEY_IDENTIFIER: &[u8] = &[0x55, 0x1d, 14];
-const SUBJECT_ALT_NAME: &[u8] = &[0x55, 0x1d, 17];
+pub(super) const SUBJECT_ALT_NAME: &[u8] = &[0x55, 0x1d, 17];
 const AUTHORITY_KEY_IDENTIFIER: &[u8] = &[0x55, 0x1d, 35];
 
 /// A certificate's parts that somebody here asks for. Reading it judges nothing.
@@ -23,12 +23,12 @@ pub struct Certificate<'a> {
     to_be_signed: &'a [u8],
     /// As it is encoded: 0 is v1.
     version: &'a [u8],
-    serial: &'a [u8],
+    pub(super) serial: &'a [u8],
     issuer: &'a [u8],
-    subject: &'a [u8],
-    validity: [Element<'a>; 2],
-    public_key: &'a [u8],
-    extensions: &'a [u8],
+    pub(super) subject: &'a [u8],
+    pub(super) validity: [Element<'a>; 2],
+    pub(super) public_key: &'a [u8],
+    pub(super) extensions: &'a [u8],
     signature_algorithm: &'a [u8],
     signature: &'a [u8],
 }
@@ -51,6 +51,8 @@ pub struct AltNames {
     pub dns_names: Vec<String>,
     /// Addresses.
     pub ips: Vec<IpAddr>,
+    /// Mail addresses.
+    pub emails: Vec<String>,
 }
 
 impl<'a> Certificate<'a> {
@@ -150,6 +152,7 @@ impl<'a> Certificate<'a> {
         let list = list.and_then(|value| Reader(value).open(der::SEQUENCE));
         for name in list.into_iter().flatten() {
             match name.tag {
+                0x81 => names.emails.extend(String::from_utf8(name.contents.to_vec())),
                 0x82 => names.dns_names.extend(String::from_utf8(name.contents.to_vec())),
                 0x87 => names.ips.extend(address(name.contents)),
                 _ => {}
@@ -176,7 +179,7 @@ impl<'a> Certificate<'a> {
         )
     }
 
-    fn extension(&self, wanted: &[u8]) -> Option<&'a [u8]> {
+    pub(super) fn extension(&self, wanted: &[u8]) -> Option<&'a [u8]> {
         Reader(self.extensions)
             .find_map(|extension| {
                 let mut extension = Reader(extension.contents);
@@ -219,14 +222,14 @@ fn text(value: Element<'_>) -> Option<String> {
     String::from_utf8(value.contents.to_vec()).ok()
 }
 
-fn address(bytes: &[u8]) -> Option<IpAddr> {
+pub(super) fn address(bytes: &[u8]) -> Option<IpAddr> {
     let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
     let sixteen = || <[u8; 16]>::try_from(bytes).map(IpAddr::from);
     four.or_else(|_| sixteen()).ok()
 }
 
 /// `YYMMDDhhmmssZ` or `YYYYMMDDhhmmssZ`.
-fn time(value: Element<'_>) -> Option<SystemTime> {
+pub(super) fn time(value: Element<'_>) -> Option<SystemTime> {
     let digits = value.contents.strip_suffix(b"Z")?;
     let number = |from: usize, to: usize| {
         let digits = std::str::from_utf8(digits.get(from..to)?).ok()?;

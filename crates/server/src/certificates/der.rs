@@ -5,7 +5,13 @@ pub const BOOLEAN: u8 = 0x01;
 pub const INTEGER: u8 = 0x02;
 pub const BIT_STRING: u8 = 0x03;
 pub const OCTET_STRING: u8 = 0x04;
+pub const NULL: u8 = 0x05;
 pub const OBJECT_IDENTIFIER: u8 = 0x06;
+pub const UTF8_STRING: u8 = 0x0c;
+pub const NUMERIC_STRING: u8 = 0x12;
+pub const PRINTABLE_STRING: u8 = 0x13;
+pub const T61_STRING: u8 = 0x14;
+pub const IA5_STRING: u8 = 0x16;
 pub const UTC_TIME: u8 = 0x17;
 pub const GENERALIZED_TIME: u8 = 0x18;
 pub const BMP_STRING: u8 = 0x1e;
@@ -16,6 +22,9 @@ pub const SET: u8 = 0x31;
 pub const fn context(number: u8) -> u8 {
     0xa0 | number
 }
+
+/// Numbers above 30 do not fit in the tag's byte; nothing here has them.
+const LONG_TAG: u8 = 0x1f;
 
 /// An element: its tag, what is in it, and all of it.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +56,9 @@ impl<'a> Iterator for Reader<'a> {
 
     fn next(&mut self) -> Option<Element<'a>> {
         let (&[tag, first], rest) = self.0.split_first_chunk::<2>()?;
+        if tag & LONG_TAG == LONG_TAG {
+            return None;
+        }
         let (length, head) = match first {
             short @ 0..=0x7f => (usize::from(short), 2),
             // Long form, up to 4 GiB; the indefinite form (0x80) is not DER.
@@ -54,6 +66,10 @@ impl<'a> Iterator for Reader<'a> {
                 let digits = usize::from(long & 0x7f);
                 let digits = rest.get(..digits)?;
                 let length = digits.iter().fold(0, |length, digit| length << 8 | u32::from(*digit));
+                // As short as it can be, or it is not distinguished.
+                if length < 0x80 || digits.first() == Some(&0) {
+                    return None;
+                }
                 (usize::try_from(length).ok()?, 2 + digits.len())
             }
             _ => return None,
@@ -104,6 +120,9 @@ mod tests {
             b"\x30\x82\x01",
             b"\x30\x84\xff\xff\xff\xff",
             b"\x30\x85\x00\x00\x00\x00\x01\x00",
+            b"\x30\x81\x01\x00",
+            b"\x30\x82\x00\x80",
+            b"\x3f\x01\x00",
         ] {
             assert!(Reader(bytes).next().is_none(), "{bytes:x?}");
         }

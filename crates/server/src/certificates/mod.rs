@@ -5,6 +5,7 @@
 //! reference's flags, the files are the user's, or the self-signed pair of [`self_signed`] in
 //! `--cert-dir`. Files are read again when they change: [`Dynamic`].
 
+mod asn1;
 mod authority;
 mod ca_bundle;
 mod certificate;
@@ -16,18 +17,23 @@ mod files;
 pub(crate) mod handshake;
 mod key_pair;
 mod kubeconfig;
+mod pem_block;
 mod pki;
+mod public_key;
 mod self_signed;
 mod service_account_key;
+mod strict;
 
 pub use authority::{Authority, Issued, Subject};
 pub use ca_bundle::CaBundle;
 pub use certificate::{AltNames, Certificate, Name};
-pub use certificate_request::requested_subject;
+pub use certificate_request::{CertificateRequest, requested_subject};
 pub use client::{ClientIdentity, ClientVerifier, verify_client};
 pub use dynamic::Dynamic;
 pub use files::pem;
 pub(crate) use key_pair::certified_key;
 pub use kubeconfig::kubeconfig;
+pub use pem_block::PemBlock;
 pub use pki::{Pki, PkiFiles};
+pub use public_key::{Hash, KeyKind, PublicKey, SignatureAlgorithm};
 pub use self_signed::self_signed;

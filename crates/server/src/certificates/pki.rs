@@ -89,7 +89,7 @@ impl Pki {
                 ips.push(*address);
             }
         }
-        AltNames { dns_names, ips }
+        AltNames { dns_names, ips, ..AltNames::default() }
     }
 
     /// Looks after the files each day until `stop` is signaled. The server reads them again when they

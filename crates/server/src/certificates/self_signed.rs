@@ -25,7 +25,11 @@ pub fn self_signed(
         (false, true) => return Err(incomplete(&certificate)),
     }
     let services = ["kubernetes.default.svc", "kubernetes.default", "kubernetes"];
-    let mut names = AltNames { dns_names: services.map(str::to_owned).into(), ips: vec![public] };
+    let mut names = AltNames {
+        dns_names: services.map(str::to_owned).into(),
+        ips: vec![public],
+        ..AltNames::default()
+    };
     names.ips.extend(service);
     match bind.is_unspecified() {
         true => names.dns_names.push("localhost".to_owned()),

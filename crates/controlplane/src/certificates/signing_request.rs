@@ -1,0 +1,241 @@
+//! CertificateSigningRequests: who asks is written down by the server, and what is asked for does not
+//! change. Approvers and signers have paths of their own.
+
+use std::collections::HashSet;
+
+use kevel_api::field_error::BadValue;
+use kevel_api::value::{Map, Value};
+use kevel_server::certificates::{Certificate, CertificateRequest, PemBlock};
+use kevel_server::user::User;
+
+use super::{bytes, conditions, signer_name};
+use crate::rules::Rules;
+use crate::validation::Field;
+
+/// The rules of requests, and of signers, who write the status.
+pub const RULES: Rules = Rules {
+    sign,
+    check_create: |request| check(request, &Allowed::default()),
+    prepare_update: keep_spec,
+    check_update: |request, old| {
+        check_change(request, old, Allowed::since(request, old));
+    },
+    prepare_status: |request, old| {
+        keep_spec(request, old);
+        conditions::keep_approvals(request, old);
+        conditions::stamp(request, old);
+    },
+    check_status: |request, old| {
+        let since = Allowed::since(request, old);
+        check_change(request, old, Allowed { certificate: true, ..since });
+    },
+    ..Rules::NONE
+};
+
+/// The rules of `approval`, by which conditions are written and nothing else.
+pub const APPROVAL: Rules = Rules {
+    prepare_update: |request, old| {
+        keep_spec(request, old);
+        conditions::stamp(request, old);
+    },
+    check_update: |request, old| {
+        let since = Allowed::since(request, old);
+        check_change(request, old, Allowed { approvals: true, ..since });
+    },
+    ..Rules::NONE
+};
+
+/// Signs whatever it is given, without a policy; only old requests have it.
+const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
+
+/// The shortest time that may be asked for, in seconds.
+const MIN_EXPIRATION: i64 = 600;
+
+/// What certificates can be used for, sorted.
+const USAGES: &[&str] = &[
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
+
+/// What a write may do that others may not, and what is wrong already and may stay.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Allowed {
+    /// Approved and Denied may be added.
+    pub approvals: bool,
+    /// A certificate may be issued.
+    certificate: bool,
+    pub approved_and_denied: bool,
+    pub duplicate_condition_types: bool,
+    pub empty_condition_type: bool,
+    any_certificate: bool,
+    legacy_signer: bool,
+    unknown_usages: bool,
+    duplicate_usages: bool,
+}
+
+impl Allowed {
+    /// What is wrong with a request already.
+    fn since(request: Field, old: Field) -> Self {
+        let usages = || old.at("spec").at("usages").strings().collect::<Vec<_>>();
+        let certificate = old.down("status.certificate");
+        let mut allowed = Allowed {
+            any_certificate: same_bytes(request.down("status.certificate"), certificate)
+                || check_certificate(&bytes(certificate)).is_err(),
+            legacy_signer: old.down("spec.signerName").str() == LEGACY_SIGNER,
+            unknown_usages: usages().iter().any(|usage| !USAGES.contains(usage)),
+            duplicate_usages: usages().iter().collect::<HashSet<_>>().len() < usages().len(),
+            ..Allowed::default()
+        };
+        conditions::tolerated(old.down("status.conditions"), &mut allowed);
+        allowed
+    }
+}
+
+/// Writes down who asks, whatever the client said.
+fn sign(request: &mut Value, user: &User) {
+    let spec = request.make_map(&["spec"]);
+    for field in ["username", "uid", "groups", "extra"] {
+        spec.remove(field);
+    }
+    let list = |items: &[String]| {
+        Value::List(items.iter().map(|item| Value::from(item.as_str())).collect())
+    };
+    for (field, text) in [("username", &user.name), ("uid", &user.uid)] {
+        if !text.is_empty() {
+            spec.insert(field, text.as_str().into());
+        }
+    }
+    if !user.groups.is_empty() {
+        spec.insert("groups", list(&user.groups));
+    }
+    if !user.extra.is_empty() {
+        let mut extra = Map::new();
+        for (key, values) in &user.extra {
+            extra.insert(key.as_str(), list(values));
+        }
+        spec.insert("extra", extra.into());
+    }
+}
+
+/// What was asked for stays, whatever a plug-in or a client says.
+fn keep_spec(request: &mut Value, old: &Value) {
+    let Some(map) = request.as_map_mut() else { return };
+    match old.at(&["spec"]) {
+        Some(spec) => map.insert("spec", spec.clone()),
+        None => map.remove("spec"),
+    };
+}
+
+fn check(request: Field, allowed: &Allowed) {
+    let spec = request.at("spec");
+    if let Err(error) = check_request(&bytes(spec.at("request"))) {
+        let asked = spec.at("request");
+        asked.invalid_as(asked.shown_or_null(), error);
+    }
+    check_usages(spec.at("usages"), allowed);
+    let signer = spec.at("signerName");
+    match !allowed.legacy_signer && signer.str() == LEGACY_SIGNER {
+        true => signer.invalid("the legacy signerName is not allowed via this API version"),
+        false => signer_name::check(signer),
+    }
+    let expiration = spec.at("expirationSeconds");
+    if expiration.int_or_absent().is_some_and(|seconds| seconds < MIN_EXPIRATION) {
+        expiration.invalid("may not specify a duration less than 600 seconds (10 minutes)");
+    }
+    let status = request.at("status");
+    conditions::check(status.at("conditions"), allowed);
+    if !allowed.any_certificate {
+        let certificate = status.at("certificate");
+        if let Err(error) = check_certificate(&bytes(certificate)) {
+            certificate.invalid_as("<certificate data>", error);
+        }
+    }
+}
+
+fn check_change(request: Field, old: Field, allowed: Allowed) {
+    check(request, &allowed);
+    let (status, old_status) = (request.at("status"), old.at("status"));
+    conditions::check_change(status.at("conditions"), old_status.at("conditions"), &allowed);
+    let (certificate, before) = (status.at("certificate"), old_status.at("certificate"));
+    if same_bytes(certificate, before) {
+        return;
+    }
+    if !allowed.certificate {
+        certificate.forbidden("updates may not set certificate content");
+    } else if !before.is_empty() {
+        certificate.forbidden("updates may not modify existing certificate content");
+    }
+}
+
+fn check_usages(usages: Field, allowed: &Allowed) {
+    usages.must("");
+    if !allowed.unknown_usages {
+        usages.items().for_each(|usage| usage.one_of(USAGES));
+    }
+    if !allowed.duplicate_usages {
+        let mut seen = HashSet::new();
+        for usage in usages.items().filter(|usage| !seen.insert(usage.str())) {
+            usage.duplicate_as(BadValue::named_string(usage.str()));
+        }
+    }
+}
+
+/// A request must be signed by the key that it is about: whoever asks has it.
+fn check_request(pem: &[u8]) -> Result<(), String> {
+    let request = CertificateRequest::from_pem(pem)?;
+    CertificateRequest::parse(&request)?.check_signature()
+}
+
+/// What was issued, if anything: certificates and nothing else.
+fn check_certificate(pem: &[u8]) -> Result<(), String> {
+    if pem.is_empty() {
+        return Ok(());
+    }
+    let mut blocks = 0;
+    for block in PemBlock::all(pem) {
+        if block.label != "CERTIFICATE" {
+            let label = kevel_api::quote::quote(&block.label);
+            return Err(format!("only CERTIFICATE PEM blocks are allowed, found {label}"));
+        }
+        if block.headers {
+            return Err("no PEM block headers are permitted".to_owned());
+        }
+        blocks += 1;
+        let mut rest = &block.contents[..];
+        if rest.is_empty() {
+            return Err("found CERTIFICATE PEM block containing 0 certificates".to_owned());
+        }
+        while !rest.is_empty() {
+            (_, rest) = Certificate::parse(rest)?;
+        }
+    }
+    match blocks {
+        0 => Err("must contain at least one CERTIFICATE PEM block".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+fn same_bytes(one: Field, other: Field) -> bool {
+    one.str() == other.str() || bytes(one) == bytes(other)
+}
