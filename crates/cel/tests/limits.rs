@@ -145,7 +145,7 @@ fn large_values() {
         activation.bind("x", Value::Map(map.collect::<BTreeMap<_, _>>().into()));
         let result = program.evaluate(&activation, Budget::default()).result;
         let took = start.elapsed();
-        assert!(took < Duration::from_secs(20), "{expression}: {took:?}");
+        assert!(took < Duration::from_secs(60), "{expression}: {took:?}");
         match stopped {
             true => assert!(result.unwrap_err().is_cost_limit(), "{expression}"),
             false => assert_eq!(result.unwrap().as_bool(), Some(true), "{expression}"),
