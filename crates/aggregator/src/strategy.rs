@@ -1,6 +1,6 @@
 //! What is special about an `APIService`, and what is wrong with one.
 
-use kevel_api::field_error::{FieldError, Path};
+use kevel_api::field_error::{FieldError, FieldErrors, Path};
 use kevel_api::name;
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
@@ -23,12 +23,12 @@ impl Strategy for ApiServiceStrategy {
         }
     }
 
-    fn check_create(&self, object: &Value) -> Vec<FieldError> {
-        check(object)
+    fn check_create(&self, object: &Value) -> FieldErrors {
+        check(object).into()
     }
 
-    fn check_update(&self, object: &Value, _old: &Value) -> Vec<FieldError> {
-        check(object)
+    fn check_update(&self, object: &Value, _old: &Value) -> FieldErrors {
+        check(object).into()
     }
 
     fn prepare_status(&self, object: &mut Value, old: &Value) {
@@ -41,7 +41,7 @@ impl Strategy for ApiServiceStrategy {
         }
     }
 
-    fn check_status(&self, object: &Value, _old: &Value) -> Vec<FieldError> {
+    fn check_status(&self, object: &Value, _old: &Value) -> FieldErrors {
         const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
         let root = Path::new("status");
         let conditions = root.child("conditions");

@@ -1,14 +1,29 @@
 //! Where in an object something is wrong, and what: paths to fields and the errors about them.
 
+mod bad_value;
+pub(crate) mod cut;
+mod errors;
 mod path;
 
+pub use bad_value::BadValue;
+pub use cut::{cut, print_up_to};
+pub use errors::{FieldErrors, MAX_ERROR_BYTES, MAX_ERRORS};
 pub use path::Path;
 
-use crate::json_string::write_json_string;
 use crate::quote::quote;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
+
+use cut::cut_owned;
+
+/// So much of a value, and of what is said about it, stands in an error; the rest is cut. The
+/// reference quotes values whole. What people write into one field is far smaller: the largest
+/// values that are quoted are Pod templates that may not change.
+pub const MAX_VALUE_BYTES: usize = 256 << 10;
+/// So much of a path stands in an error: more than the longest one through fields alone, because
+/// keys of maps stand in paths too. The reference has no limit.
+pub const MAX_PATH_BYTES: usize = 4 << 10;
 
 /// One error about one field.
 ///
@@ -103,80 +118,6 @@ impl FieldErrorKind {
     }
 }
 
-/// A wrong value, as a message shows it.
-#[derive(Clone, Debug, PartialEq)]
-pub enum BadValue {
-    /// The message does not show it.
-    Omitted,
-    /// A plain string: quoted.
-    String(String),
-    /// Text to show as it is: numbers, booleans, and whatever the reference marshals to JSON
-    /// (structs, lists, maps, pointers, and strings that have a type of their own).
-    Text(String),
-}
-
-impl BadValue {
-    /// A string whose type in the reference is not `string` but one named after what it holds:
-    /// shown as JSON, which differs from a plain string in what is escaped.
-    pub fn named_string(s: &str) -> Self {
-        let mut out = Vec::new();
-        write_json_string(&mut out, s);
-        BadValue::Text(String::from_utf8(out).unwrap_or_default())
-    }
-
-    /// A list of strings: shown as JSON.
-    pub fn strings<S: AsRef<str>>(items: impl IntoIterator<Item = S>) -> Self {
-        let mut out = vec![b'['];
-        for item in items {
-            if out.len() > 1 {
-                out.push(b',');
-            }
-            write_json_string(&mut out, item.as_ref());
-        }
-        out.push(b']');
-        BadValue::Text(String::from_utf8(out).unwrap_or_default())
-    }
-}
-
-impl From<&str> for BadValue {
-    fn from(value: &str) -> Self {
-        BadValue::String(value.to_owned())
-    }
-}
-
-impl From<String> for BadValue {
-    fn from(value: String) -> Self {
-        BadValue::String(value)
-    }
-}
-
-macro_rules! bad_value_from_displayed {
-    ($($type:ty)*) => {$(
-        impl From<$type> for BadValue {
-            fn from(value: $type) -> Self {
-                BadValue::Text(value.to_string())
-            }
-        }
-    )*};
-}
-bad_value_from_displayed!(bool i32 i64 u32 u64 usize);
-
-impl From<f64> for BadValue {
-    /// Shortest digits; an exponent for values below 1e-4 and from 1e6 on.
-    fn from(value: f64) -> Self {
-        let scientific = format!("{value:e}");
-        let text = match scientific.split_once('e').map(|(m, e)| (m, e.parse::<i32>())) {
-            Some((mantissa, Ok(exponent))) if !(-4..6).contains(&exponent) => {
-                let sign = if exponent < 0 { '-' } else { '+' };
-                format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
-            }
-            _ if value.is_infinite() => format!("{value:+}").replace("inf", "Inf"),
-            _ => value.to_string(),
-        };
-        BadValue::Text(text)
-    }
-}
-
 impl FieldError {
     /// An error of any kind.
     pub fn new(
@@ -185,8 +126,17 @@ impl FieldError {
         value: impl Into<BadValue>,
         detail: impl Into<Cow<'static, str>>,
     ) -> Self {
-        let (field, detail) = (path.to_string(), detail.into());
-        FieldError { kind, field, bad_value: value.into(), detail }
+        let field = print_up_to(MAX_PATH_BYTES, path);
+        let detail = match detail.into() {
+            Cow::Owned(detail) => Cow::Owned(cut_owned(MAX_VALUE_BYTES, detail)),
+            detail => detail,
+        };
+        FieldError { kind, field, bad_value: value.into().cut(), detail }
+    }
+
+    /// How much text the error has.
+    pub fn size(&self) -> usize {
+        self.field.len() + self.bad_value.size() + self.detail.len()
     }
 
     /// The value is not of the field's type.
@@ -306,19 +256,42 @@ impl fmt::Display for FieldError {
 impl std::error::Error for FieldError {}
 
 /// The message about several errors: one stands alone, more are listed in brackets, and none is
-/// said twice. `None` if there are no errors.
+/// said twice. `None` if there are no errors. Past [`MAX_ERRORS`] and [`MAX_ERROR_BYTES`] they are
+/// counted, as in [`FieldErrors`].
 pub fn aggregate<E: fmt::Display>(errors: impl IntoIterator<Item = E>) -> Option<String> {
+    aggregate_more(errors, 0)
+}
+
+/// The same where `untold` more errors were found, which are only counted.
+pub(crate) fn aggregate_more<E: fmt::Display>(
+    errors: impl IntoIterator<Item = E>,
+    mut untold: usize,
+) -> Option<String> {
     let mut seen = HashSet::new();
-    let messages: Vec<String> = errors
-        .into_iter()
-        .map(|error| error.to_string())
-        .filter(|message| seen.insert(message.clone()))
-        .collect();
+    let mut messages: Vec<String> = Vec::new();
+    let mut bytes = 0;
+    for error in errors {
+        if messages.len() >= MAX_ERRORS || bytes >= MAX_ERROR_BYTES {
+            untold += 1;
+            continue;
+        }
+        let message = print_up_to(MAX_ERROR_BYTES, error);
+        if seen.insert(message.clone()) {
+            bytes += message.len();
+            messages.push(message);
+        }
+    }
+    messages.extend(more_errors(untold));
     match messages.as_slice() {
         [] => None,
         [one] => Some(one.clone()),
         several => Some(format!("[{}]", several.join(", "))),
     }
+}
+
+/// What stands for errors that are not told.
+pub(crate) fn more_errors(untold: usize) -> Option<String> {
+    (untold > 0).then(|| count(untold, "more error"))
 }
 
 fn count(n: usize, unit: &str) -> String {

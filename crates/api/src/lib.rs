@@ -21,3 +21,4 @@ pub mod selector;
 pub mod status;
 pub mod time;
 pub mod value;
+pub mod warning;

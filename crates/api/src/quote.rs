@@ -1,5 +1,9 @@
 //! Quoted text inside messages, as the reference's formatting verbs print it.
 
+use std::fmt::{self, Write};
+
+use crate::field_error::cut::boundary;
+
 /// Quotes `s` as `%q` does: double quotes, backslash escapes, printable characters as they are.
 ///
 /// ```
@@ -8,6 +12,37 @@
 pub fn quote(s: &str) -> String {
     let mut out = String::with_capacity(s.len() + 2);
     out.push('"');
+    push_escaped(&mut out, s);
+    out.push('"');
+    out
+}
+
+/// The same, printed a piece at a time: who has seen enough does not wait for the rest.
+///
+/// ```
+/// use kevel_api::quote::Quoted;
+/// assert_eq!(Quoted("a\"b\u{7f}").to_string(), r#""a\"b\x7f""#);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Quoted<'a>(pub &'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const PIECE: usize = 1024;
+        f.write_char('"')?;
+        let mut rest = self.0;
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(boundary(rest, PIECE));
+            let mut out = String::with_capacity(piece.len());
+            push_escaped(&mut out, piece);
+            f.write_str(&out)?;
+            rest = after;
+        }
+        f.write_char('"')
+    }
+}
+
+fn push_escaped(out: &mut String, s: &str) {
     for c in s.chars() {
         match c {
             '"' => out.push_str("\\\""),
@@ -21,13 +56,11 @@ pub fn quote(s: &str) -> String {
             '\x0b' => out.push_str("\\v"),
             ' '..='~' => out.push(c),
             c if is_printable(c) => out.push(c),
-            '\0'..='\x7f' => push_hex(&mut out, "\\x", u32::from(c), 2),
-            '\u{80}'..='\u{ffff}' => push_hex(&mut out, "\\u", u32::from(c), 4),
-            _ => push_hex(&mut out, "\\U", u32::from(c), 8),
+            '\0'..='\x7f' => push_hex(out, "\\x", u32::from(c), 2),
+            '\u{80}'..='\u{ffff}' => push_hex(out, "\\u", u32::from(c), 4),
+            _ => push_hex(out, "\\U", u32::from(c), 8),
         }
     }
-    out.push('"');
-    out
 }
 
 /// Quotes `s` as messages about times and durations do: every byte that is not printable ASCII

@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use kevel_cel::{Activation, Budget, DeclType, Environment, MAX_EXPRESSION_SIZE, Type, Value};
+use kevel_cel::{
+    Activation, Budget, DeclType, Environment, Key, MAX_EXPRESSION_SIZE, Text, Type, Value,
+};
 
 fn environment() -> Environment {
     Environment::builder().variable("x", DeclType::simple(Type::Dyn)).bindings().build()
@@ -104,4 +107,48 @@ fn interruption() {
     let error = program.evaluate(&Activation::new(), budget).result.unwrap_err();
     assert_eq!(error.to_string(), "operation interrupted");
     assert!(error.is_cancelled());
+}
+
+/// What authors of custom objects can make of rules that look innocent.
+#[test]
+fn large_values() {
+    let environment = environment();
+    let (text, list) = ("x".repeat(1 << 18), vec![Value::Int(1); 400_000]);
+    let numbers = |from: i64| (from..from + 100_000).map(Value::Int).collect::<Vec<_>>();
+    for (expression, stopped) in [
+        ("x.list.all(e, size(x.text) > 0)", true),
+        ("x.list.all(e, matches('a', x.text) || true)", true),
+        ("x.list.all(e, x.text == x.text)", true),
+        ("x.list.all(e, x.list == x.list)", true),
+        ("x.list.all(e, x.text != 'a')", true),
+        ("x.text.replace('', x.text) == ''", true),
+        ("x.text.replace('x', x.text) == ''", true),
+        ("x.list.map(e, x.text).join(x.text) == ''", true),
+        ("'%s'.format([x.list.map(e, x.text)]) == ''", true),
+        ("size(x.text.split('')) == 262144", false),
+        ("size(x.text.findAll('x')) == 262144", false),
+        ("x.text.replace('x', 'yy').contains('yx') || true", false),
+        ("x.text.indexOf('y') == -1 && x.text.lastIndexOf('y') == -1", false),
+        ("sets.contains(x.a, x.b) || true", true),
+        ("x.a.distinct() == x.a", true),
+    ] {
+        let start = Instant::now();
+        let program = environment.compile(expression).unwrap();
+        let entries = [
+            ("text", Value::from(text.as_str())),
+            ("list", Value::List(list.clone().into())),
+            ("a", Value::List(numbers(0).into())),
+            ("b", Value::List(numbers(50_000).into())),
+        ];
+        let mut activation = Activation::new();
+        let map = entries.into_iter().map(|(key, value)| (Key::String(Text::Borrowed(key)), value));
+        activation.bind("x", Value::Map(map.collect::<BTreeMap<_, _>>().into()));
+        let result = program.evaluate(&activation, Budget::default()).result;
+        let took = start.elapsed();
+        assert!(took < Duration::from_secs(60), "{expression}: {took:?}");
+        match stopped {
+            true => assert!(result.unwrap_err().is_cost_limit(), "{expression}"),
+            false => assert_eq!(result.unwrap().as_bool(), Some(true), "{expression}"),
+        }
+    }
 }

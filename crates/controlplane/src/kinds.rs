@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kevel_api::field_error::FieldError;
+use kevel_api::field_error::FieldErrors;
 use kevel_api::name;
 use kevel_api::value::Value;
 use kevel_server::resource::Places;
@@ -458,7 +458,7 @@ impl Strategy for KindFacts {
         (self.rules.prepare_create)(object);
     }
 
-    fn check_create(&self, object: &Value) -> Vec<FieldError> {
+    fn check_create(&self, object: &Value) -> FieldErrors {
         validation::errors(object, |object| {
             finalizers(object);
             (self.rules.check_create)(object);
@@ -473,7 +473,7 @@ impl Strategy for KindFacts {
         (self.rules.prepare_status)(object, old);
     }
 
-    fn check_status(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+    fn check_status(&self, object: &Value, old: &Value) -> FieldErrors {
         validation::update_errors(object, old, |object, old| {
             finalizers(object);
             (self.rules.check_status)(object, old);
@@ -500,7 +500,7 @@ impl Strategy for KindFacts {
         self.rules.grace_period.map(|period| period(object, asked))
     }
 
-    fn check_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+    fn check_update(&self, object: &Value, old: &Value) -> FieldErrors {
         validation::update_errors(object, old, |object, old| {
             finalizers(object);
             (self.rules.check_update)(object, old);

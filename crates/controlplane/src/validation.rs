@@ -13,7 +13,7 @@ mod path;
 use std::borrow::Cow;
 use std::cell::RefCell;
 
-use kevel_api::field_error::{BadValue, FieldError, FieldErrorKind, Path};
+use kevel_api::field_error::{BadValue, FieldError, FieldErrorKind, FieldErrors, Path};
 use kevel_api::name::Problems;
 use kevel_api::value::{Map, Value, equivalent};
 
@@ -25,22 +25,18 @@ pub use number::NOT_POSITIVE;
 pub struct Field<'v, 'p> {
     value: Option<&'v Value>,
     path: Path<'p>,
-    errors: &'p RefCell<Vec<FieldError>>,
+    errors: &'p RefCell<FieldErrors>,
 }
 
 /// What is wrong with an object.
-pub fn errors(object: &Value, check: impl FnOnce(Field)) -> Vec<FieldError> {
-    let errors = RefCell::new(Vec::new());
+pub fn errors(object: &Value, check: impl FnOnce(Field)) -> FieldErrors {
+    let errors = RefCell::default();
     check(Field { value: Some(object), path: Path::NONE, errors: &errors });
     errors.into_inner()
 }
 
 /// What is wrong with a change.
-pub fn update_errors(
-    object: &Value,
-    old: &Value,
-    check: impl FnOnce(Field, Field),
-) -> Vec<FieldError> {
+pub fn update_errors(object: &Value, old: &Value, check: impl FnOnce(Field, Field)) -> FieldErrors {
     errors(object, |new| check(new, Field { value: Some(old), ..new }))
 }
 
@@ -170,7 +166,7 @@ impl<'v, 'p> Field<'v, 'p> {
 
     /// Whether a check finds something wrong here, without saying so.
     pub fn fails(&self, check: impl FnOnce(Field)) -> bool {
-        let errors = RefCell::new(Vec::new());
+        let errors = RefCell::default();
         check(Field { value: self.value, path: self.path, errors: &errors });
         !errors.into_inner().is_empty()
     }
@@ -184,11 +180,16 @@ impl Field<'_, '_> {
         value: impl Into<BadValue>,
         detail: impl Into<Cow<'static, str>>,
     ) {
-        self.push(FieldError::new(kind, &self.path, value, detail));
+        self.add(|| FieldError::new(kind, &self.path, value, detail));
     }
 
     pub fn push(&self, error: FieldError) {
         self.errors.borrow_mut().push(error);
+    }
+
+    /// Adds an error that is made only if it is told.
+    fn add(&self, error: impl FnOnce() -> FieldError) {
+        self.errors.borrow_mut().add(error);
     }
 
     pub fn extend(&self, errors: impl IntoIterator<Item = FieldError>) {
@@ -197,12 +198,20 @@ impl Field<'_, '_> {
 
     /// How many errors were found so far.
     pub fn found(&self) -> usize {
-        self.errors.borrow().len()
+        self.errors.borrow().found()
     }
 
-    /// The value as messages show it.
+    /// The value as messages show it; not written down where there will be no message.
     pub fn shown(&self) -> BadValue {
-        shown(self.value)
+        match self.is_full() {
+            true => BadValue::Omitted,
+            false => shown(self.value),
+        }
+    }
+
+    /// Whether more errors are only counted.
+    fn is_full(&self) -> bool {
+        self.errors.borrow().is_full()
     }
 
     /// The same of a list, a map or a pointer, which shows when it is none.
@@ -215,7 +224,7 @@ impl Field<'_, '_> {
 
     /// The value has the wrong form.
     pub fn invalid(&self, detail: impl Into<Cow<'static, str>>) {
-        self.error(FieldErrorKind::Invalid, self.shown(), detail);
+        self.add(|| FieldError::invalid(&self.path, self.shown(), detail));
     }
 
     /// The value has the wrong form, and is shown as `value`.
@@ -232,7 +241,7 @@ impl Field<'_, '_> {
     }
 
     pub fn duplicate(&self) {
-        self.error(FieldErrorKind::Duplicate, self.shown(), "");
+        self.add(|| FieldError::duplicate(&self.path, self.shown()));
     }
 
     pub fn duplicate_as(&self, value: impl Into<BadValue>) {
@@ -245,30 +254,30 @@ impl Field<'_, '_> {
     }
 
     pub fn not_found(&self) {
-        self.error(FieldErrorKind::NotFound, self.shown(), "");
+        self.add(|| FieldError::not_found(&self.path, self.shown()));
     }
 
     pub fn too_long(&self, max: usize) {
-        self.push(FieldError::too_long(&self.path, max));
+        self.add(|| FieldError::too_long(&self.path, max));
     }
 
     pub fn too_many(&self, actual: usize, max: usize) {
-        self.push(FieldError::too_many(&self.path, Some(actual), max));
+        self.add(|| FieldError::too_many(&self.path, Some(actual), max));
     }
 
     /// The value is none of those that there are.
     pub fn unsupported(&self, supported: &[&str]) {
-        let value = match self.value {
+        let value = || match self.value {
             Some(Value::String(text)) => BadValue::named_string(text),
             Some(value) => shown(Some(value)),
             None => BadValue::named_string(""),
         };
-        self.unsupported_as(value, supported);
+        self.add(|| FieldError::not_supported(&self.path, value(), supported));
     }
 
     /// The same of a value that is shown as `value`.
     pub fn unsupported_as(&self, value: impl Into<BadValue>, supported: &[&str]) {
-        self.push(FieldError::not_supported(&self.path, value, supported));
+        self.add(|| FieldError::not_supported(&self.path, value, supported));
     }
 }
 

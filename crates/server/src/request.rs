@@ -7,6 +7,7 @@ use std::time::{Instant, SystemTime};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kevel_api::status::StatusError;
+use kevel_api::warning::WarningList;
 
 use crate::audit::AuditContext;
 use crate::request_info::RequestInfo;
@@ -107,18 +108,16 @@ impl Request {
 
 /// What the client should be told besides the answer: `Warning` headers.
 #[derive(Clone, Debug, Default)]
-pub struct Warnings(Arc<Mutex<Vec<String>>>);
+pub struct Warnings(Arc<Mutex<WarningList>>);
 
 impl Warnings {
     pub fn add(&self, warning: impl Into<String>) {
-        let warning = warning.into();
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !warning.is_empty() && !all.contains(&warning) {
-            all.push(warning);
-        }
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).add(warning);
     }
 
+    /// The warnings as they are said.
     pub fn take(&self) -> Vec<String> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        let warnings = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(warnings).into_said()
     }
 }

@@ -1,6 +1,6 @@
 //! What is special about a kind: how an object is made ready to be stored, and what may not be stored.
 
-use kevel_api::field_error::FieldError;
+use kevel_api::field_error::FieldErrors;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
@@ -14,24 +14,24 @@ pub trait Strategy: Send + Sync + 'static {
     fn prepare_create(&self, _object: &mut Value) {}
 
     /// What is wrong with a new object, beyond its schema and metadata.
-    fn check_create(&self, _object: &Value) -> Vec<FieldError> {
-        Vec::new()
+    fn check_create(&self, _object: &Value) -> FieldErrors {
+        FieldErrors::new()
     }
 
     /// Makes an object ready that replaces another.
     fn prepare_update(&self, _object: &mut Value, _old: &Value) {}
 
     /// What is wrong with a change.
-    fn check_update(&self, _object: &Value, _old: &Value) -> Vec<FieldError> {
-        Vec::new()
+    fn check_update(&self, _object: &Value, _old: &Value) -> FieldErrors {
+        FieldErrors::new()
     }
 
     /// Makes an object ready whose status is written.
     fn prepare_status(&self, _object: &mut Value, _old: &Value) {}
 
     /// What is wrong with a change of the status.
-    fn check_status(&self, _object: &Value, _old: &Value) -> Vec<FieldError> {
-        Vec::new()
+    fn check_status(&self, _object: &Value, _old: &Value) -> FieldErrors {
+        FieldErrors::new()
     }
 
     /// Writes down who makes an object, where the kind keeps that.

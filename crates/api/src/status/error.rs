@@ -1,7 +1,9 @@
 //! The failures that requests meet, each with its code, reason and message.
 
 use super::{FAILURE, Status, StatusCause, StatusDetails, Text, cause, reason};
-use crate::field_error::{FieldError, aggregate};
+use crate::field_error::{
+    FieldErrors, MAX_ERROR_BYTES, MAX_ERRORS, aggregate_more, cut, more_errors,
+};
 use crate::gvk::{GroupKind, GroupResource};
 use crate::quote::quote;
 use std::fmt;
@@ -84,8 +86,13 @@ impl StatusError {
         self
     }
 
-    /// An apply would take fields from others.
-    pub fn apply_conflict(causes: Vec<StatusCause>, message: impl Into<Text>) -> Self {
+    /// An apply would take fields from others, of which `untold` more are only counted.
+    pub fn apply_conflict(
+        causes: impl IntoIterator<Item = StatusCause>,
+        untold: usize,
+        message: impl Into<Text>,
+    ) -> Self {
+        let causes = bounded(causes, untold);
         failure(409, reason::CONFLICT, message).with_details(|details| details.causes = causes)
     }
 
@@ -99,10 +106,11 @@ impl StatusError {
         failure(410, reason::EXPIRED, message)
     }
 
-    /// The object is not valid; each error becomes a cause.
-    pub fn invalid(kind: &GroupKind, name: &str, errors: &[FieldError]) -> Self {
+    /// The object is not valid; each error becomes a cause, as far as there is room.
+    pub fn invalid(kind: &GroupKind, name: &str, errors: impl Into<FieldErrors>) -> Self {
+        let errors = errors.into();
         let mut message = format!("{kind} {} is invalid", quote(name));
-        if let Some(errors) = aggregate(errors) {
+        if let Some(errors) = aggregate_more(errors.iter(), errors.untold()) {
             message.push_str(": ");
             message.push_str(&errors);
         }
@@ -111,11 +119,12 @@ impl StatusError {
             message: error.body().into(),
             field: error.field.clone().into(),
         });
+        let causes = bounded(causes, errors.untold());
         failure(422, reason::INVALID, message).with_details(|details| {
             details.group = kind.group.to_string().into();
             details.kind = kind.kind.to_string().into();
             details.name = name.to_owned().into();
-            details.causes = causes.collect();
+            details.causes = causes;
         })
     }
 
@@ -160,7 +169,7 @@ impl StatusError {
 
     /// The server failed.
     pub fn internal(error: impl fmt::Display) -> Self {
-        let error = error.to_string();
+        let error = cut(MAX_MESSAGE_BYTES, &error.to_string()).into_owned();
         let message = format!("Internal error occurred: {error}");
         failure(500, reason::INTERNAL_ERROR, message).with_details(|details| {
             details.causes.push(StatusCause { message: error.into(), ..Default::default() });
@@ -280,10 +289,36 @@ impl StatusError {
     }
 }
 
+/// The longest message. The reference has no limit; the aggregated errors about an object, which
+/// are the longest, have [`MAX_ERROR_BYTES`] and a few more.
+const MAX_MESSAGE_BYTES: usize = 2 * MAX_ERROR_BYTES;
+
+/// As many causes as are told, and one that says how many are not.
+fn bounded(causes: impl IntoIterator<Item = StatusCause>, mut untold: usize) -> Vec<StatusCause> {
+    let (mut told, mut bytes) = (Vec::new(), 0);
+    for cause in causes {
+        if told.len() >= MAX_ERRORS || bytes >= MAX_ERROR_BYTES {
+            untold += 1;
+            continue;
+        }
+        bytes += cause.message.len() + cause.field.len();
+        told.push(cause);
+    }
+    let more = more_errors(untold);
+    told.extend(more.map(|more| StatusCause { message: more.into(), ..Default::default() }));
+    told
+}
+
 fn failure(code: u16, reason: &'static str, message: impl Into<Text>) -> StatusError {
+    let message = match message.into() {
+        Text::Owned(message) if message.len() > MAX_MESSAGE_BYTES => {
+            cut(MAX_MESSAGE_BYTES, &message).into_owned().into()
+        }
+        message => message,
+    };
     StatusError(Box::new(Status {
         status: FAILURE.into(),
-        message: message.into(),
+        message,
         reason: reason.into(),
         code,
         ..Default::default()

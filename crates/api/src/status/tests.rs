@@ -1,5 +1,5 @@
 use super::*;
-use crate::field_error::{FieldError, Path};
+use crate::field_error::{FieldError, FieldErrors, MAX_ERROR_BYTES, MAX_ERRORS, Path};
 use crate::gvk::{GroupKind, GroupResource};
 
 fn json(error: StatusError) -> String {
@@ -61,6 +61,7 @@ fn failures_are_written_as_the_reference_writes_them() {
                     message: "conflict with \"a\" using v1".into(),
                     field: ".data.k".into(),
                 }],
+                0,
                 "Apply failed with 1 conflict: conflict with \"a\" using v1: .data.k",
             ),
             r#""message":"Apply failed with 1 conflict: conflict with \"a\" using v1: .data.k","reason":"Conflict","details":{"causes":[{"reason":"FieldManagerConflict","message":"conflict with \"a\" using v1","field":".data.k"}]},"code":409"#,
@@ -166,13 +167,13 @@ fn invalid_objects_list_their_errors() {
     ];
     let kind = GroupKind::from_static("apps", "Deployment");
     assert_eq!(
-        json(StatusError::invalid(&kind, "x", &errors)),
+        json(StatusError::invalid(&kind, "x", errors)),
         failure(
             r#""message":"Deployment.apps \"x\" is invalid: [spec.name: Required value, spec.ports: Invalid value: 0: no]","reason":"Invalid","details":{"name":"x","group":"apps","kind":"Deployment","causes":[{"reason":"FieldValueRequired","message":"Required value","field":"spec.name"},{"reason":"FieldValueInvalid","message":"Invalid value: 0: no","field":"spec.ports"},{"reason":"FieldValueRequired","message":"Required value","field":"spec.name"}]},"code":422"#
         )
     );
     assert_eq!(
-        json(StatusError::invalid(&kind, "", &[])),
+        json(StatusError::invalid(&kind, "", [])),
         failure(
             r#""message":"Deployment.apps \"\" is invalid","reason":"Invalid","details":{"group":"apps","kind":"Deployment"},"code":422"#
         )
@@ -223,4 +224,43 @@ fn a_success_and_its_metadata() {
         String::from_utf8(status.to_json()).unwrap(),
         r#"{"kind":"Status","apiVersion":"v1","metadata":{"resourceVersion":"7","continue":"abc","remainingItemCount":0},"status":"Success","details":{"uid":"u"}}"#
     );
+}
+
+/// The reference quotes every value whole and lists every error; see the limits' descriptions.
+#[test]
+fn answers_to_hostile_objects_are_bounded() {
+    const LARGEST: usize = 8 * MAX_ERROR_BYTES;
+    let kind = GroupKind::from_static("", "Pod");
+    let spec = Path::new("spec");
+    let check = |found: usize, value: &str, told: usize| {
+        let mut errors = FieldErrors::new();
+        for index in 0..found {
+            errors.add(|| FieldError::invalid(&spec.index(index), value, "no"));
+        }
+        let status = StatusError::invalid(&kind, "x", errors).into_status();
+        assert!(status.to_json().len() < LARGEST, "{} bytes", status.to_json().len());
+        let causes = status.details.as_ref().map(|details| &details.causes[..]).unwrap();
+        assert_eq!(causes.len(), told + usize::from(found > told));
+        if found > told {
+            let more = format!("{} more errors", found - told);
+            assert_eq!(causes[told].message, more);
+            assert!(status.message.ends_with(&format!(", {more}]")), "{}", status.message.len());
+        }
+    };
+    check(MAX_ERRORS, "a", MAX_ERRORS);
+    check(100_000, "a", MAX_ERRORS);
+    check(100, &"a".repeat(3 << 20), 4);
+    // Each character takes ten when it is quoted, and a backslash more as JSON.
+    check(100, &"\u{10ffff}".repeat(1 << 18), 2);
+
+    let long = "x".repeat(3 << 20);
+    let name = GroupResource::from_static("", "pods");
+    for error in [
+        StatusError::bad_request(long.clone()),
+        StatusError::internal(&long),
+        StatusError::forbidden(&name, "a", &long),
+        StatusError::apply_conflict([], 5, long.clone()),
+    ] {
+        assert!(error.status().to_json().len() < LARGEST);
+    }
 }

@@ -60,7 +60,7 @@ impl AccessReview {
         if !errors.is_empty() {
             // The reference judges a form of the object that has lost its kind.
             let kind = GroupKind::new(asked.resource.kind.group.clone(), "");
-            return Err(StatusError::invalid(&kind, "", &errors));
+            return Err(StatusError::invalid(&kind, "", errors));
         }
         let status = self.judge(&review, asked.user).await;
         if let Some(review) = review.as_map_mut() {

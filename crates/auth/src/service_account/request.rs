@@ -261,7 +261,7 @@ fn check_name(asked: &Asked<'_>, request: &Value) -> Result<(), StatusError> {
     let metadata = Path::new("metadata");
     let problem = "must match the service account name if specified";
     let error = FieldError::invalid(&metadata.child("name"), said, problem);
-    Err(StatusError::invalid(&GroupKind::new(GROUP, KIND), asked.name, &[error]))
+    Err(StatusError::invalid(&GroupKind::new(GROUP, KIND), asked.name, error))
 }
 
 /// The validity that is asked for, if it may be.
@@ -274,7 +274,7 @@ fn validate(request: &Value) -> Result<i64, StatusError> {
     };
     let spec = Path::new("spec");
     let error = FieldError::invalid(&spec.child("expirationSeconds"), validity, problem);
-    Err(StatusError::invalid(&GroupKind::new(GROUP, KIND), "", &[error]))
+    Err(StatusError::invalid(&GroupKind::new(GROUP, KIND), "", error))
 }
 
 fn strings<'a>(object: &'a Value, path: &[&str]) -> Vec<&'a str> {

@@ -33,7 +33,7 @@ pub(crate) fn call_cost(
             | "less_equals_bytes"
             | "greater_equals_bytes"
             | "equals"
-            | "not_equals" => traversal(size(0).min(size(1))),
+            | "not_equals" => traversal(smaller(args)),
             "add_string" | "add_bytes" => traversal(size(0) + size(1)),
             "matches_string" => matching(size(0), size(1)),
             "contains_string" => traversal(size(0)) * traversal(size(1)),
@@ -49,6 +49,26 @@ fn size(outcome: &Outcome<'_>) -> u64 {
         Err(_) => 1,
     }
 }
+
+/// The size of the smaller one of two arguments. The characters of the larger are not counted: that
+/// would take longer than the comparison whose cost this is.
+fn smaller(args: &[Outcome<'_>]) -> u64 {
+    match args {
+        [Ok(Value::String(a)), Ok(Value::String(b))] => {
+            let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+            let count = short.chars().count();
+            match long.len() / MAX_CHARACTER >= count {
+                true => count as u64,
+                false => count.min(long.chars().count()) as u64,
+            }
+        }
+        [a, b] => size(a).min(size(b)),
+        _ => 1,
+    }
+}
+
+/// The most bytes that a character takes.
+const MAX_CHARACTER: usize = 4;
 
 fn plain_size(value: &Value<'_>) -> u64 {
     match value {
@@ -166,7 +186,7 @@ fn traversal_twice(size: u64) -> u64 {
 }
 
 /// What looking at everything in a value costs.
-fn deep_traversal(value: &Value<'_>) -> u64 {
+pub(crate) fn deep_traversal(value: &Value<'_>) -> u64 {
     let bytes = |len: usize| (len as f64 * STRING_FACTOR) as u64;
     match value {
         Value::String(text) => bytes(text.len()),

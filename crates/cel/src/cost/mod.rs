@@ -5,7 +5,7 @@ mod call;
 mod estimate;
 mod size;
 
-pub(crate) use actual::call_cost;
+pub(crate) use actual::{call_cost, deep_traversal};
 pub(crate) use estimate::estimate;
 pub use size::CostEstimate;
 

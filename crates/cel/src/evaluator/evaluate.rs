@@ -5,11 +5,16 @@ use std::sync::Arc;
 
 use super::plan::{CallPlan, ElementPlan, Plan};
 use crate::ast::operator;
-use crate::cost::{LIST_COST, MAP_COST, OBJECT_COST, call_cost};
+use crate::cost::{LIST_COST, MAP_COST, OBJECT_COST, call_cost, deep_traversal};
 use crate::error::Error;
 use crate::library::no_such_overload;
 use crate::program::{Activation, Budget, Evaluation, PER_CALL_LIMIT};
 use crate::value::{Key, ObjectValue, Value};
+
+/// How many bytes one evaluation may look at, beyond what it is charged for: a quarter of a second.
+/// The reference counts `size` of three megabytes as one, and an object can have it counted a
+/// hundred thousand times.
+const MAX_WORK: u64 = 256 << 20;
 
 /// What a part of an expression comes to.
 pub(super) type Outcome<'a> = Result<Value<'a>, Error>;
@@ -22,7 +27,7 @@ pub(crate) fn evaluate<'a>(
 ) -> Evaluation<'a> {
     let limit = budget.cost.unwrap_or(PER_CALL_LIMIT);
     let mut evaluator =
-        Evaluator { activation, budget, limit, cost: 0, locals: Vec::new(), rounds: 0 };
+        Evaluator { activation, budget, limit, cost: 0, work: 0, locals: Vec::new(), rounds: 0 };
     let result = evaluator.evaluate(plan);
     Evaluation { result, cost: evaluator.cost }
 }
@@ -43,6 +48,8 @@ pub(super) struct Evaluator<'e, 'a> {
     pub budget: Budget<'e>,
     limit: u64,
     cost: u64,
+    /// How much was looked at, in bytes: some calls cost as much for a large text as for a small one.
+    work: u64,
     /// The variables of the comprehensions around.
     pub locals: Vec<Local<'e, 'a>>,
     /// Rounds of comprehensions, for knowing when to look whether to stop.
@@ -61,6 +68,12 @@ impl<'e, 'a> Evaluator<'e, 'a> {
     pub fn charge(&mut self, cost: u64) -> Result<(), Error> {
         self.cost = self.cost.saturating_add(cost);
         if self.cost > self.limit { Err(Error::cost_limit()) } else { Ok(()) }
+    }
+
+    /// Counts what a call is about to look at; an error once it is more than any expression needs.
+    fn look_at(&mut self, bytes: usize) -> Result<(), Error> {
+        self.work = self.work.saturating_add(bytes as u64);
+        if self.work > MAX_WORK { Err(Error::cost_limit()) } else { Ok(()) }
     }
 
     /// Takes back a cost.
@@ -126,6 +139,9 @@ impl<'e, 'a> Evaluator<'e, 'a> {
     fn equals(&mut self, args: &'e [Plan; 2], negated: bool) -> Outcome<'a> {
         let [left, right] = args;
         let args = [not_cancelled(self.evaluate(left))?, not_cancelled(self.evaluate(right))?];
+        if let [Ok(left), Ok(right)] = &args {
+            self.look_at(compared(left, right))?;
+        }
         let outcome = match &args {
             [Ok(left), Ok(right)] => match left.equals(right) {
                 // What cannot be compared is not equal.
@@ -157,6 +173,7 @@ impl<'e, 'a> Evaluator<'e, 'a> {
             args.push(outcome);
         }
         let sizes = args_for_cost(call, &args);
+        self.look_at(args.iter().flatten().map(text_len).sum())?;
         let values: Result<Vec<Value<'a>>, Error> = args.into_iter().collect();
         let outcome = not_cancelled(values.and_then(|values| dispatch(call, values)))?;
         let overload = call.overload.map_or("", |overload| overload.id);
@@ -223,6 +240,30 @@ impl<'e, 'a> Evaluator<'e, 'a> {
         Ok(Value::Object(Arc::new(ObjectValue { type_name, fields: values })))
     }
 }
+
+fn text_len(value: &Value<'_>) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    }
+}
+
+/// How much is looked at to tell whether two values are equal.
+fn compared(left: &Value<'_>, right: &Value<'_>) -> usize {
+    match (left, right) {
+        (Value::String(a), Value::String(b)) if a.len() == b.len() => a.len(),
+        (Value::List(a), Value::List(b)) if a.len() != b.len() => 1,
+        (Value::Map(a), Value::Map(b)) if a.len() != b.len() => 1,
+        (Value::List(_), Value::List(_)) | (Value::Map(_), Value::Map(_)) => {
+            usize::try_from(deep_traversal(left)).unwrap_or(usize::MAX).saturating_mul(NODE)
+        }
+        _ => 1,
+    }
+}
+
+/// What looking at one value takes, compared with a byte of text.
+const NODE: usize = 64;
 
 /// Stops where evaluation as a whole has to; other errors may still not matter.
 pub(super) fn not_cancelled(outcome: Outcome<'_>) -> Result<Outcome<'_>, Error> {

@@ -2,6 +2,7 @@
 
 use kevel_api::quote::quote;
 
+use super::MAX_TEXT;
 use super::convert::text_of;
 use crate::ast::{Expr, ExprId, ExprKind};
 use crate::error::Error;
@@ -28,6 +29,9 @@ pub(super) fn format<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
     let [Value::String(text), Value::List(list)] = args else {
         return Err(Error::no_such_overload());
     };
+    if !fits_in(&Value::List(list.clone()), &mut (MAX_TEXT - text.len().min(MAX_TEXT))) {
+        return Err(Error::cost_limit());
+    }
     let mut next = 0;
     let formatted = interpolate(text, |clause| {
         let value = list.get(next).ok_or_else(|| format!("index {next} out of range"))?;
@@ -41,6 +45,25 @@ pub(super) fn format<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
         }
     });
     formatted.map(Value::string).map_err(Error::new)
+}
+
+/// Whether a value has no more text and elements than there is room for, of which it takes its part:
+/// an expression can put one large text into a list a hundred thousand times.
+fn fits_in(value: &Value<'_>, room: &mut usize) -> bool {
+    let own = match value {
+        Value::String(text) => text.len() + 1,
+        Value::Bytes(bytes) => bytes.len() + 1,
+        _ => 1,
+    };
+    let Some(left) = room.checked_sub(own) else { return false };
+    *room = left;
+    match value {
+        Value::List(list) => list.iter().flatten().all(|element| fits_in(&element, room)),
+        Value::Map(map) => map.entries().all(|(key, value)| {
+            fits_in(&key, room) && value.is_ok_and(|value| fits_in(&value, room))
+        }),
+        _ => true,
+    }
 }
 
 /// Checks a constant text against the arguments it is given; what is wrong and where.

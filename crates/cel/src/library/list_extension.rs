@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Row, Singleton, declared, ordered, row};
+use super::{MAX_LENGTH, Row, Singleton, declared, ordered, row};
 use crate::error::Error;
 use crate::value::{List, Value};
 
@@ -62,10 +62,9 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 const SORT_BY: &str = "@sortByAssociatedKeys";
-/// How long a list that is made or compared with itself may be; the cost of what is more is only
+/// How long a list that is compared with itself may be; what is more costs too much, which is only
 /// counted once it has been spent.
-const MAX_LENGTH: usize = 1 << 20;
-const MAX_COMPARED: usize = 1 << 14;
+const MAX_COMPARED: usize = 1 << 11;
 
 pub(super) fn singleton(function: &str) -> Option<Singleton> {
     let takes: fn(&Value<'_>) -> bool = |value| matches!(value, Value::List(_));

@@ -41,6 +41,13 @@ pub(crate) use format_string::check_format;
 pub(crate) use operator::{add, append, contains};
 pub(crate) use regex::RegexFunction;
 
+/// How long a list that a function makes may be. The cost of what is more is only counted once it
+/// has been spent.
+pub(crate) const MAX_LENGTH: usize = 1 << 20;
+/// How long a text that a function makes may be, in bytes: `replace` and `join` repeat what they are
+/// given, and their cost does not tell how often.
+pub(crate) const MAX_TEXT: usize = 16 << 20;
+
 /// What a function does with its arguments, the receiver first.
 pub(crate) type Call = for<'a> fn(&[Value<'a>]) -> Result<Value<'a>, Error>;
 

@@ -9,15 +9,21 @@ use regex::{Regex, RegexBuilder};
 const SIZE_LIMIT: usize = 1 << 20;
 /// How deep groups may nest.
 const NEST_LIMIT: u32 = 250;
+/// The longest expression. RE2 limits what it is compiled to, which hundreds of kilobytes are over
+/// anyhow; to read them as a tree takes a hundred times their size before that is known.
+const MAX_PATTERN: usize = 64 << 10;
 
 /// Compiles a regular expression as Go reads it; the error is in Go's words as far as they can be
-/// told. Matching takes time that is linear in the text.
+/// told. Compiling takes time that is linear in the expression, matching in the text.
 pub fn compile(pattern: &str) -> Result<Regex, String> {
     compile_within(pattern, SIZE_LIMIT)
 }
 
 /// The same with another limit on what the compiled expression takes in memory, in bytes.
 pub fn compile_within(pattern: &str, size_limit: usize) -> Result<Regex, String> {
+    if pattern.len() > MAX_PATTERN {
+        return Err(too_large(pattern));
+    }
     if let Some(operators) = nested_repetition(pattern) {
         let problem = "invalid nested repetition operator";
         return Err(format!("error parsing regexp: {problem}: `{operators}`"));
@@ -32,48 +38,140 @@ pub fn compile_within(pattern: &str, size_limit: usize) -> Result<Regex, String>
         .map_err(|error| complaint(pattern, &error))
 }
 
+fn too_large(pattern: &str) -> String {
+    format!("error parsing regexp: expression too large: `{pattern}`")
+}
+
+/// A pattern that is read from left to right. What is looked for further on is remembered until it
+/// is reached, so that nothing is searched twice.
+struct Reader<'p> {
+    pattern: &'p str,
+    brace: Ahead,
+    class: Ahead,
+}
+
+/// Where something stands next, as far as that is known.
+struct Ahead {
+    what: &'static str,
+    from: usize,
+    found: Option<usize>,
+}
+
+impl Ahead {
+    const fn new(what: &'static str) -> Self {
+        Ahead { what, from: usize::MAX, found: None }
+    }
+
+    /// The next place at or after a position. Positions only grow.
+    fn find(&mut self, pattern: &str, at: usize) -> Option<usize> {
+        let known = self.from <= at && self.found.is_none_or(|found| found >= at);
+        if !known {
+            self.from = at;
+            self.found = pattern.get(at..)?.find(self.what).map(|found| at + found);
+        }
+        self.found
+    }
+}
+
+impl<'p> Reader<'p> {
+    fn new(pattern: &'p str) -> Self {
+        Reader { pattern, brace: Ahead::new("}"), class: Ahead::new(":]") }
+    }
+
+    fn rest(&self, at: usize) -> &'p str {
+        self.pattern.get(at..).unwrap_or_default()
+    }
+
+    fn part(&self, from: usize, len: usize) -> &'p str {
+        self.pattern.get(from..from + len).unwrap_or_default()
+    }
+
+    /// The length of an escape: `\\d`, `\\p{Greek}`, `\\x{1F600}`.
+    fn escape_len(&mut self, at: usize) -> usize {
+        let mut characters = self.rest(at).chars();
+        characters.next();
+        let Some(kind) = characters.next() else { return 1 };
+        let braces = matches!(kind, 'p' | 'P' | 'x') && characters.next() == Some('{');
+        match self.brace.find(self.pattern, at).filter(|_| braces) {
+            Some(end) => end + 1 - at,
+            None => 1 + kind.len_utf8(),
+        }
+    }
+
+    /// The length of `{2,3}`; one where the brace is only a brace.
+    fn repetition_len(&self, at: usize) -> usize {
+        let inner = self.rest(at + 1).as_bytes();
+        let counts = inner.iter().take_while(|b| b.is_ascii_digit() || **b == b',').count();
+        let whole = inner.get(counts) == Some(&b'}');
+        if whole && inner.first().is_some_and(u8::is_ascii_digit) { counts + 2 } else { 1 }
+    }
+
+    /// The length of a class inside a set: `[:alpha:]`.
+    fn class_len(&mut self, at: usize) -> Option<usize> {
+        let begins = self.rest(at).starts_with("[:");
+        let end = begins.then(|| self.class.find(self.pattern, at + 1)).flatten()?;
+        Some(end + 2 - at)
+    }
+}
+
 fn translate(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 8);
-    let mut rest = pattern;
+    let mut reader = Reader::new(pattern);
     let mut in_class = false;
-    while let Some(c) = rest.chars().next() {
-        rest = rest.get(c.len_utf8()..).unwrap_or_default();
-        match c {
-            '\\' => rest = escape(rest, in_class, &mut out),
+    let mut at = 0;
+    while let Some(c) = reader.rest(at).chars().next() {
+        let next = at + c.len_utf8();
+        let rest = reader.rest(next);
+        at = match c {
+            '\\' => escape(&mut reader, at, in_class, &mut out),
             '[' if !in_class => {
                 in_class = true;
                 out.push('[');
-                if let Some(negated) = rest.strip_prefix('^') {
+                let negated = rest.starts_with('^');
+                if negated {
                     out.push('^');
-                    rest = negated;
                 }
                 // A bracket that is closed at once is one of the set.
-                if let Some(literal) = rest.strip_prefix(']') {
+                let closed = reader.rest(next + usize::from(negated)).starts_with(']');
+                if closed {
                     out.push_str("\\]");
-                    rest = literal;
                 }
+                next + usize::from(negated) + usize::from(closed)
             }
             ']' => {
                 in_class = false;
                 out.push(']');
+                next
             }
-            '[' => match rest.starts_with(':').then(|| rest.find(":]")).flatten() {
-                Some(end) => {
-                    out.push('[');
-                    out.push_str(rest.get(..end + 2).unwrap_or_default());
-                    rest = rest.get(end + 2..).unwrap_or_default();
+            '[' => match reader.class_len(at) {
+                Some(len) => {
+                    out.push_str(reader.part(at, len));
+                    at + len
                 }
-                None => out.push_str("\\["),
+                None => {
+                    out.push_str("\\[");
+                    next
+                }
             },
             // A brace that does not begin a repetition is a brace.
-            '{' if !in_class && repetition_len(&format!("{{{rest}")) == 1 => out.push_str("\\{"),
+            '{' if !in_class && reader.repetition_len(at) == 1 => {
+                out.push_str("\\{");
+                next
+            }
             '&' | '~' if in_class => {
                 out.push('\\');
                 out.push(c);
+                next
             }
-            '-' if in_class && rest.starts_with('-') => out.push_str("\\-"),
-            c => out.push(c),
-        }
+            '-' if in_class && rest.starts_with('-') => {
+                out.push_str("\\-");
+                next
+            }
+            c => {
+                out.push(c);
+                next
+            }
+        };
     }
     out
 }
@@ -86,11 +184,11 @@ fn refused(pattern: &str) -> Option<String> {
     ];
     const ESCAPES: &str = "afnrtvxpPdDsSwWbBAzQE01234567";
     const MOST_REPETITIONS: u32 = 1000;
+    let mut reader = Reader::new(pattern);
     let mut at = 0;
     while let Some(rest) = pattern.get(at..).filter(|rest| !rest.is_empty()) {
         let mut characters = rest.chars();
         let (first, second) = (characters.next()?, characters.next());
-        at += first.len_utf8();
         match (first, second) {
             ('\\', None) => {
                 return Some("trailing backslash at end of expression: ``".to_owned());
@@ -99,13 +197,13 @@ fn refused(pattern: &str) -> Option<String> {
             ('\\', Some(c)) if c.is_ascii_alphanumeric() && !ESCAPES.contains(c) => {
                 return Some(format!("invalid escape sequence: `\\{c}`"));
             }
-            ('\\', Some(_)) => at += escape_len(rest) - 1,
+            ('\\', Some(_)) => at += reader.escape_len(at) - 1,
             ('(', Some('?')) if rest.starts_with("(?=") || rest.starts_with("(?!") => {
                 let syntax = rest.get(..3)?;
                 return Some(format!("invalid or unsupported Perl syntax: `{syntax}`"));
             }
             ('{', _) => {
-                let repetition = rest.get(..repetition_len(rest))?;
+                let repetition = reader.part(at, reader.repetition_len(at));
                 let counts = repetition.trim_matches(['{', '}']).split(',');
                 let counts: Vec<Option<u32>> =
                     counts.filter(|c| !c.is_empty()).map(|c| c.parse().ok()).collect();
@@ -116,15 +214,15 @@ fn refused(pattern: &str) -> Option<String> {
                 }
             }
             ('[', Some(':')) => {
-                let end = rest.find(":]")?;
-                let name = rest.get(2..end)?.trim_start_matches('^');
+                let class = reader.class_len(at).map(|len| reader.part(at, len))?;
+                let name = class.get(2..class.len() - 2)?.trim_start_matches('^');
                 if !CLASSES.contains(&name) && name.bytes().all(|b| b.is_ascii_alphabetic()) {
-                    let class = rest.get(..end + 2)?;
                     return Some(format!("invalid character class range: `{class}`"));
                 }
             }
             _ => {}
         }
+        at += first.len_utf8();
     }
     None
 }
@@ -132,11 +230,12 @@ fn refused(pattern: &str) -> Option<String> {
 /// A repetition of a repetition (`a**`), which RE2 does not take.
 fn nested_repetition(pattern: &str) -> Option<&str> {
     let bytes = pattern.as_bytes();
+    let mut reader = Reader::new(pattern);
     let (mut at, mut in_class, mut previous) = (0, false, None);
     while let Some(byte) = bytes.get(at) {
         let len = match byte {
-            b'\\' => escape_len(pattern.get(at..).unwrap_or_default()),
-            b'{' if !in_class => repetition_len(pattern.get(at..).unwrap_or_default()),
+            b'\\' => reader.escape_len(at),
+            b'{' if !in_class => reader.repetition_len(at),
             _ => 1,
         };
         let repeats =
@@ -160,33 +259,13 @@ fn nested_repetition(pattern: &str) -> Option<&str> {
     None
 }
 
-/// The length of an escape: `\\d`, `\\p{Greek}`, `\\x{1F600}`.
-fn escape_len(text: &str) -> usize {
-    let mut characters = text.chars();
-    characters.next();
-    let Some(kind) = characters.next() else { return 1 };
-    let braces = matches!(kind, 'p' | 'P' | 'x') && characters.next() == Some('{');
-    match text.find('}').filter(|_| braces) {
-        Some(end) => end + 1,
-        None => 1 + kind.len_utf8(),
-    }
-}
-
-/// The length of `{2,3}`; one where the brace is only a brace.
-fn repetition_len(text: &str) -> usize {
-    let Some(end) = text.find('}') else { return 1 };
-    let inner = text.get(1..end).unwrap_or_default();
-    let counts = inner.bytes().all(|b| b.is_ascii_digit() || b == b',');
-    if counts && inner.starts_with(|c: char| c.is_ascii_digit()) { end + 1 } else { 1 }
-}
-
-/// Translates an escape after its backslash and gives what follows.
-fn escape<'r>(rest: &'r str, in_class: bool, out: &mut String) -> &'r str {
+/// Translates the escape at a position and gives where it ends.
+fn escape(reader: &mut Reader<'_>, at: usize, in_class: bool, out: &mut String) -> usize {
+    let rest = reader.rest(at + 1);
     let Some(c) = rest.chars().next() else {
         out.push('\\');
-        return rest;
+        return at + 1;
     };
-    let after = rest.get(c.len_utf8()..).unwrap_or_default();
     let plain = match (c, in_class) {
         ('d', true) => "0-9",
         ('w', true) => "0-9A-Za-z_",
@@ -199,20 +278,19 @@ fn escape<'r>(rest: &'r str, in_class: bool, out: &mut String) -> &'r str {
         ('S', _) => "[^\\t\\n\\x0c\\r ]",
         ('b', false) => "(?-u:\\b)",
         ('Q', false) => {
-            let (quoted, after) = after.split_once("\\E").unwrap_or((after, ""));
-            out.push_str(&regex::escape(quoted));
-            return after;
+            let quoted = rest.get(1..).unwrap_or_default();
+            let end = quoted.find("\\E");
+            out.push_str(&regex::escape(quoted.get(..end.unwrap_or(quoted.len())).unwrap_or("")));
+            return end.map_or(reader.pattern.len(), |end| at + 2 + end + 2);
         }
         _ => {
-            let len = escape_len(&format!("\\{rest}")) - 1;
-            let (escaped, after) = rest.split_at_checked(len).unwrap_or((rest, ""));
-            out.push('\\');
-            out.push_str(escaped);
-            return after;
+            let len = reader.escape_len(at);
+            out.push_str(reader.part(at, len));
+            return at + len;
         }
     };
     out.push_str(plain);
-    after
+    at + 1 + c.len_utf8()
 }
 
 fn complaint(pattern: &str, error: &regex::Error) -> String {
@@ -234,7 +312,7 @@ fn complaint(pattern: &str, error: &regex::Error) -> String {
             let operator = pattern.chars().find(|c| "*+?".contains(*c)).unwrap_or('*');
             format!("missing argument to repetition operator: `{operator}`")
         }
-        t if t.contains("size limit") => format!("expression too large: `{pattern}`"),
+        t if t.contains("size limit") => return too_large(pattern),
         _ => format!("invalid or unsupported syntax: `{pattern}`"),
     };
     format!("error parsing regexp: {reason}")
@@ -278,5 +356,20 @@ mod tests {
             assert_eq!(compile(pattern).unwrap_err(), expected, "{pattern}");
         }
         assert_eq!(compile("(").unwrap_err(), "error parsing regexp: missing closing ): `(`");
+    }
+
+    /// Each of these was searched to its end from every place in it, or copied.
+    #[test]
+    fn expressions_are_read_in_linear_time() {
+        for part in ["{", "{1,", "\\p{", "\\x{", "[[:", "[:", "\\.", "\\Q", "[^]", "a-", "(?:", "}"]
+        {
+            let pattern = part.repeat((256 << 10) / part.len());
+            let start = std::time::Instant::now();
+            // The length is refused before any of this; it must not be what the others rest on.
+            let _ = (nested_repetition(&pattern), refused(&pattern), translate(&pattern));
+            let took = start.elapsed();
+            assert!(took < std::time::Duration::from_secs(30), "{part}: {took:?}");
+            assert!(compile(&pattern).unwrap_err().contains("expression too large"), "{part}");
+        }
     }
 }

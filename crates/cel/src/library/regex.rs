@@ -2,7 +2,7 @@
 
 use regex::Regex;
 
-use super::{Row, compile_regex, declared, ordered, row};
+use super::{MAX_LENGTH, Row, compile_regex, declared, ordered, row};
 use crate::error::Error;
 use crate::value::Value;
 
@@ -54,8 +54,14 @@ impl RegexFunction {
             }
             RegexFunction::FindAll => {
                 let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-                let found = regex.find_iter(text).take(limit);
-                Value::strings(found.map(|found| found.as_str().to_owned()))
+                let mut all = Vec::new();
+                for found in regex.find_iter(text).take(limit) {
+                    if all.len() == MAX_LENGTH {
+                        return Err(Error::cost_limit());
+                    }
+                    all.push(Value::String(text.slice(found.start(), found.end())));
+                }
+                Value::list(all)
             }
         })
     }

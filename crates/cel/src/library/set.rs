@@ -23,13 +23,16 @@ pub(super) const ROWS: &[Row] = &[
     }),
 ];
 
+/// How many pairs of elements are compared; more cost more than any expression may.
+const MAX_COMPARED: usize = 10_000_000;
+
 fn with<'a>(
     args: &[Value<'a>],
     test: impl Fn(&List<'a>, &List<'a>) -> Result<bool, Error>,
 ) -> Result<Value<'a>, Error> {
     match args {
         // The cost is only counted once it has been spent.
-        [Value::List(a), Value::List(b)] if a.len().saturating_mul(b.len()) > 1 << 26 => {
+        [Value::List(a), Value::List(b)] if a.len().saturating_mul(b.len()) > MAX_COMPARED => {
             Err(Error::cost_limit())
         }
         [Value::List(a), Value::List(b)] => Ok(Value::Bool(test(a, b)?)),

@@ -1,6 +1,6 @@
 //! Strings. Positions and lengths are counted in characters.
 
-use super::{Row, ordered, row};
+use super::{MAX_LENGTH, MAX_TEXT, Row, ordered, row};
 use crate::error::Error;
 use crate::value::Value;
 
@@ -140,10 +140,16 @@ fn replace<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
         }
         _ => return Err(Error::no_such_overload()),
     };
-    Ok(Value::string(match usize::try_from(count) {
-        Ok(count) => text.replacen(&**from, to, count),
-        Err(_) => text.replace(&**from, to),
-    }))
+    let most = usize::try_from(count).unwrap_or(usize::MAX);
+    // What there is to find in a text is told before any of it is written.
+    let found = if from.is_empty() { text.len() + 1 } else { text.len() / from.len() };
+    if to.len() > from.len() && text.len() + found.min(most).saturating_mul(to.len()) > MAX_TEXT {
+        let found = text.matches(&**from).take(most).count();
+        if text.len() + found.saturating_mul(to.len()) > MAX_TEXT {
+            return Err(Error::cost_limit());
+        }
+    }
+    Ok(Value::string(text.replacen(&**from, to, most)))
 }
 
 /// Into at most so many parts as the last argument says.
@@ -159,19 +165,32 @@ fn split<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
     if most == 0 {
         return Ok(Value::list(Vec::new()));
     }
-    if !separator.is_empty() {
-        return Ok(Value::strings(text.splitn(most, &**separator).map(str::to_owned)));
-    }
-    // Without a separator every character is a part.
-    let mut parts: Vec<String> = Vec::new();
-    for (at, c) in text.char_indices() {
-        if parts.len() + 1 == most {
-            parts.push(text.get(at..).unwrap_or_default().to_owned());
-            break;
+    let mut parts = Vec::new();
+    let mut add = |from: usize, to: usize| {
+        parts.push(Value::String(text.slice(from, to)));
+        if parts.len() > MAX_LENGTH { Err(Error::cost_limit()) } else { Ok(()) }
+    };
+    let (mut start, mut count) = (0, 1);
+    if separator.is_empty() {
+        // Without a separator every character is a part.
+        for (at, c) in text.char_indices().take(most - 1) {
+            start = at + c.len_utf8();
+            add(at, start)?;
         }
-        parts.push(c.to_string());
+        if start < text.len() {
+            add(start, text.len())?;
+        }
+    } else {
+        while count < most
+            && let Some(found) = text.get(start..).and_then(|rest| rest.find(&**separator))
+        {
+            add(start, start + found)?;
+            start += found + separator.len();
+            count += 1;
+        }
+        add(start, text.len())?;
     }
-    Ok(Value::strings(parts))
+    Ok(Value::list(parts))
 }
 
 fn substring<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
@@ -206,6 +225,9 @@ fn join<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
         match element? {
             Value::String(text) => joined.push_str(&text),
             other => return Err(Error::new(format!("join: invalid input: {other}"))),
+        }
+        if joined.len() > MAX_TEXT {
+            return Err(Error::cost_limit());
         }
     }
     Ok(Value::string(joined))

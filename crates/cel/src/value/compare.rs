@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use kevel_api::value::Value as Tree;
 
+use super::index::{Index, Place};
 use super::{List, Map, Value};
 use crate::declared::ListKind;
 use crate::error::Error;
@@ -64,6 +65,16 @@ impl<'a> Value<'a> {
         })
     }
 
+    /// The place of an element that its keys tell from the others.
+    pub(super) fn place_by(&self, names: &[String]) -> Result<Place<'a>, Error> {
+        let mut text = Vec::new();
+        for field in self.map_key(names)? {
+            kevel_codec::json::encode_any(field.unwrap_or(&Tree::Null), &mut text);
+            text.push(b',');
+        }
+        Ok(Place::Key(text))
+    }
+
     /// What tells an element of a list from the others.
     pub(super) fn map_key(&self, names: &[String]) -> Result<Vec<Option<&'a Tree>>, Error> {
         match self {
@@ -96,10 +107,13 @@ fn lists_equal<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool, Error> {
         return Ok(false);
     }
     match a.declared_kind() {
-        Some(ListKind::Set) => all_found(a, b, |x, y| x.equals(y)),
-        Some(ListKind::Map(keys)) => {
-            all_found(a, b, |x, y| Ok(x.map_key(keys)? == y.map_key(keys)? && x.equals(y)?))
-        }
+        Some(ListKind::Set) => all_found(a, b, |x| Ok(Place::of(x)), |x, y| x.equals(y)),
+        Some(ListKind::Map(keys)) => all_found(
+            a,
+            b,
+            |x| x.place_by(keys),
+            |x, y| Ok(x.map_key(keys)? == y.map_key(keys)? && x.equals(y)?),
+        ),
         _ => {
             for (x, y) in a.iter().zip(b.iter()) {
                 // Elements that cannot be compared do not make lists differ.
@@ -116,17 +130,19 @@ fn lists_equal<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool, Error> {
 fn all_found<'a>(
     a: &List<'a>,
     b: &List<'a>,
+    place: impl Fn(&Value<'a>) -> Result<Place<'a>, Error>,
     same: impl Fn(&Value<'a>, &Value<'a>) -> Result<bool, Error>,
 ) -> Result<bool, Error> {
     let elements = a.iter().collect::<Result<Vec<_>, _>>()?;
-    'others: for other in b.iter() {
+    let mut index = Index::default();
+    for (at, element) in elements.iter().enumerate() {
+        index.add(place(element)?, at);
+    }
+    for other in b.iter() {
         let other = other?;
-        for element in &elements {
-            if same(element, &other)? {
-                continue 'others;
-            }
+        if index.find(&place(&other)?, |at| same(&elements[at], &other))?.is_none() {
+            return Ok(false);
         }
-        return Ok(false);
     }
     Ok(true)
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use kevel_api::value::Value as Tree;
 
 use super::Value;
+use super::index::Index;
+use super::index::Place;
 use crate::declared::{DeclKind, DeclType, ListKind};
 use crate::error::Error;
 
@@ -82,10 +84,12 @@ impl<'a> List<'a> {
     /// that are there already are not added again, or take the place of the one they are equal to.
     pub(crate) fn join(self, other: &List<'a>) -> Result<List<'a>, Error> {
         match self.declared_kind() {
-            Some(ListKind::Set) => return self.union(other, |a, b| a.equals(b)),
+            Some(ListKind::Set) => {
+                return self.union(other, |element| Ok(Place::of(element)), |a, b| a.equals(b));
+            }
             Some(ListKind::Map(keys)) => {
-                let keys = keys.clone();
-                return self.union(other, move |a, b| Ok(a.map_key(&keys)? == b.map_key(&keys)?));
+                let same = |a: &Value<'a>, b: &Value<'a>| Ok(a.map_key(keys)? == b.map_key(keys)?);
+                return self.union(other, |element| element.place_by(keys), same);
             }
             _ => {}
         }
@@ -125,21 +129,24 @@ impl<'a> List<'a> {
     fn union(
         &self,
         other: &List<'a>,
+        place: impl Fn(&Value<'a>) -> Result<Place<'a>, Error>,
         same: impl Fn(&Value<'a>, &Value<'a>) -> Result<bool, Error>,
     ) -> Result<List<'a>, Error> {
         let mut elements = self.iter().collect::<Result<Vec<_>, _>>()?;
+        let mut index = Index::default();
+        for (at, element) in elements.iter().enumerate() {
+            index.add(place(element)?, at);
+        }
         for element in other.iter() {
             let element = element?;
-            let mut place = None;
-            for (i, known) in elements.iter().enumerate() {
-                if same(known, &element)? {
-                    place = Some(i);
-                    break;
-                }
-            }
-            match place.and_then(|i| elements.get_mut(i)) {
+            let place = place(&element)?;
+            let found = index.find(&place, |at| same(&elements[at], &element))?;
+            match found.and_then(|at| elements.get_mut(at)) {
                 Some(known) => *known = element,
-                None => elements.push(element),
+                None => {
+                    index.add(place, elements.len());
+                    elements.push(element);
+                }
             }
         }
         Ok(elements.into())

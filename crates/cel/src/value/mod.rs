@@ -4,6 +4,7 @@
 //! made, and what an expression does not look at costs nothing.
 
 mod compare;
+mod index;
 mod list;
 mod map;
 mod text;

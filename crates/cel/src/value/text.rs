@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -10,6 +11,16 @@ use std::sync::Arc;
 pub enum Text<'a> {
     Borrowed(&'a str),
     Shared(Arc<str>),
+}
+
+impl Text<'_> {
+    /// A part of it, which is not copied where it need not be. Both are between characters.
+    pub(crate) fn slice(&self, from: usize, to: usize) -> Self {
+        match self {
+            Text::Borrowed(text) => Text::Borrowed(text.get(from..to).unwrap_or_default()),
+            Text::Shared(text) => Text::Shared(text.get(from..to).unwrap_or_default().into()),
+        }
+    }
 }
 
 impl Deref for Text<'_> {
@@ -36,6 +47,12 @@ impl PartialEq for Text<'_> {
 }
 
 impl Eq for Text<'_> {}
+
+impl Hash for Text<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
 
 impl PartialOrd for Text<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {

@@ -4,6 +4,7 @@
 
 use std::fmt::Write;
 
+use kevel_api::field_error::{MAX_PATH_BYTES, cut};
 use kevel_api::schema::{Field, FieldFlags, Role, Scalar, Schema, StructSchema, Type};
 
 /// A step down from the document's root.
@@ -40,11 +41,13 @@ impl<'f> Frame<'f> {
         if let Step::Key(key) = self.step { key } else { "" }
     }
 
-    /// The path of a key below here, as strict errors have it: `spec.containers[0].foo`.
+    /// The path of a key below here, as strict errors have it: `spec.containers[0].foo`. As long
+    /// as paths in errors are; many unknown fields may stand below one long key.
     pub(super) fn path_to(&self, key: &str) -> String {
         let mut path = String::new();
         for step in self.steps() {
             match step {
+                _ if path.len() > MAX_PATH_BYTES => return path,
                 Step::Root | Step::Union => {}
                 Step::Field(_, field) => push_key(&mut path, field.name()),
                 Step::Key(key) => push_key(&mut path, key),
@@ -106,7 +109,7 @@ fn push_key(path: &mut String, key: &str) {
     if !path.is_empty() {
         path.push('.');
     }
-    path.push_str(key);
+    path.push_str(&cut(MAX_PATH_BYTES, key));
 }
 
 /// The names of the inlined structs that a field comes from, outermost first.

@@ -2,6 +2,7 @@
 
 use kevel_api::ip::{self, Cidr};
 use kevel_api::value::Value;
+use kevel_api::warning::WarningList;
 
 use crate::rules::Rules;
 use crate::validation::{self, Field};
@@ -116,7 +117,7 @@ fn each_block<'v>(spec: Field<'v, '_>, mut visit: impl FnMut(Field<'v, '_>)) {
 }
 
 fn warnings(policy: &Value, _old: Option<&Value>) -> Vec<String> {
-    let mut warnings = Vec::new();
+    let mut warnings = WarningList::default();
     validation::errors(policy, |policy| {
         each_block(policy.at("spec"), |block| {
             let cidr = block.at("cidr");
@@ -126,5 +127,5 @@ fn warnings(policy: &Value, _old: Option<&Value>) -> Vec<String> {
             }
         });
     });
-    warnings
+    warnings.into_said()
 }

@@ -1,8 +1,11 @@
 //! What the client should know about a pod or a template that is accepted.
 
+use std::collections::{HashMap, HashSet};
+
 use kevel_api::ip;
 use kevel_api::name;
 use kevel_api::value::Value;
+use kevel_api::warning::{MAX_TOTAL, WarningList};
 
 use super::annotations::APP_ARMOR;
 use super::each_container;
@@ -71,49 +74,49 @@ pub fn pod(pod: &Value, old: Option<&Value>) -> Vec<String> {
         return Vec::new();
     }
     let problems = name::is_dns1123_label(pod.str_at(&["metadata", "name"]));
-    let mut warnings = Vec::new();
+    let mut warnings = WarningList::default();
     if !problems.is_empty() {
-        warnings.push(format!(
+        warnings.add(format!(
             "metadata.name: this is used in the Pod's hostname, which can result in surprising \
              behavior; a DNS label is recommended: [{}]",
             problems.join(" ")
         ));
     }
     validation::errors(pod, |pod| spec_and_metadata(pod, false, &mut warnings));
-    warnings
+    warnings.into_said()
 }
 
 /// What there is to know about the template that stands at a path.
 pub fn template(object: &Value, path: &str) -> Vec<String> {
-    let mut warnings = Vec::new();
+    let mut warnings = WarningList::default();
     validation::errors(object, |object| {
         spec_and_metadata(object.down(path), true, &mut warnings);
     });
-    warnings
+    warnings.into_said()
 }
 
-fn spec_and_metadata(pod: Field, is_template: bool, out: &mut Vec<String>) {
+fn spec_and_metadata(pod: Field, is_template: bool, out: &mut WarningList) {
     let (metadata, spec) = (pod.at("metadata"), pod.at("spec"));
     let notes = metadata.at("annotations");
     node_labels(spec, out);
     for (key, why) in ANNOTATIONS.iter().filter(|(key, _)| notes.key(key).is_set()) {
-        out.push(format!("{}: {why}", notes.key(key).path()));
+        out.add_with(|| format!("{}: {why}", notes.key(key).path()));
     }
     for volume in spec.at("volumes").items() {
         for (kind, called, why) in VOLUMES.iter().filter(|(kind, ..)| volume.at(kind).is_set()) {
             let _ = kind;
-            out.push(format!("{}: {why}", volume.at(called).path()));
+            out.add_with(|| format!("{}: {why}", volume.at(called).path()));
         }
     }
     twice(spec.at("hostAliases"), "ip", out);
     twice(spec.at("imagePullSecrets"), "name", out);
     for secret in spec.at("imagePullSecrets").items().filter(|s| s.at("name").is_empty()) {
-        out.push(format!("{}: invalid empty name \"\"", secret.at("name").path()));
+        out.add_with(|| format!("{}: invalid empty name \"\"", secret.at("name").path()));
     }
     whole_bytes(spec.at("overhead"), out);
     let context = spec.at("securityContext");
     if context.at("seccompProfile").is_absent() && notes.key(SECCOMP_POD).is_set() {
-        out.push(format!("{}: {NO_SECCOMP}", notes.key(SECCOMP_POD).path()));
+        out.add_with(|| format!("{}: {NO_SECCOMP}", notes.key(SECCOMP_POD).path()));
     }
     let app_armor = context.at("appArmorProfile");
     each_container(spec, |container| {
@@ -129,7 +132,7 @@ fn spec_and_metadata(pod: Field, is_template: bool, out: &mut Vec<String>) {
     let grace = spec.at("terminationGracePeriodSeconds");
     if grace.int() < 0 {
         let why = "must be >= 0; negative values are invalid and will be treated as 1";
-        out.push(format!("{}: {why}", grace.path()));
+        out.add_with(|| format!("{}: {why}", grace.path()));
     }
     selectors(spec, out);
     let dns = spec.at("dnsConfig");
@@ -145,12 +148,12 @@ fn renamed(label: &str) -> Option<&'static str> {
     RENAMED.iter().find(|(known, _)| *known == label).map(|(_, why)| *why)
 }
 
-fn node_labels(spec: Field, out: &mut Vec<String>) {
+fn node_labels(spec: Field, out: &mut WarningList) {
     for (key, entry) in spec.at("nodeSelector").entries() {
         out.extend(renamed(key).map(|why| format!("{}: {why}", entry.path())));
     }
     let nodes = spec.down("affinity.nodeAffinity");
-    let term = |term: Field, out: &mut Vec<String>| {
+    let term = |term: Field, out: &mut WarningList| {
         for expression in term.at("matchExpressions").items() {
             let key = expression.at("key");
             let why = renamed(key.str());
@@ -168,15 +171,15 @@ fn node_labels(spec: Field, out: &mut Vec<String>) {
     }
 }
 
-fn null_selector(term: Field, out: &mut Vec<String>) {
+fn null_selector(term: Field, out: &mut WarningList) {
     let selector = term.at("labelSelector");
     if selector.is_absent() {
         let why = "a null labelSelector results in matching no pod";
-        out.push(format!("{}: {why}", selector.path()));
+        out.add_with(|| format!("{}: {why}", selector.path()));
     }
 }
 
-fn selectors(spec: Field, out: &mut Vec<String>) {
+fn selectors(spec: Field, out: &mut WarningList) {
     let affinity = spec.at("affinity");
     for kind in ["podAffinity", "podAntiAffinity"] {
         let pods = affinity.at(kind);
@@ -186,103 +189,158 @@ fn selectors(spec: Field, out: &mut Vec<String>) {
     }
 }
 
-fn twice(list: Field, field: &str, out: &mut Vec<String>) {
-    let mut seen = Vec::new();
+fn twice(list: Field, field: &str, out: &mut WarningList) {
+    let mut seen = HashSet::new();
     for item in list.items() {
         let value = item.at(field);
-        match seen.contains(&value.str()) {
-            true => out.push(format!("{}: duplicate {field} {:?}", value.path(), value.str())),
-            false => seen.push(value.str()),
+        if !seen.insert(value.str()) {
+            out.add_with(|| format!("{}: duplicate {field} {:?}", value.path(), value.str()));
         }
     }
 }
 
-fn whole_bytes(amounts: Field, out: &mut Vec<String>) {
+fn whole_bytes(amounts: Field, out: &mut WarningList) {
     whole(amounts.key("memory"), out);
     whole(amounts.key("ephemeral-storage"), out);
 }
 
-fn whole(amount: Field, out: &mut Vec<String>) {
+fn whole(amount: Field, out: &mut WarningList) {
     let Some(quantity) = amount.quantity().filter(|q| q.milli_value() % 1000 != 0) else { return };
-    let shown = quantity.to_string();
-    out.push(format!(
-        "{}: fractional byte value {shown:?} is invalid, must be an integer",
-        amount.path()
-    ));
+    out.add_with(|| {
+        let (path, shown) = (amount.path(), quantity.to_string());
+        format!("{path}: fractional byte value {shown:?} is invalid, must be an integer")
+    });
 }
 
-fn container_notes(container: Field, notes: Field, app_armor: bool, out: &mut Vec<String>) {
+fn container_notes(container: Field, notes: Field, app_armor: bool, out: &mut WarningList) {
     if notes.is_empty() {
         return;
     }
     let (context, name) = (container.at("securityContext"), container.at("name").str());
     let key = format!("{SECCOMP_CONTAINER}{name}");
     if context.at("seccompProfile").is_absent() && notes.key(&key).is_set() {
-        out.push(format!("{}: {NO_SECCOMP}", notes.key(&key).path()));
+        out.add_with(|| format!("{}: {NO_SECCOMP}", notes.key(&key).path()));
     }
     let key = format!("{APP_ARMOR}{name}");
     if app_armor && context.at("appArmorProfile").is_absent() && notes.key(&key).is_set() {
         let why = "deprecated since v1.30; use the \"appArmorProfile\" field instead";
-        out.push(format!("{}: {why}", notes.key(&key).path()));
+        out.add_with(|| format!("{}: {why}", notes.key(&key).path()));
     }
 }
 
 /// A variable may be set again to add to what it was, and to nothing else.
-fn hidden_variables(env: Field, out: &mut Vec<String>) {
+fn hidden_variables(env: Field, out: &mut WarningList) {
     if env.len() < 2 {
         return;
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for variable in env.items() {
         let (name, value) = (variable.at("name").str(), variable.at("value").str());
-        if !seen.contains(&name) {
-            seen.push(name);
+        if seen.insert(name) {
             continue;
         }
         let before = format!("$({name})");
         let adds = value != before && value.contains(&before);
         if variable.at("valueFrom").is_set() || !adds {
-            out.push(format!(
-                "{}: hides previous definition of {name:?}, which may be dropped when using apply",
-                variable.path()
-            ));
+            let why = "which may be dropped when using apply";
+            out.add_with(|| {
+                format!("{}: hides previous definition of {name:?}, {why}", variable.path())
+            });
         }
     }
 }
 
-fn ports(spec: Field, out: &mut Vec<String>) {
-    let mut known: Vec<(i64, &str, &str, i64, String)> = Vec::new();
-    let mut names: Vec<(&str, String)> = Vec::new();
-    let mut named = Vec::new();
+fn ports(spec: Field, out: &mut WarningList) {
+    let mut known = KnownPorts::default();
+    let mut names: HashMap<&str, String> = HashMap::new();
+    let mut named = WarningList::default();
     each_container(spec, |container| {
-        for port in container.at("ports").items() {
-            let (number, host) = (port.at("containerPort").int(), port.at("hostPort").int());
-            let (protocol, address) = (port.at("protocol").str(), port.at("hostIP").str());
-            let path = || port.path().to_string();
-            for (_, _, other_ip, other_host, other) in
-                known.iter().filter(|(n, p, ..)| (*n, *p) == (number, protocol))
-            {
-                let what = match (address == *other_ip, host == *other_host) {
-                    (true, true) => "duplicate",
-                    _ if host == 0 || *other_host == 0 => "overlapping",
-                    (_, true) if address.is_empty() != other_ip.is_empty() => {
-                        "dangerously ambiguous"
-                    }
-                    _ => continue,
-                };
-                out.push(format!("{}: {what} port definition with {other}", path()));
+        for field in container.at("ports").items() {
+            let port = Port {
+                number: field.at("containerPort").int(),
+                protocol: field.at("protocol").str(),
+                address: field.at("hostIP").str(),
+                host: field.at("hostPort").int(),
+            };
+            let path = field.path().to_string();
+            if !out.is_full() {
+                for (what, other) in known.overlapping(port) {
+                    out.add_with(|| format!("{path}: {what} port definition with {other}"));
+                }
             }
-            known.push((number, protocol, address, host, path()));
-            let name = port.at("name").str();
-            match names.iter().find(|(n, _)| *n == name).filter(|_| !name.is_empty()) {
-                Some((_, other)) => named.push(format!(
-                    "{}: duplicate port name {name:?} with {other}, services and probes that \
-                     select ports by name will use {other}",
-                    path()
-                )),
-                None => names.push((name, path())),
+            let name = field.at("name").str();
+            match names.get(name).filter(|_| !name.is_empty()) {
+                Some(other) => named.add_with(|| {
+                    format!(
+                        "{path}: duplicate port name {name:?} with {other}, services and probes \
+                         that select ports by name will use {other}"
+                    )
+                }),
+                None => drop(names.insert(name, path.clone())),
             }
+            known.add(port, path);
         }
     });
-    out.extend(named);
+    out.extend(named.into_said());
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Port<'v> {
+    number: i64,
+    protocol: &'v str,
+    address: &'v str,
+    /// Zero for none.
+    host: i64,
+}
+
+/// The ports that were seen, by what another one may have in common with them.
+#[derive(Default)]
+struct KnownPorts<'v> {
+    ports: Vec<(Port<'v>, String)>,
+    /// Those of a number and protocol.
+    all: HashMap<(i64, &'v str), Vec<usize>>,
+    /// Of these, those of a port of the host, without an address or with one.
+    of_host: HashMap<(i64, &'v str, i64, bool), Vec<usize>>,
+    same: HashMap<(i64, &'v str, i64, &'v str), Vec<usize>>,
+}
+
+impl<'v> KnownPorts<'v> {
+    fn add(&mut self, port: Port<'v>, path: String) {
+        let Port { number, protocol, address, host } = port;
+        let index = self.ports.len();
+        self.all.entry((number, protocol)).or_default().push(index);
+        let of_host = (number, protocol, host, address.is_empty());
+        self.of_host.entry(of_host).or_default().push(index);
+        self.same.entry((number, protocol, host, address)).or_default().push(index);
+        self.ports.push((port, path));
+    }
+
+    /// The ports that are in the way of another one, in their order, and how they are. There is
+    /// something to say about each that is looked at.
+    fn overlapping(&self, port: Port<'v>) -> impl Iterator<Item = (&'static str, &str)> {
+        let Port { number, protocol, address, host } = port;
+        let lists = match host {
+            0 => [self.all.get(&(number, protocol)), None, None, None],
+            _ => [
+                self.same.get(&(number, protocol, host, address)),
+                self.of_host.get(&(number, protocol, host, !address.is_empty())),
+                self.of_host.get(&(number, protocol, 0, true)),
+                self.of_host.get(&(number, protocol, 0, false)),
+            ],
+        };
+        // Each says something else, so that no more of them are needed than are said.
+        let first = lists.into_iter().flatten().flat_map(|list| list.iter().take(MAX_TOTAL));
+        let mut first: Vec<usize> = first.copied().collect();
+        first.sort_unstable();
+        first.dedup();
+        first.into_iter().filter_map(move |index| {
+            let (other, path) = self.ports.get(index)?;
+            let what = match (other.address == address, other.host == host) {
+                (true, true) => "duplicate",
+                _ if host == 0 || other.host == 0 => "overlapping",
+                _ => "dangerously ambiguous",
+            };
+            Some((what, path.as_str()))
+        })
+    }
 }

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use kevel_api::field_error::{BadValue, FieldError, Path};
+use kevel_api::field_error::{BadValue, FieldError, FieldErrors, Path};
 use kevel_api::gvk::GroupKind;
 use kevel_api::ip::parse_ip_sloppy;
 use kevel_api::status::StatusError;
@@ -141,12 +141,12 @@ impl ServiceAllocation {
         spec.write(object);
         let mut errors = cluster_ips::find_errors(object, old.map(|(old, _)| old));
         if errors.is_empty() {
-            errors =
-                self.families.choose(spec, old.map(|(_, spec)| spec)).err().unwrap_or_default();
+            let chosen = self.families.choose(spec, old.map(|(_, spec)| spec));
+            errors = chosen.err().unwrap_or_default().into();
         }
         match errors.is_empty() {
             true => Ok(()),
-            false => Err(invalid(object.str_at(&["metadata", "name"]), &errors)),
+            false => Err(invalid(object.str_at(&["metadata", "name"]), errors)),
         }
     }
 
@@ -188,7 +188,7 @@ impl ServiceAllocation {
         let refused = |spec: &Spec, detail: String| {
             let path = Path::new("spec.clusterIPs");
             let value = BadValue::strings(&spec.cluster_ips);
-            invalid(name, &[FieldError::invalid(&path, value, detail)])
+            invalid(name, FieldError::invalid(&path, value, detail))
         };
         let taken = if asked.is_empty() {
             let taken = self.ips.take_any(ipv6, namespace, name, claims.dry_run).await;
@@ -340,6 +340,6 @@ fn names(object: &Value) -> (&str, &str) {
     (object.str_at(&["metadata", "namespace"]), object.str_at(&["metadata", "name"]))
 }
 
-fn invalid(name: &str, errors: &[FieldError]) -> StatusError {
+fn invalid(name: &str, errors: impl Into<FieldErrors>) -> StatusError {
     StatusError::invalid(&GroupKind::new("", "Service"), name, errors)
 }

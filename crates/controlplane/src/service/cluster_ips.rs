@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
-use kevel_api::field_error::{BadValue, FieldError};
+use kevel_api::field_error::{BadValue, FieldError, FieldErrors};
 use kevel_api::value::Value;
 
 use super::address::{is_ipv6, known, legacy_ip};
@@ -16,7 +16,7 @@ const FAMILIES: &[&str] = &["IPv4", "IPv6"];
 const POLICIES: &[&str] = &["PreferDualStack", "RequireDualStack", "SingleStack"];
 
 /// What is wrong with the linked fields of a Service's addresses.
-pub fn find_errors(service: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub fn find_errors(service: &Value, old: Option<&Value>) -> FieldErrors {
     errors(service, |service| {
         let old = service.with(old);
         check(&service.at("spec"), &old.at("spec"));

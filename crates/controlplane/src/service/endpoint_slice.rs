@@ -6,6 +6,7 @@ use kevel_api::field_error::{FieldError, Path};
 use kevel_api::ip::{ip_warnings, is_valid_ip};
 use kevel_api::name;
 use kevel_api::value::Value;
+use kevel_api::warning::WarningList;
 
 use super::address::{endpoint_ip, is_ipv4, is_ipv6, legacy_ip};
 use super::validation::PROTOCOLS;
@@ -195,12 +196,12 @@ fn warnings(slice: &Value, old: Option<&Value>) -> Vec<String> {
     /// Controllers that write no odd addresses.
     const CONTROLLERS: [&str; 2] =
         ["endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"];
-    let mut warnings = Vec::new();
+    let mut warnings = WarningList::default();
     if old.is_none() && slice.str_at(&["addressType"]) == "FQDN" {
-        warnings.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
+        warnings.add("spec.addressType: FQDN endpoints are deprecated".to_owned());
     }
     if CONTROLLERS.contains(&slice.str_at(&["metadata", "labels", MANAGED_BY])) {
-        return warnings;
+        return warnings.into_said();
     }
     let root = Path::new("endpoints");
     let endpoints = slice.at(&["endpoints"]).and_then(Value::as_list).unwrap_or_default();
@@ -212,5 +213,5 @@ fn warnings(slice: &Value, old: Option<&Value>) -> Vec<String> {
             warnings.extend(ip_warnings(&path.index(index), address));
         }
     }
-    warnings
+    warnings.into_said()
 }

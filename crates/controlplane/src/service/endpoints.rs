@@ -6,6 +6,7 @@ use kevel_api::field_error::Path;
 use kevel_api::ip::ip_warnings;
 use kevel_api::name;
 use kevel_api::value::Value;
+use kevel_api::warning::WarningList;
 
 use super::address::{endpoint_ip, legacy_ip};
 use super::validation::PROTOCOLS;
@@ -67,7 +68,7 @@ fn warnings(endpoints: &Value, _old: Option<&Value>) -> Vec<String> {
     if endpoints.str_at(&["metadata", "labels", MANAGED_BY]) == "endpoint-controller" {
         return Vec::new();
     }
-    let mut warnings = Vec::new();
+    let mut warnings = WarningList::default();
     let root = Path::new("subsets");
     let list = |value: &'_ Value, field: &str| -> Vec<String> {
         let list = value.at(&[field]).and_then(Value::as_list).unwrap_or_default();
@@ -84,5 +85,5 @@ fn warnings(endpoints: &Value, _old: Option<&Value>) -> Vec<String> {
             }
         }
     }
-    warnings
+    warnings.into_said()
 }

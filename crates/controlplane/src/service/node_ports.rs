@@ -42,7 +42,7 @@ impl Refused {
     pub fn status(self, name: &str) -> StatusError {
         match self {
             Refused::Invalid(error) => {
-                StatusError::invalid(&GroupKind::new("", "Service"), name, &[error])
+                StatusError::invalid(&GroupKind::new("", "Service"), name, error)
             }
             Refused::Internal(why) => StatusError::internal(why),
             Refused::Other(why) => StatusError::unknown(500, why),

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use kevel_api::field_error::Path;
 use kevel_api::ip::{cidr_warnings, ip_warnings};
 use kevel_api::value::{Map, Value};
+use kevel_api::warning::WarningList;
 
 use super::spec::{NONE, Spec};
 use super::validation;
@@ -82,9 +83,9 @@ fn prepare_update(object: &mut Value, old: &Value) {
 fn warnings(service: &Value, _old: Option<&Value>) -> Vec<String> {
     const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
     const MODE: &str = "service.kubernetes.io/topology-mode";
-    let mut warnings = Vec::new();
+    let mut warnings = WarningList::default();
     if service.at(&["metadata", "annotations", HINTS]).is_some() {
-        warnings.push(format!("annotation {HINTS} is deprecated, please use {MODE} instead"));
+        warnings.add(format!("annotation {HINTS} is deprecated, please use {MODE} instead"));
     }
     let root = Path::new("spec");
     let texts = |field: &str| {
@@ -106,7 +107,7 @@ fn warnings(service: &Value, _old: Option<&Value>) -> Vec<String> {
             (text("sessionAffinity") != "None", "SessionAffinity"),
         ] {
             if ignored {
-                warnings.push(format!("spec.{field} is ignored for headless services"));
+                warnings.add(format!("spec.{field} is ignored for headless services"));
             }
         }
     }
@@ -115,21 +116,21 @@ fn warnings(service: &Value, _old: Option<&Value>) -> Vec<String> {
     if external_ips && !headless && ty != "ExternalName" {
         let why =
             "spec.externalIPs is deprecated and may no longer be implemented in some clusters";
-        warnings.push(why.into());
+        warnings.add(why);
     }
     warnings.extend(ip_warnings(&root.child("loadBalancerIP"), text("loadBalancerIP")));
     let path = root.child("loadBalancerSourceRanges");
     let ranges = texts("loadBalancerSourceRanges");
     warnings.extend(ranges.flat_map(|(i, range)| cidr_warnings(&path.index(i), range)));
     if ty == "ExternalName" && external_ips {
-        warnings.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".into());
+        warnings.add("spec.externalIPs is ignored when spec.type is \"ExternalName\"");
     }
     if ty != "ExternalName" && !text("externalName").is_empty() {
-        warnings.push("spec.externalName is ignored when spec.type is not \"ExternalName\"".into());
+        warnings.add("spec.externalName is ignored when spec.type is not \"ExternalName\"");
     }
     if text("trafficDistribution") == "PreferClose" {
         let why = "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"";
-        warnings.push(why.into());
+        warnings.add(why);
     }
-    warnings
+    warnings.into_said()
 }

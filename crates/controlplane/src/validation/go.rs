@@ -9,11 +9,7 @@ pub fn shown(value: Option<&Value>) -> BadValue {
         None => BadValue::String(String::new()),
         Some(Value::String(text)) => BadValue::from(text.as_str()),
         Some(Value::Int(number)) => BadValue::from(*number),
-        Some(value) => {
-            let mut text = Vec::new();
-            kevel_codec::json::encode_any(value, &mut text);
-            BadValue::Text(String::from_utf8_lossy(&text).into_owned())
-        }
+        Some(value) => BadValue::Text(kevel_codec::json::shown(value)),
     }
 }
 

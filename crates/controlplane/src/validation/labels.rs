@@ -84,6 +84,9 @@ impl Field<'_, '_> {
         if self.is_absent() {
             return BadValue::Text("null".to_owned());
         }
+        if self.is_full() {
+            return BadValue::Omitted;
+        }
         let mut parts = Vec::new();
         let mut add = |name: &str, value: Option<&Value>| {
             if let BadValue::Text(text) = shown(value.filter(|value| !value.is_empty())) {

@@ -87,7 +87,7 @@ fn check_meta(metadata: &Value, path: &Path<'_>) -> Vec<FieldError> {
     {
         map.insert("name", "fakename".into());
     }
-    check_metadata(&metadata, path, namespaced, &name::is_path_segment_name)
+    check_metadata(&metadata, path, namespaced, &name::is_path_segment_name).into_told()
 }
 
 fn kind(text: &str) -> Option<String> {

@@ -1,10 +1,10 @@
 //! What is found wrong with a value, and how well it fits otherwise.
 
-use kevel_api::field_error::{BadValue, FieldErrorKind};
+use kevel_api::field_error::{BadValue, FieldErrorKind, MAX_ERROR_BYTES};
 use kevel_api::quote::quote;
 
+use super::MAX_ERRORS;
 use super::place::Place;
-use super::{MAX_ERROR_TEXT, MAX_ERRORS};
 
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +36,7 @@ impl Outcome {
                 == (finding.kind, &finding.field, &finding.detail)
         };
         let text: usize = self.findings.iter().map(Finding::len).sum();
-        let full = self.findings.len() >= MAX_ERRORS || text > MAX_ERROR_TEXT;
+        let full = self.findings.len() >= MAX_ERRORS || text > MAX_ERROR_BYTES;
         if !full && !self.findings.iter().any(said) {
             self.findings.push(finding);
         }
@@ -75,11 +75,7 @@ impl Finding {
     }
 
     pub fn len(&self) -> usize {
-        let value = match &self.value {
-            BadValue::String(text) | BadValue::Text(text) => text.len(),
-            BadValue::Omitted => 0,
-        };
-        self.field.as_deref().map_or(0, str::len) + self.detail.len() + value
+        self.field.as_deref().map_or(0, str::len) + self.detail.len() + self.value.size()
     }
 
     pub fn wrong_type(place: &Place<'_>, expected: &str, found: &str) -> Self {

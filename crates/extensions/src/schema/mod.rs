@@ -23,7 +23,7 @@ pub(crate) mod rules;
 pub(crate) mod shown;
 mod stack;
 
-use kevel_api::field_error::{BadValue, FieldError, FieldErrorKind, Path};
+use kevel_api::field_error::{BadValue, FieldError, FieldErrorKind, MAX_ERROR_BYTES, Path};
 use kevel_api::value::Value;
 
 use finding::Finding;
@@ -42,19 +42,11 @@ pub const REQUEST_BUDGET: i64 = 10_000_000;
 
 /// How many errors of one sort are told about an object or a definition.
 pub const MAX_ERRORS: usize = 256;
-/// How much text they may have together before no more are looked for.
-const MAX_ERROR_TEXT: usize = 1 << 20;
 
 /// Whether enough errors were found.
 pub(crate) fn is_full(errors: &[FieldError]) -> bool {
-    let text = |error: &FieldError| {
-        let value = match &error.bad_value {
-            BadValue::String(text) | BadValue::Text(text) => text.len(),
-            BadValue::Omitted => 0,
-        };
-        error.field.len() + error.detail.len() + value
-    };
-    errors.len() >= MAX_ERRORS || errors.iter().map(text).sum::<usize>() > MAX_ERROR_TEXT
+    errors.len() >= MAX_ERRORS
+        || errors.iter().map(FieldError::size).sum::<usize>() > MAX_ERROR_BYTES
 }
 
 /// The schema of one version of a custom kind, ready to judge objects.

@@ -10,7 +10,7 @@ pub(crate) fn shown(value: &Value) -> BadValue {
         Value::Int(value) => BadValue::from(*value),
         Value::Float(value) => BadValue::from(*value),
         Value::String(text) => BadValue::from(text.as_str()),
-        value => BadValue::Text(json(value)),
+        value => BadValue::Text(kevel_codec::json::shown(value)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The rules of custom resource definitions.
 
-use kevel_api::field_error::FieldError;
+use kevel_api::field_error::FieldErrors;
 use kevel_api::value::{Map, Value};
 use kevel_server::strategy::Strategy;
 
@@ -19,20 +19,20 @@ impl Strategy for DefinitionStrategy {
         note_storage_version(object);
     }
 
-    fn check_create(&self, object: &Value) -> Vec<FieldError> {
-        validation::validate_create(object)
+    fn check_create(&self, object: &Value) -> FieldErrors {
+        validation::validate_create(object).into()
     }
 
     fn prepare_update(&self, object: &mut Value, _: &Value) {
         note_storage_version(object);
     }
 
-    fn check_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        validation::validate_update(object, old)
+    fn check_update(&self, object: &Value, old: &Value) -> FieldErrors {
+        validation::validate_update(object, old).into()
     }
 
-    fn check_status(&self, object: &Value, old: &Value) -> Vec<FieldError> {
-        validation::validate_status_update(object, old)
+    fn check_status(&self, object: &Value, old: &Value) -> FieldErrors {
+        validation::validate_status_update(object, old).into()
     }
 
     fn unconditional_update(&self) -> bool {

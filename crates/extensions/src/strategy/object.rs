@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use bytes::Bytes;
 use kevel_api::builtin;
-use kevel_api::field_error::{FieldError, Path};
+use kevel_api::field_error::{FieldError, FieldErrors, Path};
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::name;
 use kevel_api::schema::Schema;
@@ -59,14 +59,14 @@ impl CustomResource {
     }
 
     /// What judges objects; the error refuses them all.
-    fn validator(&self) -> Result<&Validator, Vec<FieldError>> {
+    fn validator(&self) -> Result<&Validator, FieldError> {
         let read = || read_schema(&self.schema).and_then(|schema| Validator::new(&schema));
         let made = self.validator.get_or_init(read);
-        made.as_ref().map_err(|error| vec![FieldError::internal(&Path::NONE, error)])
+        made.as_ref().map_err(|error| FieldError::internal(&Path::NONE, error))
     }
 
     /// The kind of an object is the one that the path names, whatever a patch has made of it.
-    fn check_kind(&self, object: &Value) -> Vec<FieldError> {
+    fn check_kind(&self, object: &Value) -> FieldErrors {
         let wanted = api_version(&self.kind.group, &self.kind.version);
         let fields = [("kind", self.kind.kind.as_str()), ("apiVersion", wanted.as_str())];
         let wrong = fields.into_iter().filter(|(field, wanted)| object.str_at(&[field]) != *wanted);
@@ -79,19 +79,19 @@ impl CustomResource {
 
     /// What is wrong with an object of the right kind; on updates of the status alone, OpenAPI is
     /// asked about that alone.
-    fn check(&self, new: &Value, old: Option<&Value>, part: Part) -> Vec<FieldError> {
+    fn check(&self, new: &Value, old: Option<&Value>, part: Part) -> FieldErrors {
         let wrong = self.check_kind(new);
         if !wrong.is_empty() {
             return wrong;
         }
         let validator = match self.validator() {
             Ok(validator) => validator,
-            Err(errors) => return errors,
+            Err(error) => return error.into(),
         };
-        let mut errors = match (part, old) {
+        let mut errors = FieldErrors::from(match (part, old) {
             (Part::Status, Some(old)) => validator.status(new, old),
             _ => validator.open_api(&Path::NONE, new, old),
-        };
+        });
         if let Some(scale) = &self.scale {
             if part == Part::Whole {
                 errors.extend(scale.check_spec(new));
@@ -120,15 +120,15 @@ enum Part {
 }
 
 impl Strategy for CustomResource {
-    fn check_create(&self, object: &Value) -> Vec<FieldError> {
+    fn check_create(&self, object: &Value) -> FieldErrors {
         self.check(object, None, Part::Whole)
     }
 
-    fn check_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+    fn check_update(&self, object: &Value, old: &Value) -> FieldErrors {
         self.check(object, Some(old), Part::Whole)
     }
 
-    fn check_status(&self, object: &Value, old: &Value) -> Vec<FieldError> {
+    fn check_status(&self, object: &Value, old: &Value) -> FieldErrors {
         self.check(object, Some(old), Part::Status)
     }
 

@@ -1,7 +1,7 @@
 //! Parts of definitions as messages show them: the reference prints its internal types, which have
 //! every field, by the names of their Go fields.
 
-use kevel_api::field_error::BadValue;
+use kevel_api::field_error::{BadValue, MAX_VALUE_BYTES};
 use kevel_api::json_string::write_json_string;
 use kevel_api::value::Value;
 use kevel_codec::json::encode_any;
@@ -31,19 +31,10 @@ pub(crate) fn schema_fields() -> impl Iterator<Item = (&'static str, &'static st
     SCHEMA_FIELDS.iter().map(|(go, json, _)| (*go, *json))
 }
 
-/// So much of a part is shown: every schema inside takes a kilobyte.
-const MAX_SHOWN: usize = 256 << 10;
-
 fn show(value: &Value, shape: &Shape) -> BadValue {
     let mut out = Vec::new();
     write(Some(value), shape, &mut out);
-    let full = out.len() > MAX_SHOWN;
-    out.truncate(MAX_SHOWN);
-    let mut text = String::from_utf8_lossy(&out).into_owned();
-    if full {
-        text.push_str("...");
-    }
-    BadValue::Text(text)
+    BadValue::Text(String::from_utf8_lossy(&out).into_owned())
 }
 
 /// What a Go type prints as.
@@ -178,7 +169,7 @@ static SCHEMA_FIELDS: &[Field] = &[
 ];
 
 fn write(value: Option<&Value>, shape: &Shape, out: &mut Vec<u8>) {
-    if out.len() > MAX_SHOWN {
+    if out.len() > MAX_VALUE_BYTES {
         return;
     }
     match (value, shape) {

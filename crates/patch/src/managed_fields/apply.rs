@@ -157,15 +157,15 @@ impl FieldManager<'_> {
         };
         let last_set = with_named_fields(&last.set, Some(ty));
         let mut pruned = remove_items(&merged_then, &last_set, ty);
-        let mut owned_in: BTreeMap<CompactString, Set> = BTreeMap::new();
+        let mut owned_in: BTreeMap<CompactString, Vec<Set>> = BTreeMap::new();
         for owned in managed.0.values() {
-            let all = owned_in.entry(owned.api_version.clone()).or_default();
-            *all = all.union(&owned.set);
+            owned_in.entry(owned.api_version.clone()).or_default().push(owned.set.clone());
         }
         // The version of the last apply comes first: what another version cannot do without may
         // be missing until its owners have it back.
         let first = owned_in.remove_entry(&last.api_version);
         for (version, owned) in first.into_iter().chain(owned_in) {
+            let owned = Set::union_of(owned);
             pruned = self.add_back_owned(&merged_then, pruned, &version, &owned);
         }
         let Some((pruned, _)) = self.convert(&pruned, &last.api_version) else { return merged };

@@ -1,24 +1,23 @@
 //! Fields that an applier wants otherwise than somebody else left them.
 
 use std::fmt;
+use std::ops::ControlFlow;
+
+use kevel_api::field_error::{MAX_ERROR_BYTES, MAX_ERRORS, MAX_PATH_BYTES, print_up_to};
 
 use super::entry::ManagerId;
-use super::path::PathElement;
-use super::set::path_text;
+use super::set::{PathText, Set};
 
 /// A field, and who owns it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    pub manager: ManagerId,
-    pub path: Vec<PathElement>,
+    /// As messages name it.
+    pub manager: String,
+    /// As the status' cause names it.
+    pub field: String,
 }
 
 impl Conflict {
-    /// The field, as the status' cause names it.
-    pub fn field(&self) -> String {
-        path_text(&self.path)
-    }
-
     /// The message of the status' cause.
     pub fn message(&self) -> String {
         format!("conflict with {}", self.manager)
@@ -27,29 +26,69 @@ impl Conflict {
 
 /// Why an apply was refused: 409, with a cause for each field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conflicts(pub Vec<Conflict>);
+pub struct Conflicts {
+    /// What each manager would lose, sorted as the reference sorts managers.
+    managers: Vec<(ManagerId, Set)>,
+}
 
 impl Conflicts {
-    /// Takes conflicts whose fields are in order, and puts their managers in order.
-    pub(super) fn sorted(mut conflicts: Vec<Conflict>) -> Conflicts {
-        conflicts.sort_by_cached_key(|conflict| conflict.manager.identifier());
-        Conflicts(conflicts)
+    /// The fields that each manager would lose.
+    pub(super) fn new(mut managers: Vec<(ManagerId, Set)>) -> Conflicts {
+        managers.sort_by_cached_key(|(manager, _)| manager.identifier());
+        Conflicts { managers }
+    }
+
+    /// What is left when some fields do not count; `None` if nothing is.
+    pub(super) fn without(mut self, fields: &Set) -> Option<Conflicts> {
+        self.managers.iter_mut().for_each(|(_, set)| set.subtract(fields));
+        self.managers.retain(|(_, set)| !set.is_empty());
+        (!self.managers.is_empty()).then_some(self)
+    }
+
+    /// How many fields there are.
+    pub fn count(&self) -> usize {
+        self.managers.iter().map(|(_, set)| set.count()).sum()
+    }
+
+    /// As many of them as an answer tells, of which each has its manager's name and its path.
+    pub fn told(&self) -> Vec<Conflict> {
+        let (mut told, mut bytes) = (Vec::new(), 0);
+        for (manager, set) in &self.managers {
+            let manager = print_up_to(MAX_PATH_BYTES, manager);
+            let walked = set.try_for_each(|path| {
+                if told.len() == MAX_ERRORS || bytes > MAX_ERROR_BYTES {
+                    return ControlFlow::Break(());
+                }
+                let field = print_up_to(MAX_PATH_BYTES, PathText(path));
+                bytes += manager.len() + field.len();
+                told.push(Conflict { manager: manager.clone(), field });
+                ControlFlow::Continue(())
+            });
+            if walked.is_break() {
+                break;
+            }
+        }
+        told
     }
 }
 
 impl fmt::Display for Conflicts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let [only] = &self.0[..] {
-            return write!(f, "Apply failed with 1 conflict: {}: {}", only.message(), only.field());
+        let (count, told) = (self.count(), self.told());
+        if let ([only], 1) = (&told[..], count) {
+            return write!(f, "Apply failed with 1 conflict: {}: {}", only.message(), only.field);
         }
-        write!(f, "Apply failed with {} conflicts: ", self.0.len())?;
-        for (i, group) in self.0.chunk_by(|a, b| a.manager == b.manager).enumerate() {
+        write!(f, "Apply failed with {count} conflicts: ")?;
+        for (i, group) in told.chunk_by(|a, b| a.manager == b.manager).enumerate() {
             let Some(first) = group.first() else { continue };
             let line = if i > 0 { "\n" } else { "" };
             write!(f, "{line}conflicts with {}:", first.manager)?;
-            group.iter().try_for_each(|conflict| write!(f, "\n- {}", conflict.field()))?;
+            group.iter().try_for_each(|conflict| write!(f, "\n- {}", conflict.field))?;
         }
-        Ok(())
+        match count - told.len() {
+            0 => Ok(()),
+            untold => write!(f, "\nand {untold} more"),
+        }
     }
 }
 

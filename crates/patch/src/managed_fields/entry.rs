@@ -5,7 +5,7 @@ use std::fmt;
 
 use compact_str::CompactString;
 use kevel_api::json_string::write_json_string;
-use kevel_api::quote::quote;
+use kevel_api::quote::{Quoted, quote};
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
 
@@ -79,9 +79,9 @@ impl ManagerId {
 /// As conflicts name it: `"kubectl" with subresource "status" using v1`.
 impl fmt::Display for ManagerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&quote(&self.manager))?;
+        Quoted(&self.manager).fmt(f)?;
         if !self.subresource.is_empty() {
-            write!(f, " with subresource {}", quote(&self.subresource))?;
+            write!(f, " with subresource {}", Quoted(&self.subresource))?;
         }
         match self.operation {
             Operation::Update => write!(f, " using {}", self.api_version),

@@ -7,7 +7,6 @@ use kevel_codec::json::{Unknown, decode_any, encode_any};
 use super::apply::{Applied, ApplyError};
 use super::atom::TypeRef;
 use super::compare::compare;
-use super::conflict::Conflicts;
 use super::entry::Managed;
 use super::field_manager::FieldManager;
 use super::field_set::field_set;
@@ -40,14 +39,10 @@ impl FieldManager<'_> {
         }
         let mut applied = match apply(managed.clone(), force) {
             Err(ApplyError::Conflicts(conflicts)) => match self.owned_by_last_applied(live) {
-                Some(owned) => {
-                    let rest = conflicts.0.into_iter().filter(|c| !owned.contains(&c.path));
-                    let rest: Vec<_> = rest.collect();
-                    if !rest.is_empty() {
-                        return Err(ApplyError::Conflicts(Conflicts(rest)));
-                    }
-                    apply(managed, true)?
-                }
+                Some(owned) => match conflicts.without(&owned) {
+                    Some(rest) => return Err(ApplyError::Conflicts(rest)),
+                    None => apply(managed, true)?,
+                },
                 None => return Err(ApplyError::Conflicts(conflicts)),
             },
             other => other?,

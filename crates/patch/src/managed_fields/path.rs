@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use compact_str::CompactString;
-use kevel_api::quote::quote;
+use kevel_api::quote::Quoted;
 use kevel_api::value::Value;
 
 use crate::go_format::Plain;
@@ -75,9 +75,12 @@ impl fmt::Display for PathElement {
         match self {
             PathElement::Field(name) => write!(f, ".{name}"),
             PathElement::Key(fields) => {
-                let fields: Vec<_> =
-                    fields.iter().map(|(name, value)| format!("{name}={}", Text(value))).collect();
-                write!(f, "[{}]", fields.join(","))
+                f.write_str("[")?;
+                for (i, (name, value)) in fields.iter().enumerate() {
+                    let comma = if i > 0 { "," } else { "" };
+                    write!(f, "{comma}{name}={}", Text(value))?;
+                }
+                f.write_str("]")
             }
             PathElement::Value(value) => write!(f, "[={}]", Text(value)),
             PathElement::Index(index) => write!(f, "[{index}]"),
@@ -92,10 +95,14 @@ impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Value::Null => f.write_str("null"),
-            Value::String(text) => f.write_str(&quote(text)),
+            Value::String(text) => Quoted(text).fmt(f),
             Value::List(items) => {
-                let items: Vec<_> = items.iter().map(|item| Text(item).to_string()).collect();
-                write!(f, "[{}]", items.join(","))
+                f.write_str("[")?;
+                for (i, item) in items.iter().enumerate() {
+                    let comma = if i > 0 { "," } else { "" };
+                    write!(f, "{comma}{}", Text(item))?;
+                }
+                f.write_str("]")
             }
             Value::Map(map) => {
                 map.iter().try_for_each(|(key, value)| write!(f, "{key}={}", Text(value)))

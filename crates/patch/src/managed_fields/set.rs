@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::ops::ControlFlow;
 
 use super::path::PathElement;
 
@@ -129,14 +130,17 @@ impl Set {
     }
 
     pub fn intersection(&self, other: &Set) -> Set {
-        join(self, other, |(a, b)| {
-            let (a, b) = (a?, b?);
-            Some(Node {
-                element: a.element.clone(),
-                member: a.member && b.member,
-                children: a.children.intersection(&b.children),
-            })
-        })
+        // A small one of many managers' sets is looked up in the large one of what a write changes.
+        let (few, many) =
+            if self.nodes.len() <= other.nodes.len() { (self, other) } else { (other, self) };
+        let nodes = few.nodes.iter().filter_map(|a| {
+            let b = many.get(&a.element)?;
+            let member = a.member && b.member;
+            let children = a.children.intersection(&b.children);
+            let there = member || !children.is_empty();
+            there.then(|| Node { element: a.element.clone(), member, children })
+        });
+        Set { nodes: nodes.collect() }
     }
 
     /// What is in this set and not in the other.
@@ -170,12 +174,8 @@ impl Set {
         if other.is_empty() {
             return;
         }
-        let mut rest = other.nodes.iter().peekable();
         self.nodes.retain_mut(|node| {
-            while rest.next_if(|other| other.element < node.element).is_some() {}
-            let Some(other) = rest.next_if(|other| other.element == node.element) else {
-                return true;
-            };
+            let Some(other) = other.get(&node.element) else { return true };
             if other.member && !keep_below(node) {
                 return false;
             }
@@ -205,21 +205,51 @@ impl Set {
         Set { nodes }
     }
 
-    /// Calls `visit` with each member's path: those of one level before those below it.
-    pub fn for_each(&self, mut visit: impl FnMut(&[PathElement])) {
-        fn walk(set: &Set, path: &mut Vec<PathElement>, visit: &mut dyn FnMut(&[PathElement])) {
+    /// The union of many sets: two and two, so that no set is walked more often than the logarithm
+    /// of how many there are.
+    pub(super) fn union_of(mut sets: Vec<Set>) -> Set {
+        while sets.len() > 1 {
+            let mut pairs = sets.into_iter();
+            let mut merged = Vec::with_capacity(pairs.len().div_ceil(2));
+            while let Some(first) = pairs.next() {
+                merged.push(first.merged(pairs.next().unwrap_or_default()));
+            }
+            sets = merged;
+        }
+        sets.pop().unwrap_or_default()
+    }
+
+    /// How many members there are.
+    pub fn count(&self) -> usize {
+        let below = |node: &Node| usize::from(node.member) + node.children.count();
+        self.nodes.iter().map(below).sum()
+    }
+
+    /// Calls `visit` with each member's path, those of one level before those below it, until it
+    /// breaks.
+    pub fn try_for_each(
+        &self,
+        mut visit: impl FnMut(&[&PathElement]) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        type Visit<'v> = &'v mut dyn FnMut(&[&PathElement]) -> ControlFlow<()>;
+        fn walk<'s>(
+            set: &'s Set,
+            path: &mut Vec<&'s PathElement>,
+            visit: Visit<'_>,
+        ) -> ControlFlow<()> {
             for node in set.nodes.iter().filter(|node| node.member) {
-                path.push(node.element.clone());
-                visit(path);
+                path.push(&node.element);
+                visit(path)?;
                 path.pop();
             }
             for node in set.nodes.iter().filter(|node| !node.children.is_empty()) {
-                path.push(node.element.clone());
-                walk(&node.children, path, visit);
+                path.push(&node.element);
+                walk(&node.children, path, visit)?;
                 path.pop();
             }
+            ControlFlow::Continue(())
         }
-        walk(self, &mut Vec::new(), &mut visit);
+        walk(self, &mut Vec::new(), &mut visit)
     }
 }
 
@@ -227,14 +257,21 @@ impl Set {
 impl fmt::Display for Set {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut lines = Vec::new();
-        self.for_each(|path| lines.push(path_text(path)));
+        let _ = self.try_for_each(|path| {
+            lines.push(PathText(path).to_string());
+            ControlFlow::Continue(())
+        });
         f.write_str(&lines.join("\n"))
     }
 }
 
 /// A path as messages have it: `.spec.containers[name="a"].image`.
-pub(super) fn path_text(path: &[PathElement]) -> String {
-    path.iter().map(PathElement::to_string).collect()
+pub(super) struct PathText<'a>(pub &'a [&'a PathElement]);
+
+impl fmt::Display for PathText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|element| element.fmt(f))
+    }
 }
 
 /// Walks two sets side by side.

@@ -325,7 +325,7 @@ fn conflicts_name_managers_and_fields() {
                    apps/v1:\n- .spec.replicas";
     assert_eq!(error.to_string(), message);
     let ApplyError::Conflicts(conflicts) = error else { panic!("{error}") };
-    let causes: Vec<_> = conflicts.0.iter().map(|c| (c.message(), c.field())).collect();
+    let causes: Vec<_> = conflicts.told().into_iter().map(|c| (c.message(), c.field)).collect();
     let last = ("conflict with \"scaler\" using apps/v1", ".spec.replicas");
     assert_eq!(causes[2], (last.0.to_owned(), last.1.to_owned()));
     let error = object.apply("me", false, r#"{"spec":{"replicas":5}}"#).unwrap_err();

@@ -1,6 +1,6 @@
 //! Ordinary writes: create, update, patch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use compact_str::{CompactString, ToCompactString};
@@ -10,7 +10,7 @@ use thin_vec::thin_vec;
 
 use super::atom::TypeRef;
 use super::compare::{Comparison, compare};
-use super::conflict::{Conflict, Conflicts};
+use super::conflict::Conflicts;
 use super::creation::fields_of_new;
 use super::entry::{Managed, ManagerId, Operation, Owned, entry, is_reset, managed_fields};
 use super::field_manager::{FieldManager, remove_managed_fields, set_managed_fields};
@@ -190,27 +190,25 @@ impl FieldManager<'_> {
         let mut versions: BTreeMap<CompactString, Option<Taken>> = BTreeMap::new();
         versions.insert(self.api_version.into(), Some(Taken::by(&own)));
         let mut conflicts = Vec::new();
-        let mut gone = Vec::new();
+        let mut gone = BTreeSet::new();
         for (id, owned) in managed.0.iter_mut().filter(|(id, _)| Some(*id) != writer) {
             if !versions.contains_key(&owned.api_version) {
                 let other = self.comparison(before, after, &owned.api_version)?;
                 versions.insert(owned.api_version.clone(), other.as_ref().map(Taken::by));
             }
             let Some(Some(taken)) = versions.get(&owned.api_version) else {
-                gone.push(id.clone());
+                gone.insert(id.clone());
                 continue;
             };
             let set = owned.set.intersection(&taken.set);
-            if !force {
-                set.for_each(|path| {
-                    conflicts.push(Conflict { manager: id.clone(), path: path.to_vec() });
-                });
-            }
             owned.set.subtract(&set);
             owned.set.subtract(&taken.removed);
+            if !force && !set.is_empty() {
+                conflicts.push((id.clone(), set));
+            }
         }
         if !conflicts.is_empty() {
-            return Err(TakeOverError::Conflicts(Conflicts::sorted(conflicts)));
+            return Err(TakeOverError::Conflicts(Conflicts::new(conflicts)));
         }
         managed.0.retain(|id, owned| !owned.set.is_empty() && !gone.contains(id));
         Ok(own)
@@ -277,6 +275,7 @@ fn merge_oldest_updaters(managed: &mut Managed) {
     }
     updaters.sort();
     let mut oldest: BTreeMap<CompactString, ManagerId> = BTreeMap::new();
+    let mut sets: BTreeMap<ManagerId, Vec<Set>> = BTreeMap::new();
     for (_, _, id) in updaters {
         if count <= MAX_UPDATERS {
             break;
@@ -299,9 +298,15 @@ fn merge_oldest_updaters(managed: &mut Managed) {
         }
         let Some(owned) = managed.0.remove(&id) else { continue };
         if let Some(ancient) = managed.0.get_mut(&bucket) {
-            ancient.set = owned.set.union(&ancient.set);
             ancient.time = owned.time;
         }
+        sets.entry(bucket).or_default().push(owned.set);
         count -= 1;
+    }
+    for (bucket, mut sets) in sets {
+        if let Some(ancient) = managed.0.get_mut(&bucket) {
+            sets.push(std::mem::take(&mut ancient.set));
+            ancient.set = Set::union_of(sets);
+        }
     }
 }

@@ -26,7 +26,7 @@ impl Call<'_> {
             let path = Path::new("fieldManager");
             let error = FieldError::required(&path, "is required for apply patch");
             let kind = GroupKind::new("meta.k8s.io", "PatchOptions");
-            return Err(StatusError::invalid(&kind, "", &[error]));
+            return Err(StatusError::invalid(&kind, "", error));
         }
         options.tracked = false;
         self.request.audit.request_patch(body);
@@ -140,12 +140,14 @@ fn apply_error(error: ApplyError) -> StatusError {
         ApplyError::BadRequest(_) => StatusError::bad_request(message),
         ApplyError::Internal(_) => StatusError::unknown(500, message),
         ApplyError::Conflicts(conflicts) => {
-            let causes = conflicts.0.iter().map(|conflict| StatusCause {
+            let told = conflicts.told();
+            let untold = conflicts.count() - told.len();
+            let causes = told.into_iter().map(|conflict| StatusCause {
                 reason: cause::FIELD_MANAGER_CONFLICT.into(),
                 message: conflict.message().into(),
-                field: conflict.field().into(),
+                field: conflict.field.into(),
             });
-            StatusError::apply_conflict(causes.collect(), message)
+            StatusError::apply_conflict(causes, untold, message)
         }
     }
 }

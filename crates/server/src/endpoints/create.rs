@@ -1,5 +1,4 @@
 use http::StatusCode;
-use kevel_api::field_error::FieldError;
 use kevel_api::status::StatusError;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
@@ -98,11 +97,11 @@ impl Call<'_> {
     ) -> Result<Response, StatusError> {
         self.resource.strategy.sign(&mut object, &self.user);
         self.resource.strategy.prepare_create(&mut object);
-        let mut errors: Vec<FieldError> = meta::check(self.resource, &object);
-        errors.extend(self.resource.strategy.check_create(&object));
+        let mut errors = meta::check(self.resource, &object);
+        errors.append(self.resource.strategy.check_create(&object));
         if !errors.is_empty() {
             let name = meta::text(&object, "name");
-            return Err(StatusError::invalid(&self.resource.group_kind(), name, &errors));
+            return Err(StatusError::invalid(&self.resource.group_kind(), name, errors));
         }
         let warnings = self.resource.strategy.warnings(&object, None);
         warnings.into_iter().for_each(|warning| self.request.warnings.add(warning));

@@ -48,7 +48,7 @@ impl Call<'_> {
         if errors.is_empty() {
             return Ok(options);
         }
-        Err(StatusError::invalid(&GroupKind::new("meta.k8s.io", "DeleteOptions"), "", &errors))
+        Err(StatusError::invalid(&GroupKind::new("meta.k8s.io", "DeleteOptions"), "", errors))
     }
 
     fn read_delete_options(&self, body: &Bytes, media: &str) -> Result<DeleteOptions, StatusError> {

@@ -55,7 +55,7 @@ impl Call<'_> {
         let revision = self.revision()?;
         let matching = self.parameter("resourceVersionMatch").unwrap_or_default();
         let invalid = |error: FieldError| {
-            StatusError::invalid(&GroupKind::new("meta.k8s.io", "ListOptions"), "", &[error])
+            StatusError::invalid(&GroupKind::new("meta.k8s.io", "ListOptions"), "", error)
         };
         if self.parameter("sendInitialEvents").is_some_and(|value| !value.is_empty()) {
             let path = Path::new("sendInitialEvents");

@@ -1,8 +1,9 @@
 //! The metadata that the server keeps, and the rules that all objects' metadata follow.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 
-use kevel_api::field_error::{BadValue, FieldError, Path};
+use kevel_api::field_error::{BadValue, FieldError, FieldErrors, Path};
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::name;
 use kevel_api::value::{Map, Value};
@@ -35,7 +36,7 @@ pub(crate) fn set(object: &mut Value, field: &str, value: Option<Value>) {
 }
 
 /// What is wrong with the metadata of an object.
-pub(crate) fn check(resource: &Resource, object: &Value) -> Vec<FieldError> {
+pub(crate) fn check(resource: &Resource, object: &Value) -> FieldErrors {
     let nothing = Value::Null;
     let metadata = object.at(&["metadata"]).unwrap_or(&nothing);
     let check_name = |name: &str, prefix: bool| resource.strategy.check_name(name, prefix);
@@ -48,9 +49,9 @@ pub fn check_metadata(
     root: &Path<'_>,
     namespaced: bool,
     check_name: &dyn Fn(&str, bool) -> Vec<String>,
-) -> Vec<FieldError> {
+) -> FieldErrors {
     let text = |field: &str| metadata.str_at(&[field]);
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::new();
     let generate = text("generateName");
     if !generate.is_empty() {
         let path = root.child("generateName");
@@ -76,29 +77,26 @@ pub fn check_metadata(
         }
         (false, true) => {}
     }
-    errors.extend(check_labels(metadata, &root.child("labels")));
-    errors.extend(check_annotations(metadata, &root.child("annotations")));
-    errors.extend(check_owners(metadata, &root.child("ownerReferences")));
-    errors.extend(check_finalizers(metadata, &root.child("finalizers")));
+    check_labels(metadata, &root.child("labels"), &mut errors);
+    check_annotations(metadata, &root.child("annotations"), &mut errors);
+    check_owners(metadata, &root.child("ownerReferences"), &mut errors);
+    check_finalizers(metadata, &root.child("finalizers"), &mut errors);
     errors
 }
 
-fn check_labels(metadata: &Value, path: &Path<'_>) -> Vec<FieldError> {
+fn check_labels(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors) {
     let labels = metadata.at(&["labels"]).and_then(Value::as_map);
-    let mut errors = Vec::new();
     for (key, value) in labels.into_iter().flat_map(Map::iter) {
         let value = value.as_str().unwrap_or_default();
         let keys = name::is_label_key(key).into_iter().map(|p| (key, p));
         let values = name::is_label_value(value).into_iter().map(|p| (value, p));
-        errors.extend(keys.chain(values).map(|(bad, p)| FieldError::invalid(path, bad, p)));
+        keys.chain(values).for_each(|(bad, p)| errors.add(|| FieldError::invalid(path, bad, p)));
     }
-    errors
 }
 
-fn check_owners(metadata: &Value, path: &Path<'_>) -> Vec<FieldError> {
-    let owners = metadata.at(&["ownerReferences"]).and_then(Value::as_list);
-    let owners = owners.unwrap_or_default();
-    let mut errors = Vec::new();
+fn check_owners(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors) {
+    let all = metadata.at(&["ownerReferences"]).unwrap_or(&Value::Null);
+    let owners = all.as_list().unwrap_or_default();
     let mut controller: Option<String> = None;
     for owner in owners {
         let said = |field: &str| owner.str_at(&[field]);
@@ -110,72 +108,66 @@ fn check_owners(metadata: &Value, path: &Path<'_>) -> Vec<FieldError> {
             ("uid", said("uid").is_empty(), "must not be empty"),
         ];
         for (field, _, why) in empty.into_iter().filter(|(_, empty, _)| *empty) {
-            errors.push(FieldError::invalid(&path.child(field), said(field), why));
+            errors.add(|| FieldError::invalid(&path.child(field), said(field), why));
         }
         if (said("apiVersion"), said("kind")) == ("v1", "Event") {
             let why = "/v1, Kind=Event is disallowed from being an owner";
-            errors.push(FieldError::invalid(path, shown(owner), why));
+            errors.add(|| FieldError::invalid(path, shown(owner), why));
         }
         if owner.at(&["controller"]).and_then(Value::as_bool) == Some(true) {
             let name = format!("{}/{}", said("kind"), said("name"));
             match &controller {
                 None => controller = Some(name),
-                Some(first) => {
+                Some(first) => errors.add(|| {
                     let why = format!(
                         "Only one reference can have Controller set to true. Found \"true\" in \
                          references for {first} and {name}"
                     );
-                    let all = Value::List(owners.iter().cloned().collect());
-                    errors.push(FieldError::invalid(path, shown(&all), why));
-                }
+                    FieldError::invalid(path, shown(all), why)
+                }),
             }
         }
     }
-    errors
 }
 
 /// A value as it stands in a message.
 fn shown(value: &Value) -> BadValue {
-    let mut text = Vec::new();
-    kevel_codec::json::encode_any(value, &mut text);
-    BadValue::Text(String::from_utf8_lossy(&text).into_owned())
+    BadValue::Text(kevel_codec::json::shown(value))
 }
 
-fn check_finalizers(metadata: &Value, path: &Path<'_>) -> Vec<FieldError> {
+fn check_finalizers(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors) {
     let finalizers = metadata.at(&["finalizers"]).and_then(Value::as_list);
     let finalizers: Vec<&str> =
         finalizers.unwrap_or_default().iter().filter_map(Value::as_str).collect();
-    let mut errors: Vec<FieldError> = Vec::new();
     for finalizer in &finalizers {
-        let problems = name::is_label_key(finalizer);
-        errors.extend(problems.into_iter().map(|p| FieldError::invalid(path, *finalizer, p)));
+        for problem in name::is_label_key(finalizer) {
+            errors.add(|| FieldError::invalid(path, *finalizer, problem));
+        }
     }
     if finalizers.contains(&"orphan") && finalizers.contains(&"foregroundDeletion") {
         let why = "finalizer orphan and foregroundDeletion cannot be both set";
-        errors.push(FieldError::invalid(path, BadValue::strings(&finalizers), why));
+        errors.add(|| FieldError::invalid(path, BadValue::strings(&finalizers), why));
     }
-    errors
 }
 
-fn check_annotations(metadata: &Value, path: &Path<'_>) -> Vec<FieldError> {
+fn check_annotations(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors) {
     let annotations = metadata.at(&["annotations"]).and_then(Value::as_map);
-    let mut errors = Vec::new();
     let mut size = 0;
     for (key, value) in annotations.into_iter().flat_map(Map::iter) {
         size += key.len() + value.as_str().map_or(0, str::len);
-        let problems = name::is_annotation_key(&key.to_lowercase());
-        errors.extend(problems.into_iter().map(|p| FieldError::invalid(path, key, p)));
+        for problem in name::is_annotation_key(&key.to_lowercase()) {
+            errors.add(|| FieldError::invalid(path, key, problem));
+        }
     }
     if size > MAX_ANNOTATIONS {
         errors.push(FieldError::too_long(path, MAX_ANNOTATIONS));
     }
-    errors
 }
 
 /// What is wrong with a change of an object's metadata.
-pub(crate) fn check_update(object: &Value, old: &Value) -> Vec<FieldError> {
+pub(crate) fn check_update(object: &Value, old: &Value) -> FieldErrors {
     let root = Path::new("metadata");
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::new();
     for field in ["name", "namespace", "uid", "creationTimestamp"] {
         let (new, old) = (text(object, field), text(old, field));
         if new != old {
@@ -194,16 +186,15 @@ fn check_new_finalizers(object: &Value, old: &Value, path: &Path<'_>) -> Option<
     if text(old, "deletionTimestamp").is_empty() {
         return None;
     }
-    let names = |value: &'_ Value| -> Vec<String> {
-        let list = value.at(&["metadata", "finalizers"]).and_then(Value::as_list);
-        list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
-    };
-    let before = names(old);
-    let mut new: Vec<String> = names(object).into_iter().filter(|f| !before.contains(f)).collect();
+    fn names(value: &Value) -> impl Iterator<Item = &str> {
+        value.list_at(&["metadata", "finalizers"]).iter().filter_map(Value::as_str)
+    }
+    let before: HashSet<&str> = names(old).collect();
+    let mut new: Vec<&str> = names(object).filter(|name| !before.contains(name)).collect();
     if new.is_empty() {
         return None;
     }
-    new.sort();
+    new.sort_unstable();
     let quoted: Vec<String> = new.iter().map(|name| kevel_api::quote::quote(name)).collect();
     Some(FieldError::forbidden(
         path,

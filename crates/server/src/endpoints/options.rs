@@ -48,7 +48,7 @@ impl Ask<'_> {
             }
         };
         if !errors.is_empty() {
-            return Err(StatusError::invalid(&GroupKind::new("meta.k8s.io", kind), "", &errors));
+            return Err(StatusError::invalid(&GroupKind::new("meta.k8s.io", kind), "", errors));
         }
         let manager = self.parameter("fieldManager").unwrap_or_default();
         let field_manager = match manager {

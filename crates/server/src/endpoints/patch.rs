@@ -132,7 +132,7 @@ impl Call<'_> {
                 _ => String::from_utf8_lossy(&text).into_owned(),
             };
             let error = FieldError::invalid(&Path::new("patch"), shown, why);
-            StatusError::invalid(&GroupKind::default(), "", &[error])
+            StatusError::invalid(&GroupKind::default(), "", error)
         })?;
         self.finish_patched(value, existing)
     }

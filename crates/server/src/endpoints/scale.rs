@@ -37,7 +37,7 @@ impl Call<'_> {
             let (root, why) = (Path::new("spec"), "must be greater than or equal to 0");
             let error = FieldError::invalid(&root.child("replicas"), count, why);
             let kind = GroupKind::new("autoscaling", "Scale");
-            return Err(StatusError::invalid(&kind, self.name(), &[error]));
+            return Err(StatusError::invalid(&kind, self.name(), error));
         }
         let (asked, there) = (meta::text(&wanted, "uid"), meta::text(object, "uid"));
         if !asked.is_empty() && asked != there {

@@ -195,15 +195,15 @@ impl Call<'_> {
             false => strategy.prepare_update(&mut object, old),
         }
         self.count_generation(&mut object, old);
-        let mut errors: Vec<FieldError> = meta::check(self.resource, &object);
-        errors.extend(meta::check_update(&object, old));
-        errors.extend(match status {
+        let mut errors = meta::check(self.resource, &object);
+        errors.append(meta::check_update(&object, old));
+        errors.append(match status {
             true => strategy.check_status(&object, old),
             false => strategy.check_update(&object, old),
         });
         if !errors.is_empty() {
             return Err(
-                StatusError::invalid(&self.resource.group_kind(), self.name(), &errors).into()
+                StatusError::invalid(&self.resource.group_kind(), self.name(), errors).into()
             );
         }
         let warnings = strategy.warnings(&object, Some(old));
@@ -300,7 +300,7 @@ impl Call<'_> {
             let error = FieldError::invalid(&path, 0, "must be specified for an update");
             let resource = self.group_resource();
             let kind = GroupKind::new(resource.group, resource.resource);
-            return Err(StatusError::invalid(&kind, self.name(), &[error]).into());
+            return Err(StatusError::invalid(&kind, self.name(), error).into());
         }
         if asked != meta::text(old, "resourceVersion") {
             return Err(StatusError::modified(&self.group_resource(), self.name()).into());

@@ -93,7 +93,7 @@ impl Call<'_> {
     fn initial_events(&self) -> Result<Option<bool>, StatusError> {
         let matching = self.parameter("resourceVersionMatch").unwrap_or_default();
         let invalid = |error: FieldError| {
-            StatusError::invalid(&GroupKind::new("meta.k8s.io", "ListOptions"), "", &[error])
+            StatusError::invalid(&GroupKind::new("meta.k8s.io", "ListOptions"), "", error)
         };
         let path = Path::new("resourceVersionMatch");
         let Some(asked) = self.parameter("sendInitialEvents") else {

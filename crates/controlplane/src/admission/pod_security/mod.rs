@@ -182,7 +182,7 @@ impl PodSecurity {
         let told = |known: &[_]| errors.is_empty() || (!known.is_empty() && errors == known);
         if !told(old.as_ref().map_or(&[], |(_, known)| known)) {
             let kind = attributes.resource.group_kind();
-            return Err(StatusError::invalid(&kind, attributes.name, &errors));
+            return Err(StatusError::invalid(&kind, attributes.name, errors));
         }
         let Some((old, _)) = old else {
             if self.is_exempt(name) {

@@ -1,0 +1,157 @@
+//! The errors about one object: as many as a person may read.
+
+use std::ops::Deref;
+
+use super::FieldError;
+
+/// How many errors about one object are told. The reference tells all, which lets one request of
+/// 3 MiB ask for an answer of gigabytes; nobody corrects a thousand errors by one answer.
+pub const MAX_ERRORS: usize = 1000;
+/// How much text these errors may have together before no more are told, 3/8 of the largest
+/// request. The reference has no limit.
+pub const MAX_ERROR_BYTES: usize = 1 << 20;
+
+/// The errors that were found in one object. Those past [`MAX_ERRORS`] and [`MAX_ERROR_BYTES`] are
+/// counted and not kept.
+///
+/// ```
+/// use kevel_api::field_error::{FieldError, FieldErrors, MAX_ERRORS, Path};
+/// let mut errors = FieldErrors::new();
+/// for _ in 0..MAX_ERRORS + 5 {
+///     errors.add(|| FieldError::required(&Path::new("spec"), ""));
+/// }
+/// assert_eq!((errors.found(), errors.len(), errors.untold()), (1005, 1000, 5));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FieldErrors {
+    told: Vec<FieldError>,
+    bytes: usize,
+    untold: usize,
+}
+
+impl FieldErrors {
+    /// No errors.
+    pub const fn new() -> Self {
+        FieldErrors { told: Vec::new(), bytes: 0, untold: 0 }
+    }
+
+    /// Whether more errors would only be counted.
+    pub fn is_full(&self) -> bool {
+        self.told.len() >= MAX_ERRORS || self.bytes >= MAX_ERROR_BYTES
+    }
+
+    /// Adds an error, which is made only if it is told: to print a path and a value costs more than
+    /// to find them wrong.
+    pub fn add(&mut self, error: impl FnOnce() -> FieldError) {
+        match self.is_full() {
+            true => self.untold += 1,
+            false => self.keep(error()),
+        }
+    }
+
+    /// Adds an error that has been made.
+    pub fn push(&mut self, error: FieldError) {
+        self.add(|| error);
+    }
+
+    /// Adds errors that were found elsewhere.
+    pub fn append(&mut self, errors: FieldErrors) {
+        self.untold += errors.untold;
+        self.extend(errors.told);
+    }
+
+    /// How many errors there are, told or not.
+    pub fn found(&self) -> usize {
+        self.told.len() + self.untold
+    }
+
+    /// How many errors are not told.
+    pub fn untold(&self) -> usize {
+        self.untold
+    }
+
+    /// The errors that are told, for callers that have limits of their own.
+    pub fn into_told(self) -> Vec<FieldError> {
+        self.told
+    }
+
+    fn keep(&mut self, error: FieldError) {
+        self.bytes += error.size();
+        self.told.push(error);
+    }
+}
+
+/// The errors that are told.
+impl Deref for FieldErrors {
+    type Target = [FieldError];
+
+    fn deref(&self) -> &[FieldError] {
+        &self.told
+    }
+}
+
+impl Extend<FieldError> for FieldErrors {
+    fn extend<I: IntoIterator<Item = FieldError>>(&mut self, errors: I) {
+        errors.into_iter().for_each(|error| self.push(error));
+    }
+}
+
+impl FromIterator<FieldError> for FieldErrors {
+    fn from_iter<I: IntoIterator<Item = FieldError>>(errors: I) -> Self {
+        let mut all = FieldErrors::new();
+        all.extend(errors);
+        all
+    }
+}
+
+impl<const N: usize> From<[FieldError; N]> for FieldErrors {
+    fn from(errors: [FieldError; N]) -> Self {
+        errors.into_iter().collect()
+    }
+}
+
+impl From<Vec<FieldError>> for FieldErrors {
+    fn from(errors: Vec<FieldError>) -> Self {
+        errors.into_iter().collect()
+    }
+}
+
+impl From<FieldError> for FieldErrors {
+    fn from(error: FieldError) -> Self {
+        [error].into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{MAX_VALUE_BYTES, Path};
+    use super::*;
+
+    #[test]
+    fn what_is_not_told_is_not_made() {
+        let mut errors = FieldErrors::new();
+        let value = "x".repeat(3 << 20);
+        let mut made = 0;
+        for _ in 0..10_000 {
+            errors.add(|| {
+                made += 1;
+                FieldError::invalid(&Path::new("spec").key(&value), &*value, "no")
+            });
+        }
+        assert_eq!(errors.found(), 10_000);
+        assert!(made <= MAX_ERROR_BYTES / MAX_VALUE_BYTES, "{made}");
+        assert_eq!((errors.len(), errors.untold()), (made, 10_000 - made));
+        assert!(errors.iter().map(FieldError::size).sum::<usize>() < 2 * MAX_ERROR_BYTES);
+    }
+
+    #[test]
+    fn errors_of_several_checks_are_counted_together() {
+        let error = FieldError::required(&Path::new("a"), "");
+        let many = || FieldErrors::from_iter((0..MAX_ERRORS - 1).map(|_| error.clone()));
+        let mut errors = many();
+        errors.append(many());
+        assert_eq!((errors.len(), errors.untold()), (MAX_ERRORS, MAX_ERRORS - 2));
+        errors.append(errors.clone());
+        assert_eq!((errors.len(), errors.found()), (MAX_ERRORS, 4 * (MAX_ERRORS - 1)));
+    }
+}
