@@ -34,6 +34,11 @@ pub trait Strategy: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// What of the metadata a write to the status leaves alone, whatever it says.
+    fn kept_by_status(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Writes down who makes an object, where the kind keeps that.
     fn sign(&self, _object: &mut Value, _user: &User) {}
 
@@ -112,6 +117,10 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 }
+
+/// The metadata that a write to the status leaves alone where a kind's status says nothing but the
+/// status (`ResetObjectMetaForStatus`).
+pub const STATUS_METADATA: [&str; 4] = ["annotations", "finalizers", "labels", "ownerReferences"];
 
 /// What objects of a kind need from elsewhere: addresses, ports.
 pub trait Allocation: Send + Sync + 'static {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use kevel_controlplane::admission::NamespaceLifecycle;
 use kevel_controlplane::{Answers, StorageOptions, rows};
@@ -61,6 +62,16 @@ impl Server {
 
     /// `GET /api/v1/pods`
     pub async fn send(&self, what: &str, body: &str, content_type: &str) -> http::Response<Body> {
+        self.send_bytes(what, body.to_owned().into(), content_type).await
+    }
+
+    /// The same, for a body that is no text.
+    pub async fn send_bytes(
+        &self,
+        what: &str,
+        body: Bytes,
+        content_type: &str,
+    ) -> http::Response<Body> {
         let (method, uri) = what.split_once(' ').unwrap();
         let request = http::Request::builder()
             .method(method)
@@ -68,7 +79,7 @@ impl Server {
             .header("content-type", content_type)
             .body(())
             .unwrap();
-        let body = RequestBody::Bytes(body.to_owned().into());
+        let body = RequestBody::Bytes(body);
         let request = Request::new(request.into_parts().0, body, Arc::default());
         self.delegate.handle(request).await
     }
