@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod abandoned;
 mod absent;
 mod deletion;
 mod subresources;

@@ -21,7 +21,7 @@ use kevel_store::embedded::{Embedded, Options};
 
 pub struct Server {
     pub delegate: Delegate,
-    _caches: Caches,
+    pub caches: Caches,
 }
 
 impl Server {
@@ -32,7 +32,16 @@ impl Server {
 
     /// A server whose endpoints ask an authorizer where one verb turns into another.
     pub async fn with(format: Format, authorizer: Arc<dyn Authorizer>) -> Self {
-        let engine: Arc<dyn Engine> = Arc::new(Embedded::memory(Options::default()).unwrap());
+        let engine = Arc::new(Embedded::memory(Options::default()).unwrap());
+        Server::new(engine, format, authorizer).await
+    }
+
+    /// A server on a store.
+    pub async fn on(engine: Arc<dyn Engine>, format: Format) -> Self {
+        Server::new(engine, format, Arc::new(AlwaysAllow)).await
+    }
+
+    async fn new(engine: Arc<dyn Engine>, format: Format, authorizer: Arc<dyn Authorizer>) -> Self {
         let caches = Caches::start(engine.clone(), "/registry/");
         let options = StorageOptions { prefix: "/registry".into(), format };
         let resources = Resources::default();
@@ -55,7 +64,7 @@ impl Server {
             paths: Vec::new(),
             next: None,
         };
-        let server = Server { delegate, _caches: caches };
+        let server = Server { delegate, caches };
         server.ok("POST /api/v1/namespaces", r#"{"metadata":{"name":"ns"}}"#, 201).await;
         server
     }

@@ -9,11 +9,11 @@ use kevel_api::value::{Map, Value, equivalent};
 use kevel_store::Revision;
 use kevel_store::cache::{At, Object};
 
-use super::create::settle;
 use super::meta;
 use super::options::WriteOptions;
 use super::{Call, cache_error, store_error, unserved};
 use crate::admission::{Attributes, Operation};
+use crate::allocation::{self, Claim};
 use crate::authorization::{self, Decision, forbidden};
 use crate::chain::{LatencyTrackers, Phase};
 use crate::handler::Response;
@@ -179,14 +179,15 @@ impl Call<'_> {
             old: Some(old),
         };
         self.admit(&attributes, &mut object).await?;
-        let claims = match self.resource.allocation.get() {
-            Some(allocation) if self.subresource.is_none() => {
-                Some(allocation.begin_update(&mut object, old, options.dry_run).await?)
-            }
-            _ => None,
-        };
-        let result = self.replace_admitted(existing, object, &attributes, options).await;
-        settle(claims, result.is_ok()).await;
+        let mut claim = Claim::default();
+        let allocation = self.resource.allocation.get().filter(|_| self.subresource.is_none());
+        if let Some(allocation) = allocation.cloned() {
+            let begin = allocation.begin_update(object, old.clone(), options.dry_run);
+            (object, claim) = Claim::begin(begin).await?;
+        }
+        let result =
+            self.replace_admitted(existing, object, &attributes, options, &mut claim).await;
+        claim.give_back().await;
         result
     }
 
@@ -196,6 +197,7 @@ impl Call<'_> {
         mut object: Value,
         attributes: &Attributes<'_>,
         options: &WriteOptions,
+        claim: &mut Claim,
     ) -> Result<Response, Failed> {
         let (strategy, old) = (self.strategy(), &existing.value);
         let status = matches!(self.subresource.map(|sub| &sub.part), Some(Part::Field("status")));
@@ -226,7 +228,7 @@ impl Call<'_> {
             meta::set(&mut stored, "resourceVersion", version);
             return Ok(self.written(code, stored).await?);
         }
-        self.store_changed(existing, stored).await
+        self.store_changed(existing, stored, claim).await
     }
 
     /// Lets the plug-ins change what the client may write here.
@@ -261,7 +263,12 @@ impl Call<'_> {
     }
 
     /// Writes an object over the one that was read; nothing where nothing changed.
-    async fn store_changed(&self, existing: &Existing, stored: Value) -> Result<Response, Failed> {
+    async fn store_changed(
+        &self,
+        existing: &Existing,
+        stored: Value,
+        claim: &mut Claim,
+    ) -> Result<Response, Failed> {
         let bytes = self.storage.encode(&stored);
         let wire = self.storage.wire(&bytes, existing.revision).map_err(StatusError::internal)?;
         let key = self.storage.key(self.namespace(), self.name());
@@ -270,21 +277,21 @@ impl Call<'_> {
             && stored.at(&["metadata", "finalizers"]).is_none_or(Value::is_empty)
             && stored.at(&["metadata", "deletionGracePeriodSeconds"]).is_none_or(Value::is_empty)
             && !self.resource.strategy.held(&stored);
+        let (storage, expected) = (self.storage.clone(), existing.revision);
         let revision = if released {
-            let revision = self.storage.engine.delete(&key, existing.revision).await;
-            let revision = revision.map_err(changed)?;
-            if let Some(allocation) = self.resource.allocation.get() {
-                allocation.after_delete(&stored).await;
-            }
-            revision
+            let allocation = self.resource.allocation.get().cloned();
+            let deleted = async move { storage.engine.delete(&key, expected).await };
+            let deleted = allocation::delete(allocation, stored, deleted);
+            claim.write(deleted).await.map_err(changed)?
         } else if wire.bytes == existing.wire {
             if !existing.fresh {
                 return Err(Failed::Changed);
             }
             existing.revision
         } else {
-            let ttl = self.storage.time_to_live;
-            let updated = self.storage.engine.update(&key, bytes, existing.revision, ttl);
+            let updated = claim.write(async move {
+                storage.engine.update(&key, bytes, expected, storage.time_to_live).await
+            });
             let updated = LatencyTrackers::track(&self.request, Phase::Storage, updated).await;
             updated.map_err(changed)?
         };
