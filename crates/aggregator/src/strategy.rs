@@ -4,7 +4,7 @@ use kevel_api::field_error::{FieldError, FieldErrors, Path};
 use kevel_api::name;
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
-use kevel_server::strategy::Strategy;
+use kevel_server::strategy::{STATUS_METADATA, Strategy};
 
 use crate::api_service::{self, Condition};
 
@@ -31,14 +31,8 @@ impl Strategy for ApiServiceStrategy {
         check(object).into()
     }
 
-    fn prepare_status(&self, object: &mut Value, old: &Value) {
-        for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
-            let metadata = object.make_map(&["metadata"]);
-            match old.at(&["metadata", field]) {
-                Some(kept) => metadata.insert(field, kept.clone()),
-                None => metadata.remove(field),
-            };
-        }
+    fn kept_by_status(&self) -> &'static [&'static str] {
+        &STATUS_METADATA
     }
 
     fn check_status(&self, object: &Value, _old: &Value) -> FieldErrors {
@@ -232,12 +226,9 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_written_without_its_metadata() {
+    fn a_condition_is_one_of_three() {
         let old = object("v1.a.io", r#""group":"a.io""#);
         let mut new = old.clone();
-        new.make_map(&["metadata", "labels"]).insert("a", "b".into());
-        ApiServiceStrategy.prepare_status(&mut new, &old);
-        assert_eq!(new, old);
         let condition = Value::Map([("status", Value::from("Maybe"))].into_iter().collect());
         new.make_list(&["status"], "conditions").push(condition);
         assert_eq!(

@@ -8,7 +8,7 @@ use kevel_api::name;
 use kevel_api::value::Value;
 use kevel_server::resource::Places;
 use kevel_server::scale::{Scale, Selector};
-use kevel_server::strategy::{Dependents, Strategy};
+use kevel_server::strategy::{Dependents, STATUS_METADATA, Strategy};
 use kevel_server::user::User;
 
 use crate::certificates::signing_request;
@@ -42,6 +42,8 @@ pub struct KindFacts {
     /// Whether an update must say which version it replaces.
     pub conditional: bool,
     pub dependents: Dependents,
+    /// What of the metadata a write to the status leaves alone.
+    pub kept_by_status: &'static [&'static str],
     /// How objects are made ready, and what is wrong with them.
     pub rules: Rules,
     /// How a name is made of its beginning.
@@ -63,6 +65,7 @@ const PLAIN: KindFacts = KindFacts {
     create_on_update: false,
     conditional: false,
     dependents: Dependents::Collected,
+    kept_by_status: &[],
     rules: Rules::NONE,
     complete_name: name::generate_name,
     deprecation: None,
@@ -146,6 +149,24 @@ const DEPENDENTS: &[(&str, &str, Dependents)] = &[
     ("", "replicationcontrollers", Dependents::Orphaned),
     ("batch", "jobs", Dependents::Orphaned),
     ("events.k8s.io", "events", Dependents::Ignored),
+];
+
+/// The kinds of which a write to the status leaves metadata alone.
+const KEPT_BY_STATUS: &[(&str, &str, &[&str])] = &[
+    ("", "pods", &["ownerReferences"]),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies", &STATUS_METADATA),
+    ("apps", "deployments", &["labels"]),
+    ("certificates.k8s.io", "podcertificaterequests", &STATUS_METADATA),
+    ("flowcontrol.apiserver.k8s.io", "flowschemas", &STATUS_METADATA),
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations", &STATUS_METADATA),
+    ("internal.apiserver.k8s.io", "storageversions", &STATUS_METADATA),
+    ("networking.k8s.io", "servicecidrs", &STATUS_METADATA),
+    ("resource.k8s.io", "devicetaintrules", &STATUS_METADATA),
+    ("resource.k8s.io", "resourceclaims", &STATUS_METADATA),
+    ("resource.k8s.io", "resourcepoolstatusrequests", &STATUS_METADATA),
+    ("scheduling.k8s.io", "podgroups", &STATUS_METADATA),
+    ("storage.k8s.io", "volumeattachments", &STATUS_METADATA),
+    ("storagemigration.k8s.io", "storageversionmigrations", &STATUS_METADATA),
 ];
 
 /// The kinds that differ, by group and plural.
@@ -348,11 +369,13 @@ pub fn facts(group: &str, plural: &str) -> KindFacts {
     let facts = row.map_or(PLAIN, |(_, _, facts)| *facts);
     let kind = (group, plural);
     let dependents = DEPENDENTS.iter().find(|(g, p, _)| (*g, *p) == kind);
+    let kept = KEPT_BY_STATUS.iter().find(|(g, p, _)| (*g, *p) == kind);
     KindFacts {
         generation: COUNTED.contains(&kind),
         create_on_update: CREATED_BY_UPDATE.contains(&kind),
         conditional: CONDITIONAL.contains(&kind),
         dependents: dependents.map_or(Dependents::Collected, |(_, _, what)| *what),
+        kept_by_status: kept.map_or(&[], |(_, _, kept)| *kept),
         rules: rules(group, plural),
         ..facts
     }
@@ -471,6 +494,10 @@ impl Strategy for KindFacts {
 
     fn prepare_status(&self, object: &mut Value, old: &Value) {
         (self.rules.prepare_status)(object, old);
+    }
+
+    fn kept_by_status(&self) -> &'static [&'static str] {
+        self.kept_by_status
     }
 
     fn check_status(&self, object: &Value, old: &Value) -> FieldErrors {

@@ -1,5 +1,7 @@
 //! What a deletion does to an object: rules, and how they are carried out.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use kevel_api::gvk::GroupResource;
 use kevel_api::status::StatusError;
@@ -7,6 +9,7 @@ use kevel_api::time::Time;
 use kevel_api::value::Value;
 use kevel_store::Revision;
 
+use crate::allocation::{self, Allocation, to_the_end};
 use crate::endpoints::{Failed, changed, meta};
 use crate::resource::Resource;
 use crate::storage::Storage;
@@ -70,11 +73,6 @@ pub(crate) enum Course {
 }
 
 impl Course {
-    /// Whether the object is gone when this has been carried out.
-    pub(crate) fn goes(&self) -> bool {
-        matches!(self, Course::Go | Course::MarkAndGo(_))
-    }
-
     pub(crate) fn try_map<E>(self, map: impl FnOnce(Value) -> Result<Value, E>) -> Result<Self, E> {
         Ok(match self {
             Course::Mark(object) => Course::Mark(map(object)?),
@@ -100,44 +98,64 @@ pub(crate) enum Outcome {
     Kept(Stored),
 }
 
-/// Carries out what is to be done with an object of a revision. `before` is what it was.
-pub(crate) async fn carry_out(
-    storage: &Storage,
-    key: &[u8],
-    revision: Revision,
-    before: impl FnOnce() -> Result<Value, StatusError>,
-    course: Course,
-    dry_run: bool,
-) -> Result<Outcome, Failed> {
-    let engine = &storage.engine;
-    match course {
-        Course::Already => Ok(Outcome::Gone(None)),
-        Course::Go => {
-            if !dry_run {
-                engine.delete(key, revision).await.map_err(changed)?;
+/// An object of a revision that is to be deleted.
+pub(crate) struct Doomed {
+    pub storage: Arc<Storage>,
+    pub key: Vec<u8>,
+    pub revision: Revision,
+    /// Whether this is its latest state: only a write finds out that it is not.
+    pub fresh: bool,
+    /// Who is given back what it had.
+    pub allocation: Option<Arc<dyn Allocation>>,
+}
+
+impl Doomed {
+    /// Carries out what is to be done with the object. `before` is what it was, as it is stored.
+    pub(crate) async fn carry_out(
+        self,
+        course: Course,
+        before: Value,
+        dry_run: bool,
+    ) -> Result<Outcome, Failed> {
+        let Doomed { storage, key, revision, fresh, allocation } = self;
+        match course {
+            _ if dry_run && !fresh => Err(Failed::Changed),
+            Course::Already if !fresh => Err(Failed::Changed),
+            Course::Already => Ok(Outcome::Gone(None)),
+            Course::Go if dry_run => Ok(Outcome::Gone(None)),
+            Course::Go => {
+                let delete = async move { storage.engine.delete(&key, revision).await };
+                allocation::delete(allocation, before, delete).await.map_err(changed)?;
+                Ok(Outcome::Gone(None))
             }
-            Ok(Outcome::Gone(None))
-        }
-        Course::Mark(object) => {
-            let bytes = storage.encode(&object);
-            let unchanged = dry_run || bytes == storage.encode(&before()?);
-            let revision = match unchanged {
-                true => revision,
-                false => {
-                    engine.update(key, bytes.clone(), revision, None).await.map_err(changed)?
+            Course::Mark(object) => {
+                let bytes = storage.encode(&object);
+                let unchanged = bytes == storage.encode(&before);
+                let revision = match dry_run || unchanged {
+                    true if !fresh => return Err(Failed::Changed),
+                    true => revision,
+                    false => {
+                        let marked = storage.engine.update(&key, bytes.clone(), revision, None);
+                        marked.await.map_err(changed)?
+                    }
+                };
+                Ok(Outcome::Kept(Stored { bytes, revision }))
+            }
+            Course::MarkAndGo(object) => {
+                let bytes = storage.encode(&object);
+                if dry_run {
+                    return Ok(Outcome::Gone(Some(Stored { bytes, revision })));
                 }
-            };
-            Ok(Outcome::Kept(Stored { bytes, revision }))
-        }
-        Course::MarkAndGo(object) => {
-            let bytes = storage.encode(&object);
-            if dry_run {
-                return Ok(Outcome::Gone(Some(Stored { bytes, revision })));
+                let last = bytes.clone();
+                let delete = to_the_end(async move {
+                    let revision = storage.engine.update(&key, last, revision, None).await?;
+                    storage.engine.delete(&key, revision).await?;
+                    Ok(revision)
+                });
+                let revision = allocation::delete(allocation, before, delete).await;
+                let revision = revision.map_err(changed)?;
+                Ok(Outcome::Gone(Some(Stored { bytes, revision })))
             }
-            let marked = engine.update(key, bytes.clone(), revision, None).await;
-            let revision = marked.map_err(changed)?;
-            engine.delete(key, revision).await.map_err(changed)?;
-            Ok(Outcome::Gone(Some(Stored { bytes, revision })))
         }
     }
 }

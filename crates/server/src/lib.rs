@@ -5,6 +5,7 @@
 //! about a kind is its [`strategy`], what is special about a cluster its [`admission`].
 
 pub mod admission;
+pub mod allocation;
 pub mod answer;
 pub mod audit;
 pub mod authentication;

@@ -1,6 +1,8 @@
 //! A resource's objects, for those who write them from inside: in the version that they are stored
 //! in, and past admission, which has seen the request that is the reason for it.
 
+use std::sync::Arc;
+
 use kevel_api::gvk::GroupResource;
 use kevel_api::status::StatusError;
 use kevel_api::time::Time;
@@ -8,7 +10,7 @@ use kevel_api::value::Value;
 use kevel_store::Revision;
 use kevel_store::cache::At;
 
-use crate::deletion::{DeleteOptions, carry_out, course};
+use crate::deletion::{DeleteOptions, Doomed, course};
 use crate::endpoints::{Failed, cache_error, changed, meta, store_error};
 use crate::resource::Resource;
 use crate::storage::{MAX_CONFLICTS, Storage, local_key};
@@ -65,22 +67,21 @@ impl Resource {
         options: &DeleteOptions,
     ) -> Result<(), StatusError> {
         let storage = self.stored()?;
-        let key = storage.key(namespace, name);
         for _ in 0..MAX_CONFLICTS {
             let object = self.find(namespace, name).await?;
             options.check(self, &object)?;
             let revision = revision(&object)?;
             let course = course(&*self.strategy, &object, options);
             let course = course.try_map(|object| Ok::<_, StatusError>(settled(object)))?;
-            let before = || Ok(settled(object.clone()));
-            let gone = self.allocation.get().filter(|_| course.goes() && !options.dry_run);
-            match carry_out(storage, &key, revision, before, course, options.dry_run).await {
-                Ok(_) => {
-                    if let Some(allocation) = gone {
-                        allocation.after_delete(&object).await;
-                    }
-                    return Ok(());
-                }
+            let doomed = Doomed {
+                storage: storage.clone(),
+                key: storage.key(namespace, name),
+                revision,
+                fresh: true,
+                allocation: self.allocation.get().cloned(),
+            };
+            match doomed.carry_out(course, settled(object), options.dry_run).await {
+                Ok(_) => return Ok(()),
                 Err(Failed::Changed) => {}
                 Err(Failed::Refused(error)) => return Err(error),
             }
@@ -88,8 +89,8 @@ impl Resource {
         Err(StatusError::modified(&self.group_resource(), name))
     }
 
-    fn stored(&self) -> Result<&Storage, StatusError> {
-        self.storage.as_deref().ok_or_else(|| StatusError::internal("objects are not stored"))
+    fn stored(&self) -> Result<&Arc<Storage>, StatusError> {
+        self.storage.as_ref().ok_or_else(|| StatusError::internal("objects are not stored"))
     }
 
     fn not_found(&self, name: &str) -> StatusError {

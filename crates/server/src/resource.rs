@@ -10,11 +10,12 @@ use bytes::Bytes;
 use kevel_api::gvk::{GroupKind, GroupResource, GroupVersionKind};
 use kevel_api::schema::{Schema, Table, TypeId};
 
+use crate::allocation::Allocation;
 use crate::answer::Answerer;
 use crate::columns::Columns;
 use crate::scale::Scale;
 use crate::storage::Storage;
-use crate::strategy::{Allocation, Strategy};
+use crate::strategy::Strategy;
 
 /// A type, built in or of a custom kind.
 #[derive(Clone, Debug)]

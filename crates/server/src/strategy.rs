@@ -1,10 +1,8 @@
 //! What is special about a kind: how an object is made ready to be stored, and what may not be stored.
 
 use kevel_api::field_error::FieldErrors;
-use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
-use crate::handler::Pending;
 use crate::resource::Resource;
 use crate::user::User;
 
@@ -32,6 +30,11 @@ pub trait Strategy: Send + Sync + 'static {
     /// What is wrong with a change of the status.
     fn check_status(&self, _object: &Value, _old: &Value) -> FieldErrors {
         FieldErrors::new()
+    }
+
+    /// What of the metadata a write to the status leaves alone, whatever it says.
+    fn kept_by_status(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// Writes down who makes an object, where the kind keeps that.
@@ -119,36 +122,9 @@ pub trait Strategy: Send + Sync + 'static {
     }
 }
 
-/// What objects of a kind need from elsewhere: addresses, ports.
-pub trait Allocation: Send + Sync + 'static {
-    /// Takes what a new object needs and writes it into the object, after admission and before the
-    /// object is prepared and checked. A dry run takes nothing. An error refuses the write.
-    fn begin_create<'a>(&'a self, object: &'a mut Value, dry_run: bool) -> Begin<'a>;
-
-    /// The same for an object that replaces another.
-    fn begin_update<'a>(
-        &'a self,
-        object: &'a mut Value,
-        old: &'a Value,
-        dry_run: bool,
-    ) -> Begin<'a>;
-
-    /// Gives back what an object had that is gone.
-    fn after_delete<'a>(&'a self, object: &'a Value) -> Pending<'a, ()>;
-}
-
-/// The taking of what a write needs.
-pub type Begin<'a> = Pending<'a, Result<Box<dyn Claims>, StatusError>>;
-
-/// What was taken for a write whose fate is not known yet.
-///
-/// Claims that are dropped instead of settled stay: whoever looks after what is taken finds out later
-/// what the write has become.
-pub trait Claims: Send {
-    /// Keeps what was taken and gives back what it replaces, if the write came about; gives back
-    /// what was taken, if not.
-    fn settle(self: Box<Self>, written: bool) -> Pending<'static, ()>;
-}
+/// The metadata that a write to the status leaves alone where a kind's status says nothing but the
+/// status (`ResetObjectMetaForStatus`).
+pub const STATUS_METADATA: [&str; 4] = ["annotations", "finalizers", "labels", "ownerReferences"];
 
 /// What becomes of the dependents of an object that is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,6 @@ pub const RULES: Rules = Rules {
     check_create: |deployment| spec(deployment.at("spec"), None),
     prepare_update,
     check_update,
-    prepare_status,
     check_status,
     warnings: |deployment, old| template::object_warnings(deployment, old),
     ..Rules::NONE
@@ -33,17 +32,6 @@ fn prepare_update(deployment: &mut Value, old: &Value) {
     if let Some(metadata) = deployment.at_mut(&["metadata"]).and_then(Value::as_map_mut) {
         metadata.insert("generation", Value::Int(generation + 1));
     }
-}
-
-/// A write to the status leaves the labels alone.
-fn prepare_status(deployment: &mut Value, old: &Value) {
-    let Some(metadata) = deployment.at_mut(&["metadata"]).and_then(Value::as_map_mut) else {
-        return;
-    };
-    match old.at(&["metadata", "labels"]) {
-        Some(labels) => metadata.insert("labels", labels.clone()),
-        None => metadata.remove("labels"),
-    };
 }
 
 fn spec(spec: Field, old: Option<Field>) {

@@ -190,19 +190,12 @@ fn app_armor_field(annotation: &str) -> Option<Value> {
     Some(profile.into())
 }
 
-/// A write to the status keeps the owners, and what it does not know to say.
+/// A write to the status keeps what it does not know to say.
 pub fn status(pod: &mut Value, old: &Value) {
-    let keep = |pod: &mut Value, path: [&str; 2]| {
-        let Some(map) = pod.at_mut(&path[..1]).and_then(Value::as_map_mut) else { return };
-        match old.at(&path) {
-            Some(value) => map.insert(path[1], value.clone()),
-            None => map.remove(path[1]),
-        };
-    };
-    keep(pod, ["metadata", "ownerReferences"]);
     for field in ["qosClass", "observedGeneration"] {
-        if pod.at(&["status", field]).is_none_or(Value::is_empty) {
-            keep(pod, ["status", field]);
+        let kept = old.at(&["status", field]).cloned();
+        if let (true, Some(kept)) = (pod.at(&["status", field]).is_none_or(Value::is_empty), kept) {
+            pod.make_map(&["status"]).insert(field, kept);
         }
     }
     condition_generations(pod, old);

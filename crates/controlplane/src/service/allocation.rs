@@ -9,9 +9,9 @@ use kevel_api::gvk::GroupKind;
 use kevel_api::ip::parse_ip_sloppy;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
+use kevel_server::allocation::{Allocation, Begin, Taken};
 use kevel_server::handler::Pending;
 use kevel_server::storage::Storage;
-use kevel_server::strategy::{Allocation, Begin, Claims};
 
 use super::cluster_ips;
 use super::families::{
@@ -33,24 +33,19 @@ pub struct ServiceAllocation {
 }
 
 impl Allocation for ServiceAllocation {
-    fn begin_create<'a>(&'a self, object: &'a mut Value, dry_run: bool) -> Begin<'a> {
+    fn begin_create(self: Arc<Self>, mut object: Value, dry_run: bool) -> Begin {
         Box::pin(async move {
             let mut claims = self.claims(dry_run);
-            let result = self.create(object, &mut claims).await;
-            finish(claims, result).await
+            let result = self.create(&mut object, &mut claims).await;
+            finish(object, claims, result).await
         })
     }
 
-    fn begin_update<'a>(
-        &'a self,
-        object: &'a mut Value,
-        old: &'a Value,
-        dry_run: bool,
-    ) -> Begin<'a> {
+    fn begin_update(self: Arc<Self>, mut object: Value, old: Value, dry_run: bool) -> Begin {
         Box::pin(async move {
             let mut claims = self.claims(dry_run);
-            let result = self.update(object, old, &mut claims).await;
-            finish(claims, result).await
+            let result = self.update(&mut object, &old, &mut claims).await;
+            finish(object, claims, result).await
         })
     }
 
@@ -76,7 +71,11 @@ impl Allocation for ServiceAllocation {
 }
 
 impl ServiceAllocation {
-    async fn create(&self, object: &mut Value, claims: &mut Taken) -> Result<(), StatusError> {
+    async fn create(
+        &self,
+        object: &mut Value,
+        claims: &mut ServiceClaims,
+    ) -> Result<(), StatusError> {
         let mut spec = Spec::read(object);
         normalize(&mut spec, None);
         self.choose_families(object, &mut spec, None)?;
@@ -99,7 +98,7 @@ impl ServiceAllocation {
         &self,
         object: &mut Value,
         old: &Value,
-        claims: &mut Taken,
+        claims: &mut ServiceClaims,
     ) -> Result<(), StatusError> {
         let (mut spec, mut before) = (Spec::read(object), Spec::read(old));
         self.families.complete_stored(&mut before);
@@ -155,7 +154,7 @@ impl ServiceAllocation {
         &self,
         object: &Value,
         spec: &mut Spec,
-        claims: &mut Taken,
+        claims: &mut ServiceClaims,
     ) -> Result<(), StatusError> {
         if spec.is_external_name() || spec.is_headless() {
             return Ok(());
@@ -174,7 +173,7 @@ impl ServiceAllocation {
         object: &Value,
         spec: &mut Spec,
         index: usize,
-        claims: &mut Taken,
+        claims: &mut ServiceClaims,
     ) -> Result<(), StatusError> {
         let (namespace, name) = names(object);
         let Some((ipv6, asked)) = spec
@@ -225,7 +224,7 @@ impl ServiceAllocation {
         object: &Value,
         spec: &mut Spec,
         old: &Spec,
-        claims: &mut Taken,
+        claims: &mut ServiceClaims,
     ) -> Result<(), StatusError> {
         if old.is_external_name() && !spec.is_external_name() {
             return self.take_addresses(object, spec, claims).await;
@@ -274,8 +273,8 @@ impl ServiceAllocation {
         })
     }
 
-    fn claims(&self, dry_run: bool) -> Taken {
-        Taken {
+    fn claims(&self, dry_run: bool) -> ServiceClaims {
+        ServiceClaims {
             from: (self.ips.clone(), self.ports.clone()),
             dry_run,
             ips: Vec::new(),
@@ -287,7 +286,7 @@ impl ServiceAllocation {
 }
 
 /// What was taken for a write, and what it makes free.
-struct Taken {
+struct ServiceClaims {
     from: (Arc<IpAllocator>, Arc<PortAllocator>),
     dry_run: bool,
     ips: Vec<IpAddr>,
@@ -296,7 +295,7 @@ struct Taken {
     replaced_ports: Vec<i64>,
 }
 
-impl Claims for Taken {
+impl Taken for ServiceClaims {
     fn settle(self: Box<Self>, written: bool) -> Pending<'static, ()> {
         Box::pin(async move {
             if self.dry_run {
@@ -316,12 +315,13 @@ impl Claims for Taken {
 
 /// Gives back what was taken for a write that is refused.
 async fn finish(
-    claims: Taken,
+    object: Value,
+    claims: ServiceClaims,
     result: Result<(), StatusError>,
-) -> Result<Box<dyn Claims>, StatusError> {
+) -> Result<(Value, Box<dyn Taken>), StatusError> {
     let claims = Box::new(claims);
     match result {
-        Ok(()) => Ok(claims),
+        Ok(()) => Ok((object, claims)),
         Err(error) => {
             claims.settle(false).await;
             Err(error)

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod abandoned;
+mod absent;
 mod deletion;
 mod subresources;
 mod support;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use kevel_controlplane::admission::NamespaceLifecycle;
 use kevel_controlplane::{Answers, StorageOptions, rows};
@@ -20,7 +21,7 @@ use kevel_store::embedded::{Embedded, Options};
 
 pub struct Server {
     pub delegate: Delegate,
-    _caches: Caches,
+    pub caches: Caches,
 }
 
 impl Server {
@@ -31,7 +32,16 @@ impl Server {
 
     /// A server whose endpoints ask an authorizer where one verb turns into another.
     pub async fn with(format: Format, authorizer: Arc<dyn Authorizer>) -> Self {
-        let engine: Arc<dyn Engine> = Arc::new(Embedded::memory(Options::default()).unwrap());
+        let engine = Arc::new(Embedded::memory(Options::default()).unwrap());
+        Server::new(engine, format, authorizer).await
+    }
+
+    /// A server on a store.
+    pub async fn on(engine: Arc<dyn Engine>, format: Format) -> Self {
+        Server::new(engine, format, Arc::new(AlwaysAllow)).await
+    }
+
+    async fn new(engine: Arc<dyn Engine>, format: Format, authorizer: Arc<dyn Authorizer>) -> Self {
         let caches = Caches::start(engine.clone(), "/registry/");
         let options = StorageOptions { prefix: "/registry".into(), format };
         let resources = Resources::default();
@@ -54,13 +64,23 @@ impl Server {
             paths: Vec::new(),
             next: None,
         };
-        let server = Server { delegate, _caches: caches };
+        let server = Server { delegate, caches };
         server.ok("POST /api/v1/namespaces", r#"{"metadata":{"name":"ns"}}"#, 201).await;
         server
     }
 
     /// `GET /api/v1/pods`
     pub async fn send(&self, what: &str, body: &str, content_type: &str) -> http::Response<Body> {
+        self.send_bytes(what, body.to_owned().into(), content_type).await
+    }
+
+    /// The same, for a body that is no text.
+    pub async fn send_bytes(
+        &self,
+        what: &str,
+        body: Bytes,
+        content_type: &str,
+    ) -> http::Response<Body> {
         let (method, uri) = what.split_once(' ').unwrap();
         let request = http::Request::builder()
             .method(method)
@@ -68,7 +88,7 @@ impl Server {
             .header("content-type", content_type)
             .body(())
             .unwrap();
-        let body = RequestBody::Bytes(body.to_owned().into());
+        let body = RequestBody::Bytes(body);
         let request = Request::new(request.into_parts().0, body, Arc::default());
         self.delegate.handle(request).await
     }

@@ -7,11 +7,11 @@ use super::meta;
 use super::options::WriteOptions;
 use super::{Call, store_error, unserved};
 use crate::admission::{Attributes, Operation};
+use crate::allocation::Claim;
 use crate::chain::{LatencyTrackers, Phase};
 use crate::handler::Response;
 use crate::resource::Part;
 use crate::storage::drop_empty;
-use crate::strategy::Claims;
 
 /// How often a generated name is tried again.
 const NAME_ATTEMPTS: usize = 8;
@@ -80,12 +80,13 @@ impl Call<'_> {
             let name = self.resource.strategy.complete_name(base);
             meta::set(&mut object, "name", Some(name.as_str().into()));
         }
-        let claims = match self.resource.allocation.get() {
-            Some(allocation) => Some(allocation.begin_create(&mut object, options.dry_run).await?),
-            None => None,
-        };
-        let result = self.create_admitted(object, &attributes, options).await;
-        settle(claims, result.is_ok()).await;
+        let mut claim = Claim::default();
+        if let Some(allocation) = self.resource.allocation.get().cloned() {
+            let begin = allocation.begin_create(object, options.dry_run);
+            (object, claim) = Claim::begin(begin).await?;
+        }
+        let result = self.create_admitted(object, &attributes, options, &mut claim).await;
+        claim.give_back().await;
         result
     }
 
@@ -94,6 +95,7 @@ impl Call<'_> {
         mut object: Value,
         attributes: &Attributes<'_>,
         options: &WriteOptions,
+        claim: &mut Claim,
     ) -> Result<Response, StatusError> {
         self.resource.strategy.sign(&mut object, &self.user);
         self.resource.strategy.prepare_create(&mut object);
@@ -108,7 +110,7 @@ impl Call<'_> {
         let name = meta::text(&object, "name").to_owned();
         let attributes = Attributes { name: &name, ..*attributes };
         self.endpoints.admission.validate(&attributes, Some(&object)).await?;
-        self.store_new(object, &name, options).await
+        self.store_new(object, &name, options, claim).await
     }
 
     async fn store_new(
@@ -116,6 +118,7 @@ impl Call<'_> {
         object: Value,
         name: &str,
         options: &WriteOptions,
+        claim: &mut Claim,
     ) -> Result<Response, StatusError> {
         let stored = self.to_storage(object).await?;
         let bytes = self.storage.encode(&stored);
@@ -127,8 +130,10 @@ impl Call<'_> {
             }
             return self.written(StatusCode::CREATED, stored).await;
         } else {
-            let ttl = self.storage.time_to_live;
-            let created = self.storage.engine.create(&key, bytes.clone(), ttl);
+            let (storage, value) = (self.storage.clone(), bytes.clone());
+            let created = claim.write(async move {
+                storage.engine.create(&key, value, storage.time_to_live).await
+            });
             let created = LatencyTrackers::track(&self.request, Phase::Storage, created).await;
             created.map_err(|error| match error {
                 kevel_store::Error::Exists(_) => {
@@ -182,13 +187,6 @@ impl Call<'_> {
         }
         let counted = self.resource.strategy.counts_generation();
         meta::set(object, "generation", counted.then_some(Value::Int(1)));
-    }
-}
-
-/// Tells what was taken for a write what has become of it.
-pub(super) async fn settle(claims: Option<Box<dyn Claims>>, written: bool) {
-    if let Some(claims) = claims {
-        claims.settle(written).await;
     }
 }
 

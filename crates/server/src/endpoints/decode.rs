@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use kevel_api::gvk::GroupVersionKind;
+use kevel_api::schema::Type;
 use kevel_api::status::StatusError;
-use kevel_api::value::Value;
+use kevel_api::value::{Map, Value};
 use kevel_api::{convert, default};
 use kevel_codec::{json, protobuf, yaml};
 
@@ -114,19 +115,35 @@ impl Ask<'_> {
     }
 }
 
-/// Brings fields that say the same thing twice to agree, before anybody looks at them.
+/// Brings fields that say the same thing twice to agree, before anybody looks at them, and an object
+/// into the one form that rules know: with `spec`, `status` and the like, however it was sent.
 pub(super) fn settle(
-    object: Value,
+    mut object: Value,
     kind: &GroupVersionKind,
     ty: &TypeRef,
 ) -> Result<Value, StatusError> {
     if let TypeRef::Custom(..) = ty {
         return Ok(object);
     }
+    fill_in_structs(&mut object, ty);
     let read =
         |text: &str| json::decode_any(text.as_bytes(), json::Unknown::Ignore).ok().map(|d| d.value);
     let settled = convert::convert(object, kind, &kind.group_version(), &read);
     settled.map_err(StatusError::bad_request)
+}
+
+/// In Go a struct of an object is there whether it was sent or not. JSON tells an empty one from none,
+/// protobuf does not, and neither does anybody from here on.
+fn fill_in_structs(object: &mut Value, ty: &TypeRef) {
+    let (Some(map), Some(structure)) = (object.as_map_mut(), ty.schema().as_struct()) else {
+        return;
+    };
+    let structs = structure
+        .fields()
+        .filter(|field| !field.pointer() && matches!(field.schema().ty(), Type::Struct(_)));
+    structs.for_each(|field| {
+        map.entry_or_insert_with(field.name(), || Map::new().into());
+    });
 }
 
 /// When a strict error of a custom object is found: what is said twice while reading, then what the

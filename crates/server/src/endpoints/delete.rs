@@ -11,7 +11,7 @@ use super::respond::status_response;
 use super::update::{Existing, Failed};
 use super::{Call, cache_error, unserved};
 use crate::admission::{Attributes, Operation};
-use crate::deletion::{Course, DeleteOptions, Outcome, carry_out, course};
+use crate::deletion::{Course, DeleteOptions, Doomed, Outcome, course};
 use crate::handler::Response;
 use crate::storage::MAX_CONFLICTS;
 
@@ -105,20 +105,18 @@ impl Call<'_> {
             Course::MarkAndGo(object) => Course::MarkAndGo(self.to_storage(object).await?),
             course => course,
         };
-        let key = self.storage.key(namespace, name);
-        let before = match course {
-            Course::Mark(_) => self.to_storage(old.clone()).await?,
+        let doomed = Doomed {
+            storage: self.storage.clone(),
+            key: self.storage.key(namespace, name),
+            revision: existing.revision,
+            fresh: existing.fresh,
+            allocation: self.resource.allocation.get().cloned(),
+        };
+        let before = match (&course, &doomed.allocation) {
+            (Course::Mark(_), _) | (_, Some(_)) => self.to_storage(old.clone()).await?,
             _ => Value::Null,
         };
-        let before = || Ok(before);
-        let gone = self.resource.allocation.get().filter(|_| course.goes() && !options.dry_run);
-        let outcome =
-            carry_out(self.storage, &key, existing.revision, before, course, options.dry_run)
-                .await?;
-        if let Some(allocation) = gone {
-            allocation.after_delete(old).await;
-        }
-        match outcome {
+        match doomed.carry_out(course, before, options.dry_run).await? {
             Outcome::Gone(None) => Ok(Deleted::Done(old.clone())),
             Outcome::Gone(Some(last)) => {
                 let wire = self.wire(&last.bytes, last.revision)?;

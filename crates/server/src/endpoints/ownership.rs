@@ -8,7 +8,7 @@ use super::options::WriteOptions;
 use super::versions::Versions;
 use super::{Ask, Call};
 use crate::resource::Part;
-use crate::strategy::reset_fields;
+use crate::strategy::{STATUS_METADATA, reset_fields};
 
 impl Call<'_> {
     /// Records what an ordinary write sets.
@@ -60,7 +60,12 @@ impl Call<'_> {
     fn filter(&self) -> Filter {
         let field = |name: &str| vec![Some(PathElement::field(name))];
         match self.subresource.map(|sub| &sub.part) {
-            Some(Part::Field(written)) => Filter::Include(vec![field(written), field("metadata")]),
+            Some(Part::Field(written)) => {
+                let kept = self.resource.strategy.kept_by_status();
+                let metadata = !self.resource.is_custom() && kept != STATUS_METADATA;
+                let metadata = metadata.then(|| field("metadata"));
+                Filter::Include([field(written)].into_iter().chain(metadata).collect())
+            }
             Some(Part::Places(places)) => {
                 let step = |name: &&str| (*name != "*").then(|| PathElement::field(name));
                 let paths = places.paths.iter().map(|path| path.iter().map(step).collect());

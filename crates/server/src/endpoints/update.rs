@@ -9,11 +9,11 @@ use kevel_api::value::{Map, Value, equivalent};
 use kevel_store::Revision;
 use kevel_store::cache::{At, Object};
 
-use super::create::settle;
 use super::meta;
 use super::options::WriteOptions;
 use super::{Call, cache_error, store_error, unserved};
 use crate::admission::{Attributes, Operation};
+use crate::allocation::{self, Claim};
 use crate::authorization::{self, Decision, forbidden};
 use crate::chain::{LatencyTrackers, Phase};
 use crate::handler::Response;
@@ -26,6 +26,8 @@ pub(super) struct Existing {
     pub value: Value,
     wire: Bytes,
     pub revision: Revision,
+    /// Whether this is the latest state; what the cache has at hand may be older.
+    pub fresh: bool,
 }
 
 impl Call<'_> {
@@ -107,8 +109,8 @@ impl Call<'_> {
             };
             match self.replace_once(existing, options, &make).await {
                 Ok(response) => return Ok(response),
-                // What was read may be old: neither a conflict nor an error is believed before it
-                // has been seen on what is there now.
+                // What was read may be old: neither a conflict nor an error, nor that there is
+                // nothing to write, is believed before it has been seen on what is there now.
                 Err(Failed::Changed) => {}
                 Err(Failed::Refused(error)) if fresh => return Err(error),
                 Err(Failed::Refused(_)) => {}
@@ -131,7 +133,10 @@ impl Call<'_> {
         let key = local_key(self.namespace(), name);
         let found = self.storage.cache.get(&key, at).await.map_err(cache_error)?;
         match found {
-            Some(object) => self.read_object(&object).await.map(Some),
+            Some(object) => {
+                let existing = self.read_object(&object).await?;
+                Ok(Some(Existing { fresh: at == At::Consistent, ..existing }))
+            }
             None => Ok(None),
         }
     }
@@ -139,7 +144,7 @@ impl Call<'_> {
     pub(super) async fn read_object(&self, object: &Arc<Object>) -> Result<Existing, StatusError> {
         let wire = object.wire().map_err(StatusError::internal)?;
         let value = self.served(wire).await?;
-        Ok(Existing { value, wire: wire.clone(), revision: object.revision() })
+        Ok(Existing { value, wire: wire.clone(), revision: object.revision(), fresh: false })
     }
 
     pub(super) async fn replace_once(
@@ -148,6 +153,10 @@ impl Call<'_> {
         options: &WriteOptions,
         make: impl Fn(&Self, &Existing) -> Result<Value, StatusError>,
     ) -> Result<Response, Failed> {
+        // Only a write finds out that what was read is old.
+        if options.dry_run && !existing.fresh {
+            return Err(Failed::Changed);
+        }
         let mut object = make(self, existing)?;
         let old = &existing.value;
         self.check_preconditions(&object, old)?;
@@ -170,14 +179,15 @@ impl Call<'_> {
             old: Some(old),
         };
         self.admit(&attributes, &mut object).await?;
-        let claims = match self.resource.allocation.get() {
-            Some(allocation) if self.subresource.is_none() => {
-                Some(allocation.begin_update(&mut object, old, options.dry_run).await?)
-            }
-            _ => None,
-        };
-        let result = self.replace_admitted(existing, object, &attributes, options).await;
-        settle(claims, result.is_ok()).await;
+        let mut claim = Claim::default();
+        let allocation = self.resource.allocation.get().filter(|_| self.subresource.is_none());
+        if let Some(allocation) = allocation.cloned() {
+            let begin = allocation.begin_update(object, old.clone(), options.dry_run);
+            (object, claim) = Claim::begin(begin).await?;
+        }
+        let result =
+            self.replace_admitted(existing, object, &attributes, options, &mut claim).await;
+        claim.give_back().await;
         result
     }
 
@@ -187,6 +197,7 @@ impl Call<'_> {
         mut object: Value,
         attributes: &Attributes<'_>,
         options: &WriteOptions,
+        claim: &mut Claim,
     ) -> Result<Response, Failed> {
         let (strategy, old) = (self.strategy(), &existing.value);
         let status = matches!(self.subresource.map(|sub| &sub.part), Some(Part::Field("status")));
@@ -217,7 +228,7 @@ impl Call<'_> {
             meta::set(&mut stored, "resourceVersion", version);
             return Ok(self.written(code, stored).await?);
         }
-        self.store_changed(existing, stored).await
+        self.store_changed(existing, stored, claim).await
     }
 
     /// Lets the plug-ins change what the client may write here.
@@ -252,7 +263,12 @@ impl Call<'_> {
     }
 
     /// Writes an object over the one that was read; nothing where nothing changed.
-    async fn store_changed(&self, existing: &Existing, stored: Value) -> Result<Response, Failed> {
+    async fn store_changed(
+        &self,
+        existing: &Existing,
+        stored: Value,
+        claim: &mut Claim,
+    ) -> Result<Response, Failed> {
         let bytes = self.storage.encode(&stored);
         let wire = self.storage.wire(&bytes, existing.revision).map_err(StatusError::internal)?;
         let key = self.storage.key(self.namespace(), self.name());
@@ -261,18 +277,21 @@ impl Call<'_> {
             && stored.at(&["metadata", "finalizers"]).is_none_or(Value::is_empty)
             && stored.at(&["metadata", "deletionGracePeriodSeconds"]).is_none_or(Value::is_empty)
             && !self.resource.strategy.held(&stored);
+        let (storage, expected) = (self.storage.clone(), existing.revision);
         let revision = if released {
-            let revision = self.storage.engine.delete(&key, existing.revision).await;
-            let revision = revision.map_err(changed)?;
-            if let Some(allocation) = self.resource.allocation.get() {
-                allocation.after_delete(&stored).await;
-            }
-            revision
+            let allocation = self.resource.allocation.get().cloned();
+            let deleted = async move { storage.engine.delete(&key, expected).await };
+            let deleted = allocation::delete(allocation, stored, deleted);
+            claim.write(deleted).await.map_err(changed)?
         } else if wire.bytes == existing.wire {
+            if !existing.fresh {
+                return Err(Failed::Changed);
+            }
             existing.revision
         } else {
-            let ttl = self.storage.time_to_live;
-            let updated = self.storage.engine.update(&key, bytes, existing.revision, ttl);
+            let updated = claim.write(async move {
+                storage.engine.update(&key, bytes, expected, storage.time_to_live).await
+            });
             let updated = LatencyTrackers::track(&self.request, Phase::Storage, updated).await;
             updated.map_err(changed)?
         };
@@ -332,32 +351,21 @@ impl Call<'_> {
             let kept = old.at(&["metadata", field]).cloned();
             meta::set(object, field, kept);
         }
-        let keep = |object: &mut Value, field: &str| {
-            let Some(map) = object.as_map_mut() else { return };
-            match old.as_map().and_then(|old| old.get(field)) {
-                Some(value) => {
-                    map.insert(field, value.clone());
-                }
-                None => {
-                    map.remove(field);
-                }
-            }
-        };
         match self.subresource.map(|sub| &sub.part) {
-            None => reset_fields(self.resource).for_each(|field| keep(object, field)),
+            None => reset_fields(self.resource).for_each(|field| copy(old, object, &[field])),
             // The metadata of a custom object is not for its status to say.
             Some(Part::Field(written)) if self.resource.is_custom() => {
                 keep_all_but(&[&[written]], false, object, old);
             }
             Some(Part::Field(written)) => {
-                let fields: Vec<String> = old
-                    .as_map()
-                    .into_iter()
-                    .chain(object.as_map())
-                    .flat_map(|map| map.iter().map(|(key, _)| key.to_owned()))
+                let all = old.as_map().into_iter().chain(object.as_map());
+                let others: Vec<String> = all
+                    .flat_map(|map| map.iter().map(|(field, _)| field.to_owned()))
                     .filter(|field| field != *written && field != "metadata")
                     .collect();
-                fields.iter().for_each(|field| keep(object, field));
+                others.iter().for_each(|field| copy(old, object, &[field]));
+                let kept = self.resource.strategy.kept_by_status();
+                kept.iter().for_each(|field| copy(old, object, &["metadata", field]));
             }
             Some(Part::Places(places)) => {
                 keep_all_but(places.paths, places.metadata, object, old);
@@ -404,57 +412,57 @@ fn wanted(object: &Value, status: bool) -> impl Iterator<Item = (&str, &Value)> 
 /// Keeps everything of an object but the places that may be written.
 fn keep_all_but(places: &[&[&str]], metadata: bool, object: &mut Value, old: &Value) {
     let mut kept = old.clone();
-    for path in places {
-        copy(object, &mut kept, path);
-    }
+    places.iter().for_each(|path| copy(object, &mut kept, path));
     // Who owns what, and which version is replaced, is not for the places to say.
-    let bookkeeping = ["managedFields", "resourceVersion", "uid"];
-    if let Some(written) = object.at(&["metadata"]).and_then(Value::as_map) {
-        for (name, value) in written.iter() {
-            if metadata || bookkeeping.contains(&name) {
-                meta::set(&mut kept, name, Some(value.clone()));
-            }
-        }
-        for name in bookkeeping.into_iter().filter(|name| !written.contains_key(name)) {
-            meta::set(&mut kept, name, None);
-        }
-    }
+    let written: &[&[&str]] = match metadata {
+        true => &[&["metadata"]],
+        false => &[
+            &["metadata", "managedFields"],
+            &["metadata", "resourceVersion"],
+            &["metadata", "uid"],
+        ],
+    };
+    written.iter().for_each(|path| copy(object, &mut kept, path));
     *object = kept;
 }
 
-/// Copies what stands at a path. Lists that do not correspond are copied whole, for the checks to see.
+/// Copies what stands at a path, nothing where nothing does: who does not name a struct on the way says
+/// as much as who sends it empty. Lists that do not correspond are copied whole, for the checks to see.
 fn copy(from: &Value, to: &mut Value, path: &[&str]) {
-    match path {
-        [] => *to = from.clone(),
-        ["*", rest @ ..] => {
-            let (Some(items), Some(kept)) = (from.as_list(), to.as_list_mut()) else { return };
-            let name = |item: &Value| item.str_at(&["name"]).to_owned();
-            if !items.iter().map(name).eq(kept.iter().map(name)) {
-                *kept = items.iter().cloned().collect();
-                return;
-            }
-            items.iter().zip(kept.iter_mut()).for_each(|(item, kept)| copy(item, kept, rest));
+    let [name, rest @ ..] = path else {
+        *to = from.clone();
+        return;
+    };
+    if *name == "*" {
+        return copy_items(from.as_list().unwrap_or_default(), to, rest);
+    }
+    let Some(map) = to.as_map_mut() else { return };
+    match (from.as_map().and_then(|map| map.get(name)), rest) {
+        (Some(value), []) => {
+            map.insert(*name, value.clone());
         }
-        [name, rest @ ..] => {
-            let Some(kept) = to.as_map_mut() else { return };
-            match from.as_map().and_then(|map| map.get(name)) {
-                Some(value) if rest.is_empty() => {
-                    kept.insert(*name, value.clone());
-                }
-                Some(value) => {
-                    let place = kept.entry_or_insert_with(name, || match value {
-                        Value::List(_) => Value::List(Default::default()),
-                        _ => Map::new().into(),
-                    });
-                    copy(value, place, rest);
-                }
-                None if rest.is_empty() => {
-                    kept.remove(name);
-                }
-                None => {}
-            }
+        (None, []) => {
+            map.remove(name);
+        }
+        (value, [next, ..]) => {
+            let nothing = || match *next {
+                "*" => Value::List(Default::default()),
+                _ => Map::new().into(),
+            };
+            let place = map.entry_or_insert_with(name, nothing);
+            copy(value.unwrap_or(&nothing()), place, rest);
         }
     }
+}
+
+fn copy_items(items: &[Value], to: &mut Value, rest: &[&str]) {
+    let Some(kept) = to.as_list_mut() else { return };
+    let name = |item: &Value| item.str_at(&["name"]).to_owned();
+    if !items.iter().map(name).eq(kept.iter().map(name)) {
+        *kept = items.iter().cloned().collect();
+        return;
+    }
+    items.iter().zip(kept.iter_mut()).for_each(|(item, kept)| copy(item, kept, rest));
 }
 
 /// Why a replacement did not come about.
