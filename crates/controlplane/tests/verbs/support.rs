@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http_body_util::BodyExt as _;
 use kevel_controlplane::admission::NamespaceLifecycle;
-use kevel_controlplane::{Answers, StorageOptions, rows};
+use kevel_controlplane::{Answers, Capabilities, StorageOptions, rows};
 use kevel_server::admission::Admission;
 use kevel_server::authorization::{AlwaysAllow, Authorizer};
 use kevel_server::body::Body;
@@ -41,6 +41,7 @@ impl Server {
             &engine,
             &caches,
             &Answers::default(),
+            Capabilities::default(),
         ));
         let namespaces = resources.current().get("", "v1", "namespaces").unwrap().storage.clone();
         let lifecycle = NamespaceLifecycle::new(namespaces.unwrap());
