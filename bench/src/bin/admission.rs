@@ -9,7 +9,7 @@ use kevel_api::{builtin, default};
 use kevel_bench::cpu_time;
 use kevel_codec::json::{self, Unknown};
 use kevel_controlplane::admission::{Context, TolerationSeconds, plugins};
-use kevel_controlplane::{Answers, StorageOptions, rows};
+use kevel_controlplane::{Answers, Capabilities, StorageOptions, rows};
 use kevel_server::admission::{Admission, Attributes, Operation};
 use kevel_server::audit::AuditContext;
 use kevel_server::authorization::{AlwaysAllow, Authorizer};
@@ -78,7 +78,8 @@ async fn main() -> Result<(), String> {
     let caches = Caches::start(engine.clone(), "/registry/");
     let options = StorageOptions { prefix: "/registry".into(), format: Format::Json };
     let table = Arc::new(Resources::default());
-    table.install(rows(|row| row.on, &options, &engine, &caches, &Answers::default()));
+    let (answers, capabilities) = (Answers::default(), Capabilities::default());
+    table.install(rows(|row| row.on, &options, &engine, &caches, &answers, capabilities));
     let rows = table.current();
     fill(&rows).await?;
     let authorizer: Arc<dyn Authorizer> = Arc::new(AlwaysAllow);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kevel_auth::{Escalation, Rbac, Sources, bootstrap};
-use kevel_controlplane::{Answers, StorageOptions, rows};
+use kevel_controlplane::{Answers, Capabilities, StorageOptions, rows};
 use kevel_server::admission::Admission;
 use kevel_server::authorization::{Attributes, Authorizer, Decision};
 use kevel_server::controller::Client;
@@ -42,6 +42,7 @@ impl Server {
             &engine,
             &caches,
             &Answers::default(),
+            Capabilities::default(),
         ));
         let rbac = Rbac::start(Sources::of(&resources.current()).unwrap());
         let escalation = Escalation::new(rbac.clone(), rbac.clone());

@@ -11,11 +11,12 @@ use kevel_server::scale::{Scale, Selector};
 use kevel_server::strategy::{Dependents, STATUS_METADATA, Strategy};
 use kevel_server::user::User;
 
+use crate::capabilities::Capabilities;
 use crate::certificates::signing_request;
 use crate::namespace::{self, standard_finalizer};
 use crate::pod::{ephemeral_containers, resize};
 use crate::rules::{Rules, rules};
-use crate::validation::{self, Field};
+use crate::validation::Field;
 
 /// How a kind differs from one that has nothing special.
 #[derive(Clone, Copy)]
@@ -46,6 +47,8 @@ pub struct KindFacts {
     pub kept_by_status: &'static [&'static str],
     /// How objects are made ready, and what is wrong with them.
     pub rules: Rules,
+    /// What the server allows.
+    pub capabilities: Capabilities,
     /// How a name is made of its beginning.
     pub complete_name: fn(&str) -> String,
     /// What all who use the kind should know, because it is on its way out.
@@ -67,6 +70,7 @@ const PLAIN: KindFacts = KindFacts {
     dependents: Dependents::Collected,
     kept_by_status: &[],
     rules: Rules::NONE,
+    capabilities: Capabilities { allow_privileged: false },
     complete_name: name::generate_name,
     deprecation: None,
 };
@@ -382,9 +386,9 @@ pub fn facts(group: &str, plural: &str) -> KindFacts {
 }
 
 /// What a subresource may write of its object, where that is less than a field.
-pub fn places(group: &str, path: &str) -> Option<Places> {
+pub fn places(group: &str, path: &str, capabilities: Capabilities) -> Option<Places> {
     let plural = path.split('/').next().unwrap_or_default();
-    let ruled = |rules| Arc::new(KindFacts { rules, ..facts(group, plural) });
+    let ruled = |rules| Arc::new(KindFacts { rules, capabilities, ..facts(group, plural) });
     match (group, path) {
         ("", "namespaces/finalize") => Some(Places {
             paths: &[&["spec", "finalizers"]],
@@ -432,8 +436,8 @@ pub fn scale(group: &str, path: &str) -> Option<Scale> {
 }
 
 /// The strategy of a kind: what its facts make it.
-pub fn strategy(group: &str, plural: &str) -> Arc<dyn Strategy> {
-    Arc::new(facts(group, plural))
+pub fn strategy(group: &str, plural: &str, capabilities: Capabilities) -> Arc<dyn Strategy> {
+    Arc::new(KindFacts { capabilities, ..facts(group, plural) })
 }
 
 /// What holds objects of built-in kinds is qualified, or known.
@@ -482,7 +486,7 @@ impl Strategy for KindFacts {
     }
 
     fn check_create(&self, object: &Value) -> FieldErrors {
-        validation::errors(object, |object| {
+        self.capabilities.errors(object, |object| {
             finalizers(object);
             (self.rules.check_create)(object);
         })
@@ -501,7 +505,7 @@ impl Strategy for KindFacts {
     }
 
     fn check_status(&self, object: &Value, old: &Value) -> FieldErrors {
-        validation::update_errors(object, old, |object, old| {
+        self.capabilities.update_errors(object, old, |object, old| {
             finalizers(object);
             (self.rules.check_status)(object, old);
         })
@@ -528,7 +532,7 @@ impl Strategy for KindFacts {
     }
 
     fn check_update(&self, object: &Value, old: &Value) -> FieldErrors {
-        validation::update_errors(object, old, |object, old| {
+        self.capabilities.update_errors(object, old, |object, old| {
             finalizers(object);
             (self.rules.check_update)(object, old);
         })

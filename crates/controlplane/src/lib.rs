@@ -3,6 +3,7 @@
 pub mod admission;
 mod apps;
 mod batch;
+mod capabilities;
 mod certificates;
 mod columns;
 mod config_map;
@@ -34,6 +35,7 @@ mod storage_class;
 mod system_namespaces;
 mod validation;
 
+pub use capabilities::Capabilities;
 pub use default_service_accounts::DefaultServiceAccounts;
 pub use identity_lease::{IdentityLease, collect_identity_leases};
 pub use rows::{Answers, StorageOptions, rows};

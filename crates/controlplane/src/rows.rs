@@ -12,6 +12,7 @@ use kevel_store::Engine;
 use kevel_store::cache::Caches;
 use kevel_store::keys::{self, Origin};
 
+use crate::capabilities::Capabilities;
 use crate::{columns, kinds, pod};
 
 /// Where and how built-in kinds are stored.
@@ -73,6 +74,7 @@ pub fn rows(
     engine: &Arc<dyn Engine>,
     caches: &Caches,
     answers: &Answers,
+    capabilities: Capabilities,
 ) -> Vec<Resource> {
     let all: Vec<&builtin::Resource> = builtin::resources().iter().filter(|r| enabled(r)).collect();
     let mut storages: HashMap<(String, String), Arc<Storage>> = HashMap::new();
@@ -101,22 +103,26 @@ pub fn rows(
             namespaced: resource.namespaced,
             verbs: resource.verbs.to_vec(),
             ty: TypeRef::BuiltIn(schema),
-            strategy: kinds::strategy(resource.group, resource.path),
+            strategy: kinds::strategy(resource.group, resource.path, capabilities),
             allocation: Default::default(),
             columns: columns::of(resource.group, resource.path),
             storage,
             answer: answers.get(resource),
-            subresources: subs.filter_map(|sub| subresource(sub, answers)).collect(),
+            subresources: subs.filter_map(|sub| subresource(sub, answers, capabilities)).collect(),
             custom: None,
         });
     }
     rows
 }
 
-fn subresource(sub: &builtin::Resource, answers: &Answers) -> Option<(String, Subresource)> {
+fn subresource(
+    sub: &builtin::Resource,
+    answers: &Answers,
+    capabilities: Capabilities,
+) -> Option<(String, Subresource)> {
     let (_, name) = sub.path.split_once('/')?;
     let schema = builtin::schema(sub.kind_group, sub.kind_version, sub.kind)?;
-    let places = || kinds::places(sub.group, sub.path).map(Part::Places);
+    let places = || kinds::places(sub.group, sub.path, capabilities).map(Part::Places);
     let part = match name {
         "status" => Part::Field("status"),
         "scale" => kinds::scale(sub.group, sub.path).map_or(Part::Other, Part::Scale),

@@ -17,6 +17,8 @@ use kevel_api::field_error::{BadValue, FieldError, FieldErrorKind, FieldErrors, 
 use kevel_api::name::Problems;
 use kevel_api::value::{Map, Value, equivalent};
 
+use crate::capabilities::Capabilities;
+
 pub use go::{record, shown};
 pub use number::NOT_POSITIVE;
 
@@ -26,18 +28,31 @@ pub struct Field<'v, 'p> {
     value: Option<&'v Value>,
     path: Path<'p>,
     errors: &'p RefCell<FieldErrors>,
+    capabilities: &'p Capabilities,
 }
 
-/// What is wrong with an object.
+/// What is wrong with an object, on a server that allows nothing special.
 pub fn errors(object: &Value, check: impl FnOnce(Field)) -> FieldErrors {
-    let errors = RefCell::default();
-    check(Field { value: Some(object), path: Path::NONE, errors: &errors });
-    errors.into_inner()
+    Capabilities::default().errors(object, check)
 }
 
-/// What is wrong with a change.
-pub fn update_errors(object: &Value, old: &Value, check: impl FnOnce(Field, Field)) -> FieldErrors {
-    errors(object, |new| check(new, Field { value: Some(old), ..new }))
+impl Capabilities {
+    /// What is wrong with an object.
+    pub(crate) fn errors(&self, object: &Value, check: impl FnOnce(Field)) -> FieldErrors {
+        let errors = RefCell::default();
+        check(Field { value: Some(object), path: Path::NONE, errors: &errors, capabilities: self });
+        errors.into_inner()
+    }
+
+    /// What is wrong with a change.
+    pub(crate) fn update_errors(
+        &self,
+        object: &Value,
+        old: &Value,
+        check: impl FnOnce(Field, Field),
+    ) -> FieldErrors {
+        self.errors(object, |new| check(new, Field { value: Some(old), ..new }))
+    }
 }
 
 /// Why something that must stay as it was is refused.
@@ -47,23 +62,20 @@ impl<'v, 'p> Field<'v, 'p> {
     /// A field of the struct that stands here.
     pub fn at<'f>(&'f self, name: &'f str) -> Field<'v, 'f> {
         let value = self.value.and_then(Value::as_map).and_then(|map| map.get(name));
-        Field { value, path: self.path.child(name), errors: self.errors }
+        self.to(value, self.path.child(name))
     }
 
     /// What stands further down; dots separate the names.
     pub fn down<'f>(&'f self, names: &'f str) -> Field<'v, 'f> {
         let step = |value: &'v Value, name| value.as_map().and_then(|map| map.get(name));
         let value = self.value.and_then(|value| names.split('.').try_fold(value, step));
-        Field { value, path: self.path.child(names), errors: self.errors }
+        self.to(value, self.path.child(names))
     }
 
     /// The items of the list that stands here.
     pub fn items<'f>(&'f self) -> impl ExactSizeIterator<Item = Field<'v, 'f>> + Clone {
-        self.list().iter().enumerate().map(|(index, value)| Field {
-            value: Some(value),
-            path: self.path.index(index),
-            errors: self.errors,
-        })
+        let items = self.list().iter().enumerate();
+        items.map(|(index, value)| self.to(Some(value), self.path.index(index)))
     }
 
     /// The entries of the map that stands here, sorted.
@@ -84,23 +96,36 @@ impl<'v, 'p> Field<'v, 'p> {
     }
 
     fn entry<'f>(&'f self, key: &'f str, value: Option<&'v Value>) -> Field<'v, 'f> {
-        Field { value, path: self.path.key(key), errors: self.errors }
+        self.to(value, self.path.key(key))
     }
 
     /// Another value at this place.
     pub fn with<'w>(&self, value: Option<&'w Value>) -> Field<'w, 'p> {
-        Field { value, path: self.path, errors: self.errors }
+        self.to(value, self.path)
     }
 
     /// An item of a list, which need not be there.
     pub fn index<'f>(&'f self, index: usize) -> Field<'v, 'f> {
         let value = self.list().get(index);
-        Field { value, path: self.path.index(index), errors: self.errors }
+        self.to(value, self.path.index(index))
     }
 
     /// The same value, called something else.
     pub fn named<'f>(&'f self, path: Path<'f>) -> Field<'v, 'f> {
-        Field { value: self.value, path, errors: self.errors }
+        self.to(self.value, path)
+    }
+
+    /// Another place of the same object.
+    fn to<'w, 'f>(&self, value: Option<&'w Value>, path: Path<'f>) -> Field<'w, 'f>
+    where
+        'p: 'f,
+    {
+        Field { value, path, errors: self.errors, capabilities: self.capabilities }
+    }
+
+    /// What the server allows.
+    pub fn capabilities(&self) -> &'p Capabilities {
+        self.capabilities
     }
 
     pub fn path(&self) -> Path<'p> {
@@ -167,7 +192,7 @@ impl<'v, 'p> Field<'v, 'p> {
     /// Whether a check finds something wrong here, without saying so.
     pub fn fails(&self, check: impl FnOnce(Field)) -> bool {
         let errors = RefCell::default();
-        check(Field { value: self.value, path: self.path, errors: &errors });
+        check(Field { errors: &errors, ..*self });
         !errors.into_inner().is_empty()
     }
 }

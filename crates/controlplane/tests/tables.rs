@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use http_body_util::BodyExt as _;
-use kevel_controlplane::{Answers, StorageOptions, rows};
+use kevel_controlplane::{Answers, Capabilities, StorageOptions, rows};
 use kevel_server::body::Body;
 use kevel_server::delegate::Delegate;
 use kevel_server::endpoints::Endpoints;
@@ -36,6 +36,7 @@ impl Server {
             &engine,
             &caches,
             &Answers::default(),
+            Capabilities::default(),
         ));
         let delegate = Delegate {
             name: "kube",

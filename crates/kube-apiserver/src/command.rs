@@ -71,6 +71,10 @@ fn start(options: ServerRunOptions) -> Result<ExitCode, Box<dyn Error>> {
     if !without_effect.is_empty() {
         warn!(flags = without_effect.join(" "), "These flags are accepted but have no effect yet");
     }
+    let unswitched = gates.without_effect();
+    if !unswitched.is_empty() {
+        warn!(gates = unswitched.join(" "), "These feature gates are not looked at by this server");
+    }
     let completed = options.complete()?;
     if let Some(message) = aggregate(completed.validate()) {
         return Err(message.into());

@@ -62,6 +62,11 @@ fn it_logs_why_it_does_not_start() {
             "\"command failed\" err=\"format: Invalid value: \\\"xml\\\": Unsupported log format\"",
         ),
         (
+            &["--encryption-provider-config=/no/such/file", "--storage=memory"],
+            "\"command failed\" err=\"--encryption-provider-config is not supported by this server \
+             yet: Secrets would be stored in clear\"",
+        ),
+        (
             &["--goaway-chance=1", "--secure-port=0"],
             "\"command failed\" err=\"[--goaway-chance can not be less than 0 or greater than 0.02, \
              --secure-port 0 must be between 1 and 65535, inclusive. It cannot be turned off with \

@@ -1,6 +1,7 @@
 //! Arguments in, options or a message out.
 
 use kevel_api::field_error::aggregate;
+use kube_apiserver::flags::State;
 use kube_apiserver::options::{CompletedOptions, ServerRunOptions, StorageKind};
 use std::fs;
 
@@ -276,6 +277,146 @@ fn mistakes_are_told_as_the_reference_tells_them() {
         ),
     ] {
         assert_eq!(mistake(arguments), message, "{arguments}");
+    }
+}
+
+/// What somebody closes must be closed: a server that cannot do it does not start.
+#[test]
+fn what_would_be_left_open_is_refused() {
+    let in_clear = "Secrets would be stored in clear";
+    let plugin = "is not supported by this server yet: what it is there to refuse would be let in";
+    for (arguments, message) in [
+        (
+            "--encryption-provider-config=/no/such/file",
+            format!("--encryption-provider-config is not supported by this server yet: {in_clear}"),
+        ),
+        (
+            "--encryption-provider-config=x --encryption-provider-config-automatic-reload",
+            format!(
+                "[--encryption-provider-config is not supported by this server yet: {in_clear}, \
+                 --encryption-provider-config-automatic-reload is not supported by this server \
+                 yet: {in_clear}]"
+            ),
+        ),
+        (
+            "--encryption-provider-config-automatic-reload",
+            format!(
+                "[--encryption-provider-config-automatic-reload must be set with \
+                 --encryption-provider-config, --encryption-provider-config-automatic-reload is \
+                 not supported by this server yet: {in_clear}]"
+            ),
+        ),
+        (
+            "--etcd-servers-overrides=/events#http://a",
+            "--etcd-servers-overrides is not supported by this server yet: these resources would \
+             be stored in the servers of --etcd-servers"
+                .to_owned(),
+        ),
+        (
+            "--enable-admission-plugins=ImagePolicyWebhook,NodeRestriction",
+            format!("enable-admission-plugins plugin \"ImagePolicyWebhook\" {plugin}"),
+        ),
+        (
+            "--enable-admission-plugins=ValidatingAdmissionWebhook",
+            format!("enable-admission-plugins plugin \"ValidatingAdmissionWebhook\" {plugin}"),
+        ),
+        (
+            "--admission-control=MutatingAdmissionPolicy",
+            format!("admission-control plugin \"MutatingAdmissionPolicy\" {plugin}"),
+        ),
+        (
+            "--feature-gates=ConstrainedImpersonation=false",
+            "--feature-gates=ConstrainedImpersonation=false is not supported by this server yet: \
+             verbs of constrained impersonation would be honoured"
+                .to_owned(),
+        ),
+        // What is so anyway may be said.
+        ("--encryption-provider-config-automatic-reload=false", String::new()),
+        ("--encryption-provider-config=", String::new()),
+        ("--disable-admission-plugins=ImagePolicyWebhook", String::new()),
+        ("--disable-admission-plugins=ValidatingAdmissionWebhook", String::new()),
+        ("--feature-gates=ConstrainedImpersonation=true", String::new()),
+    ] {
+        assert_eq!(mistake(arguments), message, "{arguments}");
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("egress.yaml");
+    fs::write(&file, "").unwrap();
+    assert_eq!(
+        mistake(&format!("--egress-selector-config-file={}", file.display())),
+        "--egress-selector-config-file is not supported by this server yet: connections would not \
+         go through the proxies that it names"
+    );
+}
+
+/// Flags that change nothing yet, and why nobody is less safe for it. One that is not here is
+/// effective, or refused.
+const HARMLESS: &[(&str, &str)] = &[
+    ("allow-metric-labels", "metrics"),
+    ("allow-metric-labels-manifest", "metrics"),
+    ("contention-profiling", "profiles"),
+    ("coordinated-leadership-lease-duration", "no leader is coordinated"),
+    ("coordinated-leadership-renew-deadline", "no leader is coordinated"),
+    ("coordinated-leadership-retry-period", "no leader is coordinated"),
+    ("debug-socket-path", "profiles"),
+    ("default-watch-cache-size", "memory"),
+    ("delete-collection-workers", "speed"),
+    ("disabled-metrics", "metrics"),
+    ("emulated-version", "which features there are"),
+    ("emulation-forward-compatible", "which features there are"),
+    ("enable-garbage-collector", "what becomes of dependents"),
+    ("enable-logs-handler", "nothing is served"),
+    ("enable-priority-and-fairness", "requests are limited in number"),
+    ("etcd-count-metric-poll-period", "metrics"),
+    ("etcd-db-metric-poll-interval", "metrics"),
+    ("etcd-healthcheck-timeout", "health"),
+    ("etcd-readycheck-timeout", "health"),
+    ("event-ttl", "events are kept for an hour"),
+    ("kubelet-certificate-authority", "no kubelet is connected to"),
+    ("kubelet-client-certificate", "no kubelet is connected to"),
+    ("kubelet-client-key", "no kubelet is connected to"),
+    ("kubelet-port", "no kubelet is connected to"),
+    ("kubelet-preferred-address-types", "no kubelet is connected to"),
+    ("kubelet-read-only-port", "no kubelet is connected to"),
+    ("kubelet-timeout", "no kubelet is connected to"),
+    ("lease-reuse-duration-seconds", "speed"),
+    ("log-json-info-buffer-size", "logs"),
+    ("log-text-info-buffer-size", "logs"),
+    ("max-connection-bytes-per-sec", "of exec and port-forward, which there are not"),
+    ("min-compatibility-version", "which features there are"),
+    ("min-request-timeout", "when watches end"),
+    ("peer-advertise-ip", "no peer is connected to"),
+    ("peer-advertise-port", "no peer is connected to"),
+    ("peer-ca-file", "no peer is connected to"),
+    ("runtime-config-emulation-forward-compatible", "which features there are"),
+    ("show-hidden-metrics-for-version", "metrics"),
+    ("storage-initialization-timeout", "health"),
+    ("tracing-config-file", "traces"),
+    ("watch-cache", "memory"),
+    ("watch-cache-sizes", "memory"),
+];
+
+#[test]
+fn a_flag_without_effect_is_one_that_nobody_s_safety_rests_on() {
+    let options = ServerRunOptions::default();
+    let flags = options.flags().into_iter();
+    let pending = flags.filter(|(flag, _)| flag.facts.state == State::Pending);
+    let pending: Vec<String> = pending.map(|(flag, _)| flag.name()).collect();
+    let harmless: Vec<&str> = HARMLESS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(pending, harmless);
+}
+
+#[test]
+fn what_a_feature_keeps_safe_is_served_with_it_only() {
+    let beta = "--runtime-config=certificates.k8s.io/v1beta1=true";
+    let gate = "--feature-gates=ClusterTrustBundle=true";
+    for (arguments, served) in
+        [(beta.to_owned(), false), (gate.to_owned(), false), (format!("{beta} {gate}"), true)]
+    {
+        let config = complete(&arguments).unwrap().resource_config();
+        let found = config.enabled("certificates.k8s.io", "v1beta1", "clustertrustbundles");
+        assert_eq!(found, served, "{arguments}");
+        assert!(!config.enabled("certificates.k8s.io", "v1beta1", "podcertificaterequests"));
     }
 }
 

@@ -35,9 +35,11 @@ mod service_account;
 mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
 mod tolerations;
+mod unenforced;
 
 pub use default_toleration_seconds::TolerationSeconds;
 pub use namespace_lifecycle::NamespaceLifecycle;
+pub use unenforced::report_unenforced;
 
 use std::sync::{Arc, OnceLock};
 
@@ -51,7 +53,7 @@ use self::always::{AlwaysAdmit, AlwaysDeny};
 use self::always_pull_images::AlwaysPullImages;
 use self::certificates::{
     CertificateApproval, CertificateSigning, CertificateSubjectRestriction,
-    ClusterTrustBundleAttest,
+    ClusterTrustBundleAttest, PodCertificateSigning,
 };
 use self::default_ingress_class::DefaultIngressClass;
 use self::default_storage_class::DefaultStorageClass;
@@ -80,6 +82,7 @@ use self::runtime_class::RuntimeClass;
 use self::service_account::ServiceAccount;
 use self::storage_object_in_use_protection::StorageObjectInUseProtection;
 use self::taint_nodes_by_condition::TaintNodesByCondition;
+use self::unenforced::Unenforced;
 
 /// What plug-ins are made of.
 pub struct Context<'a> {
@@ -169,11 +172,21 @@ const PLUGINS: &[(&str, Make)] = &[
     ("TaintNodesByCondition", |_| made(TaintNodesByCondition)),
 ];
 
+/// What every server does, whatever its flags say.
+pub fn always(context: &Context<'_>) -> Vec<Arc<dyn Plugin>> {
+    vec![Arc::new(Unenforced), Arc::new(PodCertificateSigning(context.authorizer.clone()))]
+}
+
+/// Whether there is a plug-in of this name here.
+pub fn is_built(name: &str) -> bool {
+    PLUGINS.iter().any(|(plugin, _)| *plugin == name)
+}
+
 fn made(plugin: impl Plugin) -> Made {
     Ok(Arc::new(plugin))
 }
 
-/// The plug-ins of these names, in their order; those that others make are left out.
+/// The plug-ins of these names, in their order; those that are not built are left out.
 pub fn plugins(names: &[&str], context: &Context<'_>) -> Result<Vec<Arc<dyn Plugin>>, String> {
     let known = |name: &&str| PLUGINS.iter().find(|(plugin, _)| plugin == name);
     let make = |(name, make): &(&str, Make)| {

@@ -8,6 +8,7 @@ use kevel_server::certificates::PemBlock;
 use kevel_server::user::User;
 
 use super::{pod_request, signing_request, trust_bundle};
+use crate::capabilities::Capabilities;
 use crate::rules::Rules;
 use crate::rules::cases::{Cases, Update, value};
 
@@ -95,6 +96,7 @@ fn signing_requests() {
             ("LONG_PATH", format!("a.b/{}", [&*"x".repeat(200); 3].join(".")).as_str().into()),
         ]),
         texts: texts(),
+        capabilities: Capabilities::default(),
     };
     cases.run(include_str!("cases/signing_requests.txt"));
 }
@@ -146,6 +148,7 @@ fn trust_bundles() {
             ("LONG", text("x".repeat((1 << 20) + 1))),
         ]),
         texts: texts(),
+        capabilities: Capabilities::default(),
     };
     cases.run(include_str!("cases/trust_bundles.txt"));
 }
@@ -189,6 +192,7 @@ fn pod_requests() {
             ("ISSUED", conditions("Issued")),
         ]),
         texts: HashMap::from([("SUBDOMAIN", SUBDOMAIN), ("SPEC", spec.as_str())]),
+        capabilities: Capabilities::default(),
     };
     cases.run(include_str!("cases/pod_requests.txt"));
 }

@@ -49,6 +49,10 @@ pub fn container(context: Field, host_users: bool) {
     if context.is_absent() {
         return;
     }
+    let privileged = context.at("privileged");
+    if privileged.bool() && !context.capabilities().allow_privileged {
+        privileged.forbidden("disallowed by cluster policy");
+    }
     context.at("runAsUser").user_or_group();
     context.at("runAsGroup").user_or_group();
     let proc_mount = context.at("procMount");

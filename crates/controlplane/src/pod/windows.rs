@@ -189,4 +189,7 @@ pub fn host_process(spec: Field) {
         let why = "hostNetwork must be true if pod contains any hostProcess containers";
         spec.at("hostNetwork").invalid_as(false, why);
     }
+    if !spec.capabilities().allow_privileged {
+        spec.forbidden("hostProcess containers are disallowed by cluster policy");
+    }
 }

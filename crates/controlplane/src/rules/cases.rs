@@ -20,7 +20,8 @@ use kevel_api::value::{Map, Value};
 use kevel_codec::json::{Unknown, decode_any, encode_any};
 
 use super::Rules;
-use crate::validation;
+use crate::capabilities::Capabilities;
+use crate::validation::Field;
 
 /// Some cases, and what they are about.
 pub struct Cases<'a> {
@@ -33,10 +34,12 @@ pub struct Cases<'a> {
     pub values: HashMap<&'a str, Value>,
     /// The same in errors, for texts that are long and stand there often.
     pub texts: HashMap<&'a str, &'a str>,
+    /// What the server allows.
+    pub capabilities: Capabilities,
 }
 
 /// How an update is made ready, and what is wrong with it.
-pub type Update = (fn(&mut Value, &Value), fn(validation::Field, validation::Field));
+pub type Update = (fn(&mut Value, &Value), fn(Field, Field));
 
 impl Cases<'_> {
     /// Runs all cases of a text.
@@ -71,12 +74,12 @@ impl Cases<'_> {
         }
         let found = if operation == "create" {
             (self.create.prepare_create)(&mut new);
-            validation::errors(&new, self.create.check_create)
+            self.capabilities.errors(&new, self.create.check_create)
         } else {
             let update = self.updates.iter().find(|(name, _)| *name == operation);
             let (_, (prepare, check)) = update.unwrap_or_else(|| panic!("{operation}: {case}"));
             prepare(&mut new, &old);
-            validation::update_errors(&new, &old, check)
+            self.capabilities.update_errors(&new, &old, check)
         };
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();
         assert_eq!(found, errors, "\n{case}");

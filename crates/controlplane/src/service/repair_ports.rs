@@ -135,6 +135,7 @@ mod tests {
     use kevel_store::embedded::{Embedded, Options};
 
     use super::*;
+    use crate::capabilities::Capabilities;
     use crate::rows::{Answers, StorageOptions, rows};
     use crate::service::PortRange;
 
@@ -145,7 +146,8 @@ mod tests {
         let caches = Caches::start(engine.clone(), "/registry/");
         let options = StorageOptions { prefix: "/registry".into(), format: Format::Json };
         let resources = Resources::default();
-        resources.install(rows(|row| row.on, &options, &engine, &caches, &Answers::default()));
+        let (answers, capabilities) = (Answers::default(), Capabilities::default());
+        resources.install(rows(|row| row.on, &options, &engine, &caches, &answers, capabilities));
         let range = PortRange { base: 30000, size: 100 };
         let network = ["10.0.0.0".parse().unwrap()];
         let rows = resources.current();

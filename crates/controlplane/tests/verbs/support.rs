@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use kevel_controlplane::admission::NamespaceLifecycle;
-use kevel_controlplane::{Answers, StorageOptions, rows};
+use kevel_controlplane::{Answers, Capabilities, StorageOptions, rows};
 use kevel_server::admission::Admission;
 use kevel_server::authorization::{AlwaysAllow, Authorizer};
 use kevel_server::body::Body;
@@ -51,6 +51,7 @@ impl Server {
             &engine,
             &caches,
             &Answers::default(),
+            Capabilities::default(),
         ));
         let namespaces = resources.current().get("", "v1", "namespaces").unwrap().storage.clone();
         let lifecycle = NamespaceLifecycle::new(namespaces.unwrap());

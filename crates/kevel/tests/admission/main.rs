@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod certificates;
+mod closed;
 #[path = "../authorization/cluster.rs"]
 mod cluster;
 mod configuration;

@@ -63,7 +63,8 @@ plugins:
     )
     .unwrap();
     let flag = format!("--admission-control-config-file={}", file.display());
-    let cluster = cluster(&[&flag, "--authorization-mode=AlwaysAllow"]).await;
+    let flags = [&*flag, "--authorization-mode=AlwaysAllow", "--allow-privileged"];
+    let cluster = cluster(&flags).await;
     account(&cluster, "kube-system").await;
     let privileged =
         pod(r#""containers":[{"name":"c","image":"i","securityContext":{"privileged":true}}]"#);

@@ -81,14 +81,35 @@ impl Cluster {
         body: &str,
         content_type: &str,
     ) -> (u16, String) {
+        let (code, _, body) = self.answer(who, what, body, content_type).await;
+        (code, body)
+    }
+
+    /// The warnings of an answer that succeeds, and what it says.
+    #[allow(dead_code, reason = "not every test has use for it")]
+    pub async fn warned(&self, who: &str, what: &str, body: &str) -> (Vec<String>, Value) {
+        let (code, headers, text) = self.answer(who, what, body, "application/json").await;
+        assert!((200..300).contains(&code), "{who} {what}: {text}");
+        let warnings = headers.get_all("warning").iter();
+        let warnings = warnings.map(|warning| warning.to_str().unwrap().to_owned()).collect();
+        (warnings, serde_json::from_str(&text).unwrap())
+    }
+
+    async fn answer(
+        &self,
+        who: &str,
+        what: &str,
+        body: &str,
+        content_type: &str,
+    ) -> (u16, http::HeaderMap, String) {
         let (method, uri) = what.split_once(' ').unwrap();
         let request = http::Request::builder().method(method).uri(uri);
         let request = request.header("content-type", content_type);
         let request = request.body(Body::from(body.as_bytes().to_vec())).unwrap();
         let answer = self.client(who).send(request).await.unwrap();
-        let code = answer.status().as_u16();
+        let (code, headers) = (answer.status().as_u16(), answer.headers().clone());
         let bytes = answer.into_body().collect().await.unwrap().to_bytes();
-        (code, String::from_utf8_lossy(&bytes).into_owned())
+        (code, headers, String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// What an answer that succeeds says.

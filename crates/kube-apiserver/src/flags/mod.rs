@@ -77,6 +77,9 @@ pub enum State {
     Effective,
     /// It is read and checked, but changes nothing yet: the log says so.
     Pending,
+    /// It changes nothing yet, and a server that went on without it would be open where somebody
+    /// closed it. It refuses to start, and says this.
+    Refused(&'static str),
 }
 
 /// A flag that the server acts on.
@@ -85,6 +88,11 @@ pub const EFFECTIVE: Facts =
 
 /// A flag that is accepted but has no effect yet.
 pub const PENDING: Facts = Facts { state: State::Pending, ..EFFECTIVE };
+
+/// A flag that nobody may rely on before it has an effect, and what would happen to those who did.
+pub const fn refused(why: &'static str) -> Facts {
+    Facts { state: State::Refused(why), ..EFFECTIVE }
+}
 
 impl Facts {
     /// With a letter that stands for the flag.

@@ -2,6 +2,7 @@
 
 use crate::flags::{EFFECTIVE, Given, Strings, section};
 use kevel_api::quote::quote;
+use kevel_controlplane::admission::is_built;
 
 section! {
     /// Options of the admission chain.
@@ -97,14 +98,29 @@ impl Admission {
                     .to_owned(),
             );
         }
+        let known = |name: &str| PLUGINS.iter().any(|(plugin, _)| *plugin == name);
         for (flag, names) in [
             ("admission-control", &self.admission_control),
             ("enable-admission-plugins", &self.enable_admission_plugins),
             ("disable-admission-plugins", &self.disable_admission_plugins),
         ] {
-            let known = |name: &str| PLUGINS.iter().any(|(plugin, _)| *plugin == name);
             let unknown = names.iter().filter(|name| !known(name));
             errors.extend(unknown.map(|name| format!("{flag} plugin {} is unknown", quote(name))));
+        }
+        for (flag, names) in [
+            ("admission-control", &self.admission_control),
+            ("enable-admission-plugins", &self.enable_admission_plugins),
+        ] {
+            // Of those that are on by default, the objects that they go by carry a warning. Who asks
+            // for one by name relies on it.
+            let unbuilt = names.iter().filter(|name| known(name) && !is_built(name));
+            errors.extend(unbuilt.map(|name| {
+                let name = quote(name);
+                format!(
+                    "{flag} plugin {name} is not supported by this server yet: what it is there \
+                     to refuse would be let in"
+                )
+            }));
         }
         let disabled = &self.disable_admission_plugins;
         let mut both: Vec<&str> =

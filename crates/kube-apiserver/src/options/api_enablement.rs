@@ -1,10 +1,12 @@
 //! Flags that say which APIs are served.
 
+use super::feature_gates::FeatureGates;
 use crate::flags::{ConfigurationMap, EFFECTIVE, Value, parse_bool, section};
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersion;
 use kevel_api::quote::quote;
 use std::collections::{BTreeMap, BTreeSet};
+use tracing::warn;
 
 section! {
     /// Options that say which APIs are served.
@@ -187,6 +189,19 @@ impl ResourceConfig {
         self.enabled.iter().any(|(&(g, v, _), &enabled)| enabled && (g, v) == (group, version))
     }
 
+    /// Without the resources whose feature is off, whatever `--runtime-config` says: what keeps them
+    /// safe is off with it.
+    pub(super) fn without_disabled(mut self, gates: &FeatureGates) -> Self {
+        for (group, plural, gate) in GATED.iter().filter(|(.., gate)| !gates.enabled(gate)) {
+            let asked = self.enabled.iter().any(|((g, _, p), on)| *on && (g, p) == (group, plural));
+            if asked {
+                warn!("{gate} storage is disabled because the {gate} feature gate is disabled");
+            }
+            self.set(false, |g, _, p| (g, p) == (*group, *plural));
+        }
+        self
+    }
+
     fn set(&mut self, enabled: bool, matches: impl Fn(&str, &str, &str) -> bool) {
         for ((group, version, resource), value) in &mut self.enabled {
             if matches(group, version, resource) {
@@ -195,6 +210,15 @@ impl ResourceConfig {
         }
     }
 }
+
+/// Resources that are served only if a feature is on, too.
+const GATED: &[(&str, &str, &str)] = &[
+    ("certificates.k8s.io", "clustertrustbundles", "ClusterTrustBundle"),
+    ("certificates.k8s.io", "podcertificaterequests", "PodCertificateRequest"),
+    ("scheduling.k8s.io", "podgroups", "GenericWorkload"),
+    ("scheduling.k8s.io", "workloads", "GenericWorkload"),
+    ("storagemigration.k8s.io", "storageversionmigrations", "StorageVersionMigrator"),
+];
 
 /// Every version of a group that may be named.
 fn group_versions() -> impl Iterator<Item = (&'static str, &'static str)> {

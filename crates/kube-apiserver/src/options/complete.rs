@@ -277,7 +277,8 @@ impl ServerRunOptions {
 impl CompletedOptions {
     /// Which built-in resources are served.
     pub fn resource_config(&self) -> ResourceConfig {
-        self.options.api_enablement.resource_config().unwrap_or_default()
+        let config = self.options.api_enablement.resource_config().unwrap_or_default();
+        config.without_disabled(&self.feature_gates)
     }
 }
 

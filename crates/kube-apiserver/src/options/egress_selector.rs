@@ -1,14 +1,15 @@
 //! Flags of the ways out of the server.
 
 use super::files::read_error;
-use crate::flags::{PENDING, section};
+use crate::flags::{refused, section};
 
 section! {
     /// Options of the ways out of the server.
     EgressSelector, "egress selector" {
         /// File that says through which proxies the server reaches the cluster, etcd and the
         /// control plane. Without it, it connects directly.
-        egress_selector_config_file: String, PENDING;
+        egress_selector_config_file: String,
+            refused("connections would not go through the proxies that it names");
     }
 }
 

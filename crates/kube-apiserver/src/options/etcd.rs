@@ -1,9 +1,12 @@
 //! Flags of the storage.
 
-use crate::flags::{EFFECTIVE, PENDING, Strings, section};
+use crate::flags::{EFFECTIVE, PENDING, Strings, refused, section};
 use kevel_api::duration::Duration;
 use kevel_api::gvk::GroupResource;
 use std::collections::BTreeMap;
+
+/// What becomes of what is not encrypted.
+const IN_CLEAR: &str = "Secrets would be stored in clear";
 
 section! {
     /// Options of the storage.
@@ -19,10 +22,10 @@ section! {
         /// kube-controller-manager.
         enable_garbage_collector: bool = "true", PENDING;
         /// File that says which resources are encrypted in the storage, and how.
-        encryption_provider_config: String, PENDING;
+        encryption_provider_config: String, refused(IN_CLEAR);
         /// Read --encryption-provider-config again whenever the file changes. The health checks of
         /// its KMS plugins are then one.
-        encryption_provider_config_automatic_reload: bool = "false", PENDING;
+        encryption_provider_config_automatic_reload: bool = "false", refused(IN_CLEAR);
         /// File with the authority that etcd's certificate is checked against.
         etcd_cafile: String, EFFECTIVE;
         /// File with the client certificate for etcd.
@@ -46,7 +49,8 @@ section! {
         etcd_servers: Strings, EFFECTIVE;
         /// Other etcd servers for single resources, comma separated, each as group/resource#URLs
         /// with semicolons between the URLs, as in /events#http://etcd4:2379;http://etcd5:2379.
-        etcd_servers_overrides: Strings, PENDING;
+        etcd_servers_overrides: Strings,
+            refused("these resources would be stored in the servers of --etcd-servers");
         /// For how many seconds a lease is used for further objects. Fewer seconds make more
         /// leases; more put more objects under the same one.
         lease_reuse_duration_seconds: i64 = "60", PENDING;

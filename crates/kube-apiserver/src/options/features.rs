@@ -1,6 +1,6 @@
 //! Flags of what a server can do beside serving.
 
-use crate::flags::{PENDING, section};
+use crate::flags::{EFFECTIVE, PENDING, section};
 
 section! {
     /// Options of what a server can do beside serving.
@@ -13,6 +13,6 @@ section! {
         /// limits of requests in flight.
         enable_priority_and_fairness: bool = "true", PENDING;
         /// Serve profiles under /debug/pprof/.
-        profiling: bool = "true", PENDING;
+        profiling: bool = "true", EFFECTIVE;
     }
 }

@@ -26,7 +26,7 @@ section! {
         /// Features to switch on or off, as name=true or name=false, comma separated; may be
         /// repeated. A name may follow 'kube:'. AllAlpha and AllBeta switch every feature of that
         /// stage that is not named itself.
-        feature_gates: Multimap, PENDING;
+        feature_gates: Multimap, EFFECTIVE;
         /// Share of HTTP/2 requests that are answered with GOAWAY, so that clients connect anew and
         /// spread over the servers behind a load balancer: 0 (none) to 0.02. Leave it at 0 for a
         /// single server.

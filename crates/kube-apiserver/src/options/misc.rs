@@ -11,7 +11,7 @@ section! {
         /// Do not pass on an aggregated server's redirect to the client.
         aggregator_reject_forwarding_redirect: bool = "true", EFFECTIVE;
         /// Allow privileged containers.
-        allow_privileged: bool = "false", PENDING;
+        allow_privileged: bool = "false", EFFECTIVE;
         /// How many API servers the cluster has, for --endpoint-reconciler-type=master-count.
         apiserver_count: i64 = "1", EFFECTIVE
             .deprecated("apiserver-count is deprecated and will be removed in a future version.")

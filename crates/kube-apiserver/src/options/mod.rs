@@ -126,6 +126,22 @@ impl ServerRunOptions {
         flags
     }
 
+    /// What is wrong with flags on which security rests and that have no effect yet: they may only
+    /// say what is so anyway.
+    pub(super) fn refused(&self) -> Vec<String> {
+        let defaults = ServerRunOptions::default();
+        let flags = self.flags().into_iter().zip(defaults.flags());
+        flags
+            .filter(|((_, value), (_, default))| value.text() != default.text())
+            .filter_map(|((flag, _), _)| match flag.facts.state {
+                State::Refused(why) => {
+                    Some(format!("--{} is not supported by this server yet: {why}", flag.name()))
+                }
+                _ => None,
+            })
+            .collect()
+    }
+
     /// The flags that were given but have no effect yet.
     pub fn without_effect(&self) -> Vec<String> {
         let flags = self.flags().into_iter().map(|(flag, _)| flag);

@@ -35,6 +35,8 @@ impl CompletedOptions {
         errors.extend(options.misc.reconciler_errors());
         errors.extend(options.egress_selector.validate());
         errors.extend(options.traces.validate());
+        errors.extend(options.refused());
+        errors.extend(gates.refused());
         errors
     }
 

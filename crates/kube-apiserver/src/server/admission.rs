@@ -63,7 +63,18 @@ pub fn admission(
         tables: vec![kube.clone(), extensions.definitions.clone(), extensions.custom.clone()],
         client: client.clone(),
     };
-    let mut plugins = admission::plugins(&config.options.admission_plugins, &context)?;
+    let names = &config.options.admission_plugins;
+    for name in names.iter().filter(|name| !admission::is_built(name)) {
+        if file.of(name)?.is_some() {
+            return Err(format!(
+                "the configuration of admission plugin {} is not supported by this server yet: \
+                 what it is there to refuse would be let in",
+                quote(name)
+            ));
+        }
+    }
+    let mut plugins = admission::plugins(names, &context)?;
+    plugins.extend(admission::always(&context));
     plugins.push(Arc::new(Escalation::new(rbac.clone(), authorizer.clone())));
     plugins.push(extensions.admission());
     Ok(Admission::new(plugins))

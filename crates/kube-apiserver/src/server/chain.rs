@@ -4,8 +4,9 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 use kevel_auth::bootstrap;
+use kevel_controlplane::admission::report_unenforced;
 use kevel_controlplane::{
-    IdentityLease, StorageOptions, collect_identity_leases, priority_classes, rows,
+    Capabilities, IdentityLease, StorageOptions, collect_identity_leases, priority_classes, rows,
     system_namespaces,
 };
 use kevel_extensions::{CustomResources, Extensions};
@@ -125,7 +126,10 @@ fn install_as(
         groups(resource.group) && enabled.enabled(resource.group, resource.version, resource.path)
     };
     let resources = Resources::default();
-    let rows = rows(wanted, &options, &config.engine, &config.caches, &config.answers);
+    let allow_privileged = config.options.options.misc.allow_privileged;
+    let capabilities = Capabilities { allow_privileged };
+    let rows =
+        rows(wanted, &options, &config.engine, &config.caches, &config.answers, capabilities);
     resources.install(rows.into_iter().map(row));
     Arc::new(resources)
 }
@@ -155,6 +159,8 @@ fn start_kube(
     let mut controllers = authentication.controllers(options, certificates, &rows, client)?;
     controllers.extend(authorization.controllers(options, &rows, client));
     controllers.extend(admission::controllers(config, &rows, client)?);
+    let report = Box::pin(report_unenforced(&rows));
+    controllers.push(("report-unenforced-policies", report));
     let system_namespaces = Box::pin(system_namespaces(client.clone(), namespaces));
     controllers.push(("start-system-namespaces-controller", system_namespaces));
     if options.feature_gates.enabled("APIServerIdentity") {

@@ -1,13 +1,15 @@
 //! What may be written of certificates: `CertificateApproval`, `CertificateSigning`,
-//! `CertificateSubjectRestriction`, `ClusterTrustBundleAttest`.
+//! `CertificateSubjectRestriction`, `ClusterTrustBundleAttest`, and who signs for pods.
 
 mod approval;
 mod attest;
+mod pod_signing;
 mod signing;
 mod subject_restriction;
 
 pub use approval::CertificateApproval;
 pub use attest::ClusterTrustBundleAttest;
+pub use pod_signing::PodCertificateSigning;
 pub use signing::CertificateSigning;
 pub use subject_restriction::CertificateSubjectRestriction;
 

@@ -76,6 +76,27 @@ impl FeatureGates {
         KNOWN
     }
 
+    /// What is wrong with switches on which security rests and that have no effect yet.
+    pub fn refused(&self) -> Vec<String> {
+        let switched = |(name, value, _): &&(&str, bool, &str)| self.enabled(name) == *value;
+        let refused = REFUSED.iter().filter(switched);
+        let error = |(name, value, why): &(&str, bool, &str)| {
+            format!("--feature-gates={name}={value} is not supported by this server yet: {why}")
+        };
+        refused.map(error).collect()
+    }
+
+    /// The features that were switched and are not looked at by this server.
+    pub fn without_effect(&self) -> Vec<String> {
+        let ours = |name: &&&str| !EFFECTIVE.contains(*name);
+        let default = |name: &str| known(name).is_some_and(|gate| gate.default);
+        let switched = self.switched.iter().filter(|(name, value)| **value != default(name));
+        switched
+            .filter(|(name, _)| ours(name))
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect()
+    }
+
     /// What to tell those who switch features that will not be switches for long.
     pub fn warnings(&self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
         self.switched.iter().filter_map(|(&name, &value)| {
@@ -136,6 +157,35 @@ impl FeatureGates {
         KNOWN.iter().filter_map(unmet).collect()
     }
 }
+
+/// The features whose switch this server looks at.
+const EFFECTIVE: &[&str] = &[
+    "APIServerIdentity",
+    "AllowInsecureKubeletCertificateSigningRequests",
+    "ClusterTrustBundle",
+    "ComponentFlagz",
+    "ComponentStatusz",
+    "GenericWorkload",
+    "KubeletServiceAccountTokenForCredentialProviders",
+    "LoggingAlphaOptions",
+    "LoggingBetaOptions",
+    "NodeDeclaredFeatures",
+    "PodCertificateRequest",
+    "PodLevelResources",
+    "PodTopologyLabelsAdmission",
+    "RemoteRequestHeaderUID",
+    "ServiceAccountNodeAudienceRestriction",
+    "StorageVersionMigrator",
+    "TokenRequestServiceAccountUIDValidation",
+    "UnknownVersionInteroperabilityProxy",
+    "WorkloadAwarePreemption",
+];
+
+/// Switches that close something which this server would leave open, and what that is.
+const REFUSED: &[(&str, bool, &str)] = &[
+    ("AllowParsingUserUIDFromCertAuth", false, "uids would be taken from certificates"),
+    ("ConstrainedImpersonation", false, "verbs of constrained impersonation would be honoured"),
+];
 
 fn known(name: &str) -> Option<&'static Gate> {
     KNOWN.get(KNOWN.binary_search_by(|gate| gate.name.cmp(name)).ok()?)

@@ -1,0 +1,53 @@
+//! Who answers pods' requests for certificates speaks for their signer. The reference has this among the
+//! rules of the kind; it cannot be switched off.
+
+use std::sync::Arc;
+
+use kevel_api::field_error::{FieldError, Path};
+use kevel_api::quote::quote;
+use kevel_api::status::StatusError;
+use kevel_api::value::{Value, equivalent};
+use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::authorization::Authorizer;
+use kevel_server::handler::Pending;
+
+use super::{GROUP, may};
+
+/// Asks whether a signer may write the status.
+pub struct PodCertificateSigning(pub Arc<dyn Authorizer>);
+
+impl Plugin for PodCertificateSigning {
+    fn name(&self) -> &'static str {
+        "PodCertificateSigning"
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        let status = attributes.subresource == "status"
+            && attributes.operation == Operation::Update
+            && attributes.concerns(GROUP, "podcertificaterequests");
+        let (Some(request), Some(old)) = (object.filter(|_| status), attributes.old) else {
+            return settled(Ok(()));
+        };
+        if equivalent(request.at(&["status"]), old.at(&["status"])) {
+            return settled(Ok(()));
+        }
+        Box::pin(async move {
+            let signer = old.str_at(&["spec", "signerName"]);
+            if may(&*self.0, attributes.user, "sign", signer).await {
+                return Ok(());
+            }
+            let (user, signer) = (quote(&attributes.user.name), quote(signer));
+            let spec = Path::new("spec");
+            let error = FieldError::forbidden(
+                &spec.child("signerName"),
+                format!("User {user} is not permitted to \"sign\" for signer {signer}"),
+            );
+            let kind = attributes.resource.group_kind();
+            Err(StatusError::invalid(&kind, attributes.name, &[error]))
+        })
+    }
+}
