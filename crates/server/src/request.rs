@@ -10,6 +10,7 @@ use kevel_api::status::StatusError;
 use kevel_api::warning::WarningList;
 
 use crate::audit::AuditContext;
+use crate::incoming::IncomingBody;
 use crate::request_info::RequestInfo;
 use crate::user::User;
 
@@ -53,7 +54,7 @@ pub struct Connection {
 /// A body that has not been read yet.
 #[derive(Debug)]
 pub enum RequestBody {
-    Incoming(hyper::body::Incoming),
+    Incoming(IncomingBody),
     Bytes(Bytes),
 }
 
