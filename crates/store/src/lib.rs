@@ -25,6 +25,7 @@ pub mod embedded;
 mod error;
 pub mod etcd;
 pub mod keys;
+pub mod private;
 mod update;
 
 use std::{fmt, future::Future, pin::Pin, time::Duration};

@@ -1,6 +1,7 @@
 //! Everything that the servers of the chain share: built, not running.
 
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,13 +12,14 @@ use kevel_server::serving::{Listen, listen};
 use kevel_server::storage::Format;
 use kevel_store::Engine;
 use kevel_store::cache::Caches;
+use kevel_store::private;
 use tokio::net::TcpListener;
 
 use super::authentication::Authentication;
 use super::authorization::Authorization;
 use super::certificates::Certificates;
 use super::storage;
-use crate::options::CompletedOptions;
+use crate::options::{CompletedOptions, StorageKind};
 
 /// The generic config.
 pub struct Config {
@@ -46,6 +48,7 @@ impl Config {
     pub async fn new(mut options: CompletedOptions) -> Result<Self, String> {
         let metrics = Arc::new(Metrics::default());
         let listener = bind(&mut options)?;
+        prepare_data_dir(&options)?;
         let certificates = Certificates::new(&options)?;
         let authentication = Authentication::new(&options, &certificates, &metrics).await?;
         let mut answers = Answers::default();
@@ -86,6 +89,18 @@ fn bind(options: &mut CompletedOptions) -> Result<TcpListener, String> {
     let listener = listen(place).map_err(error)?;
     flags.secure_port = i64::from(listener.local_addr().map_err(error)?.port());
     Ok(listener)
+}
+
+/// Makes the folder for what the server keeps itself, if it keeps anything, and sees that nobody else
+/// can look into it.
+fn prepare_data_dir(options: &CompletedOptions) -> Result<(), String> {
+    if options.storage != StorageKind::Embedded && options.own_pki.is_none() {
+        return Ok(());
+    }
+    let folder = Path::new(&options.options.kevel.data_dir);
+    private::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    private::tighten_and_say(folder);
+    Ok(())
 }
 
 fn shutdown(options: &CompletedOptions) -> Shutdown {

@@ -23,7 +23,6 @@ pub async fn open(options: &CompletedOptions) -> Result<(Arc<dyn Engine>, Format
         }
         StorageKind::Embedded => {
             let folder = Path::new(&flags.kevel.data_dir).join("db");
-            std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
             let opened = Embedded::open(&folder, embedded_options);
             Arc::new(opened.map_err(|error| error.to_string())?)
         }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod client;
+mod files;
 mod hostile;
 mod protocol;
 mod shutdown;
@@ -47,7 +48,9 @@ impl Server {
     /// None if the port is taken.
     async fn start_at(port: u16, folder: &Path, flags: &[&str]) -> Option<(Child, ClientConfig)> {
         let log = std::fs::File::create(folder.join("log")).unwrap();
-        let mut process = Command::new(env!("CARGO_BIN_EXE_kube-apiserver"))
+        // With the loosest umask: what the server keeps to itself must not depend on it.
+        let mut process = Command::new("sh")
+            .args(["-c", r#"umask 000; exec "$0" "$@""#, env!("CARGO_BIN_EXE_kube-apiserver")])
             .arg(format!("--data-dir={}", folder.join("data").display()))
             .arg(format!("--secure-port={port}"))
             .arg("--bind-address=127.0.0.1")

@@ -73,7 +73,7 @@ impl Authority {
             (false, false) => {
                 let authority = Authority::new(common_name)?;
                 batch.add(key, authority.issuer.key().serialize_pem(), Readable::ByOwner);
-                batch.add(certificate, authority.pem.as_str(), Readable::ByAll);
+                batch.add(certificate, authority.pem.as_str(), Readable::ByOwner);
                 Ok(authority)
             }
             (true, true) => Authority::load(common_name, certificate, key),
@@ -143,7 +143,7 @@ impl Authority {
         }
         let issued = self.issue(subject)?;
         batch.add(key, issued.key.as_str(), Readable::ByOwner);
-        batch.add(certificate, issued.certificate.as_str(), Readable::ByAll);
+        batch.add(certificate, issued.certificate.as_str(), Readable::ByOwner);
         Ok(issued)
     }
 

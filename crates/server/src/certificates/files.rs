@@ -1,15 +1,21 @@
 //! Writing certificates and keys.
 
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use kevel_store::private;
+
+/// Of a folder that all may look into, as the reference makes `--cert-dir`.
+const OPEN_FOLDER_MODE: u32 = 0o755;
+
 /// Who may read a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Readable {
     ByAll = 0o644,
-    ByOwner = 0o600,
+    ByOwner = private::FILE_MODE as isize,
 }
 
 /// Files to be written together.
@@ -30,11 +36,16 @@ impl Batch {
     }
 
     /// Writes the files, each as a whole: there is never a half of one, nor a moment in which others
-    /// may read what they should not. Folders above them are made.
+    /// may read what they should not. Folders above them are made, for the owner alone unless they
+    /// hold something for all.
     ///
-    /// Each file is on the disk before it gets its name. They go there beside each other: a disk
-    /// takes about as long for several as for one.
+    /// Each file is on the disk before it gets its name, and the name before this returns. They go
+    /// there beside each other: a disk takes about as long for several as for one.
     pub fn write(self) -> Result<(), String> {
+        let folders = self.folders();
+        for (folder, mode) in &folders {
+            private::create_dir_all_with(folder, *mode).map_err(|error| failed(folder, error))?;
+        }
         std::thread::scope(|scope| {
             let threads: Vec<_> =
                 self.0.iter().map(|file| scope.spawn(|| file.write_temporary())).collect();
@@ -45,10 +56,29 @@ impl Batch {
             results.collect::<Result<(), _>>()
         })?;
         self.0.iter().try_for_each(|file| {
-            let renamed = fs::rename(file.temporary(), &file.path);
-            renamed.map_err(|error| format!("{}: {error}", file.path.display()))
-        })
+            fs::rename(file.temporary(), &file.path).map_err(|error| failed(&file.path, error))
+        })?;
+        folders
+            .keys()
+            .try_for_each(|folder| private::sync_dir(folder).map_err(|error| failed(folder, error)))
     }
+
+    /// The folders that the files are in, with the mode of those that have to be made.
+    fn folders(&self) -> BTreeMap<PathBuf, u32> {
+        let mut folders = BTreeMap::new();
+        for file in &self.0 {
+            let folder = private::parent_of(&file.path).to_owned();
+            let mode = folders.entry(folder).or_insert(private::FOLDER_MODE);
+            if file.readable == Readable::ByAll {
+                *mode = OPEN_FOLDER_MODE;
+            }
+        }
+        folders
+    }
+}
+
+fn failed(path: &Path, error: io::Error) -> String {
+    format!("{}: {error}", path.display())
 }
 
 impl Planned {
@@ -60,9 +90,6 @@ impl Planned {
 
     fn write_temporary(&self) -> Result<(), String> {
         let write = || -> io::Result<()> {
-            if let Some(folder) = self.path.parent() {
-                fs::create_dir_all(folder)?;
-            }
             // Left over from a process that had this number before.
             let _ = fs::remove_file(self.temporary());
             let mode = self.readable as u32;
@@ -72,7 +99,7 @@ impl Planned {
             file.write_all(&self.contents)?;
             file.sync_all()
         };
-        write().map_err(|error| format!("{}: {error}", self.path.display()))
+        write().map_err(|error| failed(&self.path, error))
     }
 }
 
@@ -100,8 +127,8 @@ mod tests {
     #[test]
     fn a_secret_is_readable_by_its_owner_alone() {
         let folder = tempfile::tempdir().unwrap();
-        for (name, readable, mode) in
-            [("a/b/key", Readable::ByOwner, 0o600), ("a/crt", Readable::ByAll, 0o644)]
+        for (name, readable, mode, folder_mode) in
+            [("a/b/key", Readable::ByOwner, 0o600, 0o700), ("c/crt", Readable::ByAll, 0o644, 0o755)]
         {
             let path = folder.path().join(name);
             for contents in ["old", "new"] {
@@ -114,6 +141,8 @@ mod tests {
             // What the process's umask takes away, it may.
             assert_eq!(found & mode, found, "{name}");
             let folder = path.parent().unwrap();
+            let found = fs::metadata(folder).unwrap().mode() & 0o777;
+            assert_eq!(found & folder_mode, found, "{name}");
             let files = fs::read_dir(folder)
                 .unwrap()
                 .filter(|entry| entry.as_ref().unwrap().file_type().unwrap().is_file());

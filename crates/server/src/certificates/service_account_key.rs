@@ -21,7 +21,7 @@ pub(super) fn ensure(private: &Path, public: &Path, batch: &mut Batch) -> Result
     }
     let key = KeyPair::generate().map_err(|error| error.to_string())?;
     let sec1 = sec1(key.serialized_der()).ok_or("cannot read the key just made")?;
-    batch.add(public, key.public_key_pem(), Readable::ByAll);
+    batch.add(public, key.public_key_pem(), Readable::ByOwner);
     batch.add(private, pem("EC PRIVATE KEY", &sec1), Readable::ByOwner);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The SQLite files of a data directory: how they are opened and what tables they hold.
 
 use std::{
-    fs::{self, File, TryLockError},
+    fs::{File, TryLockError},
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
     sync::{
@@ -14,7 +14,7 @@ use std::{
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, config::DbConfig, hooks::Wal};
 
 use super::record::checksum_of;
-use crate::{Error, Result};
+use crate::{Error, Result, private};
 
 pub(super) const DATABASE_FILE: &str = "kevel.db";
 const LOCK_FILE: &str = "lock";
@@ -175,15 +175,9 @@ impl Directory {
     pub(super) fn open(path: &Path) -> Result<Directory> {
         let invalid =
             |what: &str, error| Error::Invalid(format!("cannot {what} {path:?}: {error}"));
-        fs::create_dir_all(path).map_err(|e| invalid("create data directory", e))?;
-        let open = |name: &str| {
-            File::options()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(path.join(name))
-        };
+        private::create_dir_all(path).map_err(|e| invalid("create data directory", e))?;
+        private::tighten_and_say(path);
+        let open = |name: &str| private::open(&path.join(name));
         let lock = open(LOCK_FILE).map_err(|e| invalid("lock data directory", e))?;
         match lock.try_lock() {
             Ok(()) => {}
@@ -191,8 +185,10 @@ impl Directory {
             Err(TryLockError::Error(e)) => return Err(invalid("lock data directory", e)),
         }
         let head = open(HEAD_FILE).map_err(|e| invalid("open data directory", e))?;
+        // SQLite would make it for everybody to read. Its other files get the mode of this one.
+        open(DATABASE_FILE).map_err(|e| invalid("open data directory", e))?;
         // The names of new files must survive a power loss as well as their contents.
-        File::open(path).and_then(|d| d.sync_all()).map_err(|e| invalid("sync", e))?;
+        private::sync_dir(path).map_err(|e| invalid("sync", e))?;
         Ok(Directory { path: path.into(), head, lock })
     }
 
@@ -204,12 +200,8 @@ impl Directory {
     /// torn by a crash and drops its rest; this note is what tells the two apart. It is written
     /// after the sync, so it is never ahead of the data, and needs no sync of its own.
     pub(super) fn note_head(&self, revision: u64) {
-        let mut note = [0; 12];
-        let (number, checksum) = note.split_at_mut(8);
-        number.copy_from_slice(&revision.to_le_bytes());
-        checksum.copy_from_slice(&crc32c::crc32c(number).to_le_bytes());
         // Failing to write it weakens a check, nothing else.
-        let _ = self.head.write_all_at(&note, 0);
+        let _ = self.head.write_all_at(&note(revision), 0);
     }
 
     /// The last revision noted; 0 when there is none that can be trusted.
@@ -227,13 +219,22 @@ impl Directory {
 
     /// Makes the directory and the note durable.
     pub(super) fn sync(&self) -> Result<()> {
-        let synced = self.head.sync_all().and_then(|()| File::open(&self.path)?.sync_all());
+        let synced = self.head.sync_all().and_then(|()| private::sync_dir(&self.path));
         synced.map_err(|e| Error::Unavailable(format!("cannot sync {:?}: {e}", self.path)))
     }
 
     pub(super) fn head_path(&self) -> PathBuf {
         self.path.join(HEAD_FILE)
     }
+}
+
+/// A revision, with a checksum.
+fn note(revision: u64) -> [u8; 12] {
+    let mut note = [0; 12];
+    let (number, checksum) = note.split_at_mut(8);
+    number.copy_from_slice(&revision.to_le_bytes());
+    checksum.copy_from_slice(&crc32c::crc32c(number).to_le_bytes());
+    note
 }
 
 /// Opens a connection for reading to a database that exists.

@@ -1,6 +1,6 @@
 //! Backup, restore and check.
 
-use std::{fs, ops::ControlFlow, path::Path};
+use std::{fs, io, ops::ControlFlow, path::Path};
 
 use rusqlite::{
     Connection,
@@ -13,7 +13,7 @@ use super::{
     record::{Record, select_records},
     unindexed,
 };
-use crate::{Error, Result, Revision};
+use crate::{Error, Result, Revision, private};
 
 /// What [`check`] read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,8 +45,16 @@ pub fn backup_directory(directory: &Path, target: &Path) -> Result<CheckReport> 
 
 /// Makes a file that was not there, and checks it. What is not whole does not stay.
 fn new_copy(target: &Path, copy: impl FnOnce() -> Result<()>) -> Result<CheckReport> {
-    refuse_existing(target)?;
-    let checked = copy().and_then(|()| check_file(target));
+    let made = private::create_new(target);
+    made.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Error::Invalid(format!("{target:?} exists already")),
+        _ => Error::Invalid(format!("cannot write {target:?}: {error}")),
+    })?;
+    let synced = || {
+        let synced = private::sync_dir(private::parent_of(target));
+        synced.map_err(|e| Error::Unavailable(format!("cannot sync {target:?}: {e}")))
+    };
+    let checked = copy().and_then(|()| check_file(target)).and_then(|r| synced().map(|()| r));
     if checked.is_err() {
         let _ = fs::remove_file(target);
     }
@@ -83,13 +91,6 @@ pub fn check(directory: &Path) -> Result<CheckReport> {
         )));
     }
     Ok(report)
-}
-
-fn refuse_existing(target: &Path) -> Result<()> {
-    match target.exists() {
-        true => Err(Error::Invalid(format!("{target:?} exists already"))),
-        false => Ok(()),
-    }
 }
 
 fn copy(source: &Connection, target: &Path) -> Result<()> {
