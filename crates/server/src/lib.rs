@@ -22,6 +22,7 @@ pub mod handler;
 pub mod health;
 pub mod identity;
 pub mod lifecycle;
+pub mod list_options;
 pub mod metrics;
 pub mod negotiate;
 pub mod openapi;

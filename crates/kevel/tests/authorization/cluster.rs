@@ -64,12 +64,13 @@ impl Cluster {
         Client::try_from(config).unwrap()
     }
 
-    /// `GET /path` as somebody; the code and the body of the answer.
+    /// `GET /path` as somebody; the code and the body of the answer. `APPLY` is a `PATCH`.
     pub async fn send(&self, who: &str, what: &str, body: &str) -> (u16, String) {
         let (method, uri) = what.split_once(' ').unwrap();
-        let content_type = match method {
-            "PATCH" => "application/merge-patch+json",
-            _ => "application/json",
+        let (method, content_type) = match method {
+            "PATCH" => ("PATCH", "application/merge-patch+json"),
+            "APPLY" => ("PATCH", "application/apply-patch+yaml"),
+            _ => (method, "application/json"),
         };
         let request = http::Request::builder().method(method).uri(uri);
         let request = request.header("content-type", content_type);
