@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use crate::control_plane::{Component, ControlPlane, Server};
-use crate::{Result, diff, e2e, kubelet, swap};
+use crate::{Result, diff, e2e, kubelet, matrix, swap};
 
 const USAGE: &str = "usage: conformance COMMAND
   up reference|kevel [--with controllers,scheduler,nodes] [--etcd]
   down [reference|kevel]
   nodes FOLDER [--count N]
   diff [--record | --recorded | --expect] [TOPIC...]
+  matrix [--record | --recorded]
   e2e reference|kevel [--limit SECONDS] [--jobs N] [--skip-done] [--all] [FOCUS]
   swap
 KEVEL_APISERVER names the Kevel to use instead of target/release/kube-apiserver.";
@@ -51,6 +52,14 @@ pub async fn run(arguments: Vec<String>) -> Result<bool> {
                 (false, false) => diff::Mode::Both,
             };
             diff::run(mode, &arguments.0).await
+        }
+        Some("matrix") => {
+            let mode = match (arguments.switch("--record"), arguments.switch("--recorded")) {
+                (true, _) => matrix::Mode::Record,
+                (false, true) => matrix::Mode::Recorded,
+                (false, false) => matrix::Mode::Both,
+            };
+            matrix::run(mode).await
         }
         Some("e2e") => {
             let server = arguments.server()?;

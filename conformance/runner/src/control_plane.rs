@@ -38,6 +38,8 @@ pub struct ControlPlane {
     pub port: u16,
     etcd_port: u16,
     pub processes: Vec<Process>,
+    /// What the API server is told besides.
+    pub flags: Vec<String>,
 }
 
 impl Server {
@@ -97,7 +99,8 @@ impl ControlPlane {
         fs::create_dir_all(folder)?;
         let (port, etcd_port) = (free_port()?, free_port()?);
         credentials::write(&folder.join("pki"), port)?;
-        Ok(ControlPlane { folder: folder.to_owned(), port, etcd_port, processes: Vec::new() })
+        let (folder, processes) = (folder.to_owned(), Vec::new());
+        Ok(ControlPlane { folder, port, etcd_port, processes, flags: Vec::new() })
     }
 
     /// The one that an earlier command started in a folder.
@@ -112,6 +115,7 @@ impl ControlPlane {
             port: port("port").ok_or("a state file without a port")?,
             etcd_port: port("etcdPort").ok_or("a state file without a port of etcd")?,
             processes: processes.filter_map(Process::from_json).collect(),
+            flags: Vec::new(),
         })
     }
 
@@ -123,6 +127,7 @@ impl ControlPlane {
             self.until("etcd", async |plane| plane.etcd_listens()).await?;
         }
         let mut flags = self.server_flags();
+        flags.extend(self.flags.iter().cloned());
         flags.push(match etcd {
             true => format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port),
             false => format!("--data-dir={}", self.folder.join("data").display()),

@@ -10,6 +10,7 @@ pub mod difference;
 pub mod e2e;
 pub mod kubelet;
 pub mod mask;
+pub mod matrix;
 pub mod process;
 pub mod scenario;
 pub mod swap;

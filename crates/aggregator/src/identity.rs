@@ -1,38 +1,52 @@
 //! Who asks, as one API server tells another.
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use kevel_api::quote::quote;
 use kevel_server::user::User;
 
 const USER: HeaderName = HeaderName::from_static("x-remote-user");
 const UID: HeaderName = HeaderName::from_static("x-remote-uid");
 const GROUP: HeaderName = HeaderName::from_static("x-remote-group");
 const EXTRA: &str = "x-remote-extra-";
+/// Who is spoken for has been settled here.
+const IMPERSONATE: &str = "impersonate-";
 
-/// Writes a user into headers. What was there before a client has said, and is not believed.
-pub(crate) fn set(headers: &mut HeaderMap, user: &User) {
-    let told =
-        |name: &HeaderName| [USER, UID, GROUP].contains(name) || name.as_str().starts_with(EXTRA);
+/// Writes a user into headers, in the place of what was there before: a client has said that, and is
+/// not believed. A user whom headers cannot name is not passed on as somebody else.
+pub(crate) fn set(headers: &mut HeaderMap, user: &User) -> Result<(), String> {
+    let told = |name: &HeaderName| {
+        let name = name.as_str();
+        [USER.as_str(), UID.as_str(), GROUP.as_str(), header::AUTHORIZATION.as_str()]
+            .contains(&name)
+            || name.starts_with(EXTRA)
+            || name.starts_with(IMPERSONATE)
+    };
     let told: Vec<HeaderName> = headers.keys().filter(|name| told(name)).cloned().collect();
     for name in told {
         headers.remove(name);
     }
     let mut add = |name: HeaderName, value: &str| {
-        // What no header can say is not said: the user has less then, never more.
-        if let Ok(value) = HeaderValue::from_str(value) {
-            headers.append(name, value);
-        }
+        let invalid =
+            |_| format!("net/http: invalid header field value for {}", quote(name.as_str()));
+        let value = HeaderValue::from_bytes(value.as_bytes()).map_err(invalid)?;
+        headers.append(name, value);
+        Ok::<(), String>(())
     };
-    add(USER, &user.name);
+    add(USER, &user.name)?;
     if !user.uid.is_empty() {
-        add(UID, &user.uid);
+        add(UID, &user.uid)?;
     }
-    user.groups.iter().for_each(|group| add(GROUP, group));
+    for group in &user.groups {
+        add(GROUP, group)?;
+    }
     for (key, values) in &user.extra {
         let name = format!("{EXTRA}{}", escape(key)).parse::<HeaderName>();
-        if let Ok(name) = name {
-            values.iter().for_each(|value| add(name.clone(), value));
+        let name = name.map_err(|error| error.to_string())?;
+        for value in values {
+            add(name.clone(), value)?;
         }
     }
+    Ok(())
 }
 
 /// A key in which only what the names of headers may have is left.
@@ -57,6 +71,8 @@ mod tests {
     fn a_client_is_not_believed_what_it_says_it_is() {
         let mut headers = HeaderMap::new();
         for (name, value) in [
+            ("authorization", "Bearer x"),
+            ("impersonate-user", "admin"),
             ("x-remote-user", "admin"),
             ("x-remote-group", "system:masters"),
             ("x-remote-extra-scopes", "all"),
@@ -68,14 +84,13 @@ mod tests {
         let user = User {
             name: text("jane"),
             uid: text("7"),
-            groups: vec![text("devs"), text("ops")],
+            groups: vec![text("devs"), text("ärzte")],
             extra: vec![(text("example.com/scopes"), vec![text("a"), text("b")])],
         };
-        set(&mut headers, &user);
-        let mut found: Vec<_> = headers
-            .iter()
-            .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
-            .collect();
+        set(&mut headers, &user).unwrap();
+        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let mut found: Vec<_> =
+            headers.iter().map(|(name, value)| format!("{name}: {}", text(value))).collect();
         found.sort();
         assert_eq!(
             found,
@@ -84,10 +99,24 @@ mod tests {
                 "x-remote-extra-example.com%2fscopes: a",
                 "x-remote-extra-example.com%2fscopes: b",
                 "x-remote-group: devs",
-                "x-remote-group: ops",
+                "x-remote-group: ärzte",
                 "x-remote-uid: 7",
                 "x-remote-user: jane",
             ]
         );
+    }
+
+    #[test]
+    fn nobody_becomes_somebody_else_whom_no_header_can_name() {
+        let text = |text: &str| text.to_owned();
+        let jane = User { name: text("jane"), ..User::default() };
+        for user in [
+            User { name: text("jane\r\nX-Remote-Group: system:masters"), ..User::default() },
+            User { uid: text("\n"), ..jane.clone() },
+            User { groups: vec![text("\0")], ..jane.clone() },
+            User { extra: vec![(text("scopes"), vec![text("\r")])], ..jane.clone() },
+        ] {
+            assert!(set(&mut HeaderMap::new(), &user).is_err(), "{user:?}");
+        }
     }
 }

@@ -118,7 +118,7 @@ impl Upstream {
         let request = Request::get(path).body(Either::Right(Full::default()));
         let mut request = request.map_err(|error| error.to_string())?;
         *request.headers_mut() = headers;
-        identity::set(request.headers_mut(), user);
+        identity::set(request.headers_mut(), user)?;
         let (answer, _lease) = self.send(address, request).await?;
         let (parts, body) = answer.into_parts();
         let body = Limited::new(body, limit).collect().await;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use kevel_api::selector::label::LabelSelector;
 use kevel_api::value::{Map, Value};
 use kevel_server::controller::{Backoff, Client, WorkQueue, inform, run};
+use kevel_server::query::escape_path;
 use kevel_server::storage::Storage;
 use kevel_store::cache::At;
 
@@ -51,7 +52,7 @@ async fn reconcile(client: &Client, cluster_roles: &Storage) -> Result<(), Strin
             ("metadata", metadata.into()),
             ("rules", Value::List(rules)),
         ]);
-        let path = format!("/apis/{GROUP}/v1/clusterroles/{name}");
+        let path = format!("/apis/{GROUP}/v1/clusterroles/{}", escape_path(name));
         client.apply(&path, &role.into(), MANAGER).await.map_err(|error| error.to_string())?;
     }
     Ok(())

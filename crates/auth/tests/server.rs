@@ -81,7 +81,7 @@ impl Server {
         };
         let request = request.header("content-type", content_type).body(()).unwrap();
         let body = RequestBody::Bytes(body.to_owned().into());
-        let mut request = Request::new(request.into_parts().0, body, Arc::default());
+        let mut request = Request::new(request.into_parts().0, body, Arc::default()).unwrap();
         request.user = Some(Arc::new(user_of(user)));
         let response = self.delegate.handle(request).await;
         let code = response.status().as_u16();
@@ -106,7 +106,7 @@ impl Server {
 
     async fn decision(&self, user: &str, what: &str) -> Decision {
         let (method, uri) = what.split_once(' ').unwrap();
-        let info = RequestInfo::new(&method.parse().unwrap(), &uri.parse().unwrap());
+        let info = RequestInfo::new(&method.parse().unwrap(), &uri.parse().unwrap()).unwrap();
         self.rbac.authorize(&Attributes::of(&info, &user_of(user))).await.decision
     }
 

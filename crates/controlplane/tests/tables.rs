@@ -58,7 +58,8 @@ impl Server {
             .body(())
             .unwrap();
         let body = RequestBody::Bytes(body.to_owned().into());
-        self.delegate.handle(Request::new(request.into_parts().0, body, Arc::default())).await
+        let request = Request::new(request.into_parts().0, body, Arc::default()).unwrap();
+        self.delegate.handle(request).await
     }
 
     async fn create(&self, path: &str, body: &str) {

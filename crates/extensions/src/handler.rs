@@ -24,10 +24,10 @@ impl Handler for CustomResources {
     fn handle<'a>(&'a self, request: Request) -> Pending<'a, Response> {
         Box::pin(async move {
             let info = &request.info;
-            let rows = self.resources.current();
-            let row = rows.get(&info.group, &info.version, &info.resource).cloned();
-            drop(rows);
-            let Some(row) = row.filter(|_| info.is_resource) else { return not_found(&request) };
+            let row = info.served_by().and_then(|(group, version, resource)| {
+                self.resources.current().get(group, version, resource).cloned()
+            });
+            let Some(row) = row else { return not_found(&request) };
             let across = matches!(info.verb, "list" | "watch");
             let fits = match (row.namespaced, info.namespace.is_empty()) {
                 (true, true) => across,

@@ -56,17 +56,17 @@ impl Handler for Delegate {
     fn handle<'a>(&'a self, request: Request) -> Pending<'a, Response> {
         Box::pin(async move {
             let info = &request.info;
-            if let Some(handler) = self.path(&info.path) {
+            if let Some(handler) = self.path(&info.path).filter(|_| !info.is_resource) {
                 return handler.handle(request).await;
             }
             let (known, row) = {
                 let rows = self.resources.current();
                 let group = group_of(&info.path);
                 let known = rows.groups().iter().any(|(served, _)| Some(served.as_str()) == group);
-                let row = info
-                    .is_resource
-                    .then(|| rows.get(&info.group, &info.version, &info.resource).cloned());
-                (known, row.flatten())
+                let row = info.served_by().and_then(|(group, version, resource)| {
+                    rows.get(group, version, resource).cloned()
+                });
+                (known, row)
             };
             if let Some(resource) = row {
                 return self.endpoints.serve(&self.resources, &resource, request).await;
@@ -86,7 +86,7 @@ impl Handler for Delegate {
 /// The group below whose path something is; the old group has a path of its own.
 fn group_of(path: &str) -> Option<&str> {
     match path.strip_prefix("/apis/") {
-        Some(rest) => rest.split_once('/').map(|(group, _)| group),
+        Some(rest) => rest.split_once('/').map(|(group, _)| group).filter(|g| !g.is_empty()),
         None => path.strip_prefix("/api/").map(|_| ""),
     }
 }
@@ -126,7 +126,8 @@ mod tests {
                 parts.extensions.insert(MuxAndDiscoveryIncomplete);
             }
             let body = RequestBody::Bytes(bytes::Bytes::new());
-            let response = not_found(&Request::new(parts, body, Arc::default()));
+            let request = Request::new(parts, body, Arc::default()).unwrap();
+            let response = not_found(&request);
             let retry = response.headers().get(header::RETRY_AFTER);
             (response.status().as_u16(), retry.map(|value| value.to_str().unwrap().to_owned()))
         };

@@ -219,7 +219,7 @@ impl HealthHandler {
 impl Handler for HealthHandler {
     fn handle<'a>(&'a self, request: Request) -> Pending<'a, Response> {
         Box::pin(async move {
-            let answer = self.answer(request.parts.uri.path(), request.query()).await;
+            let answer = self.answer(&request.info.path, request.query()).await;
             answer.unwrap_or_else(|| error(StatusCode::NOT_FOUND, "404 page not found".to_owned()))
         })
     }

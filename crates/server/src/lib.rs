@@ -24,6 +24,7 @@ pub mod health;
 pub mod identity;
 pub mod incoming;
 pub mod lifecycle;
+pub mod list_options;
 pub mod metrics;
 pub mod negotiate;
 pub mod openapi;

@@ -4,7 +4,7 @@ use http::{HeaderMap, header};
 use kevel_api::status::StatusError;
 
 use crate::endpoints::bare_with;
-use crate::request_info::truthy;
+use crate::list_options::truthy;
 
 /// A form that objects are written in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

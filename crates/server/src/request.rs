@@ -59,15 +59,15 @@ pub enum RequestBody {
 }
 
 impl Request {
-    /// A request as it comes in.
+    /// A request as it comes in; `None` where nobody can read its path.
     pub fn new(
         parts: http::request::Parts,
         body: RequestBody,
         connection: Arc<Connection>,
-    ) -> Self {
-        let info = RequestInfo::new(&parts.method, &parts.uri);
+    ) -> Option<Self> {
+        let info = RequestInfo::new(&parts.method, &parts.uri)?;
         let received = Received { at: SystemTime::now(), started: Instant::now() };
-        Request {
+        Some(Request {
             parts,
             body,
             info,
@@ -78,7 +78,7 @@ impl Request {
             warnings: Warnings::default(),
             audit_id: String::new(),
             audit: AuditContext::default(),
-        }
+        })
     }
 
     pub fn header(&self, name: http::HeaderName) -> &str {

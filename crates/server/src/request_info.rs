@@ -1,15 +1,22 @@
 //! What a request is about: verb, group, version, resource, namespace, name, from any form of path.
+//!
+//! Path and query are read here, once, in the reference's way. Whoever comes later goes by this
+//! reading: authorizers, routers, endpoints, and the proxy to other servers, which sends it on. So
+//! what is served is what was authorized.
 
 use http::{Method, Uri};
 
 use crate::authorization::Selectors;
+use crate::list_options::{ListOptions, watch};
+use crate::query;
 
-/// What a path and a method say.
+/// What a path, a query and a method say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestInfo {
-    /// Whether the path is that of a resource; the rest is only then filled in, `verb` and `path`
-    /// excepted.
+    /// Whether the path is that of a resource; the rest is only then filled in, but for `verb`,
+    /// `path` and `query`.
     pub is_resource: bool,
+    /// The path without percent-encoding.
     pub path: String,
     /// `get`, `list`, `watch`, ...; for plain paths the method in lower case.
     pub verb: &'static str,
@@ -21,123 +28,144 @@ pub struct RequestInfo {
     pub resource: String,
     pub subresource: String,
     pub name: String,
-    /// What follows the name and subresource: a proxy's path.
-    pub rest: Vec<String>,
-    /// What a request for many objects is narrowed to.
+    /// How far below the resource the path goes.
+    pub depth: Depth,
+    /// Whether the path goes through a namespace: `namespaces/a/pods`, but not `namespaces/a`.
+    pub in_namespace: bool,
+    /// Whether the verb stands in the path: `watch/pods`, an old form.
+    pub verb_in_path: bool,
+    /// The parameters of the query, in their order.
+    pub query: Vec<(String, String)>,
+    /// What a request for many objects asks for, or what is wrong with it.
+    pub list_options: Option<Result<ListOptions, String>>,
+    /// What a request for many objects is narrowed to, as far as permission goes.
     pub selectors: Selectors,
+    /// Why the path makes no sense.
+    pub error: Option<String>,
+}
+
+/// How far a path goes below a resource. Each step may be empty: `pods//log`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Depth {
+    #[default]
+    Collection,
+    Object,
+    Subresource,
+    Below,
 }
 
 /// Subresources of namespaces: anything else behind one is a resource in it.
 const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
 
 impl RequestInfo {
-    pub fn new(method: &Method, uri: &Uri) -> Self {
-        let path = uri.path();
-        let plain = RequestInfo {
-            path: path.to_owned(),
-            verb: plain_verb(method),
-            ..RequestInfo::default()
-        };
-        let mut parts = path.trim_matches('/').split('/').map(decode);
+    /// Reads a request; `None` where a `%` in its path begins no escape.
+    pub fn new(method: &Method, uri: &Uri) -> Option<Self> {
+        let path = query::unescape(uri.path(), false)?;
+        let query = query::pairs(uri.query().unwrap_or_default());
+        let plain = RequestInfo { verb: plain_verb(method), query, ..RequestInfo::default() };
+        let mut parts = path.trim_matches('/').split('/').map(str::to_owned);
         let prefix = match parts.next().as_deref() {
             Some("api") => "api",
             Some("apis") => "apis",
-            _ => return plain,
+            _ => return Some(RequestInfo { path, ..plain }),
         };
-        let mut info = RequestInfo { prefix, ..plain.clone() };
-        if prefix == "apis" {
-            // A group alone is a document about it, not a resource.
-            match parts.next() {
-                Some(group) if !group.is_empty() => info.group = group,
-                _ => return plain,
-            }
-        }
-        match parts.next() {
-            Some(version) if !version.is_empty() => info.version = version,
-            _ => return plain,
-        }
-        let mut rest: Vec<String> = parts.collect();
-        if rest.first().is_none_or(String::is_empty) {
-            return plain;
-        }
-        info.is_resource = true;
+        let group = if prefix == "apis" { parts.next() } else { Some(String::new()) };
+        let version = parts.next();
+        let rest: Vec<String> = parts.collect();
+        // Groups and versions alone are documents about them, not resources.
+        let (Some(group), Some(version), false) = (group, version, rest.is_empty()) else {
+            return Some(RequestInfo { path, ..plain });
+        };
+        let mut info = RequestInfo { is_resource: true, path, prefix, group, version, ..plain };
         info.verb = verb(method);
-        let verb_in_path = matches!(rest[0].as_str(), "watch" | "proxy");
-        if verb_in_path {
-            // The verb may stand before the resource: an old form.
-            if rest.len() < 2 {
-                return plain;
-            }
-            info.verb = if rest.remove(0) == "watch" { "watch" } else { "proxy" };
-        }
-        info.locate(rest);
-        info.refine(method, uri.query().unwrap_or_default());
-        // The old form may be a request for one object, which heeds no selectors.
-        if verb_in_path {
-            info.selectors = Selectors::default();
-        }
-        info
+        info.locate(rest, uri);
+        info.refine();
+        Some(info)
+    }
+
+    /// What resource of which group and version serves this, if it can be one: paths of resources
+    /// begin with one slash, not with two.
+    pub fn served_by(&self) -> Option<(&str, &str, &str)> {
+        let begins = self.path.strip_prefix('/').is_some_and(|path| path.starts_with(self.prefix));
+        let found = (self.group.as_str(), self.version.as_str(), self.resource.as_str());
+        (self.is_resource && begins).then_some(found)
     }
 
     /// Finds namespace, resource, name and subresource in what follows the version.
-    fn locate(&mut self, mut parts: Vec<String>) {
-        if parts[0] == "namespaces" {
-            if let Some(namespace) = parts.get(1) {
-                self.namespace = namespace.clone();
-            }
-            let inside =
-                parts.get(2).is_some_and(|p| !NAMESPACE_SUBRESOURCES.contains(&p.as_str()));
-            if inside {
+    fn locate(&mut self, mut parts: Vec<String>, uri: &Uri) {
+        self.verb_in_path = matches!(parts[0].as_str(), "watch" | "proxy");
+        if self.verb_in_path {
+            self.verb = if parts.remove(0) == "watch" { "watch" } else { "proxy" };
+        }
+        let Some(first) = parts.first() else {
+            let asked = uri.path_and_query().map_or("", |asked| asked.as_str());
+            let error = format!("unable to determine kind and namespace from url, {asked}");
+            self.error = Some(error);
+            return;
+        };
+        if first == "namespaces" {
+            self.namespace = parts.get(1).cloned().unwrap_or_default();
+            let within = |part: &String| !NAMESPACE_SUBRESOURCES.contains(&part.as_str());
+            self.in_namespace = parts.get(2).is_some_and(within);
+            if self.in_namespace {
                 parts.drain(..2);
             }
         }
+        self.depth = match parts.len() {
+            1 => Depth::Collection,
+            2 => Depth::Object,
+            3 => Depth::Subresource,
+            _ => Depth::Below,
+        };
         let mut parts = parts.into_iter();
         self.resource = parts.next().unwrap_or_default();
         self.name = parts.next().unwrap_or_default();
         if self.verb != "proxy" {
             self.subresource = parts.next().unwrap_or_default();
         }
-        self.rest = parts.collect();
     }
 
     /// Tells list, watch and deletecollection from get and delete.
-    fn refine(&mut self, method: &Method, query: &str) {
-        if self.name.is_empty() && self.verb == "get" {
-            self.verb = "list";
-        }
-        let asked = crate::query::pairs(query);
-        let value =
-            |name: &str| asked.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-        if self.verb == "list" && value("watch").is_some_and(truthy) {
-            self.verb = "watch";
-        }
-        if matches!(self.verb, "list" | "watch") && self.name.is_empty() {
-            // A selector for one name is a request for that name, as far as permission goes.
-            let selector = value("fieldSelector")
-                .and_then(|s| s.parse::<kevel_api::selector::field::FieldSelector>().ok());
-            if let Some(name) =
-                selector.as_ref().and_then(|s| s.requires_exact_match("metadata.name"))
-            {
-                let valid =
-                    !name.is_empty() && !name.contains(['/', '%']) && !matches!(name, "." | "..");
-                if valid {
+    fn refine(&mut self) {
+        match (self.verb, self.name.is_empty()) {
+            ("get", true) => {
+                self.verb = if watch(&self.query) { "watch" } else { "list" };
+                self.read_list_options();
+                // A selector for one name is a request for that name, as far as permission goes.
+                if let Some(Ok(options)) = &self.list_options
+                    && let Some(name) = options.fields.requires_exact_match("metadata.name")
+                    && is_path_segment(name)
+                {
                     self.name = name.to_owned();
                 }
             }
+            ("delete", true) => {
+                self.verb = "deletecollection";
+                self.read_list_options();
+            }
+            ("watch", _) => self.read_list_options(),
+            _ => {}
         }
-        if self.name.is_empty() && method == Method::DELETE {
-            self.verb = "deletecollection";
+        // The old form may be a request for one object, which heeds no selectors.
+        if self.list_options.is_some() && !self.verb_in_path {
+            self.selectors = match &self.list_options {
+                Some(Ok(options)) => Selectors::new(&options.fields, &options.labels),
+                _ => {
+                    let text = |name| query::first(&self.query, name).unwrap_or_default();
+                    Selectors::parse(text("fieldSelector"), text("labelSelector"))
+                }
+            };
         }
-        if matches!(self.verb, "list" | "watch" | "deletecollection") {
-            let text = |name: &str| value(name).unwrap_or_default();
-            self.selectors = Selectors::parse(text("fieldSelector"), text("labelSelector"));
-        }
+    }
+
+    fn read_list_options(&mut self) {
+        self.list_options = Some(ListOptions::decode(&self.query));
     }
 }
 
-/// Go's reading of a boolean parameter: empty counts as set.
-pub fn truthy(value: &str) -> bool {
-    !matches!(value, "0" | "false" | "False" | "FALSE" | "f" | "F")
+/// Whether an object of this name could be asked for by its path.
+fn is_path_segment(name: &str) -> bool {
+    !name.contains(['/', '%']) && !matches!(name, "." | "..")
 }
 
 fn verb(method: &Method) -> &'static str {
@@ -160,21 +188,23 @@ fn plain_verb(method: &Method) -> &'static str {
         Method::PATCH => "patch",
         Method::DELETE => "delete",
         Method::OPTIONS => "options",
+        Method::CONNECT => "connect",
+        Method::TRACE => "trace",
         _ => "",
     }
-}
-
-fn decode(part: &str) -> String {
-    crate::query::percent_decode(part, false)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn read(method: &str, uri: &str) -> RequestInfo {
+        RequestInfo::new(&method.parse().unwrap(), &uri.parse().unwrap()).expect(uri)
+    }
+
     /// verb, prefix, group, version, namespace, resource, subresource, name
     fn told(method: &str, uri: &str) -> String {
-        let info = RequestInfo::new(&method.parse().unwrap(), &uri.parse().unwrap());
+        let info = read(method, uri);
         if !info.is_resource {
             return format!("{} plain", info.verb);
         }
@@ -228,7 +258,41 @@ mod tests {
                 "get|apis|rbac.authorization.k8s.io|v1||clusterroles||system:node",
             ),
             ("GET", "/api/v1/nodes?fieldSelector=metadata.name%3Dn1", "list|api||v1||nodes||n1"),
+            (
+                "GET",
+                "/api/v1/nodes?watch&fieldSelector=metadata.name==n1",
+                "watch|api||v1||nodes||n1",
+            ),
+            // A name that a path could not have, the old form, and what cannot be read.
+            ("GET", "/api/v1/nodes?fieldSelector=metadata.name%3D..", "list|api||v1||nodes||"),
+            (
+                "GET",
+                "/api/v1/watch/nodes?fieldSelector=metadata.name%3Dn",
+                "watch|api||v1||nodes||",
+            ),
+            (
+                "GET",
+                "/api/v1/nodes?limit=x&fieldSelector=metadata.name%3Dn",
+                "list|api||v1||nodes||",
+            ),
+            (
+                "DELETE",
+                "/api/v1/nodes?fieldSelector=metadata.name%3Dn",
+                "deletecollection|api||v1||nodes||",
+            ),
             ("GET", "/api/v1/namespaces/a/services/b/proxy/x/y", "get|api||v1|a|services|proxy|b"),
+            // Slashes count, but for those at the ends, and so do those that are encoded.
+            ("GET", "//api/v1/pods//", "list|api||v1||pods||"),
+            ("GET", "/api//v1/pods", "get|api||||v1||pods"),
+            ("GET", "/api/v1//pods", "get|api||v1||||pods"),
+            ("GET", "/apis/a//b/c", "get|apis|a|||b||c"),
+            ("GET", "/apis/a/v1//namespaces/n/things", "get|apis|a|v1|||n|namespaces"),
+            ("GET", "/api/v1/namespaces//pods/p", "get|api||v1||pods||p"),
+            ("GET", "/api/v1/namespaces/a/pods//log", "list|api||v1|a|pods|log|"),
+            ("GET", "/api/v1/namespaces/a%2Fpods/b", "get|api||v1|a|pods||b"),
+            ("GET", "/%61pi/v1/namespaces/a/pods/%2e%2e", "get|api||v1|a|pods||.."),
+            ("POST", "/api/v1/watch/pods", "watch|api||v1||pods||"),
+            ("FOO", "/api/v1/pods", "|api||v1||pods||"),
         ] {
             assert_eq!(told(method, uri), expected, "{method} {uri}");
         }
@@ -247,9 +311,27 @@ mod tests {
             ("GET", "/api/v1/pods?fieldSelector=x&labelSelector=%3D", 0, 0),
             ("GET", "/api/v1/pods?labelSelector=a&labelSelector=b,c", 0, 1),
         ] {
-            let info = RequestInfo::new(&method.parse().unwrap(), &uri.parse().unwrap());
+            let info = read(method, uri);
             let found = (info.selectors.fields.len(), info.selectors.labels.len());
             assert_eq!(found, (fields, labels), "{method} {uri}");
         }
+    }
+
+    #[test]
+    fn what_is_served_stands_where_it_is_installed() {
+        assert_eq!(read("GET", "/api/v1/pods").served_by(), Some(("", "v1", "pods")));
+        assert_eq!(read("GET", "/apis/a/v1/b/").served_by(), Some(("a", "v1", "b")));
+        assert_eq!(read("GET", "//api/v1/pods").served_by(), None);
+        assert_eq!(read("GET", "/apis/a/v1").served_by(), None);
+    }
+
+    #[test]
+    fn not_every_path_can_be_read() {
+        for path in ["/%", "/api/v1/pods/%zz", "/healthz/%4"] {
+            assert_eq!(RequestInfo::new(&Method::GET, &path.parse().unwrap()), None, "{path}");
+        }
+        let error = "unable to determine kind and namespace from url, /api/v1/watch?x";
+        assert_eq!(read("GET", "/api/v1/watch?x").error.as_deref(), Some(error));
+        assert!(read("GET", "/apis/a/v1/proxy/").error.is_some());
     }
 }

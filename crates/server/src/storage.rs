@@ -136,7 +136,12 @@ impl Storage {
 
     /// The whole key of an object.
     pub fn key(&self, namespace: &str, name: &str) -> Vec<u8> {
-        format!("{}{}", self.prefix, local_key(namespace, name)).into_bytes()
+        self.key_of(&local_key(namespace, name))
+    }
+
+    /// The same of a [`local_key`].
+    pub fn key_of(&self, local_key: &str) -> Vec<u8> {
+        format!("{}{local_key}", self.prefix).into_bytes()
     }
 
     /// An object as it is stored, without its resourceVersion.

@@ -12,7 +12,6 @@ use crate::body::Body;
 use crate::endpoints::failure_to;
 use crate::handler::{Handler, Pending, Response};
 use crate::negotiate::{MediaType, clauses, wants_pretty};
-use crate::query;
 use crate::request::Request;
 use crate::version::Info;
 
@@ -74,7 +73,7 @@ impl<P: Page> Served<P> {
         document.push(b'}');
         let body = match media {
             MediaType::Yaml => to_yaml(&document),
-            _ if wants_pretty(&request.parts.headers, &query::pairs(request.query())) => {
+            _ if wants_pretty(&request.parts.headers, &request.info.query) => {
                 let mut pretty = Vec::new();
                 json::indent(&document, &mut pretty);
                 pretty

@@ -1,6 +1,7 @@
 //! What is said between client and server, and what is between either and this server alone.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use kevel_server::query::escape_path;
 use kevel_server::request::Request;
 
 use crate::identity;
@@ -26,16 +27,18 @@ const CORS: [HeaderName; 4] = [
     header::ACCESS_CONTROL_ALLOW_ORIGIN,
 ];
 
-/// The headers of a request as they are passed on to `host:port`.
+/// The headers of a request as they are passed on to `host:port`. First what is the client's goes,
+/// then what is ours comes: a client can list in `Connection` what it wants to be dropped.
 pub(super) fn outgoing(request: &Request, address: &str) -> Result<HeaderMap, String> {
-    let mut headers = common(request)?;
+    let mut headers = request.parts.headers.clone();
     let trailers = headers.get(header::TE).is_some_and(|te| contains(te, "trailers"));
     drop_hop_by_hop(&mut headers);
     if trailers {
         headers.insert(header::TE, HeaderValue::from_static("trailers"));
     }
+    introduce(request, &mut headers)?;
     for (name, text) in [
-        ("x-forwarded-uri", request.parts.uri.path()),
+        ("x-forwarded-uri", &*escape_path(&request.info.path)),
         ("x-forwarded-host", address),
         ("x-forwarded-proto", "https"),
     ] {
@@ -46,7 +49,15 @@ pub(super) fn outgoing(request: &Request, address: &str) -> Result<HeaderMap, St
 
 /// The same for a request that asks to go on in another protocol.
 pub(super) fn outgoing_upgrade(request: &Request) -> Result<HeaderMap, String> {
-    common(request)
+    let mut headers = request.parts.headers.clone();
+    let protocols: Vec<HeaderValue> = headers.get_all(header::UPGRADE).iter().cloned().collect();
+    drop_hop_by_hop(&mut headers);
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    for protocol in protocols {
+        headers.append(header::UPGRADE, protocol);
+    }
+    introduce(request, &mut headers)?;
+    Ok(headers)
 }
 
 /// The headers of an answer as they are passed back.
@@ -57,12 +68,11 @@ pub(super) fn incoming(headers: &mut HeaderMap) {
     }
 }
 
-fn common(request: &Request) -> Result<HeaderMap, String> {
+/// Says who asks, from where, and under which audit ID.
+fn introduce(request: &Request, headers: &mut HeaderMap) -> Result<(), String> {
     let user = request.user.as_ref().ok_or("missing user")?;
-    let mut headers = request.parts.headers.clone();
-    // It is the other server's, and credentials are nobody's but ours.
+    // It is the other server's.
     headers.remove(header::HOST);
-    headers.remove(header::AUTHORIZATION);
     const FORWARDED: HeaderName = HeaderName::from_static("x-forwarded-for");
     if let Some(peer) = request.connection.peer {
         let before = headers.get_all(&FORWARDED).iter().filter_map(|value| value.to_str().ok());
@@ -72,15 +82,14 @@ fn common(request: &Request) -> Result<HeaderMap, String> {
     if !request.audit_id.is_empty() {
         headers.insert("audit-id", value(&request.audit_id)?);
     }
-    identity::set(&mut headers, user);
-    Ok(headers)
+    identity::set(headers, user)
 }
 
 fn drop_hop_by_hop(headers: &mut HeaderMap) {
-    let listed = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    let listed = headers.get_all(header::CONNECTION).iter();
     let listed: Vec<HeaderName> = listed
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| name.trim().parse().ok())
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
         .collect();
     for name in listed {
         headers.remove(name);
@@ -108,33 +117,42 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn what_belongs_to_a_connection_ends_with_it() {
-        let parts = http::Request::get("/apis/a.io/v1/things?x=1")
+    fn request(connection: &str) -> Request {
+        let parts = http::Request::get("/apis/a.io/v1/things/a%2fb?x=1")
             .header("host", "kubernetes.default")
             .header("authorization", "Bearer x")
-            .header("connection", "close, X-Mine")
+            .header("connection", connection)
             .header("x-mine", "1")
             .header("te", "trailers, deflate")
             .header("upgrade", "h2c")
             .header("x-forwarded-for", "10.0.0.1")
+            .header("x-remote-user", "admin")
+            .header("x-remote-extra-scopes", "all")
             .header("accept", "application/json");
         let parts = parts.body(()).unwrap().into_parts().0;
         let peer = Some("10.0.0.2:5".parse().unwrap());
         let connection = Arc::new(Connection { peer, certificates: Vec::new() });
         let body = RequestBody::Bytes(bytes::Bytes::new());
-        let mut request = Request::new(parts, body, connection);
-        assert_eq!(outgoing(&request, "10.1.0.7:443"), Err("missing user".to_owned()));
+        let mut request = Request::new(parts, body, connection).unwrap();
         request.user = Some(Arc::new(User::anonymous()));
         request.audit_id = "7".to_owned();
-        let headers = outgoing(&request, "10.1.0.7:443").unwrap();
-        let mut found: Vec<_> = headers
-            .iter()
-            .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
-            .collect();
-        found.sort();
+        request
+    }
+
+    fn shown(headers: &HeaderMap) -> Vec<String> {
+        let line = |(name, value): (&HeaderName, &HeaderValue)| {
+            format!("{name}: {}", value.to_str().unwrap())
+        };
+        let mut lines: Vec<_> = headers.iter().map(line).collect();
+        lines.sort();
+        lines
+    }
+
+    #[test]
+    fn what_belongs_to_a_connection_ends_with_it() {
+        let mut request = request("close, X-Mine");
         assert_eq!(
-            found,
+            shown(&outgoing(&request, "10.1.0.7:443").unwrap()),
             [
                 "accept: application/json",
                 "audit-id: 7",
@@ -142,10 +160,39 @@ mod tests {
                 "x-forwarded-for: 10.0.0.1, 10.0.0.2",
                 "x-forwarded-host: 10.1.0.7:443",
                 "x-forwarded-proto: https",
-                "x-forwarded-uri: /apis/a.io/v1/things",
+                "x-forwarded-uri: /apis/a.io/v1/things/a/b",
                 "x-remote-group: system:unauthenticated",
                 "x-remote-user: system:anonymous",
             ]
         );
+        request.user = None;
+        assert_eq!(outgoing(&request, "10.1.0.7:443"), Err("missing user".to_owned()));
+    }
+
+    /// Whatever a client says about the connection, what this server says about the client arrives.
+    #[test]
+    fn no_client_drops_who_it_is() {
+        let ours = [
+            "audit-id: 7",
+            "x-forwarded-for: 10.0.0.2",
+            "x-remote-group: system:unauthenticated",
+            "x-remote-user: system:anonymous",
+        ];
+        let list = "X-Remote-User, x-remote-group,X-REMOTE-UID, Audit-Id, X-Forwarded-For, \
+                    X-Forwarded-Host, X-Forwarded-Uri, X-Forwarded-Proto";
+        for connection in [list.to_owned(), format!("Upgrade, {list}"), format!("{list}, upgrade")]
+        {
+            let request = request(&connection);
+            let plain = shown(&outgoing(&request, "10.1.0.7:443").unwrap());
+            let upgraded = shown(&outgoing_upgrade(&request).unwrap());
+            for line in ours {
+                assert!(plain.iter().any(|said| said == line), "{connection}: {plain:?}");
+                assert!(upgraded.iter().any(|said| said == line), "{connection}: {upgraded:?}");
+            }
+            assert!(plain.iter().any(|said| said == "x-forwarded-host: 10.1.0.7:443"), "{plain:?}");
+            // Nobody on the way there is told to drop it either.
+            let asks = ["connection: Upgrade", "upgrade: h2c"];
+            assert!(asks.iter().all(|line| upgraded.iter().any(|said| said == line)));
+        }
     }
 }

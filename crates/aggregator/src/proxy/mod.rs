@@ -14,6 +14,7 @@ use hyper::body::Incoming;
 use kevel_server::body::{Body, Broken, Piece, Pieces};
 use kevel_server::delegate::not_found;
 use kevel_server::handler::{Filter, Handler, Pending, Response};
+use kevel_server::query::{encode, escape_path};
 use kevel_server::request::{Request, RequestBody};
 use kevel_server::service_resolver::ServiceResolver;
 
@@ -44,7 +45,6 @@ impl Filter for Proxy {
         let one = service_of(&request.info.path).and_then(|name| remote.get(&name).cloned());
         match one {
             None => next.handle(request),
-            Some(_) if is_ambiguous(&request) => Box::pin(async move { not_found(&request) }),
             Some(one) => Box::pin(async move { self.pass_on(&one, request).await }),
         }
     }
@@ -85,7 +85,8 @@ impl Proxy {
     ) -> Result<Response, String> {
         let is_discovery = !request.info.is_resource
             && request.info.path.trim_matches('/').split('/').count() == 3;
-        let headers = headers::outgoing(&request, address)?;
+        let unreachable = |why| format!("error trying to reach service: {why}");
+        let headers = headers::outgoing(&request, address).map_err(unreachable)?;
         let answer = upstream.send(address, outgoing(request, headers)?);
         let answer = match is_discovery {
             false => answer.await,
@@ -94,7 +95,6 @@ impl Proxy {
                 Err(_) => Err("context deadline exceeded".to_owned()),
             },
         };
-        let unreachable = |why| format!("error trying to reach service: {why}");
         let (answer, lease) = answer.map_err(unreachable)?;
         Ok(self.incoming(answer, Some(lease)))
     }
@@ -148,19 +148,15 @@ fn service_of(path: &str) -> Option<String> {
     (group != GROUP && !version.is_empty()).then(|| format!("{version}.{group}"))
 }
 
-/// Whether the other server could read another path than the one that was authorized.
-fn is_ambiguous(request: &Request) -> bool {
-    let info = &request.info;
-    let parts = [&info.namespace, &info.resource, &info.name, &info.subresource];
-    parts.into_iter().any(|part| part.contains('/'))
-}
-
+/// The request as it is sent: path and query are those that were authorized, whatever the client
+/// wrote them like.
 fn outgoing(request: Request, headers: http::HeaderMap) -> Result<http::Request<Outgoing>, String> {
     let body = match request.body {
         RequestBody::Incoming(body) => Either::Left(body),
         RequestBody::Bytes(bytes) => Either::Right(Full::new(bytes)),
     };
-    let path = request.parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    let (path, query) = (escape_path(&request.info.path), encode(&request.info.query));
+    let path = if query.is_empty() { path } else { format!("{path}?{query}") };
     let outgoing = http::Request::builder().method(request.parts.method.clone()).uri(path);
     let mut outgoing = outgoing.body(body).map_err(|error| error.to_string())?;
     *outgoing.headers_mut() = headers;

@@ -8,10 +8,15 @@ use kevel_server::handler::Response;
 use kevel_server::serving::{Taken, Upgrade};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 
+const UPGRADE: &[u8] = b"upgrade";
+
 /// Whether a request asks for it.
 pub(super) fn is_asked(headers: &HeaderMap) -> bool {
-    let all = headers.get_all(header::CONNECTION).iter().filter_map(|value| value.to_str().ok());
-    all.into_iter().any(|value| value.to_ascii_lowercase().contains("upgrade"))
+    let mut all = headers.get_all(header::CONNECTION).iter();
+    all.any(|value| {
+        let said = value.as_bytes().to_ascii_lowercase();
+        said.windows(UPGRADE.len()).any(|part| part == UPGRADE)
+    })
 }
 
 /// Passes the agreement back; what follows goes both ways as it comes.

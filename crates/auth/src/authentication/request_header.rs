@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use kevel_server::authentication::{AuthError, Authenticated, Authenticator};
 use kevel_server::certificates::ClientIdentity;
 use kevel_server::handler::Pending;
+use kevel_server::query::unescape;
 use kevel_server::request::Request;
 use kevel_server::user::User;
 
@@ -24,41 +25,44 @@ pub struct RequestHeaders {
 }
 
 impl RequestHeaders {
-    fn user(&self, headers: &HeaderMap) -> Option<User> {
-        let first = |names: &[String]| {
-            let mut values = names.iter().filter_map(|name| text(headers.get(name)?.as_bytes()));
-            values.find(|value| !value.is_empty()).unwrap_or_default()
+    /// The user that headers name. A proxy that says what nobody can read has named somebody, but
+    /// whom is not known.
+    fn user(&self, headers: &HeaderMap) -> Result<Option<User>, AuthError> {
+        let first = |names: &[String]| -> Result<String, AuthError> {
+            let mut values = names.iter().filter_map(|name| headers.get(name));
+            values.find(|value| !value.is_empty()).map_or(Ok(String::new()), text)
         };
-        let name = first(&self.username);
+        let name = first(&self.username)?;
         if name.is_empty() {
-            return None;
+            return Ok(None);
         }
         let groups = self.group.iter().flat_map(|name| headers.get_all(name));
-        let groups = groups.filter_map(|value| text(value.as_bytes()));
-        Some(User {
+        let groups = groups.filter(|group| !group.is_empty()).map(text);
+        Ok(Some(User {
             name,
-            uid: first(&self.uid),
-            groups: groups.filter(|group| !group.is_empty()).collect(),
-            extra: self.extra(headers),
-        })
+            uid: first(&self.uid)?,
+            groups: groups.collect::<Result<_, _>>()?,
+            extra: self.extra(headers)?,
+        }))
     }
 
-    fn extra(&self, headers: &HeaderMap) -> Vec<(String, Vec<String>)> {
+    fn extra(&self, headers: &HeaderMap) -> Result<Vec<(String, Vec<String>)>, AuthError> {
         let mut extra: Vec<(String, Vec<String>)> = Vec::new();
         for prefix in &self.extra_prefix {
             for name in headers.keys() {
                 let Some(key) = after(name.as_str(), prefix) else { continue };
-                let key = unescaped(key);
-                let values = headers.get_all(name).iter();
-                let values = values.filter_map(|value| text(value.as_bytes()));
+                // One that is not well-formed is left as it is.
+                let key = unescape(key, false).unwrap_or_else(|| key.to_owned());
+                let values = headers.get_all(name).iter().map(text);
+                let values = values.collect::<Result<Vec<_>, _>>()?;
                 match extra.iter_mut().find(|(known, _)| *known == key) {
                     Some((_, all)) => all.extend(values),
-                    None => extra.push((key, values.collect())),
+                    None => extra.push((key, values)),
                 }
             }
         }
         extra.sort();
-        extra
+        Ok(extra)
     }
 
     /// Takes the headers out: nobody behind may believe them.
@@ -114,7 +118,7 @@ impl RequestHeader {
             let error = format!("x509: subject with cn={name} is not in the allowed list");
             return Err(AuthError(error));
         }
-        let user = self.headers.user(&request.parts.headers);
+        let user = self.headers.user(&request.parts.headers)?;
         if user.is_some() {
             self.headers.forget(&mut request.parts.headers);
         }
@@ -152,29 +156,9 @@ fn after<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
     start.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
-fn text(value: &[u8]) -> Option<String> {
-    std::str::from_utf8(value).ok().map(str::to_owned)
-}
-
-/// A key, of which characters may be written as `%2f`; one that is not well-formed is left as it is.
-fn unescaped(key: &str) -> String {
-    let mut bytes = Vec::with_capacity(key.len());
-    let mut rest = key.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        if byte != b'%' {
-            bytes.push(byte);
-            rest = after;
-            continue;
-        }
-        let digits = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
-        let digits = digits.filter(|two| two.bytes().all(|digit| digit.is_ascii_hexdigit()));
-        let Some(byte) = digits.and_then(|two| u8::from_str_radix(two, 16).ok()) else {
-            return key.to_owned();
-        };
-        bytes.push(byte);
-        rest = after.get(2..).unwrap_or_default();
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| key.to_owned())
+fn text(value: &HeaderValue) -> Result<String, AuthError> {
+    let text = std::str::from_utf8(value.as_bytes());
+    text.map(str::to_owned).map_err(|error| AuthError(error.to_string()))
 }
 
 #[cfg(test)]
@@ -216,7 +200,7 @@ mod tests {
             ("x-remote-extra-bad%zz", "q"),
             ("accept", "*/*"),
         ]);
-        let user = headers().user(&sent).unwrap();
+        let user = headers().user(&sent).unwrap().unwrap();
         let extra = |key: &str, values: &[&str]| {
             (key.to_owned(), values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>())
         };
@@ -238,6 +222,15 @@ mod tests {
     #[test]
     fn without_a_name_there_is_nobody() {
         let sent = request(&[("x-remote-user", ""), ("x-remote-group", "system:masters")]);
-        assert_eq!(headers().user(&sent), None);
+        assert_eq!(headers().user(&sent), Ok(None));
+    }
+
+    #[test]
+    fn what_nobody_can_read_is_nobody() {
+        for name in ["x-remote-user", "x-remote-uid", "x-remote-group", "x-remote-extra-scopes"] {
+            let mut sent = request(&[("x-other-user", "jane")]);
+            sent.append(name, HeaderValue::from_bytes(b"caf\xe9").unwrap());
+            assert!(headers().user(&sent).is_err(), "{name}");
+        }
     }
 }

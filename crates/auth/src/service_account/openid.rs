@@ -89,7 +89,7 @@ fn configuration(issuer: &str, jwks_uri: &str, keys: &[PublicKey]) -> Vec<u8> {
 
 impl OpenIdMetadata {
     fn serve(&self, request: &Request) -> Response {
-        let path = request.parts.uri.path();
+        let path = request.info.path.as_str();
         if path.strip_suffix('/').unwrap_or(path) != self.path {
             return delegate::not_found(request);
         }

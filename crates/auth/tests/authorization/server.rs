@@ -156,7 +156,7 @@ pub async fn ask(authorizer: &dyn Authorizer, who: &str, what: &str) -> Opinion 
         extra: vec![("key".into(), vec!["value".into()])],
     };
     let (method, uri) = what.split_once(' ').unwrap();
-    let info = RequestInfo::new(&method.parse().unwrap(), &uri.parse().unwrap());
+    let info = RequestInfo::new(&method.parse().unwrap(), &uri.parse().unwrap()).unwrap();
     authorizer.authorize(&Attributes::of(&info, &user)).await
 }
 

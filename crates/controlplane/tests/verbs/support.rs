@@ -90,7 +90,7 @@ impl Server {
             .body(())
             .unwrap();
         let body = RequestBody::Bytes(body);
-        let request = Request::new(request.into_parts().0, body, Arc::default());
+        let request = Request::new(request.into_parts().0, body, Arc::default()).unwrap();
         self.delegate.handle(request).await
     }
 

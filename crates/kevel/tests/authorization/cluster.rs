@@ -64,13 +64,15 @@ impl Cluster {
         Client::try_from(config).unwrap()
     }
 
-    /// `GET /path` as somebody; the code and the body of the answer.
+    /// `GET /path` as somebody; the code and the body of the answer. `APPLY` is a `PATCH`.
     pub async fn send(&self, who: &str, what: &str, body: &str) -> (u16, String) {
-        let content_type = match what.starts_with("PATCH") {
-            true => "application/merge-patch+json",
-            false => "application/json",
+        let (method, uri) = what.split_once(' ').unwrap();
+        let (method, content_type) = match method {
+            "PATCH" => ("PATCH", "application/merge-patch+json"),
+            "APPLY" => ("PATCH", "application/apply-patch+yaml"),
+            _ => (method, "application/json"),
         };
-        self.send_typed(who, what, body, content_type).await
+        self.send_typed(who, &format!("{method} {uri}"), body, content_type).await
     }
 
     /// The same with a body of any type.

@@ -97,3 +97,144 @@ async fn no_form_of_a_path_leads_past_permission() {
     }
     cluster.stop().await;
 }
+
+/// What Jane may do in the namespace `default`.
+async fn allow(cluster: &Cluster, rules: &str, proof: &str) {
+    let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
+    let role = format!(r#"{{"metadata":{{"name":"r"}},"rules":[{rules}]}}"#);
+    let binding = r#"{"metadata":{"name":"r"},"subjects":[{"kind":"User","name":"jane"}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"r"}}"#;
+    cluster.ok("admin", &format!("POST {rbac}/roles"), &role).await;
+    cluster.ok("admin", &format!("POST {rbac}/rolebindings"), binding).await;
+    while cluster.send("jane", proof, "").await.0 == 403 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_name_in_a_path_and_the_selected_one_are_the_same() {
+    let cluster = Cluster::start(&[]).await;
+    for name in ["foo", "bar"] {
+        let secret = format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
+        cluster.ok("admin", "POST /api/v1/namespaces/default/secrets", &secret).await;
+    }
+    let rules = r#"{"verbs":["list","watch"],"apiGroups":[""],"resources":["secrets"],"resourceNames":["foo"]}"#;
+    let named = "/api/v1/namespaces/default/secrets?fieldSelector=metadata.name%3Dfoo";
+    allow(&cluster, rules, &format!("GET {named}")).await;
+    let secrets = "/namespaces/default/secrets";
+    let end = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=1";
+    for (path, selector, expected) in [
+        ("/watch{}/foo", "", 200),
+        ("/watch{}/foo", "fieldSelector=", 200),
+        ("/watch{}/foo", "fieldSelector=metadata.name%3Dfoo", 200),
+        ("/watch{}/foo", "fieldSelector=metadata.name%3D%3Dfoo,metadata.namespace%3Ddefault", 200),
+        ("/watch{}/foo", "fieldSelector=metadata.name%3Dbar", 400),
+        ("/watch{}/foo", "fieldSelector=metadata.name%3D", 400),
+        ("/watch{}/foo", "fieldSelector=metadata.name!%3Dfoo", 400),
+        ("/watch{}/foo", "fieldSelector=metadata.namespace%3Ddefault", 400),
+        (
+            "/watch{}/foo",
+            "fieldSelector=metadata.name%3Dbar&fieldSelector=metadata.name%3Dfoo",
+            400,
+        ),
+        ("/watch{}", "fieldSelector=metadata.name%3Dfoo", 403),
+        ("/watch{}/bar", "fieldSelector=metadata.name%3Dfoo", 403),
+        ("{}", "fieldSelector=metadata.name%3Dfoo", 200),
+        ("{}", "fieldSelector=metadata.name%3Dfoo;x", 403),
+        ("{}", "fieldSelector=metadata.name%3Dfoo%zz", 403),
+        ("{}", "fieldSelector=metadata.name%3Dfoo&limit=x", 403),
+        ("{}", "fieldSelector=metadata.name%3Dbar", 403),
+    ] {
+        let path = format!("/api/v1{}?{end}&{selector}", path.replace("{}", secrets));
+        let (code, text) = cluster.send("jane", &format!("GET {path}"), "").await;
+        assert_eq!(code, expected, "{path}: {text}");
+        assert!(code != 200 || !text.contains(r#""name":"bar""#), "{path}: {text}");
+    }
+    let wrong =
+        "GET /api/v1/watch/namespaces/default/secrets/foo?fieldSelector=metadata.name%3Dbar";
+    let why = "400 fieldSelector metadata.name doesn't match requested name";
+    assert_eq!(cluster.refused("jane", wrong, "").await, why);
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_is_what_the_path_names() {
+    let cluster = Cluster::start(&[]).await;
+    let rules = r#"{"verbs":["create","update","patch","get"],"apiGroups":["","coordination.k8s.io"],"resources":["configmaps","leases"],"resourceNames":["foo","new"]}"#;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    cluster.ok("admin", &format!("POST {maps}"), r#"{"metadata":{"name":"foo"}}"#).await;
+    allow(&cluster, rules, &format!("GET {maps}/foo")).await;
+    let object = |metadata: &str| {
+        format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{metadata}}}"#)
+    };
+    let lease = |metadata: &str| format!(r#"{{"metadata":{metadata}}}"#);
+    let other = |name: &str| {
+        format!("400 the name of the object (evil) does not match the name on the URL ({name})")
+    };
+    let unnamed = |name: &str| {
+        format!(
+            "400 the name of the object ({name} based on URL) was undeterminable: name must be \
+             provided"
+        )
+    };
+    let elsewhere = "400 the namespace of the provided object does not match the namespace sent on \
+                     the request";
+    let evil = r#"{"name":"evil"}"#;
+    for name in ["foo", "new"] {
+        let moved = format!(r#"{{"name":"{name}","namespace":"kube-public"}}"#);
+        for (metadata, expected) in
+            [(evil, other(name)), ("{}", unnamed(name)), (&moved, elsewhere.to_owned())]
+        {
+            // Applied to what is there, the name that is not said is the one that it has.
+            if (name, metadata) != ("foo", "{}") {
+                let apply = format!("APPLY {maps}/{name}?fieldManager=m");
+                let found = cluster.refused("jane", &apply, &object(metadata)).await;
+                assert_eq!(found, expected, "{apply} {metadata}");
+            }
+            let put = format!("PUT {leases}/{name}");
+            let found = cluster.refused("jane", &put, &lease(metadata)).await;
+            assert_eq!(found, expected, "{put} {metadata}");
+        }
+    }
+    let patch = format!("PATCH {maps}/foo");
+    assert_eq!(cluster.refused("jane", &patch, &lease(evil)).await, other("foo"));
+    let moved = r#"{"namespace":"kube-public"}"#;
+    assert_eq!(cluster.refused("jane", &patch, &lease(moved)).await, elsewhere);
+    let mine = r#"{"name":"new","uid":"u"}"#;
+    let apply = format!("APPLY {maps}/new?fieldManager=m");
+    let refused = cluster.refused("jane", &apply, &object(mine)).await;
+    assert!(refused.starts_with("409 Operation cannot be fulfilled on configmaps"), "{refused}");
+    // Nothing of that has come about; what the path names does.
+    for path in ["/api/v1/configmaps", "/apis/coordination.k8s.io/v1/leases"] {
+        let (_, text) = cluster.send("admin", &format!("GET {path}"), "").await;
+        assert!(!text.contains("evil") && !text.contains(r#""name":"new""#), "{text}");
+    }
+    let new = r#"{"name":"new"}"#;
+    cluster.ok("jane", &apply, &object(new)).await;
+    cluster.ok("jane", &format!("PUT {leases}/new"), &lease(new)).await;
+    cluster.stop().await;
+}
+
+/// What is in no namespace is not reached through one, where others have given rights.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_is_no_way_out_of_it() {
+    let cluster = Cluster::start(&[]).await;
+    let rules = r#"{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}"#;
+    allow(&cluster, rules, "GET /api/v1/namespaces/default/secrets").await;
+    for (method, path, expected) in [
+        ("GET", "/api/v1/namespaces/default/namespaces/kube-public", 404),
+        ("PATCH", "/api/v1/namespaces/default/namespaces/kube-public", 404),
+        ("DELETE", "/api/v1/namespaces/default/namespaces/kube-public", 404),
+        ("GET", "/api/v1/namespaces/default/namespaces", 404),
+        ("GET", "/api/v1/namespaces/default/nodes", 404),
+        ("GET", "/api/v1/namespaces/default/namespaces/kube-public/status", 404),
+        ("GET", "/api/v1/namespaces//secrets", 403),
+        ("GET", "/api/v1/secrets", 403),
+        ("GET", "/api/v1/namespaces/kube-public", 403),
+    ] {
+        let (code, text) = cluster.send("jane", &format!("{method} {path}"), "{}").await;
+        assert_eq!(code, expected, "{method} {path}: {text}");
+    }
+    cluster.ok("admin", "GET /api/v1/namespaces/kube-public", "").await;
+    cluster.stop().await;
+}

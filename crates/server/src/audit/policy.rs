@@ -196,7 +196,7 @@ mod tests {
                 false => parse(&format!("{{level: Metadata, {rule}}}")),
             };
             let (method, uri) = asked.split_once(' ').unwrap();
-            let info = RequestInfo::new(&method.parse().unwrap(), &uri.parse().unwrap());
+            let info = RequestInfo::new(&method.parse().unwrap(), &uri.parse().unwrap()).unwrap();
             let tim = User {
                 name: "tim".into(),
                 groups: vec!["system:authenticated".into(), "humans".into()],
@@ -213,7 +213,7 @@ mod tests {
             ("/api/v1/pods?watch=1", Level::None),
             ("/version", Level::Request),
         ] {
-            let info = RequestInfo::new(&http::Method::GET, &uri.parse().unwrap());
+            let info = RequestInfo::new(&http::Method::GET, &uri.parse().unwrap()).unwrap();
             assert_eq!(policy.evaluate(&info, None).level, expected, "{uri}");
         }
     }
@@ -231,7 +231,7 @@ rules:
 ";
         let policy = Policy::parse(policy.as_bytes()).unwrap();
         let verdict = |method: http::Method| {
-            let info = RequestInfo::new(&method, &"/a".parse().unwrap());
+            let info = RequestInfo::new(&method, &"/a".parse().unwrap()).unwrap();
             let verdict = policy.evaluate(&info, None);
             (verdict.omitted().collect::<Vec<_>>(), verdict.omit_managed_fields)
         };

@@ -64,7 +64,7 @@ mod tests {
                 .unwrap();
             let connection = Connection { peer: peer.parse().ok(), ..Connection::default() };
             let body = RequestBody::Bytes(bytes::Bytes::new());
-            let request = Request::new(request.into_parts().0, body, Arc::new(connection));
+            let request = Request::new(request.into_parts().0, body, Arc::new(connection)).unwrap();
             let found: Vec<String> = source_ips(&request).iter().map(IpAddr::to_string).collect();
             assert_eq!(found.join(" "), expected, "{forwarded} {real} {peer}");
         }

@@ -19,7 +19,7 @@ static USER: LazyLock<Arc<User>> = LazyLock::new(|| Arc::new(User::anonymous()))
 
 impl Authenticator for Anonymous {
     fn authenticate<'a>(&'a self, request: &'a mut Request) -> Pending<'a, Authenticated> {
-        let here = self.paths.is_empty() || self.paths.contains(request.parts.uri.path());
+        let here = self.paths.is_empty() || self.paths.contains(&request.info.path);
         Box::pin(std::future::ready(Ok(here.then(|| USER.clone()))))
     }
 }

@@ -45,7 +45,10 @@ impl BearerToken {
 impl Authenticator for BearerToken {
     fn authenticate<'a>(&'a self, request: &'a mut Request) -> Pending<'a, Authenticated> {
         Box::pin(async move {
-            let token = match extract(request.header(AUTHORIZATION)) {
+            let header = request.parts.headers.get(AUTHORIZATION);
+            // Whatever stands there, somebody has sent it to be known by it.
+            let header = header.map(|value| String::from_utf8_lossy(value.as_bytes()));
+            let token = match extract(header.as_deref().unwrap_or_default()) {
                 Extracted::Token(token) => token.to_owned(),
                 Extracted::None => return Ok(None),
                 Extracted::SpaceBefore => {
@@ -85,6 +88,8 @@ fn extract(header: &str) -> Extracted<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::authentication::{AuthError, TokenFile};
+    use crate::request::RequestBody;
 
     #[test]
     fn a_token_is_the_second_word_after_bearer() {
@@ -100,6 +105,41 @@ mod tests {
             ("Bearer\tabc", Extracted::None),
         ] {
             assert_eq!(extract(header), expected, "{header:?}");
+        }
+    }
+
+    /// A header is no credential, a good one, or a bad one. What is bad is never nothing.
+    #[tokio::test]
+    async fn whoever_sends_a_token_is_known_by_it_or_not_let_in() {
+        // In Latin-1, as files were written once: what it says cannot be told any more.
+        let file = b"abc,jane,1\n\xe9,joe,2\n\xef\xbf\xbd,jim,3\n";
+        let file = TokenFile::parse("f", &String::from_utf8_lossy(file)).unwrap();
+        let bearer = BearerToken::new(Arc::new(file), &[]);
+        let invalid = || Err(AuthError("invalid bearer token".to_owned()));
+        for (header, expected) in [
+            (&b"Bearer abc"[..], Ok(Some("jane".to_owned()))),
+            (b"bearer abc \xff", Ok(Some("jane".to_owned()))),
+            (b"", Ok(None)),
+            (b"Bearer", Ok(None)),
+            (b"Bearer  abc", Ok(None)),
+            (b"Bearer\xa0abc", Ok(None)),
+            (b"Basic \xff", Ok(None)),
+            (b"\xff", Ok(None)),
+            (b"Bearer ab", invalid()),
+            (b"Bearer \xff", invalid()),
+            (b"Bearer \xe9", invalid()),
+            (b"Bearer \xef\xbf\xbd", invalid()),
+            (b"Bearer abc\xff", invalid()),
+            (b"Bearer abc\xc3\xa9", invalid()),
+            (b"Bearer abc,", invalid()),
+            (b"Bearer \tabc", invalid()),
+        ] {
+            let sent = http::Request::get("/").header(AUTHORIZATION, header).body(()).unwrap();
+            let body = RequestBody::Bytes(bytes::Bytes::new());
+            let mut request = Request::new(sent.into_parts().0, body, Arc::default()).unwrap();
+            let found = bearer.authenticate(&mut request).await;
+            let found = found.map(|user| user.map(|user| user.name.clone()));
+            assert_eq!(found, expected, "{}", header.escape_ascii());
         }
     }
 }

@@ -147,10 +147,13 @@ pub(super) async fn user_of(
     warnings: &Warnings,
     audit: &AuditContext,
 ) -> Authenticated {
-    let Some(known) = tokens.authenticate_token(token, audiences).await? else {
-        // A token that nobody knows is wrong: its bearer is not somebody without credentials.
-        return Err(AuthError("invalid bearer token".to_owned()));
-    };
+    // A token that nobody knows is wrong: its bearer is not somebody without credentials.
+    let unknown = || AuthError("invalid bearer token".to_owned());
+    // Bytes that were no text became this: nobody is asked about a token that was not sent.
+    if token.contains(char::REPLACEMENT_CHARACTER) {
+        return Err(unknown());
+    }
+    let known = tokens.authenticate_token(token, audiences).await?.ok_or_else(unknown)?;
     let told = !audiences.is_empty() && !known.audiences.is_empty();
     if told && common_audiences(audiences, &known.audiences).is_empty() {
         let (known, accepted) = (known.audiences.join(" "), audiences.join(" "));

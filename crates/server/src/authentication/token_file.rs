@@ -41,6 +41,13 @@ impl TokenFile {
                      uid), found {columns}"
                 ));
             };
+            if token.contains(char::REPLACEMENT_CHARACTER) {
+                tracing::warn!(
+                    "token that is not UTF-8 has been found in token file '{name}', record number \
+                     '{number}'"
+                );
+                continue;
+            }
             if token.is_empty() {
                 tracing::warn!(
                     "empty token has been found in token file '{name}', record number '{number}'"

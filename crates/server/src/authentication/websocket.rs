@@ -25,7 +25,8 @@ impl Authenticator for WebSocketToken {
                 return Ok(None);
             }
             let offered = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
-            let offered: Vec<_> = offered.filter_map(|value| value.to_str().ok()).collect();
+            let offered: Vec<_> =
+                offered.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
             let offered = extract(&offered.join(",")).map_err(|error| AuthError(error.into()))?;
             let Some((token, others)) = offered else {
                 return Ok(None);

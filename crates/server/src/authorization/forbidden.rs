@@ -12,7 +12,7 @@ use super::Attributes;
 /// use kevel_server::authorization::{Attributes, forbidden};
 /// use kevel_server::{request_info::RequestInfo, user::User};
 /// let user = User { name: "jane".into(), ..User::default() };
-/// let info = RequestInfo::new(&http::Method::GET, &"/api/v1/namespaces".parse()?);
+/// let info = RequestInfo::new(&http::Method::GET, &"/api/v1/namespaces".parse()?).unwrap();
 /// assert_eq!(
 ///     forbidden(&Attributes::of(&info, &user), "").to_string(),
 ///     "namespaces is forbidden: User \"jane\" cannot list resource \"namespaces\" in API group \
@@ -75,9 +75,9 @@ mod tests {
                 r#"deployments.apps is forbidden: User "jane" cannot deletecollection resource "deployments" in API group "apps" in the namespace "a": no"#,
             ),
             ("GET", "/healthz", "", r#"forbidden: User "jane" cannot get path "/healthz""#),
-            ("GET", "/%3Cb%3E&", "", r#"forbidden: User "jane" cannot get path "/%3Cb%3E&amp;""#),
+            ("GET", "/%3Cb%3E&", "", r#"forbidden: User "jane" cannot get path "/&lt;b&gt;&amp;""#),
         ] {
-            let info = RequestInfo::new(&method.parse().unwrap(), &uri.parse().unwrap());
+            let info = RequestInfo::new(&method.parse().unwrap(), &uri.parse().unwrap()).unwrap();
             let error = forbidden(&Attributes::of(&info, &user), reason);
             assert_eq!(error.to_string(), expected);
             assert_eq!(error.status().code, 403);

@@ -20,8 +20,12 @@ impl Selectors {
     /// The selectors of a query. One that cannot be read narrows nothing: the request will fail
     /// because of it, but not here.
     pub fn parse(fields: &str, labels: &str) -> Self {
-        let fields = fields.parse::<FieldSelector>().unwrap_or_default();
-        let labels = labels.parse::<LabelSelector>().unwrap_or_default();
+        let (fields, labels) = (fields.parse(), labels.parse());
+        Selectors::new(&fields.unwrap_or_default(), &labels.unwrap_or_default())
+    }
+
+    /// What selectors require.
+    pub fn new(fields: &FieldSelector, labels: &LabelSelector) -> Self {
         Selectors { fields: fields.requirements().to_vec(), labels: labels.requirements().to_vec() }
     }
 

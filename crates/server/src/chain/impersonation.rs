@@ -329,6 +329,12 @@ fn check_extra(wanted: &User) -> Result<(), String> {
                 "impersonating an invalid key in extra is not allowed: {problems}"
             ));
         }
+        if *key != key.to_lowercase() {
+            let key = quote(key);
+            return Err(format!(
+                "impersonating a non-lowercase key in extra is not allowed: {key}"
+            ));
+        }
         if values.iter().any(String::is_empty) {
             return Err("impersonating the empty string value in extra is not allowed".to_owned());
         }

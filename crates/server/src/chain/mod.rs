@@ -24,6 +24,7 @@ mod mux_and_discovery;
 mod panic_recovery;
 mod plain;
 mod request_deadline;
+mod request_info;
 mod retry_after;
 mod timeout;
 mod trace_context;
@@ -64,7 +65,8 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     // Looks at the time of arrival, before anything that could wait.
     let complete = signals.mux_and_discovery_complete;
     chain.push(mux_and_discovery::MuxAndDiscoveryComplete(complete));
-    // The time of arrival and what the path says are in the request from the start.
+    // What the path says is in the request from the start, as is its time of arrival.
+    chain.push(request_info::WithRequestInfo);
     // Before all that adds to them or reads them.
     chain.push(latency_trackers::WithLatencyTrackers);
     // Around all that answers from here on, so that those who are refused are logged, too.

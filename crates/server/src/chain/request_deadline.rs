@@ -20,7 +20,7 @@ impl Filter for RequestDeadline {
         if is_long_running(&request.info) {
             return next.handle(request);
         }
-        match asked(request.query()) {
+        match asked(&request.info.query) {
             Ok(asked) => {
                 // No time at all is no wish.
                 let asked = asked.filter(|&asked| !asked.is_zero() && asked < self.maximum);
@@ -42,12 +42,8 @@ impl Filter for RequestDeadline {
 }
 
 /// The time that a query asks for. Less than none is none.
-fn asked(query: &str) -> Result<Option<Duration>, String> {
-    if !query.contains("timeout") {
-        return Ok(None);
-    }
-    let pairs = crate::query::pairs(query);
-    let value = pairs.iter().find(|(key, _)| key == "timeout").map(|(_, value)| value.as_str());
+fn asked(query: &[(String, String)]) -> Result<Option<Duration>, String> {
+    let value = crate::query::first(query, "timeout");
     let Some(value) = value.filter(|value| !value.is_empty()) else {
         return Ok(None);
     };

@@ -31,5 +31,5 @@ impl Filter for RetryAfter {
 /// Whether a request is served to the end: probes, scrapes, and the server's own.
 pub(super) fn is_exempt(request: &Request) -> bool {
     request.header(header::USER_AGENT).starts_with("kube-apiserver/")
-        || EXEMPT.iter().any(|prefix| request.parts.uri.path().starts_with(prefix))
+        || EXEMPT.iter().any(|prefix| request.info.path.starts_with(prefix))
 }

@@ -98,7 +98,8 @@ impl Client {
             .body(())
             .map_err(StatusError::internal)?;
         let body = RequestBody::Bytes(body);
-        let mut request = Request::new(request.into_parts().0, body, self.connection.clone());
+        let request = Request::new(request.into_parts().0, body, self.connection.clone());
+        let mut request = request.ok_or_else(|| StatusError::internal("a path nobody can read"))?;
         request.user = Some(self.user.clone());
         let response = self.server.handle(request).await;
         let code = response.status();

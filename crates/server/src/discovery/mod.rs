@@ -74,7 +74,10 @@ impl Discovery {
 
     /// The answer to a request for a document; none where there is no such document.
     pub fn serve(&self, request: &Request) -> Option<Response> {
-        let path = request.parts.uri.path();
+        let path = request.info.path.as_str();
+        if request.info.is_resource {
+            return None;
+        }
         if path == "/" || path == "/index.html" {
             return Some(self.index());
         }
@@ -397,10 +400,10 @@ fn encode(value: &Value, schema: Schema<'_>, media: MediaType) -> Result<Bytes, 
 
 /// Indented, where a person asks.
 fn pretty(body: Bytes, media: MediaType, request: &Request) -> Bytes {
-    let asked = crate::query::pairs(request.query()).into_iter().find(|(key, _)| key == "pretty");
+    let asked = crate::query::first(&request.info.query, "pretty");
     let agent = request.header(header::USER_AGENT);
     let person = || ["curl", "Wget", "Mozilla/5.0"].iter().any(|name| agent.starts_with(name));
-    let wanted = asked.map_or_else(person, |(_, value)| crate::request_info::truthy(&value));
+    let wanted = asked.map_or_else(person, crate::list_options::truthy);
     if media != MediaType::Json || !wanted {
         return body;
     }

@@ -233,7 +233,7 @@ pub(crate) fn request(path: &str, headers: &[(header::HeaderName, &str)]) -> Req
         request = request.header(name, *value);
     }
     let (parts, ()) = request.body(()).unwrap().into_parts();
-    Request::new(parts, RequestBody::Bytes(Bytes::new()), Arc::new(Connection::default()))
+    Request::new(parts, RequestBody::Bytes(Bytes::new()), Arc::new(Connection::default())).unwrap()
 }
 
 fn get(discovery: &Discovery, path: &str, accept: &str) -> Option<Response> {

@@ -2,11 +2,10 @@
 
 use http::StatusCode;
 use kevel_api::status::StatusError;
-use kevel_api::value::Value;
 
+use super::Ask;
 use super::respond::status_response;
 use super::table::{metadata_only, metadata_type};
-use super::{Ask, meta};
 use crate::admission::{Attributes, Operation};
 use crate::answer::{Answer, Answered, Answerer, Asked};
 use crate::handler::Response;
@@ -77,34 +76,5 @@ impl Ask<'_> {
                 Ok(status_response(StatusCode::CREATED, &status, &self.accepted))
             }
         }
-    }
-
-    /// An object's name must be the one in the path.
-    pub(super) fn check_name(&self, object: &Value) -> Result<(), StatusError> {
-        let (said, name) = (meta::text(object, "name"), self.name());
-        if said != name {
-            let message = format!(
-                "the name of the object ({said}) does not match the name on the URL ({name})"
-            );
-            return Err(StatusError::bad_request(message));
-        }
-        Ok(())
-    }
-
-    /// The namespace of the path goes where the object says none; another one is refused.
-    pub(super) fn fill_in_namespace(&self, object: &mut Value) -> Result<(), StatusError> {
-        let namespace = self.namespace();
-        let said = meta::text(object, "namespace");
-        if !self.resource.namespaced {
-            return Ok(());
-        }
-        if said.is_empty() {
-            meta::set(object, "namespace", Some(namespace.into()));
-        } else if said != namespace {
-            return Err(StatusError::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
-        Ok(())
     }
 }

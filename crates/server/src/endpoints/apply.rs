@@ -65,11 +65,7 @@ impl Call<'_> {
             return Err(error.into());
         }
         self.authorize_create().await?;
-        let mut object = self.applied(None, config, options)?;
-        self.fill_in_namespace(&mut object)?;
-        if meta::text(&object, "name").is_empty() {
-            meta::set(&mut object, "name", Some(self.name().into()));
-        }
+        let object = self.applied(None, config, options)?;
         match self.create_once(object, false, options).await {
             Err(error) if error.reason() == kevel_api::status::reason::ALREADY_EXISTS => {
                 Err(Failed::Changed)
@@ -102,7 +98,13 @@ impl Call<'_> {
             ("apiVersion", Value::from(self.resource.api_version().as_str())),
             ("kind", Value::from(self.resource.kind.kind.as_str())),
         ]));
-        meta::set(&mut object, "name", Some(self.name().into()));
+        let name = Some(meta::text(&config, "name")).filter(|name| !name.is_empty());
+        meta::set(&mut object, "name", Some(name.unwrap_or(self.name()).into()));
+        let namespace = config.at(&["metadata", "namespace"]).cloned();
+        meta::set(&mut object, "namespace", namespace);
+        // Of a custom object, nobody asks which one is meant.
+        let uid = config.at(&["metadata", "uid"]).filter(|_| !self.resource.is_custom());
+        meta::set(&mut object, "uid", uid.cloned());
         scale.set(&mut object, &config);
         Ok(object)
     }
@@ -130,7 +132,20 @@ impl Call<'_> {
             options.field_validation,
         )?;
         default::apply(&mut value, self.resource.ty.schema());
-        settle(value, &self.resource.kind, &self.resource.ty)
+        let mut value = settle(value, &self.resource.kind, &self.resource.ty)?;
+        let uid = meta::text(&value, "uid");
+        if live.is_none() && !uid.is_empty() {
+            let why = format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was \
+                 found"
+            );
+            return Err(StatusError::conflict(&self.group_resource(), self.name(), why));
+        }
+        if let (Some(_), Some(live)) = (self.scale(), live) {
+            self.check_scale_uid(config, live)?;
+        }
+        self.identify(&mut value)?;
+        Ok(value)
     }
 }
 

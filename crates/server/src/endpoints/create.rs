@@ -21,14 +21,14 @@ impl Call<'_> {
         if self.subresource.is_some() {
             return Err(unserved());
         }
-        if !self.name().is_empty() {
-            return Err(super::bare(405));
-        }
         let options = self.write_options("CreateOptions")?;
         let kind = self.resource.kind.clone();
         let ty = self.resource.ty.clone();
         let mut object = self.decode_body(&kind, &ty, options.field_validation).await?;
-        self.fill_in_namespace(&mut object)?;
+        match self.name() {
+            "" => self.fill_in_namespace(&mut object)?,
+            _ => self.identify(&mut object)?,
+        }
         if !meta::text(&object, "resourceVersion").is_empty() {
             return Err(StatusError::unknown(
                 500,
@@ -121,8 +121,8 @@ impl Call<'_> {
         claim: &mut Claim,
     ) -> Result<Response, StatusError> {
         let stored = self.to_storage(object).await?;
+        let key = self.write_key(&stored)?;
         let bytes = self.storage.encode(&stored);
-        let key = self.storage.key(self.namespace(), name);
         let revision = if options.dry_run {
             let there = self.storage.engine.get(&key, None).await.map_err(store_error)?;
             if there.entry.is_some() {

@@ -34,8 +34,8 @@ impl Call<'_> {
     }
 
     pub(super) async fn delete_collection(mut self) -> Result<Response, StatusError> {
-        let options = self.delete_options().await?;
         let selection = self.selection()?;
+        let options = self.delete_options().await?;
         let snapshot = self.storage.cache.snapshot(At::Consistent).await.map_err(cache_error)?;
         let mut items = thin_vec::ThinVec::new();
         for object in snapshot.range(&selection.prefix, None).filter(|o| selection.matches(o)) {

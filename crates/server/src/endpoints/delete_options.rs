@@ -10,8 +10,8 @@ use kevel_api::value::Value;
 use super::options::FieldValidation;
 use super::{Call, unserved};
 use crate::deletion::DeleteOptions;
+use crate::list_options::truthy;
 use crate::negotiate::{self, MediaType};
-use crate::request_info::truthy;
 use crate::resource::TypeRef;
 
 impl Call<'_> {

@@ -4,14 +4,13 @@ use kevel_api::status::StatusError;
 use super::{Call, cache_error, unserved};
 use crate::handler::Response;
 use crate::resource::Part;
-use crate::storage::local_key;
 
 impl Call<'_> {
     pub(super) async fn get(self) -> Result<Response, StatusError> {
         if self.subresource.is_some_and(|sub| matches!(sub.part, Part::Other | Part::Answer(_))) {
             return Err(unserved());
         }
-        let key = local_key(self.namespace(), self.name());
+        let key = self.local_key(self.name())?;
         let found = self.storage.cache.get(&key, self.get_at()?).await.map_err(cache_error)?;
         let not_found = || StatusError::not_found(&self.group_resource(), self.name());
         let object = found.ok_or_else(not_found)?;

@@ -6,8 +6,6 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::StatusCode;
-use kevel_api::field_error::{FieldError, Path};
-use kevel_api::gvk::GroupKind;
 use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
 use kevel_codec::base64;
@@ -41,8 +39,8 @@ struct Page {
 impl Call<'_> {
     pub(super) async fn list(self) -> Result<Response, StatusError> {
         let selection = self.selection()?;
-        let limit = usize::try_from(self.number("limit")?.unwrap_or(0)).unwrap_or(0);
-        let token = self.parameter("continue").filter(|token| !token.is_empty());
+        let limit = usize::try_from(self.list_options()?.limit).unwrap_or(0);
+        let token = Some(self.list_options()?.continue_token.as_str()).filter(|t| !t.is_empty());
         let token = token.map(|token| read_token(token, &selection.prefix)).transpose()?;
         let at = self.list_at(token.as_ref(), limit)?;
         let snapshot = self.storage.cache.snapshot(at).await.map_err(cache_error)?;
@@ -53,23 +51,7 @@ impl Call<'_> {
     /// How fresh a list is wanted.
     fn list_at(&self, token: Option<&Continue>, limit: usize) -> Result<At, StatusError> {
         let revision = self.revision()?;
-        let matching = self.parameter("resourceVersionMatch").unwrap_or_default();
-        let invalid = |error: FieldError| {
-            StatusError::invalid(&GroupKind::new("meta.k8s.io", "ListOptions"), "", error)
-        };
-        if self.parameter("sendInitialEvents").is_some_and(|value| !value.is_empty()) {
-            let path = Path::new("sendInitialEvents");
-            let why = "sendInitialEvents is forbidden for list";
-            return Err(invalid(FieldError::forbidden(&path, why)));
-        }
-        let path = Path::new("resourceVersionMatch");
-        let forbidden = |detail: &'static str| invalid(FieldError::forbidden(&path, detail));
         if let Some(token) = token {
-            if !matching.is_empty() {
-                return Err(forbidden(
-                    "resourceVersionMatch is forbidden when continue is provided",
-                ));
-            }
             if revision.is_some_and(|revision| revision.0 != 0) {
                 return Err(StatusError::bad_request(
                     "specifying resource version is not allowed when using continue",
@@ -80,26 +62,17 @@ impl Call<'_> {
                 revision => At::Exact(revision),
             });
         }
-        match (matching, revision) {
-            ("", None) => Ok(At::Consistent),
-            ("", Some(Revision(0))) => Ok(At::Any),
+        let exact = match self.list_options()?.resource_version_match.as_str() {
             // A limited list is continued at the revision it began at, so it begins at that.
-            ("", Some(revision)) if limit > 0 => Ok(At::Exact(revision)),
-            ("", Some(revision)) => Ok(At::NotOlderThan(revision)),
-            (_, None) => Err(forbidden(
-                "resourceVersionMatch is forbidden unless resourceVersion is provided",
-            )),
-            ("NotOlderThan", Some(Revision(0))) => Ok(At::Any),
-            ("NotOlderThan", Some(revision)) => Ok(At::NotOlderThan(revision)),
-            ("Exact", Some(Revision(0))) => Err(forbidden(
-                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
-            )),
-            ("Exact", Some(revision)) => Ok(At::Exact(revision)),
-            (other, Some(_)) => {
-                let known = ["", "Exact", "NotOlderThan"];
-                Err(invalid(FieldError::not_supported(&path, other, known)))
-            }
-        }
+            "" => limit > 0,
+            matching => matching == "Exact",
+        };
+        Ok(match revision {
+            None => At::Consistent,
+            Some(Revision(0)) => At::Any,
+            Some(revision) if exact => At::Exact(revision),
+            Some(revision) => At::NotOlderThan(revision),
+        })
     }
 
     async fn list_response(&self, page: Page) -> Result<Response, StatusError> {

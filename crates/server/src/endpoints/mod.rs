@@ -10,10 +10,12 @@ mod get;
 mod gzip;
 mod list;
 pub(crate) mod meta;
+mod names;
 mod options;
 mod ownership;
 mod patch;
 mod respond;
+mod route;
 mod scale;
 mod table;
 mod update;
@@ -66,7 +68,6 @@ pub(crate) struct Ask<'a> {
     pub resource: &'a Arc<Resource>,
     pub subresource: Option<&'a Subresource>,
     pub request: Request,
-    pub query: Vec<(String, String)>,
     pub accepted: Accepted,
     pub user: Arc<User>,
 }
@@ -95,11 +96,11 @@ impl DerefMut for Call<'_> {
 
 impl Ask<'_> {
     pub fn parameter(&self, name: &str) -> Option<&str> {
-        self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+        crate::query::first(&self.request.info.query, name)
     }
 
     pub fn parameters<'c>(&'c self, name: &'c str) -> impl Iterator<Item = &'c str> {
-        let named = self.query.iter().filter(move |(key, _)| key == name);
+        let named = self.request.info.query.iter().filter(move |(key, _)| key == name);
         named.map(|(_, value)| value.as_str())
     }
 
@@ -133,9 +134,9 @@ impl Endpoints {
         resource: &Arc<Resource>,
         request: Request,
     ) -> Response {
-        let query = crate::query::pairs(request.query());
         let headers = &request.parts.headers;
-        let accepted = match negotiate::answer(headers, &query, !resource.is_custom()) {
+        let query = &request.info.query;
+        let accepted = match negotiate::answer(headers, query, !resource.is_custom()) {
             Ok(accepted) => accepted,
             Err(_) if resource.is_custom() => {
                 let error = StatusError::not_acceptable(&negotiate::BODY_TYPES);
@@ -150,7 +151,7 @@ impl Endpoints {
         let form = accepted.clone();
         // A watch goes out event by event.
         let compress = request.info.verb != "watch" && gzip::is_accepted(headers);
-        match self.dispatch(resources, resource, request, query, accepted).await {
+        match self.dispatch(resources, resource, request, accepted).await {
             Ok(response) if compress => gzip::compress(response),
             Ok(response) => response,
             Err(error) => failure_in(error, &form),
@@ -162,49 +163,16 @@ impl Endpoints {
         resources: &Resources,
         resource: &Arc<Resource>,
         request: Request,
-        query: Vec<(String, String)>,
         accepted: Accepted,
     ) -> Result<Response, StatusError> {
-        let info = &request.info;
-        let subresource = match info.subresource.as_str() {
-            "" => None,
-            name => Some(resource.subresources.get(name).ok_or_else(unserved)?),
-        };
-        let allowed = match subresource {
-            None => resource.allows(info.verb),
-            Some(sub) => sub.verbs.contains(&info.verb),
-        };
-        // Across namespaces there is no object of a name, and nothing but lists and watches.
-        if resource.namespaced && info.namespace.is_empty() {
-            match (info.name.is_empty(), info.verb) {
-                (_, "list" | "watch") => {}
-                (true, _) => return Err(bare(405)),
-                (false, _) => return Err(unserved()),
-            }
-        }
-        if !resource.namespaced && !info.namespace.is_empty() && resource.plural != "namespaces" {
-            return Err(unserved());
-        }
-        // One object is changed at a time, and under its name.
-        let unnamed = info.name.is_empty() && matches!(info.verb, "update" | "patch");
-        if !allowed || unnamed || request.parts.method == http::Method::HEAD {
-            return Err(bare(405));
-        }
+        let subresource = route::check(resource, &request.info, &request.parts.method)?;
         if let Some(warning) = resource.strategy.deprecation() {
             request.warnings.add(warning);
         }
         let user = request.user.clone().unwrap_or_else(|| Arc::new(User::anonymous()));
-        let verb = info.verb;
-        let ask = Ask {
-            endpoints: self,
-            resources,
-            resource,
-            subresource,
-            request,
-            query,
-            accepted,
-            user,
-        };
+        let verb = request.info.verb;
+        let ask =
+            Ask { endpoints: self, resources, resource, subresource, request, accepted, user };
         if let Some(answer) = ask.answerer().filter(|_| verb == "create").cloned() {
             return ask.answer(&*answer).await;
         }

@@ -2,13 +2,13 @@
 
 use kevel_api::field_error::{BadValue, FieldError, Path};
 use kevel_api::gvk::GroupKind;
-use kevel_api::selector::{field::FieldSelector, label::LabelSelector};
+use kevel_api::selector::field::{FieldSelector, Operator, Requirement};
 use kevel_api::status::StatusError;
 use kevel_store::Revision;
 use kevel_store::cache::{At, Selection};
 
 use super::{Ask, Call};
-use crate::request_info::truthy;
+use crate::list_options::{ListOptions, parse_int, truthy};
 
 /// What becomes of fields that a kind does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,19 +80,13 @@ impl Ask<'_> {
 impl Call<'_> {
     /// The objects that a list or watch is about.
     pub(super) fn selection(&self) -> Result<Selection, StatusError> {
-        let bad = |error: &dyn std::fmt::Display| StatusError::bad_request(error.to_string());
-        let labels: LabelSelector = match self.parameter("labelSelector") {
-            Some(text) => text.parse().map_err(|e| bad(&e))?,
-            None => LabelSelector::default(),
-        };
-        let mut fields: FieldSelector = match self.parameter("fieldSelector") {
-            Some(text) => text.parse().map_err(|e| bad(&e))?,
-            None => FieldSelector::default(),
-        };
+        let ListOptions { labels, mut fields, .. } = self.list_options()?.clone();
         for requirement in fields.requirements_mut() {
             let field = self.selectable(&requirement.field).ok_or_else(|| {
                 let field = &requirement.field;
-                StatusError::bad_request(match self.resource.is_custom() {
+                // Kinds with fields of their own have words of their own.
+                let own = self.resource.is_custom() || !self.storage.fields.is_empty();
+                StatusError::bad_request(match own {
                     true => format!("field label not supported: {field}"),
                     false => format!(
                         "\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
@@ -101,16 +95,40 @@ impl Call<'_> {
             })?;
             requirement.field = field.into();
         }
-        if !self.name().is_empty() && fields.requires_exact_match("metadata.name").is_none() {
-            // The old form of a watch on one object names it in the path.
-            let text = format!("metadata.name={}", self.name());
-            fields = text.parse().map_err(|e| bad(&e))?;
+        if !self.name().is_empty() {
+            self.select_name(&mut fields)?;
         }
         let prefix = match self.namespace() {
             "" => String::new(),
             namespace => format!("{namespace}/"),
         };
         Ok(Selection { prefix, labels, fields, paths: self.storage.fields.clone() })
+    }
+
+    /// What the query asks for, of many objects.
+    pub(super) fn list_options(&self) -> Result<&ListOptions, StatusError> {
+        match &self.request.info.list_options {
+            Some(Ok(options)) => options.validate().map(|()| options),
+            Some(Err(error)) => Err(StatusError::bad_request(error.clone())),
+            None => Err(StatusError::internal("a request for many objects without options")),
+        }
+    }
+
+    /// A request that was authorized for one name selects that one: it stands in the path of the old
+    /// form of a watch, or comes from the selector itself.
+    fn select_name(&self, fields: &mut FieldSelector) -> Result<(), StatusError> {
+        let (field, name) = ("metadata.name", self.name());
+        if fields.is_empty() {
+            let (field, value) = (field.into(), name.into());
+            let requirement = Requirement { field, operator: Operator::Equals, value };
+            *fields = FieldSelector::new(vec![requirement]);
+        }
+        match fields.requires_exact_match(field) == Some(name) {
+            true => Ok(()),
+            false => Err(StatusError::bad_request(
+                "fieldSelector metadata.name doesn't match requested name",
+            )),
+        }
     }
 
     /// What the store calls a field that the resource may be selected by.
@@ -127,13 +145,8 @@ impl Call<'_> {
 
     /// A whole number; the error is Go's.
     pub(super) fn number(&self, name: &str) -> Result<Option<i64>, StatusError> {
-        let Some(text) = self.parameter(name).filter(|text| !text.is_empty()) else {
-            return Ok(None);
-        };
-        let error = |_| {
-            StatusError::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
-        };
-        text.parse().map(Some).map_err(error)
+        let number = self.parameter(name).map(parse_int).transpose();
+        number.map_err(StatusError::bad_request)
     }
 
     /// A resource version; `None` where it says nothing or 0.

@@ -11,6 +11,7 @@ use kevel_patch::{json_patch, merge_patch, strategic, unstructured, unstructured
 
 use super::decode::settle;
 use super::options::{FieldValidation, WriteOptions};
+use super::route::name_required;
 use super::update::Existing;
 use super::{Call, bare, bare_with};
 use crate::handler::Response;
@@ -38,6 +39,9 @@ impl Call<'_> {
         let known = ["application/json-patch+json", "application/merge-patch+json"];
         let strategic = "application/strategic-merge-patch+json";
         if media == "application/apply-patch+yaml" {
+            if self.name().is_empty() {
+                return Err(name_required());
+            }
             let body = self.request.read_body().await?;
             return self.apply(&body).await;
         }
@@ -46,6 +50,9 @@ impl Call<'_> {
                 true => StatusError::unsupported_media_type(&CUSTOM_PATCHES),
                 false => bare_with(415, "415: Unsupported Media Type"),
             });
+        }
+        if self.name().is_empty() {
+            return Err(name_required());
         }
         let options = self.write_options("PatchOptions")?;
         let body = self.request.read_body().await?;
@@ -142,8 +149,8 @@ impl Call<'_> {
             default::drop_nulls(&mut value, self.ty().schema());
         }
         default::apply(&mut value, self.ty().schema());
-        let value = settle(value, self.kind(), &self.ty())?;
-        self.check_name(&value)?;
+        let mut value = settle(value, self.kind(), &self.ty())?;
+        self.identify(&mut value)?;
         self.unview(value, &existing.value)
     }
 

@@ -25,8 +25,7 @@ pub fn failure(error: StatusError) -> Response {
 /// A failure as an answer to a request, in the form that its client reads. Who reads none that there
 /// is gets JSON.
 pub fn failure_to(request: &Request, error: StatusError) -> Response {
-    let query = crate::query::pairs(request.query());
-    let accepted = negotiate::answer(&request.parts.headers, &query, true);
+    let accepted = negotiate::answer(&request.parts.headers, &request.info.query, true);
     let json = || Accepted { pretty: true, ..Accepted::default() };
     failure_in(error, &accepted.unwrap_or_else(|_| json()))
 }

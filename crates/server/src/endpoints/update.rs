@@ -18,7 +18,7 @@ use crate::authorization::{self, Decision, forbidden};
 use crate::chain::{LatencyTrackers, Phase};
 use crate::handler::Response;
 use crate::resource::Part;
-use crate::storage::{MAX_CONFLICTS, local_key};
+use crate::storage::MAX_CONFLICTS;
 use crate::strategy::reset_fields;
 
 /// What is there now: its tree in the served version, its wire bytes and revision.
@@ -37,13 +37,12 @@ impl Call<'_> {
         let kind = self.kind().clone();
         let ty = self.ty();
         let mut object = self.decode_body(&kind, &ty, options.field_validation).await?;
-        self.fill_in_namespace(&mut object)?;
-        if meta::text(&object, "name").is_empty() {
-            meta::set(&mut object, "name", Some(self.name().into()));
-        }
-        self.check_name(&object)?;
+        self.identify(&mut object)?;
         let creates = self.subresource.is_none() && self.strategy().create_on_update();
-        let make = |call: &Self, existing: &Existing| call.unview(object.clone(), &existing.value);
+        let make = |call: &Self, existing: &Existing| {
+            call.check_uid(&object, &existing.value)?;
+            call.unview(object.clone(), &existing.value)
+        };
         match self.replace(&options, make).await {
             Err(error) if creates && error.reason() == reason::NOT_FOUND => {
                 self.create_missing(object, &options).await
@@ -130,7 +129,7 @@ impl Call<'_> {
         name: &str,
         at: At,
     ) -> Result<Option<Existing>, StatusError> {
-        let key = local_key(self.namespace(), name);
+        let key = self.local_key(name)?;
         let found = self.storage.cache.get(&key, at).await.map_err(cache_error)?;
         match found {
             Some(object) => {
@@ -269,9 +268,9 @@ impl Call<'_> {
         stored: Value,
         claim: &mut Claim,
     ) -> Result<Response, Failed> {
+        let key = self.write_key(&stored)?;
         let bytes = self.storage.encode(&stored);
         let wire = self.storage.wire(&bytes, existing.revision).map_err(StatusError::internal)?;
-        let key = self.storage.key(self.namespace(), self.name());
         // An object whose last finalizer is gone while it is being deleted goes with it.
         let released = !meta::text(&stored, "deletionTimestamp").is_empty()
             && stored.at(&["metadata", "finalizers"]).is_none_or(Value::is_empty)
@@ -303,12 +302,17 @@ impl Call<'_> {
         Ok(wire.bytes)
     }
 
-    /// What a write says about the object it means to replace must be true.
-    fn check_preconditions(&self, object: &Value, old: &Value) -> Result<(), Failed> {
+    /// Who replaces an object replaces the one that they mean.
+    fn check_uid(&self, object: &Value, old: &Value) -> Result<(), StatusError> {
         let (asked, there) = (meta::text(object, "uid"), meta::text(old, "uid"));
-        if !asked.is_empty() && asked != there {
-            return Err(self.other_uid(asked, there).into());
+        match asked.is_empty() || asked == there {
+            true => Ok(()),
+            false => Err(self.other_uid(asked, there)),
         }
+    }
+
+    /// What a write says about the version that it changes must be true.
+    fn check_preconditions(&self, object: &Value, old: &Value) -> Result<(), Failed> {
         let asked = meta::text(object, "resourceVersion");
         if asked.is_empty() || asked == "0" {
             if self.strategy().unconditional_update() {
@@ -341,13 +345,12 @@ impl Call<'_> {
     /// Keeps what this write may not change: what the server wrote, and the parts of the object
     /// that have a path of their own.
     fn carry_over(&self, object: &mut Value, old: &Value) {
-        for field in [
-            "uid",
-            "creationTimestamp",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "selfLink",
-        ] {
+        if meta::text(object, "uid").is_empty() {
+            meta::set(object, "uid", old.at(&["metadata", "uid"]).cloned());
+        }
+        for field in
+            ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
+        {
             let kept = old.at(&["metadata", field]).cloned();
             meta::set(object, field, kept);
         }
@@ -355,6 +358,7 @@ impl Call<'_> {
             None => reset_fields(self.resource).for_each(|field| copy(old, object, &[field])),
             // The metadata of a custom object is not for its status to say.
             Some(Part::Field(written)) if self.resource.is_custom() => {
+                meta::set(object, "uid", old.at(&["metadata", "uid"]).cloned());
                 keep_all_but(&[&[written]], false, object, old);
             }
             Some(Part::Field(written)) => {

@@ -7,8 +7,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use kevel_api::field_error::{FieldError, Path};
-use kevel_api::gvk::GroupKind;
 use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
 use kevel_codec::{json, protobuf};
@@ -39,8 +37,8 @@ pub(super) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 impl Call<'_> {
     pub(super) async fn watch(self) -> Result<Response, StatusError> {
         let selection = self.selection()?;
-        let bookmarks = self.flag("allowWatchBookmarks");
-        let initial = self.initial_events()?;
+        let options = self.list_options()?;
+        let (bookmarks, initial) = (options.allow_watch_bookmarks, options.send_initial_events);
         let revision = self.watch_from()?;
         let cache = &self.storage.cache;
         let (snapshot, watcher) = match (initial, revision) {
@@ -90,32 +88,8 @@ impl Call<'_> {
         })
     }
 
-    fn initial_events(&self) -> Result<Option<bool>, StatusError> {
-        let matching = self.parameter("resourceVersionMatch").unwrap_or_default();
-        let invalid = |error: FieldError| {
-            StatusError::invalid(&GroupKind::new("meta.k8s.io", "ListOptions"), "", error)
-        };
-        let path = Path::new("resourceVersionMatch");
-        let Some(asked) = self.parameter("sendInitialEvents") else {
-            return match matching {
-                "" => Ok(None),
-                _ => Err(invalid(FieldError::forbidden(
-                    &path,
-                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-                ))),
-            };
-        };
-        if matching != "NotOlderThan" {
-            return Err(invalid(FieldError::forbidden(
-                &path,
-                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-            )));
-        }
-        Ok(Some(crate::request_info::truthy(asked)))
-    }
-
     fn timeout(&self) -> Result<Duration, StatusError> {
-        Ok(match self.number("timeoutSeconds")? {
+        Ok(match self.list_options()?.timeout_seconds {
             Some(seconds) if seconds > 0 => Duration::from_secs(seconds as u64),
             // Spread, so that clients that came together do not come back together.
             _ => MIN_TIMEOUT + MIN_TIMEOUT.mul_f64(spread()),

@@ -48,8 +48,11 @@ const CLOSING: Duration = Duration::from_secs(1);
 
 /// Whether a request wants to go on as a WebSocket.
 pub(crate) fn is_websocket(headers: &HeaderMap) -> bool {
-    text(headers, UPGRADE).eq_ignore_ascii_case("websocket")
-        && text(headers, CONNECTION).to_ascii_lowercase().contains("upgrade")
+    let mut all = headers.get_all(CONNECTION).iter();
+    let asks = |value: &HeaderValue| {
+        String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase().contains("upgrade")
+    };
+    text(headers, UPGRADE).eq_ignore_ascii_case("websocket") && all.any(asks)
 }
 
 /// Turns a watch's answer into one that goes on as a WebSocket, or into a refusal.

@@ -1,6 +1,6 @@
 //! What a request is called in metrics and in the log: few names, whatever clients send.
 
-use http::{Method, Uri, header};
+use http::{Method, header};
 
 use crate::request::Request;
 use crate::request_info::RequestInfo;
@@ -46,13 +46,8 @@ pub fn verb(request: &Request) -> &'static str {
 }
 
 /// `All`, or nothing; `invalid` if the request asks for something else.
-pub fn dry_run(uri: &Uri) -> &'static str {
-    let query = uri.query().unwrap_or_default();
-    if !query.contains("dryRun") {
-        return "";
-    }
-    let pairs = crate::query::pairs(query);
-    let mut values = pairs.iter().filter(|(key, _)| key == "dryRun").map(|(_, value)| value);
+pub fn dry_run(info: &RequestInfo) -> &'static str {
+    let mut values = info.query.iter().filter(|(key, _)| key == "dryRun").map(|(_, value)| value);
     match values.next() {
         None => "",
         Some(value) if value == "All" && values.all(|value| value == "All") => "All",
@@ -99,8 +94,9 @@ mod tests {
                 request.into_parts().0,
                 RequestBody::Bytes(Bytes::new()),
                 Arc::default(),
-            );
-            let found = (verb(&request), scope(&request.info), dry_run(&request.parts.uri));
+            )
+            .unwrap();
+            let found = (verb(&request), scope(&request.info), dry_run(&request.info));
             assert_eq!(found, expected, "{method} {uri}");
         }
     }

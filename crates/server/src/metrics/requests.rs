@@ -110,7 +110,7 @@ impl Metrics {
     ) -> Option<Arc<Series>> {
         let info = &request.info;
         let verb = labels::verb(request);
-        let dry_run = labels::dry_run(&request.parts.uri);
+        let dry_run = labels::dry_run(&request.info);
         let scope = labels::scope(info);
         // Plain paths stand in the place of a subresource.
         let subresource = if info.is_resource { &info.subresource } else { &info.path };

@@ -93,14 +93,14 @@ impl OpenApi {
     /// Who is asked for a document that is another server's.
     fn elsewhere(&self, request: &Request) -> Option<(&Arc<dyn Remote>, String)> {
         let remote = self.remote.as_ref()?;
-        let name = request.parts.uri.path().strip_prefix("/openapi/v3/")?;
+        let name = request.info.path.strip_prefix("/openapi/v3/")?;
         let current = self.current();
         let theirs = current.hashes.of(name).is_none() && current.remote.v3.contains_key(name);
         theirs.then(|| (remote, name.to_owned()))
     }
 
     async fn answer(&self, request: &Request) -> Option<Response> {
-        let path = request.parts.uri.path().strip_prefix("/openapi/")?;
+        let path = request.info.path.strip_prefix("/openapi/")?;
         let accept = request.header(header::ACCEPT);
         match path.split_once('/').unwrap_or((path, "")) {
             ("v2", "") => {
@@ -118,9 +118,8 @@ impl OpenApi {
                 };
                 let (media, document) = accepted(accept, &V3_FORMS)?;
                 let Some(_) = document else { return Some(not_acceptable()) };
-                let query = crate::query::pairs(request.query());
-                let asked = query.iter().find(|(key, _)| key == "hash").map(|(_, hash)| hash);
-                if asked.is_some_and(|asked| !asked.is_empty() && *asked != hash) {
+                let asked = crate::query::first(&request.info.query, "hash");
+                if asked.is_some_and(|asked| !asked.is_empty() && asked != hash) {
                     return Some(moved(&relative_url(name, &hash)));
                 }
                 let immutable = asked.is_some_and(|asked| !asked.is_empty());

@@ -52,15 +52,24 @@ impl Service<http::Request<Incoming>> for Requests {
         }
         let (mut parts, body) = request.into_parts();
         let has_host = parts.headers.contains_key(header::HOST);
+        let bad_request = |exchange, why| -> Self::Future {
+            let answer = bad_request(why).map(|body| Answer {
+                body,
+                _exchange: Some(exchange),
+                _slot: None,
+            });
+            Box::pin(std::future::ready(Ok(answer)))
+        };
         if parts.version == Version::HTTP_11 && !has_host {
-            let answer =
-                missing_host().map(|body| Answer { body, _exchange: Some(exchange), _slot: None });
-            return Box::pin(std::future::ready(Ok(answer)));
+            return bad_request(exchange, ": missing required Host header");
         }
         let on_upgrade = parts.extensions.remove::<OnUpgrade>();
         let (body, left) = IncomingBody::new(body, &parts.headers);
         let head = parts.method == Method::HEAD;
-        let request = Request::new(parts, RequestBody::Incoming(body), self.connection.clone());
+        let body = RequestBody::Incoming(body);
+        let Some(request) = Request::new(parts, body, self.connection.clone()) else {
+            return bad_request(exchange, "");
+        };
         let handler = self.handler.clone();
         let next = self.next.clone();
         let (slots, patience) = (self.slots.clone(), self.patience);
@@ -107,9 +116,9 @@ fn drop_body(response: &mut Response) {
     }
 }
 
-fn missing_host() -> Response {
-    let text = "400 Bad Request: missing required Host header";
-    let mut response = Response::new(Body::from(text));
+/// What a client is told whose request makes no sense, before anybody has looked at it.
+fn bad_request(why: &str) -> Response {
+    let mut response = Response::new(Body::from(format!("400 Bad Request{why}")));
     *response.status_mut() = StatusCode::BAD_REQUEST;
     let headers = response.headers_mut();
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");

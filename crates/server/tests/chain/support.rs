@@ -83,7 +83,7 @@ impl TestChain {
 pub fn request(line: &str) -> Request {
     let (method, uri) = line.split_once(' ').unwrap();
     let request = http::Request::builder().method(method).uri(uri).body(()).unwrap();
-    Request::new(request.into_parts().0, RequestBody::Bytes(Bytes::new()), Arc::default())
+    Request::new(request.into_parts().0, RequestBody::Bytes(Bytes::new()), Arc::default()).unwrap()
 }
 
 struct Function<F>(F);

@@ -20,7 +20,7 @@ fn user(text: &str) -> User {
 /// `+`, or `-` and the reason.
 fn decide(node: &NodeAuthorizer, who: &str, what: &str) -> String {
     let (method, uri) = what.split_once(' ').unwrap();
-    let info = RequestInfo::new(&method.parse().unwrap(), &uri.parse().unwrap());
+    let info = RequestInfo::new(&method.parse().unwrap(), &uri.parse().unwrap()).unwrap();
     let user = user(who);
     let opinion = node.decide(&Attributes::of(&info, &user));
     assert_eq!(opinion.error, None);
@@ -272,7 +272,7 @@ fn a_decision_does_not_search() {
     let users: Vec<User> =
         (0..1001).map(|i| user(&format!("system:node:n{i},system:nodes"))).collect();
     let uri = "/api/v1/namespaces/n/secrets/shared".parse().unwrap();
-    let info = RequestInfo::new(&http::Method::GET, &uri);
+    let info = RequestInfo::new(&http::Method::GET, &uri).unwrap();
     let started = std::time::Instant::now();
     for _ in 0..10 {
         for (i, user) in users.iter().enumerate() {

@@ -4,7 +4,7 @@ use http::HeaderMap;
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 
-use crate::query::percent_decode;
+use crate::query::unescape;
 use crate::user::User;
 
 const USER: &str = "impersonate-user";
@@ -29,7 +29,8 @@ pub(super) fn take(headers: &mut HeaderMap) -> Result<Option<User>, StatusError>
     for name in headers.keys() {
         if let Some(key) = name.as_str().strip_prefix(EXTRA_PREFIX) {
             let values = headers.get_all(name).iter().map(text);
-            add_extra(&mut wanted, percent_decode(key, false), values.collect());
+            let key = unescape(key, false).unwrap_or_else(|| key.to_owned());
+            add_extra(&mut wanted, key, values.collect());
         }
     }
     if wanted.name.is_empty() {

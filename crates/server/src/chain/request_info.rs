@@ -1,0 +1,16 @@
+//! Requests whose path names a verb and nothing else.
+
+use super::plain;
+use crate::handler::{Filter, Handler, Pending, Response};
+use crate::request::Request;
+
+/// Refuses requests of which nobody can say what they are about, before anybody is asked.
+pub(super) struct WithRequestInfo;
+
+impl Filter for WithRequestInfo {
+    fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
+        let Some(error) = &request.info.error else { return next.handle(request) };
+        let error = format!("failed to create RequestInfo: {error}");
+        Box::pin(std::future::ready(plain::internal_error(&request.parts.uri, &error)))
+    }
+}

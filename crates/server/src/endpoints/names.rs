@@ -1,0 +1,91 @@
+//! Which object a request is about. What is written is what was authorized: an object whose name or
+//! namespace is not the request's is refused, whoever has made it, a plug-in or a patch.
+
+use kevel_api::name::is_path_segment_name;
+use kevel_api::quote::quote;
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+
+use super::{Ask, Call, meta};
+use crate::storage::local_key;
+
+impl Ask<'_> {
+    /// Brings what a client sends in line with the request: the namespace is filled in, and the name
+    /// must be the one in the path.
+    pub(super) fn identify(&self, object: &mut Value) -> Result<(), StatusError> {
+        self.fill_in_namespace(object)?;
+        self.check_name(object)
+    }
+
+    /// The namespace of the request goes where the object says none; another one is refused. What
+    /// needs no namespace has none.
+    pub(super) fn fill_in_namespace(&self, object: &mut Value) -> Result<(), StatusError> {
+        let (said, namespace) = (meta::text(object, "namespace"), self.namespace());
+        if said == namespace {
+            return Ok(());
+        }
+        if said.is_empty() || namespace.is_empty() {
+            let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+            meta::set(object, "namespace", namespace.map(Value::from));
+            return Ok(());
+        }
+        Err(other_namespace())
+    }
+
+    /// An object's name must be the one in the path.
+    fn check_name(&self, object: &Value) -> Result<(), StatusError> {
+        let (said, name) = (meta::text(object, "name"), self.name());
+        if said == name {
+            return Ok(());
+        }
+        Err(StatusError::bad_request(match said {
+            "" => format!(
+                "the name of the object ({name} based on URL) was undeterminable: name must be \
+                 provided"
+            ),
+            said => format!(
+                "the name of the object ({said}) does not match the name on the URL ({name})"
+            ),
+        }))
+    }
+}
+
+impl Call<'_> {
+    /// Where an object of the request's namespace is, among those of its resource.
+    pub(super) fn local_key(&self, name: &str) -> Result<String, StatusError> {
+        let namespace = self.namespace();
+        if self.resource.namespaced && namespace.is_empty() {
+            return Err(StatusError::bad_request("Namespace parameter required."));
+        }
+        if name.is_empty() {
+            return Err(StatusError::bad_request("Name parameter required."));
+        }
+        let problems = is_path_segment_name(name, false);
+        if !problems.is_empty() {
+            let (name, problems) = (quote(name), problems.join(";"));
+            let message = format!("Name parameter invalid: {name}: {problems}");
+            return Err(StatusError::bad_request(message));
+        }
+        Ok(local_key(namespace, name))
+    }
+
+    /// The key under which an object is written. The last word on it: nothing changes the object
+    /// from here on.
+    pub(super) fn write_key(&self, object: &Value) -> Result<Vec<u8>, StatusError> {
+        if meta::text(object, "namespace") != self.namespace() {
+            return Err(other_namespace());
+        }
+        // Only an object that is made out of nothing has a name of its own choice.
+        if !self.name().is_empty() {
+            self.check_name(object)?;
+        }
+        let key = self.local_key(meta::text(object, "name"))?;
+        Ok(self.storage.key_of(&key))
+    }
+}
+
+fn other_namespace() -> StatusError {
+    StatusError::bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request",
+    )
+}
