@@ -132,6 +132,7 @@ async fn cost(admission: &Admission, rows: &Rows, pod: &Value) -> Result<Duratio
         resource,
         subresource: "",
         operation: Operation::Create,
+        verb: "create",
         namespace: "default",
         name: "web",
         user: &user,

@@ -24,6 +24,7 @@ mod pod_template;
 mod priority_class;
 pub mod priority_classes;
 mod rbac;
+mod resource_claim;
 mod resource_quota;
 mod rows;
 mod rules;

@@ -11,7 +11,8 @@ use crate::service::{endpoint_slice, endpoints, ip_address, service_cidr};
 use crate::validation::Field;
 use crate::{
     apps, batch, config_map, event, limit_range, namespace, networking, node, persistent_volume,
-    persistent_volume_claim, pod, pod_template, resource_quota, secret, service, service_account,
+    persistent_volume_claim, pod, pod_template, resource_claim, resource_quota, secret, service,
+    service_account,
 };
 use crate::{
     coordination, pod_disruption_budget, priority_class, rbac, runtime_class, storage_class,
@@ -101,6 +102,8 @@ const RULES: &[(&str, &str, Rules)] = &[
     ("rbac.authorization.k8s.io", "clusterroles", rbac::CLUSTER_ROLE),
     ("rbac.authorization.k8s.io", "rolebindings", rbac::ROLE_BINDING),
     ("rbac.authorization.k8s.io", "roles", rbac::ROLE),
+    ("resource.k8s.io", "resourceclaims", resource_claim::RULES),
+    ("resource.k8s.io", "resourceclaimtemplates", resource_claim::RULES),
     ("scheduling.k8s.io", "priorityclasses", priority_class::RULES),
     ("storage.k8s.io", "storageclasses", storage_class::STORAGE_CLASS),
     ("storage.k8s.io", "volumeattributesclasses", storage_class::VOLUME_ATTRIBUTES_CLASS),

@@ -28,6 +28,8 @@ pub struct Attributes<'a> {
     pub resource: &'a Resource,
     pub subresource: &'a str,
     pub operation: Operation,
+    /// What was asked for: `patch` where the operation is an update, for example.
+    pub verb: &'a str,
     pub namespace: &'a str,
     pub name: &'a str,
     pub user: &'a User,

@@ -28,6 +28,7 @@ mod pod_security;
 mod pod_toleration_restriction;
 mod pod_topology_labels;
 mod priority;
+mod resource_claims;
 mod resource_list;
 mod resource_quota;
 mod runtime_class;
@@ -77,6 +78,7 @@ use self::pod_security::PodSecurity;
 use self::pod_toleration_restriction::PodTolerationRestriction;
 use self::pod_topology_labels::PodTopologyLabels;
 use self::priority::Priority;
+use self::resource_claims::ResourceClaims;
 use self::resource_quota::ResourceQuota;
 use self::runtime_class::RuntimeClass;
 use self::service_account::ServiceAccount;
@@ -173,8 +175,12 @@ const PLUGINS: &[(&str, Make)] = &[
 ];
 
 /// What every server does, whatever its flags say.
-pub fn always(context: &Context<'_>) -> Vec<Arc<dyn Plugin>> {
-    vec![Arc::new(Unenforced), Arc::new(PodCertificateSigning(context.authorizer.clone()))]
+pub fn always(context: &Context<'_>) -> Result<Vec<Arc<dyn Plugin>>, String> {
+    Ok(vec![
+        Arc::new(Unenforced),
+        Arc::new(PodCertificateSigning(context.authorizer.clone())),
+        Arc::new(ResourceClaims::new(context)?),
+    ])
 }
 
 /// Whether there is a plug-in of this name here.

@@ -12,6 +12,7 @@ mod namespaces;
 mod pod_security;
 mod pods;
 mod priority;
+mod resource_claims;
 mod resource_quota;
 mod service_account;
 mod storage;

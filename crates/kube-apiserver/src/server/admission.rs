@@ -74,7 +74,7 @@ pub fn admission(
         }
     }
     let mut plugins = admission::plugins(names, &context)?;
-    plugins.extend(admission::always(&context));
+    plugins.extend(admission::always(&context)?);
     plugins.push(Arc::new(Escalation::new(rbac.clone(), authorizer.clone())));
     plugins.push(extensions.admission());
     Ok(Admission::new(plugins))

@@ -39,6 +39,7 @@ impl Ask<'_> {
             resource: self.resource,
             subresource: &self.request.info.subresource,
             operation: Operation::Create,
+            verb: self.request.info.verb,
             namespace: self.namespace(),
             name: self.name(),
             user: &self.user,

@@ -66,6 +66,7 @@ impl Call<'_> {
             resource: self.resource,
             subresource: "",
             operation: Operation::Create,
+            verb: self.request.info.verb,
             namespace: self.namespace(),
             name: &name,
             user: &self.user,

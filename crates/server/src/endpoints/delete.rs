@@ -88,6 +88,7 @@ impl Call<'_> {
             resource: self.resource,
             subresource: "",
             operation: Operation::Delete,
+            verb: self.request.info.verb,
             namespace,
             name,
             user: &self.user,

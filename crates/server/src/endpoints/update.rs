@@ -169,6 +169,7 @@ impl Call<'_> {
             resource: self.resource,
             subresource: &self.request.info.subresource,
             operation: Operation::Update,
+            verb: self.request.info.verb,
             namespace: self.namespace(),
             name: self.name(),
             user: &self.user,

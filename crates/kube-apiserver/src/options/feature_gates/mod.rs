@@ -165,6 +165,7 @@ const EFFECTIVE: &[&str] = &[
     "ClusterTrustBundle",
     "ComponentFlagz",
     "ComponentStatusz",
+    "DRAResourceClaimGranularStatusAuthorization",
     "GenericWorkload",
     "KubeletServiceAccountTokenForCredentialProviders",
     "LoggingAlphaOptions",

@@ -1,0 +1,275 @@
+//! Who may use devices that others use, and who may say which devices a claim has. The reference has this
+//! among the rules of the kinds; it cannot be switched off.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kevel_api::field_error::{FieldError, Path};
+use kevel_api::name;
+use kevel_api::status::StatusError;
+use kevel_api::value::{Value, equivalent};
+use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::authorization::{self, Authorizer, Decision, NO_SELECTORS, forbidden};
+use kevel_server::handler::Pending;
+use kevel_server::user::User;
+
+use super::{Context, Lister};
+
+const GROUP: &str = "resource.k8s.io";
+/// The label of namespaces whose claims may have access to devices that are in use.
+const ADMIN_ACCESS: &str = "resource.kubernetes.io/admin-access";
+/// Where a token says which node it is used on.
+const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
+
+/// Asks for what claims need beyond the right to write them.
+pub struct ResourceClaims {
+    authorizer: Arc<dyn Authorizer>,
+    namespaces: Lister,
+    /// `DRAResourceClaimGranularStatusAuthorization`
+    granular: bool,
+}
+
+impl ResourceClaims {
+    pub fn new(context: &Context<'_>) -> Result<Self, String> {
+        Ok(ResourceClaims {
+            authorizer: context.authorizer.clone(),
+            namespaces: context.lister("", "namespaces")?,
+            granular: (context.feature)("DRAResourceClaimGranularStatusAuthorization"),
+        })
+    }
+
+    async fn new_claim(&self, attributes: &Attributes<'_>, spec: Option<&Value>) -> Errors {
+        let requests = spec.map_or(&[][..], |spec| spec.list_at(&["devices", "requests"]));
+        let mut asked = requests.iter().map(|request| {
+            let exactly = request.at(&["exactly", "adminAccess"]);
+            exactly.or_else(|| request.at(&["adminAccess"])).and_then(Value::as_bool)
+        });
+        let Some(index) = asked.position(|asked| asked == Some(true)) else {
+            return Ok(Vec::new());
+        };
+        let root = Path::new("spec");
+        let place = root.child("devices.requests");
+        let place = place.index(index);
+        self.admin_access(attributes, &place.child("adminAccess")).await
+    }
+
+    async fn status(&self, attributes: &Attributes<'_>, claim: &Value, old: &Value) -> Errors {
+        let (status, before) = (claim.at(&["status"]), old.at(&["status"]));
+        let mut errors = Vec::new();
+        if admin_result(before).is_none()
+            && let Some(index) = admin_result(status)
+        {
+            let root = Path::new("status");
+            let place = root.child("allocation.devices.results");
+            let place = place.index(index);
+            errors.extend(self.admin_access(attributes, &place.child("adminAccess")).await?);
+        }
+        if self.granular {
+            errors.extend(self.binding(attributes, status, before).await);
+            errors.extend(self.devices(attributes, status, before).await);
+        }
+        Ok(errors)
+    }
+
+    /// Devices that are in use are for namespaces that an administrator has marked.
+    async fn admin_access(&self, attributes: &Attributes<'_>, place: &Path<'_>) -> Errors {
+        let namespace = self.namespaces.find("", attributes.namespace).await?;
+        let label = |namespace: Arc<Value>| {
+            namespace.str_at(&["metadata", "labels", ADMIN_ACCESS]) == "true"
+        };
+        if namespace.is_some_and(label) {
+            return Ok(Vec::new());
+        }
+        let why = format!(
+            "admin access to devices requires the `{ADMIN_ACCESS}: true` label on the containing \
+             namespace"
+        );
+        Ok(vec![FieldError::forbidden(place, why)])
+    }
+
+    /// Which devices a claim has, and for whom, is for schedulers to say.
+    async fn binding(
+        &self,
+        attributes: &Attributes<'_>,
+        status: Option<&Value>,
+        before: Option<&Value>,
+    ) -> Option<FieldError> {
+        let same = |field: &str| {
+            let part = |status: Option<&Value>| status.and_then(|s| s.at(&[field])).cloned();
+            equivalent(part(status).as_ref(), part(before).as_ref())
+        };
+        if same("allocation") && same("reservedFor") {
+            return None;
+        }
+        let verb = attributes.verb;
+        let refused = self.refused(attributes, verb, "binding", "", "").await?;
+        let root = Path::new("status");
+        Some(FieldError::forbidden(
+            &root.child("allocation"),
+            format!(
+                "changing status.allocation or status.reservedFor requires \
+                 resource=\"resourceclaims/binding\", verb=\"{verb}\" permission: {refused}"
+            ),
+        ))
+    }
+
+    /// What has become of devices is for their drivers to say, on the node where they are.
+    async fn devices(
+        &self,
+        attributes: &Attributes<'_>,
+        status: Option<&Value>,
+        before: Option<&Value>,
+    ) -> Vec<FieldError> {
+        let allocation = status.and_then(|status| status.at(&["allocation"]));
+        let Some(allocation) = allocation else { return Vec::new() };
+        let node = allocated_node(allocation);
+        let there = node.is_some_and(|node| is_on_node(attributes.user, node));
+        let prefixes: &[&str] =
+            if there { &["associated-node:", "arbitrary-node:"] } else { &["arbitrary-node:"] };
+        let verbs: Vec<String> =
+            prefixes.iter().map(|prefix| format!("{prefix}{}", attributes.verb)).collect();
+        let mut errors = Vec::new();
+        for driver in changed_drivers(status, before) {
+            let mut refusal = None;
+            for verb in &verbs {
+                let namespace = attributes.namespace;
+                match self.refused(attributes, verb, "driver", namespace, driver).await {
+                    Some(refused) => refusal = refusal.or(Some(refused)),
+                    None => {
+                        refusal = None;
+                        break;
+                    }
+                }
+            }
+            let root = Path::new("status");
+            errors.extend(refusal.map(|refused| {
+                FieldError::forbidden(
+                    &root.child("devices"),
+                    format!(
+                        "changing status.devices requires resource=\"resourceclaims/driver\", \
+                         verb=\"[{}]\" permission: {refused}",
+                        verbs.join(" ")
+                    ),
+                )
+            }));
+        }
+        errors
+    }
+
+    /// Why somebody may not do something with a claim that is no request by itself.
+    async fn refused(
+        &self,
+        attributes: &Attributes<'_>,
+        verb: &str,
+        subresource: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Option<StatusError> {
+        let asked = authorization::Attributes {
+            user: attributes.user,
+            verb,
+            is_resource: true,
+            path: "",
+            group: GROUP,
+            version: &attributes.resource.kind.version,
+            namespace,
+            resource: "resourceclaims",
+            subresource,
+            name,
+            selectors: &NO_SELECTORS,
+        };
+        let opinion = self.authorizer.authorize(&asked).await;
+        if opinion.decision == Decision::Allow {
+            return None;
+        }
+        let why = match (opinion.error, opinion.reason) {
+            (Some(error), reason) if reason.is_empty() => error,
+            (Some(error), reason) => format!("{error}: {reason}"),
+            (None, reason) => reason,
+        };
+        Some(forbidden(&asked, &why))
+    }
+}
+
+/// What is wrong, or why nobody knows.
+type Errors = Result<Vec<FieldError>, StatusError>;
+
+impl Plugin for ResourceClaims {
+    fn name(&self) -> &'static str {
+        "ResourceClaims"
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        let created = attributes.operation == Operation::Create;
+        let claim = created && attributes.is(GROUP, "resourceclaims");
+        let template = created && attributes.is(GROUP, "resourceclaimtemplates");
+        let status = attributes.operation == Operation::Update
+            && attributes.subresource == "status"
+            && attributes.concerns(GROUP, "resourceclaims");
+        let Some(object) = object.filter(|_| claim || template || status) else {
+            return settled(Ok(()));
+        };
+        Box::pin(async move {
+            let errors = match attributes.old {
+                Some(old) => self.status(attributes, object, old).await?,
+                None if claim => self.new_claim(attributes, object.at(&["spec"])).await?,
+                None => self.new_claim(attributes, object.at(&["spec", "spec"])).await?,
+            };
+            match errors.is_empty() {
+                true => Ok(()),
+                false => {
+                    let kind = attributes.resource.group_kind();
+                    Err(StatusError::invalid(&kind, attributes.name, &errors))
+                }
+            }
+        })
+    }
+}
+
+/// The first device that was given although it is in use.
+fn admin_result(status: Option<&Value>) -> Option<usize> {
+    let results = status?.list_at(&["allocation", "devices", "results"]);
+    results.iter().position(|r| r.at(&["adminAccess"]).and_then(Value::as_bool) == Some(true))
+}
+
+/// The drivers whose entries were added, changed or removed, sorted.
+fn changed_drivers<'v>(status: Option<&'v Value>, before: Option<&'v Value>) -> BTreeSet<&'v str> {
+    let devices = |status: Option<&'v Value>| {
+        let list = status.map_or(&[][..], |status| status.list_at(&["devices"]));
+        let key = |device: &'v Value| {
+            ["driver", "pool", "device", "shareID"].map(|field| device.str_at(&[field]))
+        };
+        list.iter().map(|device| (key(device), device)).collect::<BTreeMap<_, _>>()
+    };
+    let (now, before) = (devices(status), devices(before));
+    let written =
+        now.iter().filter(|(key, device)| !equivalent(Some(device), before.get(*key).copied()));
+    let removed = before.keys().filter(|key| !now.contains_key(*key));
+    written.map(|(key, _)| key).chain(removed).map(|[driver, ..]| *driver).collect()
+}
+
+/// The one node that a claim's devices are on.
+fn allocated_node(allocation: &Value) -> Option<&str> {
+    let [term] = allocation.list_at(&["nodeSelector", "nodeSelectorTerms"]) else { return None };
+    let [field] = term.list_at(&["matchFields"]) else { return None };
+    let [node] = field.list_at(&["values"]) else { return None };
+    let named = field.str_at(&["key"]) == "metadata.name" && field.str_at(&["operator"]) == "In";
+    node.as_str().filter(|_| named && term.list_at(&["matchExpressions"]).is_empty())
+}
+
+/// Whether a service account's token is used on this node.
+fn is_on_node(user: &User, node: &str) -> bool {
+    let account = user.name.strip_prefix("system:serviceaccount:");
+    let named = account.and_then(|account| account.split_once(':'));
+    let account = named.is_some_and(|(namespace, name)| {
+        name::name_is_dns_label(namespace, false).is_empty()
+            && name::name_is_dns_subdomain(name, false).is_empty()
+    });
+    let mut names = user.extra.iter().filter(|(key, _)| key == NODE_NAME);
+    let on = names.next().is_some_and(|(_, names)| names.len() == 1 && names[0] == node);
+    account && on && name::name_is_dns_subdomain(node, false).is_empty()
+}
