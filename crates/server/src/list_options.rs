@@ -67,7 +67,7 @@ impl ListOptions {
             true => Ok(()),
             false => {
                 let kind = GroupKind::new("meta.k8s.io", "ListOptions");
-                Err(StatusError::invalid(&kind, "", &errors))
+                Err(StatusError::invalid(&kind, "", errors))
             }
         }
     }

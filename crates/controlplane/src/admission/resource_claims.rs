@@ -223,7 +223,7 @@ impl Plugin for ResourceClaims {
                 true => Ok(()),
                 false => {
                     let kind = attributes.resource.group_kind();
-                    Err(StatusError::invalid(&kind, attributes.name, &errors))
+                    Err(StatusError::invalid(&kind, attributes.name, errors))
                 }
             }
         })

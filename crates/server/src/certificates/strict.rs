@@ -35,15 +35,18 @@ impl<'a> Certificate<'a> {
         let issuer = inner.read(der::SEQUENCE).ok_or("x509: malformed issuer")?;
         check_name(issuer.contents)?;
         let mut times = inner.open(der::SEQUENCE).ok_or("x509: malformed validity")?;
-        let validity = [check_time(times.next())?, check_time(times.next())?];
+        check_time(times.next())?;
+        check_time(times.next())?;
         let subject = inner.read(der::SEQUENCE).ok_or("x509: malformed issuer")?.contents;
         check_name(subject)?;
         let public_key = inner.read(der::SEQUENCE).ok_or("x509: malformed spki")?.whole;
         PublicKey::parse(public_key)?;
-        let extensions = if version == VERSION_3 { extensions(&mut inner)? } else { &[] };
+        if version == VERSION_3 {
+            check_list(&mut inner)?;
+        }
         let signature = outer.read(der::BIT_STRING).filter(|bits| !bits.contents.is_empty());
         signature.ok_or("x509: malformed signature")?;
-        let certificate = Certificate { serial, subject, validity, public_key, extensions };
+        let certificate = Certificate::read(bytes).ok_or("x509: malformed certificate")?;
         certificate.check_extensions()?;
         Ok((certificate, reader.0))
     }
@@ -123,16 +126,16 @@ fn version(inner: &mut Reader<'_>) -> Result<u8, String> {
     }
 }
 
-fn extensions<'a>(inner: &mut Reader<'a>) -> Result<&'a [u8], String> {
+fn check_list(inner: &mut Reader<'_>) -> Result<(), String> {
     let Some(element) = inner.find(|element| element.tag == der::context(3)) else {
-        return Ok(&[]);
+        return Ok(());
     };
     let list = Reader(element.contents).read(der::SEQUENCE).ok_or("x509: malformed extensions")?;
     let mut each = Reader(list.contents);
     while !each.0.is_empty() {
         each.read(der::SEQUENCE).ok_or("x509: malformed extension")?;
     }
-    Ok(list.contents)
+    Ok(())
 }
 
 fn check_extension(identifier: &[u8], value: &[u8]) -> Result<(), String> {
@@ -164,14 +167,14 @@ fn check_extension(identifier: &[u8], value: &[u8]) -> Result<(), String> {
     }
 }
 
-fn check_time(element: Option<Element<'_>>) -> Result<Element<'_>, String> {
+fn check_time(element: Option<Element<'_>>) -> Result<(), String> {
     let element = element.ok_or("x509: malformed validity")?;
     let error = match element.tag {
         der::UTC_TIME => "x509: malformed UTCTime",
         der::GENERALIZED_TIME => "x509: malformed GeneralizedTime",
         _ => return Err("x509: unsupported time format".to_owned()),
     };
-    time(element).map(|_| element).ok_or_else(|| error.to_owned())
+    time(element).map(|_| ()).ok_or_else(|| error.to_owned())
 }
 
 fn check_name(encoded: &[u8]) -> Result<(), String> {

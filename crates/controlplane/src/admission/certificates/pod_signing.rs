@@ -47,7 +47,7 @@ impl Plugin for PodCertificateSigning {
                 format!("User {user} is not permitted to \"sign\" for signer {signer}"),
             );
             let kind = attributes.resource.group_kind();
-            Err(StatusError::invalid(&kind, attributes.name, &[error]))
+            Err(StatusError::invalid(&kind, attributes.name, [error]))
         })
     }
 }
