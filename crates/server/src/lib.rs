@@ -22,6 +22,7 @@ pub mod endpoints;
 pub mod handler;
 pub mod health;
 pub mod identity;
+pub mod incoming;
 pub mod lifecycle;
 pub mod metrics;
 pub mod negotiate;

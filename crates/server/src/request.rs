@@ -9,6 +9,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kevel_api::status::StatusError;
 
 use crate::audit::AuditContext;
+use crate::incoming::IncomingBody;
 use crate::request_info::RequestInfo;
 use crate::user::User;
 
@@ -52,7 +53,7 @@ pub struct Connection {
 /// A body that has not been read yet.
 #[derive(Debug)]
 pub enum RequestBody {
-    Incoming(hyper::body::Incoming),
+    Incoming(IncomingBody),
     Bytes(Bytes),
 }
 

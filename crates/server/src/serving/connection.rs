@@ -110,6 +110,7 @@ async fn serve_http(
         http2,
         slots: Arc::new(Semaphore::new(streams)),
         most: streams.saturating_mul(4),
+        patience: shared.limits.unread_body,
         next: next.clone(),
     };
     let limits = &shared.limits;

@@ -33,7 +33,7 @@ use crate::handler::Handler;
 use crate::lifecycle::Signal;
 use ongoing::{Connections, Order};
 
-/// What a client may cost. The numbers are the reference's.
+/// What a client may cost. The numbers are the reference's, where it has any.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The most bytes of a request's headers.
@@ -48,6 +48,8 @@ pub struct Limits {
     /// How much of a request's body may wait to be read on an HTTP/2 stream; nearly all objects are
     /// smaller. (Frames stay at HTTP/2's 16 KiB: the reference's large ones would only be buffered.)
     pub stream_window: u32,
+    /// How long a client may take to send a body that nobody reads, after the answer to it.
+    pub unread_body: Duration,
     /// How much of an answer waits for an HTTP/2 client to take it.
     pub send_buffer: usize,
 }
@@ -60,6 +62,7 @@ impl Default for Limits {
             idle: Duration::from_secs(90),
             streams: 100,
             stream_window: 256 << 10,
+            unread_body: Duration::from_secs(5),
             send_buffer: 256 << 10,
         }
     }

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, Version, header};
@@ -17,7 +18,10 @@ use super::upgrade::Next;
 use crate::body::{Body, Broken};
 use crate::chain::Abort;
 use crate::handler::{Handler, Pending, Response};
+use crate::incoming::IncomingBody;
 use crate::request::{Connection, Request, RequestBody};
+
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
 /// Passes a connection's requests to the handler.
 pub(super) struct Requests {
@@ -30,6 +34,8 @@ pub(super) struct Requests {
     pub slots: Arc<Semaphore>,
     /// With more than this the client is not worth the trouble.
     pub most: usize,
+    /// How long a client may take to send a body that nobody reads.
+    pub patience: Duration,
     /// What comes after the last answer.
     pub next: Arc<Next>,
 }
@@ -52,11 +58,12 @@ impl Service<http::Request<Incoming>> for Requests {
             return Box::pin(std::future::ready(Ok(answer)));
         }
         let on_upgrade = parts.extensions.remove::<OnUpgrade>();
+        let (body, left) = IncomingBody::new(body, &parts.headers);
         let head = parts.method == Method::HEAD;
         let request = Request::new(parts, RequestBody::Incoming(body), self.connection.clone());
         let handler = self.handler.clone();
         let next = self.next.clone();
-        let slots = self.slots.clone();
+        let (slots, patience) = (self.slots.clone(), self.patience);
         let http2 = self.http2.then(|| self.ongoing.clone());
         Box::pin(async move {
             let slot = slots.acquire_owned().await.ok();
@@ -65,8 +72,14 @@ impl Service<http::Request<Incoming>> for Requests {
                 // Without an answer: the stream is reset, or the connection closed.
                 return Err(Broken("aborted"));
             }
+            let unread = left.take();
             if let Some(ongoing) = http2 {
+                unread.into_iter().for_each(|unread| unread.beside_answer(patience));
                 close_by_goaway(&mut response, &ongoing);
+            } else if let Some(unread) = unread
+                && !unread.before_answer(patience).await
+            {
+                response.headers_mut().insert(header::CONNECTION, CLOSE);
             }
             if head {
                 drop_body(&mut response);
@@ -101,7 +114,7 @@ fn missing_host() -> Response {
     let headers = response.headers_mut();
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     headers.insert(header::CONTENT_TYPE, plain);
-    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    headers.insert(header::CONNECTION, CLOSE);
     response
 }
 

@@ -19,7 +19,8 @@ use kevel_server::serving::{Taken, Upgrade};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// `/wait` is answered once `go` is signaled; `/stream` is a piece, and a second one then; `/close`
-/// says that the connection should be closed; `/abort` is broken off before there is an answer, and
+/// says that the connection should be closed; `/refuse` is
+/// answered 403 without a look at the body; `/abort` is broken off before there is an answer, and
 /// `/broken` after a piece of it; `/upgrade` goes on with what the client says, said twice; all
 /// others say who asked how.
 #[derive(Clone)]
@@ -78,6 +79,11 @@ impl Handler for Paths {
                     response.headers_mut().insert(header::UPGRADE, "echo".parse().unwrap());
                     response.headers_mut().insert(header::CONNECTION, "upgrade".parse().unwrap());
                     response.extensions_mut().insert(Upgrade::new(echo));
+                    response
+                }
+                "/refuse" => {
+                    let mut response = Response::new(Body::from("no"));
+                    *response.status_mut() = StatusCode::FORBIDDEN;
                     response
                 }
                 "/close" => {

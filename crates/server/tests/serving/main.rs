@@ -4,6 +4,7 @@
 mod broken;
 mod client;
 mod connections;
+mod early;
 mod handler;
 mod hostile;
 mod shutdown;
