@@ -8,6 +8,7 @@ use http::{HeaderMap, Request, Response, Uri, header};
 use http_body_util::{BodyExt as _, Either, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
+use kevel_server::incoming::IncomingBody;
 use kevel_server::user::User;
 use kevel_server::webhook::{Endpoint, Identity, tls_config};
 use rustls::pki_types::ServerName;
@@ -23,7 +24,7 @@ use crate::lanes::{Lanes, Lease};
 pub(crate) const CONNECT: Duration = Duration::from_secs(30);
 
 /// The body of a request: one that is passed on as it comes, or bytes.
-pub(crate) type Outgoing = Either<Incoming, Full<Bytes>>;
+pub(crate) type Outgoing = Either<IncomingBody, Full<Bytes>>;
 
 /// A server that answers for an API service.
 pub(crate) struct Upstream {
