@@ -20,6 +20,7 @@ pub mod discovery;
 pub mod endpoints;
 pub mod handler;
 pub mod health;
+pub mod heavy_work;
 pub mod identity;
 pub mod lifecycle;
 pub mod metrics;
