@@ -221,6 +221,14 @@ impl Map {
         Map(entries)
     }
 
+    /// Puts entries in, in any order, in the place of those that have their keys. Many at once: each
+    /// by itself would move those behind it.
+    pub fn extend(&mut self, entries: impl IntoIterator<Item = (CompactString, Value)>) {
+        let mut all = std::mem::take(&mut self.0);
+        all.extend(entries);
+        *self = Map::from_entries(all);
+    }
+
     /// Takes entries whose keys are sorted and differ, which is not checked in release builds.
     pub fn from_sorted(entries: ThinVec<(CompactString, Value)>) -> Self {
         debug_assert!(entries.is_sorted_by(|a, b| a.0 < b.0));
@@ -421,5 +429,8 @@ mod tests {
         assert_eq!(map.iter().map(|(k, _)| k).collect::<Vec<_>>(), ["a", "m", "q", "z"]);
         assert_eq!(map.remove("m"), Some(Value::from("m")));
         assert_eq!((map.get("m"), map.get("z")), (None, Some(&Value::from("z"))));
+        map.extend([("b".into(), Value::Int(2)), ("a".into(), Value::Int(3))]);
+        let all: Vec<_> = map.iter().map(|(key, value)| (key, value.as_int())).collect();
+        assert_eq!(all, [("a", Some(3)), ("b", Some(2)), ("q", Some(1)), ("z", None)]);
     }
 }

@@ -1,5 +1,7 @@
 //! What containers, pods and claims of a namespace may ask for.
 
+use std::collections::HashSet;
+
 use kevel_api::field_error::BadValue;
 use kevel_api::name;
 use kevel_api::quantity::Quantity;
@@ -13,7 +15,7 @@ pub const RULES: Rules =
     Rules { check_create: check, check_update: |range, _| check(range), ..Rules::NONE };
 
 fn check(range: Field) {
-    let mut types = Vec::new();
+    let mut types = HashSet::new();
     for limit in range.at("spec").at("limits").items().map(|limit| limit.get()).enumerate() {
         let (index, value) = limit;
         let limits = range.down("spec.limits");
@@ -21,10 +23,7 @@ fn check(range: Field) {
         let limit = field.with(value);
         let ty = limit.at("type");
         type_name(ty);
-        match types.contains(&ty.str()) {
-            true => ty.duplicate(),
-            false => types.push(ty.str()),
-        }
+        ty.unique(&mut types, ty.str());
         names(limit);
         amounts(limit);
     }

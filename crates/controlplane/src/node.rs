@@ -1,5 +1,7 @@
 //! Nodes.
 
+use std::collections::HashSet;
+
 use kevel_api::field_error::{BadValue, FieldError, FieldErrorKind};
 use kevel_api::ip;
 use kevel_api::name;
@@ -61,7 +63,7 @@ fn check(node: Field) {
 }
 
 fn taints(taints: Field) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for taint in taints.items() {
         let (key, value, effect) = (taint.at("key"), taint.at("value"), taint.at("effect"));
         key.label_name();
@@ -71,7 +73,7 @@ fn taints(taints: Field) {
         }
         taint_effect(effect);
         let pair = (key.str(), effect.str());
-        if seen.contains(&pair) {
+        if !seen.insert(pair) {
             let null = Value::Null;
             let shown = record(&[
                 ("Key", key.get()),
@@ -82,7 +84,6 @@ fn taints(taints: Field) {
             let why = "taints must be unique by key and effect pair";
             taint.error(FieldErrorKind::Duplicate, shown, why);
         }
-        seen.push(pair);
     }
 }
 
@@ -158,15 +159,12 @@ fn check_change(node: Field, old: Field) {
     let (spec, status, was) = (node.at("spec"), node.at("status"), old.at("spec"));
     amounts(status);
     declared_features(status.at("declaredFeatures"));
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for address in status.at("addresses").items() {
         let (ty, at) = (address.at("type"), address.at("address"));
         let pair = (ty.str(), at.str());
-        match seen.contains(&pair) {
-            true => {
-                address.duplicate_as(record(&[("Type", ty.get()), ("Address", at.get())]));
-            }
-            false => seen.push(pair),
+        if !seen.insert(pair) {
+            address.duplicate_as(record(&[("Type", ty.get()), ("Address", at.get())]));
         }
     }
     let (cidrs, before) = (spec.at("podCIDRs"), was.at("podCIDRs"));

@@ -1,5 +1,7 @@
 //! What a namespace may use altogether.
 
+use std::collections::{HashMap, HashSet};
+
 use kevel_api::field_error::BadValue;
 use kevel_api::quantity::Quantity;
 use kevel_api::value::Value;
@@ -88,39 +90,50 @@ fn concerns(scope: &str, resource: &str) -> bool {
     }
 }
 
-fn conflict(scopes: &[&str]) -> usize {
-    let both = |a, b| usize::from(scopes.contains(&a) && scopes.contains(&b));
+/// How many of the resources that are limited each scope says nothing about.
+#[derive(Default)]
+struct Unconcerned<'v>(HashMap<&'v str, usize>);
+
+impl<'v> Unconcerned<'v> {
+    fn by(&mut self, scope: &'v str, spec: &Field) -> usize {
+        *self.0.entry(scope).or_insert_with(|| {
+            let hard = spec.at("hard").keys().filter(|resource| is_standard(resource));
+            hard.filter(|resource| !concerns(scope, resource)).count()
+        })
+    }
+}
+
+fn conflict(scopes: &HashSet<&str>) -> usize {
+    let both = |a, b| usize::from(scopes.contains(a) && scopes.contains(b));
     both("BestEffort", "NotBestEffort") + both("Terminating", "NotTerminating")
 }
 
 fn scopes(spec: Field) {
     let list = spec.at("scopes");
-    let scopes: Vec<&str> = list.strings().collect();
-    for scope in &scopes {
-        if !SCOPES.contains(scope) {
+    let mut unconcerned = Unconcerned::default();
+    for scope in list.strings() {
+        if !SCOPES.contains(&scope) {
             list.invalid("unsupported scope");
         }
-        let hard = spec.at("hard").keys().filter(|resource| is_standard(resource));
-        hard.filter(|resource| !concerns(scope, resource))
-            .for_each(|_| list.invalid("unsupported scope applied to resource"));
+        let times = unconcerned.by(scope, &spec);
+        list.invalid_times(times, || list.shown(), "unsupported scope applied to resource");
     }
-    (0..conflict(&scopes)).for_each(|_| list.invalid("conflicting scopes"));
+    (0..conflict(&list.strings().collect())).for_each(|_| list.invalid("conflicting scopes"));
 }
 
 fn scope_selector(spec: Field) {
     let selector = spec.at("scopeSelector");
     let list = selector.at("matchExpressions");
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
+    let mut unconcerned = Unconcerned::default();
     for requirement in list.items() {
         let scope = requirement.at("scopeName").str();
         let (operator, values) = (requirement.at("operator").str(), requirement.at("values"));
         if !SCOPES.contains(&scope) {
             list.at("scopeName").invalid_as(BadValue::named_string(scope), "unsupported scope");
         }
-        let hard = spec.at("hard").keys().filter(|resource| is_standard(resource));
-        hard.filter(|resource| !concerns(scope, resource)).for_each(|_| {
-            list.invalid_as(selector.shown(), "unsupported scope applied to resource")
-        });
+        let times = unconcerned.by(scope, &spec);
+        list.invalid_times(times, || selector.shown(), "unsupported scope applied to resource");
         let plain =
             SCOPES.contains(&scope) && !matches!(scope, "PriorityClass" | "VolumeAttributesClass");
         if plain && operator != "Exists" {
@@ -144,7 +157,7 @@ fn scope_selector(spec: Field) {
                 .at("operator")
                 .invalid_as(BadValue::named_string(operator), "not a valid selector operator"),
         }
-        seen.push(scope);
+        seen.insert(scope);
     }
     let shown = || spec.at("scopes").shown_or_null();
     (0..conflict(&seen)).for_each(|_| list.invalid_as(shown(), "conflicting scopes"));

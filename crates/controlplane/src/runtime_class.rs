@@ -1,5 +1,7 @@
 //! What runs the containers of pods.
 
+use std::collections::HashSet;
+
 use kevel_api::name;
 
 use crate::pod::{Options, resources, toleration};
@@ -27,11 +29,9 @@ fn check_create(class: Field) {
     scheduling.at("nodeSelector").labels();
     let tolerations = scheduling.at("tolerations");
     toleration::check(tolerations);
-    let same = |a: &Field, b: &Field| {
-        ["key", "operator", "value", "effect"].iter().all(|name| a.at(name).same(&b.at(name)))
-    };
-    for (index, toleration) in tolerations.items().enumerate() {
-        if tolerations.items().take(index).any(|earlier| same(&earlier, &toleration)) {
+    let mut seen = HashSet::new();
+    for toleration in tolerations.items() {
+        if !seen.insert(toleration::parts(toleration)) {
             toleration.duplicate();
         }
     }

@@ -1,5 +1,7 @@
 //! Classes of storage, and classes of attributes of volumes.
 
+use std::collections::HashSet;
+
 use kevel_api::name;
 
 use crate::rules::Rules;
@@ -51,12 +53,11 @@ fn storage_class(class: Field) {
         mode.one_of(&["Immediate", "WaitForFirstConsumer"]);
     }
     let topologies = class.at("allowedTopologies");
-    for (index, term) in topologies.items().enumerate() {
+    let mut seen = HashSet::new();
+    for term in topologies.items() {
         topology(term);
-        let expressions = term.at("matchLabelExpressions");
-        let same = |earlier: Field| same_expressions(&earlier, &term);
-        if topologies.items().take(index).any(same) {
-            expressions.duplicate_as("");
+        if !seen.insert(sorted_expressions(&term)) {
+            term.at("matchLabelExpressions").duplicate_as("");
         }
     }
 }
@@ -92,10 +93,10 @@ fn parameters(parameters: Field) {
 
 /// A place where volumes may be: labels of nodes, each with the values that it may have.
 fn topology(term: Field) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for expression in term.at("matchLabelExpressions").items() {
         let (key, values) = (expression.at("key"), expression.at("values"));
-        let mut known = Vec::new();
+        let mut known = HashSet::new();
         if values.must("") {
             for value in values.items() {
                 value.unique(&mut known, value.str());
@@ -106,20 +107,16 @@ fn topology(term: Field) {
     }
 }
 
-/// Whether two terms ask for the same, in whatever order.
-fn same_expressions(a: &Field, b: &Field) -> bool {
-    let sorted = |term: &Field| {
-        let mut all: Vec<(String, Vec<String>)> = Vec::new();
-        for expression in term.at("matchLabelExpressions").items() {
-            let mut values: Vec<String> =
-                expression.at("values").strings().map(str::to_owned).collect();
-            values.sort();
-            all.push((expression.at("key").str().to_owned(), values));
-        }
-        all.sort();
-        all
-    };
-    sorted(a) == sorted(b)
+/// What a term asks for, whatever its order.
+fn sorted_expressions<'v>(term: &Field<'v, '_>) -> Vec<(&'v str, Vec<&'v str>)> {
+    let mut all = Vec::new();
+    for expression in term.at("matchLabelExpressions").items() {
+        let mut values: Vec<&str> = expression.at("values").strings().collect();
+        values.sort_unstable();
+        all.push((expression.at("key").str(), values));
+    }
+    all.sort();
+    all
 }
 
 #[cfg(test)]

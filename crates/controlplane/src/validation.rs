@@ -12,6 +12,7 @@ mod path;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::collections::HashSet;
 
 use kevel_api::field_error::{BadValue, FieldError, FieldErrorKind, FieldErrors, Path};
 use kevel_api::name::Problems;
@@ -213,8 +214,21 @@ impl Field<'_, '_> {
     }
 
     /// Adds an error that is made only if it is told.
-    fn add(&self, error: impl FnOnce() -> FieldError) {
-        self.errors.borrow_mut().add(error);
+    pub fn add(&self, error: impl FnOnce() -> FieldError) {
+        match self.is_full() {
+            true => self.errors.borrow_mut().add_untold(1),
+            false => self.push(error()),
+        }
+    }
+
+    /// The value has the wrong form, so many times.
+    pub fn invalid_times(&self, times: usize, value: impl Fn() -> BadValue, detail: &'static str) {
+        for done in 0..times {
+            if self.is_full() {
+                return self.errors.borrow_mut().add_untold(times - done);
+            }
+            self.invalid_as(value(), detail);
+        }
     }
 
     pub fn extend(&self, errors: impl IntoIterator<Item = FieldError>) {
@@ -366,10 +380,9 @@ impl Field<'_, '_> {
     }
 
     /// None of the items' values stands there twice.
-    pub fn unique<'k>(&self, seen: &mut Vec<&'k str>, key: &'k str) {
-        match seen.contains(&key) {
-            true => self.duplicate(),
-            false => seen.push(key),
+    pub fn unique<'k>(&self, seen: &mut HashSet<&'k str>, key: &'k str) {
+        if !seen.insert(key) {
+            self.duplicate();
         }
     }
 }

@@ -20,6 +20,11 @@ const MAX_DEPTH: usize = kevel_codec::json::MAX_DEPTH;
 /// How often the depth of a tree is measured, which a patch of any use never causes once.
 const MAX_MEASURES: usize = 64;
 
+/// How many bytes of lists and maps the operations of a patch may move to make or close a gap: half a
+/// second's work. Ten thousand items at the front of a list of as many take half of it; only at the
+/// front of a million does it matter.
+const MAX_MOVED: usize = 2 << 30;
+
 /// A sequence of operations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Patch {
@@ -91,11 +96,12 @@ struct Limits {
     /// The tree is not deeper than this; operations raise it, measuring lowers it.
     depth: usize,
     measures: usize,
+    moved: usize,
 }
 
 impl Limits {
     fn new(copy: usize, depth: usize) -> Self {
-        Limits { copy, copied: 0, depth, measures: 0 }
+        Limits { copy, copied: 0, depth, measures: 0, moved: 0 }
     }
 
     fn count_copy(&mut self, size: usize) -> Result<(), String> {
@@ -108,6 +114,15 @@ impl Limits {
             ));
         }
         Ok(())
+    }
+
+    /// Counts the elements that stand behind one that comes or goes.
+    fn count_move<T>(&mut self, elements: usize) -> Result<(), String> {
+        self.moved = self.moved.saturating_add(elements * size_of::<T>());
+        match self.moved > MAX_MOVED {
+            true => Err("the operations move too much of the document".to_owned()),
+            false => Ok(()),
+        }
     }
 
     fn put(&mut self, at: usize, depth: usize) {

@@ -23,6 +23,10 @@ const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
 /// With `/` and a field's name: the order of its list.
 const SET_ORDER: &str = "$setElementOrder";
 
+/// How many fields may be merged for one patch, those of a map that is merged again counted again. An
+/// object has a million at most; only a list in which one key stands again and again takes more.
+const MAX_MERGED: usize = 16 << 20;
+
 /// Applies a patch to an object's tree of the given type.
 ///
 /// ```
@@ -44,14 +48,30 @@ pub fn apply(document: Value, patch: Value, schema: Schema<'_>) -> Result<Value,
     }
     match (document, patch) {
         (Value::Map(document), Value::Map(patch)) => {
-            merge_map(document, patch, Cursor::root(schema)).map(Value::Map)
+            merge_map(document, patch, Cursor::root(schema), &mut Merged(0)).map(Value::Map)
         }
         // The decoder of patches takes no other document than an object, or nothing.
         (document, _) => Ok(document),
     }
 }
 
-fn merge_map(mut original: Map, mut patch: Map, at: Cursor<'_>) -> Result<Map, Error> {
+/// How many fields have been merged.
+struct Merged(usize);
+
+impl Merged {
+    fn count(&mut self, fields: usize) -> Result<(), Error> {
+        self.0 = self.0.saturating_add(fields);
+        if self.0 > MAX_MERGED { Err(Error::TOO_MUCH) } else { Ok(()) }
+    }
+}
+
+fn merge_map(
+    mut original: Map,
+    mut patch: Map,
+    at: Cursor<'_>,
+    merged: &mut Merged,
+) -> Result<Map, Error> {
+    merged.count(original.len() + patch.len())?;
     if let Some(directive) = patch.get(PATCH) {
         return match directive.as_str() {
             Some("replace") => {
@@ -65,8 +85,8 @@ fn merge_map(mut original: Map, mut patch: Map, at: Cursor<'_>) -> Result<Map, E
     if let Some(keys) = patch.remove(RETAIN_KEYS) {
         retain_keys(&mut original, &patch, &keys)?;
     }
-    order::set_element_orders(&mut original, &mut patch, at)?;
-    merge_fields(original, patch, at)
+    order::set_element_orders(&mut original, &mut patch, at, merged)?;
+    merge_fields(original, patch, at, merged)
 }
 
 /// Drops the fields that `$retainKeys` does not name. A patch may set no other field than those.
@@ -96,7 +116,12 @@ struct FieldPatch {
 }
 
 /// Merges field by field. Both sides are sorted by key, so that one pass is enough.
-fn merge_fields(original: Map, patch: Map, at: Cursor<'_>) -> Result<Map, Error> {
+fn merge_fields(
+    original: Map,
+    patch: Map,
+    at: Cursor<'_>,
+    count: &mut Merged,
+) -> Result<Map, Error> {
     let mut merged = ThinVec::with_capacity(original.len() + patch.len());
     let mut original = original.into_entries().into_iter().peekable();
     let mut patches = field_patches(patch)?.into_iter().peekable();
@@ -106,10 +131,10 @@ fn merge_fields(original: Map, patch: Map, at: Cursor<'_>) -> Result<Map, Error>
             merged.push(entry);
         }
         let mut value = original.next_if(|(other, _)| *other == key).map(|(_, value)| value);
-        value = merge_field(value, first, at)?;
+        value = merge_field(value, first, at, count)?;
         // What goes from a list and what is merged into it come as two patches of one field.
         while let Some(next) = patches.next_if(|next| next.key == key) {
-            value = merge_field(value, next, at)?;
+            value = merge_field(value, next, at, count)?;
         }
         if let Some(value) = value {
             merged.push((key, value));
@@ -144,18 +169,19 @@ fn merge_field(
     original: Option<Value>,
     patch: FieldPatch,
     at: Cursor<'_>,
+    count: &mut Merged,
 ) -> Result<Option<Value>, Error> {
     let FieldPatch { key, value, deletes } = patch;
     match (original, value) {
         (_, Value::Null) => Ok(None),
         (Some(Value::Map(original)), Value::Map(patch)) => {
             let (below, _) = at.field(&key)?;
-            merge_map(original, patch, below).map(|map| Some(Value::Map(map)))
+            merge_map(original, patch, below, count).map(|map| Some(Value::Map(map)))
         }
         (Some(Value::List(original)), Value::List(patch)) => {
             let (item, merge) = at.list(&key)?;
             let merged = if merge.merge || deletes {
-                list::merge(original, patch, item, merge.key, deletes)?
+                list::merge(original, patch, item, merge.key, deletes, count)?
             } else {
                 patch
             };

@@ -21,6 +21,7 @@ pub mod discovery;
 pub mod endpoints;
 pub mod handler;
 pub mod health;
+pub mod heavy_work;
 pub mod identity;
 pub mod incoming;
 pub mod lifecycle;

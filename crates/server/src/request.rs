@@ -10,6 +10,7 @@ use kevel_api::status::StatusError;
 use kevel_api::warning::WarningList;
 
 use crate::audit::AuditContext;
+use crate::heavy_work::Weight;
 use crate::incoming::IncomingBody;
 use crate::request_info::RequestInfo;
 use crate::user::User;
@@ -30,6 +31,8 @@ pub struct Request {
     /// When the answer must have been given.
     pub deadline: Option<Instant>,
     pub warnings: Warnings,
+    /// Whether it computes for long.
+    pub weight: Weight,
     pub audit_id: String,
     /// What is kept of the request, for whoever has to add to it.
     pub audit: AuditContext,
@@ -76,6 +79,7 @@ impl Request {
             received,
             deadline: None,
             warnings: Warnings::default(),
+            weight: Weight::default(),
             audit_id: String::new(),
             audit: AuditContext::default(),
         })
@@ -89,8 +93,14 @@ impl Request {
         self.parts.uri.query().unwrap_or_default()
     }
 
-    /// The whole body, if it is not too large.
+    /// The whole body, if it is not too large. What is done with a large one is heavy work.
     pub async fn read_body(&mut self) -> Result<Bytes, StatusError> {
+        let body = self.collect_body().await?;
+        self.weight.weigh(body.len()).await;
+        Ok(body)
+    }
+
+    async fn collect_body(&mut self) -> Result<Bytes, StatusError> {
         let body = std::mem::replace(&mut self.body, RequestBody::Bytes(Bytes::new()));
         let too_large = || StatusError::request_entity_too_large(&format!("limit is {MAX_BODY}"));
         match body {

@@ -20,10 +20,10 @@ pub(super) fn secret(secret: &mut Map, _: ReadJson<'_>) -> Result<(), String> {
     if !texts.is_empty()
         && let Some(data) = super::made_in(secret, "data")
     {
-        for (key, text) in texts.into_entries() {
+        data.extend(texts.into_entries().into_iter().map(|(key, text)| {
             let text = text.as_str().unwrap_or_default();
-            data.insert(key, base64(text.as_bytes()).as_str().into());
-        }
+            (key, base64(text.as_bytes()).as_str().into())
+        }));
     }
     Ok(())
 }

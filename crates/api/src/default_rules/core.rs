@@ -60,9 +60,7 @@ pub(super) fn add_missing_amounts(map: &mut Map, from: &str, to: &str) {
     if !missing.is_empty()
         && let Some(to) = struct_in(map, to)
     {
-        for (name, amount) in missing {
-            to.insert(name, amount);
-        }
+        to.extend(missing);
     }
 }
 

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use compact_str::CompactString;
+
 use super::struct_in;
 use crate::quantity::Quantity;
 use crate::value::{Map, Value};
@@ -49,12 +51,14 @@ fn fill(resources: &mut Map, field: &str, amounts: Vec<(String, impl Into<Value>
         return;
     }
     let Some(map) = struct_in(resources, field) else { return };
-    for (name, amount) in amounts {
-        map.entry_or_insert_with(&name, || amount.into());
-    }
+    let missing = amounts.into_iter().filter(|(name, _)| !map.contains_key(name));
+    let missing: Vec<_> =
+        missing.map(|(name, amount)| (CompactString::from(name), amount.into())).collect();
+    map.extend(missing);
 }
 
 /// An amount as it was written, unless it had to be computed.
+#[derive(Clone)]
 struct Amount {
     quantity: Quantity,
     text: Option<String>,
@@ -79,13 +83,19 @@ fn sum(spec: &Map, field: &str) -> Amounts {
         if container.str_at(&["restartPolicy"]) == "Always" {
             add(&mut total, container, field);
             add(&mut sidecars, container, field);
-            raise(&mut starting, copy(&sidecars));
+            let started = amounts(container, field)
+                .filter_map(|(name, ..)| Some((name.to_owned(), sidecars.get(name)?.clone())));
+            raise(&mut starting, started);
         } else {
-            let mut together = Amounts::new();
-            add(&mut together, container, field);
-            for (name, amount) in &sidecars {
-                plus(&mut together, name, amount.quantity, amount.text.as_deref());
-            }
+            // What sidecars need of other resources was counted when they were started.
+            let together = amounts(container, field).map(|(name, quantity, text)| {
+                let mut amount = Amount { quantity, text: Some(text.to_owned()) };
+                if let Some(beside) = sidecars.get(name) {
+                    amount.quantity += beside.quantity;
+                    amount.text = None;
+                }
+                (name.to_owned(), amount)
+            });
             raise(&mut starting, together);
         }
     }
@@ -97,35 +107,35 @@ fn list<'m>(spec: &'m Map, field: &str) -> impl Iterator<Item = &'m Value> {
     spec.get(field).and_then(Value::as_list).into_iter().flatten()
 }
 
-fn add(total: &mut Amounts, container: &Value, field: &str) {
+/// What a container asks for: names, amounts, and how they were written.
+fn amounts<'v>(
+    container: &'v Value,
+    field: &str,
+) -> impl Iterator<Item = (&'v str, Quantity, &'v str)> {
     let amounts = container.at(&["resources", field]).and_then(Value::as_map);
-    for (name, amount) in amounts.into_iter().flat_map(Map::iter) {
-        if let Some((text, Ok(quantity))) = amount.as_str().map(|text| (text, text.parse())) {
-            plus(total, name, quantity, Some(text));
-        }
-    }
+    amounts.into_iter().flat_map(Map::iter).filter_map(|(name, amount)| {
+        let text = amount.as_str()?;
+        Some((name, text.parse().ok()?, text))
+    })
 }
 
-fn plus(total: &mut Amounts, name: &str, quantity: Quantity, text: Option<&str>) {
-    match total.get_mut(name) {
-        Some(sum) => {
-            sum.quantity += quantity;
-            sum.text = None;
-        }
-        None => {
-            let text = text.map(str::to_owned);
-            total.insert(name.to_owned(), Amount { quantity, text });
+fn add(total: &mut Amounts, container: &Value, field: &str) {
+    for (name, quantity, text) in amounts(container, field) {
+        match total.get_mut(name) {
+            Some(sum) => {
+                sum.quantity += quantity;
+                sum.text = None;
+            }
+            None => {
+                let text = Some(text.to_owned());
+                total.insert(name.to_owned(), Amount { quantity, text });
+            }
         }
     }
-}
-
-fn copy(amounts: &Amounts) -> Amounts {
-    let copy = |a: &Amount| Amount { quantity: a.quantity, text: a.text.clone() };
-    amounts.iter().map(|(name, amount)| (name.clone(), copy(amount))).collect()
 }
 
 /// Takes the greater of two amounts for each resource.
-fn raise(to: &mut Amounts, from: Amounts) {
+fn raise(to: &mut Amounts, from: impl IntoIterator<Item = (String, Amount)>) {
     for (name, amount) in from {
         if to.get(&name).is_none_or(|known| amount.quantity > known.quantity) {
             to.insert(name, amount);

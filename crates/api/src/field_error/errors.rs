@@ -49,6 +49,11 @@ impl FieldErrors {
         }
     }
 
+    /// Adds errors that are not told.
+    pub fn add_untold(&mut self, errors: usize) {
+        self.untold += errors;
+    }
+
     /// Adds an error that has been made.
     pub fn push(&mut self, error: FieldError) {
         self.add(|| error);

@@ -1,6 +1,8 @@
 //! `AlwaysPullImages`: nobody uses an image that somebody else was allowed to pull.
 
-use kevel_api::field_error::{FieldError, Path, aggregate};
+use std::collections::HashSet;
+
+use kevel_api::field_error::{FieldError, FieldErrors, Path, aggregate};
 use kevel_api::references::pod_containers;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
@@ -49,8 +51,8 @@ impl Plugin for AlwaysPullImages {
         let Some(pod) = object.filter(|pod| concerns(attributes, pod)) else {
             return settled(Ok(()));
         };
-        let errors = others(pod).into_iter();
-        let errors: Vec<_> = errors.map(|error| attributes.forbidden(object, error)).collect();
+        let errors = others(pod);
+        let errors: Vec<_> = errors.iter().map(|e| attributes.forbidden(object, e)).collect();
         settled(match (aggregate(&errors), errors.into_iter().next()) {
             (Some(all), Some(first)) if first.to_string() != all => {
                 Err(StatusError::unknown(500, all))
@@ -62,12 +64,12 @@ impl Plugin for AlwaysPullImages {
 }
 
 /// What is not always pulled.
-fn others(pod: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn others(pod: &Value) -> FieldErrors {
+    let mut errors = FieldErrors::new();
     let spec = Path::new("spec");
     let mut check = |path: &Path<'_>, policy: &str| {
         if policy != ALWAYS {
-            errors.push(FieldError::not_supported(path, policy, [ALWAYS]));
+            errors.add(|| FieldError::not_supported(path, policy, [ALWAYS]));
         }
     };
     for kind in CONTAINERS {
@@ -90,14 +92,16 @@ fn others(pod: &Value) -> Vec<FieldError> {
 
 /// Whether new images may come with a write.
 fn concerns(attributes: &Attributes<'_>, pod: &Value) -> bool {
-    let image = |container: &Value| container.str_at(&["image"]).to_owned();
+    fn image(container: &Value) -> &str {
+        container.str_at(&["image"])
+    }
     attributes.is("", "pods")
         && match attributes.operation {
             Operation::Create => true,
             Operation::Update => {
                 let old = attributes.old.into_iter().flat_map(pod_containers);
-                let old: Vec<String> = old.map(image).collect();
-                pod_containers(pod).any(|container| !old.contains(&image(container)))
+                let old: HashSet<&str> = old.map(image).collect();
+                pod_containers(pod).any(|container| !old.contains(image(container)))
             }
             Operation::Delete | Operation::Connect => false,
         }

@@ -1,5 +1,7 @@
 //! `DenyServiceExternalIPs`: services take no addresses that are not theirs.
 
+use std::collections::HashSet;
+
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
@@ -23,8 +25,9 @@ impl Plugin for DenyServiceExternalIps {
         let service = object.filter(|_| writes && attributes.is("", "services"));
         let addresses = |service: &'a Value| service.list_at(&["spec", "externalIPs"]);
         let old = attributes.old.map(addresses).unwrap_or_default();
+        let old: HashSet<Option<&str>> = old.iter().map(Value::as_str).collect();
         let new = service.map(addresses).unwrap_or_default();
-        settled(match new.iter().all(|address| old.contains(address)) {
+        settled(match new.iter().all(|address| old.contains(&address.as_str())) {
             true => Ok(()),
             false => {
                 let error = "Use of external IPs is denied by admission control";

@@ -11,6 +11,9 @@ use kevel_server::handler::Pending;
 use super::resource_list::is_extended;
 use super::tolerations;
 
+/// What the taints do to pods that do not tolerate them.
+const EFFECT: &str = "NoSchedule";
+
 /// The admission plug-in of that name.
 #[derive(Clone, Copy, Debug)]
 pub struct ExtendedResourceToleration;
@@ -27,8 +30,9 @@ impl Plugin for ExtendedResourceToleration {
     ) -> Pending<'a, Result<(), StatusError>> {
         let writes = matches!(attributes.operation, Operation::Create | Operation::Update);
         if let Some(pod) = object.filter(|_| writes && attributes.is("", "pods")) {
-            for resource in extended_resources(pod) {
-                tolerate(pod, tolerations::exists(&resource, "NoSchedule", None));
+            let resources = extended_resources(pod);
+            if !resources.is_empty() {
+                tolerate(pod, resources);
             }
         }
         settled(Ok(()))
@@ -43,19 +47,18 @@ fn extended_resources(pod: &Value) -> BTreeSet<String> {
     names.filter(|name| is_extended(name)).map(str::to_owned).collect()
 }
 
-/// Adds a toleration, in the place of one of the same taint.
-fn tolerate(pod: &mut Value, toleration: Value) {
-    let same = |other: &Value| {
-        let fields = ["key", "operator", "value", "effect"];
-        fields.iter().all(|field| toleration.str_at(&[field]) == other.str_at(&[field]))
-    };
+/// Adds a toleration of each taint, in the place of one of the same.
+fn tolerate(pod: &mut Value, resources: BTreeSet<String>) {
     let list = pod.make_list(&["spec"], "tolerations");
-    let mut found = false;
-    for other in list.iter_mut().filter(|other| same(other)) {
-        *other = toleration.clone();
-        found = true;
+    let mut found = BTreeSet::new();
+    for other in list.iter_mut() {
+        let text = |field| other.str_at(&[field]);
+        let same = (text("operator"), text("value"), text("effect")) == ("Exists", "", EFFECT);
+        if let Some(resource) = resources.get(text("key")).filter(|_| same) {
+            *other = tolerations::exists(resource, EFFECT, None);
+            found.insert(resource);
+        }
     }
-    if !found {
-        list.push(toleration);
-    }
+    let others = resources.iter().filter(|resource| !found.contains(resource));
+    list.extend(others.map(|resource| tolerations::exists(resource, EFFECT, None)));
 }

@@ -1,5 +1,6 @@
 //! `OwnerReferencesPermissionEnforcement`: who ties objects to others needs a right to both.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use kevel_api::gvk::GroupVersion;
@@ -156,10 +157,8 @@ fn owners(object: &Value) -> &[Value] {
 /// The owners that an object newly holds up.
 fn blocking<'a>(object: &'a Value, old: Option<&Value>) -> Vec<&'a Value> {
     let blocks = |owner: &Value| owner.at(&["blockOwnerDeletion"]) == Some(&Value::Bool(true));
-    let old = old.map(owners).unwrap_or_default();
-    let known = |owner: &Value| {
-        let same = |other: &&Value| other.str_at(&["uid"]) == owner.str_at(&["uid"]);
-        old.iter().rev().find(same).is_some_and(blocks)
-    };
+    let old = old.map(owners).unwrap_or_default().iter();
+    let old: HashMap<&str, &Value> = old.map(|owner| (owner.str_at(&["uid"]), owner)).collect();
+    let known = |owner: &Value| old.get(owner.str_at(&["uid"])).is_some_and(|old| blocks(old));
     owners(object).iter().filter(|owner| blocks(owner) && !known(owner)).collect()
 }

@@ -1,6 +1,6 @@
 //! Amounts of resources by name, and what a pod asks for in all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use kevel_api::name;
 use kevel_api::quantity::Quantity;
@@ -100,38 +100,51 @@ impl PodResources {
     /// that are restarted stay beside all that follow.
     fn sum(&self, pod: &Value, kind: &str) -> ResourceList {
         let mut sum = ResourceList::new();
+        let statuses = self.statuses(pod, "containerStatuses");
         for container in pod.list_at(&["spec", "containers"]) {
-            add(&mut sum, &self.container(pod, container, "containerStatuses", kind));
+            add(&mut sum, &Self::container(pod, container, &statuses, kind));
         }
+        let statuses = self.statuses(pod, "initContainerStatuses");
         let (mut staying, mut most) = (ResourceList::new(), ResourceList::new());
         for container in pod.list_at(&["spec", "initContainers"]) {
-            if container.str_at(&["restartPolicy"]) == "Always" {
-                let list = self.container(pod, container, "initContainerStatuses", kind);
+            let stays = container.str_at(&["restartPolicy"]) == "Always";
+            let mut list = match stays {
+                true => Self::container(pod, container, &statuses, kind),
+                false => at(container, &["resources", kind]),
+            };
+            if stays {
                 add(&mut sum, &list);
                 add(&mut staying, &list);
-                max(&mut most, &staying);
-            } else {
-                let mut list = at(container, &["resources", kind]);
-                add(&mut list, &staying);
-                max(&mut most, &list);
             }
+            // Of other resources, what stays has been counted when it came.
+            for (name, amount) in &mut list {
+                match staying.get(name) {
+                    Some(all) if stays => *amount = *all,
+                    Some(all) => *amount += *all,
+                    None => {}
+                }
+            }
+            max(&mut most, &list);
         }
         max(&mut sum, &most);
         sum
     }
 
+    /// What containers have, by their names, where it counts.
+    fn statuses<'v>(&self, pod: &'v Value, list: &str) -> HashMap<&'v str, &'v Value> {
+        let all = pod.list_at(&["status", list]).iter().filter(|_| self.status);
+        all.rev().map(|status| (status.str_at(&["name"]), status)).collect()
+    }
+
     fn container(
-        &self,
         pod: &Value,
         container: &Value,
-        statuses: &str,
+        statuses: &HashMap<&str, &Value>,
         kind: &str,
     ) -> ResourceList {
         let wanted = at(container, &["resources", kind]);
-        let name = container.str_at(&["name"]);
-        let mut statuses = pod.list_at(&["status", statuses]).iter();
-        let status = statuses.find(|status| status.str_at(&["name"]) == name);
-        let status = status.filter(|status| self.status && status.at(&["resources"]).is_some());
+        let status = statuses.get(container.str_at(&["name"]));
+        let status = status.filter(|status| status.at(&["resources"]).is_some());
         let Some(status) = status else { return wanted };
         let mut list = at(status, &["resources", kind]);
         if kind == "requests" {

@@ -1,5 +1,8 @@
 //! Tolerations of pods, and which of them make others needless.
 
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
 use kevel_api::value::{Map, Value};
 
 /// A toleration of a taint, whatever its value.
@@ -11,16 +14,107 @@ pub(super) fn exists(key: &str, effect: &str, seconds: Option<i64>) -> Value {
 
 /// The tolerations of both lists, without those that others include.
 pub(super) fn merge(first: &[Value], second: &[Value]) -> Vec<Value> {
-    let all: Vec<&Value> = first.iter().chain(second).collect();
-    let mut merged: Vec<Value> = Vec::new();
-    for (index, toleration) in all.iter().enumerate() {
-        let later = all.iter().skip(index + 1);
-        let mut wider = later.filter(|later| *later != toleration && includes(later, toleration));
-        if !merged.iter().any(|kept| includes(kept, toleration)) && wider.next().is_none() {
-            merged.push((*toleration).clone());
+    let all: Vec<Toleration<'_>> = first.iter().chain(second).map(Toleration::of).collect();
+    // Which are included in another one that comes after them.
+    let mut later = Known::default();
+    let mut included: Vec<bool> = Vec::with_capacity(all.len());
+    for toleration in all.iter().rev() {
+        included.push(later.other_includes(toleration));
+        later.add(*toleration);
+    }
+    let mut kept = Known::default();
+    let mut merged = Vec::new();
+    for (toleration, included) in all.iter().zip(included.iter().rev()) {
+        if !included && !kept.has(toleration) && !kept.other_includes(toleration) {
+            kept.add(*toleration);
+            merged.push(toleration.value.clone());
         }
     }
     merged
+}
+
+/// A toleration in parts.
+#[derive(Clone, Copy, Debug)]
+struct Toleration<'v> {
+    value: &'v Value,
+    key: &'v str,
+    operator: &'v str,
+    text: &'v str,
+    effect: &'v str,
+    seconds: Option<i64>,
+}
+
+/// What tells tolerations apart.
+type Parts<'v> = (&'v str, &'v str, &'v str, &'v str, Option<i64>);
+
+impl<'v> Toleration<'v> {
+    fn of(value: &'v Value) -> Self {
+        let text = |field| value.str_at(&[field]);
+        let seconds = value.at(&["tolerationSeconds"]).and_then(Value::as_int);
+        let (key, operator) = (text("key"), text("operator"));
+        Toleration { value, key, operator, text: text("value"), effect: text("effect"), seconds }
+    }
+
+    fn parts(&self) -> Parts<'v> {
+        (self.key, self.operator, self.text, self.effect, self.seconds)
+    }
+
+    /// For how long it tolerates, where that is limited.
+    fn lasts(&self) -> i64 {
+        match self.effect {
+            "NoExecute" => self.seconds.unwrap_or(i64::MAX),
+            _ => i64::MAX,
+        }
+    }
+}
+
+/// Tolerations by which others they may include: those of a key, an effect and perhaps a value.
+#[derive(Debug, Default)]
+struct Known<'v> {
+    /// Of each, the two that last longest.
+    longest: HashMap<(&'v str, &'v str, Option<&'v str>), Vec<Toleration<'v>>>,
+    all: HashSet<Parts<'v>>,
+}
+
+impl<'v> Known<'v> {
+    fn add(&mut self, toleration: Toleration<'v>) {
+        if !self.all.insert(toleration.parts()) {
+            return;
+        }
+        let value = match toleration.operator {
+            "" | "Equal" => Some(toleration.text),
+            "Exists" => None,
+            _ => return,
+        };
+        let longest = self.longest.entry((toleration.key, toleration.effect, value)).or_default();
+        longest.push(toleration);
+        longest.sort_by_key(|toleration| Reverse(toleration.lasts()));
+        longest.truncate(2);
+    }
+
+    fn has(&self, toleration: &Toleration<'v>) -> bool {
+        self.all.contains(&toleration.parts())
+    }
+
+    /// Whether one that is not the same includes a toleration.
+    fn other_includes(&self, narrow: &Toleration<'v>) -> bool {
+        let equal = (narrow.operator == "Equal").then_some(Some(narrow.text));
+        let values = [Some(None), equal];
+        let effects = [narrow.effect, ""];
+        // Only one for whatever value may be for whatever key.
+        let keys = [narrow.key, ""];
+        keys.iter().enumerate().any(|(any_key, key)| {
+            effects.iter().any(|effect| {
+                values.iter().flatten().filter(|value| any_key == 0 || value.is_none()).any(
+                    |value| {
+                        let known = self.longest.get(&(key, effect, *value)).into_iter().flatten();
+                        let mut others = known.filter(|known| known.parts() != narrow.parts());
+                        others.any(|known| includes(known.value, narrow.value))
+                    },
+                )
+            })
+        })
+    }
 }
 
 /// Whether each toleration is one that is allowed, or included in one.

@@ -151,7 +151,9 @@ fn add_claims(pod: &mut Map, claims: &[Value]) {
     names.sort();
     names.dedup();
     let own = pod.get("volumes").and_then(Value::as_list).unwrap_or_default().to_vec();
-    let own = own.into_iter().filter(|v| !names.iter().any(|name| name == v.str_at(&["name"])));
+    let own = own
+        .into_iter()
+        .filter(|v| names.binary_search_by(|name| (**name).cmp(v.str_at(&["name"]))).is_err());
     let claimed = names.iter().map(|name| {
         let source = Map::from_iter([("claimName", Value::from(name.as_str()))]);
         Value::from(Map::from_iter([

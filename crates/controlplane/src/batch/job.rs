@@ -1,5 +1,7 @@
 //! Jobs.
 
+use std::collections::HashSet;
+
 use kevel_api::name;
 use kevel_api::value::{Map, Value, equivalent};
 
@@ -238,6 +240,10 @@ fn pod_failure_policy(spec: Field) {
     if rules.len() > MAX_RULES {
         rules.too_many(rules.len(), MAX_RULES);
     }
+    let pod = spec.down("template.spec");
+    let lists = ["containers", "initContainers"].map(|list| pod.at(list).list());
+    let containers: HashSet<&str> =
+        lists.into_iter().flatten().map(|container| container.str_at(&["name"])).collect();
     for rule in rules.items() {
         let (action, codes) = (rule.at("action"), rule.at("onExitCodes"));
         let conditions = rule.at("onPodConditions");
@@ -252,7 +258,7 @@ fn pod_failure_policy(spec: Field) {
             ),
         }
         if codes.is_set() {
-            exit_codes(codes, spec);
+            exit_codes(codes, &containers);
         }
         if !conditions.is_empty() {
             pod_conditions(conditions);
@@ -281,14 +287,11 @@ fn pod_conditions(patterns: Field) {
     }
 }
 
-fn exit_codes(codes: Field, spec: Field) {
+fn exit_codes(codes: Field, containers: &HashSet<&str>) {
     let operator = codes.at("operator");
     operator.must_one_of("valid values: [\"In\" \"NotIn\"]", &["In", "NotIn"]);
     let container = codes.at("containerName");
-    let template = spec.at("template");
-    let pod = template.at("spec");
-    let known = |list: &str| pod.at(list).items().any(|c| c.at("name").str() == container.str());
-    if container.is_set() && !known("containers") && !known("initContainers") {
+    if container.is_set() && !containers.contains(container.str()) {
         let why = "must be one of the container or initContainer names in the pod template";
         container.invalid(why);
     }
@@ -298,14 +301,13 @@ fn exit_codes(codes: Field, spec: Field) {
     } else if values.len() > MAX_EXIT_CODES {
         values.too_many(values.len(), MAX_EXIT_CODES);
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for value in values.items() {
         if operator.str() == "In" && value.int() == 0 {
             value.invalid("must not be 0 for the In operator");
         }
-        match seen.contains(&value.int()) {
-            true => value.duplicate(),
-            false => seen.push(value.int()),
+        if !seen.insert(value.int()) {
+            value.duplicate();
         }
     }
     if !values.list().is_sorted_by_key(|value| value.as_int().unwrap_or_default()) {

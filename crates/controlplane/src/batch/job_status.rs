@@ -1,5 +1,7 @@
 //! What the status of a job may say.
 
+use std::collections::HashSet;
+
 use super::indexes;
 use crate::validation::Field;
 
@@ -81,7 +83,7 @@ fn amounts(status: Field) {
     for field in ["active", "succeeded", "failed", "ready", "terminating"] {
         status.at(field).non_negative();
     }
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     let uncounted = status.at("uncountedTerminatedPods");
     for list in ["succeeded", "failed"] {
         for pod in uncounted.at(list).items() {

@@ -1,5 +1,7 @@
 //! Ingresses.
 
+use std::collections::HashSet;
+
 use kevel_api::ip;
 use kevel_api::name;
 use kevel_api::value::Value;
@@ -161,7 +163,7 @@ fn service_backend(backend: Field) {
 }
 
 fn check_status(ingress: Field, old: Field) {
-    let known: Vec<&str> = old
+    let known: HashSet<&str> = old
         .down("status.loadBalancer.ingress")
         .list()
         .iter()
@@ -170,7 +172,7 @@ fn check_status(ingress: Field, old: Field) {
     for point in ingress.down("status.loadBalancer.ingress").items() {
         let (address, host) = (point.at("ip"), point.at("hostname"));
         if !address.is_empty() {
-            let strict = !known.contains(&address.str());
+            let strict = !known.contains(address.str());
             let errors = ip::is_valid_ip_for_legacy_field(&address.path(), address.str(), strict);
             address.extend(errors);
         }

@@ -1,5 +1,7 @@
 //! Network policies.
 
+use std::collections::HashSet;
+
 use kevel_api::ip::{self, Cidr};
 use kevel_api::value::Value;
 use kevel_api::warning::WarningList;
@@ -9,7 +11,7 @@ use crate::validation::{self, Field};
 
 /// The rules of network policies.
 pub const RULES: Rules = Rules {
-    check_create: |policy| check(policy.at("spec"), false, &[]),
+    check_create: |policy| check(policy.at("spec"), false, &HashSet::new()),
     check_update,
     warnings,
     ..Rules::NONE
@@ -18,16 +20,16 @@ pub const RULES: Rules = Rules {
 fn check_update(policy: Field, old: Field) {
     let was = old.at("spec");
     let odd = was.at("podSelector").fails(|selector| selector.label_selector(false));
-    let mut known = Vec::new();
+    let mut known = HashSet::new();
     each_block(was, |block| {
-        known.push(block.at("cidr").str());
+        known.insert(block.at("cidr").str());
         known.extend(block.at("except").strings());
     });
     check(policy.at("spec"), odd, &known);
 }
 
 /// Checks a policy; networks that were there before may be of an odd form.
-fn check(spec: Field, any_values: bool, known: &[&str]) {
+fn check(spec: Field, any_values: bool, known: &HashSet<&str>) {
     spec.at("podSelector").label_selector(any_values);
     for (rules, peers) in [("ingress", "from"), ("egress", "to")] {
         for rule in spec.at(rules).items() {
@@ -70,7 +72,7 @@ fn check_port(rule: Field) {
     }
 }
 
-fn check_peer(peer: Field, any_values: bool, known: &[&str]) {
+fn check_peer(peer: Field, any_values: bool, known: &HashSet<&str>) {
     let block = peer.at("ipBlock");
     let selectors = ["podSelector", "namespaceSelector"];
     selectors.iter().for_each(|selector| peer.at(selector).label_selector(any_values));
@@ -85,9 +87,9 @@ fn check_peer(peer: Field, any_values: bool, known: &[&str]) {
     }
 }
 
-fn check_block(block: Field, known: &[&str]) {
+fn check_block(block: Field, known: &HashSet<&str>) {
     let valid = |field: Field| {
-        let strict = !known.contains(&field.str());
+        let strict = !known.contains(field.str());
         field.extend(ip::is_valid_cidr_for_legacy_field(&field.path(), field.str(), strict));
         Cidr::parse_sloppy(field.str())
     };

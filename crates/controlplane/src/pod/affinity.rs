@@ -1,5 +1,7 @@
 //! Where a pod wants to run: near what, far from what, and how spread.
 
+use std::collections::{HashMap, HashSet};
+
 use kevel_api::field_error::BadValue;
 use kevel_api::name;
 
@@ -123,20 +125,22 @@ pub fn match_label_keys(term: Field) {
         }
     }
     if selector.is_set() {
-        let mut known: Vec<&str> = selector.at("matchLabels").keys().collect();
+        let mut known: HashSet<&str> = selector.at("matchLabels").keys().collect();
+        // The last of equal keys counts, and is called an item of the term.
+        let places: HashMap<&str, usize> =
+            matched.strings().enumerate().map(|(at, key)| (key, at)).collect();
         for expression in selector.at("matchExpressions").items() {
             let key = expression.at("key").str();
-            // The last of equal keys counts, and is called an item of the term.
-            let at = matched.strings().collect::<Vec<_>>().iter().rposition(|k| *k == key);
-            if let Some(at) = at.filter(|_| known.contains(&key)) {
+            if let Some(at) = places.get(key).filter(|_| known.contains(key)) {
                 let why = "exists in both matchLabelKeys and labelSelector";
-                term.index(at).invalid_as(key, why);
+                term.index(*at).invalid_as(key, why);
             }
-            known.push(key);
+            known.insert(key);
         }
     }
+    let mismatched: HashSet<&str> = mismatched.strings().collect();
     for key in matched.items() {
-        if mismatched.strings().any(|other| other == key.str()) {
+        if mismatched.contains(key.str()) {
             key.invalid("exists in both matchLabelKeys and mismatchLabelKeys");
         }
     }
@@ -163,16 +167,17 @@ pub fn has_odd_selectors(affinity: Field) -> bool {
 
 /// How evenly pods are spread.
 pub fn topology_spread(constraints: Field, options: &Options) {
+    let pairs = constraints.list().iter().map(|constraint| {
+        (constraint.str_at(&["topologyKey"]), constraint.str_at(&["whenUnsatisfiable"]))
+    });
+    let last: HashMap<(&str, &str), usize> =
+        pairs.enumerate().map(|(index, pair)| (pair, index)).collect();
     for (index, constraint) in constraints.items().enumerate() {
         constraint.at("maxSkew").positive();
         let (key, action) = (constraint.at("topologyKey"), constraint.at("whenUnsatisfiable"));
         key.must("can not be empty");
         action.one_of(&["DoNotSchedule", "ScheduleAnyway"]);
-        let again = constraints.items().skip(index + 1).any(|other| {
-            other.at("topologyKey").str() == key.str()
-                && other.at("whenUnsatisfiable").str() == action.str()
-        });
-        if again {
+        if last.get(&(key.str(), action.str())).is_some_and(|last| *last > index) {
             let both = format!("{{{}, {}}}", key.str(), action.str());
             constraint.at("{topologyKey, whenUnsatisfiable}").duplicate_as(both);
         }
@@ -212,10 +217,10 @@ fn old_match_label_keys(constraint: Field) {
         keys.forbidden("must not be specified when labelSelector is not set");
     }
     let expressions = selector.at("matchExpressions").list().iter().map(|e| e.str_at(&["key"]));
-    let known: Vec<&str> = selector.at("matchLabels").keys().chain(expressions).collect();
+    let known: HashSet<&str> = selector.at("matchLabels").keys().chain(expressions).collect();
     for key in keys.items() {
         key.label_name();
-        if known.contains(&key.str()) {
+        if known.contains(key.str()) {
             key.invalid("exists in both matchLabelKeys and labelSelector");
         }
     }

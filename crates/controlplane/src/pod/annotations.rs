@@ -1,5 +1,7 @@
 //! Annotations that mean something to pods.
 
+use std::collections::HashSet;
+
 use super::each_container;
 use crate::validation::Field;
 
@@ -30,11 +32,11 @@ pub fn check(annotations: Field, spec: Field, any_cost: bool) {
             seccomp(annotations.at(key), value.str());
         }
     }
+    let mut containers = HashSet::new();
+    each_container(spec, |container| _ = containers.insert(container.at("name").str()));
     for (key, value) in annotations.entries() {
         let Some(container) = key.strip_prefix(APP_ARMOR) else { continue };
-        let mut found = false;
-        each_container(spec, |known| found |= known.at("name").str() == container);
-        if !found {
+        if !containers.contains(container) {
             value.invalid_as(container, "container not found");
         }
         let known = matches!(value.str(), "" | "runtime/default" | "unconfined");

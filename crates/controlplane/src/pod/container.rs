@@ -1,8 +1,11 @@
 //! The containers of a pod.
 
+use std::collections::HashSet;
+
 use kevel_api::name;
 use kevel_api::value::Value;
 
+use super::resources::Claims;
 use super::volume::Volumes;
 use super::{Options, env, probe, resources, security_context};
 use crate::validation::Field;
@@ -10,7 +13,7 @@ use crate::validation::Field;
 /// What the rules about a container need to know about its pod.
 pub struct Context<'v> {
     pub volumes: Volumes<'v>,
-    pub claims: Vec<&'v str>,
+    pub claims: Claims<'v>,
     pub grace_period: Option<i64>,
     pub restart_policy: &'v str,
     pub host_users: bool,
@@ -27,7 +30,7 @@ pub fn containers(containers: Field, context: &Context) {
     if !containers.must("") {
         return;
     }
-    let mut names = Vec::new();
+    let mut names = HashSet::new();
     for container in containers.items() {
         common(container, context);
         container.at("name").unique(&mut names, container.at("name").str());
@@ -39,7 +42,7 @@ pub fn containers(containers: Field, context: &Context) {
 
 /// Those that run before, or beside the others.
 pub fn init_containers(containers: Field, regular: Field, context: &Context) {
-    let mut names: Vec<&str> = regular.items().map(|c| c.at("name").str()).collect();
+    let mut names: HashSet<&str> = regular.items().map(|c| c.at("name").str()).collect();
     for container in containers.items() {
         common(container, context);
         let policy = container.at("restartPolicy");
@@ -49,12 +52,13 @@ pub fn init_containers(containers: Field, regular: Field, context: &Context) {
             false => policy.required("must specify restartPolicy when restart rules are used"),
         }
         let name = container.at("name");
-        match names.contains(&name.str()) {
-            true => name.duplicate(),
-            false if !name.is_empty() => names.push(name.str()),
-            false => {}
+        // Several without a name are not called duplicates of each other.
+        match name.is_empty() {
+            true if names.contains("") => name.duplicate(),
+            true => {}
+            false => name.unique(&mut names, name.str()),
         }
-        host_ports_of(&mut Vec::new(), container, containers.index(0));
+        host_ports_of(&mut HashSet::new(), container, containers.index(0));
         let sidecar = policy.str() == "Always";
         if sidecar {
             lifecycle_and_probes(container, context);
@@ -109,14 +113,14 @@ pub fn ephemeral_containers(containers: Field, spec: Field, context: &Context) {
         .into_iter()
         .flat_map(|list| spec.at(list).list())
         .map(|container| container.str_at(&["name"]));
-    let others: Vec<&str> = regular.collect();
+    let others: HashSet<&str> = regular.collect();
     let mut names = others.clone();
     for container in containers.items() {
         common(container, context);
         padded_image(container);
         container.at("name").unique(&mut names, container.at("name").str());
         let target = container.at("targetContainerName");
-        if !target.is_empty() && !others.contains(&target.str()) {
+        if !target.is_empty() && !others.contains(target.str()) {
             target.not_found();
         }
         let why = "cannot be set for an Ephemeral Container";
@@ -161,7 +165,7 @@ fn common(container: Field, context: &Context) {
 }
 
 fn ports(ports: Field) {
-    let mut names = Vec::new();
+    let mut names = HashSet::new();
     for port in ports.items() {
         let name = port.at("name");
         if !name.is_empty() {
@@ -189,7 +193,8 @@ pub fn pull_policy(policy: Field) {
 
 fn mounts(container: Field, context: &Context) {
     let (mounts, devices) = (container.at("volumeMounts"), container.at("volumeDevices"));
-    let mut points = Vec::new();
+    let mut points = HashSet::new();
+    let (device_names, device_paths) = (texts(devices, "name"), texts(devices, "devicePath"));
     for mount in mounts.items() {
         let (name, path) = (mount.at("name"), mount.at("mountPath"));
         name.must("");
@@ -197,14 +202,13 @@ fn mounts(container: Field, context: &Context) {
             name.not_found();
         }
         path.must("");
-        if points.contains(&path.str()) {
+        if !points.insert(path.str()) {
             path.invalid("must be unique");
         }
-        points.push(path.str());
-        if devices.items().any(|device| device.at("name").str() == name.str()) {
+        if device_names.contains(name.str()) {
             name.invalid("must not already exist in volumeDevices");
         }
-        if devices.items().any(|device| device.at("devicePath").str() == path.str()) {
+        if device_paths.contains(path.str()) {
             path.invalid("must not already exist as a path in volumeDevices");
         }
         // What follows is said of the list, not of the item, as in the reference.
@@ -221,6 +225,11 @@ fn mounts(container: Field, context: &Context) {
         propagation(mount, mounts, container);
         recursive_read_only(mount, mounts);
     }
+}
+
+/// What the items of a list have in a field.
+fn texts<'v>(list: Field<'v, '_>, field: &str) -> HashSet<&'v str> {
+    list.list().iter().map(|item| item.str_at(&[field])).collect()
 }
 
 fn propagation(mount: Field, mounts: Field, container: Field) {
@@ -257,12 +266,13 @@ fn recursive_read_only(mount: Field, mounts: Field) {
 
 fn devices(container: Field, context: &Context) {
     let (mounts, devices) = (container.at("volumeMounts"), container.at("volumeDevices"));
-    let (mut names, mut paths) = (Vec::new(), Vec::new());
+    let (mut names, mut paths) = (HashSet::new(), HashSet::new());
+    let (mount_names, mount_paths) = (texts(mounts, "name"), texts(mounts, "mountPath"));
     for device in devices.items() {
         let (name, path) = (device.at("name"), device.at("devicePath"));
         let volume = context.volumes.get(name.str());
         name.must("");
-        if names.contains(&name.str()) {
+        if names.contains(name.str()) {
             name.invalid("must be unique");
         }
         let claimed = |volume: &Value| {
@@ -277,32 +287,31 @@ fn devices(container: Field, context: &Context) {
             Some(_) => {}
         }
         path.must("");
-        if paths.contains(&path.str()) {
+        if paths.contains(path.str()) {
             path.invalid("must be unique");
         }
         match path.str().split('/').any(|part| part == "..") {
             true => path.invalid("can not contain backsteps ('..')"),
-            false => paths.push(path.str()),
+            false => drop(paths.insert(path.str())),
         }
-        if mounts.items().any(|mount| mount.at("name").str() == name.str()) {
+        if mount_names.contains(name.str()) {
             name.invalid("must not already exist in volumeMounts");
         }
-        if mounts.items().any(|mount| mount.at("mountPath").str() == path.str()) {
+        if mount_paths.contains(path.str()) {
             path.invalid("must not already exist as a path in volumeMounts");
         }
         if !name.is_empty() {
-            names.push(name.str());
+            names.insert(name.str());
         }
     }
 }
 
 fn resize_policy(policies: Field, context: &Context) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for policy in policies.items() {
         let (resource, restart) = (policy.at("resourceName"), policy.at("restartPolicy"));
-        match seen.contains(&resource.str()) {
-            true => policy.duplicate_as(resource.str()),
-            false => seen.push(resource.str()),
+        if !seen.insert(resource.str()) {
+            policy.duplicate_as(resource.str());
         }
         policies.with(resource.get()).must_one_of("", &["cpu", "memory"]);
         policies.with(restart.get()).must_one_of("", &["NotRequired", "RestartContainer"]);
@@ -345,7 +354,7 @@ fn restart_policy(container: Field) {
 }
 
 fn host_ports(containers: Field) {
-    let mut taken = Vec::new();
+    let mut taken = HashSet::new();
     for container in containers.items() {
         host_ports_of(&mut taken, container, container);
     }
@@ -354,7 +363,7 @@ fn host_ports(containers: Field) {
 /// A port of the host is taken once. Of an init container, which is looked at by itself, the
 /// reference says that it is the first one.
 fn host_ports_of<'v>(
-    taken: &mut Vec<(&'v str, &'v str, i64)>,
+    taken: &mut HashSet<(&'v str, &'v str, i64)>,
     container: Field<'v, '_>,
     called: Field,
 ) {
@@ -366,12 +375,9 @@ fn host_ports_of<'v>(
         }
         let (protocol, address) = (port.at("protocol").str(), port.at("hostIP").str());
         let key = (protocol, address, number);
-        match taken.contains(&key) {
-            true => called
-                .index(index)
-                .at("hostPort")
-                .duplicate_as(format!("{protocol}/{address}/{number}")),
-            false => taken.push(key),
+        if !taken.insert(key) {
+            let place = called.index(index);
+            place.at("hostPort").duplicate_as(format!("{protocol}/{address}/{number}"));
         }
     }
 }

@@ -1,5 +1,8 @@
 //! What the server writes into pods before they are checked.
 
+use std::collections::{HashMap, VecDeque};
+
+use kevel_api::name;
 use kevel_api::value::{Map, Value};
 
 use super::annotations::APP_ARMOR;
@@ -121,8 +124,16 @@ fn add_to_selector(term: &mut Value, labels: &Value) {
     let mut added = Vec::new();
     for (list, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
         let keys = term.at(&[list]).and_then(Value::as_list).unwrap_or_default();
+        let mut times: HashMap<&str, usize> = HashMap::new();
         for key in keys.iter().filter_map(Value::as_str) {
             let Some(value) = labels.at(&[key]) else { continue };
+            // A key that is there twice is refused later, as a label is that is none: to say so, it
+            // need not be copied as often as a client names it.
+            let times = times.entry(key).or_default();
+            *times += 1;
+            if *times > 2 || value.as_str().is_some_and(|v| v.len() > name::LABEL_MAX_LENGTH) {
+                continue;
+            }
             let values = Value::List([value.clone()].into_iter().collect());
             added.push(Value::from(Map::from_iter([
                 ("key", key.into()),
@@ -147,9 +158,10 @@ fn add_to_selector(term: &mut Value, labels: &Value) {
 fn app_armor_fields(pod: &mut Value) {
     let annotations = pod.at(&["metadata", "annotations"]).and_then(Value::as_map);
     let annotations = annotations.into_iter().flat_map(Map::iter);
-    let profiles: Vec<(String, Value)> = annotations
+    // With how often it was given to a container of the name: more than one are refused later.
+    let mut profiles: HashMap<String, (Value, usize)> = annotations
         .filter_map(|(key, value)| Some((key.strip_prefix(APP_ARMOR)?, value.as_str()?)))
-        .filter_map(|(container, value)| Some((container.to_owned(), app_armor_field(value)?)))
+        .filter_map(|(container, value)| Some((container.to_owned(), (app_armor_field(value)?, 0))))
         .collect();
     if profiles.is_empty() || pod.str_at(&["spec", "os", "name"]) == "windows" {
         return;
@@ -159,13 +171,12 @@ fn app_armor_fields(pod: &mut Value) {
         let containers = pod.at_mut(&["spec", list]).and_then(Value::as_list_mut);
         for container in containers.into_iter().flatten() {
             let name = container.str_at(&["name"]);
-            let Some((_, profile)) = profiles.iter().find(|(known, _)| known == name) else {
-                continue;
-            };
+            let Some((profile, times)) = profiles.get_mut(name) else { continue };
             let own = container.at(&["securityContext", "appArmorProfile"]);
-            if own.is_some() || of_pod.as_ref() == Some(profile) {
+            if own.is_some() || *times > 1 || of_pod.as_ref() == Some(profile) {
                 continue;
             }
+            *times += 1;
             let Some(container) = container.as_map_mut() else { continue };
             let context = container.entry_or_insert_with("securityContext", || Map::new().into());
             if let Some(context) = context.as_map_mut() {
@@ -221,21 +232,19 @@ fn drop_disabled_status(status: &mut Map, old: &Value) {
 
 /// Conditions that do not say which generation they are about are about the same as before.
 fn condition_generations(pod: &mut Value, old: &Value) {
-    let list = |pod: &'_ Value| -> Vec<(String, Option<Value>)> {
-        let list = pod.at(&["status", "conditions"]).and_then(Value::as_list);
-        let list = list.unwrap_or_default().iter();
-        list.map(|c| (c.str_at(&["type"]).to_owned(), c.at(&["observedGeneration"]).cloned()))
-            .collect()
-    };
-    let mut before = list(old);
+    let mut before: HashMap<&str, VecDeque<Option<&Value>>> = HashMap::new();
+    for condition in old.list_at(&["status", "conditions"]) {
+        let generations = before.entry(condition.str_at(&["type"])).or_default();
+        generations.push_back(condition.at(&["observedGeneration"]));
+    }
     let conditions = pod.at_mut(&["status", "conditions"]).and_then(Value::as_list_mut);
     for condition in conditions.into_iter().flatten() {
-        let found = before.iter().position(|(ty, _)| ty == condition.str_at(&["type"]));
-        let was = found.and_then(|at| before.remove(at).1);
+        let same = before.get_mut(condition.str_at(&["type"]));
+        let was = same.and_then(VecDeque::pop_front).flatten();
         if condition.at(&["observedGeneration"]).is_none()
             && let (Some(was), Some(map)) = (was, condition.as_map_mut())
         {
-            map.insert("observedGeneration", was);
+            map.insert("observedGeneration", was.clone());
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Volumes that put several sources into one directory.
 
+use std::collections::HashSet;
+
 use kevel_api::name;
 
 use super::Options;
@@ -18,7 +20,7 @@ const MIN_CERTIFICATE_SECONDS: i64 = 3600;
 
 pub fn check(volume: Field, options: &Options) {
     volume.at("defaultMode").file_mode();
-    let mut paths = Vec::new();
+    let mut paths = HashSet::new();
     for source in volume.at("sources").items() {
         let mut found = 0;
         for kind in ["secret", "configMap"] {
@@ -54,9 +56,8 @@ pub fn check(volume: Field, options: &Options) {
             let path = bundle.at("path");
             path.must("");
             path.local_unreserved_path();
-            match paths.contains(&path.str()) {
-                true => volume.invalid_as(path.str(), CONFLICT),
-                false => paths.push(path.str()),
+            if !paths.insert(path.str()) {
+                volume.invalid_as(path.str(), CONFLICT);
             }
         }
         let certificate = source.at("podCertificate");
@@ -82,13 +83,9 @@ pub fn has_odd_token_path(volume: Field) -> bool {
 }
 
 /// Remembers a path; two of a kind are in each other's way.
-fn claim<'v>(volume: Field, paths: &mut Vec<&'v str>, path: &'v str, shown: &str) {
-    if path.is_empty() {
-        return;
-    }
-    match paths.contains(&path) {
-        true => volume.invalid_as(shown, CONFLICT),
-        false => paths.push(path),
+fn claim<'v>(volume: Field, paths: &mut HashSet<&'v str>, path: &'v str, shown: &str) {
+    if !path.is_empty() && !paths.insert(path) {
+        volume.invalid_as(shown, CONFLICT);
     }
 }
 
@@ -150,7 +147,7 @@ fn cluster_trust_bundle_name(name: &str) -> Vec<String> {
     }
 }
 
-fn pod_certificate<'v>(certificate: Field<'v, '_>, volume: Field, paths: &mut Vec<&'v str>) {
+fn pod_certificate<'v>(certificate: Field<'v, '_>, volume: Field, paths: &mut HashSet<&'v str>) {
     signer_name(certificate.at("signerName"));
     let annotations = certificate.at("userAnnotations");
     for key in annotations.keys() {

@@ -1,12 +1,17 @@
 //! What containers and pods ask for, and what they may not exceed.
 
-use kevel_api::field_error::{BadValue, FieldErrorKind};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use kevel_api::field_error::{BadValue, FieldError, FieldErrorKind};
 use kevel_api::name;
 use kevel_api::quantity::Quantity;
 use kevel_api::value::Value;
 
 use super::Options;
 use crate::validation::Field;
+
+/// The names of a pod's claims.
+pub type Claims<'v> = BTreeSet<&'v str>;
 
 /// Resources that everybody knows by a name without a domain.
 const STANDARD: &[&str] = &[
@@ -48,14 +53,14 @@ const COUNTED: &[&str] = &[
 const HUGE_PAGES: &str = "hugepages-";
 
 /// What a container asks for.
-pub fn container(resources: Field, claims: &[&str], options: &Options) {
+pub fn container(resources: Field, claims: &Claims, options: &Options) {
     if resources.is_set() {
         requirements(resources, container_resource_name, claims, options);
     }
 }
 
 /// What a pod asks for as a whole.
-pub fn pod(spec: Field, claims: &[&str], options: &Options) {
+pub fn pod(spec: Field, claims: &Claims, options: &Options) {
     let resources = spec.at("resources");
     if resources.is_absent() {
         return;
@@ -84,7 +89,7 @@ fn huge_pages_alone<'v>(field: Field, mut names: impl Iterator<Item = &'v str> +
     }
 }
 
-fn requirements(resources: Field, name: fn(Field, &str), claims: &[&str], options: &Options) {
+fn requirements(resources: Field, name: fn(Field, &str), claims: &Claims, options: &Options) {
     let (limits, requests) = (resources.at("limits"), resources.at("requests"));
     amounts(limits, name, options);
     for (resource, request) in requests.entries() {
@@ -214,8 +219,10 @@ fn is_extended(resource: &str) -> bool {
 }
 
 /// A container names the pod's claims that it uses, each once, whole or by requests.
-fn claim_names(claims: Field, known: &[&str]) {
-    let mut seen: Vec<(&str, &str)> = Vec::new();
+fn claim_names(claims: Field, known: &Claims) {
+    let mut seen: HashSet<(&str, &str)> = HashSet::new();
+    // How many requests of each claim were named.
+    let mut parts: HashMap<&str, usize> = HashMap::new();
     for claim in claims.items() {
         let (name, request) = (claim.at("name").str(), claim.at("request"));
         if name.is_empty() {
@@ -232,20 +239,22 @@ fn claim_names(claims: Field, known: &[&str]) {
             if seen.contains(&key) {
                 claim.duplicate_as(format!("{name}/{}", request.str()));
             } else if request.is_empty() {
-                let parts = seen.iter().filter(|(other, _)| *other == name);
-                parts.for_each(|_| claim.duplicate_as(name));
+                let times = parts.get(name).copied().unwrap_or_default();
+                (0..times).for_each(|_| claim.duplicate_as(name));
             }
-            seen.push(key);
+            seen.insert(key);
+            *parts.entry(name).or_default() += 1;
         }
-        if !known.contains(&name) {
-            let mut names = known.to_vec();
-            names.sort_unstable();
-            let which = match names.is_empty() {
-                true => " which is empty".to_owned(),
-                false => format!(": {}", names.join(", ")),
-            };
-            let why = format!("must be one of the names in pod.spec.resourceClaims{which}");
-            claim.error(FieldErrorKind::NotFound, name, why);
+        if !known.contains(name) {
+            claim.add(|| {
+                let names: Vec<&str> = known.iter().copied().collect();
+                let which = match names.is_empty() {
+                    true => " which is empty".to_owned(),
+                    false => format!(": {}", names.join(", ")),
+                };
+                let why = format!("must be one of the names in pod.spec.resourceClaims{which}");
+                FieldError::new(FieldErrorKind::NotFound, &claim.path(), name, why)
+            });
         }
     }
 }
@@ -292,47 +301,47 @@ fn consistent(spec: Field, resources: Field) {
     }
 }
 
+/// Adds an amount to a sum, and gives that.
+fn add<'v>(sums: &mut BTreeMap<&'v str, Quantity>, name: &'v str, amount: Quantity) -> Quantity {
+    *sums.entry(name).and_modify(|sum| *sum += amount).or_insert(amount)
+}
+
 /// What the containers of a pod ask for together: those that run at the same time are added up.
-fn aggregate<'v>(spec: Field<'v, '_>, list: &str) -> Vec<(&'v str, Quantity)> {
+fn aggregate<'v>(spec: Field<'v, '_>, list: &str) -> BTreeMap<&'v str, Quantity> {
     let amounts = |container: &'v Value| {
         let amounts = container.at(&["resources", list]).and_then(Value::as_map);
         let amounts = amounts.into_iter().flat_map(|map| map.iter());
         let parse = |value: &Value| value.as_str().and_then(|text| text.parse::<Quantity>().ok());
-        amounts.filter_map(move |(name, value)| Some((name, parse(value)?))).collect::<Vec<_>>()
+        amounts.filter_map(move |(name, value)| Some((name, parse(value)?)))
     };
-    let add = |sum: &mut Vec<(&'v str, Quantity)>, amounts: &[(&'v str, Quantity)]| {
-        for (name, amount) in amounts {
-            match sum.iter_mut().find(|(known, _)| known == name) {
-                Some((_, sum)) => *sum += *amount,
-                None => sum.push((name, *amount)),
-            }
-        }
-    };
-    let (mut together, mut sidecars) = (Vec::new(), Vec::new());
-    let mut peaks: Vec<(&str, Quantity)> = Vec::new();
-    spec.at("containers").list().iter().for_each(|c| add(&mut together, &amounts(c)));
+    let mut together: BTreeMap<&str, Quantity> = BTreeMap::new();
+    for (name, amount) in spec.at("containers").list().iter().flat_map(amounts) {
+        add(&mut together, name, amount);
+    }
+    let mut sidecars: BTreeMap<&str, Quantity> = BTreeMap::new();
+    let mut peaks: BTreeMap<&str, Quantity> = BTreeMap::new();
     for container in spec.at("initContainers").list() {
-        let mut now = amounts(container);
-        if container.str_at(&["restartPolicy"]) == "Always" {
-            add(&mut together, &now);
-            add(&mut sidecars, &now);
-            now.clone_from(&sidecars);
-        } else {
-            add(&mut now, &sidecars);
-        }
-        for (name, amount) in now {
-            match peaks.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, peak)) => *peak = (*peak).max(amount),
-                None => peaks.push((name, amount)),
-            }
+        let sidecar = container.str_at(&["restartPolicy"]) == "Always";
+        // What the sidecars so far ask for of other resources has been counted when they came.
+        for (name, amount) in amounts(container) {
+            let now = match sidecar {
+                true => {
+                    add(&mut together, name, amount);
+                    add(&mut sidecars, name, amount)
+                }
+                false => {
+                    let mut sum = amount;
+                    sum += sidecars.get(name).copied().unwrap_or_default();
+                    sum
+                }
+            };
+            let peak = peaks.entry(name).or_insert(now);
+            *peak = (*peak).max(now);
         }
     }
     for (name, peak) in peaks {
-        match together.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, sum)) => *sum = (*sum).max(peak),
-            None => together.push((name, peak)),
-        }
+        let sum = together.entry(name).or_insert(peak);
+        *sum = (*sum).max(peak);
     }
-    together.sort_by(|a, b| a.0.cmp(b.0));
     together
 }

@@ -1,5 +1,7 @@
 //! As whom containers run, and what they may do.
 
+use std::collections::HashSet;
+
 use kevel_api::field_error::BadValue;
 
 use super::{Options, windows};
@@ -154,7 +156,7 @@ fn app_armor_profile(profile: Field) {
 }
 
 fn sysctls(spec: Field, options: &Options) {
-    let mut names = Vec::new();
+    let mut names = HashSet::new();
     let context = spec.at("securityContext");
     for sysctl in context.at("sysctls").items() {
         let name = sysctl.at("name");
@@ -165,13 +167,13 @@ fn sysctls(spec: Field, options: &Options) {
                 "must have at most 253 characters and match regex \
                  ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$",
             );
-        } else if names.contains(&name.str()) {
+        } else if names.contains(name.str()) {
             name.duplicate();
         }
         if !options.tolerates.host_sysctls {
             host_sysctl(name, spec);
         }
-        names.push(name.str());
+        names.insert(name.str());
     }
 }
 

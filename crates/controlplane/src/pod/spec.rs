@@ -1,5 +1,7 @@
 //! The spec of a pod, in a pod or in a template for pods.
 
+use std::collections::HashSet;
+
 use kevel_api::ip;
 use kevel_api::name;
 
@@ -98,7 +100,7 @@ fn names(spec: Field) {
 }
 
 fn resource_claims(claims: Field, metadata: Option<Field>) {
-    let mut names = Vec::new();
+    let mut names = HashSet::new();
     let mirrored = metadata
         .is_some_and(|metadata| metadata.at("annotations").key(annotations::MIRROR).is_set());
     for claim in claims.items() {
@@ -110,11 +112,10 @@ fn resource_claims(claims: Field, metadata: Option<Field>) {
         let name = claim.at("name");
         if name.is_empty() {
             name.required("");
-        } else if names.contains(&name.str()) {
+        } else if !names.insert(name.str()) {
             name.duplicate();
         } else {
             name.form(name::is_dns1123_label);
-            names.push(name.str());
         }
         let (direct, template) =
             (claim.at("resourceClaimName"), claim.at("resourceClaimTemplateName"));
@@ -202,13 +203,12 @@ fn dns_config(config: Field, policy: &str) {
 }
 
 fn scheduling_gates(gates: Field) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
     for gate in gates.items() {
         let name = gate.at("name").str();
         name::is_label_key(name).into_iter().for_each(|problem| gate.invalid_as(name, problem));
-        match seen.contains(&name) {
-            true => gate.duplicate_as(name),
-            false => seen.push(name),
+        if !seen.insert(name) {
+            gate.duplicate_as(name);
         }
     }
 }

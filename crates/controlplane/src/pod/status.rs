@@ -1,8 +1,11 @@
 //! What the status of a pod may say.
 
+use std::collections::{HashMap, HashSet};
+
 use kevel_api::field_error::{BadValue, FieldError};
 use kevel_api::ip;
 use kevel_api::name;
+use kevel_api::value::{Map, Value};
 
 use super::{Options, annotations};
 use crate::validation::{Field, record};
@@ -49,10 +52,12 @@ pub fn check(pod: Field, old: Field) {
         status.at(statuses).items().for_each(|container| user(container, os));
     }
     for (statuses, containers) in LISTS {
+        let known = first_by_name(spec.at(containers).list()).into_iter();
+        let known = known.map(|(name, container)| (name, Asked::of(container))).collect();
         for container in status.at(statuses).items() {
             match containers {
                 "ephemeralContainers" => none_allocated(container),
-                _ => allocated_resources(container, spec.at(containers)),
+                _ => allocated_resources(container, &known),
             }
         }
     }
@@ -87,14 +92,14 @@ fn transitions(statuses: Field, old: Field, containers: Option<Field>, spec: Fie
         return;
     }
     let ended = |status: Field| status.down("state.terminated").is_set();
+    let running = first_by_name(statuses.list());
+    let containers = first_by_name(containers.map(|list| list.list()).unwrap_or_default());
     for (index, before) in old.items().enumerate().filter(|(_, status)| ended(*status)) {
         let name = before.at("name").str();
-        let now = statuses.items().find(|now| now.at("name").str() == name);
-        if now.is_none_or(ended) {
+        if running.get(name).is_none_or(|now| ended(statuses.with(Some(*now)))) {
             continue;
         }
-        let container =
-            containers.and_then(|list| list.list().iter().find(|c| c.str_at(&["name"]) == name));
+        let container = containers.get(name).copied();
         let code = before.down("state.terminated.exitCode").int();
         let restarts = container.is_some_and(|container| {
             restarts(spec.with(Some(container)), spec.at("restartPolicy").str(), code)
@@ -104,6 +109,11 @@ fn transitions(statuses: Field, old: Field, containers: Option<Field>, spec: Fie
             state.at("state").forbidden("may not be transitioned to non-terminated state");
         }
     }
+}
+
+/// Items by their names; of those that have the same, the first.
+fn first_by_name(items: &[Value]) -> HashMap<&str, &Value> {
+    items.iter().rev().map(|item| (item.str_at(&["name"]), item)).collect()
 }
 
 /// Whether some container's end restarts all of them.
@@ -139,10 +149,12 @@ fn restarts(container: Field, policy: &str, code: i64) -> bool {
 }
 
 fn resource_claims(status: Field, spec: Field) {
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
+    let known = spec.at("resourceClaims");
+    let known: HashSet<&str> = known.list().iter().map(|c| c.str_at(&["name"])).collect();
     for claim in status.at("resourceClaimStatuses").items() {
         let name = claim.at("name");
-        if !spec.at("resourceClaims").items().any(|known| known.at("name").str() == name.str()) {
+        if !known.contains(name.str()) {
             name.invalid_as(name.str(), "must match the name of an entry in `spec.resourceClaims`");
         }
         name.unique(&mut seen, name.str());
@@ -158,13 +170,14 @@ fn extended_resource_claim(claim: Field, spec: Field) {
     }
     let mappings = claim.at("requestMappings");
     mappings.must("at least one request mapping is required");
-    let mut seen = Vec::new();
+    let mut seen = HashSet::new();
+    let lists = ["initContainers", "containers"].map(|list| spec.at(list).list());
+    let known: HashMap<&str, &Value> =
+        lists.into_iter().flat_map(|list| first_by_name(list)).collect();
     for mapping in mappings.items() {
         let (container, resource) = (mapping.at("containerName"), mapping.at("resourceName"));
         let request = mapping.at("requestName");
-        let lists = ["containers", "initContainers"];
-        let found = lists.iter().flat_map(|list| spec.at(list).list());
-        let found = found.into_iter().find(|c| c.str_at(&["name"]) == container.str());
+        let found = known.get(container.str());
         match found.map(|found| found.at(&["resources", "requests", resource.str()]).is_some()) {
             None => container.invalid(
                 "must match the name of an entry in spec.initContainers.name or \
@@ -178,10 +191,9 @@ fn extended_resource_claim(claim: Field, spec: Field) {
         }
         claim.at("requestName").with(request.get()).form(name::is_dns1123_label);
         let key = (container.str(), resource.str(), request.str());
-        if seen.contains(&key) {
+        if !seen.insert(key) {
             [container, resource, request].iter().for_each(Field::duplicate);
         }
-        seen.push(key);
     }
     let name = claim.at("resourceClaimName");
     if name.must("") {
@@ -191,10 +203,10 @@ fn extended_resource_claim(claim: Field, spec: Field) {
 
 /// At most one address of each family; those that were there before may be of an odd form.
 fn addresses(list: Field, old: Field) {
-    let known: Vec<&str> = old.list().iter().map(|entry| entry.str_at(&["ip"])).collect();
+    let known: HashSet<&str> = old.list().iter().map(|entry| entry.str_at(&["ip"])).collect();
     for entry in list.items() {
         let address = entry.at("ip").str();
-        let strict = !known.contains(&address);
+        let strict = !known.contains(address);
         entry.extend(ip::is_valid_ip_for_legacy_field(&entry.path(), address, strict));
     }
     let unreadable = |entry: &Field| kevel_api::ip::parse_ip_sloppy(entry.at("ip").str()).is_none();
@@ -241,15 +253,15 @@ fn none_allocated(status: Field) {
 }
 
 /// The health of the devices that a container was given.
-fn allocated_resources(status: Field, containers: Field) {
+fn allocated_resources(status: Field, containers: &HashMap<&str, Asked>) {
     let allocated = status.at("allocatedResourcesStatus");
-    let container = containers.items().find(|c| c.at("name").str() == status.at("name").str());
+    let asked = containers.get(status.at("name").str());
     for resource in allocated.items() {
         let name = resource.at("name");
-        if let Some(container) = container {
-            asked_for(name, container.at("resources"));
+        if let Some(asked) = asked {
+            asked.check(name);
         }
-        let mut seen = Vec::new();
+        let mut seen = HashSet::new();
         for device in resource.at("resources").items() {
             device.at("health").one_of(&["Healthy", "Unhealthy", "Unknown"]);
             let message = device.at("message");
@@ -264,20 +276,34 @@ fn allocated_resources(status: Field, containers: Field) {
     }
 }
 
-fn asked_for(name: Field, resources: Field) {
-    if let Some(wanted) = name.str().strip_prefix("claim:") {
-        let mut claims = resources.at("claims").list().iter();
-        let found = claims.any(|claim| match claim.str_at(&["request"]) {
-            "" => claim.str_at(&["name"]) == wanted,
-            request => wanted.split_once('/') == Some((claim.str_at(&["name"]), request)),
-        });
-        if !found {
-            name.invalid(
+/// What a container asks for by name.
+struct Asked<'v> {
+    requests: Option<&'v Map>,
+    /// `claim` or `claim/request`
+    claims: HashSet<String>,
+}
+
+impl<'v> Asked<'v> {
+    fn of(container: &'v Value) -> Self {
+        let claims = container.list_at(&["resources", "claims"]).iter();
+        let claims =
+            claims.map(|claim| match (claim.str_at(&["name"]), claim.str_at(&["request"])) {
+                (name, "") => name.to_owned(),
+                (name, request) => format!("{name}/{request}"),
+            });
+        let requests = container.at(&["resources", "requests"]).and_then(Value::as_map);
+        Asked { requests, claims: claims.collect() }
+    }
+
+    fn check(&self, name: Field) {
+        match name.str().strip_prefix("claim:") {
+            Some(claim) if self.claims.contains(claim) => {}
+            Some(_) => name.invalid(
                 "must match one of the container's resource claims in a format \
                  'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty",
-            );
+            ),
+            None if self.requests.is_some_and(|requests| requests.contains_key(name.str())) => {}
+            None => name.invalid("must match one of the container's resource requests"),
         }
-    } else if !resources.at("requests").keys().any(|known| known == name.str()) {
-        name.invalid("must match one of the container's resource requests");
     }
 }

@@ -1,5 +1,7 @@
 //! The taints that a pod bears.
 
+use std::collections::HashSet;
+
 use kevel_api::field_error::BadValue;
 use kevel_api::name;
 
@@ -53,12 +55,15 @@ pub fn taint_effect(effect: Field) {
     effect.must_one_of("", EFFECTS);
 }
 
+/// What tells a toleration from others.
+pub fn parts<'v>(toleration: Field<'v, '_>) -> [&'v str; 4] {
+    ["key", "operator", "value", "effect"].map(|part| toleration.at(part).str())
+}
+
 /// Tolerations are added and their time is changed, nothing else.
 pub fn only_added(tolerations: Field, old: Field) {
-    let same = |a: Field, b: Field| {
-        ["key", "operator", "value", "effect"].iter().all(|f| a.at(f).str() == b.at(f).str())
-    };
-    if old.items().any(|old| !tolerations.items().any(|new| same(new, old))) {
+    let new: HashSet<_> = tolerations.items().map(parts).collect();
+    if old.items().any(|old| !new.contains(&parts(old))) {
         let why = "existing toleration can not be modified except its tolerationSeconds";
         return tolerations.forbidden(why);
     }

@@ -1,5 +1,7 @@
 //! What may change of a pod.
 
+use std::collections::HashSet;
+
 use kevel_api::value::{Map, Value, equivalent};
 
 use super::{Options, annotations, metadata_and_spec, toleration};
@@ -75,9 +77,10 @@ fn active_deadline(deadline: Field, old: Field) -> bool {
 }
 
 fn scheduling_gates(gates: Field, old: Field) {
+    let known: HashSet<&str> = old.list().iter().map(|old| old.str_at(&["name"])).collect();
     for gate in gates.items() {
         let name = gate.at("name");
-        if !old.items().any(|old| old.at("name").str() == name.str()) {
+        if !known.contains(name.str()) {
             name.forbidden(format!(
                 "only deletion is allowed, but found new scheduling gate '{}'",
                 name.str()

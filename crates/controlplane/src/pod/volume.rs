@@ -1,5 +1,7 @@
 //! The volumes of a pod.
 
+use std::collections::{HashMap, HashSet};
+
 use kevel_api::name;
 use kevel_api::value::Value;
 
@@ -64,22 +66,22 @@ const SOURCES: &[Source] = &[
 
 /// The volumes that nothing is wrong with, by name.
 #[derive(Default)]
-pub struct Volumes<'v>(Vec<(&'v str, &'v Value)>);
+pub struct Volumes<'v>(HashMap<&'v str, &'v Value>);
 
 impl<'v> Volumes<'v> {
     pub fn get(&self, name: &str) -> Option<&'v Value> {
-        self.0.iter().find(|(known, _)| *known == name).map(|(_, volume)| *volume)
+        self.0.get(name).copied()
     }
 }
 
 /// Checks the volumes of a pod, whose name is known or still to be.
 pub fn check<'v>(volumes: Field<'v, '_>, pod: &str, options: &Options) -> Volumes<'v> {
     let mut good = Volumes::default();
+    let ephemeral = volumes.list().iter().filter(|volume| volume.at(&["ephemeral"]).is_some());
+    let ephemeral: HashSet<&str> = ephemeral.map(|volume| volume.str_at(&["name"])).collect();
     let claimed = |name: &str| {
         let name = name.strip_prefix(pod).and_then(|rest| rest.strip_prefix('-'));
-        let named = |volume: &Field| Some(volume.at("name").str()) == name;
-        !pod.is_empty()
-            && volumes.items().any(|volume| volume.at("ephemeral").is_set() && named(&volume))
+        !pod.is_empty() && name.is_some_and(|name| ephemeral.contains(name))
     };
     for volume in volumes.items() {
         let name = volume.at("name");

@@ -1,5 +1,7 @@
 //! Conditions, as most kinds have them in their status.
 
+use std::collections::HashSet;
+
 use kevel_api::field_error::BadValue;
 
 use super::Field;
@@ -16,7 +18,7 @@ const REASON: &str = "a condition reason must start with alphabetic character, o
 impl Field<'_, '_> {
     /// A list of conditions, each type once.
     pub fn conditions(&self) {
-        let mut seen = Vec::new();
+        let mut seen = HashSet::new();
         for condition in self.items() {
             let ty = condition.at("type");
             ty.unique(&mut seen, ty.str());

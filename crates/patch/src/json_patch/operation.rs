@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use kevel_api::value::Value;
+use compact_str::CompactString;
+use kevel_api::value::{Map, Value};
 use kevel_codec::json::encode_any;
 
 use super::{Limits, depth};
@@ -37,7 +38,7 @@ impl Operation {
     pub(super) fn apply(&self, document: &mut Value, limits: &mut Limits) -> Result<(), String> {
         match self.op() {
             "add" => self.add(document, limits),
-            "remove" => self.remove(document),
+            "remove" => self.remove(document, limits),
             "replace" => self.replace(document, limits),
             "move" => self.move_from(document, limits),
             "test" => self.test(document),
@@ -76,16 +77,16 @@ impl Operation {
         })?;
         limits.put(place.depth, depth(&self.value));
         place
-            .add(self.value.clone())
+            .add(self.value.clone(), limits)
             .map_err(|error| format!("error in add for path: '{path}': {error}"))
     }
 
-    fn remove(&self, document: &mut Value) -> Result<(), String> {
+    fn remove(&self, document: &mut Value, limits: &mut Limits) -> Result<(), String> {
         let path = self.path()?;
         let place = Place::find(document, path).ok_or_else(|| {
             format!("remove operation does not apply: doc is missing path: \"{path}\": {MISSING}")
         })?;
-        let removed = place.remove();
+        let removed = place.remove(limits);
         removed.map_err(|error| format!("error in remove for path: '{path}': {error}"))?;
         Ok(())
     }
@@ -104,7 +105,7 @@ impl Operation {
             format!("replace operation does not apply: doc is missing path: {path}: {MISSING}")
         })?;
         limits.put(place.depth, depth(&self.value));
-        place.set(self.value.clone()).map_err(|_| {
+        place.set(self.value.clone(), limits).map_err(|_| {
             format!("replace operation does not apply: doc is missing key: {path}: {MISSING}")
         })
     }
@@ -115,8 +116,8 @@ impl Operation {
             format!("move operation does not apply: doc is missing from path: {from}: {MISSING}")
         })?;
         let (key, below) = (source.key.clone().into_owned(), source.depth);
-        let value =
-            source.remove().map_err(|error| format!("error in move for path: '{key}': {error}"))?;
+        let removed = source.remove(limits);
+        let value = removed.map_err(|error| format!("error in move for path: '{key}': {error}"))?;
         let path = self.path()?;
         let place = Place::find(document, path).ok_or_else(|| {
             format!(
@@ -124,7 +125,8 @@ impl Operation {
             )
         })?;
         limits.put(place.depth, limits.depth.saturating_sub(below));
-        place.add(value).map_err(|error| format!("error in move for path: '{path}': {error}"))
+        let added = place.add(value, limits);
+        added.map_err(|error| format!("error in move for path: '{path}': {error}"))
     }
 
     fn copy_from(&self, document: &mut Value, limits: &mut Limits) -> Result<(), String> {
@@ -148,7 +150,8 @@ impl Operation {
             )
         })?;
         limits.put(place.depth, depth(&value));
-        place.add(value).map_err(|error| format!("error while adding value during copy: {error}"))
+        let added = place.add(value, limits);
+        added.map_err(|error| format!("error while adding value during copy: {error}"))
     }
 
     fn test(&self, document: &mut Value) -> Result<(), String> {
@@ -213,9 +216,9 @@ impl<'d, 'p> Place<'d, 'p> {
         }
     }
 
-    fn add(self, value: Value) -> Result<(), String> {
+    fn add(self, value: Value, limits: &mut Limits) -> Result<(), String> {
         match self.container {
-            Value::Map(map) => _ = map.insert(self.key.as_ref(), value),
+            Value::Map(map) => put(map, &self.key, value, limits)?,
             Value::List(items) if self.key == "-" => items.push(value),
             Value::List(items) => {
                 let index = index(&self.key, items.len() + 1).map_err(|error| match error {
@@ -224,6 +227,7 @@ impl<'d, 'p> Place<'d, 'p> {
                     }
                     error => error,
                 })?;
+                limits.count_move::<Value>(items.len() - index)?;
                 items.insert(index, value);
             }
             _ => {}
@@ -231,9 +235,9 @@ impl<'d, 'p> Place<'d, 'p> {
         Ok(())
     }
 
-    fn set(self, value: Value) -> Result<(), String> {
+    fn set(self, value: Value, limits: &mut Limits) -> Result<(), String> {
         match self.container {
-            Value::Map(map) => _ = map.insert(self.key.as_ref(), value),
+            Value::Map(map) => put(map, &self.key, value, limits)?,
             Value::List(items) => {
                 let index = index(&self.key, items.len())?;
                 items[index] = value;
@@ -243,18 +247,36 @@ impl<'d, 'p> Place<'d, 'p> {
         Ok(())
     }
 
-    fn remove(self) -> Result<Value, String> {
+    fn remove(self, limits: &mut Limits) -> Result<Value, String> {
         match self.container {
-            Value::Map(map) => map.remove(&self.key).ok_or_else(|| {
-                format!("Unable to remove nonexistent key: {}: {MISSING}", self.key)
-            }),
+            Value::Map(map) => {
+                limits.count_move::<(CompactString, Value)>(behind(map, &self.key))?;
+                map.remove(&self.key).ok_or_else(|| {
+                    format!("Unable to remove nonexistent key: {}: {MISSING}", self.key)
+                })
+            }
             Value::List(items) => {
                 let index = index(&self.key, items.len())?;
+                limits.count_move::<Value>(items.len() - index)?;
                 Ok(items.remove(index))
             }
             _ => Ok(Value::Null),
         }
     }
+}
+
+/// Sets a field of an object.
+fn put(map: &mut Map, key: &str, value: Value, limits: &mut Limits) -> Result<(), String> {
+    if !map.contains_key(key) {
+        limits.count_move::<(CompactString, Value)>(behind(map, key))?;
+    }
+    map.insert(key, value);
+    Ok(())
+}
+
+/// How many entries of an object stand behind a key.
+fn behind(map: &Map, key: &str) -> usize {
+    map.len() - map.entries().partition_point(|(known, _)| known.as_str() < key)
 }
 
 /// The index that a token names in a list with so many places; a negative one counts from the end.

@@ -39,6 +39,9 @@ impl Error {
     pub(super) const LIST_OF_LISTS: Error =
         Error::Unprocessable("lists of lists are not supported");
 
+    pub(super) const TOO_MUCH: Error =
+        Error::Unprocessable("the patch merges the same fields too often");
+
     pub(super) fn other(message: impl Into<String>) -> Error {
         Error::Other(message.into())
     }

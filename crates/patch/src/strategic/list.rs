@@ -7,7 +7,7 @@ use kevel_api::value::{Map, Value};
 use thin_vec::ThinVec;
 
 use super::schema::Cursor;
-use super::{Error, PATCH, merge_map};
+use super::{Error, Merged, PATCH, merge_map};
 
 /// What tells elements apart: an element of a list of scalars, or the value of a merge key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -71,12 +71,13 @@ pub(super) fn merge(
     item: Cursor<'_>,
     merge_key: &str,
     deletes: bool,
+    merged: &mut Merged,
 ) -> Result<ThinVec<Value>, Error> {
     if original.is_empty() && patch.is_empty() {
         return Ok(original);
     }
     if element_type(&original, &patch)? == Elements::Maps {
-        return merge_maps(original, patch, item, merge_key);
+        return merge_maps(original, patch, item, merge_key, merged);
     }
     let patched = Positions::of(&patch, "")?;
     if deletes {
@@ -123,6 +124,7 @@ fn merge_maps(
     patch: ThinVec<Value>,
     item: Cursor<'_>,
     merge_key: &str,
+    merged: &mut Merged,
 ) -> Result<ThinVec<Value>, Error> {
     if merge_key.is_empty() {
         let kind = item.go_kind();
@@ -145,7 +147,7 @@ fn merge_maps(
         match known.get(&key).and_then(|i| original.get_mut(*i)) {
             Some(place) => {
                 if let Value::Map(map) = std::mem::take(place) {
-                    *place = Value::Map(merge_map(map, element, item)?);
+                    *place = Value::Map(merge_map(map, element, item, merged)?);
                 }
             }
             None => {

@@ -7,13 +7,14 @@ use thin_vec::ThinVec;
 
 use super::list::{Key, Positions, arrange, element_type};
 use super::schema::Cursor;
-use super::{Error, PATCH, SET_ORDER, field_of, list, list_without_directives, same_type};
+use super::{Error, Merged, PATCH, SET_ORDER, field_of, list, list_without_directives, same_type};
 
 /// Merges and orders each list that a patch gives an order, and takes it out of the patch.
 pub(super) fn set_element_orders(
     original: &mut Map,
     patch: &mut Map,
     at: Cursor<'_>,
+    merged: &mut Merged,
 ) -> Result<(), Error> {
     // Keys are sorted, so that those with the prefix stand together.
     let from = patch.entries().partition_point(|(key, _)| key.as_str() < SET_ORDER);
@@ -27,7 +28,7 @@ pub(super) fn set_element_orders(
     for (key, order) in orders {
         let Value::List(order) = order else { return Err(Error::not_a_list(&order)) };
         let field = field_of(&key, SET_ORDER).ok_or(Error::SET_ORDER)?;
-        let ordered = ordered(original.get(field), patch.get(field), &order, field, at)?;
+        let ordered = ordered(original.get(field), patch.get(field), &order, field, at, merged)?;
         if let Some(list) = ordered {
             original.insert(field, Value::List(list));
             patch.remove(field);
@@ -42,6 +43,7 @@ fn ordered(
     order: &[Value],
     field: &str,
     at: Cursor<'_>,
+    count: &mut Merged,
 ) -> Result<Option<ThinVec<Value>>, Error> {
     let list = |value: Option<&Value>| match value {
         Some(Value::List(list)) => Ok(Some(list.clone())),
@@ -58,7 +60,7 @@ fn ordered(
         (Some(original), None) => original,
         (None, Some(patch)) => list_without_directives(patch),
         (Some(original), Some(patch)) if merge.merge => {
-            list::merge(original, patch, item, merge.key, false)?
+            list::merge(original, patch, item, merge.key, false, count)?
         }
         (Some(_), Some(patch)) => patch,
     };

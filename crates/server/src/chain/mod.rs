@@ -11,6 +11,7 @@ mod authorization;
 mod cache_control;
 mod cors;
 mod goaway;
+mod heavy_work;
 mod held;
 mod hsts;
 mod http_logging;
@@ -88,6 +89,8 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     chain.push(request_deadline::RequestDeadline { maximum });
     // Around all that may take long, authentication by a webhook among it.
     chain.push(timeout::Timeout);
+    // Inside of the timeout, which must not wait for what is computed; around all that computes.
+    chain.push(heavy_work::HeavyWork);
     // Inside of the timeout, which answers without what was found out until then.
     chain.push(warning::WarningRecorder);
     // Before authentication: a browser asks for permission without credentials.

@@ -18,6 +18,8 @@ use crate::handler::Response;
 const THRESHOLD: u64 = 128 << 10;
 /// How much is compressed at a time.
 const INPUT: usize = 64 << 10;
+/// How much is compressed before others have their turn: some milliseconds' work.
+const TURN: usize = 256 << 10;
 /// How much is compressed before it is sent.
 const OUTPUT: usize = 16 << 10;
 
@@ -37,7 +39,9 @@ pub(super) fn compress(mut response: Response) -> Response {
     headers.append(VARY, HeaderValue::from_static("Accept-Encoding"));
     // The least effort gains most of what there is to gain.
     let encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    response.map(|body| Body::pieces(Gzip { body, input: Bytes::new(), encoder: Some(encoder) }))
+    response.map(|body| {
+        Body::pieces(Gzip { body, input: Bytes::new(), worked: 0, encoder: Some(encoder) })
+    })
 }
 
 /// A body, compressed as it comes.
@@ -45,6 +49,8 @@ struct Gzip {
     body: Body,
     /// What of the last piece has not been compressed yet.
     input: Bytes,
+    /// How much was compressed in this turn.
+    worked: usize,
     /// Gone at the end.
     encoder: Option<GzEncoder<Vec<u8>>>,
 }
@@ -54,6 +60,12 @@ impl Pieces for Gzip {
         let this = &mut *self;
         let failed = |_| Broken("an answer cannot be compressed");
         while let Some(encoder) = &mut this.encoder {
+            // What compresses well is never too much for the client to take.
+            if this.worked >= TURN {
+                this.worked = 0;
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             if this.input.is_empty() {
                 match ready!(this.body.poll_piece(context)) {
                     Some(Ok(piece)) => this.input = piece,
@@ -69,6 +81,7 @@ impl Pieces for Gzip {
                 }
             }
             let input = this.input.split_to(this.input.len().min(INPUT));
+            this.worked += input.len();
             if let Err(error) = encoder.write_all(&input) {
                 this.encoder = None;
                 return Poll::Ready(Some(Err(failed(error))));

@@ -88,6 +88,7 @@ impl Call<'_> {
             && !self.accepted.pretty
             && as_served;
         if !streamed {
+            self.request.weight.weigh(usize::try_from(size).unwrap_or(usize::MAX)).await;
             return self.list_value(page).await;
         }
         let (mut head, tail) = self.list_frame(&page);

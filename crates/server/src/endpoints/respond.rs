@@ -104,6 +104,7 @@ impl Call<'_> {
 
     /// An object's tree in the version that was asked for.
     pub(super) async fn served(&self, wire: &[u8]) -> Result<Value, StatusError> {
+        self.request.weight.weigh(wire.len()).await;
         let value = self.storage.read(wire).map_err(StatusError::internal)?;
         if self.storage.shows(wire, &self.resource.kind) {
             return Ok(value);

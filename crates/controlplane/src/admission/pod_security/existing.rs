@@ -1,6 +1,6 @@
 //! Pods that are there already.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -101,13 +101,13 @@ pub(super) fn changes(pod: &Value, old: &Value) -> bool {
     let images =
         |pod: &Value, kind| pod.list_at(&["spec", kind]).iter().map(image).collect::<Vec<_>>();
     let differ = |kind| images(pod, kind) != images(old, kind);
-    let mut ephemeral = pod.list_at(&["spec", "ephemeralContainers"]).iter();
+    let before = old.list_at(&["spec", "ephemeralContainers"]).iter().rev();
+    let before: HashMap<&str, String> =
+        before.map(|container| (container.str_at(&["name"]), image(container))).collect();
     differ("containers")
         || differ("initContainers")
-        || ephemeral.any(|container| {
-            let mut before = old.list_at(&["spec", "ephemeralContainers"]).iter();
-            let name = container.str_at(&["name"]);
-            let before = before.find(|before| before.str_at(&["name"]) == name);
-            before.is_none_or(|before| image(before) != image(container))
+        || pod.list_at(&["spec", "ephemeralContainers"]).iter().any(|container| {
+            let before = before.get(container.str_at(&["name"]));
+            before.is_none_or(|before| *before != image(container))
         })
 }

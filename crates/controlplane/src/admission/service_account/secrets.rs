@@ -1,5 +1,7 @@
 //! Which secrets the pods of an account may name, where the account says so.
 
+use std::collections::HashSet;
+
 use kevel_api::value::Value;
 
 /// What makes an account say so.
@@ -13,10 +15,11 @@ pub(super) fn check(account: &Value, pod: &Value) -> Result<(), String> {
         return Ok(());
     }
     let name = account.str_at(&["metadata", "name"]);
+    let (secrets, pull_secrets) = (listed(account, "secrets"), listed(account, "imagePullSecrets"));
     for volume in pod.list_at(&["spec", "volumes"]) {
         let Some(secret) = volume.at(&["secret"]) else { continue };
         let secret = secret.str_at(&["secretName"]);
-        if !lists(account, "secrets", secret) {
+        if !secrets.contains(secret) {
             return Err(format!(
                 "volume with secret.secretName=\"{secret}\" is not allowed because service account \
                  {name} does not reference that secret"
@@ -27,7 +30,7 @@ pub(super) fn check(account: &Value, pod: &Value) -> Result<(), String> {
     check_containers(account, pod, "containers", "container")?;
     for (index, secret) in pod.list_at(&["spec", "imagePullSecrets"]).iter().enumerate() {
         let secret = secret.str_at(&["name"]);
-        if !lists(account, "imagePullSecrets", secret) {
+        if !pull_secrets.contains(secret) {
             return Err(format!(
                 "imagePullSecrets[{index}].name=\"{secret}\" is not allowed because service account \
                  {name} does not reference that imagePullSecret"
@@ -54,11 +57,12 @@ fn check_containers(account: &Value, pod: &Value, field: &str, kind: &str) -> Re
              because service account {name} does not reference that secret"
         ))
     };
+    let secrets = listed(account, "secrets");
     for container in pod.list_at(&["spec", field]) {
         for env in container.list_at(&["env"]) {
             let Some(secret) = env.at(&["valueFrom", "secretKeyRef"]) else { continue };
             let secret = secret.str_at(&["name"]);
-            if !lists(account, "secrets", secret) {
+            if !secrets.contains(secret) {
                 let how = format!("envVar {}", env.str_at(&["name"]));
                 return refused(container, &how, secret);
             }
@@ -66,7 +70,7 @@ fn check_containers(account: &Value, pod: &Value, field: &str, kind: &str) -> Re
         for from in container.list_at(&["envFrom"]) {
             let Some(secret) = from.at(&["secretRef"]) else { continue };
             let secret = secret.str_at(&["name"]);
-            if !lists(account, "secrets", secret) {
+            if !secrets.contains(secret) {
                 return refused(container, "envFrom", secret);
             }
         }
@@ -78,6 +82,7 @@ fn enforced(account: &Value) -> bool {
     TRUE.contains(&account.str_at(&["metadata", "annotations", ENFORCED]))
 }
 
-fn lists(account: &Value, field: &str, secret: &str) -> bool {
-    account.list_at(&[field]).iter().any(|listed| listed.str_at(&["name"]) == secret)
+/// The names of the secrets that an account lists.
+fn listed<'v>(account: &'v Value, field: &str) -> HashSet<&'v str> {
+    account.list_at(&[field]).iter().map(|listed| listed.str_at(&["name"])).collect()
 }
