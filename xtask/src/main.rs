@@ -1,8 +1,10 @@
-//! Chores: regenerate `api/`, convert objects between formats, hold the codecs against golden objects.
+//! Chores: regenerate `api/`, convert objects between formats, hold the codecs against golden objects, look at
+//! what is built in.
 
 use std::process::ExitCode;
 
 mod convert;
+mod deny;
 mod generate;
 mod golden;
 
@@ -13,6 +15,8 @@ usage: cargo xtask generate [DATA]
            turn the object on standard input into another format
        cargo xtask golden [DIR]
            hold the codecs against the golden objects in DIR (default ../shared/kubernetes-1.36/testdata)
+       cargo xtask deny
+           check licences, versions, sources and known holes of all dependencies against deny.toml
 ";
 
 fn main() -> ExitCode {
@@ -28,6 +32,7 @@ fn main() -> ExitCode {
             .and_then(|(from, to)| convert::run(from, to)),
         ["golden"] => golden::run("../shared/kubernetes-1.36/testdata".as_ref()),
         ["golden", dir] => golden::run(dir.as_ref()),
+        ["deny"] => deny::run("deny.toml".as_ref()),
         _ => Err(USAGE.into()),
     };
     match result {
