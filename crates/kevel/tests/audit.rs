@@ -203,7 +203,9 @@ rules:
     let find = |resource: &str, name: &str| {
         let is = |event: &&Value| {
             let object = &event["objectRef"];
+            // Two may want to make it: one of them comes too late.
             (&object["resource"], &object["name"]) == (&json!(resource), &json!(name))
+                && event["responseStatus"]["code"] == 201
         };
         events.iter().find(is).unwrap().clone()
     };

@@ -2,10 +2,11 @@
 
 use kevel_api::field_error::{BadValue, FieldError, Path, aggregate};
 use kevel_api::gvk::GroupResource;
-use kevel_api::status::{SUCCESS, Status, StatusError};
+use kevel_api::status::{SUCCESS, Status, StatusError, StorageError};
 use kevel_api::value::{Map, Value};
 use kevel_server::answer::{Answer, Answered, Asked};
 use kevel_server::handler::Pending;
+use kevel_server::resource::Resource;
 
 use super::condition::Condition;
 
@@ -23,12 +24,16 @@ impl Answer for Binding {
             asked.check_name(&binding, "Binding")?;
             check(&binding)?;
             let name = binding.str_at(&["metadata", "name"]);
+            if name.is_empty() {
+                return Err(StatusError::bad_request("Name parameter required."));
+            }
             let pods = {
                 let rows = asked.resources.current();
                 let row = rows.get("", "v1", "pods").cloned();
                 row.ok_or_else(|| StatusError::internal("pods are not served"))?
             };
             let assigned = pods.modify(asked.namespace, name, asked.dry_run, |pod| {
+                check_preconditions(asked, pod, &binding, &pods)?;
                 assign(pod, &binding).map_err(|why| {
                     StatusError::conflict(&GroupResource::new("", "pods/binding"), name, why)
                 })
@@ -57,6 +62,32 @@ fn check(binding: &Value) -> Result<(), StatusError> {
     }
 }
 
+/// A binding may say which pod it means, and as of when. In the old form, the first is not heeded.
+fn check_preconditions(
+    asked: &Asked<'_>,
+    pod: &Value,
+    binding: &Value,
+    pods: &Resource,
+) -> Result<(), StatusError> {
+    let heeded = |field: &str| field != "uid" || !asked.subresource.is_empty();
+    for (field, what) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
+        let (meant, there) =
+            (binding.str_at(&["metadata", field]), pod.str_at(&["metadata", field]));
+        if meant.is_empty() || meant == there || !heeded(field) {
+            continue;
+        }
+        let name = pod.str_at(&["metadata", "name"]);
+        let key = pods.storage.as_ref().map(|storage| storage.key(asked.namespace, name));
+        let key = String::from_utf8_lossy(&key.unwrap_or_default()).into_owned();
+        let message = format!(
+            "Precondition failed: {what} in precondition: {meant}, {what} in object meta: {there}"
+        );
+        let error = StorageError::invalid_object(key, message);
+        return Err(error.to_status("update", &pods.group_resource(), name));
+    }
+    Ok(())
+}
+
 /// Puts a pod on a node, if it is on none.
 fn assign(pod: &mut Value, binding: &Value) -> Result<(), String> {
     let name = pod.str_at(&["metadata", "name"]);
@@ -69,15 +100,6 @@ fn assign(pod: &mut Value, binding: &Value) -> Result<(), String> {
     }
     if pod.at(&["spec", "schedulingGates"]).is_some_and(|gates| !gates.is_empty()) {
         return Err(format!("pod {name} has non-empty .spec.schedulingGates"));
-    }
-    for (field, reason) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
-        let (asked, there) = (&["metadata", field], &["metadata", field]);
-        let (asked, there) = (binding.str_at(asked), pod.str_at(there));
-        if !asked.is_empty() && asked != there {
-            return Err(format!(
-                "Precondition failed: {reason} in precondition: {asked}, {reason} in object meta: {there}"
-            ));
-        }
     }
     for field in ["annotations", "labels"] {
         merge(pod, binding, field);

@@ -87,6 +87,7 @@ pub fn cases() -> Vec<Case> {
     ] {
         cases.push(Case::new("PATCH", foo.clone()).body(media, patch).by(USERS));
     }
+    cases.extend(answers());
     cases.extend(real());
     cases
 }
@@ -100,6 +101,33 @@ fn metadata(name: &str) -> Vec<String> {
         r#"{"generateName":"evil-"}"#.to_owned(),
         format!(r#"{{"name":"{name}","uid":"u"}}"#),
     ]
+}
+
+/// What is sent to an object names that one.
+fn answers() -> Vec<Case> {
+    const USERS: &[&str] = &["admin", "none", "get-foo", "all-a", "all-b"];
+    let pods = "/api/v1/namespaces/a/pods";
+    let target = r#""target":{"kind":"Node","name":"n1"}"#;
+    let binding = format!(r#""apiVersion":"v1","kind":"Binding",{target}"#);
+    let eviction = r#""apiVersion":"policy/v1","kind":"Eviction""#.to_owned();
+    let token = r#""apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"audiences":["x"]}"#;
+    let mut cases = Vec::new();
+    for (path, own, kind) in [
+        (format!("{pods}/p1/binding"), "p1", binding.clone()),
+        ("/api/v1/namespaces/a/bindings".to_owned(), "p1", binding),
+        (format!("{pods}/p1/eviction"), "p1", eviction),
+        (
+            "/api/v1/namespaces/a/serviceaccounts/default/token".to_owned(),
+            "default",
+            token.to_owned(),
+        ),
+    ] {
+        for metadata in metadata(own) {
+            let object = format!("{{{kind},\"metadata\":{metadata}}}");
+            cases.push(Case::new("POST", with(&path, DRY)).body(JSON, object).by(USERS));
+        }
+    }
+    cases
 }
 
 /// The same for real, of which what is there afterwards is part of the answer.

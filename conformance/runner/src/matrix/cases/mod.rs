@@ -3,6 +3,7 @@
 
 mod bodies;
 mod identity;
+mod node;
 mod paths;
 mod selectors;
 mod verbs;
@@ -26,7 +27,8 @@ pub struct Case {
 
 /// All cases, always in the same order. What two parts ask is asked once.
 pub fn all() -> Vec<Case> {
-    let parts = [paths::cases, selectors::cases, bodies::cases, verbs::cases, identity::cases];
+    let parts =
+        [paths::cases, selectors::cases, bodies::cases, verbs::cases, identity::cases, node::cases];
     let mut known = HashSet::new();
     let cases = parts.into_iter().flat_map(|cases| cases());
     cases.filter(|case| known.insert(case.title())).collect()
