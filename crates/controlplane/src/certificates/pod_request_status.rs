@@ -13,7 +13,7 @@ use crate::validation::Field;
 /// What ends a request.
 const ISSUED: &str = "Issued";
 const REFUSED: [&str; 2] = ["Denied", "Failed"];
-const KNOWN: &[&str] = &["Denied", "Failed", ISSUED];
+const KNOWN: &[&str] = &[ISSUED, "Denied", "Failed"];
 
 /// The largest chain, in bytes.
 const MAX_CHAIN: usize = 100 << 10;

@@ -6,6 +6,7 @@ mod files;
 mod hostile;
 mod protocol;
 mod shutdown;
+mod unenforced;
 
 use std::future::Future;
 use std::net::{Ipv4Addr, TcpListener};
