@@ -71,16 +71,17 @@ fn list(snapshot: &kevel_store::cache::Snapshot) -> usize {
 async fn watchers(pods: &Arc<Cache>, engine: &Arc<dyn Engine>) {
     let delivered = Arc::new(AtomicU64::new(0));
     let revision = pods.snapshot(At::Consistent).await.expect("a snapshot").revision();
+    let form: Arc<str> = "as stored".into();
     let mut tasks = Vec::new();
     for _ in 0..WATCHERS {
         let mut watcher = pods.watch(Selection::default(), revision).await.expect("a watch");
-        let delivered = delivered.clone();
+        let (delivered, form) = (delivered.clone(), form.clone());
         tasks.push(tokio::spawn(async move {
             let mut seen = Vec::new();
             while watcher.next(&mut seen).await.is_ok() {
                 for delivery in seen.drain(..) {
                     // The frame is written once and shared: what is left is a copy of a handle.
-                    let frame = delivery.event.encoded(0, delivery.change, || {
+                    let frame = delivery.event.encoded(&form, delivery.change, || {
                         let object = delivery.event.shown(delivery.change).expect("an object");
                         object.wire().expect("readable").clone()
                     });
