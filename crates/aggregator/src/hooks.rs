@@ -18,14 +18,14 @@ impl Aggregator {
         health: &mut Health,
         custom_kinds: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), String> {
-        let mut add = |name, work: Work| -> Result<(), String> {
-            let hook = |context| work.start(context);
+        let mut add = |name: &'static str, work: Work| -> Result<(), String> {
+            let hook = move |context| work.start(name, context);
             health.add_boot(lifecycle.hooks.add_post_start(name, hook)?);
             Ok(())
         };
         if self.has_identity {
             // The files are looked at whenever a connection is made.
-            add("aggregator-reload-proxy-client-cert", Work::new(async {}))?;
+            add("aggregator-reload-proxy-client-cert", Work::finite(async {}))?;
         }
         let (services, complete) =
             (self.services.clone(), lifecycle.signals.mux_and_discovery_complete.clone());
@@ -47,7 +47,7 @@ impl Aggregator {
             ),
             (
                 "apiservice-registration-controller",
-                Work::new(registration).until(self.services.loaded()),
+                Work::finite(registration).until(self.services.loaded()),
             ),
             (
                 "apiservice-discovery-controller",
@@ -68,7 +68,7 @@ impl Aggregator {
             ("apiservice-openapi-controller", Work::new(v2.clone().run()).with_queue(&v2.queue)),
             ("apiservice-openapiv3-controller", Work::new(v3.clone().run()).with_queue(&v3.queue)),
         ] {
-            let hook = |context| work.start(context);
+            let hook = move |context| work.start(name, context);
             health.add_boot(lifecycle.hooks.add_post_start(name, hook)?);
         }
         Ok(())
@@ -98,11 +98,18 @@ struct Work {
     until: Option<Signal>,
     /// Whose workers end with the server.
     queue: Option<Arc<WorkQueue>>,
+    /// Whether it ends by itself.
+    finite: bool,
 }
 
 impl Work {
     fn new(task: impl Future<Output = ()> + Send + 'static) -> Self {
-        Work { task: Box::pin(task), until: None, queue: None }
+        Work { task: Box::pin(task), until: None, queue: None, finite: false }
+    }
+
+    /// The same, where it is done at some time.
+    fn finite(task: impl Future<Output = ()> + Send + 'static) -> Self {
+        Work { finite: true, ..Work::new(task) }
     }
 
     fn until(self, signal: &Signal) -> Self {
@@ -113,16 +120,20 @@ impl Work {
         Work { queue: Some(queue.clone()), ..self }
     }
 
-    async fn start(self, context: HookContext) -> HookResult {
-        let Work { task, until, queue } = self;
+    async fn start(self, name: &'static str, context: HookContext) -> HookResult {
+        let Work { task, until, queue, finite } = self;
         let stop = context.stop.wait();
-        tokio::spawn(async move {
+        let work = async move {
             tokio::select! {
                 () = task => {}
                 () = stop => {}
             }
             queue.iter().for_each(|queue| queue.shut_down());
-        });
+        };
+        match finite {
+            true => context.tasks.spawn_finite(name, work),
+            false => context.tasks.spawn(name, work),
+        }
         if let Some(until) = until {
             tokio::select! {
                 () = until.wait() => {}

@@ -8,7 +8,7 @@
 //! let rbac = Arc::new(Rbac::default());             // while building the config: allows nothing yet
 //! authorizers.push(rbac.clone());                   // where --authorization-mode names RBAC
 //! ...
-//! rbac.follow(Sources::of(&resources.current())?);  // once the kube server's rows are installed
+//! rbac.follow(Sources::of(&resources.current())?, &lifecycle.tasks);  // once the rows are installed
 //! plugins.push(Arc::new(Escalation::new(rbac.clone(), authorizer)));  // last of all plug-ins
 //! let hook = bootstrap::hook(Client::new(kube_server));
 //! health.add_boot(hooks.add_post_start(bootstrap::HOOK, hook)?);  // where the mode names RBAC

@@ -11,7 +11,7 @@ use kevel_server::controller::Client;
 use kevel_server::delegate::Delegate;
 use kevel_server::endpoints::Endpoints;
 use kevel_server::handler::Handler;
-use kevel_server::lifecycle::{HookContext, Signal};
+use kevel_server::lifecycle::Lifecycle;
 use kevel_server::request::{Request, RequestBody};
 use kevel_server::request_info::RequestInfo;
 use kevel_server::resource::Resources;
@@ -44,7 +44,8 @@ impl Server {
             &Answers::default(),
             Capabilities::default(),
         ));
-        let rbac = Rbac::start(Sources::of(&resources.current()).unwrap());
+        let rbac =
+            Rbac::start(Sources::of(&resources.current()).unwrap(), &Lifecycle::default().tasks);
         let escalation = Escalation::new(rbac.clone(), rbac.clone());
         let delegate = Arc::new(Delegate {
             name: "kube",
@@ -67,7 +68,7 @@ impl Server {
     }
 
     async fn bootstrap(&self) {
-        let context = HookContext { stop: Signal::new("stop") };
+        let context = Lifecycle::default().hook_context();
         bootstrap::hook(self.client())(context).await.unwrap();
     }
 

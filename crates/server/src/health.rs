@@ -130,6 +130,12 @@ impl Health {
         self.readyz.push(check);
     }
 
+    /// Adds a check to `/healthz` alone: something for people to look at, which neither a new start
+    /// nor another server would make better.
+    pub fn add_healthz(&mut self, check: Check) {
+        self.healthz.push(check);
+    }
+
     /// Adds a check to `/livez` alone, which minds it only `delay` after the start.
     pub fn add_livez(&mut self, delay: Duration, check: Check) {
         self.livez.push(check.minded_from(self.started + delay));

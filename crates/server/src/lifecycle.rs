@@ -25,6 +25,7 @@ mod hooks;
 mod process;
 mod request_group;
 mod signals;
+mod tasks;
 
 use std::future::Future;
 use std::time::Duration;
@@ -33,6 +34,7 @@ pub use hooks::{HookContext, HookResult, Hooks};
 pub use process::{notify_ready, stop_requested};
 pub use request_group::{InFlight, RequestGroup};
 pub use signals::{Signal, Signals};
+pub use tasks::Tasks;
 
 /// How a server stops.
 #[derive(Clone, Debug)]
@@ -71,20 +73,36 @@ impl Shutdown {
     }
 }
 
-/// What a server's life consists of: its signals, its hooks, and its requests under way.
-#[derive(Debug, Default)]
+/// What a server's life consists of: its signals, its hooks, its tasks, and its requests under way.
+#[derive(Debug)]
 pub struct Lifecycle {
     /// What has happened so far.
     pub signals: Signals,
     /// What runs after the start and before the stop.
     pub hooks: Hooks,
+    /// What runs all the time in between.
+    pub tasks: Tasks,
     /// The requests that are not long-running.
     pub requests: RequestGroup,
     /// The watches.
     pub watches: RequestGroup,
 }
 
+impl Default for Lifecycle {
+    fn default() -> Self {
+        let signals = Signals::default();
+        let tasks = Tasks::new(signals.shutdown_initiated.clone());
+        let (hooks, requests, watches) = Default::default();
+        Lifecycle { signals, hooks, tasks, requests, watches }
+    }
+}
+
 impl Lifecycle {
+    /// What post-start hooks are told.
+    pub fn hook_context(&self) -> HookContext {
+        HookContext { stop: self.signals.shutdown_initiated.clone(), tasks: self.tasks.clone() }
+    }
+
     /// Walks the shutdown graph. `stop_http` tells the HTTP server to stop; `http_stopped` is done
     /// when it has, at the latest [`Shutdown::http_timeout`] after.
     ///

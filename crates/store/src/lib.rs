@@ -21,11 +21,13 @@
 //! ```
 
 pub mod cache;
+mod deaths;
 pub mod embedded;
 mod error;
 pub mod etcd;
 pub mod keys;
 pub mod private;
+mod probe;
 mod update;
 
 use std::{fmt, future::Future, pin::Pin, time::Duration};
@@ -33,6 +35,7 @@ use std::{fmt, future::Future, pin::Pin, time::Duration};
 use bytes::Bytes;
 
 pub use error::{Error, Result};
+pub use probe::Probe;
 pub use update::{Change, UpdateError, Updated, guaranteed_update};
 
 /// A point in the history of a store: the number of the write transaction that produced it.
@@ -198,7 +201,8 @@ pub trait Engine: Send + Sync + 'static {
     /// Forgets what was overwritten or deleted up to `revision`.
     fn compact(&self, revision: Revision) -> Pending<'_, Result<()>>;
 
-    /// Whether writes can be expected to succeed; the error says why not.
+    /// Whether writes can be expected to succeed; the error says why not. It goes all the way to the
+    /// disk or the cluster, so it takes as long as that does: [`Probe`] has a deadline.
     fn health(&self) -> Pending<'_, Result<()>>;
 
     /// Stops background work and ends watches. Acknowledged writes need no close to be safe.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_api::value::Value;
+use kevel_server::lifecycle::Tasks;
 use kevel_server::resource::Rows;
 use kevel_server::storage::Storage;
 use kevel_store::Revision;
@@ -74,12 +75,13 @@ struct Progress {
 impl Rbac {
     /// Follows roles and bindings until their caches are closed, in tasks of its own: it must be
     /// called in a runtime. Later calls change nothing.
-    pub fn follow(self: &Arc<Self>, sources: Sources) {
+    pub fn follow(self: &Arc<Self>, sources: Sources, tasks: &Tasks) {
         if self.sources.set(sources.clone()).is_err() {
             return;
         }
         for kind in Kind::ALL {
-            tokio::spawn(follow(self.clone(), kind, sources.get(kind).clone()));
+            let name = format!("rbac-{}-informer", kind.plural());
+            tasks.spawn(name, follow(self.clone(), kind, sources.get(kind).clone()));
         }
     }
 

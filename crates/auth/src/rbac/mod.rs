@@ -18,6 +18,7 @@ use kevel_server::authorization::{
     self, Attributes, Authorizer, Decision, NonResourceRule, Opinion, ResourceRule,
 };
 use kevel_server::handler::Pending;
+use kevel_server::lifecycle::Tasks;
 use kevel_server::user::User;
 use tokio::sync::watch;
 
@@ -51,9 +52,9 @@ impl Default for Rbac {
 
 impl Rbac {
     /// An authorizer that follows its sources.
-    pub fn start(sources: Sources) -> Arc<Self> {
+    pub fn start(sources: Sources, tasks: &Tasks) -> Arc<Self> {
         let rbac = Arc::new(Rbac::default());
-        rbac.follow(sources);
+        rbac.follow(sources, tasks);
         rbac
     }
 

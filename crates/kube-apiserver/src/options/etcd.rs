@@ -37,13 +37,13 @@ section! {
         /// How often the size of the database is read for the metrics; 0 does not.
         etcd_db_metric_poll_interval: Duration = "30s", PENDING;
         /// For how long a health check waits for etcd.
-        etcd_healthcheck_timeout: Duration = "2s", PENDING;
+        etcd_healthcheck_timeout: Duration = "2s", EFFECTIVE;
         /// File with the private key of --etcd-certfile.
         etcd_keyfile: String, EFFECTIVE;
         /// What every key begins with.
         etcd_prefix: String = "/registry", EFFECTIVE;
         /// For how long a readiness check waits for etcd.
-        etcd_readycheck_timeout: Duration = "2s", PENDING;
+        etcd_readycheck_timeout: Duration = "2s", EFFECTIVE;
         /// URLs of the etcd servers (scheme://ip:port), comma separated. Without any, and without
         /// --storage, objects are kept in --data-dir.
         etcd_servers: Strings, EFFECTIVE;

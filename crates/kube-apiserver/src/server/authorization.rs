@@ -12,6 +12,7 @@ use kevel_auth::{Rbac, Sources, aggregate_cluster_roles};
 use kevel_controlplane::Answers;
 use kevel_server::authorization::Authorizer;
 use kevel_server::controller::Client;
+use kevel_server::lifecycle::Tasks;
 use kevel_server::metrics::Metrics;
 use kevel_server::resource::Rows;
 
@@ -94,10 +95,10 @@ impl Authorization {
     }
 
     /// Says where roles, bindings and what nodes need are kept.
-    pub fn bind(&self, rows: &Rows) -> Result<(), String> {
-        self.rbac.follow(Sources::of(rows)?);
+    pub fn bind(&self, rows: &Rows, tasks: &Tasks) -> Result<(), String> {
+        self.rbac.follow(Sources::of(rows)?, tasks);
         if let Some(node) = &self.node {
-            node.follow(rows);
+            node.follow(rows, tasks);
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use kevel_server::delegate::Delegate;
 use kevel_server::discovery::{Addresses, Discovery, Rule};
 use kevel_server::endpoints::Endpoints;
 use kevel_server::handler::{Filtered, Handler};
-use kevel_server::health::{Check, Health};
+use kevel_server::health::Health;
 use kevel_server::lifecycle::HookContext;
 use kevel_server::metrics::Metrics;
 use kevel_server::openapi::OpenApi;
@@ -30,7 +30,7 @@ use super::audit::auditor;
 use super::config::{Config, duration, hostname, server_id};
 use super::extensions::{add_hooks, extensions};
 use super::paths::PlainPaths;
-use super::{PreparedServer, services};
+use super::{PreparedServer, health, services};
 
 /// Groups that the extensions server and the aggregator hold, not the kube API server.
 const EXTENSIONS: &str = "apiextensions.k8s.io";
@@ -38,18 +38,11 @@ const AGGREGATOR: &str = "apiregistration.k8s.io";
 
 /// Puts the servers together and makes them ready to run.
 pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
-    let mut health = Health::new(duration(config.options.options.generic.livez_grace_period));
-    health.add(Check::ping());
-    health.add(Check::log());
-    let engine = config.engine.clone();
-    health.add(Check::later("etcd", move || {
-        let engine = engine.clone();
-        Box::pin(async move { engine.health().await.map_err(|error| error.to_string()) })
-    }));
+    let mut health = health::checks(&config);
     let metrics = config.metrics.clone();
 
     let kube_rows = install(&config, |group| group != EXTENSIONS && group != AGGREGATOR);
-    config.authorization.bind(&kube_rows.current())?;
+    config.authorization.bind(&kube_rows.current(), &config.lifecycle.tasks)?;
     let extensions = extensions(&config, &kube_rows.current());
     let loopback = Arc::new(OnceLock::new());
     let endpoints = Arc::new(Endpoints {
@@ -174,13 +167,8 @@ fn start_kube(
         lifecycle.hooks.add_pre_shutdown(name, give_back)?;
     }
     for (name, controller) in controllers {
-        let hook = |context: HookContext| async move {
-            tokio::spawn(async move {
-                tokio::select! {
-                    () = controller => {}
-                    () = context.stop.wait() => {}
-                }
-            });
+        let hook = move |context: HookContext| async move {
+            context.spawn(name, controller);
             Ok(())
         };
         health.add_boot(lifecycle.hooks.add_post_start(name, hook)?);

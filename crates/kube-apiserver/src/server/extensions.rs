@@ -42,12 +42,7 @@ pub fn add_hooks(
     let informers = |_: HookContext| async { Ok(()) };
     health.add_boot(hooks.add_post_start("start-apiextensions-informers", informers)?);
     let start = |context: HookContext| async move {
-        tokio::spawn(async move {
-            tokio::select! {
-                () = controllers.run() => {}
-                () = context.stop.wait() => {}
-            }
-        });
+        context.spawn("apiextensions-controllers", controllers.run());
         Ok(())
     };
     health.add_boot(hooks.add_post_start("start-apiextensions-controllers", start)?);

@@ -14,6 +14,7 @@ mod chain;
 mod config;
 mod debug_flags;
 mod extensions;
+mod health;
 mod jwt;
 mod paths;
 mod services;
@@ -26,7 +27,7 @@ use std::sync::Arc;
 use kevel_server::audit::Auditor;
 use kevel_server::certificates::Pki;
 use kevel_server::handler::Handler;
-use kevel_server::lifecycle::{self, HookContext, Lifecycle, Shutdown, Signal};
+use kevel_server::lifecycle::{self, Lifecycle, Shutdown, Signal};
 use kevel_server::serving::{self, SecureServing, Serving};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -90,10 +91,10 @@ impl PreparedServer {
     pub async fn start(self) -> Result<RunningServer, Box<dyn Error>> {
         let stop_http = Signal::new("StopHTTP");
         let serving = serving::serve(self.serving, self.handler, &stop_http)?;
-        let context = HookContext { stop: self.lifecycle.signals.shutdown_initiated.clone() };
+        let context = self.lifecycle.hook_context();
         let kubeconfig = self.pki.as_ref().map(|pki| pki.kubeconfig.display().to_string());
         if let Some(pki) = self.pki {
-            tokio::spawn(pki.keep(context.stop.clone()));
+            context.tasks.spawn("own-certificates", pki.keep(context.stop.clone()));
         }
         self.lifecycle.hooks.run_post_start(context).await?;
         self.lifecycle.signals.has_been_ready.signal();

@@ -49,7 +49,7 @@ pub fn start(
                 () = context.stop.wait() => return Ok(()),
             }
             there.signal();
-            spawn(cidr.keep(), &context);
+            context.spawn("kubernetes-service-cidr-controller", cidr.keep());
             Ok(())
         }
     };
@@ -68,8 +68,8 @@ pub fn start(
             }
             () = context.stop.wait() => return Ok(()),
         }
-        spawn(repair_ips.keep(), &context);
-        spawn(repair_ports.keep(), &context);
+        context.spawn("service-ip-repair-controller", repair_ips.keep());
+        context.spawn("service-node-port-repair-controller", repair_ports.keep());
         Ok(())
     };
     health.add_boot(hooks.add_post_start("start-service-ip-repair-controllers", hook)?);
@@ -82,7 +82,7 @@ pub fn start(
             ready.await;
             keeps.keep().await;
         };
-        spawn(keep, &context);
+        context.spawn("kubernetes-service-controller", keep);
         Ok(())
     };
     health.add_boot(hooks.add_post_start("bootstrap-controller", hook)?);
@@ -128,15 +128,4 @@ fn node_ports(config: &Config) -> Result<PortRange, String> {
         base: u16::try_from(range.base).map_err(wrong)?,
         size: u32::try_from(range.size).map_err(wrong)?,
     })
-}
-
-/// Lets a controller run until the server stops.
-fn spawn(controller: impl Future<Output = ()> + Send + 'static, context: &HookContext) {
-    let stop = context.stop.wait();
-    tokio::spawn(async move {
-        tokio::select! {
-            () = controller => {}
-            () = stop => {}
-        }
-    });
 }

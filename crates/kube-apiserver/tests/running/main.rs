@@ -3,6 +3,7 @@
 
 mod client;
 mod files;
+mod health;
 mod hostile;
 mod protocol;
 mod shutdown;

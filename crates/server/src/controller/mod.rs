@@ -11,17 +11,19 @@ use std::sync::Arc;
 pub use client::Client;
 pub use informer::inform;
 pub use queue::{Backoff, WorkQueue};
+use tokio::task::JoinSet;
 
 /// Works through a queue until it is shut down, with `workers` at a time. A key whose reconciliation
-/// fails comes again later, each time after a longer wait.
+/// fails comes again later, each time after a longer wait. Panics if one panics.
 pub async fn run<R, F>(queue: Arc<WorkQueue>, name: &'static str, workers: usize, reconcile: R)
 where
     R: Fn(String) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Result<(), String>> + Send + 'static,
 {
-    let work = (0..workers.max(1)).map(|_| {
+    let mut work = JoinSet::new();
+    for _ in 0..workers.max(1) {
         let (queue, reconcile) = (queue.clone(), reconcile.clone());
-        tokio::spawn(async move {
+        work.spawn(async move {
             while let Some(key) = queue.next().await {
                 match reconcile(key.clone()).await {
                     Ok(()) => queue.forget(&key),
@@ -32,9 +34,39 @@ where
                 }
                 queue.done(&key);
             }
-        })
-    });
-    for worker in work.collect::<Vec<_>>() {
-        let _ = worker.await;
+        });
+    }
+    while let Some(ended) = work.join_next().await {
+        // A key that was being worked on stays so for ever: whoever runs this is to know.
+        if let Err(error) = ended
+            && error.is_panic()
+        {
+            std::panic::resume_unwind(error.into_panic());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lifecycle::{Signal, Tasks};
+
+    #[tokio::test]
+    async fn a_worker_that_panics_is_a_matter_of_health() {
+        let tasks = Tasks::new(Signal::new("ShutdownInitiated"));
+        let queue = WorkQueue::new(Backoff::default());
+        queue.add("bad");
+        let reconcile = |key: String| async move { panic!("cannot stand {key}") };
+        tasks.spawn("naming", run(queue, "naming", 2, reconcile));
+        let red = async {
+            loop {
+                match tasks.check().check().await {
+                    Ok(()) => tokio::task::yield_now().await,
+                    Err(why) => return why,
+                }
+            }
+        };
+        let why = tokio::time::timeout(std::time::Duration::from_secs(60), red).await.unwrap();
+        assert!(why.starts_with("naming: ") && why.contains("cannot stand bad"), "{why}");
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::task::JoinSet;
 
 use super::signals::Signal;
+use super::tasks::Tasks;
 use crate::handler::Pending;
 use crate::health::Check;
 
@@ -21,6 +22,22 @@ type PreShutdown = Box<dyn FnOnce() -> Pending<'static, HookResult> + Send>;
 pub struct HookContext {
     /// Signaled when the server stops: what the hook left running ends then.
     pub stop: Signal,
+    /// Where the hook leaves running what goes on after it.
+    pub tasks: Tasks,
+}
+
+impl HookContext {
+    /// Lets something run until the server stops. That it ends before, or panics, is a matter of
+    /// health: see [`Tasks`].
+    pub fn spawn(&self, name: &str, task: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.stop.wait();
+        self.tasks.spawn(name, async move {
+            tokio::select! {
+                () = task => {}
+                () = stop => {}
+            }
+        });
+    }
 }
 
 /// The hooks of a server, by name.
@@ -160,6 +177,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
+    fn context() -> HookContext {
+        crate::lifecycle::Lifecycle::default().hook_context()
+    }
+
     #[tokio::test]
     async fn a_post_start_hook_is_a_health_check() {
         let hooks = Hooks::default();
@@ -174,7 +195,7 @@ mod tests {
         assert_eq!(check.name(), "poststarthook/start-informers");
         assert_eq!(check.check().await, Err("not finished".to_owned()));
         go.signal();
-        hooks.run_post_start(HookContext { stop: Signal::new("stop") }).await.unwrap();
+        hooks.run_post_start(context()).await.unwrap();
         assert_eq!(check.check().await, Ok(()));
         assert_eq!(
             hooks.add_post_start("late", |_| async { Ok(()) }).map(|_| ()),
@@ -189,7 +210,7 @@ mod tests {
         hooks.add_post_start("b", |_| async { Err("no store".into()) }).unwrap();
         assert!(hooks.add_post_start("b", |_| async { Ok(()) }).is_err());
         assert_eq!(
-            hooks.run_post_start(HookContext { stop: Signal::new("stop") }).await,
+            hooks.run_post_start(context()).await,
             Err("PostStartHook \"b\" failed: no store".to_owned()),
         );
     }

@@ -338,7 +338,8 @@ impl Cache {
                 }
             };
             if tokio::time::timeout(PROGRESS_INTERVAL, changed).await == Ok(false) {
-                return Err(CacheError::Closed);
+                let why = "the watch cache has ended".to_owned();
+                return Err(CacheError::Store(Error::Unavailable(why)));
             }
         }
     }

@@ -204,6 +204,13 @@ impl Directory {
         let _ = self.head.write_all_at(&note(revision), 0);
     }
 
+    /// Writes the note once more, all the way to the disk.
+    pub(super) fn probe(&self, revision: u64) -> Result<()> {
+        let written =
+            self.head.write_all_at(&note(revision), 0).and_then(|()| self.head.sync_data());
+        written.map_err(|e| Error::Unavailable(format!("cannot write to {:?}: {e}", self.path)))
+    }
+
     /// The last revision noted; 0 when there is none that can be trusted.
     pub(super) fn noted_head(&self) -> u64 {
         let mut note = [0; 12];

@@ -12,6 +12,8 @@ mod maintenance;
 mod queue;
 mod read;
 mod record;
+#[cfg(test)]
+mod tests;
 mod watch;
 mod writer;
 
@@ -44,6 +46,7 @@ use self::{
 };
 use crate::{
     Engine, Error, GetResponse, Pending, RangeOptions, RangeResponse, Result, Revision, Watch,
+    deaths::Deaths,
 };
 
 /// Memory that writes may take while they wait for the writer, in KiB.
@@ -101,16 +104,29 @@ impl Embedded {
             queue: Queue::default(),
             checkpoints: Checkpoints::default(),
             health: Mutex::default(),
+            deaths: Deaths::default(),
             write_budget: Arc::new(Semaphore::new(WAITING_KIB as usize)),
             readers: Semaphore::new(READERS),
         });
         let embedded = Embedded { shared: shared.clone(), threads: Mutex::default() };
         let writer = Writer::new(shared.clone())?;
-        embedded.spawn("store-writer", move || writer.run())?;
+        embedded.spawn("store-writer", {
+            let shared = shared.clone();
+            move || {
+                if !shared.deaths.run("the store's writer", || writer.run()) {
+                    shared.queue.abandon();
+                    shared.hub.close();
+                }
+            }
+        })?;
         if shared.database.directory().is_some() {
             embedded.spawn("store-checkpoint", move || {
-                // Without checkpoints the log grows, and the store works.
-                let _ = shared.checkpoints.run(&shared.database);
+                shared.deaths.run("the store's checkpointer", || {
+                    // Without checkpoints the log grows, and the store works.
+                    if let Err(error) = shared.checkpoints.run(&shared.database) {
+                        tracing::error!(%error, "the store's log cannot be carried over");
+                    }
+                });
             })?;
         }
         Ok(embedded)
@@ -216,8 +232,12 @@ impl Engine for Embedded {
     }
 
     fn health(&self) -> Pending<'_, Result<()>> {
-        let health = lock(&self.shared.health).clone();
-        Box::pin(async { health.map_or(Ok(()), Err) })
+        Box::pin(async {
+            self.shared.deaths.report()?;
+            let (reply, answer) = oneshot::channel();
+            self.shared.queue.push(Request::Probe { reply })?;
+            answer.await.unwrap_or_else(|_| Err(Error::closed()))
+        })
     }
 
     fn close(&self) -> Pending<'_, ()> {
@@ -260,6 +280,8 @@ struct Shared {
     compacted: AtomicU64,
     /// Why the last write failed, if it did.
     health: Mutex<Option<Error>>,
+    /// Which of the threads have ended and should not have.
+    deaths: Deaths,
     write_budget: Arc<Semaphore>,
     readers: Semaphore,
 }
@@ -279,6 +301,10 @@ impl Shared {
 
     fn set_compacted(&self, revision: Revision) {
         self.compacted.store(revision.0, Ordering::Release);
+    }
+
+    fn health(&self) -> Option<Error> {
+        lock(&self.health).clone()
     }
 
     fn set_health(&self, error: Option<Error>) {
@@ -339,119 +365,4 @@ fn unindexed(connection: &Connection) -> Result<Recent> {
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(recent)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PATIENCE: Duration = Duration::from_secs(30);
-
-    #[tokio::test]
-    async fn a_full_disk_fails_writes_and_passes() {
-        let directory = tempfile::tempdir().unwrap();
-        let store = Embedded::open(directory.path(), Options::default()).unwrap();
-        store.create(b"/a", "1".into(), None).await.unwrap();
-        let limit = |pages: u32| {
-            let writer = store.shared.database.writer();
-            writer.pragma_update(None, "max_page_count", pages).unwrap();
-        };
-        // Never below what is in use: this leaves no room at all.
-        limit(1);
-        let mut written = 0;
-        let error = loop {
-            match store.create(format!("/{written}").as_bytes(), vec![0; 9000].into(), None).await {
-                Ok(_) => written += 1,
-                Err(error) => break error,
-            }
-        };
-        assert!(matches!(&error, Error::Unavailable(why) if why.contains("full")), "{error:?}");
-        assert_eq!(store.health().await, Err(error));
-        assert_eq!(store.count(b"/").await.unwrap(), 1 + written, "reads go on");
-        limit(1 << 20);
-        let recovered = async { while store.health().await.is_err() {} };
-        tokio::time::timeout(PATIENCE, recovered).await.expect("it tries again by itself");
-        let revision = store.create(b"/b", "1".into(), None).await.unwrap();
-        assert_eq!(revision, Revision(3 + written), "a failed write takes no revision");
-        store.close().await;
-        check(directory.path()).unwrap();
-    }
-
-    #[tokio::test]
-    async fn what_was_compacted_is_removed() {
-        let directory = tempfile::tempdir().unwrap();
-        let store = Embedded::open(directory.path(), Options::default()).unwrap();
-        let mut last = store.create(b"/kept", "0".into(), None).await.unwrap();
-        let gone = store.create(b"/gone", "0".into(), None).await.unwrap();
-        store.delete(b"/gone", gone).await.unwrap();
-        for turn in 0..100 {
-            last = store.update(b"/kept", format!("{turn}").into(), last, None).await.unwrap();
-        }
-        store.compact(last).await.unwrap();
-        let records = || -> i64 {
-            let count = |c: &Connection| {
-                c.query_row("SELECT count(*) FROM history", [], |row| row.get(0)).map_err(sqlite)
-            };
-            store.shared.database.read(count).unwrap()
-        };
-        // The newest record and the one it superseded: the store's revision must not be forgotten.
-        let swept = async {
-            while records() > 2 {
-                tokio::task::yield_now().await
-            }
-        };
-        tokio::time::timeout(PATIENCE, swept).await.expect("sweeping goes on by itself");
-        assert_eq!(store.get(b"/kept", None).await.unwrap().entry.unwrap().value, "99");
-        store.close().await;
-        let report = check(directory.path()).unwrap();
-        assert_eq!((report.revision, report.compacted, report.keys), (last, last, 1));
-    }
-
-    #[tokio::test]
-    async fn what_expires_while_closed_is_deleted_after_opening() {
-        let directory = tempfile::tempdir().unwrap();
-        let store = Embedded::open(directory.path(), Options::default()).unwrap();
-        let ttl = Some(Duration::from_millis(1));
-        store.create(b"/immortal", "1".into(), None).await.unwrap();
-        store.close().await;
-        let store = Embedded::open(directory.path(), Options::default()).unwrap();
-        let mut watch = store.watch(b"/mortal", Revision(2)).await.unwrap();
-        store.create(b"/mortal", "1".into(), ttl).await.unwrap();
-        store.close().await;
-        drop(watch);
-        let store = Embedded::open(directory.path(), Options::default()).unwrap();
-        watch = store.watch(b"/mortal", Revision(3)).await.unwrap();
-        let deleted = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap().unwrap();
-        assert!(deleted.events[0].current.is_none());
-        store.close().await;
-    }
-
-    #[tokio::test]
-    async fn more_versions_than_a_generation_are_found_again() {
-        let directory = tempfile::tempdir().unwrap();
-        let store = Arc::new(Embedded::open(directory.path(), Options::default()).unwrap());
-        let writers = (0..64u32).map(|writer| {
-            let store = store.clone();
-            tokio::spawn(async move {
-                for turn in 0..200u32 {
-                    let key = format!("/{:x}", (turn * 64 + writer).wrapping_mul(0x9e37_79b9));
-                    store.create(key.as_bytes(), key.clone().into(), None).await.unwrap();
-                }
-            })
-        });
-        for writer in writers.collect::<Vec<_>>() {
-            writer.await.unwrap();
-        }
-        let expect_all = |list: RangeResponse| {
-            assert_eq!(list.entries.len(), 12_800);
-            assert!(list.entries.iter().all(|entry| entry.key == entry.value));
-            assert!(list.entries.is_sorted_by(|a, b| a.key < b.key));
-        };
-        expect_all(store.range(b"/", RangeOptions::default()).await.unwrap());
-        store.close().await;
-        let store = Embedded::open(directory.path(), Options::default()).unwrap();
-        expect_all(store.range(b"/", RangeOptions::default()).await.unwrap());
-        store.close().await;
-        assert_eq!(check(directory.path()).unwrap().keys, 12_800);
-    }
 }

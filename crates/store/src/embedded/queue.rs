@@ -19,7 +19,16 @@ const GATHERING: Duration = Duration::from_micros(200);
 #[derive(Debug)]
 pub(super) enum Request {
     Write(Write),
-    Compact { revision: Revision, reply: oneshot::Sender<Result<()>> },
+    Compact {
+        revision: Revision,
+        reply: oneshot::Sender<Result<()>>,
+    },
+    /// Is there anybody, and can they write?
+    Probe {
+        reply: oneshot::Sender<Result<()>>,
+    },
+    #[cfg(test)]
+    Panic,
 }
 
 /// A write of one key.
@@ -76,6 +85,13 @@ impl Queue {
     pub(super) fn close(&self) {
         lock(&self.waiting).closed = true;
         self.arrived.notify_one();
+    }
+
+    /// Refuses requests, also those that wait: there is nobody left to carry them out.
+    pub(super) fn abandon(&self) {
+        let mut waiting = lock(&self.waiting);
+        waiting.closed = true;
+        waiting.requests.clear();
     }
 
     /// All that waits, after waiting at most `patience` for something. `None` at the end.

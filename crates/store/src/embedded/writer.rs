@@ -75,17 +75,27 @@ impl Writer {
     pub(super) fn run(mut self) {
         while let Some(requests) = self.shared.queue.take(self.patience()) {
             let mut writes = Vec::with_capacity(requests.len());
+            let mut probes = Vec::new();
             for request in requests {
                 match request {
                     Request::Write(write) => writes.push(write),
                     Request::Compact { revision, reply } => {
                         let _ = reply.send(self.compact(revision));
                     }
+                    Request::Probe { reply } => probes.push(reply),
+                    #[cfg(test)]
+                    Request::Panic => panic!("told to"),
                 }
             }
             let idle = writes.is_empty();
             if !idle {
                 self.write(writes);
+            }
+            if !probes.is_empty() {
+                let outcome = self.probe();
+                for reply in probes {
+                    let _ = reply.send(outcome.clone());
+                }
             }
             self.do_chores(idle);
             self.shared.checkpoints.after_batch(&self.shared.database);
@@ -132,6 +142,21 @@ impl Writer {
                     let _ = write.reply.send(Err(error.clone()));
                 }
             }
+        }
+    }
+
+    /// Whether writes work: what the last one said, and whether the database can be locked for one and
+    /// the disk takes something. It takes as long as they do.
+    fn probe(&self) -> Result<()> {
+        if let Some(error) = self.shared.health() {
+            return Err(error);
+        }
+        let connection = self.shared.database.writer();
+        connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK").map_err(sqlite)?;
+        drop(connection);
+        match self.shared.database.directory() {
+            Some(directory) => directory.probe(self.last),
+            None => Ok(()),
         }
     }
 

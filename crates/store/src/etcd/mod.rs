@@ -34,7 +34,7 @@ use self::{
 };
 use crate::{
     Engine, Entry, Error, GetResponse, Pending, RangeOptions, RangeResponse, Result, Revision,
-    Watch, keys, prefix_end,
+    Watch, deaths::Deaths, keys, prefix_end,
 };
 
 const RANGE: &str = "/etcdserverpb.KV/Range";
@@ -56,8 +56,6 @@ pub struct Options {
     pub leases: LeaseOptions,
     /// The longest a single request takes, with all its repetitions.
     pub request_timeout: Duration,
-    /// The longest a health check takes.
-    pub health_timeout: Duration,
 }
 
 impl Default for Options {
@@ -69,7 +67,6 @@ impl Default for Options {
             compaction_interval: Some(Duration::from_secs(5 * 60)),
             leases: LeaseOptions::default(),
             request_timeout: Duration::from_secs(10),
-            health_timeout: Duration::from_secs(2),
         }
     }
 }
@@ -89,6 +86,8 @@ pub struct Etcd {
     options: Options,
     leases: Leases,
     compacted: Arc<AtomicU64>,
+    /// Which of the background work has ended and should not have.
+    deaths: Deaths,
     /// Watches and background work; `None` once closed.
     tasks: Arc<Mutex<Option<JoinSet<()>>>>,
 }
@@ -103,17 +102,21 @@ impl Etcd {
             client: client.clone(),
             options,
             compacted: Arc::default(),
+            deaths: Deaths::default(),
             tasks: Arc::new(Mutex::new(Some(JoinSet::new()))),
         };
         if let Some(interval) = etcd.options.compaction_interval {
             let compactor = Compactor::new(client.clone(), etcd.compacted.clone());
-            spawn(&etcd.tasks, Box::pin(compactor.run(interval)))?;
+            let work = compactor.run(interval);
+            spawn(&etcd.tasks, Box::pin(etcd.deaths.clone().watch_over("the compactor", work)))?;
         }
         let (tasks, watcher) = (etcd.tasks.clone(), client.clone());
         let watch = move |key, range_end, after| {
             EtcdWatch::start(watcher.clone(), key, range_end, after, |task| detached(&tasks, task))
         };
-        spawn(&etcd.tasks, Box::pin(compact::follow(client, etcd.compacted.clone(), watch)))?;
+        let work = compact::follow(client, etcd.compacted.clone(), watch);
+        let work = etcd.deaths.clone().watch_over("the follower of compactions", work);
+        spawn(&etcd.tasks, Box::pin(work))?;
         Ok(etcd)
     }
 
@@ -314,11 +317,8 @@ impl Engine for Etcd {
 
     fn health(&self) -> Pending<'_, Result<()>> {
         Box::pin(async {
-            let patience = self.options.health_timeout;
-            match tokio::time::timeout(patience, self.current_revision()).await {
-                Ok(outcome) => outcome.map(|_| ()),
-                Err(_) => Err(Error::Unavailable(format!("etcd: no answer within {patience:?}"))),
-            }
+            self.deaths.report()?;
+            self.current_revision().await.map(|_| ())
         })
     }
 

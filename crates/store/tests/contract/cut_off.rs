@@ -158,7 +158,7 @@ async fn what_is_compacted_while_it_is_cut_off_is_loaded_anew() {
         let next = f.put("a").await;
         assert_eq!(told(&mut watcher, 1).await, [next.0]);
     }
-    assert_eq!(f.caches.health(), Ok(()));
+    assert_eq!((f.caches.watching(), f.caches.loading()), (Ok(()), Ok(())));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -15,7 +15,6 @@ fn options(endpoints: Vec<String>) -> etcd::Options {
         endpoints,
         compaction_interval: None,
         request_timeout: Duration::from_secs(1),
-        health_timeout: Duration::from_millis(500),
         ..etcd::Options::default()
     }
 }

@@ -48,8 +48,8 @@ async fn etcd_is_reached_with_certificates() {
     let connect = |client| {
         let tls = Some(TlsFiles { trusted_ca: file("ca.crt"), client });
         let endpoints = vec![server.endpoint()];
-        let health_timeout = Duration::from_secs(1);
-        Etcd::connect(etcd::Options { endpoints, tls, health_timeout, ..Default::default() })
+        let request_timeout = Duration::from_secs(1);
+        Etcd::connect(etcd::Options { endpoints, tls, request_timeout, ..Default::default() })
     };
 
     let known = connect(Some((file("client.crt"), file("client.key")))).await.unwrap();

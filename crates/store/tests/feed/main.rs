@@ -79,3 +79,10 @@ async fn told(watcher: &mut Watcher, count: usize) -> Vec<u64> {
     }
     seen.iter().map(|delivery| delivery.event.revision().0).collect()
 }
+
+/// What the caches suffer from.
+fn health(caches: &Caches) -> Result<(), String> {
+    caches.alive().map_err(|error| error.to_string())?;
+    caches.watching()?;
+    caches.loading()
+}

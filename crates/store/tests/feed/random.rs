@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::engine::Faults;
-use crate::{Fixture, PODS, everything, resource};
+use crate::{Fixture, PODS, everything, health, resource};
 
 const SEEDS: u64 = 150;
 const STEPS: usize = 60;
@@ -79,7 +79,7 @@ async fn consistent(f: &Fixture, pods: &Cache, seed: u64) -> Snapshot {
             }
         }
     });
-    let list = list.await.unwrap_or_else(|_| panic!("seed {seed}: {:?}", f.caches.health()));
+    let list = list.await.unwrap_or_else(|_| panic!("seed {seed}: {:?}", health(&f.caches)));
     f.assert_true(&list);
     list
 }
@@ -145,7 +145,7 @@ async fn run(seed: u64) -> (u64, u64, u64) {
     f.put("end");
     timeout(LONG, pods.snapshot(At::Consistent)).await.unwrap().unwrap();
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(caches.health(), Ok(()), "seed {seed}");
+    assert_eq!(health(caches), Ok(()), "seed {seed}");
     let (mut whole, mut ended) = (0, 0);
     for Watching { start, told, restores: before, task } in watching {
         let told = told.lock().unwrap().clone();

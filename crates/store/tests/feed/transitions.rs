@@ -1,12 +1,13 @@
 //! Each transition by itself.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use kevel_store::cache::{At, CacheError};
+use kevel_store::cache::{At, CacheError, Decode, Resource, Wire};
 use kevel_store::{Error, Revision};
 use tokio::time::{sleep, timeout};
 
-use crate::{Fixture, OBJECT, PODS, THINGS, everything, resource, told};
+use crate::{Fixture, OBJECT, PODS, THINGS, everything, health, resource, told};
 
 /// Longer than a read waits for anything, on a clock that moves when nothing else does.
 const LONG: Duration = Duration::from_secs(60);
@@ -74,7 +75,7 @@ async fn a_break_without_a_loss_is_noticed_by_nobody() {
         if turn % 2 == 0 {
             f.model.faults(|faults| faults.open = true);
             sleep(Duration::from_secs(1)).await;
-            assert!(f.caches.health().unwrap_err().starts_with("watch: "), "it is said why");
+            assert!(f.caches.watching().is_err(), "it is said why");
             f.model.faults(|faults| faults.open = false);
         }
         let list = f.pods.snapshot(At::Consistent).await.unwrap();
@@ -82,7 +83,7 @@ async fn a_break_without_a_loss_is_noticed_by_nobody() {
     }
     assert_eq!(told(&mut watcher, written.len()).await, written);
     assert_eq!(f.model.watches(), 6);
-    assert_eq!(f.caches.health(), Ok(()));
+    assert_eq!(health(&f.caches), Ok(()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -112,14 +113,14 @@ async fn what_cannot_be_loaded_is_named_and_holds_up_nobody_else() {
     let refused = gadgets.snapshot(At::Consistent).await.unwrap_err();
     let text = "storage is (re)initializing: store unavailable: listing is told to fail";
     assert_eq!(refused.to_string(), text);
-    let health = f.caches.health().unwrap_err();
-    assert_eq!(health, "/registry/gadgets/: store unavailable: listing is told to fail");
+    let trouble = f.caches.loading().unwrap_err();
+    assert_eq!(trouble, "/registry/gadgets/: store unavailable: listing is told to fail");
     f.put("a");
     let list = f.pods.snapshot(At::Consistent).await.unwrap();
     assert_eq!(list.revision(), Revision(2), "the others go on");
     f.model.faults(|faults| faults.list = false);
     assert_eq!(gadgets.snapshot(At::Consistent).await.unwrap().revision(), Revision(2));
-    assert_eq!(f.caches.health(), Ok(()));
+    assert_eq!(health(&f.caches), Ok(()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -129,7 +130,7 @@ async fn an_engine_that_cannot_be_watched_from_the_start_is_named() {
     f.model.end_watch(Error::Unavailable("cut".into()));
     let gadgets = f.caches.add(resource("/registry/gadgets/"));
     sleep(Duration::from_secs(1)).await;
-    assert!(f.caches.health().unwrap_err().starts_with("watch: store unavailable"));
+    assert!(f.caches.watching().unwrap_err().starts_with("store unavailable"));
     f.caches.remove("/registry/gadgets/");
     assert_eq!(gadgets.loaded().await, Err(CacheError::Closed));
     f.model.faults(|faults| faults.open = false);
@@ -241,4 +242,31 @@ async fn an_empty_store_has_a_revision_too() {
     let mut watcher = f.things.watch(everything(), list.revision()).await.unwrap();
     let written = f.model.put(&format!("{THINGS}a"), OBJECT);
     assert_eq!(told(&mut watcher, 1).await, [written]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cache_that_has_ended_says_so_and_answers_nothing_stale() {
+    let f = Fixture::loaded().await;
+    let gadgets = Resource { decode: Arc::new(Panics), ..resource("/registry/gadgets/") };
+    f.caches.add(gadgets).loaded().await.unwrap();
+    f.model.put("/registry/gadgets/a", OBJECT);
+    let dead = async {
+        while f.caches.alive().is_ok() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(LONG, dead).await.expect("it is noticed");
+    let why = "store unavailable: the watch cache has panicked: undecodable";
+    assert_eq!(f.caches.alive().unwrap_err().to_string(), why);
+    f.put("a");
+    let refused = f.pods.snapshot(At::Consistent).await;
+    assert!(matches!(refused, Err(CacheError::Store(Error::Unavailable(_)))), "{refused:?}");
+}
+
+struct Panics;
+
+impl Decode for Panics {
+    fn decode(&self, _: &bytes::Bytes, _: Revision) -> Result<Wire, String> {
+        panic!("undecodable")
+    }
 }

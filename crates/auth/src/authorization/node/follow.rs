@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_api::value::Value;
+use kevel_server::lifecycle::Tasks;
 use kevel_server::resource::Rows;
 use kevel_server::storage::Storage;
 use kevel_store::cache::{At, CacheError, Object, Selection};
@@ -27,11 +28,12 @@ const FOLLOWED: [(&str, &str, &str, Kind); 5] = [
 impl NodeAuthorizer {
     /// Follows the objects that lead to nodes until their caches are closed, in tasks of its own:
     /// it must be called in a runtime. Nothing leads to a node by objects that are not served.
-    pub fn follow(self: &Arc<Self>, rows: &Rows) {
+    pub fn follow(self: &Arc<Self>, rows: &Rows, tasks: &Tasks) {
         for (group, version, plural, kind) in FOLLOWED {
             let row = rows.get(group, version, plural);
             if let Some(storage) = row.and_then(|row| row.storage.clone()) {
-                tokio::spawn(follow(self.clone(), kind, storage));
+                let name = format!("node-authorizer-{plural}-informer");
+                tasks.spawn(name, follow(self.clone(), kind, storage));
             }
         }
     }

@@ -23,6 +23,7 @@ use self::followers::{BacklogLimit, Followers, Load};
 pub(super) use self::troubles::Troubles;
 use super::epoch::{Epoch, Progress};
 use super::{Cache, Resource, Snapshot, State, load};
+use crate::deaths::Deaths;
 use crate::{Engine, Error, Pending, Result, Revision, Watch, WatchResponse};
 
 /// How long a failed watch or load waits before it is tried again.
@@ -37,6 +38,7 @@ pub struct Caches {
     caches: Mutex<BTreeMap<String, Arc<Cache>>>,
     progress: signal::Receiver<Progress>,
     troubles: Arc<Troubles>,
+    deaths: Deaths,
     task: JoinHandle<()>,
 }
 
@@ -73,8 +75,9 @@ impl Caches {
             loads: JoinSet::new(),
             orders: HashMap::new(),
         };
-        let task = tokio::spawn(feed.run(inbox));
-        Caches { engine, commands, caches: Mutex::default(), progress, troubles, task }
+        let deaths = Deaths::default();
+        let task = tokio::spawn(deaths.clone().watch_over("the watch cache", feed.run(inbox)));
+        Caches { engine, commands, caches: Mutex::default(), progress, troubles, deaths, task }
     }
 
     /// The cache of a resource, made if there is none; it loads in the background.
@@ -118,12 +121,19 @@ impl Caches {
         self.progress.borrow().of_stream()
     }
 
-    /// Whether the caches follow the engine; the error names what does not, and says why.
-    pub fn health(&self) -> Result<(), String> {
-        if self.task.is_finished() {
-            return Err("the caches no longer follow the store: their task has ended".to_owned());
-        }
-        self.troubles.report()
+    /// Whether anybody follows the engine; if not, nothing but a new start helps.
+    pub fn alive(&self) -> Result<()> {
+        self.deaths.report()
+    }
+
+    /// Whether the engine's watch works: without it everything that is read grows old.
+    pub fn watching(&self) -> Result<(), String> {
+        self.troubles.of_stream()
+    }
+
+    /// Whether all resources could be loaded; the error names those that could not, and says why.
+    pub fn loading(&self) -> Result<(), String> {
+        self.troubles.of_loads()
     }
 }
 

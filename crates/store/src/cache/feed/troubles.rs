@@ -46,12 +46,16 @@ impl Troubles {
         state.loads.get(prefix).or(state.stream.as_ref()).cloned()
     }
 
-    /// All of it, by name.
-    pub fn report(&self) -> Result<(), String> {
+    /// What the stream suffers from.
+    pub fn of_stream(&self) -> Result<(), String> {
+        self.lock().stream.clone().map_or(Ok(()), Err)
+    }
+
+    /// What cannot be loaded, by name.
+    pub fn of_loads(&self) -> Result<(), String> {
         let state = self.lock();
-        let stream = state.stream.iter().map(|trouble| format!("watch: {trouble}"));
         let loads = state.loads.iter().map(|(prefix, trouble)| format!("{prefix}: {trouble}"));
-        let all: Vec<String> = stream.chain(loads).collect();
-        if all.is_empty() { Ok(()) } else { Err(all.join("; ")) }
+        let loads: Vec<String> = loads.collect();
+        if loads.is_empty() { Ok(()) } else { Err(loads.join("; ")) }
     }
 }

@@ -1,0 +1,174 @@
+//! What only the engine's inside can be asked for: full and hanging disks, threads that end, sweeping.
+
+use super::*;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[tokio::test]
+async fn a_full_disk_fails_writes_and_passes() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Embedded::open(directory.path(), Options::default()).unwrap();
+    store.create(b"/a", "1".into(), None).await.unwrap();
+    let limit = |pages: u32| {
+        let writer = store.shared.database.writer();
+        writer.pragma_update(None, "max_page_count", pages).unwrap();
+    };
+    // Never below what is in use: this leaves no room at all.
+    limit(1);
+    let mut written = 0;
+    let error = loop {
+        match store.create(format!("/{written}").as_bytes(), vec![0; 9000].into(), None).await {
+            Ok(_) => written += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(&error, Error::Unavailable(why) if why.contains("full")), "{error:?}");
+    assert_eq!(store.health().await, Err(error));
+    assert_eq!(store.count(b"/").await.unwrap(), 1 + written, "reads go on");
+    limit(1 << 20);
+    let recovered = async { while store.health().await.is_err() {} };
+    tokio::time::timeout(PATIENCE, recovered).await.expect("it tries again by itself");
+    let revision = store.create(b"/b", "1".into(), None).await.unwrap();
+    assert_eq!(revision, Revision(3 + written), "a failed write takes no revision");
+    store.close().await;
+    check(directory.path()).unwrap();
+}
+
+#[tokio::test]
+async fn what_was_compacted_is_removed() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Embedded::open(directory.path(), Options::default()).unwrap();
+    let mut last = store.create(b"/kept", "0".into(), None).await.unwrap();
+    let gone = store.create(b"/gone", "0".into(), None).await.unwrap();
+    store.delete(b"/gone", gone).await.unwrap();
+    for turn in 0..100 {
+        last = store.update(b"/kept", format!("{turn}").into(), last, None).await.unwrap();
+    }
+    store.compact(last).await.unwrap();
+    let records = || -> i64 {
+        let count = |c: &Connection| {
+            c.query_row("SELECT count(*) FROM history", [], |row| row.get(0)).map_err(sqlite)
+        };
+        store.shared.database.read(count).unwrap()
+    };
+    // The newest record and the one it superseded: the store's revision must not be forgotten.
+    let swept = async {
+        while records() > 2 {
+            tokio::task::yield_now().await
+        }
+    };
+    tokio::time::timeout(PATIENCE, swept).await.expect("sweeping goes on by itself");
+    assert_eq!(store.get(b"/kept", None).await.unwrap().entry.unwrap().value, "99");
+    store.close().await;
+    let report = check(directory.path()).unwrap();
+    assert_eq!((report.revision, report.compacted, report.keys), (last, last, 1));
+}
+
+#[tokio::test]
+async fn what_expires_while_closed_is_deleted_after_opening() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Embedded::open(directory.path(), Options::default()).unwrap();
+    let ttl = Some(Duration::from_millis(1));
+    store.create(b"/immortal", "1".into(), None).await.unwrap();
+    store.close().await;
+    let store = Embedded::open(directory.path(), Options::default()).unwrap();
+    let mut watch = store.watch(b"/mortal", Revision(2)).await.unwrap();
+    store.create(b"/mortal", "1".into(), ttl).await.unwrap();
+    store.close().await;
+    drop(watch);
+    let store = Embedded::open(directory.path(), Options::default()).unwrap();
+    watch = store.watch(b"/mortal", Revision(3)).await.unwrap();
+    let deleted = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap().unwrap();
+    assert!(deleted.events[0].current.is_none());
+    store.close().await;
+}
+
+#[tokio::test]
+async fn more_versions_than_a_generation_are_found_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Arc::new(Embedded::open(directory.path(), Options::default()).unwrap());
+    let writers = (0..64u32).map(|writer| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            for turn in 0..200u32 {
+                let key = format!("/{:x}", (turn * 64 + writer).wrapping_mul(0x9e37_79b9));
+                store.create(key.as_bytes(), key.clone().into(), None).await.unwrap();
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+    let expect_all = |list: RangeResponse| {
+        assert_eq!(list.entries.len(), 12_800);
+        assert!(list.entries.iter().all(|entry| entry.key == entry.value));
+        assert!(list.entries.is_sorted_by(|a, b| a.key < b.key));
+    };
+    expect_all(store.range(b"/", RangeOptions::default()).await.unwrap());
+    store.close().await;
+    let store = Embedded::open(directory.path(), Options::default()).unwrap();
+    expect_all(store.range(b"/", RangeOptions::default()).await.unwrap());
+    store.close().await;
+    assert_eq!(check(directory.path()).unwrap().keys, 12_800);
+}
+
+#[tokio::test]
+async fn a_disk_that_hangs_is_noticed_in_time() {
+    const DEADLINE: Duration = Duration::from_millis(200);
+    let directory = tempfile::tempdir().unwrap();
+    let store = Arc::new(Embedded::open(directory.path(), Options::default()).unwrap());
+    let probe = crate::Probe::new(store.clone());
+    assert_eq!(probe.check(DEADLINE).await, Ok(()));
+    // The writer needs its connection as it needs the disk, and does not get it.
+    let (hang, hanging) = std::sync::mpsc::channel::<()>();
+    let held = std::thread::spawn({
+        let shared = store.shared.clone();
+        move || {
+            let connection = shared.database.writer();
+            let _ = hanging.recv();
+            drop(connection);
+        }
+    });
+    let red = async {
+        loop {
+            match probe.check(DEADLINE).await {
+                Ok(()) => tokio::time::sleep(Duration::from_millis(10)).await,
+                Err(error) => return error,
+            }
+        }
+    };
+    let error = tokio::time::timeout(PATIENCE, red).await.expect("it stays green");
+    assert_eq!(error, Error::Unavailable("no answer within 200ms".into()));
+    let write = tokio::spawn({
+        let store = store.clone();
+        async move { store.create(b"/a", "1".into(), None).await }
+    });
+    // While the question is overdue, nobody waits for it again.
+    let asked = std::time::Instant::now();
+    for _ in 0..100 {
+        assert!(probe.check(DEADLINE).await.is_err());
+    }
+    assert!(asked.elapsed() < 50 * DEADLINE);
+    drop(hang);
+    held.join().unwrap();
+    assert_eq!(write.await.unwrap(), Ok(Revision(2)));
+    let green = async { while probe.check(DEADLINE).await.is_err() {} };
+    tokio::time::timeout(PATIENCE, green).await.expect("it stays red");
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_writer_that_panics_fails_everything_and_says_so() {
+    let store = Embedded::memory(Options::default()).unwrap();
+    store.create(b"/a", "1".into(), None).await.unwrap();
+    let mut watch = store.watch(b"/", Revision(2)).await.unwrap();
+    store.shared.queue.push(Request::Panic).unwrap();
+    let dead = async { while store.health().await.is_ok() {} };
+    tokio::time::timeout(PATIENCE, dead).await.expect("it stays green");
+    let why = "store unavailable: the store's writer has panicked: told to";
+    assert_eq!(store.health().await.unwrap_err().to_string(), why);
+    let refused = store.create(b"/b", "1".into(), None).await;
+    assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
+    assert!(watch.next().await.is_err(), "watches end");
+    assert_eq!(store.count(b"/").await, Ok(1), "reads go on");
+}
