@@ -85,6 +85,7 @@ impl Receiver {
     fn start() -> Self {
         let authority = Authority::new("test").unwrap();
         let names = AltNames {
+            emails: Vec::new(),
             dns_names: vec!["webhook.example".into()],
             ips: vec![Ipv4Addr::LOCALHOST.into()],
         };
