@@ -80,7 +80,8 @@ impl Start {
 
 fn server_certificate(authority: &Authority, common_name: &str, names: &[&str]) -> Issued {
     let dns_names = names.iter().map(|name| (*name).to_owned()).collect();
-    let names = AltNames { dns_names, ips: vec![Ipv4Addr::LOCALHOST.into()] };
+    let names =
+        AltNames { dns_names, ips: vec![Ipv4Addr::LOCALHOST.into()], ..AltNames::default() };
     authority.issue(&Subject::Server { common_name: common_name.to_owned(), names }).unwrap()
 }
 

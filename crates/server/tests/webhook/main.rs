@@ -85,9 +85,9 @@ impl Receiver {
     fn start() -> Self {
         let authority = Authority::new("test").unwrap();
         let names = AltNames {
-            emails: Vec::new(),
             dns_names: vec!["webhook.example".into()],
             ips: vec![Ipv4Addr::LOCALHOST.into()],
+            ..AltNames::default()
         };
         let subject = Subject::Server { common_name: "webhook".into(), names };
         let own = authority.issue(&subject).unwrap();
