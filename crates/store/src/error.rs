@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use crate::{Entry, Revision};
+use crate::{Damaged, Entry, Revision};
 
 /// What a store operation returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -39,6 +39,9 @@ pub enum Error {
     /// What is stored is not what was written. It is not served.
     #[error("stored data is damaged: {0}")]
     Corrupt(String),
+    /// The same, where one key alone is concerned.
+    #[error("{0}")]
+    Damaged(Box<Damaged>),
     /// The key or value is over the store's limit.
     #[error("request is too large: {size} bytes, the limit is {limit}")]
     TooLarge {

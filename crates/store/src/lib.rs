@@ -33,6 +33,7 @@ mod update;
 use std::{fmt, future::Future, pin::Pin, time::Duration};
 
 use bytes::Bytes;
+use kevel_api::status::{StorageError, StorageErrorCode};
 
 pub use error::{Error, Result};
 pub use probe::Probe;
@@ -122,10 +123,36 @@ pub struct RangeResponse {
     pub entries: Vec<Entry>,
     /// Whether entries follow this page.
     pub more: bool,
+    /// What belongs to this page and cannot be read.
+    pub damaged: Vec<Damaged>,
     /// How many follow it; always `Some` when asked for.
     pub remaining: Option<u64>,
     /// The revision that was read: pass it with the next page's request.
     pub revision: Revision,
+}
+
+/// A key whose value is not what was written, or is nothing that anybody could read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damaged {
+    /// The whole key; empty where not even that is known.
+    pub key: Bytes,
+    /// The revision that wrote the value.
+    pub revision: Revision,
+    /// What is wrong.
+    pub why: String,
+}
+
+impl fmt::Display for Damaged {
+    /// In the words of the reference.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let error = StorageError {
+            code: StorageErrorCode::CorruptObj,
+            key: String::from_utf8_lossy(&self.key).into_owned(),
+            resource_version: 0,
+            message: Some(self.why.clone()),
+        };
+        error.fmt(f)
+    }
 }
 
 /// A boxed future, so that an engine can be used as `Arc<dyn Engine>`.
@@ -137,14 +164,16 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// A write whose future is dropped, or that fails with [`Error::Unavailable`], may or may not have
 /// happened.
 pub trait Engine: Send + Sync + 'static {
-    /// Reads one key, at the present or at a past revision.
+    /// Reads one key, at the present or at a past revision. Fails with [`Error::Damaged`] where its
+    /// value cannot be read.
     fn get<'a>(
         &'a self,
         key: &'a [u8],
         revision: Option<Revision>,
     ) -> Pending<'a, Result<GetResponse>>;
 
-    /// Reads the keys that begin with `prefix`.
+    /// Reads the keys that begin with `prefix`. What cannot be read does not keep the rest from being
+    /// read: it is in [`RangeResponse::damaged`].
     fn range<'a>(
         &'a self,
         prefix: &'a [u8],

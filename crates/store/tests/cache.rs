@@ -294,7 +294,27 @@ async fn what_cannot_be_read_is_an_error_not_a_hole() {
     let f = fixture().await;
     f.engine.create(&key("ns/bad"), "garbage".into(), None).await.unwrap();
     let found = f.pods.get("ns/bad", At::Consistent).await.unwrap().unwrap();
-    assert_eq!(found.wire(), Err("not a JSON object"));
+    let why = "StorageError: corrupt object, Code: 7, Key: /registry/pods/ns/bad, \
+               ResourceVersion: 0, AdditionalErrorMsg: not a JSON object";
+    assert_eq!(found.wire(), Err(why));
+    assert_eq!(f.caches.readable(), Err(why.to_owned()));
+    // It keeps nobody from the others, and comes and goes as if it were not there.
+    f.create("ns/good", "n", "x").await;
+    assert_eq!(f.names(At::Consistent).await, ["ns/good"]);
+    let mut watcher = f.pods.watch(select("", ""), Revision(3)).await.unwrap();
+    f.update("ns/bad", "n", "x").await;
+    let good = f.engine.get(&key("ns/good"), None).await.unwrap().entry.unwrap();
+    let garbage = "garbage".into();
+    f.engine.update(&key("ns/good"), garbage, good.mod_revision, None).await.unwrap();
+    let seen = told(&take(&mut watcher, 2).await);
+    let expected =
+        [(Change::Added, "ns/bad".to_owned(), 4), (Change::Deleted, "ns/good".to_owned(), 5)];
+    assert_eq!(seen, expected);
+    assert_eq!(f.names(At::Exact(Revision(3))).await, ["ns/good"], "nor in the past");
+    assert_eq!(f.names(At::Exact(Revision(4))).await, ["ns/bad", "ns/good"]);
+    f.delete("ns/good").await;
+    f.pods.snapshot(At::Consistent).await.unwrap();
+    assert_eq!(f.caches.readable(), Ok(()));
 }
 
 /// Writers at once, and watchers from every revision: each one's log, replayed on the snapshot it

@@ -10,7 +10,7 @@ use std::{
 };
 
 use kevel_store::{
-    Engine, Entry, Error, Event, RangeOptions, Result, Revision,
+    Damaged, Engine, Entry, Error, Event, RangeOptions, Result, Revision,
     embedded::{self, Embedded, Options},
 };
 use tempfile::TempDir;
@@ -19,6 +19,7 @@ use tempfile::TempDir;
 #[derive(Debug, Clone, PartialEq)]
 struct Contents {
     present: Vec<Entry>,
+    damaged: Vec<Damaged>,
     history: Vec<Event>,
 }
 
@@ -44,14 +45,17 @@ async fn fill(store: &Embedded, from: u64, to: u64) -> Revision {
 async fn read(directory: &Path) -> Result<Contents> {
     let store = Embedded::open(directory, Options::default())?;
     let contents = async {
-        let present = store.range(b"", RangeOptions::default()).await?.entries;
+        let list = store.range(b"", RangeOptions::default()).await?;
+        let (present, damaged) = (list.entries, list.damaged);
         let last = store.current_revision().await?;
         let mut watch = store.watch(b"", store.compacted_revision()).await?;
         let mut history: Vec<Event> = Vec::new();
-        while history.last().map_or(Revision(1), |event| event.revision) < last {
+        let mut reached = store.compacted_revision().max(Revision(1));
+        while reached < last {
             history.extend(watch.next().await?.events);
+            reached = history.last().map_or(reached, |event| event.revision);
         }
-        Ok(Contents { present, history })
+        Ok(Contents { present, damaged, history })
     };
     let contents = contents.await;
     store.close().await;
@@ -74,10 +78,10 @@ async fn flipped_bytes_are_never_served() {
     fill(&store, 0, 400).await;
     store.close().await;
     let expected = read(original.path()).await.unwrap();
-    embedded::check(original.path()).unwrap();
+    assert_eq!(embedded::check(original.path()).unwrap().damaged, []);
     let length = fs::metadata(original.path().join("kevel.db")).unwrap().len();
 
-    let (mut refused, mut only_check, mut harmless) = (0, 0, 0);
+    let (mut refused, mut only_check, mut harmless, mut dropped) = (0, 0, 0, 0);
     // A stride that is prime to the page size hits every kind of place.
     for place in (0..length).step_by(1999) {
         let damaged = copy(original.path());
@@ -90,20 +94,35 @@ async fn flipped_bytes_are_never_served() {
 
         // Before reading, since opening may repair what is derived.
         let checked = embedded::check(damaged.path());
+        let whole = checked.as_ref().is_ok_and(|report| report.damaged.is_empty());
         match read(damaged.path()).await {
             Err(_) => refused += 1,
-            Ok(contents) if contents == expected && checked.is_ok() => harmless += 1,
+            Ok(contents) if contents == expected && whole => harmless += 1,
             Ok(contents) => {
-                assert!(checked.is_err(), "byte {place}: wrong and not detected");
+                assert!(!whole, "byte {place}: wrong and not detected");
                 for entry in &contents.present {
                     assert!(expected.present.contains(entry), "byte {place}: served {entry:?}");
                 }
                 only_check += 1;
             }
         }
+        // Where the file is still a database, dropping what is damaged leaves a store that is whole.
+        if checked.is_ok_and(|report| !report.damaged.is_empty()) {
+            embedded::drop_damaged(damaged.path(), &|_| Ok(())).unwrap();
+            assert_eq!(embedded::check(damaged.path()).unwrap().damaged, [], "byte {place}");
+            let left = read(damaged.path()).await.unwrap();
+            assert_eq!(left.damaged, [], "byte {place}");
+            let stale = left.present.iter().find(|entry| !expected.present.contains(entry));
+            assert_eq!(stale, None, "byte {place}");
+            assert!(left.present.len() + 1 >= expected.present.len(), "byte {place}: others gone");
+            dropped += 1;
+        }
     }
-    println!("{refused} refused, {only_check} found by check alone, {harmless} in unused space");
-    assert!(refused > 0);
+    println!(
+        "{refused} refused, {only_check} found and the rest served, {harmless} in unused space, \
+         {dropped} repaired"
+    );
+    assert!(refused > 0 && dropped > 0);
 }
 
 #[tokio::test]

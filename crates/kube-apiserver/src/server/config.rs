@@ -58,6 +58,7 @@ impl Config {
         let (engine, format) = storage::open(&options).await?;
         let prefix = kevel_store::keys::root(&options.options.etcd.etcd_prefix);
         let caches = Arc::new(Caches::start(engine.clone(), &prefix));
+        storage::count_decode_errors(&caches, &options, &metrics);
         let shutdown = shutdown(&options);
         let lifecycle = Arc::new(Lifecycle::default());
         Ok(Config {

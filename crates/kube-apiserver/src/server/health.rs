@@ -16,9 +16,11 @@ use super::config::{Config, duration};
 /// | `watch-cache` | nobody follows the store any more | all |
 /// | | its watch does not work: what is read grows old | `/readyz`, `/healthz` |
 /// | | a resource cannot be loaded | `/healthz` |
+/// | `storage-records` | an object cannot be read | `/healthz` |
 ///
-/// The names of the first are the reference's, whichever store it is. What concerns one resource is
-/// no reason to restart a server, or to send its requests to another, which has the same store.
+/// The names of the first are the reference's, whichever store it is. What concerns one resource or
+/// object is no reason to restart a server, or to send its requests to another, which has the same
+/// store: it is for somebody to look at.
 pub fn checks(config: &Config) -> Health {
     let flags = &config.options.options;
     let mut health = Health::new(duration(flags.generic.livez_grace_period));
@@ -46,6 +48,8 @@ pub fn checks(config: &Config) -> Health {
     health.add_livez(Duration::ZERO, Check::new(name, alive));
     health.add_readyz(Check::new(name, watching));
     health.add_healthz(Check::new(name, loading));
+    let caches = config.caches.clone();
+    health.add_healthz(Check::new("storage-records", move || caches.readable()));
     health
 }
 

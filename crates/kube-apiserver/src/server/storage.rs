@@ -4,10 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use kevel_api::builtin;
+use kevel_server::metrics::{Description, Metrics};
 use kevel_server::storage::Format;
 use kevel_store::Engine;
+use kevel_store::cache::Caches;
 use kevel_store::embedded::{self, Embedded};
 use kevel_store::etcd::{self, Etcd};
+use kevel_store::keys::{self, Origin};
 
 use crate::options::{CompletedOptions, StorageKind};
 
@@ -38,6 +42,32 @@ pub async fn open(options: &CompletedOptions) -> Result<(Arc<dyn Engine>, Format
     Ok((engine, if json { Format::Json } else { Format::Protobuf }))
 }
 
+/// Counts the objects that cannot be read.
+pub fn count_decode_errors(caches: &Caches, options: &CompletedOptions, metrics: &Metrics) {
+    let errors = metrics.counter(Description {
+        name: "apiserver_storage_decode_errors_total",
+        help: "[ALPHA] Stored objects that could not be read, by resource.",
+        labels: &["group", "resource"],
+    });
+    let root = options.options.etcd.etcd_prefix.clone();
+    caches.count_damaged(move |prefix| {
+        let (group, resource) = group_resource(&root, prefix);
+        errors.with(&[group, resource]).increment();
+    });
+}
+
+/// The group and resource whose objects are stored below a prefix.
+fn group_resource<'p>(root: &str, prefix: &'p str) -> (&'p str, &'p str) {
+    let stored_there = |row: &&builtin::Resource| {
+        keys::resource_prefix(root, Origin::BuiltIn, row.group, row.path) == prefix
+    };
+    if let Some(row) = builtin::resources().iter().filter(stored_there).min_by_key(|r| r.group) {
+        return (row.group, row.path);
+    }
+    let below = prefix.strip_prefix(&keys::root(root)).unwrap_or(prefix).trim_end_matches('/');
+    below.split_once('/').unwrap_or(("", below))
+}
+
 fn etcd_options(options: &CompletedOptions, interval: Option<Duration>) -> etcd::Options {
     let flags = &options.options.etcd;
     let tls = (!flags.etcd_cafile.is_empty()).then(|| etcd::TlsFiles {
@@ -56,4 +86,27 @@ fn etcd_options(options: &CompletedOptions, interval: Option<Duration>) -> etcd:
 
 fn positive(nanoseconds: i64) -> Option<Duration> {
     u64::try_from(nanoseconds).ok().filter(|n| *n > 0).map(Duration::from_nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_counted_by_resource() {
+        for (prefix, expected) in [
+            ("/registry/pods/", ("", "pods")),
+            ("/registry/services/specs/", ("", "services")),
+            ("/registry/events/", ("", "events")),
+            ("/registry/deployments/", ("apps", "deployments")),
+            (
+                "/registry/apiextensions.k8s.io/customresourcedefinitions/",
+                ("apiextensions.k8s.io", "customresourcedefinitions"),
+            ),
+            ("/registry/example.com/widgets/", ("example.com", "widgets")),
+            ("/registry/masterleases/", ("", "masterleases")),
+        ] {
+            assert_eq!(group_resource("/registry", prefix), expected, "{prefix}");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod client;
+mod damage;
 mod files;
 mod health;
 mod hostile;

@@ -5,8 +5,7 @@ use std::time::Instant;
 
 use super::epoch::{Epoch, Progress, Shown};
 use super::log::Log;
-use super::snapshot::Placed;
-use super::{Cache, Event, Object, Snapshot, State, key_below};
+use super::{Cache, Event, Snapshot, State, key_below};
 use crate::Revision;
 
 impl Cache {
@@ -16,6 +15,7 @@ impl Cache {
         if self.state.borrow().is_over() {
             return;
         }
+        loaded.damaged().for_each(|object| self.damage.look_at(&self.resource.prefix, object));
         let again = *self.state.borrow() == State::Live;
         let revision = loaded.revision;
         // Numbers jump past those who read the log before.
@@ -60,8 +60,7 @@ impl Cache {
         if shown.epoch.is_none() {
             return;
         }
-        let objects = shown.snapshot.objects.clone();
-        let snapshot = Snapshot { objects, revision: shown.reached(progress) };
+        let snapshot = shown.snapshot.at(shown.reached(progress));
         self.write(|_| self.current.store(Arc::new(Shown { snapshot, epoch: None })));
     }
 
@@ -85,13 +84,13 @@ impl Cache {
         for change in changes.into_iter().filter(|change| change.revision > known) {
             let Some(key) = key_below(&self.resource.prefix, &change.key) else { continue };
             let previous = snapshot.get(key).cloned();
-            let current = change.current.map(|entry| {
-                let wire = self.resource.decode.decode(&entry.value, entry.mod_revision);
-                Arc::new(Object::new(key, entry.mod_revision, wire))
-            });
+            let current = change.current.map(|entry| Arc::new(self.resource.object(key, &entry)));
             match &current {
-                Some(object) => snapshot.objects.insert(Placed(object.clone())),
-                None => snapshot.objects.remove(key),
+                Some(object) => {
+                    self.damage.look_at(&self.resource.prefix, object);
+                    snapshot.insert(object.clone());
+                }
+                None => snapshot.remove(key),
             };
             snapshot.revision = change.revision;
             events.push(Arc::new(Event::new(number, change.revision, current, previous)));

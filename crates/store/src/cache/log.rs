@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::snapshot::Placed;
 use super::{Object, Snapshot};
 use crate::Revision;
 
@@ -174,19 +173,15 @@ impl Log {
         if revision < self.complete_after {
             return None;
         }
-        let mut objects = snapshot.objects.clone();
+        let mut past = snapshot.at(revision);
         let newer = self.events.iter().rev().map(|(_, event)| event);
         for event in newer.take_while(|event| event.revision > revision) {
             match (&event.previous, &event.current) {
-                (Some(previous), _) => {
-                    objects.insert(Placed(previous.clone()));
-                }
-                (None, Some(current)) => {
-                    objects.remove(current.key());
-                }
+                (Some(previous), _) => past.insert(previous.clone()),
+                (None, Some(current)) => past.remove(current.key()),
                 (None, None) => {}
             }
         }
-        Some(Snapshot { objects, revision })
+        Some(past)
     }
 }

@@ -13,6 +13,7 @@
 //! those that do not, is said in `feed/followers.rs`.
 
 mod apply;
+mod damage;
 mod epoch;
 mod feed;
 mod log;
@@ -26,7 +27,6 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use imbl::OrdSet;
 use tokio::sync::{mpsc, watch as signal};
 use tokio::time::Instant;
 
@@ -34,15 +34,15 @@ pub use self::feed::Caches;
 pub use self::log::{Change, Event, Form, LOG_AGE, LOG_MAX_BYTES, LOG_MAX_EVENTS, LOG_MIN_EVENTS};
 pub use self::object::{Object, Part, Wire};
 pub use self::snapshot::Snapshot;
-pub use self::watch::{Delivery, Selection, WATCHER_QUEUE, Watcher};
+pub use self::watch::{AHEAD_WAIT, Delivery, Selection, WATCHER_QUEUE, Watcher};
 pub use self::wire::{FieldPath, JsonDecode, KeyOrder};
 
+use self::damage::Damage;
 use self::epoch::{Progress, Shown};
 use self::feed::{Command, Troubles};
 use self::log::Log;
-use self::snapshot::Placed;
 use self::watch::Subscribers;
-use crate::{Engine, Error, RangeOptions, Revision};
+use crate::{Damaged, Engine, Entry, Error, RangeOptions, Revision};
 
 /// How long a read waits for the cache to reach the revision it asks for.
 pub const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
@@ -68,6 +68,17 @@ pub struct Resource {
 impl std::fmt::Debug for Resource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Resource").field("prefix", &self.prefix).finish_non_exhaustive()
+    }
+}
+
+impl Resource {
+    /// The object of an entry; of one that cannot be read, what is wrong with it.
+    fn object(&self, key: &str, entry: &Entry) -> Object {
+        let wire = self.decode.decode(&entry.value, entry.mod_revision).map_err(|why| {
+            let (key, revision) = (entry.key.clone(), entry.mod_revision);
+            Damaged { key, revision, why }.to_string()
+        });
+        Object::new(key, entry.mod_revision, wire)
     }
 }
 
@@ -111,6 +122,7 @@ pub struct Cache {
     progress: signal::Receiver<Progress>,
     feed: mpsc::UnboundedSender<Command>,
     troubles: Arc<Troubles>,
+    damage: Arc<Damage>,
     current: ArcSwap<Shown>,
     recent: RwLock<Log>,
     subscribers: Subscribers,
@@ -159,6 +171,7 @@ impl Cache {
         progress: signal::Receiver<Progress>,
         feed: mpsc::UnboundedSender<Command>,
         troubles: Arc<Troubles>,
+        damage: Arc<Damage>,
     ) -> Self {
         Cache {
             resource,
@@ -166,6 +179,7 @@ impl Cache {
             progress,
             feed,
             troubles,
+            damage,
             current: ArcSwap::default(),
             recent: RwLock::default(),
             subscribers: Subscribers::default(),
@@ -294,7 +308,7 @@ impl Cache {
         // afterwards holds everything up to it.
         let progress = *self.progress.borrow();
         let shown = self.current.load();
-        Snapshot { objects: shown.snapshot.objects.clone(), revision: shown.reached(progress) }
+        shown.snapshot.at(shown.reached(progress))
     }
 
     /// The oldest revision that a watch can start after.
@@ -304,6 +318,15 @@ impl Cache {
 
     /// Waits until the cache shows everything up to a revision.
     async fn reach(&self, revision: Revision, following: Following) -> Result<(), CacheError> {
+        self.reach_by(Instant::now() + FRESHNESS_WAIT, revision, following).await
+    }
+
+    async fn reach_by(
+        &self,
+        deadline: Instant,
+        revision: Revision,
+        following: Following,
+    ) -> Result<(), CacheError> {
         let look = || {
             let progress = *self.progress.borrow();
             let shown = self.current.load();
@@ -314,7 +337,6 @@ impl Cache {
             return Ok(());
         }
         let (mut progress, mut grown) = (self.progress.clone(), self.grown.subscribe());
-        let deadline = Instant::now() + FRESHNESS_WAIT;
         loop {
             // Marked as seen before they are looked at: what changes afterwards is not missed.
             progress.borrow_and_update();
@@ -390,13 +412,17 @@ async fn load(
 ) -> Result<Snapshot, Error> {
     let prefix = resource.prefix.as_bytes();
     let mut options = RangeOptions { revision, limit: LOAD_PAGE, ..RangeOptions::default() };
-    let mut objects = OrdSet::new();
+    let mut snapshot = Snapshot::default();
     let mut page = engine.range(prefix, options.clone()).await?;
     loop {
         options.revision = Some(page.revision);
-        options.after = page.entries.last().map(|entry| entry.key.clone());
+        let last = |read: Option<&Bytes>, damaged: Option<&Bytes>| read.max(damaged).cloned();
+        options.after = last(
+            page.entries.last().map(|entry| &entry.key),
+            page.damaged.last().map(|damaged| &damaged.key),
+        );
         // The next page is read while this one is taken in.
-        let entries = page.entries;
+        let (entries, damaged) = (page.entries, page.damaged);
         let next = async {
             if page.more { Some(engine.range(prefix, options.clone()).await) } else { None }
         };
@@ -404,13 +430,17 @@ async fn load(
             tokio::task::yield_now().await;
             for entry in entries {
                 let Some(key) = key_below(&resource.prefix, &entry.key) else { continue };
-                let wire = resource.decode.decode(&entry.value, entry.mod_revision);
-                objects.insert(Placed(Arc::new(Object::new(key, entry.mod_revision, wire))));
+                snapshot.insert(Arc::new(resource.object(key, &entry)));
+            }
+            for damaged in damaged {
+                let Some(key) = key_below(&resource.prefix, &damaged.key) else { continue };
+                let (revision, why) = (damaged.revision, damaged.to_string());
+                snapshot.insert(Arc::new(Object::new(key, revision, Err(why))));
             }
         };
         match tokio::join!(next, take_in).0 {
             Some(read) => page = read?,
-            None => return Ok(Snapshot { objects, revision: page.revision }),
+            None => return Ok(snapshot.at(page.revision)),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::{Revision, prefix_end};
 
 /// An object in its place: ordered by key, as the store orders keys.
 #[derive(Clone, Debug)]
-pub(super) struct Placed(pub Arc<Object>);
+struct Placed(Arc<Object>);
 
 impl Borrow<str> for Placed {
     fn borrow(&self) -> &str {
@@ -44,7 +44,10 @@ impl Ord for Placed {
 /// between snapshots, so a reader keeps its own for as long as it likes and holds up nobody.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    pub(super) objects: OrdSet<Placed>,
+    objects: OrdSet<Placed>,
+    /// Those that cannot be read: found by name, so that whoever asks is told what is wrong, and
+    /// listed by nobody, so that they do not keep others from reading the rest.
+    damaged: OrdSet<Placed>,
     pub(super) revision: Revision,
 }
 
@@ -54,6 +57,7 @@ impl Snapshot {
         self.revision
     }
 
+    /// How many can be read.
     pub fn len(&self) -> usize {
         self.objects.len()
     }
@@ -63,10 +67,36 @@ impl Snapshot {
     }
 
     pub fn get(&self, key: &str) -> Option<&Arc<Object>> {
-        self.objects.get(key).map(|placed| &placed.0)
+        self.objects.get(key).or_else(|| self.damaged.get(key)).map(|placed| &placed.0)
     }
 
-    /// The objects whose keys begin with `prefix` (`namespace/`, or nothing for all), in order of
+    /// The objects that cannot be read.
+    pub fn damaged(&self) -> impl Iterator<Item = &Arc<Object>> {
+        self.damaged.iter().map(|placed| &placed.0)
+    }
+
+    /// The same objects, as of another revision.
+    pub(super) fn at(&self, revision: Revision) -> Snapshot {
+        Snapshot { revision, ..self.clone() }
+    }
+
+    pub(super) fn insert(&mut self, object: Arc<Object>) {
+        let (to, from) = match object.wire().is_ok() {
+            true => (&mut self.objects, &mut self.damaged),
+            false => (&mut self.damaged, &mut self.objects),
+        };
+        if !from.is_empty() {
+            from.remove(object.key());
+        }
+        to.insert(Placed(object));
+    }
+
+    pub(super) fn remove(&mut self, key: &str) {
+        self.objects.remove(key);
+        self.damaged.remove(key);
+    }
+
+    /// The objects that can be read and whose keys begin with `prefix` (`namespace/`, or nothing for all), in order of
     /// key, those after the key `after` where one is given: the rest of a list that was cut there.
     pub fn range<'s>(
         &'s self,

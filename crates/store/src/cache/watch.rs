@@ -2,17 +2,24 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use kevel_api::selector::{field::FieldSelector, label::LabelSelector};
 use tokio::sync::{mpsc, watch as signal};
+use tokio::time::Instant;
 
 use super::{
-    Cache, CacheError, Change, Event, FieldPath, Following, Object, Resource, Snapshot, State,
+    Cache, CacheError, Change, Event, FRESHNESS_WAIT, FieldPath, Following, Object, Resource,
+    Snapshot,
 };
 use crate::Revision;
 
 /// How many events may wait for a watcher that is found by a field before it is ended.
 pub const WATCHER_QUEUE: usize = 1000;
+/// How long a watch waits for a revision that the engine has not come to: longer than the servers of a
+/// cluster are apart. One that does not come is of another history, such as the one before the restore
+/// of a backup, and waiting on would miss what happens in this one.
+pub const AHEAD_WAIT: Duration = Duration::from_secs(10);
 /// How many events a watcher takes from the log at a time.
 const READ_BATCH: usize = 256;
 
@@ -28,8 +35,10 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Whether the object is among them. One that cannot be read is not: nobody could tell.
     pub fn matches(&self, object: &Object) -> bool {
-        object.key().starts_with(&self.prefix)
+        object.wire().is_ok()
+            && object.key().starts_with(&self.prefix)
             && (self.labels.is_empty() || self.labels.matches(|key| object.label(key)))
             && (self.fields.is_empty()
                 || self.fields.matches(|name| Some(self.field(object, name))))
@@ -154,6 +163,8 @@ pub struct Watcher {
     next: u64,
     /// What it asked for: nothing up to here is delivered, whenever the cache hears of it.
     start: Revision,
+    /// By when that has to be in the past, if it is not.
+    ahead: Option<Instant>,
     /// Everything up to here was delivered.
     revision: Revision,
 }
@@ -167,18 +178,17 @@ enum Source {
 }
 
 impl Cache {
-    /// Follows the selected objects: every change after revision `after`. One that the engine has not
-    /// reached is refused ([`CacheError::TooLarge`]): it is of another history, such as the one before
-    /// the restore of a backup, and waiting for it would miss what happens in this one.
+    /// Follows the selected objects: every change after revision `after`. One that the engine does not
+    /// come to within [`AHEAD_WAIT`] ends it ([`CacheError::TooLarge`]).
     pub async fn watch(
         self: &Arc<Self>,
         selection: Selection,
         after: Revision,
     ) -> Result<Watcher, CacheError> {
         self.ready().await?;
-        self.require_past(after).await?;
         let mut watcher = self.watcher(selection);
         watcher.start_after(after)?;
+        watcher.ahead = (after > self.latest().revision()).then(|| Instant::now() + AHEAD_WAIT);
         Ok(watcher)
     }
 
@@ -197,18 +207,21 @@ impl Cache {
         Ok((snapshot, watcher))
     }
 
-    async fn require_past(&self, requested: Revision) -> Result<(), CacheError> {
-        if *self.state.borrow() == State::Replaced {
-            return Ok(());
-        }
+    /// Waits until the engine has come to a revision.
+    async fn come_to(&self, requested: Revision, deadline: Instant) -> Result<(), CacheError> {
         if self.engine.reports_progress() {
-            return self.reach(requested, Following::OrNot).await;
+            return self.reach_by(deadline, requested, Following::OrNot).await;
         }
-        let current = self.engine.current_revision().await?;
-        if requested <= current {
-            return Ok(());
+        loop {
+            let current = self.engine.current_revision().await?;
+            if requested <= current {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(CacheError::TooLarge { requested, current });
+            }
+            tokio::time::sleep(FRESHNESS_WAIT).await;
         }
-        Err(CacheError::TooLarge { requested, current })
     }
 
     fn watcher(self: &Arc<Self>, selection: Selection) -> Watcher {
@@ -220,7 +233,7 @@ impl Cache {
             },
         };
         let (cache, start) = (self.clone(), Revision::default());
-        Watcher { cache, selection, source, next: 0, start, revision: start }
+        Watcher { cache, selection, source, next: 0, start, ahead: None, revision: start }
     }
 }
 
@@ -245,6 +258,10 @@ impl Watcher {
     ///
     /// May be dropped at any time without losing an event.
     pub async fn next(&mut self, out: &mut Vec<Delivery>) -> Result<(), CacheError> {
+        if let Some(deadline) = self.ahead {
+            self.cache.come_to(self.start, deadline).await?;
+            self.ahead = None;
+        }
         let before = out.len();
         while out.len() == before {
             self.step(out).await?;

@@ -108,14 +108,7 @@ impl<'a> Batch<'a> {
             None => index::find(self.connection, key, i64::MAX.cast_unsigned())?,
         };
         let Some(version) = version.filter(|version| version.created != 0) else { return Ok(None) };
-        let record = Record::load(self.connection, version.revision)?;
-        if record.key != key || record.created != version.created {
-            let revision = version.revision;
-            return Err(Error::Corrupt(format!(
-                "the index and the record of revision {revision} disagree"
-            )));
-        }
-        Ok(Some(record))
+        version.record(self.connection, key).map(Some)
     }
 
     fn put(

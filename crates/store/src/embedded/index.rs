@@ -18,7 +18,7 @@ use super::{
     database::sqlite,
     record::{Record, checksum_of},
 };
-use crate::{Error, Result, prefix_end};
+use crate::{Damaged, Error, Result, Revision, prefix_end};
 
 /// Versions that gather before they are folded. Opening reads at most two such generations.
 const GENERATION: usize = 4096;
@@ -103,6 +103,25 @@ impl Version {
     fn checksum(self, key: &[u8]) -> i64 {
         checksum_of(key, &[self.revision, self.created])
     }
+
+    /// The record of this version of `key`. What is wrong with it concerns this key alone.
+    pub(super) fn record(self, connection: &Connection, key: &Bytes) -> Result<Record> {
+        let revision = self.revision;
+        match Record::load(connection, revision) {
+            Ok(record) if record.key == key && record.created == self.created => Ok(record),
+            Ok(_) => {
+                let why = format!("the index and the record of revision {revision} disagree");
+                Err(damaged(key, revision, why))
+            }
+            Err(Error::Corrupt(why)) => Err(damaged(key, revision, why)),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The error about a key whose record cannot be read.
+pub(super) fn damaged(key: &Bytes, revision: u64, why: String) -> Error {
+    Error::Damaged(Box::new(Damaged { key: key.clone(), revision: Revision(revision), why }))
 }
 
 /// The keys from `start` on that are before `end`.

@@ -5,6 +5,7 @@
 //! and fall back to the history on disk, so that no watcher grows memory or holds up another.
 
 mod batch;
+mod check;
 mod checkpoint;
 mod database;
 mod index;
@@ -33,7 +34,8 @@ use bytes::Bytes;
 use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot};
 
-pub use maintenance::{CheckReport, backup_directory, check, restore};
+pub use check::{CheckReport, Judge, check, check_values, drop_damaged};
+pub use maintenance::{backup_directory, restore};
 
 use self::{
     checkpoint::Checkpoints,
@@ -337,7 +339,13 @@ impl Shared {
 /// was compacted to.
 fn recover(database: &Database) -> Result<(Recent, u64)> {
     database.read(|connection| {
-        let recent = unindexed(connection)?;
+        // Of what the index does not know yet, nobody could say which key it is about.
+        let recent = unindexed(connection).map_err(|error| match error {
+            Error::Corrupt(why) => Error::Corrupt(format!(
+                "{why}; `kevel-store check` tells what else is wrong, and drops it with --drop"
+            )),
+            error => error,
+        })?;
         if let Some(directory) = database.directory()
             && directory.noted_head() > recent.last
         {

@@ -10,11 +10,12 @@ use rusqlite::Connection;
 
 use super::{
     database::{Database, Meta, sqlite},
-    index::{self, KeyRange, Recent, Version},
+    index::{self, KeyRange, Recent, Version, damaged},
     record::{Record, select_records},
 };
 use crate::{
-    Entry, Error, Event, GetResponse, RangeOptions, RangeResponse, Result, Revision, WatchResponse,
+    Damaged, Entry, Error, Event, GetResponse, RangeOptions, RangeResponse, Result, Revision,
+    WatchResponse,
 };
 
 /// A stretch of history is read in steps of this many records or bytes, whichever comes first.
@@ -80,8 +81,10 @@ impl Reader<'_> {
                 }
             })?;
             let remaining = total - found.len() as u64;
+            let (entries, damaged) = load_all(connection, found)?;
             Ok(RangeResponse {
-                entries: load_all(connection, found)?,
+                entries,
+                damaged,
                 more: remaining > 0,
                 remaining: options.count.then_some(remaining),
                 revision: Revision(revision),
@@ -209,27 +212,34 @@ fn require_kept(connection: &Connection, revision: u64) -> Result<()> {
     Ok(())
 }
 
+/// The entry that a version stands for. Damage of its record is damage of this key alone.
 fn load(connection: &Connection, key: &Bytes, version: Version) -> Result<Entry> {
-    let record = Record::load(connection, version.revision)?;
-    match record.entry() {
-        Some(entry) if entry.key == key && record.created == version.created => Ok(entry),
-        _ => Err(Error::Corrupt(format!(
-            "the index and the record of revision {} disagree",
-            version.revision
-        ))),
-    }
+    let record = version.record(connection, key)?;
+    record.entry().ok_or_else(|| {
+        damaged(key, version.revision, "its record is that of a deletion".to_owned())
+    })
 }
 
 /// Loads entries in order of revision, so that each page is read once, and returns them in order of
-/// key.
-fn load_all(connection: &Connection, found: Vec<(Bytes, Version)>) -> Result<Vec<Entry>> {
+/// key, and apart from them what cannot be read.
+fn load_all(
+    connection: &Connection,
+    found: Vec<(Bytes, Version)>,
+) -> Result<(Vec<Entry>, Vec<Damaged>)> {
     let mut order: Vec<usize> = (0..found.len()).collect();
     order.sort_unstable_by_key(|&place| found.get(place).map(|(_, version)| version.revision));
     let mut entries: Vec<Option<Entry>> = vec![None; found.len()];
+    let mut damaged = Vec::new();
     for place in order {
-        if let (Some((key, version)), Some(entry)) = (found.get(place), entries.get_mut(place)) {
-            *entry = Some(load(connection, key, *version)?);
+        let (Some((key, version)), Some(entry)) = (found.get(place), entries.get_mut(place)) else {
+            continue;
+        };
+        match load(connection, key, *version) {
+            Ok(loaded) => *entry = Some(loaded),
+            Err(Error::Damaged(what)) => damaged.push(*what),
+            Err(error) => return Err(error),
         }
     }
-    Ok(entries.into_iter().flatten().collect())
+    damaged.sort_by(|a, b| a.key.cmp(&b.key));
+    Ok((entries.into_iter().flatten().collect(), damaged))
 }

@@ -56,7 +56,8 @@ impl Record {
             Ok(blob.map(Bytes::copy_from_slice))
         };
         let revision = number(0)?;
-        let corrupt = || Error::Corrupt(format!("the record of revision {revision}"));
+        let corrupt =
+            || Error::Corrupt(format!("the record of revision {revision} is not what was written"));
         let record = Record {
             revision,
             key: bytes(1)?.ok_or_else(corrupt)?,

@@ -222,6 +222,7 @@ impl Engine for Etcd {
             Ok(RangeResponse {
                 entries: response.kvs.into_iter().map(entry).collect(),
                 more: response.more,
+                damaged: Vec::new(),
                 remaining: Some(remaining),
                 revision: options.revision.unwrap_or(current),
             })

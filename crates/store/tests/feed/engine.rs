@@ -221,7 +221,8 @@ impl Engine for Model {
                 let more = entries.len() > limit;
                 let remaining = Some(entries.len().saturating_sub(limit) as u64);
                 entries.truncate(limit);
-                RangeResponse { entries, more, remaining, revision: Revision(revision) }
+                let damaged = Vec::new();
+                RangeResponse { entries, more, damaged, remaining, revision: Revision(revision) }
             };
             self.wait(|state| (!state.faults.hold_lists).then_some(())).await;
             Ok(response)

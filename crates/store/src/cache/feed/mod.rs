@@ -21,7 +21,8 @@ use tokio::task::{AbortHandle, Id, JoinError, JoinHandle, JoinSet};
 
 use self::followers::{BacklogLimit, Followers, Load};
 pub(super) use self::troubles::Troubles;
-use super::epoch::{Epoch, Progress};
+use super::damage::Damage;
+use super::epoch::{Epoch, Progress, Shown};
 use super::{Cache, Resource, Snapshot, State, load};
 use crate::deaths::Deaths;
 use crate::{Engine, Error, Pending, Result, Revision, Watch, WatchResponse};
@@ -31,6 +32,9 @@ const RETRY: Duration = Duration::from_millis(200);
 /// How often watchers that have gone away are forgotten.
 const SWEEP: Duration = Duration::from_secs(30);
 
+/// How many objects that cannot be read a report names: enough to begin with.
+const DAMAGED_NAMED: usize = 10;
+
 /// The caches of all resources below one prefix.
 pub struct Caches {
     engine: Arc<dyn Engine>,
@@ -39,6 +43,7 @@ pub struct Caches {
     progress: signal::Receiver<Progress>,
     troubles: Arc<Troubles>,
     deaths: Deaths,
+    damage: Arc<Damage>,
     task: JoinHandle<()>,
 }
 
@@ -77,7 +82,8 @@ impl Caches {
         };
         let deaths = Deaths::default();
         let task = tokio::spawn(deaths.clone().watch_over("the watch cache", feed.run(inbox)));
-        Caches { engine, commands, caches: Mutex::default(), progress, troubles, deaths, task }
+        let (caches, damage) = Default::default();
+        Caches { engine, commands, caches, progress, troubles, deaths, damage, task }
     }
 
     /// The cache of a resource, made if there is none; it loads in the background.
@@ -102,7 +108,8 @@ impl Caches {
     fn make(&self, resource: Resource) -> Arc<Cache> {
         let (engine, progress) = (self.engine.clone(), self.progress.clone());
         let (commands, troubles) = (self.commands.clone(), self.troubles.clone());
-        let cache = Arc::new(Cache::new(resource, engine, progress, commands, troubles));
+        let damage = self.damage.clone();
+        let cache = Arc::new(Cache::new(resource, engine, progress, commands, troubles, damage));
         let _ = self.commands.send(Command::Add(cache.clone()));
         cache
     }
@@ -119,6 +126,29 @@ impl Caches {
     /// The revision up to which the caches that are loaded show everything.
     pub fn progress(&self) -> Revision {
         self.progress.borrow().of_stream()
+    }
+
+    /// Calls `count` with the prefix of the resource whenever an object is met that cannot be read. To
+    /// be called before resources are added.
+    pub fn count_damaged(&self, count: impl Fn(&str) + Send + Sync + 'static) {
+        self.damage.count(count);
+    }
+
+    /// Whether all objects can be read; the error names those that cannot, and says why.
+    pub fn readable(&self) -> Result<(), String> {
+        let caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown: Vec<Arc<Shown>> =
+            caches.values().map(|cache| cache.current.load_full()).collect();
+        drop(caches);
+        let damaged = shown.iter().flat_map(|shown| shown.snapshot.damaged());
+        let mut errors = damaged.filter_map(|object| object.wire().err());
+        let named: Vec<&str> = errors.by_ref().take(DAMAGED_NAMED).collect();
+        let more = errors.count();
+        match (named.is_empty(), more) {
+            (true, _) => Ok(()),
+            (false, 0) => Err(named.join("; ")),
+            (false, more) => Err(format!("{}; and {more} more", named.join("; "))),
+        }
     }
 
     /// Whether anybody follows the engine; if not, nothing but a new start helps.
@@ -302,8 +332,9 @@ impl Feed {
         if !orders.is_empty() {
             self.drop_unexpected();
             for order in &orders {
-                let prefix = order.cache.prefix();
-                tracing::warn!(prefix, "too much was written while a resource was loaded");
+                let (prefix, why) = (order.cache.prefix(), "too much was written meanwhile");
+                tracing::warn!(prefix, why, "a resource could not be loaded; trying again");
+                self.troubles.load(prefix, Some(why.to_owned()));
             }
             self.start(orders, Duration::ZERO);
         }
@@ -375,5 +406,11 @@ async fn open_after(
 
 /// Whether what came after the last event can no longer be heard.
 fn is_loss(error: &Error) -> bool {
-    matches!(error, Error::Compacted { .. } | Error::FutureRevision { .. } | Error::Corrupt(_))
+    matches!(
+        error,
+        Error::Compacted { .. }
+            | Error::FutureRevision { .. }
+            | Error::Corrupt(_)
+            | Error::Damaged(_)
+    )
 }

@@ -9,9 +9,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use imbl::OrdSet;
-
-use super::super::snapshot::Placed;
 use super::super::{
     CacheError, Decode, Delivery, JsonDecode, KeyOrder, Object, Selection, Watcher, key_below,
 };
@@ -229,13 +226,13 @@ impl World {
 
     fn snapshot(&self, prefix: &str, revision: u64) -> Snapshot {
         let decode = JsonDecode { order: KeyOrder::Struct };
-        let mut objects = OrdSet::new();
+        let mut snapshot = Snapshot::default();
         for (key, revision) in self.state(prefix, revision) {
             let revision = Revision(revision);
             let wire = decode.decode(&r#"{"metadata":{"name":"x"}}"#.into(), revision);
-            objects.insert(Placed(Arc::new(Object::new(&key, revision, wire))));
+            snapshot.insert(Arc::new(Object::new(&key, revision, wire)));
         }
-        Snapshot { objects, revision: Revision(revision) }
+        snapshot.at(Revision(revision))
     }
 
     /// Lists a resource and watches it from there, as a whole and one object of it.
@@ -327,7 +324,8 @@ fn cache(
         indexed: Vec::new(),
     };
     let (progress, commands) = (progress.clone(), commands.clone());
-    Arc::new(Cache::new(resource, engine.clone(), progress, commands, troubles.clone()))
+    let troubles = troubles.clone();
+    Arc::new(Cache::new(resource, engine.clone(), progress, commands, troubles, Arc::default()))
 }
 
 /// What a future has to say now, if anything.

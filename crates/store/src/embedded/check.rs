@@ -1,0 +1,322 @@
+//! Reads and verifies everything in a store that nobody has open, and drops what cannot be read.
+
+use std::{collections::BTreeMap, path::Path};
+
+use bytes::Bytes;
+use rusqlite::{Connection, Row};
+
+use super::{
+    database::{DATABASE_FILE, Directory, Meta, connect, reader, snapshot, sqlite},
+    index::{self, Version},
+    record::{Record, select_records},
+};
+use crate::{Damaged, Entry, Error, Result, Revision};
+
+/// What [`check`] read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckReport {
+    /// The revision of the store.
+    pub revision: Revision,
+    /// The oldest revision that can be read.
+    pub compacted: Revision,
+    /// Keys that exist and can be read.
+    pub keys: u64,
+    /// Records read, of the present and of the past.
+    pub records: u64,
+    /// What cannot be read, or does not fit together.
+    pub damaged: Vec<Damaged>,
+}
+
+/// Says what is wrong with a value, for somebody who knows what values have to be.
+pub type Judge<'a> = &'a dyn Fn(&Entry) -> Result<(), String>;
+
+/// Takes every value for good.
+pub(super) const ANY: Judge<'static> = &|_| Ok(());
+
+/// Reads and verifies everything in a data directory that is not in use: the file's structure, every
+/// record, that no revision is missing, and that index and records agree. Fails where that leaves
+/// nothing to tell of, as when the file is no database any more.
+pub fn check(directory: &Path) -> Result<CheckReport> {
+    check_values(directory, ANY)
+}
+
+/// The same, and whether the values of all keys pass a judge.
+pub fn check_values(directory: &Path, judge: Judge<'_>) -> Result<CheckReport> {
+    let directory = open(directory)?;
+    let report = check_file(&directory.database(), judge)?;
+    require_head(&directory, report.revision)?;
+    Ok(report)
+}
+
+/// Drops the keys that [`check_values`] finds damaged, makes the index anew and forgets the past:
+/// everything is then as it was written, and clients start over. Returns what was found before.
+pub fn drop_damaged(directory: &Path, judge: Judge<'_>) -> Result<CheckReport> {
+    let directory = open(directory)?;
+    let mut connection = connect(&directory.database())?;
+    let transaction = connection.transaction().map_err(sqlite)?;
+    let survey = Survey::of(&transaction, judge)?;
+    require_head(&directory, Revision(survey.last))?;
+    survey.rewrite(&transaction)?;
+    transaction.commit().map_err(sqlite)?;
+    directory.sync()?;
+    Ok(survey.report())
+}
+
+pub(super) fn check_file(file: &Path, judge: Judge<'_>) -> Result<CheckReport> {
+    if !file.exists() {
+        return Err(Error::Invalid(format!("there is no file {file:?}")));
+    }
+    snapshot(&reader(file)?, |connection| Ok(Survey::of(connection, judge)?.report()))
+}
+
+fn open(directory: &Path) -> Result<Directory> {
+    match directory.join(DATABASE_FILE).exists() {
+        true => Directory::open(directory),
+        false => Err(Error::Invalid(format!("there is no store in {directory:?}"))),
+    }
+}
+
+fn require_head(directory: &Directory, revision: Revision) -> Result<()> {
+    if directory.noted_head() <= revision.0 {
+        return Ok(());
+    }
+    Err(Error::Corrupt(format!(
+        "revisions {} to {} were acknowledged and are missing",
+        revision.next(),
+        directory.noted_head()
+    )))
+}
+
+/// Everything there is to know of a store.
+struct Survey {
+    last: u64,
+    compacted: u64,
+    records: u64,
+    /// The newest record of each key that can be read, without its value.
+    newest: BTreeMap<Bytes, Record>,
+    /// By revision; those of which none is known have 0.
+    damaged: BTreeMap<(u64, Bytes), String>,
+}
+
+impl Survey {
+    fn of(connection: &Connection, judge: Judge<'_>) -> Result<Survey> {
+        check_structure(connection)?;
+        let newest: Option<i64> = connection
+            .query_row("SELECT max(revision) FROM history", [], |row| row.get(0))
+            .map_err(sqlite)?;
+        let mut survey = Survey {
+            last: newest.map_or(0, i64::cast_unsigned).max(Revision::INITIAL.0),
+            compacted: Meta::Compacted.read(connection)?,
+            records: 0,
+            newest: BTreeMap::new(),
+            damaged: BTreeMap::new(),
+        };
+        survey.read_history(connection)?;
+        survey.read_index(connection)?;
+        survey.read_present(connection, judge)?;
+        Ok(survey)
+    }
+
+    fn report(self) -> CheckReport {
+        let keys = self.kept().filter(|record| record.created != 0).count() as u64;
+        let damaged = self.damaged.into_iter().map(|((revision, key), why)| Damaged {
+            key,
+            revision: Revision(revision),
+            why,
+        });
+        CheckReport {
+            revision: Revision(self.last),
+            compacted: Revision(self.compacted),
+            keys,
+            records: self.records,
+            damaged: damaged.collect(),
+        }
+    }
+
+    fn note(&mut self, revision: u64, key: Bytes, why: impl Into<String>) {
+        self.damaged.insert((revision, key), why.into());
+    }
+
+    fn is_damaged(&self, revision: u64) -> bool {
+        let from = (revision, Bytes::new());
+        self.damaged.range(from..).next().is_some_and(|((found, _), _)| *found == revision)
+    }
+
+    /// Every record is as it was written, none is missing since the compaction, and each that replaced
+    /// another can still tell what it replaced.
+    fn read_history(&mut self, connection: &Connection) -> Result<()> {
+        let mut statement =
+            connection.prepare(select_records!("true ORDER BY revision")).map_err(sqlite)?;
+        let mut rows = statement.query([]).map_err(sqlite)?;
+        let mut next = self.compacted.max(Revision::INITIAL.0) + 1;
+        while let Some(row) = rows.next().map_err(sqlite)? {
+            self.records += 1;
+            let revision = row.get::<_, i64>(0).map_err(sqlite)?.cast_unsigned();
+            if revision > next {
+                self.note(next, Bytes::new(), missing(next, revision - 1));
+            }
+            next = next.max(revision + 1);
+            let mut record = match Record::from_row(row) {
+                Ok(record) => record,
+                Err(error) => {
+                    self.note(revision, blob(row, 1), reason(error));
+                    continue;
+                }
+            };
+            if revision > self.compacted && record.previous != 0 {
+                match Record::load(connection, record.previous) {
+                    Ok(previous) if previous.key != record.key => {
+                        self.note(revision, record.key.clone(), "it follows one of another key");
+                    }
+                    // One that is there is looked at by itself.
+                    Err(error) if !self.is_damaged(record.previous) => {
+                        self.note(record.previous, record.key.clone(), reason(error));
+                    }
+                    _ => {}
+                }
+            }
+            record.value = None;
+            self.newest.insert(record.key.clone(), record);
+        }
+        Ok(())
+    }
+
+    /// The index has one entry for each record that it has followed, and each agrees with its record.
+    fn read_index(&mut self, connection: &Connection) -> Result<()> {
+        let mut statement = connection
+            .prepare("SELECT key, revision, created, checksum FROM keys")
+            .map_err(sqlite)?;
+        let mut rows = statement.query([]).map_err(sqlite)?;
+        let indexed = Meta::Indexed.read(connection)?;
+        let mut followed = 0i64;
+        while let Some(row) = rows.next().map_err(sqlite)? {
+            match index::version_of(row) {
+                Ok((key, version)) => {
+                    followed += i64::from(version.revision <= indexed);
+                    let key = Bytes::copy_from_slice(key);
+                    if let Err(Error::Damaged(damaged)) = version.record(connection, &key) {
+                        // Here its key is known for certain.
+                        self.damaged.retain(|(revision, _), _| *revision != version.revision);
+                        self.note(version.revision, key, damaged.why);
+                    }
+                }
+                Err(error) => self.note(0, blob(row, 0), reason(error)),
+            }
+        }
+        let records: i64 = connection
+            .query_row(
+                "SELECT count(*) FROM history WHERE revision <= ?1",
+                [indexed.cast_signed()],
+                |row| row.get(0),
+            )
+            .map_err(sqlite)?;
+        if records != followed {
+            let why = format!("the index has {followed} entries for {records} records");
+            self.note(0, Bytes::new(), why);
+        }
+        Ok(())
+    }
+
+    /// A key that exists has a value that passes, and if it is to expire, that is noted.
+    fn read_present(&mut self, connection: &Connection, judge: Judge<'_>) -> Result<()> {
+        let present: Vec<(Bytes, u64)> =
+            self.kept().filter(|r| r.created != 0).map(|r| (r.key.clone(), r.revision)).collect();
+        for (key, revision) in present {
+            let record = Record::load(connection, revision)?;
+            if let Some(Err(why)) = record.entry().map(|entry| judge(&entry)) {
+                self.note(revision, key.clone(), why);
+            }
+            if record.expires != 0 && !is_noted(connection, &record)? {
+                self.note(revision, key, "it would never expire");
+            }
+        }
+        Ok(())
+    }
+
+    /// The newest records of the keys that are not damaged. A key is if something newer than what can
+    /// be read of it cannot be.
+    fn kept(&self) -> impl Iterator<Item = &Record> {
+        let mut damaged: BTreeMap<&Bytes, u64> = BTreeMap::new();
+        for (revision, key) in self.damaged.keys().filter(|(revision, _)| *revision != 0) {
+            damaged.insert(key, *revision);
+        }
+        let readable = move |record: &&Record| {
+            damaged.get(&record.key).is_none_or(|revision| *revision < record.revision)
+        };
+        self.newest.values().filter(readable)
+    }
+
+    /// Leaves what is kept, as if everything else had been compacted.
+    fn rewrite(&self, connection: &Connection) -> Result<()> {
+        let kept: BTreeMap<u64, &Record> =
+            self.kept().filter(|r| r.created != 0).map(|r| (r.revision, r)).collect();
+        let mut records: Vec<Record> = Vec::new();
+        for revision in kept.keys() {
+            records.push(Record::load(connection, *revision)?);
+        }
+        if self.last > Revision::INITIAL.0 && !kept.contains_key(&self.last) {
+            // The newest record tells the revision of the store, whatever it is of.
+            let key = Bytes::from_static(DROPPED);
+            let (revision, value) = (self.last, None);
+            records.push(Record { revision, key, created: 0, previous: 0, expires: 0, value });
+        }
+        let tables = "DELETE FROM history; DELETE FROM keys; DELETE FROM expiring;";
+        connection.execute_batch(tables).map_err(sqlite)?;
+        for record in &records {
+            record.insert(connection).map_err(sqlite)?;
+            let version = Version { revision: record.revision, created: record.created };
+            index::fold(connection, &record.key, version).map_err(sqlite)?;
+            if record.expires != 0 {
+                let expiry = (record.expires.cast_signed(), record.revision.cast_signed());
+                connection
+                    .execute("INSERT INTO expiring VALUES (?1, ?2)", expiry)
+                    .map_err(sqlite)?;
+            }
+        }
+        for (meta, value) in [
+            (Meta::Compacted, self.last),
+            (Meta::Indexed, self.last),
+            (Meta::Swept, self.last.saturating_sub(1)),
+        ] {
+            meta.write(connection, value).map_err(sqlite)?;
+        }
+        Ok(())
+    }
+}
+
+/// What the record is said to be of that tells the revision, where the last one had to go.
+const DROPPED: &[u8] = b"dropped";
+
+fn check_structure(connection: &Connection) -> Result<()> {
+    let verdict: String =
+        connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0)).map_err(sqlite)?;
+    if verdict == "ok" { Ok(()) } else { Err(Error::Corrupt(verdict)) }
+}
+
+fn is_noted(connection: &Connection, record: &Record) -> Result<bool> {
+    connection
+        .prepare_cached("SELECT 1 FROM expiring WHERE expires = ?1 AND revision = ?2")
+        .and_then(|mut s| s.exists((record.expires.cast_signed(), record.revision.cast_signed())))
+        .map_err(sqlite)
+}
+
+fn missing(first: u64, last: u64) -> String {
+    match first == last {
+        true => "its record is missing".to_owned(),
+        false => format!("the records of revisions {first} to {last} are missing"),
+    }
+}
+
+/// What a column says, as far as it can be read.
+fn blob(row: &Row<'_>, column: usize) -> Bytes {
+    let value = row.get_ref(column).ok();
+    let blob = value.and_then(|value| value.as_blob().ok().map(Bytes::copy_from_slice));
+    blob.unwrap_or_default()
+}
+
+fn reason(error: Error) -> String {
+    match error {
+        Error::Corrupt(why) => why,
+        error => error.to_string(),
+    }
+}
