@@ -84,7 +84,6 @@ impl Tasks {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::health::Health;
     use crate::lifecycle::Lifecycle;
 

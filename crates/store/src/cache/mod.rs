@@ -416,11 +416,9 @@ async fn load(
     let mut page = engine.range(prefix, options.clone()).await?;
     loop {
         options.revision = Some(page.revision);
-        let last = |read: Option<&Bytes>, damaged: Option<&Bytes>| read.max(damaged).cloned();
-        options.after = last(
-            page.entries.last().map(|entry| &entry.key),
-            page.damaged.last().map(|damaged| &damaged.key),
-        );
+        let read = page.entries.last().map(|entry| &entry.key);
+        let damaged = page.damaged.last().map(|damaged| &damaged.key);
+        options.after = read.max(damaged).cloned();
         // The next page is read while this one is taken in.
         let (entries, damaged) = (page.entries, page.damaged);
         let next = async {

@@ -73,7 +73,7 @@ pub fn cases() -> Vec<Case> {
             cases[first..].iter_mut().for_each(|case| case.users = users);
         }
     }
-    let foo = with("/api/v1/namespaces/a/configmaps/foo", DRY);
+    let path = with("/api/v1/namespaces/a/configmaps/foo", DRY);
     for (media, patch) in [
         (STRATEGIC, r#"{"metadata":{"name":"evil"}}"#),
         (STRATEGIC, r#"{"metadata":{"namespace":"b"}}"#),
@@ -85,7 +85,7 @@ pub fn cases() -> Vec<Case> {
         (JSON_PATCH, r#"[{"op":"remove","path":"/metadata/name"}]"#),
         (JSON_PATCH, r#"[{"op":"remove","path":"/metadata/namespace"}]"#),
     ] {
-        cases.push(Case::new("PATCH", foo.clone()).body(media, patch).by(USERS));
+        cases.push(Case::new("PATCH", path.clone()).body(media, patch).by(USERS));
     }
     cases.extend(answers());
     cases.extend(real());

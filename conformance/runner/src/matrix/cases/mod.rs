@@ -106,10 +106,7 @@ mod tests {
         let cases = all();
         for case in &cases {
             let known = |name: &&str| USERS.iter().any(|user| user.name == *name);
-            assert!(
-                !case.users.is_empty() && case.users.iter().all(|name| known(name)),
-                "{case:?}"
-            );
+            assert!(!case.users.is_empty() && case.users.iter().all(known), "{case:?}");
             assert!(case.path.parse::<http::Uri>().is_ok(), "{case:?}");
         }
         let requests: usize = cases.iter().map(|case| case.users.len()).sum();
