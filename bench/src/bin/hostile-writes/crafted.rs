@@ -5,7 +5,7 @@ use kevel_conformance::client::Request;
 use serde_json::{Value, json};
 
 use crate::fill::{SIZE, list, list_of, map, map_of, put};
-use crate::world::{Object, World};
+use crate::world::World;
 use crate::{Case, Undo};
 
 pub fn cases(world: &World) -> Vec<Case> {

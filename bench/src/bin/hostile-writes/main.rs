@@ -51,6 +51,12 @@ pub struct Case {
     pub after: Undo,
 }
 
+impl std::fmt::Debug for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
 /// What a case may leave behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undo {

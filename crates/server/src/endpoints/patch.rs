@@ -9,7 +9,7 @@ use kevel_api::value::Value;
 use kevel_codec::json;
 use kevel_patch::{json_patch, merge_patch, strategic, unstructured, unstructured_but_fields};
 
-use super::decode::settle;
+use super::decode::{settle, with_defaults};
 use super::options::{FieldValidation, WriteOptions};
 use super::update::Existing;
 use super::{Call, bare, bare_with};
@@ -141,8 +141,7 @@ impl Call<'_> {
         if let TypeRef::Custom(..) = self.ty() {
             default::drop_nulls(&mut value, self.ty().schema());
         }
-        default::apply(&mut value, self.ty().schema());
-        let value = settle(value, self.kind(), &self.ty())?;
+        let value = settle(with_defaults(value, &self.ty())?, self.kind(), &self.ty())?;
         self.check_name(&value)?;
         self.unview(value, &existing.value)
     }
