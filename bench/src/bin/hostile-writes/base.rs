@@ -25,6 +25,10 @@ pub fn cluster(user: &str, namespace: &str) -> Vec<(String, Value)> {
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}),
         ),
         (
+            format!("/api/v1/namespaces/{namespace}/serviceaccounts"),
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}),
+        ),
+        (
             format!("{here}/roles"),
             json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
                 "metadata": {"name": "everything"}, "rules": [widgets, rest]}),

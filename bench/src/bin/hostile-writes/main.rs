@@ -53,7 +53,7 @@ pub struct Case {
 
 impl std::fmt::Debug for Case {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Case({})", self.name)
+        f.write_str(&self.name)
     }
 }
 

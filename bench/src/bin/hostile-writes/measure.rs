@@ -12,8 +12,10 @@ use kevel_conformance::process::Process;
 
 use crate::{MOST_ANSWER, MOST_CPU, MOST_MEMORY_MIB, MOST_WAIT};
 
-/// How often others ask meanwhile.
+/// How often others ask meanwhile, and how often somebody new comes: a handshake costs milliseconds,
+/// which count as the request's.
 const PAUSE: Duration = Duration::from_millis(5);
+const PAUSE_OF_NEW: Duration = Duration::from_millis(50);
 /// For how long others have to have asked, however short the request was.
 const LOOK: Duration = Duration::from_millis(15);
 
@@ -84,6 +86,8 @@ impl fmt::Display for Waits {
 /// Looks at a server while it works.
 pub struct Probe {
     server: Process,
+    /// The memory of the server at rest, in MiB. What it holds between requests it may need no more.
+    rest: f64,
     /// For `/livez` alone.
     livez: Arc<Client>,
     /// Connects each time it is asked.
@@ -94,7 +98,8 @@ impl Probe {
     pub fn new(plane: &ControlPlane) -> Result<Self> {
         let server = plane.processes.last().ok_or("no server runs")?.clone();
         let plane = Arc::new(ControlPlane::open(&plane.folder)?);
-        Ok(Probe { server, livez: Arc::new(plane.client(1)?), plane })
+        let rest = server.memory_mib("VmRSS");
+        Ok(Probe { server, rest, livez: Arc::new(plane.client(1)?), plane })
     }
 
     /// Sends a request and says what it cost. No answer at all has the code 0.
@@ -102,13 +107,12 @@ impl Probe {
         let process = format!("/proc/{}", self.server.pid);
         // The highest is the present from here on.
         std::fs::write(format!("{process}/clear_refs"), "5")?;
-        let rest = self.server.memory_mib("VmRSS");
         let cpu = self.server.cpu_seconds();
         let others = Others::begin(self);
         let answer = client.send(request).await;
         let waits = others.end().await?;
         let cpu = Duration::from_secs_f64((self.server.cpu_seconds() - cpu).max(0.0));
-        let memory_mib = self.server.memory_mib("VmHWM") - rest;
+        let memory_mib = self.server.memory_mib("VmHWM") - self.rest;
         if !self.server.is_alive() {
             return Err(format!("the server has ended:\n{}", self.server.last_words()).into());
         }
@@ -186,7 +190,7 @@ impl Others {
                 let waited = if answered { begun.elapsed() } else { Duration::MAX };
                 let waited = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
                 longest.fetch_max(waited, Ordering::Relaxed);
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(PAUSE_OF_NEW).await;
             }
             Duration::from_micros(longest.load(Ordering::Relaxed))
         });

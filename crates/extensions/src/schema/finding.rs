@@ -20,6 +20,8 @@ pub(crate) struct Finding {
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub findings: Vec<Finding>,
+    /// How much text they have.
+    text: usize,
     /// How many checks were passed: of several alternatives, the one that fits best is reported.
     pub matches: u64,
 }
@@ -35,17 +37,23 @@ impl Outcome {
             (known.kind, &known.field, &known.detail)
                 == (finding.kind, &finding.field, &finding.detail)
         };
-        let text: usize = self.findings.iter().map(Finding::len).sum();
-        let full = self.findings.len() >= MAX_ERRORS || text > MAX_ERROR_BYTES;
+        let full = self.findings.len() >= MAX_ERRORS || self.text > MAX_ERROR_BYTES;
         if !full && !self.findings.iter().any(said) {
+            self.text += finding.len();
             self.findings.push(finding);
         }
+    }
+
+    /// Nothing of it counts.
+    pub fn forget(&mut self) {
+        self.findings.clear();
+        self.text = 0;
     }
 
     pub fn merge(&mut self, other: Outcome) {
         self.matches += other.matches;
         if self.findings.is_empty() {
-            self.findings = other.findings;
+            (self.findings, self.text) = (other.findings, other.text);
         } else {
             other.findings.into_iter().for_each(|finding| self.add(finding));
         }

@@ -18,7 +18,7 @@ const BYTES_PER_STEP: usize = 16;
 /// How many steps it takes to put a finding into words.
 const STEPS_PER_FINDING: usize = 4;
 /// How much text is made for findings, of which many are not told in the end.
-const MAX_TEXT: usize = 16 << 20;
+const MAX_TEXT: usize = 4 << 20;
 
 /// One walk through an object.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ impl Walk {
     ) -> Outcome {
         let mut outcome = self.check_here(node, value, place, old);
         if !outcome.is_valid() && old.is_some_and(Correlated::is_unchanged) {
-            outcome.findings.clear();
+            outcome.forget();
         }
         outcome
     }

@@ -1,5 +1,6 @@
 //! The rules of custom objects, in one version of their kind.
 
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use kevel_api::gvk::GroupVersionKind;
 use kevel_api::name;
 use kevel_api::schema::Schema;
 use kevel_api::value::Value;
+use kevel_api::warning::WarningList;
 use kevel_codec::json;
 use kevel_server::resource::api_version;
 use kevel_server::strategy::Strategy;
@@ -133,13 +135,15 @@ impl Strategy for CustomResource {
     }
 
     fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
-        let path = ["metadata", "finalizers"];
-        let before = old.map_or(&[][..], |old| old.list_at(&path));
-        let new = object.list_at(&path).iter().filter(|finalizer| !before.contains(finalizer));
-        let mut new: Vec<&str> = new.filter_map(Value::as_str).collect();
-        new.sort_unstable();
-        new.dedup();
-        new.into_iter().flat_map(finalizer_warnings).collect()
+        fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
+            object.list_at(&["metadata", "finalizers"]).iter().filter_map(Value::as_str)
+        }
+        let before: BTreeSet<&str> = old.into_iter().flat_map(finalizers).collect();
+        let now: BTreeSet<&str> = finalizers(object).collect();
+        let mut warnings = WarningList::default();
+        warnings
+            .extend(now.difference(&before).flat_map(|finalizer| finalizer_warnings(finalizer)));
+        warnings.into_said()
     }
 
     fn unconditional_update(&self) -> bool {

@@ -1,7 +1,5 @@
 //! Laying a configuration over an object.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use kevel_api::value::{Map, Value};
 use thin_vec::ThinVec;
 
@@ -52,73 +50,92 @@ fn merge_maps(live: Option<&Map>, config: Option<&Map>, map: &MapType<'_>) -> Op
 /// Elements that only the object has keep their places between those that both have; the
 /// configuration's order decides about the rest.
 fn merge_lists(live: &[Value], config: &[Value], list: ListType<'_>) -> Option<Value> {
-    let (live, config) = (Index::of(live, list), Index::of(config, list));
-    let mut out = ThinVec::with_capacity(live.items.len().max(config.items.len()));
-    let mut shared = config.items.iter().map(|(e, _)| e).filter(|e| live.contains(e)).peekable();
-    let mut done: BTreeSet<&PathElement> = BTreeSet::new();
-    let take =
-        |element: &PathElement| merged(live.unique(element), config.unique(element), list.element);
+    let (live, config) = (elements(live, list), elements(config, list));
+    let Groups { live: live_groups, config: config_groups, groups } = Groups::of(&live, &config);
+    let mut out = ThinVec::with_capacity(live.len().max(config.len()));
+    let is_live = |group: usize| groups[group].live.is_some();
+    let is_config = |group: usize| groups[group].config.is_some();
+    let mut shared = config_groups.iter().copied().filter(|group| is_live(*group)).peekable();
+    let mut done = vec![false; groups.len()];
+    let take = |group: usize| merged(groups[group].live, groups[group].config, list.element);
     let (mut l, mut r) = (0, 0);
-    while l < live.items.len() || r < config.items.len() {
-        if let (Some((element, _)), Some((other, _))) = (live.items.get(l), config.items.get(r)) {
-            if element == other {
-                done.insert(other);
-                out.extend(take(element));
+    while l < live.len() || r < config.len() {
+        if let (Some(&group), Some(&other)) = (live_groups.get(l), config_groups.get(r)) {
+            if group == other {
+                done[group] = true;
+                out.extend(take(group));
                 (l, r) = (l + 1, r + 1);
                 shared.next();
                 continue;
             }
             // In both, but its turn comes later.
-            let wanted = shared.peek().is_none_or(|next| *next == element);
-            if config.contains(element) && !wanted {
+            let wanted = shared.peek().is_none_or(|next| *next == group);
+            if is_config(group) && !wanted {
                 l += 1;
                 continue;
             }
         }
-        if let Some((element, item)) = live.items.get(l) {
-            if !config.contains(element) {
+        if let Some((&group, (_, item))) = live_groups.get(l).zip(live.get(l)) {
+            if !is_config(group) {
                 out.extend(merged(Some(item), None, list.element));
                 l += 1;
                 continue;
             }
-            if done.contains(element) {
+            if done[group] {
                 l += 1;
             }
         }
-        if let Some((element, _)) = config.items.get(r) {
-            done.insert(element);
-            out.extend(take(element));
+        if let Some(&group) = config_groups.get(r) {
+            done[group] = true;
+            out.extend(take(group));
             r += 1;
-            shared.next_if(|next| *next == element);
+            shared.next_if(|next| *next == group);
         }
     }
     (!out.is_empty()).then_some(Value::List(out))
 }
 
-/// A list's elements in their order and by what tells them apart.
-struct Index<'v> {
-    items: Vec<(PathElement, &'v Value)>,
-    /// Nothing for an element that is there twice: such are not merged with.
-    unique: BTreeMap<PathElement, Option<&'v Value>>,
+type Element<'v> = (PathElement, &'v Value);
+
+/// The items of a list with what tells them apart.
+fn elements<'v>(items: &'v [Value], list: ListType<'_>) -> Vec<Element<'v>> {
+    items.iter().filter_map(|item| Some((list.element_of(item).ok()?, item))).collect()
 }
 
-impl<'v> Index<'v> {
-    fn of(items: &'v [Value], list: ListType<'_>) -> Self {
-        let items: Vec<_> =
-            items.iter().filter_map(|item| Some((list.element_of(item).ok()?, item))).collect();
-        let mut unique = BTreeMap::new();
-        for (element, item) in &items {
-            unique.entry(element.clone()).and_modify(|kept| *kept = None).or_insert(Some(*item));
+/// Which elements of two lists are the same: each item's group, and what either list has for it.
+struct Groups<'v> {
+    live: Vec<usize>,
+    config: Vec<usize>,
+    groups: Vec<Group<'v>>,
+}
+
+/// What stands for an element that is there twice to the reference, which does not merge with such.
+static TWICE: Value = Value::Null;
+
+#[derive(Clone, Copy, Default)]
+struct Group<'v> {
+    live: Option<&'v Value>,
+    config: Option<&'v Value>,
+}
+
+impl<'v> Groups<'v> {
+    fn of(live: &[Element<'v>], config: &[Element<'v>]) -> Self {
+        let both = live.iter().map(|e| (e, true)).chain(config.iter().map(|e| (e, false)));
+        let mut order: Vec<(usize, &Element<'v>, bool)> =
+            both.enumerate().map(|(place, (element, is_live))| (place, element, is_live)).collect();
+        order.sort_by(|a, b| a.1.0.cmp(&b.1.0));
+        let mut of_item = vec![0; order.len()];
+        let mut groups: Vec<Group<'v>> = Vec::new();
+        for same in order.chunk_by(|a, b| a.1.0 == b.1.0) {
+            let mut group = Group::default();
+            for (place, (_, item), is_live) in same {
+                let side = if *is_live { &mut group.live } else { &mut group.config };
+                *side = if side.is_some() { Some(&TWICE) } else { Some(*item) };
+                of_item[*place] = groups.len();
+            }
+            groups.push(group);
         }
-        Index { items, unique }
-    }
-
-    fn contains(&self, element: &PathElement) -> bool {
-        self.unique.contains_key(element)
-    }
-
-    fn unique(&self, element: &PathElement) -> Option<&'v Value> {
-        // To the reference an element that is there twice is `null` here.
-        self.unique.get(element).map(|item| item.unwrap_or(&Value::Null))
+        let config = of_item.split_off(live.len());
+        Groups { live: of_item, config, groups }
     }
 }

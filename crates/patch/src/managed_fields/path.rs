@@ -40,13 +40,16 @@ impl PathElement {
 impl Ord for PathElement {
     fn cmp(&self, other: &Self) -> Ordering {
         match (self, other) {
-            (PathElement::Field(a), PathElement::Field(b)) => a.cmp(b),
+            (PathElement::Field(a), PathElement::Field(b)) => a.as_str().cmp(b.as_str()),
             (PathElement::Key(a), PathElement::Key(b)) => {
-                let pairs = a.iter().zip(b).map(|((name, value), (other_name, other_value))| {
-                    name.cmp(other_name).then_with(|| compare_values(value, other_value))
-                });
-                let first = pairs.into_iter().find(|order| order.is_ne());
-                first.unwrap_or_else(|| a.len().cmp(&b.len()))
+                for ((name, value), (other_name, other_value)) in a.iter().zip(b) {
+                    let order = name.as_str().cmp(other_name.as_str());
+                    let order = order.then_with(|| compare_values(value, other_value));
+                    if order.is_ne() {
+                        return order;
+                    }
+                }
+                a.len().cmp(&b.len())
             }
             (PathElement::Value(a), PathElement::Value(b)) => compare_values(a, b),
             (PathElement::Index(a), PathElement::Index(b)) => a.cmp(b),
@@ -119,7 +122,7 @@ pub(super) fn compare_values(a: &Value, b: &Value) -> Ordering {
         (Value::Float(a), Value::Float(b)) => a.total_cmp(b),
         (Value::Float(a), Value::Int(b)) => a.total_cmp(&(*b as f64)),
         (Value::Int(a), Value::Float(b)) => (*a as f64).total_cmp(b),
-        (Value::String(a), Value::String(b)) => a.cmp(b),
+        (Value::String(a), Value::String(b)) => a.as_str().cmp(b.as_str()),
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
         (Value::List(a), Value::List(b)) => {
             let first = a.iter().zip(b).map(|(a, b)| compare_values(a, b)).find(|o| o.is_ne());

@@ -1,12 +1,13 @@
 //! Whether a tree is of its type, as far as ownership needs it.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
+use kevel_api::field_error::{MAX_PATH_BYTES, print_up_to};
 use kevel_api::value::{Map, Value};
 
-use super::atom::{Atom, ScalarType, TypeRef};
+use super::atom::{Atom, ListType, ScalarType, TypeRef};
 use super::path::PathElement;
+use super::set::PathText;
 use crate::go_format::{Plain, Syntax, go_type};
 
 /// Why a tree is not of its type: paths and messages.
@@ -53,14 +54,15 @@ pub(super) enum Duplicates {
 
 struct Walker {
     duplicates: Duplicates,
-    path: Vec<String>,
+    path: Vec<PathElement>,
     errors: Vec<(String, String)>,
 }
 
 impl Walker {
     fn error(&mut self, message: String) {
         if self.errors.len() < MAX_ERRORS {
-            self.errors.push((self.path.concat(), message));
+            let path: Vec<&PathElement> = self.path.iter().collect();
+            self.errors.push((print_up_to(MAX_PATH_BYTES, PathText(&path)), message));
         }
     }
 
@@ -68,33 +70,14 @@ impl Walker {
         match (ty.atom(Some(value)), value) {
             (_, Value::Null) => {}
             (Atom::Scalar(scalar), _) => self.scalar(value, scalar),
-            (Atom::List(list), Value::List(items)) => {
-                let mut seen = BTreeSet::new();
-                for (i, item) in items.iter().enumerate() {
-                    let element = if list.is_atomic() {
-                        PathElement::Index(i as i64)
-                    } else {
-                        match list.element_of(item) {
-                            Ok(element) => element,
-                            Err(error) => return self.error(format!("element {i}: {error}")),
-                        }
-                    };
-                    if !list.is_atomic() && self.duplicates == Duplicates::Forbid {
-                        if seen.contains(&element) {
-                            self.error(format!("duplicate entries for key {element}"));
-                        }
-                        seen.insert(element.clone());
-                    }
-                    self.below(&element, item, list.element);
-                }
-            }
+            (Atom::List(list), Value::List(items)) => self.list(items, list),
             (Atom::Map(map_type), Value::Map(map)) => {
                 for (key, value) in map.iter() {
                     let element = PathElement::field(key);
                     match map_type.type_of(key) {
-                        Some(ty) => self.below(&element, value, ty),
+                        Some(ty) => self.below(element, value, ty),
                         None => {
-                            self.path.push(element.to_string());
+                            self.path.push(element);
                             self.error("field not declared in schema".to_owned());
                             self.path.pop();
                             return;
@@ -107,8 +90,36 @@ impl Walker {
         }
     }
 
-    fn below(&mut self, element: &PathElement, value: &Value, ty: TypeRef<'_>) {
-        self.path.push(element.to_string());
+    fn list(&mut self, items: &[Value], list: ListType<'_>) {
+        if list.is_atomic() {
+            for (i, item) in items.iter().enumerate() {
+                self.below(PathElement::Index(i as i64), item, list.element);
+            }
+            return;
+        }
+        let mut elements = Vec::with_capacity(items.len());
+        let found = items.iter().enumerate().try_for_each(|(i, item)| {
+            let element = list.element_of(item).map_err(|error| format!("element {i}: {error}"))?;
+            elements.push(element);
+            Ok(())
+        });
+        let repeated = match self.duplicates {
+            Duplicates::Forbid => repeated(&elements),
+            Duplicates::Allow => vec![false; elements.len()],
+        };
+        for ((element, item), repeated) in elements.into_iter().zip(items).zip(repeated) {
+            if repeated {
+                self.error(format!("duplicate entries for key {element}"));
+            }
+            self.below(element, item, list.element);
+        }
+        if let Err(error) = found {
+            self.error(error);
+        }
+    }
+
+    fn below(&mut self, element: PathElement, value: &Value, ty: TypeRef<'_>) {
+        self.path.push(element);
         self.value(value, ty);
         self.path.pop();
     }
@@ -136,6 +147,20 @@ impl Walker {
         };
         self.error(format!("expected {expected}, got {got}"));
     }
+}
+
+/// Which elements have been there before.
+fn repeated(elements: &[PathElement]) -> Vec<bool> {
+    let mut repeated = vec![false; elements.len()];
+    if elements.is_sorted_by(|a, b| a < b) {
+        return repeated;
+    }
+    let mut order: Vec<usize> = (0..elements.len()).collect();
+    order.sort_by(|a, b| elements[*a].cmp(&elements[*b]));
+    for same in order.chunk_by(|a, b| elements[*a] == elements[*b]) {
+        same.iter().skip(1).for_each(|place| repeated[*place] = true);
+    }
+    repeated
 }
 
 fn pointer(value: &Value) -> String {

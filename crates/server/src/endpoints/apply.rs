@@ -1,7 +1,6 @@
 //! Server-side apply: the object as its managers want it, made if there is none.
 
 use bytes::Bytes;
-use kevel_api::default;
 use kevel_api::field_error::{FieldError, Path};
 use kevel_api::gvk::GroupKind;
 use kevel_api::status::{StatusCause, StatusError, cause};
@@ -11,7 +10,7 @@ use kevel_codec::{json, yaml};
 use kevel_patch::managed_fields::ApplyError;
 use kevel_store::cache::At;
 
-use super::decode::settle;
+use super::decode::{check_size, settle, with_defaults};
 use super::options::{FieldValidation, WriteOptions};
 use super::update::Failed;
 use super::{Call, meta};
@@ -32,16 +31,22 @@ impl Call<'_> {
         self.request.audit.request_patch(body);
         let config = self.read_config(body, &options)?;
         let mut at = At::Any;
+        let mut refused = None;
         for _ in 0..MAX_CONFLICTS {
             let fresh = at == At::Consistent;
             let result = match self.existing(at).await? {
                 Some(existing) => {
+                    self.believe(refused.take(), &existing)?;
                     let apply = || drop(self.applied(Some(&existing.value), &config, &options));
                     self.ask_for_versions(apply).await?;
                     let make = |call: &Self, existing: &super::update::Existing| {
                         call.applied(Some(&existing.value), &config, &options)
                     };
-                    self.replace_once(&existing, &options, make).await
+                    let result = self.replace_once(&existing, &options, make).await;
+                    if let Err(Failed::Refused(error)) = &result {
+                        refused = Some((existing.revision, error.clone()));
+                    }
+                    result
                 }
                 None if !fresh => Err(Failed::Changed),
                 None => self.create_applied(&config, &options).await,
@@ -92,6 +97,7 @@ impl Call<'_> {
         }
         let decoded = json::decode_any(&json.text, json::Unknown::Ignore);
         let config = decoded.map_err(|e| StatusError::bad_request(e.to_string()))?.value;
+        check_size(&config)?;
         let Some(scale) = self.scale() else { return Ok(config) };
         // Who applies a scale applies an object of which nothing else is said.
         let mut object = Value::Map(Map::from_iter([
@@ -124,14 +130,14 @@ impl Call<'_> {
         self.forget_time_of_scales(&mut tree);
         let mut text = Vec::new();
         json::encode_any(&tree, &mut text);
-        let mut value = self.decode(
+        let value = self.decode(
             &text.into(),
             MediaType::Json,
             &self.resource.kind,
             &self.resource.ty,
             options.field_validation,
         )?;
-        default::apply(&mut value, self.resource.ty.schema());
+        let value = with_defaults(value, &self.resource.ty)?;
         let mut value = settle(value, &self.resource.kind, &self.resource.ty)?;
         let uid = meta::text(&value, "uid");
         if live.is_none() && !uid.is_empty() {

@@ -23,8 +23,7 @@ impl Ask<'_> {
     ) -> Result<Value, StatusError> {
         let media = negotiate::body(self.request.header(http::header::CONTENT_TYPE))?;
         let body = self.request.read_body().await?;
-        let mut object = self.decode(&body, media, kind, ty, validation)?;
-        default::apply(&mut object, ty.schema());
+        let object = with_defaults(self.decode(&body, media, kind, ty, validation)?, ty)?;
         let object = settle(object, kind, ty)?;
         self.request.audit.request_object(&object, ty.schema());
         Ok(object)
@@ -112,6 +111,40 @@ impl Ask<'_> {
             map.insert("kind", kind.kind.as_str().into());
         }
         Ok(value)
+    }
+}
+
+/// How many objects a request's object may have inside. Defaults, plug-ins and rules add to each: a
+/// million times `{}`, which fit into a request, would become containers of a kilobyte each. The
+/// reference has no limit; 30 bytes for each object are less than any that says something has.
+const MAX_OBJECTS: usize = 100_000;
+
+/// An object with its defaults, unless that would be too much.
+pub(super) fn with_defaults(mut object: Value, ty: &TypeRef) -> Result<Value, StatusError> {
+    check_size(&object)?;
+    default::apply(&mut object, ty.schema());
+    Ok(object)
+}
+
+/// Refuses what has too many objects inside.
+pub(super) fn check_size(object: &Value) -> Result<(), StatusError> {
+    if fits(object, &mut { MAX_OBJECTS }) {
+        return Ok(());
+    }
+    let why = format!("the object has more than {MAX_OBJECTS} objects inside");
+    Err(StatusError::request_entity_too_large(&why))
+}
+
+/// Whether a value has no more objects inside than there is room for.
+fn fits(value: &Value, room: &mut usize) -> bool {
+    match value {
+        Value::Map(map) => {
+            let Some(left) = room.checked_sub(1) else { return false };
+            *room = left;
+            map.iter().all(|(_, value)| fits(value, room))
+        }
+        Value::List(items) => items.iter().all(|item| fits(item, room)),
+        _ => true,
     }
 }
 

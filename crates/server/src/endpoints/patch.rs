@@ -9,7 +9,7 @@ use kevel_api::value::Value;
 use kevel_codec::json;
 use kevel_patch::{json_patch, merge_patch, strategic, unstructured, unstructured_but_fields};
 
-use super::decode::settle;
+use super::decode::{settle, with_defaults};
 use super::options::{FieldValidation, WriteOptions};
 use super::route::name_required;
 use super::update::Existing;
@@ -148,7 +148,7 @@ impl Call<'_> {
         if let TypeRef::Custom(..) = self.ty() {
             default::drop_nulls(&mut value, self.ty().schema());
         }
-        default::apply(&mut value, self.ty().schema());
+        let value = with_defaults(value, &self.ty())?;
         let mut value = settle(value, self.kind(), &self.ty())?;
         self.identify(&mut value)?;
         self.unview(value, &existing.value)

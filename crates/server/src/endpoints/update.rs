@@ -98,6 +98,7 @@ impl Call<'_> {
         let mut found = self.existing(At::Any).await?;
         let mut fresh = false;
         for _ in 0..MAX_CONFLICTS {
+            let mut refused = None;
             let Some(existing) = &found else {
                 if !fresh {
                     fresh = true;
@@ -112,12 +113,27 @@ impl Call<'_> {
                 // nothing to write, is believed before it has been seen on what is there now.
                 Err(Failed::Changed) => {}
                 Err(Failed::Refused(error)) if fresh => return Err(error),
-                Err(Failed::Refused(_)) => {}
+                Err(Failed::Refused(error)) => refused = Some((existing.revision, error)),
             }
             fresh = true;
             found = self.existing(At::Consistent).await?;
+            if let Some(now) = &found {
+                self.believe(refused, now)?;
+            }
         }
         Err(StatusError::modified(&self.group_resource(), self.name()))
+    }
+
+    /// Gives an error that was seen on what is there now: looking again would find the same.
+    pub(super) fn believe(
+        &self,
+        refused: Option<(Revision, StatusError)>,
+        now: &Existing,
+    ) -> Result<(), StatusError> {
+        match refused {
+            Some((revision, error)) if revision == now.revision => Err(error),
+            _ => Ok(()),
+        }
     }
 
     pub(super) async fn existing(&self, at: At) -> Result<Option<Existing>, StatusError> {
