@@ -23,6 +23,7 @@ pub mod handler;
 pub mod health;
 pub mod identity;
 pub mod incoming;
+mod lease;
 pub mod lifecycle;
 pub mod metrics;
 pub mod negotiate;

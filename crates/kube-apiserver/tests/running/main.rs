@@ -5,6 +5,7 @@ mod client;
 mod hostile;
 mod protocol;
 mod shutdown;
+mod unread;
 
 use std::future::Future;
 use std::net::{Ipv4Addr, TcpListener};

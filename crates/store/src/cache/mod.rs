@@ -30,7 +30,7 @@ pub use self::feed::Caches;
 pub use self::log::{Change, Event, LOG_AGE, LOG_MAX_BYTES, LOG_MAX_EVENTS, LOG_MIN_EVENTS};
 pub use self::object::{Object, Part, Wire};
 pub use self::snapshot::Snapshot;
-pub use self::watch::{Delivery, Selection, WATCHER_QUEUE, Watcher};
+pub use self::watch::{Delivery, Selection, WATCHER_QUEUE, WATCHER_QUEUE_BYTES, Watcher};
 pub use self::wire::{FieldPath, JsonDecode, KeyOrder};
 
 use self::feed::Command;
