@@ -6,6 +6,9 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
+/// How much of an answer in pieces is made at a time. A client that does not read holds a few of them.
+pub const PIECE: usize = 64 << 10;
+
 /// The body of an answer: bytes that are there, or pieces as they come.
 #[derive(Default)]
 pub struct Body(Inner);

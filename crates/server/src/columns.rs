@@ -134,8 +134,10 @@ pub trait Columns: Send + Sync {
         None
     }
 
-    /// Puts the objects of a list in the order in which they are shown.
-    fn arrange(&self, _objects: &mut [Value]) {}
+    /// What the rows of a list are sorted by, where that is not the name alone.
+    fn rank(&self) -> Option<fn(&Value) -> i64> {
+        None
+    }
 }
 
 /// What is said of an object that has run to its end.

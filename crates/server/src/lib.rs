@@ -24,6 +24,7 @@ pub mod health;
 pub mod heavy_work;
 pub mod identity;
 pub mod incoming;
+mod lease;
 pub mod lifecycle;
 pub mod list_options;
 pub mod metrics;

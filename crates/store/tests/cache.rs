@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kevel_store::cache::{
     At, Cache, CacheError, Caches, Change, Delivery, FieldPath, JsonDecode, KeyOrder, Resource,
-    Selection, WATCHER_QUEUE, Watcher,
+    Selection, WATCHER_QUEUE, WATCHER_QUEUE_BYTES, Watcher,
 };
 use kevel_store::embedded::{Embedded, Options};
 use kevel_store::{Engine, Revision};
@@ -256,6 +256,56 @@ async fn a_slow_watcher_is_ended_and_holds_up_nobody() {
     assert!(matches!(ended, CacheError::Expired { .. }), "{ended:?}");
     assert!(seen.len() <= WATCHER_QUEUE, "{}", seen.len());
     assert!(seen.windows(2).all(|pair| pair[0].event.revision() < pair[1].event.revision()));
+}
+
+#[tokio::test]
+async fn what_waits_for_a_slow_watcher_is_bounded_in_bytes() {
+    const LARGE: usize = 1 << 20;
+    let f = fixture().await;
+    let mut slow = f.pods.watch(select("", "spec.nodeName=n1"), Revision(1)).await.unwrap();
+    f.create("ns/a", "n1", "x").await;
+    for i in 0..WATCHER_QUEUE_BYTES / LARGE + 10 {
+        f.update("ns/a", "n1", &format!("{i}{}", "v".repeat(LARGE))).await;
+    }
+    f.pods.snapshot(At::Consistent).await.unwrap();
+    let mut seen = Vec::new();
+    let ended = loop {
+        if let Err(error) = slow.next(&mut seen).await {
+            break error;
+        }
+    };
+    assert!(matches!(ended, CacheError::Expired { .. }), "{ended:?}");
+    assert!((2..=WATCHER_QUEUE_BYTES / LARGE + 1).contains(&seen.len()), "{}", seen.len());
+}
+
+#[tokio::test]
+async fn a_watcher_takes_as_much_as_it_can_send() {
+    let f = fixture().await;
+    let start = f.create("ns/a", "n1", "x").await;
+    for i in 0..100 {
+        f.update("ns/a", "n1", &format!("{i}{}", "v".repeat(10 << 10))).await;
+    }
+    f.pods.snapshot(At::Consistent).await.unwrap();
+    // From the log, from the log up to the subscription, and from the queue.
+    for fields in ["", "spec.nodeName=n1", "metadata.name=a"] {
+        let mut watcher = f.pods.watch(select("", fields), start).await.unwrap();
+        let mut all = Vec::new();
+        while all.len() < 100 {
+            let mut seen = Vec::new();
+            watcher.next(&mut seen).await.unwrap();
+            assert!((1..=7).contains(&seen.len()), "{fields}: {}", seen.len());
+            all.append(&mut seen);
+        }
+        let revisions: Vec<_> = all.iter().map(|d| d.event.revision().0).collect();
+        assert_eq!(revisions, (start.0 + 1..=start.0 + 100).collect::<Vec<_>>(), "{fields}");
+    }
+    // One that has caught up goes on with what comes.
+    let last = f.pods.snapshot(At::Consistent).await.unwrap().revision();
+    let mut watcher = f.pods.watch(select("", "spec.nodeName=n1"), last).await.unwrap();
+    for i in 0..20 {
+        f.update("ns/a", "n1", &format!("{i}{}", "w".repeat(10 << 10))).await;
+    }
+    assert_eq!(take(&mut watcher, 20).await.len(), 20);
 }
 
 #[tokio::test]

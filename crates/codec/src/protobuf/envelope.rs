@@ -112,3 +112,45 @@ pub fn encode_object(value: &Value, schema: Schema<'_>) -> Vec<u8> {
     writer.out.bytes(MAGIC);
     writer.out.finish()
 }
+
+/// The tag of `items`, in every list: those of their metadata come before.
+const ITEMS: u8 = 2;
+
+/// What stands before and behind the items of a list in its envelope. They have so many bytes together,
+/// as [`encode_item`] writes them; `list` has none.
+pub fn encode_list(list: &Value, schema: Schema<'_>, items: usize) -> (Vec<u8>, Vec<u8>) {
+    let message = super::encode(list, schema);
+    let mut type_meta = Vec::new();
+    for (tag, name) in [(1, "apiVersion"), (2, "kind")] {
+        let text = list.str_at(&[name]);
+        write_length(tag, text.len(), &mut type_meta);
+        type_meta.extend_from_slice(text.as_bytes());
+    }
+    let mut head = MAGIC.to_vec();
+    write_length(1, type_meta.len(), &mut head);
+    head.extend_from_slice(&type_meta);
+    write_length(2, message.len() + items, &mut head);
+    head.extend_from_slice(&message);
+    let mut tail = Vec::new();
+    write_length(3, 0, &mut tail);
+    write_length(4, 0, &mut tail);
+    (head, tail)
+}
+
+/// Appends an item of a list.
+pub fn encode_item(item: &Value, schema: Schema<'_>, out: &mut Vec<u8>) {
+    let message = super::encode(item, schema);
+    write_length(ITEMS, message.len(), out);
+    out.extend_from_slice(&message);
+}
+
+/// The key of a member that has so many bytes.
+fn write_length(tag: u8, length: usize, out: &mut Vec<u8>) {
+    out.push(tag << 3 | 2);
+    let mut rest = length;
+    while rest >= 0x80 {
+        out.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    out.push(rest as u8);
+}

@@ -18,5 +18,5 @@ mod tests;
 
 pub use decode::decode;
 pub use encode::encode;
-pub use envelope::{Envelope, MAGIC, decode_object, encode_object};
+pub use envelope::{Envelope, MAGIC, decode_object, encode_item, encode_list, encode_object};
 pub use error::Error;

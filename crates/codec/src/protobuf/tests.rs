@@ -2,7 +2,7 @@ use kevel_api::builtin;
 use kevel_api::schema::Schema;
 use kevel_api::value::Value;
 
-use super::{Error, decode, decode_object, encode, encode_object};
+use super::{Error, decode, decode_object, encode, encode_item, encode_list, encode_object};
 use crate::json;
 
 /// A type by the way to it: `apps/v1 Deployment spec strategy`; `[]` is an element.
@@ -533,4 +533,34 @@ fn depth_is_bounded_and_fits_a_small_stack() {
     };
     // What a thread of the server has.
     std::thread::Builder::new().stack_size(2 << 20).spawn(run).unwrap().join().unwrap();
+}
+
+#[test]
+fn a_list_is_the_same_in_parts() {
+    let mut lists = 0;
+    for kind in builtin::kinds() {
+        let Some(items) = kind.schema().field("items").map(|field| field.schema()) else {
+            continue;
+        };
+        let Some(item) = items.item().filter(|item| item.as_struct().is_some()) else { continue };
+        let text = r#"{"metadata":{"name":"a","labels":{"b":"c"}}}"#;
+        let one = json::decode(text.as_bytes(), item, json::Unknown::Ignore).unwrap().value;
+        for count in [0, 1, 40] {
+            let text = format!(
+                r#"{{"kind":"{}","apiVersion":"v1","metadata":{{"resourceVersion":"7","continue":"x"}}}}"#,
+                kind.name
+            );
+            let decoded = json::decode(text.as_bytes(), kind.schema(), json::Unknown::Ignore);
+            let mut list = decoded.unwrap().value;
+            let mut middle = Vec::new();
+            (0..count).for_each(|_| encode_item(&one, item, &mut middle));
+            let (head, tail) = encode_list(&list, kind.schema(), middle.len());
+            let all = Value::List(std::iter::repeat_n(one.clone(), count).collect());
+            list.make_map(&[]).insert("items", all);
+            let whole = encode_object(&list, kind.schema());
+            assert!([head, middle, tail].concat() == whole, "{} {count}", kind.name);
+        }
+        lists += 1;
+    }
+    assert!(lists > 50, "{lists}");
 }

@@ -24,9 +24,7 @@ pub(super) const KINDS: &[Kind] = &[
             Column::text("MissingPL", "Whether its priority level is missing."),
         ],
         cells: flow_schemas,
-        arrange: |objects| {
-            objects.sort_by(|a, b| precedence(a).cmp(&precedence(b)));
-        },
+        rank: Some(|object| Part(Some(object)).int("spec.matchingPrecedence")),
         ..Kind::PLAIN
     },
     Kind {
@@ -52,11 +50,6 @@ pub(super) const KINDS: &[Kind] = &[
 ];
 
 /// Schemas are shown in the order in which they are tried.
-fn precedence(object: &Value) -> (i64, &str) {
-    let object = Part(Some(object));
-    (object.int("spec.matchingPrecedence"), object.text("metadata.name"))
-}
-
 fn flow_schemas(o: &Shown<'_>) -> Vec<Value> {
     let method = o.at("spec.distinguisherMethod");
     cells![

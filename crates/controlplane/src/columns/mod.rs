@@ -44,7 +44,7 @@ struct Kind {
     definitions: &'static [Column],
     cells: fn(&Shown<'_>) -> Vec<Value>,
     completed: fn(&Value) -> Option<Completed>,
-    arrange: fn(&mut [Value]),
+    rank: Option<fn(&Value) -> i64>,
 }
 
 impl Kind {
@@ -54,7 +54,7 @@ impl Kind {
         definitions: &[Column::NAME, Column::AGE],
         cells: |o| cell::cells![o.name(), o.age()],
         completed: |_| None,
-        arrange: |_| {},
+        rank: None,
     };
 }
 
@@ -104,7 +104,7 @@ impl Columns for Kind {
         (self.completed)(object)
     }
 
-    fn arrange(&self, objects: &mut [Value]) {
-        (self.arrange)(objects);
+    fn rank(&self) -> Option<fn(&Value) -> i64> {
+        self.rank
     }
 }

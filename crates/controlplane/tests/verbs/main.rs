@@ -5,6 +5,7 @@
 mod abandoned;
 mod absent;
 mod deletion;
+mod lists;
 mod subresources;
 mod support;
 mod validation;

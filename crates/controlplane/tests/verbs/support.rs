@@ -94,6 +94,15 @@ impl Server {
         self.delegate.handle(request).await
     }
 
+    /// The answer to a request in a form.
+    pub async fn accept(&self, what: &str, accept: &str) -> http::Response<Body> {
+        let (method, uri) = what.split_once(' ').unwrap();
+        let request = http::Request::builder().method(method).uri(uri).header("accept", accept);
+        let parts = request.body(()).unwrap().into_parts().0;
+        let request = Request::new(parts, RequestBody::Bytes(Bytes::new()), Arc::default());
+        self.delegate.handle(request).await
+    }
+
     /// The answer to a request with a JSON body, which must have this code.
     pub async fn ok(&self, what: &str, body: &str, code: u16) -> String {
         self.typed(what, body, code, "application/json").await

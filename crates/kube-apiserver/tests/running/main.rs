@@ -9,6 +9,7 @@ mod hostile;
 mod protocol;
 mod shutdown;
 mod unenforced;
+mod unread;
 
 use std::future::Future;
 use std::net::{Ipv4Addr, TcpListener};

@@ -5,12 +5,13 @@ use std::task::{Context, Poll};
 
 use http_body::Body as _;
 use kevel_api::status::StatusError;
-use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::latency_trackers::LatencyTrackers;
 use crate::body::{Body, Broken, Piece, Pieces};
 use crate::endpoints::failure;
 use crate::handler::{Filter, Handler, Pending, Response};
+use crate::lease::Lease;
 use crate::request::Request;
 
 /// Answers 504 for requests whose deadline has passed. What they were doing is dropped; what the
@@ -28,9 +29,7 @@ impl Filter for Timeout {
         Box::pin(async move {
             match timeout_at(deadline, pending).await {
                 Ok(response) if response.body().size_hint().exact().is_some() => response,
-                Ok(response) => response.map(|body| {
-                    Body::pieces(Until { body, sleep: Box::pin(sleep_until(deadline)) })
-                }),
+                Ok(response) => response.map(|body| Body::pieces(Until::new(body, deadline))),
                 Err(_) => {
                     if let Some(series) = trackers.as_ref().and_then(LatencyTrackers::series) {
                         series.terminated(504);
@@ -49,17 +48,19 @@ pub(super) fn out_of_time() -> StatusError {
 
 /// A body that must have been read by the deadline: a client that does not read shall not hold what
 /// it was answered for ever. It breaks off then.
-struct Until {
-    body: Body,
-    sleep: Pin<Box<Sleep>>,
+struct Until(Lease<Body>);
+
+impl Until {
+    fn new(body: Body, deadline: Instant) -> Self {
+        let mut body = Lease::new(body);
+        body.until(sleep_until(deadline));
+        Until(body)
+    }
 }
 
 impl Pieces for Until {
-    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
-        if self.sleep.as_mut().poll(context).is_ready() {
-            self.body = Body::empty();
-            return Poll::Ready(Some(Err(Broken("the answer took too long"))));
-        }
-        self.body.poll_piece(context)
+    fn poll_piece(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
+        let piece = self.0.poll_with(context, |body, context| body.poll_piece(context));
+        piece.unwrap_or(Poll::Ready(Some(Err(Broken("the answer took too long")))))
     }
 }

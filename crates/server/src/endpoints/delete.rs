@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::StatusCode;
 use kevel_api::status::{SUCCESS, Status, StatusDetails, StatusError};
-use kevel_api::value::{Map, Value};
+use kevel_api::value::Value;
 use kevel_store::cache::At;
 
 use super::meta;
@@ -37,18 +37,16 @@ impl Call<'_> {
         let selection = self.selection()?;
         let options = self.delete_options().await?;
         let snapshot = self.storage.cache.snapshot(At::Consistent).await.map_err(cache_error)?;
-        let mut items = thin_vec::ThinVec::new();
+        let mut items = Vec::new();
         for object in snapshot.range(&selection.prefix, None).filter(|o| selection.matches(o)) {
-            items.push(self.read_object(object).await?.value);
+            items.push(object.clone());
             match self.delete_named(object.name(), &options).await {
                 // Somebody else deleted it first.
                 Err(error) if error.reason() == kevel_api::status::reason::NOT_FOUND => {}
                 deleted => drop(deleted?),
             }
         }
-        let revision = snapshot.revision().to_string();
-        let metadata = Map::from_iter([("resourceVersion", Value::from(revision.as_str()))]);
-        self.list_of(items, metadata)
+        self.list_of_deleted(items, snapshot.revision()).await
     }
 
     async fn delete_named(

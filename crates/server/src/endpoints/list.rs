@@ -1,26 +1,22 @@
 //! Lists: joined out of the objects' wire bytes and sent as they are joined.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::StatusCode;
 use kevel_api::status::StatusError;
+use kevel_api::time::MicroTime;
 use kevel_api::value::{Map, Value};
 use kevel_codec::base64;
 use kevel_store::Revision;
 use kevel_store::cache::{At, Object, Selection, Snapshot};
 
+use super::list_pieces::{ItemShape, ListPieces, Trees};
 use super::respond::respond;
-use super::table::Printer;
+use super::table::{self, Printer};
 use super::{Call, cache_error};
-use crate::body::{Body, Broken, Piece, Pieces};
 use crate::handler::Response;
 use crate::negotiate::{MediaType, Shape};
-
-/// How much of a list is joined before it is handed to the connection.
-const PIECE: usize = 64 << 10;
 
 /// Where a list was cut, and as of when it goes on.
 struct Continue {
@@ -89,7 +85,7 @@ impl Call<'_> {
             && as_served;
         if !streamed {
             self.request.weight.weigh(usize::try_from(size).unwrap_or(usize::MAX)).await;
-            return self.list_value(page).await;
+            return self.list_of_trees(page, as_served).await;
         }
         let (mut head, tail) = self.list_frame(&page);
         if page.items.is_empty() {
@@ -99,9 +95,7 @@ impl Call<'_> {
         // Custom kinds name the kind of each item.
         let prefix =
             if self.resource.is_custom() { self.kind_prefix().into() } else { Bytes::from("{") };
-        let items = page.items.into_iter();
-        let pieces = ListPieces { head, tail, prefix, items, size, first: true, done: false };
-        Ok(respond(StatusCode::OK, MediaType::Json.name(), Body::pieces(pieces)))
+        Ok(ListPieces::wire((head, tail), page.items, prefix, size).response())
     }
 
     /// What stands before and behind the items.
@@ -133,68 +127,72 @@ impl Call<'_> {
         (head.into_bytes(), b"]}\n".to_vec())
     }
 
-    /// A list as a tree: for other formats, versions and shapes.
-    async fn list_value(&self, page: Page) -> Result<Response, StatusError> {
-        let as_stored =
-            matches!(self.accepted.shape, Shape::Table(_)) && !self.resource.is_custom();
-        let mut items = Vec::with_capacity(page.items.len());
-        let mut as_served = true;
-        for item in &page.items {
-            let wire = item.wire().map_err(StatusError::internal)?;
-            as_served &= self.storage.shows(wire, &self.resource.kind);
-            items.push(self.storage.read(wire).map_err(StatusError::internal)?);
-        }
-        if !as_stored && !as_served {
-            let to = self.resource.kind.group_version();
-            items = self.storage.convert_all(items, &self.storage.kind, &to).await?;
-        }
-        let items = items.into_iter().collect();
-        let mut metadata = Map::new();
-        metadata.insert("resourceVersion", page.revision.to_string().as_str().into());
-        if let Some(token) = &page.token {
-            metadata.insert("continue", token.as_str().into());
-        }
-        if let Some(remaining) = page.remaining {
-            metadata.insert("remainingItemCount", Value::Int(remaining as i64));
-        }
-        match &self.accepted.shape {
-            Shape::Table(version) => {
-                let table = Printer::new(self, version)?.list(items, metadata)?;
-                return self.encoded(StatusCode::OK, &table, Some(&super::table::table_type()));
+    /// A list whose items must be looked into: for other formats, versions and shapes.
+    async fn list_of_trees(
+        &self,
+        mut page: Page,
+        as_served: bool,
+    ) -> Result<Response, StatusError> {
+        let metadata = list_metadata(&page);
+        let printer = match &self.accepted.shape {
+            Shape::Table(version) => Some(Arc::new(Printer::new(self, version)?)),
+            _ => None,
+        };
+        let (shape, ty) = match (&printer, &self.accepted.shape) {
+            (Some(printer), _) => {
+                if let Some(rank) = printer.columns().rank() {
+                    let read = |item: &Arc<Object>| self.storage.read(item.wire().ok()?).ok();
+                    page.items.sort_by_cached_key(|item| read(item).map(|object| rank(&object)));
+                }
+                (ItemShape::Row(printer.clone(), MicroTime::now()), Some(table::table_type()))
             }
-            Shape::Metadata(version) | Shape::MetadataList(version) => {
-                let list = super::table::metadata_list(items, metadata, version);
-                let ty = super::table::metadata_list_type();
-                return self.encoded(StatusCode::OK, &list, Some(&ty));
+            (None, Shape::Metadata(version) | Shape::MetadataList(version)) => {
+                (ItemShape::Metadata(version.clone()), Some(table::metadata_list_type()))
             }
-            Shape::Whole => {}
+            _ => (ItemShape::Whole, self.list_type()),
+        };
+        let frame = |items| match (&printer, &self.accepted.shape) {
+            (Some(printer), _) => printer.table(items, metadata.clone(), true),
+            (None, Shape::Metadata(version) | Shape::MetadataList(version)) => {
+                table::metadata_list(items, metadata.clone(), version)
+            }
+            _ => self.whole_list(items, metadata.clone()),
+        };
+        let (resource, storage) = (self.resource.clone(), self.storage.clone());
+        let rows_of_stored = printer.is_some() && !self.resource.is_custom();
+        let trees = Trees { resource, storage, accepted: self.accepted.clone(), shape };
+        if as_served || rows_of_stored || !self.storage.converts_remotely() {
+            return trees.response(page.items, frame, ty.as_ref());
         }
-        self.list_of(items, metadata)
+        // Somebody else is asked for all of them at once.
+        let wires = page.items.iter().map(|item| item.wire().map_err(ToOwned::to_owned));
+        let items = wires.map(|wire| self.storage.read(wire?)).collect::<Result<_, String>>();
+        let to = self.resource.kind.group_version();
+        let items = items.map_err(StatusError::internal)?;
+        let items = self.storage.convert_all(items, &self.storage.kind, &to).await?;
+        trees.whole(items, frame, ty.as_ref())
     }
 
     /// A list of whole objects.
-    pub(super) fn list_of(
-        &self,
-        mut items: thin_vec::ThinVec<Value>,
-        mut metadata: Map,
-    ) -> Result<Response, StatusError> {
+    fn whole_list(&self, items: thin_vec::ThinVec<Value>, mut metadata: Map) -> Value {
         if self.resource.is_custom() {
             metadata.entry_or_insert_with("continue", || "".into());
-        } else {
-            // The kind of a built-in list's items goes without saying.
-            for item in items.iter_mut().filter_map(Value::as_map_mut) {
-                item.remove("kind");
-                item.remove("apiVersion");
-            }
         }
-        let list = Map::from_iter([
+        Value::Map(Map::from_iter([
             ("kind", Value::from(self.resource.list_kind().as_str())),
             ("apiVersion", self.resource.api_version().as_str().into()),
             ("metadata", metadata.into()),
             ("items", Value::List(items)),
-        ]);
-        let ty = self.list_type();
-        self.encoded(StatusCode::OK, &list.into(), ty.as_ref())
+        ]))
+    }
+
+    /// A list of objects that are gone, as they were.
+    pub(super) async fn list_of_deleted(
+        &self,
+        items: Vec<Arc<Object>>,
+        revision: Revision,
+    ) -> Result<Response, StatusError> {
+        self.list_response(Page { items, revision, token: None, remaining: None }).await
     }
 
     fn list_type(&self) -> Option<crate::resource::TypeRef> {
@@ -203,6 +201,18 @@ impl Call<'_> {
         let schema = kevel_api::builtin::schema(&kind.group, &kind.version, &name)?;
         (!self.resource.is_custom()).then_some(crate::resource::TypeRef::BuiltIn(schema))
     }
+}
+
+fn list_metadata(page: &Page) -> Map {
+    let mut metadata = Map::new();
+    metadata.insert("resourceVersion", page.revision.to_string().as_str().into());
+    if let Some(token) = &page.token {
+        metadata.insert("continue", token.as_str().into());
+    }
+    if let Some(remaining) = page.remaining {
+        metadata.insert("remainingItemCount", Value::Int(remaining as i64));
+    }
+    metadata
 }
 
 /// The part of a snapshot that a request asks for.
@@ -292,47 +302,4 @@ fn from_url_base64(text: &str) -> Result<Vec<u8>, String> {
     let decoded = base64::decode_into(&padded, &mut bytes);
     decoded.map_err(|at| format!("illegal base64 data at input byte {at}"))?;
     Ok(bytes)
-}
-
-/// A list on its way.
-struct ListPieces {
-    head: Vec<u8>,
-    tail: Vec<u8>,
-    prefix: Bytes,
-    items: std::vec::IntoIter<Arc<Object>>,
-    /// How many bytes the items have.
-    size: u64,
-    first: bool,
-    done: bool,
-}
-
-impl Pieces for ListPieces {
-    fn poll_piece(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Piece>> {
-        if self.done {
-            return Poll::Ready(None);
-        }
-        let mut piece = std::mem::take(&mut self.head);
-        piece.reserve(PIECE + (8 << 10));
-        while piece.len() < PIECE {
-            let Some(item) = self.items.next() else {
-                piece.append(&mut self.tail);
-                self.done = true;
-                break;
-            };
-            if !std::mem::take(&mut self.first) {
-                piece.push(b',');
-            }
-            piece.extend_from_slice(&self.prefix);
-            let Ok(wire) = item.wire() else {
-                self.done = true;
-                return Poll::Ready(Some(Err(Broken("an object cannot be read"))));
-            };
-            piece.extend_from_slice(wire.get(1..).unwrap_or_default());
-        }
-        Poll::Ready(Some(Ok(piece.into())))
-    }
-
-    fn at_least(&self) -> u64 {
-        self.size
-    }
 }

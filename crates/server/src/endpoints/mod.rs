@@ -9,6 +9,7 @@ mod delete_options;
 mod get;
 mod gzip;
 mod list;
+mod list_pieces;
 pub(crate) mod meta;
 mod names;
 mod options;
@@ -21,6 +22,7 @@ mod table;
 mod update;
 mod versions;
 mod watch;
+mod watch_stream;
 mod websocket;
 
 use std::ops::{Deref, DerefMut};

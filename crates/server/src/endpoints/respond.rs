@@ -158,7 +158,7 @@ impl Ask<'_> {
     }
 }
 
-fn encode(
+pub(super) fn encode(
     code: StatusCode,
     value: &Value,
     schema: Option<Schema<'_>>,

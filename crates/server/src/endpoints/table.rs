@@ -63,12 +63,6 @@ impl Printer {
         })
     }
 
-    /// A list of stored objects, or of a custom kind's served ones, as a table.
-    pub fn list(&self, mut items: ThinVec<Value>, metadata: Map) -> Result<Value, StatusError> {
-        self.columns().arrange(&mut items);
-        self.table(items, metadata, true)
-    }
-
     /// An object, in the version that was asked for, as a table of one row.
     pub async fn object(&self, object: Value) -> Result<Value, StatusError> {
         let stored = match self.converts() {
@@ -87,10 +81,11 @@ impl Printer {
         if let Some(revision) = object.at(&["metadata", "resourceVersion"]) {
             metadata.insert("resourceVersion", revision.clone());
         }
-        self.table([object].into_iter().collect(), metadata, headers)
+        let row = self.row(object, MicroTime::now())?;
+        Ok(self.table([row].into_iter().collect(), metadata, headers))
     }
 
-    fn columns(&self) -> &dyn Columns {
+    pub fn columns(&self) -> &dyn Columns {
         match self.of {
             Of::Objects => &*self.resource.columns,
             Of::Scale if self.resource.is_custom() => &CustomScale,
@@ -99,21 +94,14 @@ impl Printer {
         }
     }
 
-    fn table(
-        &self,
-        items: ThinVec<Value>,
-        metadata: Map,
-        headers: bool,
-    ) -> Result<Value, StatusError> {
+    /// A table of rows.
+    pub fn table(&self, rows: ThinVec<Value>, metadata: Map, headers: bool) -> Value {
         let columns = self.columns();
-        let now = MicroTime::now();
-        let rows: Result<ThinVec<Value>, _> =
-            items.into_iter().map(|item| self.row(columns, item, now)).collect();
         let mut table = Map::from_iter([
             ("kind", Value::from("Table")),
             ("apiVersion", format!("meta.k8s.io/{}", self.version).as_str().into()),
             ("metadata", metadata.into()),
-            ("rows", Value::List(rows?)),
+            ("rows", Value::List(rows)),
         ]);
         if headers {
             let definitions = columns.definitions();
@@ -121,15 +109,12 @@ impl Printer {
             let definitions = described.map(|(column, text)| definition(column, &text)).collect();
             table.insert("columnDefinitions", Value::List(definitions));
         }
-        Ok(table.into())
+        table.into()
     }
 
-    fn row(
-        &self,
-        columns: &dyn Columns,
-        object: Value,
-        now: MicroTime,
-    ) -> Result<Value, StatusError> {
+    /// The row of a stored object, or of a custom kind's served one.
+    pub fn row(&self, object: Value, now: MicroTime) -> Result<Value, StatusError> {
+        let columns = self.columns();
         let cells = columns.cells(&object, now).into_iter().collect();
         let mut row = Map::from_iter([("cells", Value::List(cells))]);
         if let Some(completed) = columns.completed(&object) {
@@ -221,8 +206,8 @@ pub(super) fn metadata_only(mut object: Value, version: &str) -> Value {
     ]))
 }
 
+/// A list of objects that are nothing but metadata.
 pub(super) fn metadata_list(items: ThinVec<Value>, metadata: Map, version: &str) -> Value {
-    let items: ThinVec<Value> = items.into_iter().map(|i| metadata_only(i, version)).collect();
     Value::Map(Map::from_iter([
         ("kind", Value::from("PartialObjectMetadataList")),
         ("apiVersion", format!("meta.k8s.io/{version}").as_str().into()),
@@ -241,6 +226,13 @@ pub(super) fn metadata_list_type() -> TypeRef {
 
 pub(super) fn table_type() -> TypeRef {
     meta_type("Table")
+}
+
+/// The type of a table's rows.
+pub(super) fn row_type() -> TypeRef {
+    let table = table_type();
+    let rows = builtin::schema("meta.k8s.io", "v1", "Table").and_then(|table| table.field("rows"));
+    rows.and_then(|rows| rows.schema().item()).map_or(table, TypeRef::BuiltIn)
 }
 
 fn meta_type(kind: &str) -> TypeRef {

@@ -1,8 +1,6 @@
 //! Watches: events as they happen, several in one write where they come together.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,14 +9,14 @@ use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
 use kevel_codec::{json, protobuf};
 use kevel_store::Revision;
-use kevel_store::cache::{At, CacheError, Change, Delivery, Form, Object, Snapshot, Watcher};
-use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, sleep};
+use kevel_store::cache::{At, CacheError, Change, Delivery, Form, Object};
 
 use super::respond::respond;
 use super::table::{Include, Printer};
+use super::watch_stream::Stream;
 use super::{Call, cache_error, websocket};
-use crate::body::{Body, Piece, Pieces};
-use crate::handler::{Pending, Response};
+use crate::body::Body;
+use crate::handler::Response;
 use crate::metrics::WatchEvents;
 use crate::negotiate::{MediaType, Shape};
 use crate::resource::{Resource, TypeRef};
@@ -26,10 +24,6 @@ use crate::storage::Storage;
 
 /// How long a watch lasts at least when the client does not say.
 const MIN_TIMEOUT: Duration = Duration::from_secs(1800);
-/// How often a client that wants bookmarks gets one.
-const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
-/// How many initial objects go out at a time.
-const INITIAL_BATCH: usize = 500;
 
 /// Says that the initial state is complete.
 pub(super) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
@@ -67,19 +61,13 @@ impl Call<'_> {
         };
         let encoder = Encoder::new(&self)?;
         let media = encoder.media_type();
-        let stream = Stream {
-            initial: snapshot.map(|snapshot| Initial {
-                end_bookmark: initial == Some(true),
-                after: None,
-                snapshot,
-            }),
-            watcher,
-            encoder,
-            bookmarks: bookmarks.then(bookmark_timer),
-            deadline: Box::pin(sleep(self.timeout()?)),
-            over: false,
+        let stream = Stream::new(watcher, encoder, self.timeout()?);
+        let stream = if bookmarks { stream.with_bookmarks() } else { stream };
+        let stream = match snapshot {
+            Some(snapshot) => stream.beginning_with(snapshot, initial == Some(true)),
+            None => stream,
         };
-        let body = Body::pieces(WatchPieces { next: Some(Box::pin(stream.step())) });
+        let body = Body::pieces(stream.pieces());
         let response = respond(StatusCode::OK, media, body);
         let headers = &self.request.parts.headers;
         Ok(match websocket::is_websocket(headers) {
@@ -104,124 +92,8 @@ fn spread() -> f64 {
     (hasher.finish() >> 11) as f64 / (1u64 << 53) as f64
 }
 
-fn bookmark_timer() -> Interval {
-    let mut timer = tokio::time::interval_at(Instant::now() + BOOKMARK_INTERVAL, BOOKMARK_INTERVAL);
-    timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    timer
-}
-
-/// A watch on its way.
-struct Stream {
-    initial: Option<Initial>,
-    watcher: Watcher,
-    encoder: Encoder,
-    bookmarks: Option<Interval>,
-    deadline: Pin<Box<Sleep>>,
-    over: bool,
-}
-
-/// The state that a watch begins with.
-struct Initial {
-    snapshot: Snapshot,
-    /// The last key that was sent.
-    after: Option<String>,
-    end_bookmark: bool,
-}
-
-impl Stream {
-    /// The next piece, and what is left.
-    async fn step(mut self) -> (Bytes, Option<Stream>) {
-        if self.over {
-            return (Bytes::new(), None);
-        }
-        let mut out = Vec::new();
-        if let Some(initial) = self.initial.take() {
-            self.send_initial(initial, &mut out).await;
-            return (out.into(), Some(self));
-        }
-        let mut seen = Vec::new();
-        let tick = async {
-            match &mut self.bookmarks {
-                Some(timer) => timer.tick().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            result = self.watcher.next(&mut seen) => match result {
-                Ok(()) => {
-                    if let [one] = seen.as_slice() {
-                        return (self.encoder.event(one).await, Some(self));
-                    }
-                    for one in &seen {
-                        out.extend_from_slice(&self.encoder.event(one).await);
-                    }
-                }
-                Err(error) => {
-                    self.encoder.failure(error, &mut out);
-                    self.over = true;
-                }
-            },
-            _ = tick => {
-                let revision = self.watcher.caught_up();
-                self.encoder.bookmark(revision, false, &mut out);
-            }
-            () = self.deadline.as_mut() => {
-                if self.bookmarks.is_some() {
-                    let revision = self.watcher.caught_up();
-                    self.encoder.bookmark(revision, false, &mut out);
-                }
-                self.over = true;
-            }
-        }
-        (out.into(), Some(self))
-    }
-
-    async fn send_initial(&mut self, mut initial: Initial, out: &mut Vec<u8>) {
-        let selection = self.watcher.selection();
-        let mut last = None;
-        let mut count = 0;
-        for object in initial.snapshot.range(&selection.prefix, initial.after.as_deref()) {
-            if count == INITIAL_BATCH {
-                break;
-            }
-            count += 1;
-            last = Some(object.key().to_owned());
-            if selection.matches(object) {
-                self.encoder.initial(object, out).await;
-            }
-        }
-        if count == INITIAL_BATCH {
-            initial.after = last;
-            self.initial = Some(initial);
-        } else if initial.end_bookmark {
-            self.encoder.bookmark(initial.snapshot.revision(), true, out);
-        }
-    }
-}
-
-/// A watch as a body.
-struct WatchPieces {
-    next: Option<Pending<'static, (Bytes, Option<Stream>)>>,
-}
-
-impl Pieces for WatchPieces {
-    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
-        loop {
-            let Some(next) = &mut self.next else { return Poll::Ready(None) };
-            let Poll::Ready((piece, rest)) = next.as_mut().poll(context) else {
-                return Poll::Pending;
-            };
-            self.next = rest.map(|stream| Box::pin(stream.step()) as Pending<'static, _>);
-            if !piece.is_empty() {
-                return Poll::Ready(Some(Ok(piece)));
-            }
-        }
-    }
-}
-
 /// Writes events in the form that was asked for.
-struct Encoder {
+pub(super) struct Encoder {
     resource: Arc<Resource>,
     storage: Arc<Storage>,
     media: MediaType,
@@ -282,7 +154,7 @@ impl Encoder {
         }
     }
 
-    async fn initial(&mut self, object: &Object, out: &mut Vec<u8>) {
+    pub(super) async fn initial(&mut self, object: &Object, out: &mut Vec<u8>) {
         let before = out.len();
         match self.remote(object) {
             true => self.converted("ADDED", object, out).await,
@@ -300,7 +172,7 @@ impl Encoder {
     }
 
     /// An event; its bytes are shared by all who are sent it in this form.
-    async fn event(&mut self, delivery: &Delivery) -> Bytes {
+    pub(super) async fn event(&mut self, delivery: &Delivery) -> Bytes {
         let Some(object) = delivery.event.shown(delivery.change) else { return Bytes::new() };
         let name = match delivery.change {
             Change::Added => "ADDED",
@@ -414,7 +286,7 @@ impl Encoder {
     }
 
     /// An object that says nothing but how far the watch is.
-    fn bookmark(&mut self, revision: Revision, initial_end: bool, out: &mut Vec<u8>) {
+    pub(super) fn bookmark(&mut self, revision: Revision, initial_end: bool, out: &mut Vec<u8>) {
         let mut metadata = Map::new();
         metadata.insert("resourceVersion", revision.to_string().as_str().into());
         if initial_end {
@@ -431,7 +303,7 @@ impl Encoder {
         self.sent(out.len() - before);
     }
 
-    fn failure(&self, error: CacheError, out: &mut Vec<u8>) {
+    pub(super) fn failure(&self, error: CacheError, out: &mut Vec<u8>) {
         if error != CacheError::Closed {
             self.status(cache_error(error), out);
         }

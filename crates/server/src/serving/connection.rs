@@ -16,6 +16,7 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::Limits;
+use super::backlog::{Backlog, Counted};
 use super::handshake_errors::HandshakeErrors;
 use super::http2::Http2Connection;
 use super::ongoing::{LINGER, Ongoing, Order, Registered, Verdict};
@@ -102,6 +103,7 @@ async fn serve_http(
     let connection = Arc::new(Connection { peer: Some(peer), certificates });
     ongoing.speaks(!http2);
     let next = Arc::new(Next::default());
+    let backlog = Arc::new(Backlog::default());
     let streams = shared.limits.streams as usize;
     let requests = Requests {
         handler: shared.handler.clone(),
@@ -110,6 +112,7 @@ async fn serve_http(
         http2,
         slots: Arc::new(Semaphore::new(streams)),
         most: streams.saturating_mul(4),
+        backlog: (!http2).then(|| backlog.clone()),
         patience: shared.limits.unread_body,
         next: next.clone(),
     };
@@ -121,7 +124,7 @@ async fn serve_http(
             drive(Box::pin(connection), ongoing, limits).await
         }
         false => {
-            let stream = TokioIo::new(stream);
+            let stream = TokioIo::new(Counted { stream, backlog });
             let connection = http1_builder(limits).serve_connection(stream, requests);
             let connection = Http1Connection(connection.with_upgrades());
             drive(Box::pin(connection), ongoing, limits).await
@@ -163,7 +166,9 @@ pub(super) trait HttpConnection: Future<Output = Result<(), String>> {
 }
 
 /// A connection that speaks HTTP/1.1.
-struct Http1Connection(http1::UpgradeableConnection<TokioIo<Box<TlsStream<Socket>>>, Requests>);
+struct Http1Connection(http1::UpgradeableConnection<TokioIo<Http1Stream>, Requests>);
+
+type Http1Stream = Counted<Box<TlsStream<Socket>>>;
 
 impl Future for Http1Connection {
     type Output = Result<(), String>;

@@ -3,6 +3,7 @@
 //! One task accepts; each connection has a task of its own, so that a slow or silent client costs a
 //! connection and nothing else. What a client may cost is in [`Limits`].
 
+mod backlog;
 mod cipher_suites;
 mod client_certificate;
 mod connection;
@@ -50,7 +51,9 @@ pub struct Limits {
     pub stream_window: u32,
     /// How long a client may take to send a body that nobody reads, after the answer to it.
     pub unread_body: Duration,
-    /// How much of an answer waits for an HTTP/2 client to take it.
+    /// How much of an answer waits for an HTTP/2 client to take it, besides a piece or two of which
+    /// nothing could be sent. So a connection holds this and [two pieces](crate::body::PIECE) for each
+    /// of its streams, at most.
     pub send_buffer: usize,
 }
 
@@ -63,7 +66,7 @@ impl Default for Limits {
             streams: 100,
             stream_window: 256 << 10,
             unread_body: Duration::from_secs(5),
-            send_buffer: 256 << 10,
+            send_buffer: 64 << 10,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,6 +13,7 @@ use hyper::service::Service;
 use hyper::upgrade::OnUpgrade;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::backlog::Backlog;
 use super::ongoing::{Exchange, Ongoing, Order};
 use super::upgrade::Next;
 use crate::body::{Body, Broken};
@@ -34,6 +35,8 @@ pub(super) struct Requests {
     pub slots: Arc<Semaphore>,
     /// With more than this the client is not worth the trouble.
     pub most: usize,
+    /// What waits to be sent, where pieces must not be taken before.
+    pub backlog: Option<Arc<Backlog>>,
     /// How long a client may take to send a body that nobody reads.
     pub patience: Duration,
     /// What comes after the last answer.
@@ -55,6 +58,7 @@ impl Service<http::Request<Incoming>> for Requests {
         let bad_request = |exchange, why| -> Self::Future {
             let answer = bad_request(why).map(|body| Answer {
                 body,
+                backlog: None,
                 _exchange: Some(exchange),
                 _slot: None,
             });
@@ -72,7 +76,8 @@ impl Service<http::Request<Incoming>> for Requests {
         };
         let handler = self.handler.clone();
         let next = self.next.clone();
-        let (slots, patience) = (self.slots.clone(), self.patience);
+        let (slots, backlog) = (self.slots.clone(), self.backlog.clone());
+        let patience = self.patience;
         let http2 = self.http2.then(|| self.ongoing.clone());
         Box::pin(async move {
             let slot = slots.acquire_owned().await.ok();
@@ -94,7 +99,7 @@ impl Service<http::Request<Incoming>> for Requests {
                 drop_body(&mut response);
             }
             let exchange = next.plan(&mut response, on_upgrade, exchange);
-            Ok(response.map(|body| Answer { body, _exchange: exchange, _slot: slot }))
+            Ok(response.map(|body| Answer { body, backlog, _exchange: exchange, _slot: slot }))
         })
     }
 }
@@ -131,6 +136,7 @@ fn bad_request(why: &str) -> Response {
 /// Or it goes on in another protocol.
 pub(super) struct Answer {
     body: Body,
+    backlog: Option<Arc<Backlog>>,
     _exchange: Option<Exchange>,
     _slot: Option<OwnedSemaphorePermit>,
 }
@@ -143,7 +149,14 @@ impl http_body::Body for Answer {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        if self.backlog.as_ref().is_some_and(|backlog| backlog.is_full(context)) {
+            return Poll::Pending;
+        }
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if let (Some(backlog), Some(Ok(frame))) = (&self.backlog, &frame) {
+            backlog.given(frame.data_ref().map_or(0, Bytes::len));
+        }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {

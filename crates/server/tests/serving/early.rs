@@ -78,6 +78,32 @@ async fn streams_of_one_connection_get_every_answer() {
     }
 }
 
+/// A client that insists on sending everything can.
+#[tokio::test]
+async fn what_nobody_reads_is_taken() {
+    let server = Start::default().serve(Paths::default());
+    let (mut sender, _task) = soon(http2(&server)).await;
+    for pieces in [1, 4, 40, 180] {
+        let (say, body) = mpsc::channel(1);
+        let body = Endless(body).boxed();
+        let request = http::Request::post("https://localhost/refuse").body(body).unwrap();
+        let answer = soon(text(sender.send_request(request).await)).await;
+        assert_eq!(answer, (403, "no".to_owned()));
+        for piece in 0..pieces {
+            let sent = soon(say.send(Bytes::from(vec![b'x'; 16 << 10]))).await;
+            assert!(sent.is_ok(), "{piece} of {pieces}");
+        }
+        // The last one was taken, and the server waits for more.
+        soon(async {
+            while say.capacity() == 0 {
+                tokio::task::yield_now().await
+            }
+        })
+        .await;
+        assert!(!say.is_closed(), "{pieces}");
+    }
+}
+
 #[tokio::test]
 async fn a_connection_is_used_again_after_a_small_body() {
     let server = Start::default().serve(Paths::default());

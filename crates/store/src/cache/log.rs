@@ -102,6 +102,12 @@ impl Event {
         bytes
     }
 
+    /// The bytes of the object that it shows.
+    pub(super) fn size(&self) -> usize {
+        let shown = self.current.as_ref().or(self.previous.as_ref());
+        shown.map_or(0, |object| object.size())
+    }
+
     fn weight(&self) -> usize {
         self.previous.as_ref().map_or(0, |object| object.size()) + size_of::<Event>()
     }

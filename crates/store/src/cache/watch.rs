@@ -1,6 +1,7 @@
 //! Watchers: readers of a cache's log, or, where a field narrows them down, takers from a queue.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,8 +21,12 @@ pub const WATCHER_QUEUE: usize = 1000;
 /// cluster are apart. One that does not come is of another history, such as the one before the restore
 /// of a backup, and waiting on would miss what happens in this one.
 pub const AHEAD_WAIT: Duration = Duration::from_secs(10);
-/// How many events a watcher takes from the log at a time.
+/// How many bytes of objects may wait for it, or one event.
+pub const WATCHER_QUEUE_BYTES: usize = 16 << 20;
+/// How many events a watcher takes at a time, at most.
 const READ_BATCH: usize = 256;
+/// With so many bytes of objects it takes no more: who does not read on holds what was taken.
+const READ_BYTES: usize = 64 << 10;
 
 /// Which objects somebody wants to see.
 #[derive(Debug, Default)]
@@ -98,18 +103,58 @@ fn value_at<'o>(object: &'o Object, paths: &[FieldPath], position: usize) -> &'o
 /// Watchers that are found by a field's value.
 #[derive(Debug, Default)]
 pub(super) struct Subscribers {
-    queues: Mutex<HashMap<Topic, Vec<mpsc::Sender<Arc<Event>>>>>,
+    queues: Mutex<HashMap<Topic, Vec<Sender>>>,
+}
+
+/// Where a watcher's events go in.
+#[derive(Debug)]
+struct Sender {
+    events: mpsc::Sender<Arc<Event>>,
+    /// The bytes of objects that wait.
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Sender {
+    /// Hands an event on; `false` if the watcher is gone or too slow.
+    fn send(&self, event: &Arc<Event>) -> bool {
+        let waiting = self.waiting.fetch_add(event.size(), Ordering::AcqRel);
+        (waiting == 0 || waiting + event.size() <= WATCHER_QUEUE_BYTES)
+            && self.events.try_send(event.clone()).is_ok()
+    }
+}
+
+/// Where they come out.
+#[derive(Debug)]
+struct Receiver {
+    events: mpsc::Receiver<Arc<Event>>,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Receiver {
+    async fn recv(&mut self) -> Option<Arc<Event>> {
+        let event = self.events.recv().await?;
+        self.waiting.fetch_sub(event.size(), Ordering::AcqRel);
+        Some(event)
+    }
+
+    fn try_recv(&mut self) -> Option<Arc<Event>> {
+        let event = self.events.try_recv().ok()?;
+        self.waiting.fetch_sub(event.size(), Ordering::AcqRel);
+        Some(event)
+    }
 }
 
 impl Subscribers {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Topic, Vec<mpsc::Sender<Arc<Event>>>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Topic, Vec<Sender>>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn subscribe(&self, topic: Topic) -> mpsc::Receiver<Arc<Event>> {
-        let (sender, receiver) = mpsc::channel(WATCHER_QUEUE);
+    fn subscribe(&self, topic: Topic) -> Receiver {
+        let (sender, events) = mpsc::channel(WATCHER_QUEUE);
+        let waiting = Arc::<AtomicUsize>::default();
+        let sender = Sender { events: sender, waiting: waiting.clone() };
         self.lock().entry(topic).or_default().push(sender);
-        receiver
+        Receiver { events, waiting }
     }
 
     /// Hands events to the watchers of the values that their objects have or had. A queue that is
@@ -129,7 +174,7 @@ impl Subscribers {
                 for value in [after, left].into_iter().flatten() {
                     let topic = (position, value.into_boxed_str());
                     let Some(senders) = queues.get_mut(&topic) else { continue };
-                    senders.retain(|sender| sender.try_send(event.clone()).is_ok());
+                    senders.retain(|sender| sender.send(event));
                     if senders.is_empty() {
                         queues.remove(&topic);
                     }
@@ -147,7 +192,7 @@ impl Subscribers {
     /// keep them.
     pub fn sweep(&self) {
         self.lock().retain(|_, senders| {
-            senders.retain(|sender| !sender.is_closed());
+            senders.retain(|sender| !sender.events.is_closed());
             !senders.is_empty()
         });
     }
@@ -173,8 +218,9 @@ pub struct Watcher {
 enum Source {
     /// Every event, from the log.
     Log { grown: signal::Receiver<u64> },
-    /// Events about one value of a field: those before the subscription, then those since.
-    Queue { backlog: VecDeque<Arc<Event>>, events: mpsc::Receiver<Arc<Event>> },
+    /// Events about one value of a field: those before the subscription, which ends with a number,
+    /// from the log, then those since.
+    Queue { log_end: u64, events: Receiver },
 }
 
 impl Cache {
@@ -227,10 +273,7 @@ impl Cache {
     fn watcher(self: &Arc<Self>, selection: Selection) -> Watcher {
         let source = match selection.topic(&self.resource.indexed) {
             None => Source::Log { grown: self.grown.subscribe() },
-            Some(topic) => Source::Queue {
-                backlog: VecDeque::new(),
-                events: self.subscribers.subscribe(topic),
-            },
+            Some(topic) => Source::Queue { log_end: 0, events: self.subscribers.subscribe(topic) },
         };
         let (cache, start) = (self.clone(), Revision::default());
         Watcher { cache, selection, source, next: 0, start, ahead: None, revision: start }
@@ -242,9 +285,8 @@ impl Watcher {
         let log = self.cache.log();
         let expired = || CacheError::Expired { requested: after, oldest: log.complete_after() };
         self.next = log.position_after(after).ok_or_else(expired)?;
-        if let Source::Queue { backlog, .. } = &mut self.source {
-            let missed = log.read(self.next, usize::MAX).ok_or_else(expired)?;
-            backlog.extend(missed.filter(|e| self.selection.change(e).is_some()).cloned());
+        if let Source::Queue { log_end, .. } = &mut self.source {
+            *log_end = log.end();
         }
         (self.start, self.revision) = (after, after);
         Ok(())
@@ -252,6 +294,11 @@ impl Watcher {
 
     pub fn selection(&self) -> &Selection {
         &self.selection
+    }
+
+    /// The cache that is followed.
+    pub fn cache(&self) -> &Arc<Cache> {
+        &self.cache
     }
 
     /// Waits for changes and adds them to `out`; at least one.
@@ -272,34 +319,22 @@ impl Watcher {
     async fn step(&mut self, out: &mut Vec<Delivery>) -> Result<(), CacheError> {
         match &mut self.source {
             Source::Log { grown } => {
-                if *grown.borrow_and_update() <= self.next {
-                    // Closing signals too, after the state says so: looked at in this order, it is
-                    // not missed.
-                    let closed = self.cache.state.borrow().is_over();
-                    if closed || grown.changed().await.is_err() {
-                        return Err(CacheError::Closed);
-                    }
-                    return Ok(());
+                if *grown.borrow_and_update() > self.next {
+                    return self.read_log(u64::MAX, out);
                 }
-                let log = self.cache.log();
-                let expired = || CacheError::Expired {
-                    requested: self.revision,
-                    oldest: log.complete_after(),
-                };
-                for event in log.read(self.next, READ_BATCH).ok_or_else(expired)? {
-                    self.next = event.number() + 1;
-                    if event.revision() <= self.start {
-                        continue;
-                    }
-                    self.revision = event.revision();
-                    if let Some(change) = self.selection.change(event) {
-                        out.push(Delivery { change, event: event.clone() });
-                    }
+                // Closing signals too, after the state says so: looked at in this order, it is not
+                // missed.
+                let closed = self.cache.state.borrow().is_over();
+                if closed || grown.changed().await.is_err() {
+                    return Err(CacheError::Closed);
                 }
             }
-            Source::Queue { backlog, events } => {
-                let waiting = backlog.pop_front().or_else(|| events.try_recv().ok());
-                let first = match waiting {
+            Source::Queue { log_end, .. } if self.next < *log_end => {
+                let end = *log_end;
+                return self.read_log(end, out);
+            }
+            Source::Queue { events, .. } => {
+                let first = match events.try_recv() {
                     Some(event) => event,
                     // Subscribed before the state is looked at: ending closes what it finds.
                     None if self.cache.state.borrow().is_over() => return self.ended(),
@@ -308,22 +343,43 @@ impl Watcher {
                         None => return self.ended(),
                     },
                 };
-                let ready =
-                    std::iter::from_fn(|| backlog.pop_front().or_else(|| events.try_recv().ok()));
-                for event in std::iter::once(first).chain(ready).take(READ_BATCH) {
-                    // The queue may repeat what the backlog held.
-                    if event.number() < self.next {
-                        continue;
+                let (mut next, mut taken) = (Some(first), Taken::default());
+                while let Some(event) = next {
+                    // The queue may repeat what the log held.
+                    let new = event.number() >= self.next;
+                    self.next = self.next.max(event.number() + 1);
+                    if new && event.revision() > self.start {
+                        self.revision = event.revision();
+                        if let Some(change) = self.selection.change(&event) {
+                            taken.add(&event);
+                            out.push(Delivery { change, event });
+                        }
                     }
-                    self.next = event.number() + 1;
-                    if event.revision() <= self.start {
-                        continue;
-                    }
-                    self.revision = event.revision();
-                    if let Some(change) = self.selection.change(&event) {
-                        out.push(Delivery { change, event });
-                    }
+                    next = if taken.is_enough() { None } else { events.try_recv() };
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes events from the log, up to a number.
+    fn read_log(&mut self, end: u64, out: &mut Vec<Delivery>) -> Result<(), CacheError> {
+        let log = self.cache.log();
+        let expired =
+            || CacheError::Expired { requested: self.revision, oldest: log.complete_after() };
+        let mut taken = Taken::default();
+        for event in log.read(self.next, READ_BATCH).ok_or_else(expired)? {
+            if event.number() >= end || taken.is_enough() {
+                break;
+            }
+            self.next = event.number() + 1;
+            if event.revision() <= self.start {
+                continue;
+            }
+            self.revision = event.revision();
+            if let Some(change) = self.selection.change(event) {
+                taken.add(event);
+                out.push(Delivery { change, event: event.clone() });
             }
         }
         Ok(())
@@ -345,13 +401,32 @@ impl Watcher {
         let idle = match &self.source {
             Source::Log { .. } => self.cache.log().end() == self.next,
             // One that is closed has missed what the cache was loaded with.
-            Source::Queue { backlog, events } => {
-                backlog.is_empty() && events.is_empty() && !events.is_closed()
+            Source::Queue { log_end, events } => {
+                let events = &events.events;
+                self.next >= *log_end && events.is_empty() && !events.is_closed()
             }
         };
         if idle && follows {
             self.revision = self.revision.max(progress.of_stream());
         }
         self.revision
+    }
+}
+
+/// How much was taken at a time.
+#[derive(Default)]
+struct Taken {
+    events: usize,
+    bytes: usize,
+}
+
+impl Taken {
+    fn add(&mut self, event: &Event) {
+        self.events += 1;
+        self.bytes += event.size();
+    }
+
+    fn is_enough(&self) -> bool {
+        self.events >= READ_BATCH || self.bytes >= READ_BYTES
     }
 }

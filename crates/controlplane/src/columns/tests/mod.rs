@@ -112,16 +112,10 @@ fn of_endpoints_the_first_few_are_shown() {
 
 #[test]
 fn flow_schemas_are_shown_in_the_order_in_which_they_are_tried() {
-    let schema = |name: &str, precedence: i64| {
-        Value::Map(Map::from_iter([
-            ("metadata", Value::Map(Map::from_iter([("name", Value::from(name))]))),
-            ("spec", Value::Map(Map::from_iter([("matchingPrecedence", precedence.into())]))),
-        ]))
-    };
-    let mut objects = [schema("b", 9000), schema("c", 1), schema("a", 9000)];
-    of("flowcontrol.apiserver.k8s.io", "flowschemas").arrange(&mut objects);
-    let names: Vec<_> = objects.iter().map(|object| object.str_at(&["metadata", "name"])).collect();
-    assert_eq!(names, ["c", "a", "b"]);
+    let rank = of("flowcontrol.apiserver.k8s.io", "flowschemas").rank().unwrap();
+    let spec = Map::from_iter([("matchingPrecedence", Value::from(9000))]);
+    assert_eq!(rank(&Value::Map(Map::from_iter([("spec", Value::Map(spec))]))), 9000);
+    assert!(of("", "pods").rank().is_none());
 }
 
 #[test]

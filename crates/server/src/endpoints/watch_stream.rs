@@ -1,0 +1,266 @@
+//! A watch as it goes out: the state that it begins with, then what happens. What waits for a client to
+//! read on is a piece; what it has not got to is in the cache, which everybody shares.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use kevel_store::Revision;
+use kevel_store::cache::{Cache, CacheError, LOG_AGE, Object, Selection, Snapshot, Watcher};
+use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, sleep};
+
+use super::watch::Encoder;
+use crate::body::{PIECE, Piece, Pieces};
+use crate::handler::Pending;
+use crate::lease::Lease;
+
+/// How often a client that wants bookmarks gets one.
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+/// How many objects are looked at for a piece of the initial state, at most: few of them may be wanted.
+const INITIAL_BATCH: usize = 500;
+
+/// A watch on its way.
+pub(super) struct Stream {
+    initial: Option<Initial>,
+    watcher: Watcher,
+    encoder: Encoder,
+    bookmarks: Option<Interval>,
+    deadline: Pin<Box<Sleep>>,
+    over: bool,
+}
+
+/// The state that a watch begins with.
+///
+/// A snapshot keeps objects that have long been replaced. It is held for a client that reads as long as the
+/// log remembers what came after it, which keeps them too: without that the watch could not go on anyway.
+struct Initial {
+    snapshot: Lease<Snapshot>,
+    revision: Revision,
+    /// The last key that was sent.
+    after: Option<String>,
+    end_bookmark: bool,
+}
+
+impl Stream {
+    /// What happens from where a watcher stands, for so long.
+    pub fn new(watcher: Watcher, encoder: Encoder, limit: Duration) -> Self {
+        Stream {
+            initial: None,
+            watcher,
+            encoder,
+            bookmarks: None,
+            deadline: Box::pin(sleep(limit)),
+            over: false,
+        }
+    }
+
+    /// The same, and how far it is, now and then.
+    pub fn with_bookmarks(mut self) -> Self {
+        let first = Instant::now() + BOOKMARK_INTERVAL;
+        let mut timer = tokio::time::interval_at(first, BOOKMARK_INTERVAL);
+        timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.bookmarks = Some(timer);
+        self
+    }
+
+    /// The same behind the state where it begins, the end of which may be told by a bookmark.
+    pub fn beginning_with(mut self, snapshot: Snapshot, end_bookmark: bool) -> Self {
+        let revision = snapshot.revision();
+        let snapshot = Lease::new(snapshot);
+        self.initial = Some(Initial { snapshot, revision, after: None, end_bookmark });
+        self
+    }
+
+    /// The watch as a body.
+    pub fn pieces(self) -> WatchPieces {
+        WatchPieces { next: Some(Box::pin(self.step())) }
+    }
+
+    /// The next piece, and what is left.
+    async fn step(mut self) -> (Bytes, Option<Stream>) {
+        if self.over {
+            return (Bytes::new(), None);
+        }
+        let mut out = Vec::new();
+        if let Some(initial) = self.initial.take() {
+            self.send_initial(initial, &mut out).await;
+            return (out.into(), Some(self));
+        }
+        let mut seen = Vec::new();
+        let tick = async {
+            match &mut self.bookmarks {
+                Some(timer) => timer.tick().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            result = self.watcher.next(&mut seen) => match result {
+                Ok(()) => {
+                    if let [one] = seen.as_slice() {
+                        return (self.encoder.event(one).await, Some(self));
+                    }
+                    for one in &seen {
+                        out.extend_from_slice(&self.encoder.event(one).await);
+                    }
+                }
+                Err(error) => self.fail(error, &mut out),
+            },
+            _ = tick => {
+                let revision = self.watcher.caught_up();
+                self.encoder.bookmark(revision, false, &mut out);
+            }
+            () = self.deadline.as_mut() => {
+                if self.bookmarks.is_some() {
+                    let revision = self.watcher.caught_up();
+                    self.encoder.bookmark(revision, false, &mut out);
+                }
+                self.over = true;
+            }
+        }
+        (out.into(), Some(self))
+    }
+
+    fn fail(&mut self, error: CacheError, out: &mut Vec<u8>) {
+        self.encoder.failure(error, out);
+        self.over = true;
+    }
+
+    async fn send_initial(&mut self, mut initial: Initial, out: &mut Vec<u8>) {
+        let (selection, after) = (self.watcher.selection(), initial.after.as_deref());
+        let batch = initial.snapshot.with(|snapshot| Batch::take(snapshot, selection, after));
+        let Some(batch) = batch else {
+            let (requested, oldest) = (initial.revision, self.watcher.cache().oldest());
+            return self.fail(CacheError::Expired { requested, oldest }, out);
+        };
+        for object in &batch.objects {
+            self.encoder.initial(object, out).await;
+        }
+        if batch.more {
+            initial.after = batch.last;
+            initial.snapshot.until(forgotten(self.watcher.cache().clone(), initial.revision));
+            self.initial = Some(initial);
+        } else if initial.end_bookmark {
+            self.encoder.bookmark(initial.revision, true, out);
+        }
+    }
+}
+
+/// As many objects of a snapshot as make a piece.
+#[derive(Default)]
+struct Batch {
+    objects: Vec<Arc<Object>>,
+    /// The key of the last one that was looked at.
+    last: Option<String>,
+    more: bool,
+}
+
+impl Batch {
+    fn take(snapshot: &Snapshot, selection: &Selection, after: Option<&str>) -> Self {
+        let (mut batch, mut last, mut size) = (Batch::default(), None, 0);
+        for (count, object) in snapshot.range(&selection.prefix, after).enumerate() {
+            if size >= PIECE || count == INITIAL_BATCH {
+                batch.more = true;
+                break;
+            }
+            last = Some(object);
+            if selection.matches(object) {
+                size += object.wire().map_or(0, Bytes::len);
+                batch.objects.push(object.clone());
+            }
+        }
+        batch.last = last.map(|object| object.key().to_owned());
+        batch
+    }
+}
+
+/// Done when the log does not remember what came after a revision.
+async fn forgotten(cache: Arc<Cache>, revision: Revision) {
+    loop {
+        // What is younger than this is remembered, unless there is far too much of it.
+        sleep(LOG_AGE).await;
+        if cache.oldest() > revision {
+            return;
+        }
+    }
+}
+
+/// A watch as a body.
+pub(super) struct WatchPieces {
+    next: Option<Pending<'static, (Bytes, Option<Stream>)>>,
+}
+
+impl Pieces for WatchPieces {
+    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
+        loop {
+            let Some(next) = &mut self.next else { return Poll::Ready(None) };
+            let Poll::Ready((piece, rest)) = next.as_mut().poll(context) else {
+                return Poll::Pending;
+            };
+            self.next = rest.map(|stream| Box::pin(stream.step()) as Pending<'static, _>);
+            if !piece.is_empty() {
+                return Poll::Ready(Some(Ok(piece)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use kevel_store::Engine;
+    use kevel_store::cache::{At, Caches, JsonDecode, KeyOrder, LOG_MAX_BYTES, Resource};
+    use kevel_store::embedded::{Embedded, Options};
+
+    use super::*;
+
+    const KEY: &[u8] = b"/registry/maps/a";
+    /// So that few writes are more than the log keeps.
+    const LARGE: usize = 1 << 20;
+
+    async fn write(engine: &Embedded, cache: &Cache, expected: Revision) -> Revision {
+        let value = format!(r#"{{"metadata":{{"name":"a"}},"data":"{}"}}"#, "x".repeat(LARGE));
+        let written = match expected.0 {
+            0 => engine.create(KEY, value.into(), None).await,
+            _ => engine.update(KEY, value.into(), expected, None).await,
+        };
+        cache.snapshot(At::Consistent).await.unwrap();
+        written.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_state_is_kept_as_long_as_a_watch_could_go_on_from_it() {
+        let engine = Arc::new(Embedded::memory(Options::default()).unwrap());
+        let caches = Caches::start(engine.clone(), "/registry/");
+        let cache = caches.add(Resource {
+            prefix: "/registry/maps/".to_owned(),
+            decode: Arc::new(JsonDecode { order: KeyOrder::Struct }),
+            fields: Arc::new([]),
+            indexed: Vec::new(),
+        });
+        cache.loaded().await.unwrap();
+        let first = write(&engine, &cache, Revision(0)).await;
+        let mut waiting = Box::pin(forgotten(cache.clone(), first));
+        let mut later = async || {
+            let mut is_over = || {
+                let mut context = Context::from_waker(Waker::noop());
+                waiting.as_mut().poll(&mut context).is_ready()
+            };
+            assert!(!is_over(), "its time is not up");
+            tokio::time::pause();
+            tokio::time::advance(LOG_AGE + Duration::from_secs(1)).await;
+            tokio::time::resume();
+            is_over()
+        };
+        let mut last = write(&engine, &cache, first).await;
+        assert!(!later().await, "what came after it is known");
+        for _ in 0..LOG_MAX_BYTES / LARGE + 1 {
+            last = write(&engine, &cache, last).await;
+        }
+        assert!(cache.oldest() > first);
+        assert!(later().await, "what came after it is not known any more");
+    }
+}

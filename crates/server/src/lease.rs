@@ -1,0 +1,114 @@
+//! Something large that is kept for a client, but not for as long as the client likes: one that does not
+//! read is not asked, so what ends a lease is nothing that the client's own request could see.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Waker};
+
+use tokio::task::AbortHandle;
+
+/// A value that can be taken away.
+pub(crate) struct Lease<T> {
+    shared: Arc<Mutex<Shared<T>>>,
+    end: Option<AbortHandle>,
+}
+
+struct Shared<T> {
+    value: Option<T>,
+    /// Who waits for the value to do something.
+    waiting: Option<Waker>,
+}
+
+impl<T: Send + 'static> Lease<T> {
+    pub fn new(value: T) -> Self {
+        let shared = Shared { value: Some(value), waiting: None };
+        Lease { shared: Arc::new(Mutex::new(shared)), end: None }
+    }
+
+    /// Takes the value away when a future is done. Called again, it changes nothing.
+    pub fn until(&mut self, over: impl Future<Output = ()> + Send + 'static) {
+        if self.end.is_some() {
+            return;
+        }
+        let shared = self.shared.clone();
+        let end = tokio::spawn(async move {
+            over.await;
+            let (value, waiting) = {
+                let mut shared = lock(&shared);
+                (shared.value.take(), shared.waiting.take())
+            };
+            drop(value);
+            waiting.into_iter().for_each(Waker::wake);
+        });
+        self.end = Some(end.abort_handle());
+    }
+
+    /// Works with the value, unless it was taken away.
+    pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> Option<R> {
+        lock(&self.shared).value.as_mut().map(work)
+    }
+
+    /// The same for work that may have to be woken to go on, or to see that the value is gone.
+    pub fn poll_with<R>(
+        &self,
+        context: &mut Context<'_>,
+        work: impl FnOnce(&mut T, &mut Context<'_>) -> R,
+    ) -> Option<R> {
+        let mut shared = lock(&self.shared);
+        shared.waiting = Some(context.waker().clone());
+        shared.value.as_mut().map(|value| work(value, context))
+    }
+}
+
+impl<T> Drop for Lease<T> {
+    fn drop(&mut self) {
+        if let Some(end) = &self.end {
+            end.abort();
+        }
+    }
+}
+
+fn lock<T>(shared: &Mutex<Shared<T>>) -> MutexGuard<'_, Shared<T>> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::sleep;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_value_is_gone_when_its_time_is_up_whether_somebody_looks_or_not() {
+        let value = Arc::new(());
+        let mut lease = Lease::new(value.clone());
+        lease.until(sleep(Duration::from_secs(60)));
+        assert_eq!(lease.with(|value| Arc::strong_count(value)), Some(2));
+        sleep(Duration::from_secs(61)).await;
+        assert_eq!((lease.with(|_| ()), Arc::strong_count(&value)), (None, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_it_is_woken() {
+        let mut lease = Lease::new(());
+        lease.until(sleep(Duration::from_secs(60)));
+        let gone = std::future::poll_fn(|context| match lease.poll_with(context, |(), _| ()) {
+            Some(()) => std::task::Poll::Pending,
+            None => std::task::Poll::Ready(()),
+        });
+        tokio::time::timeout(Duration::from_secs(61), gone).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn nothing_is_left_of_a_lease_that_was_given_up() {
+        let value = Arc::new(());
+        let mut lease = Lease::new(value.clone());
+        lease.until(std::future::pending());
+        drop(lease);
+        while Arc::strong_count(&value) > 1 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
