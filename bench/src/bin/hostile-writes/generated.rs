@@ -68,12 +68,10 @@ fn writable() -> Vec<&'static Resource> {
     all
 }
 
-fn walk(
-    schema: Schema<'static>,
-    path: &mut Vec<Step>,
-    seen: &mut HashSet<u32>,
-    visit: &mut dyn FnMut(&[Step], &[Filling], Schema<'static>),
-) {
+/// Is told of a place in an object, how it can be filled, and its type.
+type Visit<'a> = &'a mut dyn FnMut(&[Step], &[Filling], Schema<'static>);
+
+fn walk(schema: Schema<'static>, path: &mut Vec<Step>, seen: &mut HashSet<u32>, visit: Visit<'_>) {
     if path.len() > MAX_DEPTH {
         return;
     }

@@ -121,7 +121,7 @@ async fn attack(plane: &ControlPlane, arguments: &Arguments) -> Result<usize> {
         }
         costs.push((cost, case));
     }
-    costs.sort_by(|a, b| b.0.cpu.cmp(&a.0.cpu));
+    costs.sort_by_key(|(cost, _)| std::cmp::Reverse(cost.cpu));
     println!("the most expensive of {}:", costs.len());
     for (cost, case) in costs.iter().take(WORST) {
         println!("{cost}  {}", case.name);

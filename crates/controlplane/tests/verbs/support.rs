@@ -99,7 +99,8 @@ impl Server {
         let (method, uri) = what.split_once(' ').unwrap();
         let request = http::Request::builder().method(method).uri(uri).header("accept", accept);
         let parts = request.body(()).unwrap().into_parts().0;
-        let request = Request::new(parts, RequestBody::Bytes(Bytes::new()), Arc::default());
+        let request =
+            Request::new(parts, RequestBody::Bytes(Bytes::new()), Arc::default()).unwrap();
         self.delegate.handle(request).await
     }
 

@@ -152,8 +152,12 @@ fn start_kube(
     let mut controllers = authentication.controllers(options, certificates, &rows, client)?;
     controllers.extend(authorization.controllers(options, &rows, client));
     controllers.extend(admission::controllers(config, &rows, client)?);
-    let report = Box::pin(report_unenforced(&rows));
-    controllers.push(("report-unenforced-policies", report));
+    let (name, report) = ("report-unenforced-policies", report_unenforced(&rows));
+    let hook = move |context: HookContext| async move {
+        context.tasks.spawn_finite(name, report);
+        Ok(())
+    };
+    health.add_boot(lifecycle.hooks.add_post_start(name, hook)?);
     let system_namespaces = Box::pin(system_namespaces(client.clone(), namespaces));
     controllers.push(("start-system-namespaces-controller", system_namespaces));
     if options.feature_gates.enabled("APIServerIdentity") {
