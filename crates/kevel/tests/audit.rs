@@ -7,7 +7,6 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-use std::time::{Duration, Instant};
 
 use kevel::{Builder, Server};
 use kube::Client;

@@ -369,8 +369,6 @@ const HARMLESS: &[(&str, &str)] = &[
     ("enable-priority-and-fairness", "requests are limited in number"),
     ("etcd-count-metric-poll-period", "metrics"),
     ("etcd-db-metric-poll-interval", "metrics"),
-    ("etcd-healthcheck-timeout", "health"),
-    ("etcd-readycheck-timeout", "health"),
     ("event-ttl", "events are kept for an hour"),
     ("kubelet-certificate-authority", "no kubelet is connected to"),
     ("kubelet-client-certificate", "no kubelet is connected to"),
