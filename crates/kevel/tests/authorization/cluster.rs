@@ -83,14 +83,26 @@ impl Cluster {
         body: &str,
         content_type: &str,
     ) -> (u16, String) {
-        let (code, _, body) = self.answer(who, what, body, content_type).await;
+        self.send_with(who, what, &[("content-type", content_type)], body).await
+    }
+
+    /// The same with these headers.
+    pub async fn send_with(
+        &self,
+        who: &str,
+        what: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> (u16, String) {
+        let (code, _, body) = self.answer(who, what, headers, body).await;
         (code, body)
     }
 
     /// The warnings of an answer that succeeds, and what it says.
     #[allow(dead_code, reason = "not every test has use for it")]
     pub async fn warned(&self, who: &str, what: &str, body: &str) -> (Vec<String>, Value) {
-        let (code, headers, text) = self.answer(who, what, body, "application/json").await;
+        let (code, headers, text) =
+            self.answer(who, what, &[("content-type", "application/json")], body).await;
         assert!((200..300).contains(&code), "{who} {what}: {text}");
         let warnings = headers.get_all("warning").iter();
         let warnings = warnings.map(|warning| warning.to_str().unwrap().to_owned()).collect();
@@ -101,12 +113,13 @@ impl Cluster {
         &self,
         who: &str,
         what: &str,
+        headers: &[(&str, &str)],
         body: &str,
-        content_type: &str,
     ) -> (u16, http::HeaderMap, String) {
         let (method, uri) = what.split_once(' ').unwrap();
         let request = http::Request::builder().method(method).uri(uri);
-        let request = request.header("content-type", content_type);
+        let request =
+            headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         let request = request.body(Body::from(body.as_bytes().to_vec())).unwrap();
         let answer = self.client(who).send(request).await.unwrap();
         let (code, headers) = (answer.status().as_u16(), answer.headers().clone());

@@ -4,7 +4,9 @@
 
 mod aggregation;
 mod cluster;
+mod escalation;
 mod hidden;
+mod impersonation;
 mod node;
 mod options;
 mod reviews;

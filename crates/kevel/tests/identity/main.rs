@@ -7,6 +7,7 @@ mod ca;
 mod client_certificate;
 mod distributed;
 mod external_signer;
+mod forgeries;
 mod front_proxy;
 mod issuer;
 mod outside;

@@ -3,13 +3,20 @@
 
 mod client;
 mod damage;
+mod etcd_killed;
 mod files;
+mod full_disk;
+mod fuzzed;
 mod health;
 mod hostile;
+mod killed;
 mod protocol;
 mod shutdown;
+mod slowloris;
 mod unenforced;
 mod unread;
+mod watches;
+mod written;
 
 use std::future::Future;
 use std::net::{Ipv4Addr, TcpListener};
@@ -94,6 +101,17 @@ impl Server {
         rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
     }
 
+    /// Ends the server as a power cut does, without a word. What is left is its folder.
+    async fn kill(mut self) -> TempDir {
+        soon(self.process.kill()).await.unwrap();
+        self.folder
+    }
+
+    /// What it has logged.
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+
     /// Waits for the end of a server that was told to stop.
     async fn ended(mut self) -> (ExitStatus, TempDir) {
         (soon(self.process.wait()).await.unwrap(), self.folder)
@@ -119,6 +137,11 @@ fn admin(folder: &Path) -> Option<ClientConfig> {
     let builder =
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     builder.ok()?.with_root_certificates(roots).with_client_auth_cert(chain, key).ok()
+}
+
+/// How much of something is tried: little in every run of the tests, more where `name` says so.
+fn amount(name: &str, usual: usize) -> usize {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
 fn free_port() -> u16 {

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -19,7 +20,7 @@ use super::Limits;
 use super::backlog::{Backlog, Counted};
 use super::handshake_errors::HandshakeErrors;
 use super::http2::Http2Connection;
-use super::ongoing::{LINGER, Ongoing, Order, Registered, Verdict};
+use super::ongoing::{Connections, LINGER, Ongoing, Order, Registered, Verdict};
 use super::requests::Requests;
 use super::socket::{Socket, linger};
 use super::tls::Tls;
@@ -101,41 +102,11 @@ async fn serve_http(
     let certificates = tls.peer_certificates().unwrap_or_default();
     let certificates = certificates.iter().map(|der| Bytes::copy_from_slice(der)).collect();
     let connection = Arc::new(Connection { peer: Some(peer), certificates });
-    ongoing.speaks(!http2);
-    let next = Arc::new(Next::default());
-    let backlog = Arc::new(Backlog::default());
-    let streams = shared.limits.streams as usize;
-    let requests = Requests {
-        handler: shared.handler.clone(),
-        connection,
-        ongoing: ongoing.clone(),
-        http2,
-        slots: Arc::new(Semaphore::new(streams)),
-        most: streams.saturating_mul(4),
-        backlog: (!http2).then(|| backlog.clone()),
-        patience: shared.limits.unread_body,
-        next: next.clone(),
-    };
-    let limits = &shared.limits;
-    // Boxed apart, so that a connection does not take the room of both versions.
-    let ended = match http2 {
-        true => {
-            let connection = Http2Connection::new(stream, requests, limits);
-            drive(Box::pin(connection), ongoing, limits).await
-        }
-        false => {
-            let stream = TokioIo::new(Counted { stream, backlog });
-            let connection = http1_builder(limits).serve_connection(stream, requests);
-            let connection = Http1Connection(connection.with_upgrades());
-            drive(Box::pin(connection), ongoing, limits).await
-        }
-    };
-    match ended {
-        Ok(()) => next.go_on(ongoing).await,
-        Err(error) => {
-            tracing::debug!(%peer, %error, "connection ended");
-            return;
-        }
+    let (handler, limits) = (shared.handler.clone(), &shared.limits);
+    let served = serve_requests(stream, http2, connection, handler, ongoing, limits);
+    if let Err(error) = served.await {
+        tracing::debug!(%peer, %error, "connection ended");
+        return;
     }
     if let Some(stream) = ongoing.left() {
         tokio::select! {
@@ -144,6 +115,62 @@ async fn serve_http(
             () = ongoing.dropped() => {}
         }
     }
+}
+
+/// Serves the requests that come on a stream which is neither a socket nor encrypted: a pipe in memory.
+pub async fn serve_stream(
+    stream: impl Transport + 'static,
+    http2: bool,
+    handler: Arc<dyn Handler>,
+    limits: Limits,
+) {
+    let registered = Arc::<Connections>::default().add();
+    let (stream, ongoing) = (Box::new(stream), &registered.ongoing);
+    let served = serve_requests(stream, http2, Arc::default(), handler, ongoing, &limits);
+    if let Err(error) = served.await {
+        tracing::debug!(%error, "connection ended");
+    }
+}
+
+/// Serves the requests of a connection to its end.
+async fn serve_requests(
+    stream: Box<dyn Transport>,
+    http2: bool,
+    connection: Arc<Connection>,
+    handler: Arc<dyn Handler>,
+    ongoing: &Arc<Ongoing>,
+    limits: &Limits,
+) -> Result<(), String> {
+    ongoing.speaks(!http2);
+    let next = Arc::new(Next::default());
+    let backlog = Arc::new(Backlog::default());
+    let streams = limits.streams as usize;
+    let requests = Requests {
+        handler,
+        connection,
+        ongoing: ongoing.clone(),
+        http2,
+        slots: Arc::new(Semaphore::new(streams)),
+        most: streams.saturating_mul(4),
+        backlog: (!http2).then(|| backlog.clone()),
+        patience: limits.unread_body,
+        next: next.clone(),
+    };
+    // Boxed apart, so that a connection does not take the room of both versions.
+    match http2 {
+        true => {
+            let connection = Http2Connection::new(stream, requests, limits);
+            drive(Box::pin(connection), ongoing, limits).await?;
+        }
+        false => {
+            let stream = TokioIo::new(Counted { stream, backlog });
+            let connection = http1_builder(limits).serve_connection(stream, requests);
+            let connection = Http1Connection(connection.with_upgrades());
+            drive(Box::pin(connection), ongoing, limits).await?;
+        }
+    }
+    next.go_on(ongoing).await;
+    Ok(())
 }
 
 fn http1_builder(limits: &Limits) -> http1::Builder {
@@ -159,6 +186,11 @@ fn http1_builder(limits: &Limits) -> http1::Builder {
     builder
 }
 
+/// Where a connection's bytes come from and go to.
+pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
+
 /// A connection of either version.
 pub(super) trait HttpConnection: Future<Output = Result<(), String>> {
     /// Accepts no further request, and ends after those under way.
@@ -168,7 +200,7 @@ pub(super) trait HttpConnection: Future<Output = Result<(), String>> {
 /// A connection that speaks HTTP/1.1.
 struct Http1Connection(http1::UpgradeableConnection<TokioIo<Http1Stream>, Requests>);
 
-type Http1Stream = Counted<Box<TlsStream<Socket>>>;
+type Http1Stream = Counted<Box<dyn Transport>>;
 
 impl Future for Http1Connection {
     type Output = Result<(), String>;

@@ -7,36 +7,35 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf as _, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio_rustls::server::TlsStream;
 
-use super::socket::Socket;
+use super::connection::Transport;
 
 /// Writes of at least this size are not worth gathering.
 const LARGE: usize = 8 << 10;
 /// The most that is gathered: a few TLS records, one write to the socket.
 const MOST: usize = 64 << 10;
 
-/// A TLS stream that keeps small writes back until [`poll_send`](Self::poll_send): HTTP/2 flushes
+/// A stream that keeps small writes back until [`poll_send`](Self::poll_send): HTTP/2 flushes
 /// after each frame, and a TLS record and a system call for each is most of what a frame costs.
 /// Whoever writes must call `poll_send` before it waits.
 #[derive(Clone)]
 pub(super) struct Gather(Arc<Mutex<Output>>);
 
 struct Output {
-    tls: Box<TlsStream<Socket>>,
+    stream: Box<dyn Transport>,
     kept: BytesMut,
 }
 
 impl Gather {
-    pub fn new(tls: Box<TlsStream<Socket>>) -> Self {
-        Gather(Arc::new(Mutex::new(Output { tls, kept: BytesMut::new() })))
+    pub fn new(stream: Box<dyn Transport>) -> Self {
+        Gather(Arc::new(Mutex::new(Output { stream, kept: BytesMut::new() })))
     }
 
     /// Sends everything that was written.
     pub fn poll_send(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut output = self.lock();
         ready!(output.poll_pass_on(context))?;
-        Pin::new(&mut output.tls).poll_flush(context)
+        Pin::new(&mut output.stream).poll_flush(context)
     }
 
     /// Only the connection's task locks it.
@@ -49,7 +48,7 @@ impl Output {
     /// Hands on what was kept.
     fn poll_pass_on(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.kept.is_empty() {
-            let written = ready!(Pin::new(&mut self.tls).poll_write(context, &self.kept))?;
+            let written = ready!(Pin::new(&mut self.stream).poll_write(context, &self.kept))?;
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
@@ -81,7 +80,7 @@ impl AsyncWrite for Gather {
             ready!(output.poll_pass_on(context))?;
         }
         if size >= LARGE {
-            return Pin::new(&mut output.tls).poll_write_vectored(context, slices);
+            return Pin::new(&mut output.stream).poll_write_vectored(context, slices);
         }
         output.kept.reserve(size);
         slices.iter().for_each(|slice| output.kept.extend_from_slice(slice));
@@ -95,7 +94,7 @@ impl AsyncWrite for Gather {
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut output = self.lock();
         match output.kept.is_empty() {
-            true => Pin::new(&mut output.tls).poll_flush(context),
+            true => Pin::new(&mut output.stream).poll_flush(context),
             false => Poll::Ready(Ok(())),
         }
     }
@@ -103,7 +102,7 @@ impl AsyncWrite for Gather {
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut output = self.lock();
         ready!(output.poll_pass_on(context))?;
-        Pin::new(&mut output.tls).poll_shutdown(context)
+        Pin::new(&mut output.stream).poll_shutdown(context)
     }
 }
 
@@ -113,6 +112,6 @@ impl AsyncRead for Gather {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.lock().tls).poll_read(context, buffer)
+        Pin::new(&mut self.lock().stream).poll_read(context, buffer)
     }
 }

@@ -15,13 +15,11 @@ use hyper::server::conn::http2;
 use hyper::service::Service;
 use hyper_util::rt::TokioIo;
 use tokio::task::JoinHandle;
-use tokio_rustls::server::TlsStream;
 
 use super::Limits;
-use super::connection::HttpConnection;
+use super::connection::{HttpConnection, Transport};
 use super::gather::Gather;
 use super::requests::{Answer, Requests};
-use super::socket::Socket;
 use super::streams::{Start, Streams};
 use crate::body::Broken;
 use crate::handler::Pending;
@@ -37,8 +35,8 @@ pub(super) struct Http2Connection {
 }
 
 impl Http2Connection {
-    pub fn new(tls: Box<TlsStream<Socket>>, requests: Requests, limits: &Limits) -> Self {
-        let (streams, output) = (Streams::default(), Gather::new(tls));
+    pub fn new(stream: Box<dyn Transport>, requests: Requests, limits: &Limits) -> Self {
+        let (streams, output) = (Streams::default(), Gather::new(stream));
         let builder = builder(limits, streams.start());
         let service = Apart { requests, patience: Arc::default() };
         let http = builder.serve_connection(TokioIo::new(output.clone()), service);

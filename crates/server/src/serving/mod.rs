@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 
+pub use connection::{Transport, serve_stream};
 pub use handshake_errors::HandshakeErrors;
 pub use listener::{Listen, listen};
 pub use tls::{ServingCertificate, Tls, TlsOptions};
