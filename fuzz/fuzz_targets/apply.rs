@@ -2,6 +2,7 @@
 #![no_main]
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use kevel_api::schema::Schema;
 use kevel_api::time::Time;
@@ -155,15 +156,16 @@ impl Object<'_> {
             if self.applied {
                 continue;
             }
-            set.for_each(|path| {
+            let _ = set.try_for_each(|path| {
                 assert!(exists(&tree, path), "{path:?} of {} in {}", shown(entry), shown(&tree));
+                ControlFlow::<()>::Continue(())
             });
         }
     }
 }
 
 /// Whether there is something at a path.
-fn exists(tree: &Value, path: &[PathElement]) -> bool {
+fn exists(tree: &Value, path: &[&PathElement]) -> bool {
     let Some((first, rest)) = path.split_first() else { return true };
     match (first, tree) {
         (PathElement::Field(name), Value::Map(map)) => {

@@ -5,7 +5,7 @@
 use std::sync::{Arc, OnceLock};
 
 use kevel_api::value::Value;
-use kevel_controlplane::{Answers, StorageOptions, rows};
+use kevel_controlplane::{Answers, Capabilities, StorageOptions, rows};
 use kevel_fuzz::{Source, typed};
 use kevel_server::resource::{Part, Resource};
 use kevel_server::storage::Format;
@@ -75,7 +75,8 @@ fn all() -> &'static [Resource] {
             Arc::new(Embedded::memory(Options::default()).expect("a store"));
         let caches = Caches::start(engine.clone(), "/registry/");
         let options = StorageOptions { prefix: "/registry".into(), format: Format::Json };
-        let all = rows(|_| true, &options, &engine, &caches, &Answers::default());
+        let (answers, capabilities) = (Answers::default(), Capabilities::default());
+        let all = rows(|_| true, &options, &engine, &caches, &answers, capabilities);
         drop(guard);
         // They live as long as the process.
         std::mem::forget((runtime, caches));

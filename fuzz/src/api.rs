@@ -138,5 +138,5 @@ pub fn request(text: &[u8]) -> Option<Request> {
     // The HTTP layer passes on no other form.
     parts.uri.path().starts_with('/').then_some(())?;
     let body = RequestBody::Bytes(Bytes::copy_from_slice(body));
-    Some(Request::new(parts, body, Arc::new(Connection::default())))
+    Request::new(parts, body, Arc::new(Connection::default()))
 }
