@@ -79,7 +79,7 @@ async fn main() -> Result<(), String> {
     let options = StorageOptions { prefix: "/registry".into(), format: Format::Json };
     let table = Arc::new(Resources::default());
     let (answers, capabilities) = (Answers::default(), Capabilities::default());
-    table.install(rows(|row| row.on, &options, &engine, &caches, &answers, capabilities));
+    table.install(rows(|row| row.on, &options, &engine, &caches, &answers, capabilities)?);
     let rows = table.current();
     fill(&rows).await?;
     let authorizer: Arc<dyn Authorizer> = Arc::new(AlwaysAllow);

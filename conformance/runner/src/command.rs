@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::control_plane::{Component, ControlPlane, Server};
-use crate::{Result, diff, e2e, kubelet, matrix, swap};
+use crate::{Result, diff, e2e, kubelet, matrix, rules, swap};
 
 const USAGE: &str = "usage: conformance COMMAND
   up reference|kevel [--with controllers,scheduler,nodes] [--etcd]
@@ -11,6 +11,7 @@ const USAGE: &str = "usage: conformance COMMAND
   nodes FOLDER [--count N]
   diff [--record | --recorded | --expect] [TOPIC...]
   matrix [--record | --recorded]
+  rules
   e2e reference|kevel [--limit SECONDS] [--jobs N] [--skip-done] [--all] [FOCUS]
   swap
 KEVEL_APISERVER names the Kevel to use instead of target/release/kube-apiserver.";
@@ -72,6 +73,7 @@ pub async fn run(arguments: Vec<String>) -> Result<bool> {
             };
             e2e::run(server, plan).await
         }
+        Some("rules") => rules::run().await,
         Some("swap") => swap::run().await,
         _ => Err(USAGE.into()),
     }

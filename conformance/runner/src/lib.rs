@@ -12,6 +12,7 @@ pub mod kubelet;
 pub mod mask;
 pub mod matrix;
 pub mod process;
+pub mod rules;
 pub mod scenario;
 pub mod swap;
 

@@ -56,7 +56,7 @@ pub struct Resource {
 }
 
 /// The table of all built-in types.
-pub fn table() -> &'static Table {
+pub const fn table() -> &'static Table {
     &TABLE
 }
 
@@ -91,6 +91,34 @@ pub fn schema(group: &str, version: &str, kind: &str) -> Option<Schema<'static>>
     let wanted = (group, version, kind);
     let found = KINDS.binary_search_by(|k| (k.group, k.version, k.name).cmp(&wanted));
     Some(KINDS[found.ok()?].schema())
+}
+
+/// The schema of a type that the definitions have, by its name with the file that defines it. In a
+/// constant, one that they do not have fails the build.
+///
+/// ```
+/// use kevel_api::builtin::defined;
+/// use kevel_api::schema::Schema;
+/// static TABLE: Schema<'static> = defined("meta.v1.Table");
+/// assert!(TABLE.field("rows").is_some());
+/// ```
+pub const fn defined(name: &str) -> Schema<'static> {
+    let (name, text) = (name.as_bytes(), TEXT.as_bytes());
+    let mut id = 0;
+    while id < TYPE_NAMES.len() {
+        let Str(start, length) = TYPE_NAMES[id];
+        let mut same = length as usize == name.len();
+        let mut at = 0;
+        while same && at < name.len() {
+            same = text[start as usize + at] == name[at];
+            at += 1;
+        }
+        if same {
+            return Schema::new(&TABLE, id as TypeId);
+        }
+        id += 1;
+    }
+    panic!("no type of this name is defined in api/")
 }
 
 #[cfg(test)]

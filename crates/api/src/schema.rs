@@ -313,7 +313,7 @@ impl PartialEq for Schema<'_> {
 static ANY: Type = Type::Any;
 
 impl<'t> Schema<'t> {
-    pub fn new(table: &'t Table, id: TypeId) -> Self {
+    pub const fn new(table: &'t Table, id: TypeId) -> Self {
         if id & BUILTIN != 0 {
             Schema { table: crate::builtin::table(), id: id & !BUILTIN }
         } else {

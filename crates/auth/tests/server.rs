@@ -36,14 +36,15 @@ impl Server {
         let options = StorageOptions { prefix: "/registry".into(), format: Format::Json };
         let resources = Resources::default();
         let wanted = |group: &str| ["", "rbac.authorization.k8s.io"].contains(&group);
-        resources.install(rows(
+        let rows = rows(
             |row| row.on && wanted(row.group),
             &options,
             &engine,
             &caches,
             &Answers::default(),
             Capabilities::default(),
-        ));
+        );
+        resources.install(rows.unwrap());
         let rbac =
             Rbac::start(Sources::of(&resources.current()).unwrap(), &Lifecycle::default().tasks);
         let escalation = Escalation::new(rbac.clone(), rbac.clone());

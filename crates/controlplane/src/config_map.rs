@@ -2,12 +2,18 @@
 
 use kevel_api::name;
 
+use crate::columns;
+use crate::kind::Kind;
 use crate::rules::Rules;
 use crate::secret::{MAX_SIZE, bytes, sealed};
 use crate::validation::Field;
 
-/// The rules of config maps.
-pub const RULES: Rules = Rules { check_create: check, check_update, ..Rules::NONE };
+/// Config maps.
+pub static KIND: Kind = Kind {
+    columns: columns::core::CONFIG_MAP,
+    rules: Rules { check_create: check, check_update, ..Rules::NONE },
+    ..Kind::new("", "configmaps")
+};
 
 fn check(map: Field) {
     let (data, binary) = (map.at("data"), map.at("binaryData"));

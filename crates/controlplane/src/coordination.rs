@@ -4,24 +4,39 @@ use std::cmp::Ordering;
 
 use kevel_api::name;
 
+use crate::columns;
+use crate::kind::Kind;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// The rules of leases.
-pub const LEASE: Rules = Rules {
-    check_create: |lease| lease_spec(lease.at("spec")),
-    check_update: |lease, _| lease_spec(lease.at("spec")),
-    ..Rules::NONE
+/// Leases.
+pub static LEASE: Kind = Kind {
+    allow_create_on_update: true,
+    allow_unconditional_update: false,
+    columns: columns::coordination::LEASE,
+    rules: Rules {
+        check_create: |lease| lease_spec(lease.at("spec")),
+        check_update: |lease, _| lease_spec(lease.at("spec")),
+        ..Rules::NONE
+    },
+    ..Kind::new("coordination.k8s.io", "leases")
 };
 
-/// The rules of lease candidates.
-pub const LEASE_CANDIDATE: Rules = Rules {
-    check_create: |candidate| candidate_spec(candidate.at("spec")),
-    check_update: |candidate, old| {
-        candidate_spec(candidate.at("spec"));
-        candidate.down("spec.leaseName").immutable(&old.down("spec.leaseName"));
+/// Lease candidates.
+pub static LEASE_CANDIDATE: Kind = Kind {
+    storage_version: Some("v1beta1"),
+    allow_create_on_update: true,
+    allow_unconditional_update: false,
+    columns: columns::coordination::LEASE_CANDIDATE,
+    rules: Rules {
+        check_create: |candidate| candidate_spec(candidate.at("spec")),
+        check_update: |candidate, old| {
+            candidate_spec(candidate.at("spec"));
+            candidate.down("spec.leaseName").immutable(&old.down("spec.leaseName"));
+        },
+        ..Rules::NONE
     },
-    ..Rules::NONE
+    ..Kind::new("coordination.k8s.io", "leasecandidates")
 };
 
 const OLDEST: &str = "OldestEmulationVersion";

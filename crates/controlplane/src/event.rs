@@ -1,20 +1,68 @@
 //! Events, as core and `events.k8s.io` show them: one object, called differently.
 
+use std::time::Duration;
+
 use kevel_api::field_error::BadValue;
 use kevel_api::name;
+use kevel_server::strategy::Dependents;
 
+use crate::columns;
+use crate::kind::{Kind, Selectable};
 use crate::rules::Rules;
 use crate::validation::{Field, IMMUTABLE, record};
 
-/// The rules of events in the core group.
-pub const CORE: Rules = Rules {
-    check_create: |event| reported(event, &CORE_NAMES),
-    check_update: |event, _| reported(event, &CORE_NAMES),
-    ..Rules::NONE
+/// Events in the core group. They are stored so while only the other group is served, too.
+pub static CORE: Kind = Kind {
+    validate_name: name::is_path_segment_name,
+    selectable_fields: &[
+        Selectable::field("involvedObject.kind"),
+        Selectable::field("involvedObject.namespace"),
+        Selectable::field("involvedObject.name"),
+        Selectable::field("involvedObject.uid"),
+        Selectable::field("involvedObject.apiVersion"),
+        Selectable::field("involvedObject.resourceVersion"),
+        Selectable::field("involvedObject.fieldPath"),
+        Selectable::field("reason"),
+        Selectable::field("reportingComponent"),
+        Selectable::named("source", "source.component"),
+        Selectable::field("type"),
+    ],
+    storage_version: Some("v1"),
+    time_to_live: Some(Duration::from_secs(3600)),
+    allow_create_on_update: true,
+    default_dependents: Dependents::Ignored,
+    columns: columns::event::EVENT,
+    rules: Rules {
+        check_create: |event| reported(event, &CORE_NAMES),
+        check_update: |event, _| reported(event, &CORE_NAMES),
+        ..Rules::NONE
+    },
+    ..Kind::new("", "events")
 };
 
-/// The rules of events in their own group.
-pub const EVENTS: Rules = Rules { check_create, check_update, ..Rules::NONE };
+/// Events in their own group.
+pub static EVENTS: Kind = Kind {
+    field_labels: &[
+        ("metadata.name", "metadata.name"),
+        ("metadata.namespace", "metadata.namespace"),
+        ("reason", "reason"),
+        ("regarding.apiVersion", "involvedObject.apiVersion"),
+        ("regarding.fieldPath", "involvedObject.fieldPath"),
+        ("regarding.kind", "involvedObject.kind"),
+        ("regarding.name", "involvedObject.name"),
+        ("regarding.namespace", "involvedObject.namespace"),
+        ("regarding.resourceVersion", "involvedObject.resourceVersion"),
+        ("regarding.uid", "involvedObject.uid"),
+        ("reportingController", "reportingComponent"),
+        ("type", "type"),
+    ],
+    stored_with: Some(&CORE),
+    allow_create_on_update: true,
+    default_dependents: Dependents::Ignored,
+    columns: columns::event::EVENT,
+    rules: Rules { check_create, check_update, ..Rules::NONE },
+    ..Kind::new("events.k8s.io", "events")
+};
 
 const MAX_NAME: usize = 128;
 const MAX_NOTE: usize = 1024;

@@ -6,13 +6,17 @@ use kevel_api::field_error::BadValue;
 use kevel_api::name;
 use kevel_api::quantity::Quantity;
 
+use crate::kind::Kind;
 use crate::pod::resources;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// The rules of limit ranges.
-pub const RULES: Rules =
-    Rules { check_create: check, check_update: |range, _| check(range), ..Rules::NONE };
+/// Limit ranges.
+pub static KIND: Kind = Kind {
+    allow_create_on_update: true,
+    rules: Rules { check_create: check, check_update: |range, _| check(range), ..Rules::NONE },
+    ..Kind::new("", "limitranges")
+};
 
 fn check(range: Field) {
     let mut types = HashSet::new();

@@ -4,19 +4,32 @@ use kevel_api::field_error::BadValue;
 use kevel_api::name;
 use kevel_api::value::{Map, Value};
 
+use crate::columns;
+use crate::kind::{Kind, Selectable, Subresource};
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// The rules of namespaces.
-pub const RULES: Rules = Rules {
-    prepare_create,
-    check_create: check,
-    prepare_update,
-    check_update: |namespace, _| check(namespace),
-    check_status,
-    begin_delete,
-    held,
-    ..Rules::NONE
+/// Namespaces.
+pub static KIND: Kind = Kind {
+    validate_name: name::name_is_dns_label,
+    selectable_fields: &[Selectable::field("status.phase")],
+    returns_deleted_object: true,
+    subresources: &[(
+        "finalize",
+        Subresource::Fields { paths: &[&["spec", "finalizers"]], metadata: true, rules: FINALIZE },
+    )],
+    columns: columns::core::NAMESPACE,
+    rules: Rules {
+        prepare_create,
+        check_create: check,
+        prepare_update,
+        check_update: |namespace, _| check(namespace),
+        check_status,
+        begin_delete,
+        held,
+        ..Rules::NONE
+    },
+    ..Kind::new("", "namespaces")
 };
 
 /// The rules of `namespaces/finalize`.

@@ -7,23 +7,33 @@ use kevel_api::ip;
 use kevel_api::name;
 use kevel_api::value::Value;
 
+use crate::columns;
+use crate::kind::{Kind, Selectable, Subresource};
 use crate::pod::{resources, taint_effect};
 use crate::rules::Rules;
 use crate::validation::{Field, record};
 
-/// The rules of nodes, which may be made with a status.
-pub const RULES: Rules = Rules {
-    prepare_create,
-    check_create: check,
-    prepare_update,
-    check_update: |node, old| {
-        check(node);
-        check_change(node, old);
+/// Nodes, which may be made with a status.
+pub static KIND: Kind = Kind {
+    selectable_fields: &[Selectable::field("spec.unschedulable")],
+    storage_key: Some("minions"),
+    keeps_status: true,
+    subresources: &[("proxy", Subresource::Connecter)],
+    columns: columns::node::NODE,
+    rules: Rules {
+        prepare_create,
+        check_create: check,
+        prepare_update,
+        check_update: |node, old| {
+            check(node);
+            check_change(node, old);
+        },
+        prepare_status,
+        check_status: check_change,
+        warnings,
+        ..Rules::NONE
     },
-    prepare_status,
-    check_status: check_change,
-    warnings,
-    ..Rules::NONE
+    ..Kind::new("", "nodes")
 };
 
 fn prepare_create(node: &mut Value) {

@@ -4,18 +4,25 @@ use kevel_api::name;
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
 
+use crate::columns;
+use crate::kind::Kind;
 use crate::persistent_volume_claim::valid_size;
 use crate::pod::node_selector;
 use crate::pod::volume_source as source;
 use crate::rules::Rules;
 use crate::validation::{Field, NOT_POSITIVE};
 
-pub const RULES: Rules = Rules {
-    prepare_create,
-    check_create: |volume| check(volume, false),
-    check_update,
-    prepare_status,
-    ..Rules::NONE
+pub static KIND: Kind = Kind {
+    returns_deleted_object: true,
+    columns: columns::volume::PERSISTENT_VOLUME,
+    rules: Rules {
+        prepare_create,
+        check_create: |volume| check(volume, false),
+        check_update,
+        prepare_status,
+        ..Rules::NONE
+    },
+    ..Kind::new("", "persistentvolumes")
 };
 
 /// The types of volumes, what the reference calls a second one, and what it calls the first.

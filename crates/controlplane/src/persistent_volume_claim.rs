@@ -5,18 +5,25 @@ use kevel_api::name;
 use kevel_api::quantity::Quantity;
 use kevel_api::value::{Map, Value, equivalent};
 
+use crate::columns;
+use crate::kind::Kind;
 use crate::persistent_volume::{access_modes, volume_mode};
 use crate::pod::resources;
 use crate::rules::Rules;
 use crate::validation::{Field, IMMUTABLE, NOT_POSITIVE};
 
-pub const RULES: Rules = Rules {
-    prepare_create: |claim| prepare(claim, None),
-    check_create: |claim| spec(claim.at("spec"), &Tolerates::default()),
-    prepare_update: |claim, old| prepare(claim, Some(old)),
-    check_update,
-    check_status,
-    ..Rules::NONE
+pub static KIND: Kind = Kind {
+    returns_deleted_object: true,
+    columns: columns::volume::PERSISTENT_VOLUME_CLAIM,
+    rules: Rules {
+        prepare_create: |claim| prepare(claim, None),
+        check_create: |claim| spec(claim.at("spec"), &Tolerates::default()),
+        prepare_update: |claim, old| prepare(claim, Some(old)),
+        check_update,
+        check_status,
+        ..Rules::NONE
+    },
+    ..Kind::new("", "persistentvolumeclaims")
 };
 
 /// How far a volume has got that is being enlarged.

@@ -2,24 +2,33 @@
 
 use kevel_api::value::Value;
 
+use crate::columns;
+use crate::kind::Kind;
 use crate::rules::Rules;
 use crate::validation::{Field, record};
 
-/// The rules of pod disruption budgets.
-pub const RULES: Rules = Rules {
-    check_create: |budget| spec(budget.at("spec"), false),
-    check_update: |budget, old| {
-        let odd = old.down("spec.selector").fails(|selector| selector.label_selector(false));
-        spec(budget.at("spec"), odd);
+/// Pod disruption budgets.
+pub static KIND: Kind = Kind {
+    counts_generation: true,
+    allow_unconditional_update: false,
+    columns: columns::policy::POD_DISRUPTION_BUDGET,
+    rules: Rules {
+        check_create: |budget| spec(budget.at("spec"), false),
+        check_update: |budget, old| {
+            let odd = old.down("spec.selector").fails(|selector| selector.label_selector(false));
+            spec(budget.at("spec"), odd);
+        },
+        check_status: |budget, _| {
+            let status = budget.at("status");
+            status.at("conditions").conditions();
+            for count in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"]
+            {
+                status.at(count).non_negative();
+            }
+        },
+        ..Rules::NONE
     },
-    check_status: |budget, _| {
-        let status = budget.at("status");
-        status.at("conditions").conditions();
-        for count in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
-            status.at(count).non_negative();
-        }
-    },
-    ..Rules::NONE
+    ..Kind::new("policy", "poddisruptionbudgets")
 };
 
 fn spec(spec: Field, any_values: bool) {

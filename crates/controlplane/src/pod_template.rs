@@ -1,16 +1,26 @@
 //! Templates of pods that stand by themselves.
 
+use crate::columns;
+use crate::kind::Kind;
 use crate::pod::template;
 use crate::rules::Rules;
 
 const TEMPLATE: &[&str] = &["template"];
 
-/// The rules of pod templates.
-pub const RULES: Rules = Rules {
-    prepare_create: |object| template::prepare_at(object, None, TEMPLATE),
-    check_create: |object| template::check(object.at("template"), None),
-    prepare_update: |object, old| template::prepare_at(object, Some(old), TEMPLATE),
-    check_update: |object, old| template::check(object.at("template"), Some(old.at("template"))),
-    warnings: |object, old| template::template_warnings(object, old, TEMPLATE),
-    ..Rules::NONE
+/// Pod templates.
+pub static KIND: Kind = Kind {
+    returns_deleted_object: true,
+    counts_generation: true,
+    columns: columns::core::POD_TEMPLATE,
+    rules: Rules {
+        prepare_create: |object| template::prepare_at(object, None, TEMPLATE),
+        check_create: |object| template::check(object.at("template"), None),
+        prepare_update: |object, old| template::prepare_at(object, Some(old), TEMPLATE),
+        check_update: |object, old| {
+            template::check(object.at("template"), Some(old.at("template")))
+        },
+        warnings: |object, old| template::template_warnings(object, old, TEMPLATE),
+        ..Rules::NONE
+    },
+    ..Kind::new("", "podtemplates")
 };

@@ -1,11 +1,18 @@
 //! How important pods are.
 
+use crate::columns;
+use crate::kind::Kind;
 use crate::priority_classes::CLASSES;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// The rules of priority classes.
-pub const RULES: Rules = Rules { check_create, check_update, ..Rules::NONE };
+/// Priority classes.
+pub static KIND: Kind = Kind {
+    counts_generation: true,
+    columns: columns::scheduling::PRIORITY_CLASS,
+    rules: Rules { check_create, check_update, ..Rules::NONE },
+    ..Kind::new("scheduling.k8s.io", "priorityclasses")
+};
 
 /// The most that is not the system's.
 const HIGHEST: i64 = 1_000_000_000;

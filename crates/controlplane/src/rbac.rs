@@ -2,48 +2,72 @@
 
 use kevel_api::name;
 
+use crate::columns;
+use crate::kind::Kind;
 use crate::rules::Rules;
 use crate::validation::{Field, record};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// The rules of roles.
-pub const ROLE: Rules = Rules {
-    check_create: |role| policy_rules(role, true),
-    check_update: |role, _| policy_rules(role, true),
-    ..Rules::NONE
+/// Roles.
+pub static ROLE: Kind = Kind {
+    validate_name: name::is_path_segment_name,
+    allow_create_on_update: true,
+    rules: Rules {
+        check_create: |role| policy_rules(role, true),
+        check_update: |role, _| policy_rules(role, true),
+        ..Rules::NONE
+    },
+    ..Kind::new("rbac.authorization.k8s.io", "roles")
 };
 
-/// The rules of cluster roles.
-pub const CLUSTER_ROLE: Rules = Rules {
-    check_create: |role| cluster_role(role, false),
-    check_update: |role, old| {
-        let aggregation = old.at("aggregationRule");
-        let selectors = aggregation.at("clusterRoleSelectors");
-        let odd = selectors.items().any(|selector| selector.has_odd_values());
-        cluster_role(role, odd);
+/// Cluster roles.
+pub static CLUSTER_ROLE: Kind = Kind {
+    validate_name: name::is_path_segment_name,
+    allow_create_on_update: true,
+    rules: Rules {
+        check_create: |role| cluster_role(role, false),
+        check_update: |role, old| {
+            let aggregation = old.at("aggregationRule");
+            let selectors = aggregation.at("clusterRoleSelectors");
+            let odd = selectors.items().any(|selector| selector.has_odd_values());
+            cluster_role(role, odd);
+        },
+        ..Rules::NONE
     },
-    ..Rules::NONE
+    ..Kind::new("rbac.authorization.k8s.io", "clusterroles")
 };
 
-/// The rules of role bindings.
-pub const ROLE_BINDING: Rules = Rules {
-    check_create: |binding| role_binding(binding, true),
-    check_update: |binding, old| {
-        role_binding(binding, true);
-        same_role(binding, old);
+/// Role bindings.
+pub static ROLE_BINDING: Kind = Kind {
+    validate_name: name::is_path_segment_name,
+    allow_create_on_update: true,
+    columns: columns::rbac::BINDINGS,
+    rules: Rules {
+        check_create: |binding| role_binding(binding, true),
+        check_update: |binding, old| {
+            role_binding(binding, true);
+            same_role(binding, old);
+        },
+        ..Rules::NONE
     },
-    ..Rules::NONE
+    ..Kind::new("rbac.authorization.k8s.io", "rolebindings")
 };
 
-/// The rules of cluster role bindings.
-pub const CLUSTER_ROLE_BINDING: Rules = Rules {
-    check_create: |binding| role_binding(binding, false),
-    check_update: |binding, old| {
-        role_binding(binding, false);
-        same_role(binding, old);
+/// Cluster role bindings.
+pub static CLUSTER_ROLE_BINDING: Kind = Kind {
+    validate_name: name::is_path_segment_name,
+    allow_create_on_update: true,
+    columns: columns::rbac::BINDINGS,
+    rules: Rules {
+        check_create: |binding| role_binding(binding, false),
+        check_update: |binding, old| {
+            role_binding(binding, false);
+            same_role(binding, old);
+        },
+        ..Rules::NONE
     },
-    ..Rules::NONE
+    ..Kind::new("rbac.authorization.k8s.io", "clusterrolebindings")
 };
 
 fn cluster_role(role: Field, any_values: bool) {

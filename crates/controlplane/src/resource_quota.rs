@@ -6,17 +6,24 @@ use kevel_api::field_error::BadValue;
 use kevel_api::quantity::Quantity;
 use kevel_api::value::Value;
 
+use crate::columns;
+use crate::kind::Kind;
 use crate::pod::resources;
 use crate::rules::Rules;
 use crate::validation::{Field, IMMUTABLE};
 
-/// The rules of resource quotas.
-pub const RULES: Rules = Rules {
-    check_create: |quota| spec(quota.at("spec")),
-    check_update,
-    check_status,
-    warnings,
-    ..Rules::NONE
+/// Resource quotas.
+pub static KIND: Kind = Kind {
+    returns_deleted_object: true,
+    columns: columns::core::RESOURCE_QUOTA,
+    rules: Rules {
+        check_create: |quota| spec(quota.at("spec")),
+        check_update,
+        check_status,
+        warnings,
+        ..Rules::NONE
+    },
+    ..Kind::new("", "resourcequotas")
 };
 
 /// Resources that quotas know by a name without a domain.

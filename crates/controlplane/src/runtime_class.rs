@@ -4,15 +4,23 @@ use std::collections::HashSet;
 
 use kevel_api::name;
 
+use crate::columns;
+use crate::kind::Kind;
 use crate::pod::{Options, resources, toleration};
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// The rules of runtime classes.
-pub const RULES: Rules = Rules {
-    check_create,
-    check_update: |class, old| class.at("handler").immutable(&old.at("handler")),
-    ..Rules::NONE
+/// Runtime classes.
+pub static KIND: Kind = Kind {
+    allow_create_on_update: true,
+    allow_unconditional_update: false,
+    columns: columns::node::RUNTIME_CLASS,
+    rules: Rules {
+        check_create,
+        check_update: |class, old| class.at("handler").immutable(&old.at("handler")),
+        ..Rules::NONE
+    },
+    ..Kind::new("node.k8s.io", "runtimeclasses")
 };
 
 fn check_create(class: Field) {

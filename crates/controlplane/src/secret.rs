@@ -3,13 +3,19 @@
 use kevel_api::value::Value;
 use kevel_codec::{base64, json};
 
+use crate::columns;
 use crate::config_map::key_form;
+use crate::kind::{Kind, Selectable};
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// The rules of secrets.
-pub const RULES: Rules =
-    Rules { check_create: check, prepare_update, check_update, warnings, ..Rules::NONE };
+/// Secrets.
+pub static KIND: Kind = Kind {
+    selectable_fields: &[Selectable::field("type")],
+    columns: columns::core::SECRET,
+    rules: Rules { check_create: check, prepare_update, check_update, warnings, ..Rules::NONE },
+    ..Kind::new("", "secrets")
+};
 
 /// The most that the values of a secret or a config map may have together.
 pub const MAX_SIZE: usize = 1 << 20;

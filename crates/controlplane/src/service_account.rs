@@ -2,14 +2,22 @@
 
 use kevel_api::value::{Map, Value};
 
+use crate::columns::Columns;
+use crate::kind::{Kind, Subresource};
 use crate::rules::Rules;
 
-/// The rules of service accounts.
-pub const RULES: Rules = Rules {
-    prepare_create: clean_secrets,
-    prepare_update: |account, _| clean_secrets(account),
-    warnings,
-    ..Rules::NONE
+/// Service accounts.
+pub static KIND: Kind = Kind {
+    returns_deleted_object: true,
+    subresources: &[("token", Subresource::NamedCreater)],
+    columns: Columns::NAME_AND_AGE,
+    rules: Rules {
+        prepare_create: clean_secrets,
+        prepare_update: |account, _| clean_secrets(account),
+        warnings,
+        ..Rules::NONE
+    },
+    ..Kind::new("", "serviceaccounts")
 };
 
 const ENFORCE_MOUNTABLE_SECRETS: &str = "kubernetes.io/enforce-mountable-secrets";

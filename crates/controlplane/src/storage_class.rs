@@ -4,36 +4,48 @@ use std::collections::HashSet;
 
 use kevel_api::name;
 
+use crate::columns;
+use crate::kind::Kind;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// The rules of storage classes.
-pub const STORAGE_CLASS: Rules = Rules {
-    check_create: storage_class,
-    check_update: |class, old| {
-        storage_class(class);
-        for name in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
-            class.at(name).immutable(&old.at(name));
-        }
+/// Storage classes.
+pub static STORAGE_CLASS: Kind = Kind {
+    returns_deleted_object: true,
+    columns: columns::storage::STORAGE_CLASS,
+    rules: Rules {
+        check_create: storage_class,
+        check_update: |class, old| {
+            storage_class(class);
+            for name in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
+                class.at(name).immutable(&old.at(name));
+            }
+        },
+        ..Rules::NONE
     },
-    ..Rules::NONE
+    ..Kind::new("storage.k8s.io", "storageclasses")
 };
 
-/// The rules of volume attributes classes.
-pub const VOLUME_ATTRIBUTES_CLASS: Rules = Rules {
-    check_create: volume_attributes_class,
-    check_update: |class, old| {
-        for (name, why) in [
-            ("driverName", "updates to driverName are forbidden."),
-            ("parameters", "updates to parameters are forbidden."),
-        ] {
-            if !class.at(name).same(&old.at(name)) {
-                class.at(name).forbidden(why);
+/// Volume attributes classes.
+pub static VOLUME_ATTRIBUTES_CLASS: Kind = Kind {
+    returns_deleted_object: true,
+    columns: columns::storage::VOLUME_ATTRIBUTES_CLASS,
+    rules: Rules {
+        check_create: volume_attributes_class,
+        check_update: |class, old| {
+            for (name, why) in [
+                ("driverName", "updates to driverName are forbidden."),
+                ("parameters", "updates to parameters are forbidden."),
+            ] {
+                if !class.at(name).same(&old.at(name)) {
+                    class.at(name).forbidden(why);
+                }
             }
-        }
-        volume_attributes_class(class);
+            volume_attributes_class(class);
+        },
+        ..Rules::NONE
     },
-    ..Rules::NONE
+    ..Kind::new("storage.k8s.io", "volumeattributesclasses")
 };
 
 const MAX_PARAMETERS: usize = 512;

@@ -30,14 +30,15 @@ impl Server {
         let caches = Caches::start(engine.clone(), "/registry/");
         let options = StorageOptions { prefix: "/registry".into(), format: Format::Protobuf };
         let resources = Resources::default();
-        resources.install(rows(
+        let rows = rows(
             |resource| resource.on,
             &options,
             &engine,
             &caches,
             &Answers::default(),
             Capabilities::default(),
-        ));
+        );
+        resources.install(rows.unwrap());
         let delegate = Delegate {
             name: "kube",
             resources: Arc::new(resources),

@@ -151,13 +151,17 @@ pub struct Completed {
 #[derive(Clone, Copy, Debug)]
 pub struct NameAndCreation;
 
+impl NameAndCreation {
+    /// The two columns.
+    pub const DEFINITIONS: &[Column] = &[
+        Column::NAME,
+        Column::typed("date", "Created At", "meta.v1.ObjectMeta#creationTimestamp"),
+    ];
+}
+
 impl Columns for NameAndCreation {
     fn definitions(&self) -> &[Column] {
-        const DEFINITIONS: &[Column] = &[
-            Column::NAME,
-            Column::typed("date", "Created At", "meta.v1.ObjectMeta#creationTimestamp"),
-        ];
-        DEFINITIONS
+        Self::DEFINITIONS
     }
 
     fn cells(&self, object: &Value, _: MicroTime) -> Vec<Value> {

@@ -18,16 +18,6 @@ pub enum Origin {
     Extension,
 }
 
-/// Built-in resources that are stored under another name than their own.
-const SPECIAL: &[(&str, &str, &str)] = &[
-    ("", "replicationcontrollers", "controllers"),
-    ("", "endpoints", "services/endpoints"),
-    ("", "nodes", "minions"),
-    ("", "services", "services/specs"),
-    ("networking.k8s.io", "ingresses", "ingress"),
-    ("extensions", "ingresses", "ingress"),
-];
-
 /// Keys, relative to the prefix, that hold bookkeeping rather than objects of a resource.
 pub mod bookkeeping {
     /// The bitmap of allocated service addresses.
@@ -42,16 +32,14 @@ pub mod bookkeeping {
     pub const PEER_SERVER_LEASES: &str = "peerserverleases/";
 }
 
-/// The prefix of all keys of a resource, with a slash at its end.
+/// The prefix of all keys of a resource, with a slash at its end. Some built-in kinds are kept under
+/// another name than their own: `minions`.
 pub fn resource_prefix(prefix: &str, origin: Origin, group: &str, resource: &str) -> String {
     let root = root(prefix);
     let resource = resource.to_lowercase();
-    let special =
-        SPECIAL.iter().find(|(g, r, _)| (*g, *r) == (group, resource.as_str())).map(|row| row.2);
-    match (origin, special) {
-        (Origin::BuiltIn, Some(special)) => format!("{root}{special}/"),
-        (Origin::BuiltIn, None) => format!("{root}{resource}/"),
-        (Origin::Extension, _) => format!("{root}{group}/{resource}/"),
+    match origin {
+        Origin::BuiltIn => format!("{root}{resource}/"),
+        Origin::Extension => format!("{root}{group}/{resource}/"),
     }
 }
 
@@ -80,11 +68,7 @@ mod tests {
         use Origin::*;
         for (origin, group, resource, expected) in [
             (BuiltIn, "", "pods", "/registry/pods/"),
-            (BuiltIn, "", "nodes", "/registry/minions/"),
-            (BuiltIn, "", "services", "/registry/services/specs/"),
-            (BuiltIn, "", "endpoints", "/registry/services/endpoints/"),
-            (BuiltIn, "", "replicationcontrollers", "/registry/controllers/"),
-            (BuiltIn, "networking.k8s.io", "ingresses", "/registry/ingress/"),
+            (BuiltIn, "", "services/specs", "/registry/services/specs/"),
             (BuiltIn, "networking.k8s.io", "networkpolicies", "/registry/networkpolicies/"),
             (BuiltIn, "events.k8s.io", "events", "/registry/events/"),
             (BuiltIn, "coordination.k8s.io", "leases", "/registry/leases/"),

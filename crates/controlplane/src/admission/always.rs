@@ -1,9 +1,17 @@
 //! `AlwaysAdmit` and `AlwaysDeny`: for those who try out the others.
 
+use std::sync::Arc;
+
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Plugin, settled};
 use kevel_server::handler::Pending;
+
+use super::Registration;
+
+/// `AlwaysAdmit`, as the command line knows it.
+pub const ALWAYS_ADMIT: Registration =
+    Registration::off("AlwaysAdmit", |_| Ok(Arc::new(AlwaysAdmit)));
 
 /// The admission plug-in of that name.
 #[derive(Clone, Copy, Debug)]
@@ -11,9 +19,12 @@ pub struct AlwaysAdmit;
 
 impl Plugin for AlwaysAdmit {
     fn name(&self) -> &'static str {
-        "AlwaysAdmit"
+        ALWAYS_ADMIT.name
     }
 }
+
+/// `AlwaysDeny`, as the command line knows it.
+pub const ALWAYS_DENY: Registration = Registration::off("AlwaysDeny", |_| Ok(Arc::new(AlwaysDeny)));
 
 /// The admission plug-in of that name.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +34,7 @@ const DENIED: &str = "admission control is denying all modifications";
 
 impl Plugin for AlwaysDeny {
     fn name(&self) -> &'static str {
-        "AlwaysDeny"
+        ALWAYS_DENY.name
     }
 
     fn admit<'a>(

@@ -1,6 +1,7 @@
 //! `AlwaysPullImages`: nobody uses an image that somebody else was allowed to pull.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use kevel_api::field_error::{FieldError, FieldErrors, Path, aggregate};
 use kevel_api::references::pod_containers;
@@ -9,8 +10,14 @@ use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::handler::Pending;
 
+use super::Registration;
+
 const ALWAYS: &str = "Always";
 const CONTAINERS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+
+/// `AlwaysPullImages`, as the command line knows it.
+pub const REGISTRATION: Registration =
+    Registration::off("AlwaysPullImages", |_| Ok(Arc::new(AlwaysPullImages)));
 
 /// The admission plug-in of that name.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +25,7 @@ pub struct AlwaysPullImages;
 
 impl Plugin for AlwaysPullImages {
     fn name(&self) -> &'static str {
-        "AlwaysPullImages"
+        REGISTRATION.name
     }
 
     fn admit<'a>(

@@ -1,19 +1,26 @@
 //! `DefaultIngressClass`: the class of ingresses that name none.
 
+use std::sync::Arc;
+
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::handler::Pending;
 
-use super::Context;
 use super::default_class::default_class;
 use super::lister::Lister;
+use super::{Context, Registration};
 
 const GROUP: &str = "networking.k8s.io";
 /// What makes a class the default.
 const DEFAULT: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class"];
 /// Where ingresses named their class before there was a field for it.
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
+
+/// `DefaultIngressClass`, as the command line knows it.
+pub const REGISTRATION: Registration = Registration::on("DefaultIngressClass", |context| {
+    Ok(Arc::new(DefaultIngressClass::new(context)?))
+});
 
 /// The admission plug-in of that name.
 #[derive(Debug)]
@@ -29,7 +36,7 @@ impl DefaultIngressClass {
 
 impl Plugin for DefaultIngressClass {
     fn name(&self) -> &'static str {
-        "DefaultIngressClass"
+        REGISTRATION.name
     }
 
     fn admit<'a>(

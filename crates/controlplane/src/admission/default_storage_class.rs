@@ -1,13 +1,15 @@
 //! `DefaultStorageClass`: the class of claims that name none.
 
+use std::sync::Arc;
+
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::handler::Pending;
 
-use super::Context;
 use super::default_class::default_class;
 use super::lister::Lister;
+use super::{Context, Registration};
 
 /// What makes a class the default.
 const DEFAULT: [&str; 2] = [
@@ -16,6 +18,11 @@ const DEFAULT: [&str; 2] = [
 ];
 /// Where claims named their class before there was a field for it.
 pub(super) const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+
+/// `DefaultStorageClass`, as the command line knows it.
+pub const REGISTRATION: Registration = Registration::on("DefaultStorageClass", |context| {
+    Ok(Arc::new(DefaultStorageClass::new(context)?))
+});
 
 /// The admission plug-in of that name.
 #[derive(Debug)]
@@ -31,7 +38,7 @@ impl DefaultStorageClass {
 
 impl Plugin for DefaultStorageClass {
     fn name(&self) -> &'static str {
-        "DefaultStorageClass"
+        REGISTRATION.name
     }
 
     fn admit<'a>(

@@ -1,10 +1,13 @@
 //! `DefaultTolerationSeconds`: pods stay for a while on nodes that are not ready or not reached.
 
+use std::sync::Arc;
+
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::handler::Pending;
 
+use super::Registration;
 use super::{Context, tolerations};
 
 const NO_EXECUTE: &str = "NoExecute";
@@ -15,6 +18,11 @@ pub struct TolerationSeconds {
     pub not_ready: i64,
     pub unreachable: i64,
 }
+
+/// `DefaultTolerationSeconds`, as the command line knows it.
+pub const REGISTRATION: Registration = Registration::on("DefaultTolerationSeconds", |context| {
+    Ok(Arc::new(DefaultTolerationSeconds::new(context)))
+});
 
 /// The admission plug-in of that name.
 #[derive(Debug)]
@@ -54,7 +62,7 @@ impl DefaultTolerationSeconds {
 
 impl Plugin for DefaultTolerationSeconds {
     fn name(&self) -> &'static str {
-        "DefaultTolerationSeconds"
+        REGISTRATION.name
     }
 
     fn admit<'a>(

@@ -1,11 +1,18 @@
 //! `DenyServiceExternalIPs`: services take no addresses that are not theirs.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::handler::Pending;
+
+use super::Registration;
+
+/// `DenyServiceExternalIPs`, as the command line knows it.
+pub const REGISTRATION: Registration =
+    Registration::off("DenyServiceExternalIPs", |_| Ok(Arc::new(DenyServiceExternalIps)));
 
 /// The admission plug-in of that name.
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +20,7 @@ pub struct DenyServiceExternalIps;
 
 impl Plugin for DenyServiceExternalIps {
     fn name(&self) -> &'static str {
-        "DenyServiceExternalIPs"
+        REGISTRATION.name
     }
 
     fn validate<'a>(

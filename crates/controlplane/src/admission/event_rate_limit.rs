@@ -1,6 +1,7 @@
 //! `EventRateLimit`: how many events a server takes from one source.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -10,6 +11,7 @@ use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::handler::Pending;
 
+use super::Registration;
 use super::{Context, configuration};
 
 const KINDS: [(&str, &str); 1] = [("eventratelimit.admission.k8s.io/v1alpha1", "Configuration")];
@@ -24,6 +26,10 @@ const DEFAULT_CACHE: i64 = 4096;
 
 /// What those are known by who share a limit.
 type KeyOf = fn(&Attributes<'_>, &Value) -> String;
+
+/// `EventRateLimit`, as the command line knows it.
+pub const REGISTRATION: Registration =
+    Registration::off("EventRateLimit", |context| Ok(Arc::new(EventRateLimit::new(context)?)));
 
 /// The admission plug-in of that name.
 #[derive(Debug)]
@@ -47,7 +53,7 @@ impl EventRateLimit {
 
 impl Plugin for EventRateLimit {
     fn name(&self) -> &'static str {
-        "EventRateLimit"
+        REGISTRATION.name
     }
 
     fn validate<'a>(

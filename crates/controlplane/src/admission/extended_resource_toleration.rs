@@ -2,17 +2,23 @@
 //! kept for those.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::handler::Pending;
 
+use super::Registration;
 use super::resource_list::is_extended;
 use super::tolerations;
 
 /// What the taints do to pods that do not tolerate them.
 const EFFECT: &str = "NoSchedule";
+
+/// `ExtendedResourceToleration`, as the command line knows it.
+pub const REGISTRATION: Registration =
+    Registration::off("ExtendedResourceToleration", |_| Ok(Arc::new(ExtendedResourceToleration)));
 
 /// The admission plug-in of that name.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +26,7 @@ pub struct ExtendedResourceToleration;
 
 impl Plugin for ExtendedResourceToleration {
     fn name(&self) -> &'static str {
-        "ExtendedResourceToleration"
+        REGISTRATION.name
     }
 
     fn admit<'a>(

@@ -1,13 +1,23 @@
 //! `LimitPodHardAntiAffinityTopology`: pods keep others off their node, not off whole zones.
 
+use std::sync::Arc;
+
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::handler::Pending;
 
+use super::Registration;
+
 const HOSTNAME: &str = "kubernetes.io/hostname";
 const REQUIRED: [&str; 4] =
     ["spec", "affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"];
+
+/// `LimitPodHardAntiAffinityTopology`, as the command line knows it.
+pub const REGISTRATION: Registration =
+    Registration::off("LimitPodHardAntiAffinityTopology", |_| {
+        Ok(Arc::new(LimitPodHardAntiAffinityTopology))
+    });
 
 /// The admission plug-in of that name.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +25,7 @@ pub struct LimitPodHardAntiAffinityTopology;
 
 impl Plugin for LimitPodHardAntiAffinityTopology {
     fn name(&self) -> &'static str {
-        "LimitPodHardAntiAffinityTopology"
+        REGISTRATION.name
     }
 
     fn validate<'a>(

@@ -9,14 +9,18 @@ use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::handler::Pending;
 
-use super::Context;
 use super::lister::Lister;
 use super::resource_list::{self, PodResources, ResourceList};
+use super::{Context, Registration};
 
 /// Where it is written down what a pod was given.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 /// What is larger is not compared in thousandths.
 const MAX_MILLI: i64 = i64::MAX / 1000;
+
+/// `LimitRanger`, as the command line knows it.
+pub const REGISTRATION: Registration =
+    Registration::on("LimitRanger", |context| Ok(Arc::new(LimitRanger::new(context)?)));
 
 /// The admission plug-in of that name.
 #[derive(Debug)]
@@ -123,7 +127,7 @@ impl LimitRanger {
 
 impl Plugin for LimitRanger {
     fn name(&self) -> &'static str {
-        "LimitRanger"
+        REGISTRATION.name
     }
 
     fn admit<'a>(

@@ -36,6 +36,7 @@ mod service_account;
 mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
 mod tolerations;
+mod unbuilt;
 mod unenforced;
 
 pub use default_toleration_seconds::TolerationSeconds;
@@ -50,41 +51,91 @@ use kevel_server::controller::Client;
 use kevel_server::resource::{Resources, Rows};
 use kevel_server::storage::Storage;
 
-use self::always::{AlwaysAdmit, AlwaysDeny};
-use self::always_pull_images::AlwaysPullImages;
-use self::certificates::{
-    CertificateApproval, CertificateSigning, CertificateSubjectRestriction,
-    ClusterTrustBundleAttest, PodCertificateSigning,
-};
-use self::default_ingress_class::DefaultIngressClass;
-use self::default_storage_class::DefaultStorageClass;
-use self::default_toleration_seconds::DefaultTolerationSeconds;
-use self::deny_service_external_ips::DenyServiceExternalIps;
-use self::event_rate_limit::EventRateLimit;
-use self::extended_resource_toleration::ExtendedResourceToleration;
-use self::limit_pod_hard_anti_affinity_topology::LimitPodHardAntiAffinityTopology;
-use self::limit_ranger::LimitRanger;
+use self::certificates::PodCertificateSigning;
 use self::lister::Lister;
-use self::namespace_auto_provision::NamespaceAutoProvision;
-use self::namespace_exists::NamespaceExists;
-use self::node_declared_feature_validator::NodeDeclaredFeatureValidator;
-use self::node_restriction::NodeRestriction;
-use self::owner_references_permission_enforcement::OwnerReferencesPermissionEnforcement;
-use self::persistent_volume_claim_resize::PersistentVolumeClaimResize;
-use self::pod_groups::{JobValidation, PodGroupProtection, PodGroupWorkloadExists};
-use self::pod_node_selector::PodNodeSelector;
-use self::pod_resize_validator::PodResizeValidator;
-use self::pod_security::PodSecurity;
-use self::pod_toleration_restriction::PodTolerationRestriction;
-use self::pod_topology_labels::PodTopologyLabels;
-use self::priority::Priority;
 use self::resource_claims::ResourceClaims;
-use self::resource_quota::ResourceQuota;
-use self::runtime_class::RuntimeClass;
-use self::service_account::ServiceAccount;
-use self::storage_object_in_use_protection::StorageObjectInUseProtection;
-use self::taint_nodes_by_condition::TaintNodesByCondition;
 use self::unenforced::Unenforced;
+
+/// The plug-ins that the command line knows, a line each, in the order in which they run
+/// (`AllOrderedPlugins`). Each file says what else there is to say about its own.
+pub static PLUGINS: &[Registration] = &[
+    always::ALWAYS_ADMIT,
+    namespace_auto_provision::REGISTRATION,
+    namespace_lifecycle::REGISTRATION,
+    namespace_exists::REGISTRATION,
+    limit_pod_hard_anti_affinity_topology::REGISTRATION,
+    limit_ranger::REGISTRATION,
+    service_account::REGISTRATION,
+    node_restriction::REGISTRATION,
+    taint_nodes_by_condition::REGISTRATION,
+    always_pull_images::REGISTRATION,
+    unbuilt::IMAGE_POLICY_WEBHOOK,
+    pod_security::REGISTRATION,
+    pod_node_selector::REGISTRATION,
+    priority::REGISTRATION,
+    default_toleration_seconds::REGISTRATION,
+    pod_toleration_restriction::REGISTRATION,
+    event_rate_limit::REGISTRATION,
+    extended_resource_toleration::REGISTRATION,
+    default_storage_class::REGISTRATION,
+    storage_object_in_use_protection::REGISTRATION,
+    pod_groups::POD_GROUP_PROTECTION,
+    owner_references_permission_enforcement::REGISTRATION,
+    persistent_volume_claim_resize::REGISTRATION,
+    runtime_class::REGISTRATION,
+    certificates::approval::REGISTRATION,
+    certificates::signing::REGISTRATION,
+    certificates::attest::REGISTRATION,
+    certificates::subject_restriction::REGISTRATION,
+    default_ingress_class::REGISTRATION,
+    deny_service_external_ips::REGISTRATION,
+    pod_topology_labels::REGISTRATION,
+    pod_groups::POD_GROUP_WORKLOAD_EXISTS,
+    node_declared_feature_validator::REGISTRATION,
+    pod_groups::JOB_VALIDATION,
+    pod_resize_validator::REGISTRATION,
+    unbuilt::MUTATING_ADMISSION_POLICY,
+    unbuilt::MUTATING_ADMISSION_WEBHOOK,
+    unbuilt::VALIDATING_ADMISSION_POLICY,
+    unbuilt::VALIDATING_ADMISSION_WEBHOOK,
+    resource_quota::REGISTRATION,
+    always::ALWAYS_DENY,
+];
+
+/// What the command line knows about a plug-in, and how it is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Registration {
+    /// `LimitRanger`
+    pub name: &'static str,
+    /// Whether it runs where nobody says.
+    pub on_by_default: bool,
+    /// `None` for one that this server does not have yet.
+    make: Option<Make>,
+}
+
+impl Registration {
+    /// A plug-in that runs unless it is switched off.
+    const fn on(name: &'static str, make: Make) -> Self {
+        Registration { name, on_by_default: true, make: Some(make) }
+    }
+
+    /// A plug-in that runs where it is switched on.
+    const fn off(name: &'static str, make: Make) -> Self {
+        Registration { name, on_by_default: false, make: Some(make) }
+    }
+
+    /// A plug-in that the reference has and this server has not yet.
+    const fn unbuilt(name: &'static str, on_by_default: bool) -> Self {
+        Registration { name, on_by_default, make: None }
+    }
+
+    /// Whether this server has it.
+    pub fn is_built(&self) -> bool {
+        self.make.is_some()
+    }
+}
+
+type Make = fn(&Context<'_>) -> Result<Arc<dyn Plugin>, String>;
 
 /// What plug-ins are made of.
 pub struct Context<'a> {
@@ -127,53 +178,6 @@ impl Context<'_> {
     }
 }
 
-type Made = Result<Arc<dyn Plugin>, String>;
-type Make = fn(&Context<'_>) -> Made;
-
-/// How each plug-in is made. Which of them run, and in which order, is the command line's business.
-const PLUGINS: &[(&str, Make)] = &[
-    ("AlwaysAdmit", |_| made(AlwaysAdmit)),
-    ("AlwaysDeny", |_| made(AlwaysDeny)),
-    ("AlwaysPullImages", |_| made(AlwaysPullImages)),
-    ("CertificateApproval", |context| made(CertificateApproval(context.authorizer.clone()))),
-    ("CertificateSigning", |context| made(CertificateSigning(context.authorizer.clone()))),
-    ("CertificateSubjectRestriction", |_| made(CertificateSubjectRestriction)),
-    ("ClusterTrustBundleAttest", |context| made(ClusterTrustBundleAttest::new(context))),
-    ("DefaultIngressClass", |context| made(DefaultIngressClass::new(context)?)),
-    ("DefaultStorageClass", |context| made(DefaultStorageClass::new(context)?)),
-    ("DefaultTolerationSeconds", |context| made(DefaultTolerationSeconds::new(context))),
-    ("DenyServiceExternalIPs", |_| made(DenyServiceExternalIps)),
-    ("EventRateLimit", |context| made(EventRateLimit::new(context)?)),
-    ("ExtendedResourceToleration", |_| made(ExtendedResourceToleration)),
-    ("JobValidation", |context| made(JobValidation::new(context))),
-    ("LimitPodHardAntiAffinityTopology", |_| made(LimitPodHardAntiAffinityTopology)),
-    ("LimitRanger", |context| made(LimitRanger::new(context)?)),
-    ("NamespaceAutoProvision", |context| made(NamespaceAutoProvision::new(context)?)),
-    ("NamespaceExists", |context| made(NamespaceExists::new(context)?)),
-    ("NamespaceLifecycle", |context| {
-        made(NamespaceLifecycle::new(context.storage("", "namespaces")?))
-    }),
-    ("NodeDeclaredFeatureValidator", |context| made(NodeDeclaredFeatureValidator::new(context)?)),
-    ("NodeRestriction", |context| made(NodeRestriction::new(context)?)),
-    ("OwnerReferencesPermissionEnforcement", |context| {
-        made(OwnerReferencesPermissionEnforcement::new(context))
-    }),
-    ("PersistentVolumeClaimResize", |context| made(PersistentVolumeClaimResize::new(context)?)),
-    ("PodGroupProtection", |context| made(PodGroupProtection::new(context))),
-    ("PodGroupWorkloadExists", |context| made(PodGroupWorkloadExists::new(context))),
-    ("PodNodeSelector", |context| made(PodNodeSelector::new(context)?)),
-    ("PodResizeValidator", |context| made(PodResizeValidator::new(context)?)),
-    ("PodSecurity", |context| made(PodSecurity::new(context)?)),
-    ("PodTolerationRestriction", |context| made(PodTolerationRestriction::new(context)?)),
-    ("PodTopologyLabels", |context| made(PodTopologyLabels::new(context)?)),
-    ("Priority", |context| made(Priority::new(context)?)),
-    ("ResourceQuota", |context| made(ResourceQuota::new(context)?)),
-    ("RuntimeClass", |context| made(RuntimeClass::new(context)?)),
-    ("ServiceAccount", |context| made(ServiceAccount::new(context)?)),
-    ("StorageObjectInUseProtection", |_| made(StorageObjectInUseProtection)),
-    ("TaintNodesByCondition", |_| made(TaintNodesByCondition)),
-];
-
 /// What every server does, whatever its flags say.
 pub fn always(context: &Context<'_>) -> Result<Vec<Arc<dyn Plugin>>, String> {
     Ok(vec![
@@ -183,21 +187,13 @@ pub fn always(context: &Context<'_>) -> Result<Vec<Arc<dyn Plugin>>, String> {
     ])
 }
 
-/// Whether there is a plug-in of this name here.
-pub fn is_built(name: &str) -> bool {
-    PLUGINS.iter().any(|(plugin, _)| *plugin == name)
-}
-
-fn made(plugin: impl Plugin) -> Made {
-    Ok(Arc::new(plugin))
-}
-
-/// The plug-ins of these names, in their order; those that are not built are left out.
+/// The plug-ins of these names, in the order in which they run; those that are not built are left out.
 pub fn plugins(names: &[&str], context: &Context<'_>) -> Result<Vec<Arc<dyn Plugin>>, String> {
-    let known = |name: &&str| PLUGINS.iter().find(|(plugin, _)| plugin == name);
-    let make = |(name, make): &(&str, Make)| {
-        make(context)
-            .map_err(|error| format!("failed to initialize admission plugin {name}: {error}"))
-    };
-    names.iter().filter_map(known).map(make).collect()
+    let wanted = PLUGINS.iter().filter(|plugin| names.contains(&plugin.name));
+    let made = wanted.filter_map(|plugin| {
+        let failed =
+            |error| format!("failed to initialize admission plugin {}: {error}", plugin.name);
+        Some((plugin.make?)(context).map_err(failed))
+    });
+    made.collect()
 }

@@ -9,8 +9,13 @@ use kevel_server::controller::Client;
 use kevel_server::handler::Pending;
 use kevel_store::cache::At;
 
-use super::Context;
 use super::lister::Lister;
+use super::{Context, Registration};
+
+/// `NamespaceAutoProvision`, as the command line knows it.
+pub const REGISTRATION: Registration = Registration::off("NamespaceAutoProvision", |context| {
+    Ok(Arc::new(NamespaceAutoProvision::new(context)?))
+});
 
 /// The admission plug-in of that name.
 #[derive(Debug)]
@@ -50,7 +55,7 @@ impl NamespaceAutoProvision {
 
 impl Plugin for NamespaceAutoProvision {
     fn name(&self) -> &'static str {
-        "NamespaceAutoProvision"
+        REGISTRATION.name
     }
 
     fn admit<'a>(

@@ -1,5 +1,7 @@
 //! `NamespaceExists`: nothing is written in a namespace that is not there.
 
+use std::sync::Arc;
+
 use kevel_api::gvk::GroupResource;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
@@ -7,8 +9,12 @@ use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::handler::Pending;
 use kevel_store::cache::At;
 
-use super::Context;
 use super::lister::Lister;
+use super::{Context, Registration};
+
+/// `NamespaceExists`, as the command line knows it.
+pub const REGISTRATION: Registration =
+    Registration::off("NamespaceExists", |context| Ok(Arc::new(NamespaceExists::new(context)?)));
 
 /// The admission plug-in of that name.
 #[derive(Debug)]
@@ -24,7 +30,7 @@ impl NamespaceExists {
 
 impl Plugin for NamespaceExists {
     fn name(&self) -> &'static str {
-        "NamespaceExists"
+        REGISTRATION.name
     }
 
     fn validate<'a>(

@@ -10,8 +10,15 @@ use kevel_server::handler::Pending;
 use kevel_server::storage::Storage;
 use kevel_store::cache::{At, Object};
 
+use super::Registration;
+
 /// Namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// `NamespaceLifecycle`, as the command line knows it.
+pub const REGISTRATION: Registration = Registration::on("NamespaceLifecycle", |context| {
+    Ok(Arc::new(NamespaceLifecycle::new(context.storage("", "namespaces")?)))
+});
 
 /// The admission plug-in of that name.
 #[derive(Debug)]
@@ -80,7 +87,7 @@ impl NamespaceLifecycle {
 
 impl Plugin for NamespaceLifecycle {
     fn name(&self) -> &'static str {
-        "NamespaceLifecycle"
+        REGISTRATION.name
     }
 
     fn admit<'a>(

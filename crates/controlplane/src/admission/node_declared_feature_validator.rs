@@ -1,5 +1,7 @@
 //! `NodeDeclaredFeatureValidator`: running pods change only in ways that their node knows.
 
+use std::sync::Arc;
+
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
@@ -7,8 +9,8 @@ use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::handler::Pending;
 use kevel_store::cache::At;
 
-use super::Context;
 use super::lister::Lister;
+use super::{Context, Registration};
 
 /// What a change may need of a node, and whether it does. Sorted by name.
 const FEATURES: [(&str, Needs); 2] = [
@@ -18,6 +20,12 @@ const FEATURES: [(&str, Needs); 2] = [
 
 /// Whether a pod and what it was before differ in a way that needs something.
 type Needs = fn(&Value, &Value) -> bool;
+
+/// `NodeDeclaredFeatureValidator`, as the command line knows it.
+pub const REGISTRATION: Registration =
+    Registration::on("NodeDeclaredFeatureValidator", |context| {
+        Ok(Arc::new(NodeDeclaredFeatureValidator::new(context)?))
+    });
 
 /// The admission plug-in of that name.
 #[derive(Debug)]
@@ -61,7 +69,7 @@ impl NodeDeclaredFeatureValidator {
 
 impl Plugin for NodeDeclaredFeatureValidator {
     fn name(&self) -> &'static str {
-        "NodeDeclaredFeatureValidator"
+        REGISTRATION.name
     }
 
     fn validate<'a>(

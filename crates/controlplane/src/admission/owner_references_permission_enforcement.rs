@@ -11,7 +11,13 @@ use kevel_server::authorization::{self, Authorizer, Decision, NO_SELECTORS, Opin
 use kevel_server::handler::Pending;
 use kevel_server::resource::Resources;
 
-use super::Context;
+use super::{Context, Registration};
+
+/// `OwnerReferencesPermissionEnforcement`, as the command line knows it.
+pub const REGISTRATION: Registration =
+    Registration::off("OwnerReferencesPermissionEnforcement", |context| {
+        Ok(Arc::new(OwnerReferencesPermissionEnforcement::new(context)))
+    });
 
 /// The admission plug-in of that name.
 pub struct OwnerReferencesPermissionEnforcement {
@@ -109,7 +115,7 @@ impl OwnerReferencesPermissionEnforcement {
 
 impl Plugin for OwnerReferencesPermissionEnforcement {
     fn name(&self) -> &'static str {
-        "OwnerReferencesPermissionEnforcement"
+        REGISTRATION.name
     }
 
     fn validate<'a>(

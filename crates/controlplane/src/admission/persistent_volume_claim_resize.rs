@@ -1,5 +1,7 @@
 //! `PersistentVolumeClaimResize`: claims grow where their class can do that.
 
+use std::sync::Arc;
+
 use kevel_api::quantity::Quantity;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
@@ -7,9 +9,14 @@ use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::handler::Pending;
 use kevel_store::cache::At;
 
-use super::Context;
 use super::default_storage_class::CLASS_ANNOTATION;
 use super::lister::Lister;
+use super::{Context, Registration};
+
+/// `PersistentVolumeClaimResize`, as the command line knows it.
+pub const REGISTRATION: Registration = Registration::on("PersistentVolumeClaimResize", |context| {
+    Ok(Arc::new(PersistentVolumeClaimResize::new(context)?))
+});
 
 /// The admission plug-in of that name.
 #[derive(Debug)]
@@ -51,7 +58,7 @@ impl PersistentVolumeClaimResize {
 
 impl Plugin for PersistentVolumeClaimResize {
     fn name(&self) -> &'static str {
-        "PersistentVolumeClaimResize"
+        REGISTRATION.name
     }
 
     fn validate<'a>(

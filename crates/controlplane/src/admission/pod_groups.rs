@@ -1,15 +1,17 @@
 //! What is asked of groups of pods that are scheduled together: `PodGroupProtection`,
 //! `PodGroupWorkloadExists`, `JobValidation`. Nothing as long as the gate `GenericWorkload` is off.
 
+use std::sync::Arc;
+
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::handler::Pending;
 
-use super::Context;
 use super::lister::Lister;
 use super::storage_object_in_use_protection::add_finalizer;
+use super::{Context, Registration};
 
 const GROUP: &str = "scheduling.k8s.io";
 const VERSION: &str = "v1alpha2";
@@ -25,6 +27,11 @@ fn lister(context: &Context<'_>, plural: &str) -> Option<Lister> {
     row.storage.clone().map(Lister::new)
 }
 
+/// `PodGroupProtection`, as the command line knows it.
+pub const POD_GROUP_PROTECTION: Registration = Registration::on("PodGroupProtection", |context| {
+    Ok(Arc::new(PodGroupProtection::new(context)))
+});
+
 /// Groups stay until nobody uses them.
 #[derive(Clone, Copy, Debug)]
 pub struct PodGroupProtection {
@@ -39,7 +46,7 @@ impl PodGroupProtection {
 
 impl Plugin for PodGroupProtection {
     fn name(&self) -> &'static str {
-        "PodGroupProtection"
+        POD_GROUP_PROTECTION.name
     }
 
     fn admit<'a>(
@@ -55,6 +62,12 @@ impl Plugin for PodGroupProtection {
     }
 }
 
+/// `PodGroupWorkloadExists`, as the command line knows it.
+pub const POD_GROUP_WORKLOAD_EXISTS: Registration =
+    Registration::on("PodGroupWorkloadExists", |context| {
+        Ok(Arc::new(PodGroupWorkloadExists::new(context)))
+    });
+
 /// Groups are made of templates that are there.
 #[derive(Debug)]
 pub struct PodGroupWorkloadExists {
@@ -69,7 +82,7 @@ impl PodGroupWorkloadExists {
 
 impl Plugin for PodGroupWorkloadExists {
     fn name(&self) -> &'static str {
-        "PodGroupWorkloadExists"
+        POD_GROUP_WORKLOAD_EXISTS.name
     }
 
     fn validate<'a>(
@@ -106,6 +119,10 @@ impl Plugin for PodGroupWorkloadExists {
     }
 }
 
+/// `JobValidation`, as the command line knows it.
+pub const JOB_VALIDATION: Registration =
+    Registration::on("JobValidation", |context| Ok(Arc::new(JobValidation::new(context))));
+
 /// A job whose pods are scheduled all or none keeps their number.
 #[derive(Debug)]
 pub struct JobValidation {
@@ -120,7 +137,7 @@ impl JobValidation {
 
 impl Plugin for JobValidation {
     fn name(&self) -> &'static str {
-        "JobValidation"
+        JOB_VALIDATION.name
     }
 
     fn validate<'a>(

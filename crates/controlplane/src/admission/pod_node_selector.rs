@@ -1,6 +1,7 @@
 //! `PodNodeSelector`: pods go to the nodes that their namespace is given.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use kevel_api::gvk::GroupResource;
 use kevel_api::status::StatusError;
@@ -10,13 +11,17 @@ use kevel_codec::yaml;
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::handler::Pending;
 
-use super::Context;
 use super::lister::Lister;
+use super::{Context, Registration};
 
 const ANNOTATION: &str = "scheduler.alpha.kubernetes.io/node-selector";
 const CLUSTER_DEFAULT: &str = "clusterDefaultNodeSelector";
 
 type Labels = BTreeMap<String, String>;
+
+/// `PodNodeSelector`, as the command line knows it.
+pub const REGISTRATION: Registration =
+    Registration::off("PodNodeSelector", |context| Ok(Arc::new(PodNodeSelector::new(context)?)));
 
 /// The admission plug-in of that name.
 #[derive(Debug)]
@@ -92,7 +97,7 @@ impl PodNodeSelector {
 
 impl Plugin for PodNodeSelector {
     fn name(&self) -> &'static str {
-        "PodNodeSelector"
+        REGISTRATION.name
     }
 
     fn admit<'a>(

@@ -1,5 +1,7 @@
 //! `PodResizeValidator`: running pods do not grow beyond their node.
 
+use std::sync::Arc;
+
 use kevel_api::quantity::Quantity;
 use kevel_api::quote::quote;
 use kevel_api::status::{StatusCause, StatusError};
@@ -8,10 +10,10 @@ use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::handler::Pending;
 use kevel_store::cache::At;
 
-use super::Context;
 use super::lister::Lister;
 use super::node_declared_feature_validator::changes_on_node;
 use super::resource_list::{self, PodResources};
+use super::{Context, Registration};
 
 /// What a pod may ask for as a whole goes before what its containers ask for.
 const RESOURCES: PodResources = PodResources {
@@ -24,6 +26,11 @@ type Unit = fn(&Quantity) -> i64;
 
 /// In which units messages show what.
 const UNITS: [(&str, Unit); 2] = [("cpu", Quantity::milli_value), ("memory", Quantity::value)];
+
+/// `PodResizeValidator`, as the command line knows it.
+pub const REGISTRATION: Registration = Registration::on("PodResizeValidator", |context| {
+    Ok(Arc::new(PodResizeValidator::new(context)?))
+});
 
 /// The admission plug-in of that name.
 #[derive(Debug)]
@@ -75,7 +82,7 @@ impl PodResizeValidator {
 
 impl Plugin for PodResizeValidator {
     fn name(&self) -> &'static str {
-        "PodResizeValidator"
+        REGISTRATION.name
     }
 
     fn validate<'a>(

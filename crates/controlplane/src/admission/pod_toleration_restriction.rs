@@ -9,6 +9,7 @@ use kevel_codec::json::{Unknown, decode_any};
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::handler::Pending;
 
+use super::Registration;
 use super::lister::Lister;
 use super::{Context, configuration, tolerations};
 use crate::pod::qos;
@@ -18,6 +19,11 @@ const KINDS: [(&str, &str); 1] =
 const DEFAULTS: &str = "scheduler.alpha.kubernetes.io/defaultTolerations";
 const ALLOWED: &str = "scheduler.alpha.kubernetes.io/tolerationsWhitelist";
 const MEMORY_PRESSURE: &str = "node.kubernetes.io/memory-pressure";
+
+/// `PodTolerationRestriction`, as the command line knows it.
+pub const REGISTRATION: Registration = Registration::off("PodTolerationRestriction", |context| {
+    Ok(Arc::new(PodTolerationRestriction::new(context)?))
+});
 
 /// The admission plug-in of that name.
 #[derive(Debug)]
@@ -94,7 +100,7 @@ impl PodTolerationRestriction {
 
 impl Plugin for PodTolerationRestriction {
     fn name(&self) -> &'static str {
-        "PodTolerationRestriction"
+        REGISTRATION.name
     }
 
     fn admit<'a>(

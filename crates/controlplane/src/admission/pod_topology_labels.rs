@@ -1,15 +1,21 @@
 //! `PodTopologyLabels`: pods know the zone and region of their node.
 
+use std::sync::Arc;
+
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::handler::Pending;
 use kevel_store::cache::At;
 
-use super::Context;
 use super::lister::Lister;
+use super::{Context, Registration};
 
 const LABELS: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
+
+/// `PodTopologyLabels`, as the command line knows it.
+pub const REGISTRATION: Registration =
+    Registration::on("PodTopologyLabels", |context| Ok(Arc::new(PodTopologyLabels::new(context)?)));
 
 /// The admission plug-in of that name.
 #[derive(Debug)]
@@ -39,7 +45,7 @@ impl PodTopologyLabels {
 
 impl Plugin for PodTopologyLabels {
     fn name(&self) -> &'static str {
-        "PodTopologyLabels"
+        REGISTRATION.name
     }
 
     fn admit<'a>(

@@ -8,10 +8,14 @@ use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::handler::Pending;
 use kevel_store::cache::At;
 
-use super::Context;
 use super::lister::Lister;
+use super::{Context, Registration};
 
 const GROUP: &str = "scheduling.k8s.io";
+
+/// `Priority`, as the command line knows it.
+pub const REGISTRATION: Registration =
+    Registration::on("Priority", |context| Ok(Arc::new(Priority::new(context)?)));
 
 /// The admission plug-in of that name.
 #[derive(Debug)]
@@ -159,7 +163,7 @@ impl Priority {
 
 impl Plugin for Priority {
     fn name(&self) -> &'static str {
-        "Priority"
+        REGISTRATION.name
     }
 
     fn admit<'a>(

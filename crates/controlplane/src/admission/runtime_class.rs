@@ -8,8 +8,13 @@ use kevel_api::value::{Map, Value};
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::handler::Pending;
 
+use super::Registration;
 use super::lister::Lister;
 use super::{Context, resource_list, tolerations};
+
+/// `RuntimeClass`, as the command line knows it.
+pub const REGISTRATION: Registration =
+    Registration::on("RuntimeClass", |context| Ok(Arc::new(RuntimeClass::new(context)?)));
 
 /// The admission plug-in of that name.
 #[derive(Debug)]
@@ -75,7 +80,7 @@ impl RuntimeClass {
 
 impl Plugin for RuntimeClass {
     fn name(&self) -> &'static str {
-        "RuntimeClass"
+        REGISTRATION.name
     }
 
     fn admit<'a>(

@@ -1,9 +1,13 @@
 //! `StorageObjectInUseProtection`: volumes and claims stay until nobody uses them.
 
+use std::sync::Arc;
+
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::handler::Pending;
+
+use super::Registration;
 
 /// The finalizer of each kind that is protected.
 const PROTECTED: [(&str, &str, &str); 3] = [
@@ -12,13 +16,18 @@ const PROTECTED: [(&str, &str, &str); 3] = [
     ("storage.k8s.io", "volumeattributesclasses", "kubernetes.io/vac-protection"),
 ];
 
+/// `StorageObjectInUseProtection`, as the command line knows it.
+pub const REGISTRATION: Registration = Registration::on("StorageObjectInUseProtection", |_| {
+    Ok(Arc::new(StorageObjectInUseProtection))
+});
+
 /// The admission plug-in of that name.
 #[derive(Clone, Copy, Debug)]
 pub struct StorageObjectInUseProtection;
 
 impl Plugin for StorageObjectInUseProtection {
     fn name(&self) -> &'static str {
-        "StorageObjectInUseProtection"
+        REGISTRATION.name
     }
 
     fn admit<'a>(

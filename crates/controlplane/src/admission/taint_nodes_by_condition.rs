@@ -1,11 +1,19 @@
 //! `TaintNodesByCondition`: a new node takes no pods until somebody has seen that it is ready.
 
+use std::sync::Arc;
+
 use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::handler::Pending;
 
+use super::Registration;
+
 const NOT_READY: (&str, &str) = ("node.kubernetes.io/not-ready", "NoSchedule");
+
+/// `TaintNodesByCondition`, as the command line knows it.
+pub const REGISTRATION: Registration =
+    Registration::on("TaintNodesByCondition", |_| Ok(Arc::new(TaintNodesByCondition)));
 
 /// The admission plug-in of that name.
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +21,7 @@ pub struct TaintNodesByCondition;
 
 impl Plugin for TaintNodesByCondition {
     fn name(&self) -> &'static str {
-        "TaintNodesByCondition"
+        REGISTRATION.name
     }
 
     fn admit<'a>(

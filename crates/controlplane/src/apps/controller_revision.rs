@@ -2,11 +2,17 @@
 
 use kevel_api::value::Value;
 
+use crate::columns;
+use crate::kind::Kind;
 use crate::rules::Rules;
 use crate::validation::{Field, IMMUTABLE};
 
-/// The rules of controller revisions.
-pub const RULES: Rules = Rules { check_create, check_update, ..Rules::NONE };
+/// Controller revisions.
+pub static KIND: Kind = Kind {
+    columns: columns::apps::CONTROLLER_REVISION,
+    rules: Rules { check_create, check_update, ..Rules::NONE },
+    ..Kind::new("apps", "controllerrevisions")
+};
 
 fn check_create(revision: Field) {
     revision.at("revision").non_negative();

@@ -5,20 +5,27 @@ use kevel_api::value::{Map, Value, equivalent};
 use super::{
     immutable_selector, int_or_percent, is_empty, not_decremented, runs_for_good, unknown_strategy,
 };
+use crate::columns;
+use crate::kind::Kind;
 use crate::pod::template;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// The rules of daemon sets.
-pub const RULES: Rules = Rules {
-    prepare_create,
-    check_create: |set| spec(set.at("spec"), None),
-    prepare_update,
-    check_update,
-    prepare_status: |set, old| set_template_generation(set, template_generation(old)),
-    check_status,
-    warnings: |set, old| template::template_warnings(set, old, template::IN_SPEC),
-    ..Rules::NONE
+/// Daemon sets.
+pub static KIND: Kind = Kind {
+    counts_generation: true,
+    columns: columns::apps::DAEMON_SET,
+    rules: Rules {
+        prepare_create,
+        check_create: |set| spec(set.at("spec"), None),
+        prepare_update,
+        check_update,
+        prepare_status: |set, old| set_template_generation(set, template_generation(old)),
+        check_status,
+        warnings: |set, old| template::template_warnings(set, old, template::IN_SPEC),
+        ..Rules::NONE
+    },
+    ..Kind::new("apps", "daemonsets")
 };
 
 /// How often the template has changed, which was a field once.

@@ -1,24 +1,34 @@
 //! Deployments.
 
 use kevel_api::value::{Value, equivalent};
+use kevel_server::scale::Selector;
 
 use super::{
     immutable_selector, int_or_percent, not_decremented, replica_counts, selector_and_template,
     unknown_strategy,
 };
+use crate::columns;
+use crate::kind::{Kind, Subresource};
 use crate::pod::template;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// The rules of deployments.
-pub const RULES: Rules = Rules {
-    prepare_create: |deployment| template::prepare_at(deployment, None, template::IN_SPEC),
-    check_create: |deployment| spec(deployment.at("spec"), None),
-    prepare_update,
-    check_update,
-    check_status,
-    warnings: |deployment, old| template::object_warnings(deployment, old),
-    ..Rules::NONE
+/// Deployments.
+pub static KIND: Kind = Kind {
+    kept_by_status: &["labels"],
+    counts_generation: true,
+    subresources: &[("scale", Subresource::Scale(Selector::Object))],
+    columns: columns::apps::DEPLOYMENT,
+    rules: Rules {
+        prepare_create: |deployment| template::prepare_at(deployment, None, template::IN_SPEC),
+        check_create: |deployment| spec(deployment.at("spec"), None),
+        prepare_update,
+        check_update,
+        check_status,
+        warnings: |deployment, old| template::object_warnings(deployment, old),
+        ..Rules::NONE
+    },
+    ..Kind::new("apps", "deployments")
 };
 
 /// Annotations count as wanted, too: they go to the replica sets.

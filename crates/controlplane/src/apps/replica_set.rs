@@ -1,19 +1,29 @@
 //! Replica sets.
 
+use kevel_server::scale::Selector;
+
 use super::{immutable_selector, replica_counts, selector_and_template};
+use crate::columns;
+use crate::kind::{Kind, Subresource};
 use crate::pod::template;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// The rules of replica sets.
-pub const RULES: Rules = Rules {
-    prepare_create: |set| template::prepare_at(set, None, template::IN_SPEC),
-    check_create: |set| spec(set.at("spec"), None),
-    prepare_update: |set, old| template::prepare_at(set, Some(old), template::IN_SPEC),
-    check_update,
-    check_status: |set, _| status(set.at("status")),
-    warnings: |set, old| template::object_warnings(set, old),
-    ..Rules::NONE
+/// Replica sets.
+pub static KIND: Kind = Kind {
+    counts_generation: true,
+    subresources: &[("scale", Subresource::Scale(Selector::Object))],
+    columns: columns::apps::REPLICA_SET,
+    rules: Rules {
+        prepare_create: |set| template::prepare_at(set, None, template::IN_SPEC),
+        check_create: |set| spec(set.at("spec"), None),
+        prepare_update: |set, old| template::prepare_at(set, Some(old), template::IN_SPEC),
+        check_update,
+        check_status: |set, _| status(set.at("status")),
+        warnings: |set, old| template::object_warnings(set, old),
+        ..Rules::NONE
+    },
+    ..Kind::new("apps", "replicasets")
 };
 
 fn spec(spec: Field, old: Option<Field>) {

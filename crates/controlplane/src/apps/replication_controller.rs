@@ -1,21 +1,35 @@
 //! Replication controllers, which came before replica sets.
 
+use kevel_server::scale::Selector;
+use kevel_server::strategy::Dependents;
+
 use super::{replica_set, replicated};
+use crate::columns;
+use crate::kind::{Kind, Selectable, Subresource};
 use crate::pod::template;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// The rules of replication controllers.
-pub const RULES: Rules = Rules {
-    prepare_create: |controller| template::prepare_at(controller, None, template::IN_SPEC),
-    check_create: |controller| spec(controller.at("spec"), None),
-    prepare_update: |controller, old| {
-        template::prepare_at(controller, Some(old), template::IN_SPEC);
+/// Replication controllers.
+pub static KIND: Kind = Kind {
+    selectable_fields: &[Selectable::field("status.replicas")],
+    storage_key: Some("controllers"),
+    counts_generation: true,
+    default_dependents: Dependents::Orphaned,
+    subresources: &[("scale", Subresource::Scale(Selector::Labels))],
+    columns: columns::core::REPLICATION_CONTROLLER,
+    rules: Rules {
+        prepare_create: |controller| template::prepare_at(controller, None, template::IN_SPEC),
+        check_create: |controller| spec(controller.at("spec"), None),
+        prepare_update: |controller, old| {
+            template::prepare_at(controller, Some(old), template::IN_SPEC);
+        },
+        check_update: |controller, old| spec(controller.at("spec"), Some(old.at("spec"))),
+        check_status: |controller, _| replica_set::status(controller.at("status")),
+        warnings: |controller, old| template::object_warnings(controller, old),
+        ..Rules::NONE
     },
-    check_update: |controller, old| spec(controller.at("spec"), Some(old.at("spec"))),
-    check_status: |controller, _| replica_set::status(controller.at("status")),
-    warnings: |controller, old| template::object_warnings(controller, old),
-    ..Rules::NONE
+    ..Kind::new("", "replicationcontrollers")
 };
 
 fn spec(spec: Field, old: Option<Field>) {

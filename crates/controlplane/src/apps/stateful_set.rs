@@ -3,25 +3,35 @@
 use kevel_api::field_error::BadValue;
 use kevel_api::name;
 use kevel_api::value::{Map, Value};
+use kevel_server::scale::Selector;
 
 use super::{
     int_or_percent, is_broken, matches_template, not_decremented, replica_counts, runs_for_good,
     selector,
 };
+use crate::columns;
+use crate::kind::{Kind, Subresource};
 use crate::persistent_volume_claim;
 use crate::pod::template;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// The rules of stateful sets.
-pub const RULES: Rules = Rules {
-    prepare_create: |set| prepare(set, None),
-    check_create: |set| spec(set.at("spec"), None, Checks::default()),
-    prepare_update: |set, old| prepare(set, Some(old)),
-    check_update,
-    check_status,
-    warnings,
-    ..Rules::NONE
+/// Stateful sets.
+pub static KIND: Kind = Kind {
+    validate_name: name::name_is_dns_label,
+    counts_generation: true,
+    subresources: &[("scale", Subresource::Scale(Selector::Object))],
+    columns: columns::apps::STATEFUL_SET,
+    rules: Rules {
+        prepare_create: |set| prepare(set, None),
+        check_create: |set| spec(set.at("spec"), None, Checks::default()),
+        prepare_update: |set, old| prepare(set, Some(old)),
+        check_update,
+        check_status,
+        warnings,
+        ..Rules::NONE
+    },
+    ..Kind::new("apps", "statefulsets")
 };
 
 /// What an update may change.

@@ -3,18 +3,25 @@
 use kevel_api::field_error::BadValue;
 
 use super::{job, schedule, time_zone};
+use crate::columns;
+use crate::kind::Kind;
 use crate::pod::template;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// The rules of cron jobs.
-pub const RULES: Rules = Rules {
-    prepare_create: |cron_job| template::prepare_at(cron_job, None, TEMPLATE),
-    check_create,
-    prepare_update: |cron_job, old| template::prepare_at(cron_job, Some(old), TEMPLATE),
-    check_update,
-    warnings: |cron_job, old| job::warnings(cron_job, old, TEMPLATE),
-    ..Rules::NONE
+/// Cron jobs.
+pub static KIND: Kind = Kind {
+    counts_generation: true,
+    columns: columns::batch::CRON_JOB,
+    rules: Rules {
+        prepare_create: |cron_job| template::prepare_at(cron_job, None, TEMPLATE),
+        check_create,
+        prepare_update: |cron_job, old| template::prepare_at(cron_job, Some(old), TEMPLATE),
+        check_update,
+        warnings: |cron_job, old| job::warnings(cron_job, old, TEMPLATE),
+        ..Rules::NONE
+    },
+    ..Kind::new("batch", "cronjobs")
 };
 
 const TEMPLATE: &[&str] = &["spec", "jobTemplate", "spec", "template"];

@@ -4,21 +4,31 @@ use std::collections::HashSet;
 
 use kevel_api::name;
 use kevel_api::value::{Map, Value, equivalent};
+use kevel_server::strategy::Dependents;
 
 use super::{indexes, job_status};
+use crate::columns;
+use crate::kind::{Kind, Selectable};
 use crate::pod::template;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// The rules of jobs.
-pub const RULES: Rules = Rules {
-    prepare_create,
-    check_create: |job| check(job, None),
-    prepare_update: |job, old| template::prepare_at(job, Some(old), template::IN_SPEC),
-    check_update,
-    check_status: job_status::check,
-    warnings: |job, old| warnings(job, old, template::IN_SPEC),
-    ..Rules::NONE
+/// Jobs.
+pub static KIND: Kind = Kind {
+    selectable_fields: &[Selectable::named("status.successful", "status.succeeded")],
+    counts_generation: true,
+    default_dependents: Dependents::Orphaned,
+    columns: columns::batch::JOB,
+    rules: Rules {
+        prepare_create,
+        check_create: |job| check(job, None),
+        prepare_update: |job, old| template::prepare_at(job, Some(old), template::IN_SPEC),
+        check_update,
+        check_status: job_status::check,
+        warnings: |job, old| warnings(job, old, template::IN_SPEC),
+        ..Rules::NONE
+    },
+    ..Kind::new("batch", "jobs")
 };
 
 const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";

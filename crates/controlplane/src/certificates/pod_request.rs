@@ -7,22 +7,37 @@ use kevel_api::value::Value;
 use kevel_server::certificates::{
     CertificateRequest, Hash, KeyKind, PublicKey, SignatureAlgorithm,
 };
+use kevel_server::strategy::STATUS_METADATA;
 
 use super::{bytes, pod_request_status, signer_name};
+use crate::columns;
+use crate::kind::{Kind, Selectable};
 use crate::rules::Rules;
 use crate::validation::{Field, IMMUTABLE, record};
 
-/// The rules of requests, of which only metadata changes; and of signers, who write the status.
-pub const RULES: Rules = Rules {
-    check_create: |request| check(request.at("spec")),
-    check_update: |request, old| {
-        let spec = request.at("spec");
-        if !spec.same(&old.at("spec")) {
-            spec.invalid_as(shown(spec), IMMUTABLE);
-        }
+/// Requests, of which only metadata changes; and of signers, who write the status.
+pub static KIND: Kind = Kind {
+    selectable_fields: &[
+        Selectable::field("spec.signerName"),
+        Selectable::field("spec.podName"),
+        Selectable::field("spec.nodeName"),
+    ],
+    storage_version: Some("v1beta1"),
+    kept_by_status: &STATUS_METADATA,
+    allow_unconditional_update: false,
+    columns: columns::certificates::POD_CERTIFICATE_REQUEST,
+    rules: Rules {
+        check_create: |request| check(request.at("spec")),
+        check_update: |request, old| {
+            let spec = request.at("spec");
+            if !spec.same(&old.at("spec")) {
+                spec.invalid_as(shown(spec), IMMUTABLE);
+            }
+        },
+        check_status: pod_request_status::check,
+        ..Rules::NONE
     },
-    check_status: pod_request_status::check,
-    ..Rules::NONE
+    ..Kind::new("certificates.k8s.io", "podcertificaterequests")
 };
 
 /// The longest uid.

@@ -4,32 +4,50 @@
 use std::collections::HashSet;
 
 use kevel_api::field_error::BadValue;
+use kevel_api::name;
 use kevel_api::value::{Map, Value};
 use kevel_server::certificates::{Certificate, CertificateRequest, PemBlock};
 use kevel_server::user::User;
 
 use super::{bytes, conditions, signer_name};
+use crate::columns;
+use crate::kind::{Kind, Selectable, Subresource};
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// The rules of requests, and of signers, who write the status.
-pub const RULES: Rules = Rules {
-    sign,
-    check_create: |request| check(request, &Allowed::default()),
-    prepare_update: keep_spec,
-    check_update: |request, old| {
-        check_change(request, old, Allowed::since(request, old));
+/// Requests, which may be called anything; signers write the status.
+pub static KIND: Kind = Kind {
+    validate_name: name::is_path_segment_name,
+    selectable_fields: &[Selectable::field("spec.signerName")],
+    reset_fields: &["spec"],
+    subresources: &[(
+        "approval",
+        Subresource::Fields {
+            paths: &[&["status", "conditions"]],
+            metadata: true,
+            rules: APPROVAL,
+        },
+    )],
+    columns: columns::certificates::CERTIFICATE_SIGNING_REQUEST,
+    rules: Rules {
+        sign,
+        check_create: |request| check(request, &Allowed::default()),
+        prepare_update: keep_spec,
+        check_update: |request, old| {
+            check_change(request, old, Allowed::since(request, old));
+        },
+        prepare_status: |request, old| {
+            keep_spec(request, old);
+            conditions::keep_approvals(request, old);
+            conditions::stamp(request, old);
+        },
+        check_status: |request, old| {
+            let since = Allowed::since(request, old);
+            check_change(request, old, Allowed { certificate: true, ..since });
+        },
+        ..Rules::NONE
     },
-    prepare_status: |request, old| {
-        keep_spec(request, old);
-        conditions::keep_approvals(request, old);
-        conditions::stamp(request, old);
-    },
-    check_status: |request, old| {
-        let since = Allowed::since(request, old);
-        check_change(request, old, Allowed { certificate: true, ..since });
-    },
-    ..Rules::NONE
+    ..Kind::new("certificates.k8s.io", "certificatesigningrequests")
 };
 
 /// The rules of `approval`, by which conditions are written and nothing else.

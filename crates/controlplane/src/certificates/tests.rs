@@ -68,13 +68,13 @@ fn signing_requests() {
     let good = bytes(request.pem().unwrap());
     object.make_map(&["spec"]).insert("request", good);
     let label = "CERTIFICATE REQUEST";
-    let mut all = updates(signing_request::RULES);
+    let mut all = updates(signing_request::KIND.rules);
     let approval = signing_request::APPROVAL;
     all.push(("approval", (approval.prepare_update, approval.check_update)));
     let certificate = certificate.der();
     let cases = Cases {
         object,
-        create: signing_request::RULES,
+        create: signing_request::KIND.rules,
         updates: all,
         values: HashMap::from([
             ("FORGED", bytes(pem(label, &forged))),
@@ -113,7 +113,7 @@ fn who_asks_is_written_down_whatever_the_client_said() {
         groups: vec!["dev".into(), "system:authenticated".into()],
         extra: vec![("scopes".into(), vec!["x".into(), "y".into()])],
     };
-    (signing_request::RULES.sign)(&mut request, &user);
+    (signing_request::KIND.rules.sign)(&mut request, &user);
     let expected = value(
         r#"{"spec": {"signerName": "example.com/s", "username": "jane", "uid": "7",
             "groups": ["dev", "system:authenticated"], "extra": {"scopes": ["x", "y"]}}}"#,
@@ -121,7 +121,7 @@ fn who_asks_is_written_down_whatever_the_client_said() {
     assert_eq!(request, expected);
     // What is not known of a user is not left over from the client.
     user = User { name: "joe".into(), ..User::default() };
-    (signing_request::RULES.sign)(&mut request, &user);
+    (signing_request::KIND.rules.sign)(&mut request, &user);
     let expected = value(r#"{"spec": {"signerName": "example.com/s", "username": "joe"}}"#);
     assert_eq!(request, expected);
 }
@@ -137,8 +137,8 @@ fn trust_bundles() {
     let text = |text: String| Value::from(text.as_str());
     let cases = Cases {
         object,
-        create: trust_bundle::RULES,
-        updates: updates(trust_bundle::RULES),
+        create: trust_bundle::KIND.rules,
+        updates: updates(trust_bundle::KIND.rules),
         values: HashMap::from([
             ("LEAF", text(certificate.pem())),
             ("TWICE", text(format!("{bundle}text\n{bundle}"))),
@@ -179,8 +179,8 @@ fn pod_requests() {
     );
     let cases = Cases {
         object,
-        create: pod_request::RULES,
-        updates: updates(pod_request::RULES),
+        create: pod_request::KIND.rules,
+        updates: updates(pod_request::KIND.rules),
         values: HashMap::from([
             ("FORGED", bytes(&forged)),
             ("TEXT", bytes("hello")),

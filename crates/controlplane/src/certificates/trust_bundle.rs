@@ -6,24 +6,35 @@ use kevel_api::name::{self, Problems};
 use kevel_server::certificates::{Certificate, PemBlock};
 
 use super::signer_name;
+use crate::columns;
+use crate::kind::{Kind, Selectable};
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// The rules of trust bundles.
-pub const RULES: Rules = Rules {
-    check_create: |bundle| {
-        check(bundle);
-        check_anchors(bundle.down("spec.trustBundle"));
+/// Trust bundles.
+pub static KIND: Kind = Kind {
+    // The name depends on the signer: the rules look at it.
+    validate_name: name::is_path_segment_name,
+    selectable_fields: &[Selectable::field("spec.signerName")],
+    storage_version: Some("v1beta1"),
+    allow_unconditional_update: false,
+    columns: columns::certificates::CLUSTER_TRUST_BUNDLE,
+    rules: Rules {
+        check_create: |bundle| {
+            check(bundle);
+            check_anchors(bundle.down("spec.trustBundle"));
+        },
+        check_update: |bundle, old| {
+            check(bundle);
+            let (anchors, before) = (bundle.down("spec.trustBundle"), old.down("spec.trustBundle"));
+            if !anchors.same(&before) {
+                check_anchors(anchors);
+            }
+            bundle.down("spec.signerName").immutable(&old.down("spec.signerName"));
+        },
+        ..Rules::NONE
     },
-    check_update: |bundle, old| {
-        check(bundle);
-        let (anchors, before) = (bundle.down("spec.trustBundle"), old.down("spec.trustBundle"));
-        if !anchors.same(&before) {
-            check_anchors(anchors);
-        }
-        bundle.down("spec.signerName").immutable(&old.down("spec.signerName"));
-    },
-    ..Rules::NONE
+    ..Kind::new("certificates.k8s.io", "clustertrustbundles")
 };
 
 /// The largest bundle, in bytes.

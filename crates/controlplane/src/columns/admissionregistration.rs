@@ -1,66 +1,45 @@
 //! `admissionregistration.k8s.io`
 
-use kevel_api::value::Value;
 use kevel_server::columns::Column;
 
-use super::Kind;
-use super::cell::{Part, Shown, UNSET, cells};
+use super::cell::{Part, Shown, UNSET};
+use super::{Columns, columns};
 
-const WEBHOOKS: Kind = Kind {
-    definitions: &[Column::NAME, Column::integer("Webhooks", "How many there are."), Column::AGE],
-    cells: |o| cells![o.name(), o.count("webhooks"), o.age()],
-    ..Kind::PLAIN
-};
+pub(crate) const WEBHOOKS: Columns = columns!(|o|
+    Column::NAME => o.name(),
+    Column::integer("Webhooks", "How many there are.") => o.count("webhooks"),
+    Column::AGE => o.age(),
+);
 
-const BINDINGS: Kind = Kind {
-    definitions: &[
-        Column::NAME,
-        Column::text("PolicyName", "The policy that is put to use."),
-        Column::text("ParamRef", "What its parameters are."),
-        Column::AGE,
-    ],
-    cells: |o| cells![o.name(), o.text("spec.policyName"), parameters(o), o.age()],
-    ..Kind::PLAIN
-};
+pub(crate) const BINDINGS: Columns = columns!(|o|
+    Column::NAME => o.name(),
+    Column::text("PolicyName", "The policy that is put to use.") => o.text("spec.policyName"),
+    Column::text("ParamRef", "What its parameters are.") => parameters(o),
+    Column::AGE => o.age(),
+);
 
 const PARAM_KIND: Column = Column::text("ParamKind", "What kind its parameters are of.");
 
-pub(super) const KINDS: &[Kind] = &[
-    Kind { plural: "mutatingwebhookconfigurations", ..WEBHOOKS },
-    Kind { plural: "validatingwebhookconfigurations", ..WEBHOOKS },
-    Kind { plural: "mutatingadmissionpolicybindings", ..BINDINGS },
-    Kind { plural: "validatingadmissionpolicybindings", ..BINDINGS },
-    Kind {
-        plural: "mutatingadmissionpolicies",
-        definitions: &[
-            Column::NAME,
-            Column::integer("Mutations", "How many changes it makes."),
-            PARAM_KIND,
-            Column::AGE,
-        ],
-        cells: |o| policies(o, "spec.mutations"),
-        ..Kind::PLAIN
-    },
-    Kind {
-        plural: "validatingadmissionpolicies",
-        definitions: &[
-            Column::NAME,
-            Column::integer("Validations", "How many rules it has."),
-            PARAM_KIND,
-            Column::AGE,
-        ],
-        cells: |o| policies(o, "spec.validations"),
-        ..Kind::PLAIN
-    },
-];
+pub(crate) const MUTATING_ADMISSION_POLICY: Columns = columns!(|o|
+    Column::NAME => o.name(),
+    Column::integer("Mutations", "How many changes it makes.") => o.count("spec.mutations"),
+    PARAM_KIND => parameter_kind(o),
+    Column::AGE => o.age(),
+);
 
-fn policies(o: &Shown<'_>, rules: &str) -> Vec<Value> {
+pub(crate) const VALIDATING_ADMISSION_POLICY: Columns = columns!(|o|
+    Column::NAME => o.name(),
+    Column::integer("Validations", "How many rules it has.") => o.count("spec.validations"),
+    PARAM_KIND => parameter_kind(o),
+    Column::AGE => o.age(),
+);
+
+fn parameter_kind(o: &Shown<'_>) -> String {
     let kind = o.at("spec.paramKind");
-    let kind = match kind.is_set() {
+    match kind.is_set() {
         true => format!("{}/{}", kind.text("apiVersion"), kind.text("kind")),
         false => UNSET.into(),
-    };
-    cells![o.name(), o.count(rules), kind, o.age()]
+    }
 }
 
 fn parameters(o: &Shown<'_>) -> String {

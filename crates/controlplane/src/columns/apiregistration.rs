@@ -2,27 +2,22 @@
 
 use kevel_server::columns::Column;
 
-use super::Kind;
-use super::cell::{Shown, cells};
+use super::cell::Shown;
+use super::{Columns, columns};
 
-pub(super) const KINDS: &[Kind] = &[Kind {
-    plural: "apiservices",
-    definitions: &[
-        Column::NAME,
-        Column::text("Service", "The service that answers for it."),
-        Column::text("Available", "Whether it can be reached."),
-        Column::AGE,
-    ],
-    cells: |o| {
+pub(crate) const API_SERVICE: Columns = columns!(
+    |o| where {
         let service = o.at("spec.service");
         let service = match service.is_set() {
             true => format!("{}/{}", service.text("namespace"), service.text("name")),
             false => "Local".into(),
         };
-        cells![o.name(), service, available(o), o.age()]
-    },
-    ..Kind::PLAIN
-}];
+    }
+    Column::NAME => o.name(),
+    Column::text("Service", "The service that answers for it.") => service,
+    Column::text("Available", "Whether it can be reached.") => available(o),
+    Column::AGE => o.age(),
+);
 
 fn available(o: &Shown<'_>) -> String {
     let Some(condition) = o.condition("Available") else { return "Unknown".into() };

@@ -1,42 +1,30 @@
 //! `autoscaling`
 
-use kevel_api::value::Value;
 use kevel_server::columns::Column;
 
-use super::Kind;
-use super::cell::{NONE, Part, Shown, UNKNOWN, UNSET, cells};
+use super::cell::{NONE, Part, Shown, UNKNOWN, UNSET};
+use super::{Columns, columns};
 
 /// How many metrics are shown.
 const METRICS: usize = 2;
 
-pub(super) const KINDS: &[Kind] = &[Kind {
-    plural: "horizontalpodautoscalers",
-    definitions: &[
-        Column::NAME,
-        Column::text("Reference", "autoscaling.v2.HorizontalPodAutoscalerSpec#scaleTargetRef"),
-        Column::text("Targets", "autoscaling.v2.HorizontalPodAutoscalerSpec#metrics"),
-        Column::text("MinPods", "autoscaling.v2.HorizontalPodAutoscalerSpec#minReplicas"),
-        Column::text("MaxPods", "autoscaling.v2.HorizontalPodAutoscalerSpec#maxReplicas"),
-        Column::text("Replicas", "autoscaling.v2.HorizontalPodAutoscalerStatus#currentReplicas"),
-        Column::AGE,
-    ],
-    cells: autoscalers,
-    ..Kind::PLAIN
-}];
-
-fn autoscalers(o: &Shown<'_>) -> Vec<Value> {
-    let target = o.at("spec.scaleTargetRef");
-    let least = o.at("spec.minReplicas");
-    cells![
-        o.name(),
+pub(crate) const HORIZONTAL_POD_AUTOSCALER: Columns = columns!(
+    |o| where {
+        let target = o.at("spec.scaleTargetRef");
+        let least = o.at("spec.minReplicas");
+    }
+    Column::NAME => o.name(),
+    Column::text("Reference", "autoscaling.v2.HorizontalPodAutoscalerSpec#scaleTargetRef") =>
         format!("{}/{}", target.text("kind"), target.text("name")),
-        metrics(o),
+    Column::text("Targets", "autoscaling.v2.HorizontalPodAutoscalerSpec#metrics") => metrics(o),
+    Column::text("MinPods", "autoscaling.v2.HorizontalPodAutoscalerSpec#minReplicas") =>
         least.written().unwrap_or_else(|| UNSET.into()),
+    Column::text("MaxPods", "autoscaling.v2.HorizontalPodAutoscalerSpec#maxReplicas") =>
         o.int("spec.maxReplicas"),
+    Column::text("Replicas", "autoscaling.v2.HorizontalPodAutoscalerStatus#currentReplicas") =>
         o.int("status.currentReplicas"),
-        o.age(),
-    ]
-}
+    Column::AGE => o.age(),
+);
 
 fn metrics(o: &Shown<'_>) -> String {
     let specs = o.each("spec.metrics");

@@ -14,14 +14,6 @@ pub const UNSET: &str = "<unset>";
 /// Where nothing is known.
 pub const UNKNOWN: &str = "<unknown>";
 
-/// A row: each expression makes a cell.
-macro_rules! cells {
-    ($($cell:expr),* $(,)?) => {
-        vec![$($crate::columns::cell::Cell::cell($cell)),*]
-    };
-}
-pub(super) use cells;
-
 /// What can stand in a cell.
 pub trait Cell {
     fn cell(self) -> Value;
@@ -72,6 +64,16 @@ pub struct Shown<'a> {
 impl<'a> Shown<'a> {
     pub fn new(object: &'a Value, now: MicroTime) -> Self {
         Shown { object: Part(Some(object)), now }
+    }
+
+    /// The whole object; what is not one is empty.
+    pub fn object(&self) -> &'a Value {
+        self.object.0.unwrap_or(&Value::Null)
+    }
+
+    /// The moment at which it is shown.
+    pub fn now(&self) -> MicroTime {
+        self.now
     }
 
     pub fn name(&self) -> &'a str {

@@ -3,79 +3,50 @@
 use kevel_api::value::Value;
 use kevel_server::columns::Column;
 
-use super::Kind;
-use super::cell::{NONE, Part, Shown, cells};
-
-pub(super) const KINDS: &[Kind] = &[
-    Kind {
-        plural: "flowschemas",
-        definitions: &[
-            Column::NAME,
-            Column::text(
-                "PriorityLevel",
-                "flowcontrol.v1.PriorityLevelConfigurationReference#name",
-            ),
-            Column::text("MatchingPrecedence", "flowcontrol.v1.FlowSchemaSpec#matchingPrecedence"),
-            Column::text(
-                "DistinguisherMethod",
-                "flowcontrol.v1.FlowSchemaSpec#distinguisherMethod",
-            ),
-            Column::AGE,
-            Column::text("MissingPL", "Whether its priority level is missing."),
-        ],
-        cells: flow_schemas,
-        rank: Some(|object| Part(Some(object)).int("spec.matchingPrecedence")),
-        ..Kind::PLAIN
-    },
-    Kind {
-        plural: "prioritylevelconfigurations",
-        definitions: &[
-            Column::NAME,
-            Column::text("Type", "flowcontrol.v1.PriorityLevelConfigurationSpec#type"),
-            Column::text(
-                "NominalConcurrencyShares",
-                "flowcontrol.v1.LimitedPriorityLevelConfiguration#nominalConcurrencyShares",
-            ),
-            Column::text("Queues", "flowcontrol.v1.QueuingConfiguration#queues"),
-            Column::text("HandSize", "flowcontrol.v1.QueuingConfiguration#handSize"),
-            Column::text(
-                "QueueLengthLimit",
-                "flowcontrol.v1.QueuingConfiguration#queueLengthLimit",
-            ),
-            Column::AGE,
-        ],
-        cells: priority_levels,
-        ..Kind::PLAIN
-    },
-];
+use super::cell::{NONE, Part};
+use super::{Columns, columns};
 
 /// Schemas are shown in the order in which they are tried.
-fn flow_schemas(o: &Shown<'_>) -> Vec<Value> {
-    let method = o.at("spec.distinguisherMethod");
-    cells![
-        o.name(),
-        o.text("spec.priorityLevelConfiguration.name"),
-        o.int("spec.matchingPrecedence"),
-        if method.is_set() { method.text("type") } else { NONE },
-        o.age(),
-        o.condition("Dangling").map_or("?", |condition| condition.text("status")),
-    ]
-}
+pub(crate) const FLOW_SCHEMA: Columns = Columns {
+    rank: Some(|object| Part(Some(object)).int("spec.matchingPrecedence")),
+    ..columns!(
+        |o| where {
+            let method = o.at("spec.distinguisherMethod");
+        }
+        Column::NAME => o.name(),
+        Column::text("PriorityLevel", "flowcontrol.v1.PriorityLevelConfigurationReference#name") =>
+            o.text("spec.priorityLevelConfiguration.name"),
+        Column::text("MatchingPrecedence", "flowcontrol.v1.FlowSchemaSpec#matchingPrecedence") =>
+            o.int("spec.matchingPrecedence"),
+        Column::text("DistinguisherMethod", "flowcontrol.v1.FlowSchemaSpec#distinguisherMethod") =>
+            if method.is_set() { method.text("type") } else { NONE },
+        Column::AGE => o.age(),
+        Column::text("MissingPL", "Whether its priority level is missing.") =>
+            o.condition("Dangling").map_or("?", |condition| condition.text("status")),
+    )
+};
 
-fn priority_levels(o: &Shown<'_>) -> Vec<Value> {
-    let limited = o.at("spec.limited");
-    let queuing = limited.at("limitResponse.queuing");
-    let number = |of: Part<'_>, field: &str| match of.is_set() {
-        true => Value::Int(of.int(field)),
-        false => NONE.into(),
-    };
-    cells![
-        o.name(),
+pub(crate) const PRIORITY_LEVEL_CONFIGURATION: Columns = columns!(
+    |o| where {
+        let limited = o.at("spec.limited");
+        let queuing = limited.at("limitResponse.queuing");
+        let number = |of: Part<'_>, field: &str| match of.is_set() {
+            true => Value::Int(of.int(field)),
+            false => NONE.into(),
+        };
+    }
+    Column::NAME => o.name(),
+    Column::text("Type", "flowcontrol.v1.PriorityLevelConfigurationSpec#type") =>
         o.text("spec.type"),
-        number(limited, "nominalConcurrencyShares"),
+    Column::text(
+        "NominalConcurrencyShares",
+        "flowcontrol.v1.LimitedPriorityLevelConfiguration#nominalConcurrencyShares",
+    ) => number(limited, "nominalConcurrencyShares"),
+    Column::text("Queues", "flowcontrol.v1.QueuingConfiguration#queues") =>
         number(queuing, "queues"),
+    Column::text("HandSize", "flowcontrol.v1.QueuingConfiguration#handSize") =>
         number(queuing, "handSize"),
+    Column::text("QueueLengthLimit", "flowcontrol.v1.QueuingConfiguration#queueLengthLimit") =>
         number(queuing, "queueLengthLimit"),
-        o.age(),
-    ]
-}
+    Column::AGE => o.age(),
+);

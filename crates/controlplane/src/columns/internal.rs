@@ -2,29 +2,24 @@
 
 use kevel_server::columns::Column;
 
-use super::Kind;
-use super::cell::{Few, UNSET, cells};
+use super::cell::{Few, UNSET};
+use super::{Columns, columns};
 
-pub(super) const KINDS: &[Kind] = &[Kind {
-    plural: "storageversions",
-    definitions: &[
-        Column::NAME,
-        Column::text(
-            "CommonEncodingVersion",
-            "apiserverinternal.v1alpha1.StorageVersionStatus#commonEncodingVersion",
-        ),
-        Column::text(
-            "StorageVersions",
-            "apiserverinternal.v1alpha1.StorageVersionStatus#storageVersions",
-        ),
-        Column::AGE,
-    ],
-    cells: |o| {
+pub(crate) const STORAGE_VERSION: Columns = columns!(
+    |o| where {
         let servers = o.each("status.storageVersions").map(|server| {
             format!("{}={}", server.text("apiServerID"), server.text("encodingVersion"))
         });
         let common = o.set_or("status.commonEncodingVersion", UNSET);
-        cells![o.name(), common, Few::of(servers).or(UNSET), o.age()]
-    },
-    ..Kind::PLAIN
-}];
+    }
+    Column::NAME => o.name(),
+    Column::text(
+        "CommonEncodingVersion",
+        "apiserverinternal.v1alpha1.StorageVersionStatus#commonEncodingVersion",
+    ) => common,
+    Column::text(
+        "StorageVersions",
+        "apiserverinternal.v1alpha1.StorageVersionStatus#storageVersions",
+    ) => Few::of(servers).or(UNSET),
+    Column::AGE => o.age(),
+);

@@ -1,97 +1,89 @@
-//! The columns of the built-in kinds: one file a group, one entry a kind.
+//! The columns of the built-in kinds, one file a group. A kind says which are its own
+//! ([`Kind`](crate::kind::Kind)).
 //!
 //! Cells are read from objects in the version in which they are stored.
 
-mod admissionregistration;
-mod apiregistration;
-mod apps;
-mod autoscaling;
-mod batch;
+pub(crate) mod admissionregistration;
+pub(crate) mod apiregistration;
+pub(crate) mod apps;
+pub(crate) mod autoscaling;
+pub(crate) mod batch;
 mod cell;
-mod certificates;
-mod coordination;
-mod core;
-mod discovery;
-mod event;
-mod flowcontrol;
-mod internal;
-mod networking;
-mod node;
-mod pod;
-mod policy;
-mod rbac;
-mod resource;
-mod scheduling;
-mod service;
-mod storage;
-mod storagemigration;
+pub(crate) mod certificates;
+pub(crate) mod coordination;
+pub(crate) mod core;
+pub(crate) mod discovery;
+pub(crate) mod event;
+pub(crate) mod flowcontrol;
+pub(crate) mod internal;
+pub(crate) mod networking;
+pub(crate) mod node;
+pub(crate) mod pod;
+pub(crate) mod policy;
+pub(crate) mod rbac;
+pub(crate) mod resource;
+pub(crate) mod scheduling;
+pub(crate) mod service;
+pub(crate) mod storage;
+pub(crate) mod storagemigration;
 #[cfg(test)]
 mod tests;
-mod volume;
-
-use std::sync::Arc;
+pub(crate) mod volume;
 
 use kevel_api::time::MicroTime;
 use kevel_api::value::Value;
-use kevel_server::columns::{Column, Columns, Completed, NameAndCreation};
+use kevel_server::columns::{Column, Columns as _, Completed, NameAndCreation};
 
 use self::cell::Shown;
 
-/// The columns of a kind.
+/// The columns of a kind: made by [`columns!`], where each column's title and cell stand together.
 #[derive(Clone, Copy)]
-struct Kind {
-    plural: &'static str,
-    definitions: &'static [Column],
-    cells: fn(&Shown<'_>) -> Vec<Value>,
-    completed: fn(&Value) -> Option<Completed>,
-    rank: Option<fn(&Value) -> i64>,
+pub(crate) struct Columns {
+    pub definitions: &'static [Column],
+    pub cells: fn(&Shown<'_>) -> Vec<Value>,
+    /// Why an object needs no more attention.
+    pub completed: fn(&Value) -> Option<Completed>,
+    /// What the rows of a list are sorted by, where that is not the name alone.
+    pub rank: Option<fn(&Value) -> i64>,
 }
 
-impl Kind {
-    /// What most kinds are: a name and an age, no end and no order of their own.
-    const PLAIN: Kind = Kind {
-        plural: "",
-        definitions: &[Column::NAME, Column::AGE],
-        cells: |o| cell::cells![o.name(), o.age()],
+/// Columns from left to right, `title => cell`, of an object. What several cells need is computed
+/// once, after `where`. A cell after `+` has no column: the reference's IPAddress is shown so.
+macro_rules! columns {
+    (
+        |$o:ident| $(where { $($shared:tt)* })?
+        $($column:expr => $cell:expr),+ $(, + $more:expr)* $(,)?
+    ) => {
+        $crate::columns::Columns {
+            definitions: const { &[$($column),+] },
+            cells: |$o| {
+                $($($shared)*)?
+                vec![
+                    $($crate::columns::cell::Cell::cell($cell),)+
+                    $($crate::columns::cell::Cell::cell($more),)*
+                ]
+            },
+            completed: |_| None,
+            rank: None,
+        }
+    };
+}
+use columns;
+
+impl Columns {
+    /// What the reference shows of a kind that it has no columns for.
+    pub const NAME_AND_CREATION: Columns = Columns {
+        definitions: NameAndCreation::DEFINITIONS,
+        cells: |o| NameAndCreation.cells(o.object(), o.now()),
         completed: |_| None,
         rank: None,
     };
+    /// A name and an age.
+    pub const NAME_AND_AGE: Columns =
+        columns!(|o| Column::NAME => o.name(), Column::AGE => o.age());
 }
 
-/// The kinds that have columns of their own, by group.
-const GROUPS: &[(&str, &[&[Kind]])] = &[
-    ("", &[pod::KINDS, service::KINDS, node::NODES, volume::KINDS, event::KINDS, core::KINDS]),
-    ("admissionregistration.k8s.io", &[admissionregistration::KINDS]),
-    ("apiregistration.k8s.io", &[apiregistration::KINDS]),
-    ("apps", &[apps::KINDS]),
-    ("autoscaling", &[autoscaling::KINDS]),
-    ("batch", &[batch::KINDS]),
-    ("certificates.k8s.io", &[certificates::KINDS]),
-    ("coordination.k8s.io", &[coordination::KINDS]),
-    ("discovery.k8s.io", &[discovery::KINDS]),
-    ("events.k8s.io", &[event::KINDS]),
-    ("flowcontrol.apiserver.k8s.io", &[flowcontrol::KINDS]),
-    ("internal.apiserver.k8s.io", &[internal::KINDS]),
-    ("networking.k8s.io", &[networking::KINDS]),
-    ("node.k8s.io", &[node::KINDS]),
-    ("policy", &[policy::KINDS]),
-    ("rbac.authorization.k8s.io", &[rbac::KINDS]),
-    ("resource.k8s.io", &[resource::KINDS]),
-    ("scheduling.k8s.io", &[scheduling::KINDS]),
-    ("storage.k8s.io", &[storage::KINDS]),
-    ("storagemigration.k8s.io", &[storagemigration::KINDS]),
-];
-
-/// What people see of a kind's objects.
-pub fn of(group: &str, plural: &str) -> Arc<dyn Columns> {
-    let files = GROUPS.iter().find(|(name, _)| *name == group).map_or(&[][..], |(_, files)| files);
-    match files.iter().copied().flatten().find(|kind| kind.plural == plural) {
-        Some(kind) => Arc::new(*kind),
-        None => Arc::new(NameAndCreation),
-    }
-}
-
-impl Columns for Kind {
+impl kevel_server::columns::Columns for Columns {
     fn definitions(&self) -> &[Column] {
         self.definitions
     }

@@ -1,80 +1,61 @@
 //! `networking.k8s.io`
 
-use kevel_api::value::Value;
 use kevel_server::columns::Column;
 
-use super::Kind;
-use super::cell::{Few, NONE, Shown, cells};
+use super::cell::{Few, NONE, Shown};
 use super::service::load_balancer;
 use super::storagemigration::resource;
+use super::{Columns, columns};
 
-pub(super) const KINDS: &[Kind] = &[
-    Kind {
-        plural: "ingresses",
-        definitions: &[
-            Column::NAME,
-            Column::text("Class", "Who serves the ingress."),
-            Column::text("Hosts", "The first few hosts that it is for."),
-            Column::text("Address", "Where traffic comes in."),
-            Column::text("Ports", "The ports that are open."),
-            Column::AGE,
-        ],
-        cells: ingresses,
-        ..Kind::PLAIN
-    },
-    Kind {
-        plural: "ingressclasses",
-        definitions: &[
-            Column::NAME,
-            Column::text("Controller", "Who serves ingresses of this class."),
-            Column::text("Parameters", "Where more is said about the class."),
-            Column::AGE,
-        ],
-        cells: ingress_classes,
-        ..Kind::PLAIN
-    },
-    Kind {
-        plural: "ipaddresses",
-        definitions: &[
-            Column::NAME,
-            Column::text("ParentRef", "networking.v1.IPAddressSpec#parentRef"),
-        ],
-        // There is a cell more than there are columns, as there is in the reference.
-        cells: |o| cells![o.name(), parent(o), o.age()],
-        ..Kind::PLAIN
-    },
-    Kind {
-        plural: "networkpolicies",
-        definitions: &[
-            Column::NAME,
-            Column::text("Pod-Selector", "networking.v1.NetworkPolicySpec#podSelector"),
-            Column::AGE,
-        ],
-        cells: |o| cells![o.name(), o.selector("spec.podSelector"), o.age()],
-        ..Kind::PLAIN
-    },
-    Kind {
-        plural: "servicecidrs",
-        definitions: &[
-            Column::NAME,
-            Column::text("CIDRs", "networking.v1.ServiceCIDRSpec#cidrs"),
-            Column::AGE,
-        ],
-        cells: |o| cells![o.name(), o.joined("spec.cidrs", "", ","), o.age()],
-        ..Kind::PLAIN
-    },
-];
-
-fn ingresses(o: &Shown<'_>) -> Vec<Value> {
-    cells![
-        o.name(),
-        o.set_or("spec.ingressClassName", NONE),
-        hosts(o),
-        load_balancer(o),
+pub(crate) const INGRESS: Columns = columns!(|o|
+    Column::NAME => o.name(),
+    Column::text("Class", "Who serves the ingress.") => o.set_or("spec.ingressClassName", NONE),
+    Column::text("Hosts", "The first few hosts that it is for.") => hosts(o),
+    Column::text("Address", "Where traffic comes in.") => load_balancer(o),
+    Column::text("Ports", "The ports that are open.") =>
         if o.count("spec.tls") > 0 { "80, 443" } else { "80" },
-        o.age(),
-    ]
-}
+    Column::AGE => o.age(),
+);
+
+pub(crate) const INGRESS_CLASS: Columns = columns!(
+    |o| where {
+        let default = o.annotation("ingressclass.kubernetes.io/is-default-class");
+        let default = default.as_text() == "true";
+        let name = if default { format!("{} (default)", o.name()) } else { o.name().into() };
+        let parameters = o.at("spec.parameters");
+        let parameters = match (parameters.is_set(), parameters.at("apiGroup").is_set()) {
+            (false, _) => NONE.into(),
+            (true, false) => format!("{}/{}", parameters.text("kind"), parameters.text("name")),
+            (true, true) => {
+                let [kind, group, name] = ["kind", "apiGroup", "name"].map(|f| parameters.text(f));
+                format!("{kind}.{group}/{name}")
+            }
+        };
+    }
+    Column::NAME => name,
+    Column::text("Controller", "Who serves ingresses of this class.") => o.text("spec.controller"),
+    Column::text("Parameters", "Where more is said about the class.") => parameters,
+    Column::AGE => o.age(),
+);
+
+pub(crate) const IP_ADDRESS: Columns = columns!(|o|
+    Column::NAME => o.name(),
+    Column::text("ParentRef", "networking.v1.IPAddressSpec#parentRef") => parent(o),
+    + o.age(),
+);
+
+pub(crate) const NETWORK_POLICY: Columns = columns!(|o|
+    Column::NAME => o.name(),
+    Column::text("Pod-Selector", "networking.v1.NetworkPolicySpec#podSelector") =>
+        o.selector("spec.podSelector"),
+    Column::AGE => o.age(),
+);
+
+pub(crate) const SERVICE_CIDR: Columns = columns!(|o|
+    Column::NAME => o.name(),
+    Column::text("CIDRs", "networking.v1.ServiceCIDRSpec#cidrs") => o.joined("spec.cidrs", "", ","),
+    Column::AGE => o.age(),
+);
 
 /// The first few hosts. How many more there are is counted in rules, with a host or without.
 fn hosts(o: &Shown<'_>) -> String {
@@ -86,21 +67,6 @@ fn hosts(o: &Shown<'_>) -> String {
     let cut = shown.len() == Few::MAX && shown.last().is_some_and(|(last, _)| last + 1 < count);
     let hosts = shown.iter().map(|(_, host)| (*host).to_owned()).collect();
     Few { shown: hosts, count: if cut { count } else { shown.len() } }.or("*")
-}
-
-fn ingress_classes(o: &Shown<'_>) -> Vec<Value> {
-    let default = o.annotation("ingressclass.kubernetes.io/is-default-class").as_text() == "true";
-    let name = if default { format!("{} (default)", o.name()) } else { o.name().into() };
-    let parameters = o.at("spec.parameters");
-    let parameters = match (parameters.is_set(), parameters.at("apiGroup").is_set()) {
-        (false, _) => NONE.into(),
-        (true, false) => format!("{}/{}", parameters.text("kind"), parameters.text("name")),
-        (true, true) => {
-            let [kind, group, name] = ["kind", "apiGroup", "name"].map(|f| parameters.text(f));
-            format!("{kind}.{group}/{name}")
-        }
-    };
-    cells![name, o.text("spec.controller"), parameters, o.age()]
 }
 
 /// `services/default/kubernetes`

@@ -2,60 +2,39 @@
 
 use std::collections::BTreeSet;
 
-use kevel_api::value::Value;
 use kevel_server::columns::Column;
 
-use super::Kind;
-use super::cell::{NONE, Shown, UNKNOWN, cells, some_or_none};
+use super::cell::{NONE, Shown, UNKNOWN, some_or_none};
+use super::{Columns, columns};
 
-pub(super) const NODES: &[Kind] = &[Kind {
-    plural: "nodes",
-    definitions: &[
-        Column::NAME,
-        Column::text("Status", "Whether the node is ready, and whether it takes pods."),
-        Column::text("Roles", "What the node's labels say it is for."),
-        Column::AGE,
-        Column::text("Version", "core.v1.NodeSystemInfo#kubeletVersion"),
-        Column::text("Internal-IP", "core.v1.NodeStatus#addresses").wide(),
-        Column::text("External-IP", "core.v1.NodeStatus#addresses").wide(),
-        Column::text("OS-Image", "core.v1.NodeSystemInfo#osImage").wide(),
-        Column::text("Kernel-Version", "core.v1.NodeSystemInfo#kernelVersion").wide(),
-        Column::text("Container-Runtime", "core.v1.NodeSystemInfo#containerRuntimeVersion").wide(),
-    ],
-    cells: nodes,
-    ..Kind::PLAIN
-}];
-
-pub(super) const KINDS: &[Kind] = &[Kind {
-    plural: "runtimeclasses",
-    definitions: &[
-        Column::NAME,
-        Column::text("Handler", "What the container runtime calls it."),
-        Column::AGE,
-    ],
-    cells: |o| cells![o.name(), o.text("handler"), o.age()],
-    ..Kind::PLAIN
-}];
-
-fn nodes(o: &Shown<'_>) -> Vec<Value> {
-    let info = o.at("status.nodeInfo");
-    let architecture = match info.text("architecture") {
-        "" => String::new(),
-        architecture => format!(" ({architecture})"),
-    };
-    cells![
-        o.name(),
-        status(o),
-        some_or_none(roles(o)),
-        o.age(),
-        info.text("kubeletVersion"),
-        address(o, "InternalIP"),
-        address(o, "ExternalIP"),
+pub(crate) const NODE: Columns = columns!(
+    |o| where {
+        let info = o.at("status.nodeInfo");
+        let architecture = match info.text("architecture") {
+            "" => String::new(),
+            architecture => format!(" ({architecture})"),
+        };
+    }
+    Column::NAME => o.name(),
+    Column::text("Status", "Whether the node is ready, and whether it takes pods.") => status(o),
+    Column::text("Roles", "What the node's labels say it is for.") => some_or_none(roles(o)),
+    Column::AGE => o.age(),
+    Column::text("Version", "core.v1.NodeSystemInfo#kubeletVersion") => info.text("kubeletVersion"),
+    Column::text("Internal-IP", "core.v1.NodeStatus#addresses").wide() => address(o, "InternalIP"),
+    Column::text("External-IP", "core.v1.NodeStatus#addresses").wide() => address(o, "ExternalIP"),
+    Column::text("OS-Image", "core.v1.NodeSystemInfo#osImage").wide() =>
         info.text_or("osImage", UNKNOWN),
+    Column::text("Kernel-Version", "core.v1.NodeSystemInfo#kernelVersion").wide() =>
         info.text_or("kernelVersion", UNKNOWN).to_owned() + &architecture,
+    Column::text("Container-Runtime", "core.v1.NodeSystemInfo#containerRuntimeVersion").wide() =>
         info.text_or("containerRuntimeVersion", UNKNOWN),
-    ]
-}
+);
+
+pub(crate) const RUNTIME_CLASS: Columns = columns!(|o|
+    Column::NAME => o.name(),
+    Column::text("Handler", "What the container runtime calls it.") => o.text("handler"),
+    Column::AGE => o.age(),
+);
 
 fn status(o: &Shown<'_>) -> String {
     let ready = o.each("status.conditions").rfind(|c| c.text("type") == "Ready");

@@ -5,47 +5,36 @@ use std::collections::HashMap;
 use kevel_api::value::Value;
 use kevel_server::columns::{Column, Completed};
 
-use super::Kind;
-use super::cell::{NONE, Part, Shown, cells};
+use super::cell::{NONE, Part, Shown};
+use super::{Columns, columns};
 
-pub(super) const KINDS: &[Kind] = &[Kind {
-    plural: "pods",
-    definitions: &[
-        Column::NAME,
-        Column::text("Ready", "How many of the pod's containers are ready."),
-        Column::text("Status", "What the pod's containers are doing, in a word."),
-        Column::text("Restarts", "How often containers were restarted, and when last."),
-        Column::AGE,
-        Column::text("IP", "core.v1.PodStatus#podIP").wide(),
-        Column::text("Node", "core.v1.PodSpec#nodeName").wide(),
-        Column::text("Nominated Node", "core.v1.PodStatus#nominatedNodeName").wide(),
-        Column::text("Readiness Gates", "core.v1.PodSpec#readinessGates").wide(),
-    ],
-    cells,
+pub(crate) const POD: Columns = Columns {
     completed,
-    ..Kind::PLAIN
-}];
-
-fn cells(o: &Shown<'_>) -> Vec<Value> {
-    let state = State::of(o);
-    let restarts = match state.restarted {
-        Some(last) if state.restarts != 0 => format!("{} ({} ago)", state.restarts, o.ago(last)),
-        _ => state.restarts.to_string(),
-    };
-    // Where both are set, the single address is the one that counts.
-    let first_ip = o.each("status.podIPs").next().map_or("", |ip| ip.text("ip"));
-    cells![
-        o.name(),
-        format!("{}/{}", state.ready, state.total),
-        state.reason,
-        restarts,
-        o.age(),
-        o.text_or("status.podIP", if first_ip.is_empty() { NONE } else { first_ip }),
-        o.text_or("spec.nodeName", NONE),
-        o.text_or("status.nominatedNodeName", NONE),
-        readiness_gates(o),
-    ]
-}
+    ..columns!(
+        |o| where {
+            let state = State::of(o);
+            let restarts = match state.restarted {
+                Some(last) if state.restarts != 0 => format!("{} ({} ago)", state.restarts, o.ago(last)),
+                _ => state.restarts.to_string(),
+            };
+            // Where both are set, the single address is the one that counts.
+            let first_ip = o.each("status.podIPs").next().map_or("", |ip| ip.text("ip"));
+        }
+        Column::NAME => o.name(),
+        Column::text("Ready", "How many of the pod's containers are ready.") =>
+            format!("{}/{}", state.ready, state.total),
+        Column::text("Status", "What the pod's containers are doing, in a word.") => state.reason,
+        Column::text("Restarts", "How often containers were restarted, and when last.") => restarts,
+        Column::AGE => o.age(),
+        Column::text("IP", "core.v1.PodStatus#podIP").wide() =>
+            o.text_or("status.podIP", if first_ip.is_empty() { NONE } else { first_ip }),
+        Column::text("Node", "core.v1.PodSpec#nodeName").wide() => o.text_or("spec.nodeName", NONE),
+        Column::text("Nominated Node", "core.v1.PodStatus#nominatedNodeName").wide() =>
+            o.text_or("status.nominatedNodeName", NONE),
+        Column::text("Readiness Gates", "core.v1.PodSpec#readinessGates").wide() =>
+            readiness_gates(o),
+    )
+};
 
 fn completed(pod: &Value) -> Option<Completed> {
     match pod.str_at(&["status", "phase"]) {

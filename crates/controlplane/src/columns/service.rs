@@ -2,52 +2,31 @@
 
 use std::collections::BTreeSet;
 
-use kevel_api::value::Value;
 use kevel_server::columns::Column;
 
-use super::Kind;
-use super::cell::{Few, NONE, Part, Shown, UNKNOWN, cells, some_or_none};
+use super::cell::{Few, NONE, Part, Shown, UNKNOWN, some_or_none};
+use super::{Columns, columns};
 
-pub(super) const KINDS: &[Kind] = &[
-    Kind {
-        plural: "services",
-        definitions: &[
-            Column::NAME,
-            Column::text("Type", "core.v1.ServiceSpec#type"),
-            Column::text("Cluster-IP", "core.v1.ServiceSpec#clusterIP"),
-            Column::text("External-IP", "core.v1.ServiceSpec#externalIPs"),
-            Column::text("Port(s)", "core.v1.ServiceSpec#ports"),
-            Column::AGE,
-            Column::text("Selector", "core.v1.ServiceSpec#selector").wide(),
-        ],
-        cells: services,
-        ..Kind::PLAIN
-    },
-    Kind {
-        plural: "endpoints",
-        definitions: &[
-            Column::NAME,
-            Column::text("Endpoints", "core.v1.Endpoints#subsets"),
-            Column::AGE,
-        ],
-        cells: |o| cells![o.name(), endpoints(o), o.age()],
-        ..Kind::PLAIN
-    },
-];
-
-fn services(o: &Shown<'_>) -> Vec<Value> {
-    let first = o.each("spec.clusterIPs").next().map(Part::as_text);
-    let ports: Vec<String> = o.each("spec.ports").map(port).collect();
-    cells![
-        o.name(),
-        o.text("spec.type"),
+pub(crate) const SERVICE: Columns = columns!(
+    |o| where {
+        let first = o.each("spec.clusterIPs").next().map(Part::as_text);
+        let ports: Vec<String> = o.each("spec.ports").map(port).collect();
+    }
+    Column::NAME => o.name(),
+    Column::text("Type", "core.v1.ServiceSpec#type") => o.text("spec.type"),
+    Column::text("Cluster-IP", "core.v1.ServiceSpec#clusterIP") =>
         first.unwrap_or_else(|| o.text_or("spec.clusterIP", NONE)),
-        external_ip(o),
-        some_or_none(ports.join(",")),
-        o.age(),
-        o.labels("spec.selector"),
-    ]
-}
+    Column::text("External-IP", "core.v1.ServiceSpec#externalIPs") => external_ip(o),
+    Column::text("Port(s)", "core.v1.ServiceSpec#ports") => some_or_none(ports.join(",")),
+    Column::AGE => o.age(),
+    Column::text("Selector", "core.v1.ServiceSpec#selector").wide() => o.labels("spec.selector"),
+);
+
+pub(crate) const ENDPOINTS: Columns = columns!(|o|
+    Column::NAME => o.name(),
+    Column::text("Endpoints", "core.v1.Endpoints#subsets") => endpoints(o),
+    Column::AGE => o.age(),
+);
 
 fn external_ip(o: &Shown<'_>) -> String {
     let given = o.joined("spec.externalIPs", "", ",");

@@ -2,24 +2,19 @@
 
 use kevel_server::columns::Column;
 
-use super::Kind;
-use super::cell::{Part, cells};
+use super::cell::Part;
+use super::{Columns, columns};
 
-pub(super) const KINDS: &[Kind] = &[Kind {
-    plural: "storageversionmigrations",
-    definitions: &[
-        Column::text("Name", "What the migration is called."),
-        Column::text("Resource", "What is migrated."),
-        Column::text("Status", "How the migration stands."),
-    ],
-    cells: |o| {
+pub(crate) const STORAGE_VERSION_MIGRATION: Columns = columns!(
+    |o| where {
         let holding = o.each("status.conditions").filter(|c| c.text("status") == "True");
         let known = |ty: &&str| matches!(*ty, "Running" | "Failed" | "Succeeded");
         let status = holding.map(|condition| condition.text("type")).rfind(known);
-        cells![o.name(), resource(o.at("spec.resource")), status.unwrap_or("Unknown")]
-    },
-    ..Kind::PLAIN
-}];
+    }
+    Column::text("Name", "What the migration is called.") => o.name(),
+    Column::text("Resource", "What is migrated.") => resource(o.at("spec.resource")),
+    Column::text("Status", "How the migration stands.") => status.unwrap_or("Unknown"),
+);
 
 /// `pods`, `deployments.apps`
 pub(super) fn resource(part: Part<'_>) -> String {

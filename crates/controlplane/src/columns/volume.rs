@@ -1,90 +1,56 @@
 //! Persistent volumes and the claims to them.
 
-use kevel_api::value::Value;
 use kevel_server::columns::Column;
 
-use super::Kind;
-use super::cell::{Part, Shown, UNSET, cells};
+use super::cell::{Part, Shown, UNSET};
+use super::{Columns, columns};
 
-pub(super) const KINDS: &[Kind] = &[
-    Kind {
-        plural: "persistentvolumes",
-        definitions: &[
-            Column::NAME,
-            Column::text("Capacity", "core.v1.PersistentVolumeSpec#capacity"),
-            Column::text("Access Modes", "core.v1.PersistentVolumeSpec#accessModes"),
-            Column::text(
-                "Reclaim Policy",
-                "core.v1.PersistentVolumeSpec#persistentVolumeReclaimPolicy",
-            ),
-            Column::text("Status", "core.v1.PersistentVolumeStatus#phase"),
-            Column::text("Claim", "core.v1.PersistentVolumeSpec#claimRef"),
-            Column::text("StorageClass", "The class that it belongs to."),
-            Column::text("VolumeAttributesClass", "The attributes class that it belongs to."),
-            Column::text("Reason", "core.v1.PersistentVolumeStatus#reason"),
-            Column::AGE,
-            Column::text("VolumeMode", "core.v1.PersistentVolumeSpec#volumeMode").wide(),
-        ],
-        cells: persistent_volumes,
-        ..Kind::PLAIN
-    },
-    Kind {
-        plural: "persistentvolumeclaims",
-        definitions: &[
-            Column::NAME,
-            Column::text("Status", "core.v1.PersistentVolumeClaimStatus#phase"),
-            Column::text("Volume", "core.v1.PersistentVolumeClaimSpec#volumeName"),
-            Column::text("Capacity", "core.v1.PersistentVolumeClaimStatus#capacity"),
-            Column::text("Access Modes", "core.v1.PersistentVolumeClaimStatus#accessModes"),
-            Column::text("StorageClass", "The class of volume that is wanted."),
-            Column::text("VolumeAttributesClass", "The attributes class that is wanted."),
-            Column::AGE,
-            Column::text("VolumeMode", "core.v1.PersistentVolumeClaimSpec#volumeMode").wide(),
-        ],
-        cells: persistent_volume_claims,
-        ..Kind::PLAIN
-    },
-];
-
-fn persistent_volumes(o: &Shown<'_>) -> Vec<Value> {
-    let claim = o.at("spec.claimRef");
-    let claim = match claim.is_set() {
-        true => format!("{}/{}", claim.text("namespace"), claim.text("name")),
-        false => String::new(),
-    };
-    cells![
-        o.name(),
+pub(crate) const PERSISTENT_VOLUME: Columns = columns!(
+    |o| where {
+        let claim = o.at("spec.claimRef");
+        let claim = match claim.is_set() {
+            true => format!("{}/{}", claim.text("namespace"), claim.text("name")),
+            false => String::new(),
+        };
+    }
+    Column::NAME => o.name(),
+    Column::text("Capacity", "core.v1.PersistentVolumeSpec#capacity") =>
         storage(o.at("spec.capacity")),
+    Column::text("Access Modes", "core.v1.PersistentVolumeSpec#accessModes") =>
         access_modes(o.at("spec")),
+    Column::text("Reclaim Policy", "core.v1.PersistentVolumeSpec#persistentVolumeReclaimPolicy") =>
         o.text("spec.persistentVolumeReclaimPolicy"),
-        phase(o),
-        claim,
-        class(o),
+    Column::text("Status", "core.v1.PersistentVolumeStatus#phase") => phase(o),
+    Column::text("Claim", "core.v1.PersistentVolumeSpec#claimRef") => claim,
+    Column::text("StorageClass", "The class that it belongs to.") => class(o),
+    Column::text("VolumeAttributesClass", "The attributes class that it belongs to.") =>
         o.set_or("spec.volumeAttributesClassName", UNSET),
-        o.text("status.reason"),
-        o.age(),
+    Column::text("Reason", "core.v1.PersistentVolumeStatus#reason") => o.text("status.reason"),
+    Column::AGE => o.age(),
+    Column::text("VolumeMode", "core.v1.PersistentVolumeSpec#volumeMode").wide() =>
         o.set_or("spec.volumeMode", UNSET),
-    ]
-}
+);
 
-fn persistent_volume_claims(o: &Shown<'_>) -> Vec<Value> {
-    let volume = o.text("spec.volumeName");
-    let (capacity, modes) = match volume {
-        "" => (String::new(), String::new()),
-        _ => (storage(o.at("status.capacity")), access_modes(o.at("status"))),
-    };
-    cells![
-        o.name(),
-        phase(o),
-        volume,
-        capacity,
-        modes,
-        class(o),
+pub(crate) const PERSISTENT_VOLUME_CLAIM: Columns = columns!(
+    |o| where {
+        let volume = o.text("spec.volumeName");
+        let (capacity, modes) = match volume {
+            "" => (String::new(), String::new()),
+            _ => (storage(o.at("status.capacity")), access_modes(o.at("status"))),
+        };
+    }
+    Column::NAME => o.name(),
+    Column::text("Status", "core.v1.PersistentVolumeClaimStatus#phase") => phase(o),
+    Column::text("Volume", "core.v1.PersistentVolumeClaimSpec#volumeName") => volume,
+    Column::text("Capacity", "core.v1.PersistentVolumeClaimStatus#capacity") => capacity,
+    Column::text("Access Modes", "core.v1.PersistentVolumeClaimStatus#accessModes") => modes,
+    Column::text("StorageClass", "The class of volume that is wanted.") => class(o),
+    Column::text("VolumeAttributesClass", "The attributes class that is wanted.") =>
         o.set_or("spec.volumeAttributesClassName", UNSET),
-        o.age(),
+    Column::AGE => o.age(),
+    Column::text("VolumeMode", "core.v1.PersistentVolumeClaimSpec#volumeMode").wide() =>
         o.set_or("spec.volumeMode", UNSET),
-    ]
-}
+);
 
 fn storage(capacity: Part<'_>) -> String {
     capacity.at("storage").written().unwrap_or_else(|| "0".into())

@@ -7,12 +7,19 @@ use kevel_api::name;
 use kevel_api::value::Value;
 
 use super::typed_reference;
+use crate::columns;
+use crate::kind::Kind;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// The rules of ingresses.
-pub const RULES: Rules =
-    Rules { check_create, check_update, check_status, warnings, ..Rules::NONE };
+/// Ingresses.
+pub static KIND: Kind = Kind {
+    storage_key: Some("ingress"),
+    counts_generation: true,
+    columns: columns::networking::INGRESS,
+    rules: Rules { check_create, check_update, check_status, warnings, ..Rules::NONE },
+    ..Kind::new("networking.k8s.io", "ingresses")
+};
 
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 

@@ -3,18 +3,25 @@
 use kevel_api::name;
 
 use super::typed_reference;
+use crate::columns;
+use crate::kind::Kind;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// The rules of ingress classes.
-pub const RULES: Rules = Rules {
-    check_create: |class| check(class.at("spec")),
-    check_update: |class, old| {
-        let spec = class.at("spec");
-        spec.at("controller").immutable(&old.at("spec").at("controller"));
-        check(spec);
+/// Ingress classes.
+pub static KIND: Kind = Kind {
+    counts_generation: true,
+    columns: columns::networking::INGRESS_CLASS,
+    rules: Rules {
+        check_create: |class| check(class.at("spec")),
+        check_update: |class, old| {
+            let spec = class.at("spec");
+            spec.at("controller").immutable(&old.at("spec").at("controller"));
+            check(spec);
+        },
+        ..Rules::NONE
     },
-    ..Rules::NONE
+    ..Kind::new("networking.k8s.io", "ingressclasses")
 };
 
 const MAX_CONTROLLER: usize = 250;

@@ -6,15 +6,22 @@ use kevel_api::ip::{self, Cidr};
 use kevel_api::value::Value;
 use kevel_api::warning::WarningList;
 
+use crate::columns;
+use crate::kind::Kind;
 use crate::rules::Rules;
 use crate::validation::{self, Field};
 
-/// The rules of network policies.
-pub const RULES: Rules = Rules {
-    check_create: |policy| check(policy.at("spec"), false, &HashSet::new()),
-    check_update,
-    warnings,
-    ..Rules::NONE
+/// Network policies.
+pub static KIND: Kind = Kind {
+    counts_generation: true,
+    columns: columns::networking::NETWORK_POLICY,
+    rules: Rules {
+        check_create: |policy| check(policy.at("spec"), false, &HashSet::new()),
+        check_update,
+        warnings,
+        ..Rules::NONE
+    },
+    ..Kind::new("networking.k8s.io", "networkpolicies")
 };
 
 fn check_update(policy: Field, old: Field) {

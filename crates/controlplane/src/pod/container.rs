@@ -92,9 +92,10 @@ pub fn has_restarted_init_containers(spec: Field) -> bool {
     })
 }
 
-/// What a container that is added to a running pod may not have.
+/// What a container that is added to a running pod may not have, in the order in which it is told.
 const NOT_EPHEMERAL: &[&str] = &[
     "ports",
+    "resources",
     "resizePolicy",
     "restartPolicy",
     "restartPolicyRules",
@@ -124,11 +125,13 @@ pub fn ephemeral_containers(containers: Field, spec: Field, context: &Context) {
             target.not_found();
         }
         let why = "cannot be set for an Ephemeral Container";
-        if !container.at("resources").is_empty() {
-            container.at("resources").forbidden(why);
-        }
-        for field in NOT_EPHEMERAL.iter().filter(|field| container.at(field).is_set()) {
-            container.at(field).forbidden(why);
+        for name in NOT_EPHEMERAL {
+            let field = container.at(name);
+            // Resources are no pointer: without anything in them they are not there.
+            let set = if *name == "resources" { !field.is_empty() } else { field.is_set() };
+            if set {
+                field.forbidden(why);
+            }
         }
         for mount in container.at("volumeMounts").items() {
             for field in ["subPath", "subPathExpr"] {

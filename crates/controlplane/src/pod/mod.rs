@@ -33,20 +33,61 @@ pub use toleration::taint_effect;
 
 use kevel_api::value::Value;
 
+use crate::columns;
+use crate::kind::{Kind, Selectable, Subresource};
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// The rules of pods.
-pub const RULES: Rules = Rules {
-    prepare_create: prepare::create,
-    check_create,
-    prepare_update: prepare::update,
-    check_update: update::check,
-    prepare_status: prepare::status,
-    check_status: status::check,
-    warnings: warnings::pod,
-    grace_period: Some(grace_period),
-    ..Rules::NONE
+/// Pods.
+pub static KIND: Kind = Kind {
+    selectable_fields: &[
+        Selectable::field("spec.nodeName").indexed(),
+        Selectable::field("spec.restartPolicy"),
+        Selectable::field("spec.schedulerName"),
+        Selectable::field("spec.serviceAccountName"),
+        Selectable::field("spec.hostNetwork"),
+        Selectable::field("status.phase"),
+        Selectable::field("status.podIP"),
+        Selectable::named("status.podIPs", "status.podIP"),
+        Selectable::field("status.nominatedNodeName"),
+    ],
+    returns_deleted_object: true,
+    kept_by_status: &["ownerReferences"],
+    counts_generation: true,
+    subresources: &[
+        ("attach", Subresource::Connecter),
+        ("binding", Subresource::NamedCreater),
+        (
+            "ephemeralcontainers",
+            Subresource::Fields {
+                paths: &[&["spec", "ephemeralContainers"]],
+                metadata: false,
+                rules: ephemeral_containers::RULES,
+            },
+        ),
+        ("eviction", Subresource::NamedCreater),
+        ("exec", Subresource::Connecter),
+        ("log", Subresource::Connecter),
+        ("portforward", Subresource::Connecter),
+        ("proxy", Subresource::Connecter),
+        (
+            "resize",
+            Subresource::Fields { paths: resize::PATHS, metadata: false, rules: resize::RULES },
+        ),
+    ],
+    columns: columns::pod::POD,
+    rules: Rules {
+        prepare_create: prepare::create,
+        check_create,
+        prepare_update: prepare::update,
+        check_update: update::check,
+        prepare_status: prepare::status,
+        check_status: status::check,
+        warnings: warnings::pod,
+        grace_period: Some(grace_period),
+        ..Rules::NONE
+    },
+    ..Kind::new("", "pods")
 };
 
 fn check_create(pod: Field) {

@@ -6,6 +6,15 @@ use super::{Options, is_static, metadata_and_spec, qos};
 use crate::rules::Rules;
 use crate::validation::Field;
 
+/// What `pods/resize` writes.
+pub const PATHS: &[&[&str]] = &[
+    &["spec", "containers", "*", "resources"],
+    &["spec", "containers", "*", "resizePolicy"],
+    &["spec", "initContainers", "*", "resources"],
+    &["spec", "initContainers", "*", "resizePolicy"],
+    &["spec", "resources"],
+];
+
 /// The rules of `pods/resize`.
 pub const RULES: Rules = Rules { check_update, ..Rules::NONE };
 

@@ -10,17 +10,24 @@ use kevel_api::warning::WarningList;
 
 use super::address::{endpoint_ip, is_ipv4, is_ipv6, legacy_ip};
 use super::validation::PROTOCOLS;
+use crate::columns;
+use crate::kind::Kind;
 use crate::rules::Rules;
 use crate::validation::{Field, IMMUTABLE};
 
-/// The rules of endpoint slices.
-pub const RULES: Rules = Rules {
-    prepare_create: |slice| drop_topology(slice, None),
-    check_create,
-    prepare_update,
-    check_update,
-    warnings,
-    ..Rules::NONE
+/// Endpoint slices.
+pub static KIND: Kind = Kind {
+    counts_generation: true,
+    columns: columns::discovery::ENDPOINT_SLICE,
+    rules: Rules {
+        prepare_create: |slice| drop_topology(slice, None),
+        check_create,
+        prepare_update,
+        check_update,
+        warnings,
+        ..Rules::NONE
+    },
+    ..Kind::new("discovery.k8s.io", "endpointslices")
 };
 
 const MAX_ENDPOINTS: usize = 1000;

@@ -10,11 +10,22 @@ use kevel_api::warning::WarningList;
 
 use super::address::{endpoint_ip, legacy_ip};
 use super::validation::PROTOCOLS;
+use crate::columns;
+use crate::kind::Kind;
 use crate::rules::Rules;
 use crate::validation::Field;
 
-/// The rules of endpoints.
-pub const RULES: Rules = Rules { check_create, check_update, warnings, ..Rules::NONE };
+/// Endpoints.
+pub static KIND: Kind = Kind {
+    storage_key: Some("services/endpoints"),
+    allow_create_on_update: true,
+    deprecation: Some(
+        "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    ),
+    columns: columns::service::ENDPOINTS,
+    rules: Rules { check_create, check_update, warnings, ..Rules::NONE },
+    ..Kind::new("", "endpoints")
+};
 
 fn check_create(endpoints: Field) {
     endpoints.at("subsets").items().for_each(|subset| check_subset(&subset));

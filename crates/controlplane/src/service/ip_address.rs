@@ -3,11 +3,19 @@
 use kevel_api::field_error::BadValue;
 use kevel_api::name;
 
+use crate::columns;
+use crate::kind::Kind;
 use crate::rules::Rules;
 use crate::validation::{Field, IMMUTABLE};
 
-/// The rules of IP addresses.
-pub const RULES: Rules = Rules { check_create, check_update, ..Rules::NONE };
+/// IP addresses.
+pub static KIND: Kind = Kind {
+    validate_name: ip_address_name,
+    generate_name: |base| base.to_owned(),
+    columns: columns::networking::IP_ADDRESS,
+    rules: Rules { check_create, check_update, ..Rules::NONE },
+    ..Kind::new("networking.k8s.io", "ipaddresses")
+};
 
 fn check_create(address: Field) {
     let spec = address.at("spec");
@@ -50,5 +58,14 @@ fn check_update(address: Field, old: Field) {
     let parent = spec.at("parentRef");
     if !parent.same(&old.at("spec").at("parentRef")) {
         parent.invalid_as(shown(&parent), IMMUTABLE);
+    }
+}
+
+/// IPAddress objects are named by the address.
+fn ip_address_name(name: &str, _prefix: bool) -> Vec<String> {
+    match name.parse::<std::net::IpAddr>() {
+        Ok(address) if address.to_string() == name => Vec::new(),
+        Ok(address) => vec![format!("must be in canonical form ({:?})", address.to_string())],
+        Err(_) => vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()],
     }
 }

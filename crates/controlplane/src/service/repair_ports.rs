@@ -147,7 +147,8 @@ mod tests {
         let options = StorageOptions { prefix: "/registry".into(), format: Format::Json };
         let resources = Resources::default();
         let (answers, capabilities) = (Answers::default(), Capabilities::default());
-        resources.install(rows(|row| row.on, &options, &engine, &caches, &answers, capabilities));
+        let rows = rows(|row| row.on, &options, &engine, &caches, &answers, capabilities);
+        resources.install(rows.unwrap());
         let range = PortRange { base: 30000, size: 100 };
         let network = ["10.0.0.0".parse().unwrap()];
         let rows = resources.current();

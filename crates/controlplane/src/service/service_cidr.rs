@@ -2,12 +2,20 @@
 
 use kevel_api::field_error::BadValue;
 use kevel_api::ip::{Cidr, is_valid_cidr};
+use kevel_server::strategy::STATUS_METADATA;
 
+use crate::columns;
+use crate::kind::Kind;
 use crate::rules::Rules;
 use crate::validation::{Field, IMMUTABLE};
 
-/// The rules of the networks of services.
-pub const RULES: Rules = Rules { check_create, check_update, ..Rules::NONE };
+/// The networks of services.
+pub static KIND: Kind = Kind {
+    kept_by_status: &STATUS_METADATA,
+    columns: columns::networking::SERVICE_CIDR,
+    rules: Rules { check_create, check_update, ..Rules::NONE },
+    ..Kind::new("networking.k8s.io", "servicecidrs")
+};
 
 fn check_create(network: Field) {
     check_cidrs(&network.at("spec").at("cidrs"));

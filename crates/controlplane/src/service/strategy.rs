@@ -4,22 +4,35 @@ use std::collections::HashSet;
 
 use kevel_api::field_error::Path;
 use kevel_api::ip::{cidr_warnings, ip_warnings};
+use kevel_api::name;
 use kevel_api::value::{Map, Value};
 use kevel_api::warning::WarningList;
 
 use super::spec::{NONE, Spec};
 use super::validation;
+use crate::columns;
+use crate::kind::{Kind, Selectable, Subresource};
 use crate::rules::Rules;
 
-/// The rules of services.
-pub const RULES: Rules = Rules {
-    prepare_create: drop_internal_traffic_policy,
-    check_create: validation::check_create,
-    prepare_update,
-    check_update: validation::check_update,
-    check_status: validation::check_status,
-    warnings,
-    ..Rules::NONE
+/// Services.
+pub static KIND: Kind = Kind {
+    validate_name: name::name_is_dns_label,
+    selectable_fields: &[Selectable::field("spec.clusterIP"), Selectable::field("spec.type")],
+    storage_key: Some("services/specs"),
+    returns_deleted_object: true,
+    allow_create_on_update: true,
+    subresources: &[("proxy", Subresource::Connecter)],
+    columns: columns::service::SERVICE,
+    rules: Rules {
+        prepare_create: drop_internal_traffic_policy,
+        check_create: validation::check_create,
+        prepare_update,
+        check_update: validation::check_update,
+        check_status: validation::check_status,
+        warnings,
+        ..Rules::NONE
+    },
+    ..Kind::new("", "services")
 };
 
 /// A Service that is elsewhere has no traffic inside. A wrong policy is left for the checks to see.

@@ -6,6 +6,7 @@ mod abandoned;
 mod absent;
 mod deletion;
 mod lists;
+mod rules;
 mod subresources;
 mod support;
 mod validation;

@@ -45,14 +45,15 @@ impl Server {
         let caches = Caches::start(engine.clone(), "/registry/");
         let options = StorageOptions { prefix: "/registry".into(), format };
         let resources = Resources::default();
-        resources.install(rows(
+        let rows = rows(
             |resource| resource.on,
             &options,
             &engine,
             &caches,
             &Answers::default(),
             Capabilities::default(),
-        ));
+        );
+        resources.install(rows.unwrap());
         let namespaces = resources.current().get("", "v1", "namespaces").unwrap().storage.clone();
         let lifecycle = NamespaceLifecycle::new(namespaces.unwrap());
         let delegate = Delegate {

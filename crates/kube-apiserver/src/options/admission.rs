@@ -2,7 +2,7 @@
 
 use crate::flags::{EFFECTIVE, Given, Strings, section};
 use kevel_api::quote::quote;
-use kevel_controlplane::admission::is_built;
+use kevel_controlplane::admission::{PLUGINS, Registration};
 
 section! {
     /// Options of the admission chain.
@@ -27,63 +27,18 @@ section! {
     }
 }
 
-/// The admission plugins in the order in which they run, and whether they do unless asked.
-pub const PLUGINS: [(&str, bool); 41] = [
-    ("AlwaysAdmit", false),
-    ("NamespaceAutoProvision", false),
-    ("NamespaceLifecycle", true),
-    ("NamespaceExists", false),
-    ("LimitPodHardAntiAffinityTopology", false),
-    ("LimitRanger", true),
-    ("ServiceAccount", true),
-    ("NodeRestriction", false),
-    ("TaintNodesByCondition", true),
-    ("AlwaysPullImages", false),
-    ("ImagePolicyWebhook", false),
-    ("PodSecurity", true),
-    ("PodNodeSelector", false),
-    ("Priority", true),
-    ("DefaultTolerationSeconds", true),
-    ("PodTolerationRestriction", false),
-    ("EventRateLimit", false),
-    ("ExtendedResourceToleration", false),
-    ("DefaultStorageClass", true),
-    ("StorageObjectInUseProtection", true),
-    ("PodGroupProtection", true),
-    ("OwnerReferencesPermissionEnforcement", false),
-    ("PersistentVolumeClaimResize", true),
-    ("RuntimeClass", true),
-    ("CertificateApproval", true),
-    ("CertificateSigning", true),
-    ("ClusterTrustBundleAttest", true),
-    ("CertificateSubjectRestriction", true),
-    ("DefaultIngressClass", true),
-    ("DenyServiceExternalIPs", false),
-    ("PodTopologyLabels", true),
-    ("PodGroupWorkloadExists", true),
-    ("NodeDeclaredFeatureValidator", true),
-    ("JobValidation", true),
-    ("PodResizeValidator", true),
-    ("MutatingAdmissionPolicy", true),
-    ("MutatingAdmissionWebhook", true),
-    ("ValidatingAdmissionPolicy", true),
-    ("ValidatingAdmissionWebhook", true),
-    ("ResourceQuota", true),
-    ("AlwaysDeny", false),
-];
-
 impl Admission {
     /// The plugins that run, in order.
     pub fn enabled_plugins(&self, given: &Given) -> Vec<&'static str> {
         let has = |list: &Strings, name: &str| list.iter().any(|listed| listed == name);
-        let runs = |&(name, by_default): &(&str, bool)| {
+        let runs = |plugin: &&Registration| {
             if given.has("admission_control") {
-                return has(&self.admission_control, name);
+                return has(&self.admission_control, plugin.name);
             }
-            has(&self.enable_admission_plugins, name)
-                || (by_default && !has(&self.disable_admission_plugins, name))
+            has(&self.enable_admission_plugins, plugin.name)
+                || (plugin.on_by_default && !has(&self.disable_admission_plugins, plugin.name))
         };
-        PLUGINS.iter().filter(|plugin| runs(plugin)).map(|&(name, _)| name).collect()
+        PLUGINS.iter().filter(runs).map(|plugin| plugin.name).collect()
     }
 
     /// What is wrong with these options by themselves.
@@ -98,13 +53,13 @@ impl Admission {
                     .to_owned(),
             );
         }
-        let known = |name: &str| PLUGINS.iter().any(|(plugin, _)| *plugin == name);
+        let find = |name: &str| PLUGINS.iter().find(|plugin| plugin.name == name);
         for (flag, names) in [
             ("admission-control", &self.admission_control),
             ("enable-admission-plugins", &self.enable_admission_plugins),
             ("disable-admission-plugins", &self.disable_admission_plugins),
         ] {
-            let unknown = names.iter().filter(|name| !known(name));
+            let unknown = names.iter().filter(|name| find(name).is_none());
             errors.extend(unknown.map(|name| format!("{flag} plugin {} is unknown", quote(name))));
         }
         for (flag, names) in [
@@ -113,7 +68,8 @@ impl Admission {
         ] {
             // Of those that are on by default, the objects that they go by carry a warning. Who asks
             // for one by name relies on it.
-            let unbuilt = names.iter().filter(|name| known(name) && !is_built(name));
+            let unbuilt =
+                names.iter().filter(|name| find(name).is_some_and(|plugin| !plugin.is_built()));
             errors.extend(unbuilt.map(|name| {
                 let name = quote(name);
                 format!(

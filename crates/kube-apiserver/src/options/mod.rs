@@ -24,7 +24,7 @@ mod service_ip;
 mod traces;
 mod validate;
 
-pub use admission::{Admission, PLUGINS};
+pub use admission::Admission;
 pub use api_enablement::{ApiEnablement, ResourceConfig};
 pub use audit::Audit;
 pub(crate) use audit::Backend as AuditBackend;

@@ -64,7 +64,8 @@ pub fn admission(
         client: client.clone(),
     };
     let names = &config.options.admission_plugins;
-    for name in names.iter().filter(|name| !admission::is_built(name)) {
+    let unbuilt = admission::PLUGINS.iter().filter(|plugin| !plugin.is_built());
+    for name in unbuilt.map(|plugin| plugin.name).filter(|name| names.contains(name)) {
         if file.of(name)?.is_some() {
             return Err(format!(
                 "the configuration of admission plugin {} is not supported by this server yet: \

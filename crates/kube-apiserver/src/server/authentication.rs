@@ -101,9 +101,13 @@ impl Authentication {
         let review = TokenReview::new(self.tokens.clone(), &self.audiences);
         answers.add(group, "tokenreviews", review);
         answers.add(group, "selfsubjectreviews", SelfSubjectReview);
-        if let Some(issuer) = &self.issuer {
-            let request = TokenRequest::new(issuer.clone(), self.objects.clone());
-            answers.add("", "serviceaccounts/token", request);
+        let (group, path) = ("", "serviceaccounts/token");
+        match &self.issuer {
+            Some(issuer) => {
+                let request = TokenRequest::new(issuer.clone(), self.objects.clone());
+                answers.add(group, path, request);
+            }
+            None => answers.leave_out(group, path),
         }
     }
 

@@ -41,7 +41,8 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     let mut health = health::checks(&config);
     let metrics = config.metrics.clone();
 
-    let kube_rows = install(&config, |group| group != EXTENSIONS && group != AGGREGATOR);
+    config.answers.check()?;
+    let kube_rows = install(&config, |group| group != EXTENSIONS && group != AGGREGATOR)?;
     config.authorization.bind(&kube_rows.current(), &config.lifecycle.tasks)?;
     let extensions = extensions(&config, &kube_rows.current());
     let loopback = Arc::new(OnceLock::new());
@@ -64,7 +65,7 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     let controllers = extensions.controllers(client)?;
     let mut synced = controllers.synced();
     add_hooks(&config, controllers, &mut health)?;
-    let aggregator_rows = install_as(&config, |group| group == AGGREGATOR, aggregator::row);
+    let aggregator_rows = install_as(&config, |group| group == AGGREGATOR, aggregator::row)?;
     let front_server = server("aggregator", aggregator_rows.clone(), kube.clone());
     let client = Client::new(chain::internal(audit.clone(), front_server.clone()));
     let aggregator = aggregator::aggregator(
@@ -101,7 +102,7 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     prepared(config, &metrics, audit, handler)
 }
 
-fn install(config: &Config, groups: impl Fn(&str) -> bool) -> Arc<Resources> {
+fn install(config: &Config, groups: impl Fn(&str) -> bool) -> Result<Arc<Resources>, String> {
     install_as(config, groups, |row| row)
 }
 
@@ -109,7 +110,7 @@ fn install_as(
     config: &Config,
     groups: impl Fn(&str) -> bool,
     row: impl Fn(Resource) -> Resource,
-) -> Arc<Resources> {
+) -> Result<Arc<Resources>, String> {
     let enabled = config.options.resource_config();
     let options = StorageOptions {
         prefix: config.options.options.etcd.etcd_prefix.clone(),
@@ -122,9 +123,9 @@ fn install_as(
     let allow_privileged = config.options.options.misc.allow_privileged;
     let capabilities = Capabilities { allow_privileged };
     let rows =
-        rows(wanted, &options, &config.engine, &config.caches, &config.answers, capabilities);
+        rows(wanted, &options, &config.engine, &config.caches, &config.answers, capabilities)?;
     resources.install(rows.into_iter().map(row));
-    Arc::new(resources)
+    Ok(Arc::new(resources))
 }
 
 /// The hooks and controllers of the server of the built-in kinds.

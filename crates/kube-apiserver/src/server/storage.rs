@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kevel_api::builtin;
 use kevel_server::metrics::{Description, Metrics};
 use kevel_server::storage::Format;
 use kevel_store::Engine;
 use kevel_store::cache::Caches;
 use kevel_store::embedded::{self, Embedded};
 use kevel_store::etcd::{self, Etcd};
-use kevel_store::keys::{self, Origin};
+use kevel_store::keys;
 
 use crate::options::{CompletedOptions, StorageKind};
 
@@ -58,11 +57,8 @@ pub fn count_decode_errors(caches: &Caches, options: &CompletedOptions, metrics:
 
 /// The group and resource whose objects are stored below a prefix.
 fn group_resource<'p>(root: &str, prefix: &'p str) -> (&'p str, &'p str) {
-    let stored_there = |row: &&builtin::Resource| {
-        keys::resource_prefix(root, Origin::BuiltIn, row.group, row.path) == prefix
-    };
-    if let Some(row) = builtin::resources().iter().filter(stored_there).min_by_key(|r| r.group) {
-        return (row.group, row.path);
+    if let Some(built_in) = kevel_controlplane::group_resource(root, prefix) {
+        return built_in;
     }
     let below = prefix.strip_prefix(&keys::root(root)).unwrap_or(prefix).trim_end_matches('/');
     below.split_once('/').unwrap_or(("", below))

@@ -5,7 +5,7 @@ use kevel_api::status::StatusError;
 
 use super::Ask;
 use super::respond::status_response;
-use super::table::{metadata_only, metadata_type};
+use super::table::{METADATA, metadata_only};
 use crate::admission::{Attributes, Operation};
 use crate::answer::{Answer, Answered, Answerer, Asked};
 use crate::handler::Response;
@@ -65,7 +65,7 @@ impl Ask<'_> {
         match answer.answer(&asked, object).await? {
             Answered::Object(value) => {
                 let (value, ty) = match &self.accepted.shape {
-                    Shape::Metadata(version) => (metadata_only(value, version), metadata_type()),
+                    Shape::Metadata(version) => (metadata_only(value, version), METADATA.clone()),
                     _ => (value, ty),
                 };
                 self.encoded(StatusCode::CREATED, &value, Some(&ty))

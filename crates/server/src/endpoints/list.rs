@@ -144,10 +144,10 @@ impl Call<'_> {
                     let read = |item: &Arc<Object>| self.storage.read(item.wire().ok()?).ok();
                     page.items.sort_by_cached_key(|item| read(item).map(|object| rank(&object)));
                 }
-                (ItemShape::Row(printer.clone(), MicroTime::now()), Some(table::table_type()))
+                (ItemShape::Row(printer.clone(), MicroTime::now()), Some(table::TABLE.clone()))
             }
             (None, Shape::Metadata(version) | Shape::MetadataList(version)) => {
-                (ItemShape::Metadata(version.clone()), Some(table::metadata_list_type()))
+                (ItemShape::Metadata(version.clone()), Some(table::METADATA_LIST.clone()))
             }
             _ => (ItemShape::Whole, self.list_type()),
         };

@@ -273,8 +273,8 @@ impl Trees {
         let value = self.shown(object)?;
         let ty = match &self.shape {
             ItemShape::Whole => self.resource.ty.clone(),
-            ItemShape::Row(..) => table::row_type(),
-            ItemShape::Metadata(_) => table::metadata_type(),
+            ItemShape::Row(..) => table::ROW.clone(),
+            ItemShape::Metadata(_) => table::METADATA.clone(),
         };
         let mut text = Vec::with_capacity(2048);
         match self.accepted.media {

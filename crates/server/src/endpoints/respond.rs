@@ -123,10 +123,10 @@ impl Call<'_> {
             Shape::Whole => (value, self.ty()),
             Shape::Table(version) => {
                 let table = Printer::new(self, version)?.object(value).await?;
-                return self.encoded(code, &table, Some(&super::table::table_type()));
+                return self.encoded(code, &table, Some(&super::table::TABLE));
             }
             Shape::Metadata(version) => {
-                (super::table::metadata_only(value, version), super::table::metadata_type())
+                (super::table::metadata_only(value, version), super::table::METADATA.clone())
             }
             Shape::MetadataList(_) => {
                 return Err(crate::negotiate::not_acceptable(&crate::negotiate::BODY_TYPES));

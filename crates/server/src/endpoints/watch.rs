@@ -250,12 +250,12 @@ impl Encoder {
         let (value, ty) = match &self.shape {
             Shape::Whole => (value, self.resource.ty.clone()),
             Shape::Metadata(version) | Shape::MetadataList(version) => {
-                (super::table::metadata_only(value, version), super::table::metadata_type())
+                (super::table::metadata_only(value, version), super::table::METADATA.clone())
             }
             Shape::Table(_) => {
                 let Some(printer) = &self.printer else { return };
                 match printer.event(value, self.headers) {
-                    Ok(table) => (table, super::table::table_type()),
+                    Ok(table) => (table, super::table::TABLE.clone()),
                     Err(error) => return self.status(error, out),
                 }
             }

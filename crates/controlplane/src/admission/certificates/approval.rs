@@ -10,13 +10,19 @@ use kevel_server::authorization::Authorizer;
 use kevel_server::handler::Pending;
 
 use super::{GROUP, REQUESTS, may};
+use crate::admission::Registration;
+
+/// `CertificateApproval`, as the command line knows it.
+pub const REGISTRATION: Registration = Registration::on("CertificateApproval", |context| {
+    Ok(Arc::new(CertificateApproval(context.authorizer.clone())))
+});
 
 /// The admission plug-in of that name.
 pub struct CertificateApproval(pub Arc<dyn Authorizer>);
 
 impl Plugin for CertificateApproval {
     fn name(&self) -> &'static str {
-        "CertificateApproval"
+        REGISTRATION.name
     }
 
     fn validate<'a>(

@@ -11,6 +11,12 @@ use kevel_server::handler::Pending;
 
 use super::super::Context;
 use super::{GROUP, may};
+use crate::admission::Registration;
+
+/// `ClusterTrustBundleAttest`, as the command line knows it.
+pub const REGISTRATION: Registration = Registration::on("ClusterTrustBundleAttest", |context| {
+    Ok(Arc::new(ClusterTrustBundleAttest::new(context)))
+});
 
 /// The admission plug-in of that name.
 pub struct ClusterTrustBundleAttest {
@@ -28,7 +34,7 @@ impl ClusterTrustBundleAttest {
 
 impl Plugin for ClusterTrustBundleAttest {
     fn name(&self) -> &'static str {
-        "ClusterTrustBundleAttest"
+        REGISTRATION.name
     }
 
     fn validate<'a>(

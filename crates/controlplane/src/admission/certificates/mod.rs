@@ -1,17 +1,13 @@
 //! What may be written of certificates: `CertificateApproval`, `CertificateSigning`,
 //! `CertificateSubjectRestriction`, `ClusterTrustBundleAttest`, and who signs for pods.
 
-mod approval;
-mod attest;
+pub mod approval;
+pub mod attest;
 mod pod_signing;
-mod signing;
-mod subject_restriction;
+pub mod signing;
+pub mod subject_restriction;
 
-pub use approval::CertificateApproval;
-pub use attest::ClusterTrustBundleAttest;
 pub use pod_signing::PodCertificateSigning;
-pub use signing::CertificateSigning;
-pub use subject_restriction::CertificateSubjectRestriction;
 
 use kevel_server::authorization::{Attributes, Authorizer, Decision, NO_SELECTORS};
 use kevel_server::user::User;

@@ -10,13 +10,19 @@ use kevel_server::authorization::Authorizer;
 use kevel_server::handler::Pending;
 
 use super::{GROUP, REQUESTS, may};
+use crate::admission::Registration;
+
+/// `CertificateSigning`, as the command line knows it.
+pub const REGISTRATION: Registration = Registration::on("CertificateSigning", |context| {
+    Ok(Arc::new(CertificateSigning(context.authorizer.clone())))
+});
 
 /// The admission plug-in of that name.
 pub struct CertificateSigning(pub Arc<dyn Authorizer>);
 
 impl Plugin for CertificateSigning {
     fn name(&self) -> &'static str {
-        "CertificateSigning"
+        REGISTRATION.name
     }
 
     fn validate<'a>(

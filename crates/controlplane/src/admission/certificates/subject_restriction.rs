@@ -1,5 +1,7 @@
 //! `CertificateSubjectRestriction`: nobody becomes one of those who may do everything by a request.
 
+use std::sync::Arc;
+
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_codec::base64;
@@ -9,9 +11,15 @@ use kevel_server::handler::Pending;
 use kevel_server::user::PRIVILEGED;
 
 use super::{GROUP, REQUESTS};
+use crate::admission::Registration;
 
 /// The signer of certificates that the API server believes.
 const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
+
+/// `CertificateSubjectRestriction`, as the command line knows it.
+pub const REGISTRATION: Registration = Registration::on("CertificateSubjectRestriction", |_| {
+    Ok(Arc::new(CertificateSubjectRestriction))
+});
 
 /// The admission plug-in of that name.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +27,7 @@ pub struct CertificateSubjectRestriction;
 
 impl Plugin for CertificateSubjectRestriction {
     fn name(&self) -> &'static str {
-        "CertificateSubjectRestriction"
+        REGISTRATION.name
     }
 
     fn validate<'a>(

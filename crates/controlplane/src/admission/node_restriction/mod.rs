@@ -21,13 +21,17 @@ use kevel_server::handler::Pending;
 use kevel_server::storage::{Storage, local_key};
 use kevel_store::cache::At;
 
-use super::Context;
+use super::{Context, Registration};
 
 /// The namespace of nodes' leases.
 const NODE_LEASES: &str = "kube-node-lease";
 /// Those who sign certificates of nodes.
 const NODE_SIGNERS: [&str; 2] =
     ["kubernetes.io/kubelet-serving", "kubernetes.io/kube-apiserver-client-kubelet"];
+
+/// `NodeRestriction`, as the command line knows it.
+pub const REGISTRATION: Registration =
+    Registration::off("NodeRestriction", |context| Ok(Arc::new(NodeRestriction::new(context)?)));
 
 /// The admission plug-in of that name.
 pub struct NodeRestriction {
@@ -107,7 +111,7 @@ impl NodeRestriction {
 
 impl Plugin for NodeRestriction {
     fn name(&self) -> &'static str {
-        "NodeRestriction"
+        REGISTRATION.name
     }
 
     fn admit<'a>(

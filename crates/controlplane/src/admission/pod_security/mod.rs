@@ -7,6 +7,8 @@ mod existing;
 mod policy;
 mod restricted;
 
+use std::sync::Arc;
+
 use kevel_api::field_error::aggregate;
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
@@ -18,8 +20,8 @@ use kevel_store::cache::At;
 use self::checks::{Pod, describe, violations};
 use self::configuration::Configuration;
 use self::policy::{Level, Policy};
-use super::Context;
 use super::lister::Lister;
+use super::{Context, Registration};
 
 /// How keys of what auditors are told begin.
 const AUDIT: &str = "pod-security.kubernetes.io/";
@@ -39,6 +41,10 @@ const TEMPLATES: [(&str, &str, &[&str]); 8] = [
 /// What is written below a pod that says nothing about what it may do.
 const HARMLESS: [&str; 8] =
     ["attach", "binding", "eviction", "exec", "log", "portforward", "proxy", "status"];
+
+/// `PodSecurity`, as the command line knows it.
+pub const REGISTRATION: Registration =
+    Registration::on("PodSecurity", |context| Ok(Arc::new(PodSecurity::new(context)?)));
 
 /// The admission plug-in of that name.
 #[derive(Debug)]
@@ -241,7 +247,7 @@ impl PodSecurity {
 
 impl Plugin for PodSecurity {
     fn name(&self) -> &'static str {
-        "PodSecurity"
+        REGISTRATION.name
     }
 
     fn validate<'a>(

@@ -28,8 +28,8 @@ use self::configuration::LimitedResource;
 use self::evaluator::{Count, Evaluator};
 use self::pods::Pods;
 use self::services::Services;
-use super::Context;
 use super::lister::Lister;
+use super::{Context, Registration};
 
 /// What no quota counts, by group and plural.
 const IGNORED: [(&str, &str); 8] = [
@@ -44,6 +44,10 @@ const IGNORED: [(&str, &str); 8] = [
 ];
 /// Into how many groups namespaces are put, of which one write at a time changes quotas.
 const TURNS: usize = 64;
+
+/// `ResourceQuota`, as the command line knows it.
+pub const REGISTRATION: Registration =
+    Registration::on("ResourceQuota", |context| Ok(Arc::new(ResourceQuota::new(context)?)));
 
 /// The admission plug-in of that name.
 pub struct ResourceQuota {
@@ -119,7 +123,7 @@ impl ResourceQuota {
 
 impl Plugin for ResourceQuota {
     fn name(&self) -> &'static str {
-        "ResourceQuota"
+        REGISTRATION.name
     }
 
     fn validate<'a>(

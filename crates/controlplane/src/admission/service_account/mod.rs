@@ -15,8 +15,8 @@ use kevel_server::handler::Pending;
 use kevel_store::cache::At;
 
 use self::token::TokenVolume;
-use super::Context;
 use super::lister::Lister;
+use super::{Context, Registration};
 
 /// The account of pods that name none.
 const DEFAULT: &str = "default";
@@ -25,6 +25,10 @@ const DEFAULT_ATTEMPTS: usize = 10;
 const DEFAULT_INTERVAL: Duration = Duration::from_millis(150);
 /// What marks the pods that a kubelet runs by itself.
 const MIRROR: &str = "kubernetes.io/config.mirror";
+
+/// `ServiceAccount`, as the command line knows it.
+pub const REGISTRATION: Registration =
+    Registration::on("ServiceAccount", |context| Ok(Arc::new(ServiceAccount::new(context)?)));
 
 /// The admission plug-in of that name.
 #[derive(Debug)]
@@ -129,7 +133,7 @@ impl ServiceAccount {
 
 impl Plugin for ServiceAccount {
     fn name(&self) -> &'static str {
-        "ServiceAccount"
+        REGISTRATION.name
     }
 
     fn admit<'a>(

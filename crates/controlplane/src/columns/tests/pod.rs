@@ -1,6 +1,7 @@
 //! Pods, told by their containers.
 
 use kevel_api::value::Value;
+use kevel_server::columns::Columns as _;
 
 use super::{now, object, of};
 

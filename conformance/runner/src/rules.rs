@@ -1,0 +1,76 @@
+//! What the reference says about the cases of rules that stand beside the kinds.
+
+/// Cases are read and played as the control plane's own tests do it.
+#[path = "../../../crates/controlplane/tests/verbs/rules/case.rs"]
+#[allow(clippy::unwrap_used)] // A mistake in a file of cases ends the command.
+mod case;
+
+use std::fs;
+
+use http::Method;
+use kevel_api::value::Value;
+use kevel_codec::json::{Unknown, decode_any, encode_any};
+
+use self::case::{Cases, FILES};
+use crate::Result;
+use crate::client::{Client, Request};
+use crate::control_plane::{ControlPlane, Server, cache, tree};
+
+/// Rules alone decide: what plug-ins add to pods would stand in messages.
+const FLAGS: [&str; 2] = [
+    "--disable-admission-plugins=DefaultTolerationSeconds,Priority,RuntimeClass,\
+     ServiceAccount",
+    "--allow-privileged=false",
+];
+
+/// Plays the cases of all files on a fresh reference and writes down what it says.
+pub async fn run() -> Result<bool> {
+    let mut plane = ControlPlane::prepare(&cache().join("run").join("rules"))?;
+    plane.flags = FLAGS.map(str::to_owned).to_vec();
+    plane.start_server(Server::Reference, true).await?;
+    let recorded = record(&plane.client(1)?).await;
+    plane.stop_all()?;
+    recorded.map(|()| true)
+}
+
+async fn record(client: &Client) -> Result<()> {
+    let namespace = br#"{"metadata":{"name":"ns"}}"#.as_slice();
+    let path = "/api/v1/namespaces".to_owned();
+    let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+    let body = namespace.into();
+    client.json(Request { method: Method::POST, path, headers, body }).await?;
+    for file in FILES {
+        let path = tree().join("crates/controlplane/src").join(file);
+        let text = fs::read_to_string(&path)?;
+        let cases = Cases::read(&text);
+        let mut outcomes = Vec::new();
+        for number in 0..cases.cases.len() {
+            outcomes.push(cases.play(number, client).await);
+        }
+        let known = cases.cases.iter().map(|case| &case.expected);
+        let changed = known.zip(&outcomes).filter(|(known, found)| !found.is(known)).count();
+        fs::write(&path, cases.record(&outcomes))?;
+        println!("{file}: {} cases, {changed} with other answers than before", outcomes.len());
+    }
+    Ok(())
+}
+
+impl case::Server for Client {
+    async fn send(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        let mut text = Vec::new();
+        encode_any(body, &mut text);
+        let request = Request {
+            method: if method == "POST" { Method::POST } else { Method::PUT },
+            path: path.to_owned(),
+            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+            body: text.into(),
+        };
+        match self.send(request).await {
+            Ok(answer) => match decode_any(&answer.body, Unknown::Ignore) {
+                Ok(decoded) => (answer.code, decoded.value),
+                Err(error) => panic!("{path}: {error}"),
+            },
+            Err(error) => panic!("{path}: {error}"),
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! API services: what the aggregator does not say itself.
+
+use kevel_store::keys::Origin;
+
+use crate::columns;
+use crate::kind::Kind;
+
+/// `apiservices`
+pub static API_SERVICE: Kind = Kind {
+    origin: Origin::Extension,
+    allow_unconditional_update: false,
+    columns: columns::apiregistration::API_SERVICE,
+    ..Kind::new("apiregistration.k8s.io", "apiservices")
+};

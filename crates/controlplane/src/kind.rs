@@ -1,0 +1,194 @@
+//! What a built-in kind is beyond its definition in `api/`: all of it in one value.
+
+mod strategy;
+
+pub(crate) use strategy::KindStrategy;
+
+use std::fmt;
+use std::time::Duration;
+
+use kevel_api::builtin;
+use kevel_api::name;
+use kevel_server::scale::Selector;
+use kevel_server::strategy::Dependents;
+use kevel_store::keys::{self, Origin};
+
+use crate::columns::Columns;
+use crate::rules::Rules;
+
+/// A built-in kind. Its file has this value, [`KINDS`](crate::kinds::KINDS) lists it.
+///
+/// Verbs, schemas, names and scope come from the definition; what is not said here is as it is for most
+/// kinds ([`Kind::new`]).
+#[derive(Clone, Copy)]
+pub struct Kind {
+    /// The group of its definition.
+    pub group: &'static str,
+    /// The plural of its definition.
+    pub plural: &'static str,
+    /// What is wrong with a name; with `true`, with one that will be completed.
+    pub validate_name: fn(&str, bool) -> Vec<String>,
+    /// Makes a name of `generateName`.
+    pub generate_name: fn(&str) -> String,
+    /// What field selectors may ask for, beside name and namespace.
+    pub selectable_fields: &'static [Selectable],
+    /// What clients call the selectable fields, where that is something else.
+    pub field_labels: &'static [(&'static str, &'static str)],
+    /// Which server of the chain keeps it, which decides its key and format.
+    pub origin: Origin,
+    /// Where its objects are below the prefix, where that is not its plural.
+    pub storage_key: Option<&'static str>,
+    /// The version that its objects are stored in, where that is not the preferred one.
+    pub storage_version: Option<&'static str>,
+    /// The kind whose objects these are, seen in another group.
+    pub stored_with: Option<&'static Kind>,
+    /// How long its objects are kept.
+    pub time_to_live: Option<Duration>,
+    /// Whether objects may be made with a status.
+    pub keeps_status: bool,
+    /// The fields that no update changes, whatever it says.
+    pub reset_fields: &'static [&'static str],
+    /// What of the metadata a write to the status leaves alone.
+    pub kept_by_status: &'static [&'static str],
+    /// Whether changes of what is wanted are counted in `metadata.generation`.
+    pub counts_generation: bool,
+    /// Whether an update makes what is not there (`AllowCreateOnUpdate`).
+    pub allow_create_on_update: bool,
+    /// Whether an update may come without a resourceVersion (`AllowUnconditionalUpdate`).
+    pub allow_unconditional_update: bool,
+    /// Whether a deletion answers with the object (`ReturnDeletedObject`).
+    pub returns_deleted_object: bool,
+    /// What becomes of dependents when a deletion does not say (`DefaultGarbageCollectionPolicy`).
+    pub default_dependents: Dependents,
+    /// Whether it is something to be asked by a POST, not stored.
+    pub creater: bool,
+    /// What its subresources are, other than `status`, which is the same for all.
+    pub subresources: &'static [(&'static str, Subresource)],
+    /// How objects are prepared and validated.
+    pub rules: Rules,
+    /// What people see of its objects.
+    pub columns: Columns,
+    /// What all who use the kind should know, because it is on its way out.
+    pub deprecation: Option<&'static str>,
+}
+
+impl Kind {
+    /// A kind of which there is nothing special to say.
+    pub const fn new(group: &'static str, plural: &'static str) -> Self {
+        Kind {
+            group,
+            plural,
+            validate_name: name::name_is_dns_subdomain,
+            generate_name: name::generate_name,
+            selectable_fields: &[],
+            field_labels: &[],
+            origin: Origin::BuiltIn,
+            storage_key: None,
+            storage_version: None,
+            stored_with: None,
+            time_to_live: None,
+            keeps_status: false,
+            reset_fields: &[],
+            kept_by_status: &[],
+            counts_generation: false,
+            allow_create_on_update: false,
+            allow_unconditional_update: true,
+            returns_deleted_object: false,
+            default_dependents: Dependents::Collected,
+            creater: false,
+            subresources: &[],
+            rules: Rules::NONE,
+            columns: Columns::NAME_AND_CREATION,
+            deprecation: None,
+        }
+    }
+
+    /// What the definitions say of it, in each of its versions.
+    pub fn definitions(&self) -> impl Iterator<Item = &'static builtin::Resource> {
+        let name = (self.group, self.plural);
+        builtin::resources().iter().filter(move |resource| (resource.group, resource.path) == name)
+    }
+
+    /// What one of its subresources is, if it has a meaning.
+    pub fn subresource(&self, name: &str) -> Option<Subresource> {
+        match name {
+            "status" => Some(Subresource::Status),
+            name => self.subresources.iter().find(|(told, _)| *told == name).map(|(_, told)| *told),
+        }
+    }
+
+    /// What the keys of its objects begin with, given what all keys begin with.
+    pub fn storage_prefix(&self, root: &str) -> String {
+        let key = self.storage_key.unwrap_or(self.plural);
+        keys::resource_prefix(root, self.origin, self.group, key)
+    }
+}
+
+/// `pods`, `deployments.apps`
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.group {
+            "" => f.write_str(self.plural),
+            group => write!(f, "{}.{group}", self.plural),
+        }
+    }
+}
+
+/// A field that selectors may ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct Selectable {
+    /// What selectors call it.
+    pub name: &'static str,
+    /// Where it stands in the stored object.
+    pub path: &'static str,
+    /// Whether watchers are found by it.
+    pub indexed: bool,
+}
+
+impl Selectable {
+    /// A field that is called by its path.
+    pub const fn field(path: &'static str) -> Self {
+        Selectable::named(path, path)
+    }
+
+    /// A field of another name.
+    pub const fn named(name: &'static str, path: &'static str) -> Self {
+        Selectable { name, path, indexed: false }
+    }
+
+    /// The same, by which watchers are found.
+    pub const fn indexed(mut self) -> Self {
+        self.indexed = true;
+        self
+    }
+}
+
+/// What a subresource is of its object.
+#[derive(Clone, Copy)]
+pub enum Subresource {
+    /// The object, of which `status` and metadata are written, by the kind's rules for its status.
+    Status,
+    /// The object, of which some fields are written, by rules of their own.
+    Fields {
+        /// In which `*` is every item of a list.
+        paths: &'static [&'static [&'static str]],
+        /// Whether labels, annotations and the like are written, too.
+        metadata: bool,
+        /// Those for updates: `check_update` and the like.
+        rules: Rules,
+    },
+    /// How many there are of it ([`REPLICAS`], [`STATUS_REPLICAS`]); which are counted, [`SELECTOR`] says
+    /// in one of two forms.
+    Scale(fn(Vec<String>) -> Selector),
+    /// Something that is asked for by a POST (the reference's `NamedCreater`).
+    NamedCreater,
+    /// A way to somewhere else (the reference's `Connecter`), which nobody answers yet.
+    Connecter,
+}
+
+/// Where a kind with a scale says how many it wants.
+pub const REPLICAS: [&str; 2] = ["spec", "replicas"];
+/// Where it says how many there are.
+pub const STATUS_REPLICAS: [&str; 2] = ["status", "replicas"];
+/// Where it says which are counted.
+pub const SELECTOR: [&str; 2] = ["spec", "selector"];

@@ -1,0 +1,151 @@
+//! A kind as the generic server sees it.
+
+use kevel_api::field_error::FieldErrors;
+use kevel_api::value::Value;
+use kevel_server::strategy::{Dependents, Strategy};
+use kevel_server::user::User;
+
+use super::Kind;
+use crate::capabilities::Capabilities;
+use crate::namespace::standard_finalizer;
+use crate::rules::Rules;
+use crate::validation::Field;
+
+/// The strategy of a kind on a server that allows some things and not others.
+#[derive(Clone, Copy)]
+pub(crate) struct KindStrategy {
+    kind: &'static Kind,
+    /// The kind's own, or those of a subresource that writes a part of its objects.
+    rules: Rules,
+    capabilities: Capabilities,
+}
+
+impl KindStrategy {
+    /// The strategy of writes to the objects of a kind.
+    pub fn new(kind: &'static Kind, capabilities: Capabilities) -> Self {
+        KindStrategy::with_rules(kind, kind.rules, capabilities)
+    }
+
+    /// The strategy of writes to a part of the objects of a kind, which has rules of its own.
+    pub fn with_rules(kind: &'static Kind, rules: Rules, capabilities: Capabilities) -> Self {
+        KindStrategy { kind, rules, capabilities }
+    }
+}
+
+impl Strategy for KindStrategy {
+    fn check_name(&self, name: &str, prefix: bool) -> Vec<String> {
+        (self.kind.validate_name)(name, prefix)
+    }
+
+    fn complete_name(&self, base: &str) -> String {
+        (self.kind.generate_name)(base)
+    }
+
+    fn deprecation(&self) -> Option<&'static str> {
+        self.kind.deprecation
+    }
+
+    fn returns_deleted(&self) -> bool {
+        self.kind.returns_deleted_object
+    }
+
+    fn keeps_status(&self) -> bool {
+        self.kind.keeps_status
+    }
+
+    fn reset_fields(&self) -> &'static [&'static str] {
+        self.kind.reset_fields
+    }
+
+    fn kept_by_status(&self) -> &'static [&'static str] {
+        self.kind.kept_by_status
+    }
+
+    fn counts_generation(&self) -> bool {
+        self.kind.counts_generation
+    }
+
+    fn sign(&self, object: &mut Value, user: &User) {
+        (self.rules.sign)(object, user);
+    }
+
+    fn prepare_create(&self, object: &mut Value) {
+        (self.rules.prepare_create)(object);
+    }
+
+    fn check_create(&self, object: &Value) -> FieldErrors {
+        self.capabilities.errors(object, |object| {
+            finalizers(object);
+            (self.rules.check_create)(object);
+        })
+    }
+
+    fn prepare_update(&self, object: &mut Value, old: &Value) {
+        (self.rules.prepare_update)(object, old);
+    }
+
+    fn check_update(&self, object: &Value, old: &Value) -> FieldErrors {
+        self.capabilities.update_errors(object, old, |object, old| {
+            finalizers(object);
+            (self.rules.check_update)(object, old);
+        })
+    }
+
+    fn prepare_status(&self, object: &mut Value, old: &Value) {
+        (self.rules.prepare_status)(object, old);
+    }
+
+    fn check_status(&self, object: &Value, old: &Value) -> FieldErrors {
+        self.capabilities.update_errors(object, old, |object, old| {
+            finalizers(object);
+            (self.rules.check_status)(object, old);
+        })
+    }
+
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        (self.rules.warnings)(object, old)
+    }
+
+    fn begin_delete(&self, object: &mut Value) -> bool {
+        (self.rules.begin_delete)(object)
+    }
+
+    fn held(&self, object: &Value) -> bool {
+        (self.rules.held)(object)
+    }
+
+    fn graceful(&self) -> bool {
+        self.rules.grace_period.is_some()
+    }
+
+    fn grace_period(&self, object: &Value, asked: Option<i64>) -> Option<i64> {
+        self.rules.grace_period.map(|period| period(object, asked))
+    }
+
+    fn selectable<'f>(&self, field: &'f str) -> Option<&'f str> {
+        if self.kind.field_labels.is_empty() {
+            return Some(field);
+        }
+        self.kind.field_labels.iter().find(|(label, _)| *label == field).map(|(_, name)| *name)
+    }
+
+    fn unconditional_update(&self) -> bool {
+        self.kind.allow_unconditional_update
+    }
+
+    fn create_on_update(&self) -> bool {
+        self.kind.allow_create_on_update
+    }
+
+    fn dependents(&self) -> Dependents {
+        self.kind.default_dependents
+    }
+}
+
+/// What holds objects of built-in kinds is qualified, or known.
+fn finalizers(object: Field) {
+    let metadata = object.at("metadata");
+    for finalizer in metadata.at("finalizers").items() {
+        standard_finalizer(finalizer, finalizer.str());
+    }
+}

@@ -1,0 +1,197 @@
+//! What can be wrong with a kind's declaration. Nothing is guessed: the server does not start.
+
+use kevel_api::builtin;
+use kevel_api::schema::Schema;
+
+use crate::kind::{Kind, REPLICAS, SELECTOR, STATUS_REPLICAS, Subresource};
+
+/// Finds all that does not fit in a list of kinds: definitions without a kind and kinds without a
+/// definition, subresources of which only one of them knows, fields and versions that there are not,
+/// columns without a title.
+pub fn check(kinds: &[&Kind]) -> Result<(), String> {
+    let mut wrong: Vec<String> =
+        builtin::resources().iter().filter_map(|resource| definition(resource, kinds)).collect();
+    for (index, kind) in kinds.iter().enumerate() {
+        let same = |other: &&Kind| (other.group, other.plural) == (kind.group, kind.plural);
+        if kinds.iter().take(index).copied().any(|other| same(&other)) {
+            wrong.push(format!("{kind} is there twice"));
+        }
+        wrong.extend(declaration(kind).into_iter().map(|problem| format!("{kind}: {problem}")));
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
+}
+
+/// What is missing for a resource that is defined.
+fn definition(resource: &builtin::Resource, kinds: &[&Kind]) -> Option<String> {
+    let (plural, sub) = match resource.path.split_once('/') {
+        Some((plural, sub)) => (plural, Some(sub)),
+        None => (resource.path, None),
+    };
+    let Some(kind) = kinds.iter().find(|k| (k.group, k.plural) == (resource.group, plural)) else {
+        return Some(format!(
+            "{plural} of group {:?} has a definition and no kind",
+            resource.group
+        ));
+    };
+    let unknown = sub.filter(|sub| kind.subresource(sub).is_none())?;
+    Some(format!("{kind} does not say what its subresource {unknown} is"))
+}
+
+/// What is wrong with what a kind says.
+fn declaration(kind: &Kind) -> Vec<String> {
+    let versions: Vec<&builtin::Resource> = kind.definitions().collect();
+    if versions.is_empty() {
+        return vec!["there is no definition".into()];
+    }
+    let mut wrong = Vec::new();
+    if versions.iter().any(|version| version.verbs.contains(&"get") == kind.creater) {
+        wrong.push("what is asked by a POST has no get, all else has".into());
+    }
+    for (sub, _) in kind.subresources {
+        let path = format!("{}/{sub}", kind.plural);
+        if !builtin::resources().iter().any(|r| (r.group, r.path) == (kind.group, &*path)) {
+            wrong.push(format!("there is no definition of its subresource {sub}"));
+        }
+    }
+    if kind.columns.definitions.iter().any(|column| column.name.is_empty()) {
+        wrong.push("a column has no title".into());
+    }
+    let stored = kind.storage_version;
+    if let Some(version) = stored.filter(|stored| versions.iter().all(|v| v.version != *stored)) {
+        wrong.push(format!("there is no version {version} to store it in"));
+    }
+    if kind.stored_with.is_some_and(|home| home.storage_version.is_none()) {
+        wrong.push("a kind that another is stored with must name its version".into());
+    }
+    wrong.extend(fields(kind, &versions));
+    wrong
+}
+
+/// The fields that a kind names and that there are not, in any of its versions.
+fn fields(kind: &Kind, versions: &[&builtin::Resource]) -> Vec<String> {
+    let schemas: Vec<Schema<'_>> =
+        versions.iter().filter_map(|r| builtin::schema(r.group, r.version, r.kind)).collect();
+    if schemas.len() < versions.len() {
+        return vec!["a version has no schema".into()];
+    }
+    let mut named: Vec<Vec<&str>> = Vec::new();
+    named.extend(kind.selectable_fields.iter().map(|field| field.path.split('.').collect()));
+    named.extend(kind.reset_fields.iter().map(|field| vec![*field]));
+    named.extend(kind.kept_by_status.iter().map(|field| vec!["metadata", *field]));
+    for (_, subresource) in kind.subresources {
+        match subresource {
+            Subresource::Fields { paths, .. } => {
+                named.extend(paths.iter().map(|path| path.to_vec()));
+            }
+            Subresource::Scale(_) => {
+                named.extend([REPLICAS, STATUS_REPLICAS, SELECTOR].map(|path| path.to_vec()));
+            }
+            _ => {}
+        }
+    }
+    let unknown = named.iter().filter(|path| !schemas.iter().any(|schema| has(*schema, path)));
+    let fields = unknown.map(|path| format!("there is no field {}", path.join(".")));
+    let home = kind.stored_with.unwrap_or(kind);
+    let selectable = |name: &str| {
+        matches!(name, "metadata.name" | "metadata.namespace")
+            || home.selectable_fields.iter().any(|field| field.name == name)
+    };
+    let labels = kind.field_labels.iter().filter(|(_, name)| !selectable(name));
+    fields.chain(labels.map(|(label, name)| format!("{label} is no {name}"))).collect()
+}
+
+/// Whether there is a field at a path, in which `*` is every item of a list.
+fn has(schema: Schema<'_>, path: &[&str]) -> bool {
+    match path {
+        [] => true,
+        ["*", rest @ ..] => schema.item().is_some_and(|item| has(item, rest)),
+        [name, rest @ ..] => schema.field(name).is_some_and(|field| has(field.schema(), rest)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kevel_server::columns::Column;
+    use kevel_server::scale::Selector;
+
+    use super::*;
+    use crate::columns::Columns;
+    use crate::kind::Selectable;
+    use crate::kinds::{KINDS, find};
+
+    #[test]
+    fn every_kind_fits_its_definition() {
+        assert_eq!(check(KINDS), Ok(()));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_with_the_kind_s_name() {
+        let deployments = *find("apps", "deployments").unwrap();
+        let cases = [
+            (
+                Kind { plural: "deployment", ..deployments },
+                "deployment.apps: there is no definition",
+            ),
+            (
+                Kind { plural: "deployment", ..deployments },
+                "deployments of group \"apps\" has a definition and no kind",
+            ),
+            (
+                Kind { subresources: &[], ..deployments },
+                "deployments.apps does not say what its subresource scale is",
+            ),
+            (
+                Kind {
+                    subresources: &[
+                        ("scale", Subresource::Scale(Selector::Object)),
+                        ("log", Subresource::Connecter),
+                    ],
+                    ..deployments
+                },
+                "deployments.apps: there is no definition of its subresource log",
+            ),
+            (
+                Kind { creater: true, ..deployments },
+                "deployments.apps: what is asked by a POST has no get, all else has",
+            ),
+            (
+                Kind { storage_version: Some("v3"), ..deployments },
+                "deployments.apps: there is no version v3 to store it in",
+            ),
+            (
+                Kind {
+                    selectable_fields: const { &[Selectable::field("spec.no")] },
+                    ..deployments
+                },
+                "deployments.apps: there is no field spec.no",
+            ),
+            (
+                Kind { field_labels: &[("a", "spec.no")], ..deployments },
+                "deployments.apps: a is no spec.no",
+            ),
+            (
+                Kind { reset_fields: &["no"], ..deployments },
+                "deployments.apps: there is no field no",
+            ),
+            (
+                Kind {
+                    columns: Columns {
+                        definitions: const { &[Column::text("", "")] },
+                        ..Columns::NAME_AND_AGE
+                    },
+                    ..deployments
+                },
+                "deployments.apps: a column has no title",
+            ),
+        ];
+        for (kind, expected) in &cases {
+            let others =
+                KINDS.iter().copied().filter(|k| (k.group, k.plural) != ("apps", "deployments"));
+            let kinds: Vec<&Kind> = others.chain([kind]).collect();
+            let wrong = check(&kinds).unwrap_err();
+            assert!(wrong.split("; ").any(|problem| problem == *expected), "{expected}: {wrong}");
+        }
+        let twice: Vec<&Kind> = KINDS.iter().copied().chain([&deployments]).collect();
+        assert_eq!(check(&twice), Err("deployments.apps is there twice".into()));
+    }
+}

@@ -1,0 +1,158 @@
+//! Where and in which version the objects of built-in kinds are kept.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kevel_api::builtin;
+use kevel_api::gvk::GroupVersionKind;
+use kevel_server::storage::{Format, Storage, StorageConfig};
+use kevel_store::Engine;
+use kevel_store::cache::Caches;
+use kevel_store::keys::Origin;
+
+use super::schema;
+use crate::kind::Kind;
+use crate::kinds::KINDS;
+
+/// Where and how built-in kinds are stored.
+#[derive(Clone, Debug)]
+pub struct StorageOptions {
+    /// `/registry`
+    pub prefix: String,
+    /// How stored bytes are written.
+    pub format: Format,
+}
+
+/// The group and plural of the built-in kind whose objects are stored below a prefix, given the prefix
+/// of all keys.
+pub fn group_resource(root: &str, prefix: &str) -> Option<(&'static str, &'static str)> {
+    let stored = KINDS.iter().filter(|kind| !kind.creater && kind.stored_with.is_none());
+    let mut there = stored.filter(|kind| kind.storage_prefix(root) == prefix);
+    there.next().map(|kind| (kind.group, kind.plural))
+}
+
+/// The storages of kinds, one each, whichever version or group asks for it.
+pub(super) struct Storages<'a> {
+    served: &'a [&'static builtin::Resource],
+    options: &'a StorageOptions,
+    engine: &'a Arc<dyn Engine>,
+    caches: &'a Caches,
+    made: HashMap<(&'static str, &'static str), Arc<Storage>>,
+}
+
+impl<'a> Storages<'a> {
+    pub fn new(
+        served: &'a [&'static builtin::Resource],
+        options: &'a StorageOptions,
+        engine: &'a Arc<dyn Engine>,
+        caches: &'a Caches,
+    ) -> Self {
+        Storages { served, options, engine, caches, made: HashMap::new() }
+    }
+
+    /// The storage of a kind.
+    pub fn of(&mut self, kind: &'static Kind) -> Result<Arc<Storage>, String> {
+        let kind = kind.stored_with.unwrap_or(kind);
+        let name = (kind.group, kind.plural);
+        if let Some(made) = self.made.get(&name) {
+            return Ok(made.clone());
+        }
+        let storage = Arc::new(Storage::new(self.config(kind)?, self.engine.clone(), self.caches));
+        self.made.insert(name, storage.clone());
+        Ok(storage)
+    }
+
+    fn config(&self, kind: &Kind) -> Result<StorageConfig, String> {
+        let version = storage_version(kind, self.served);
+        let version = version.ok_or_else(|| format!("no version of {kind} can be stored"))?;
+        let definition = kind.definitions().next();
+        let name = definition.ok_or_else(|| format!("{kind} has no definition"))?.kind;
+        let fields = kind.selectable_fields;
+        let indexed = fields.iter().enumerate().filter(|(_, field)| field.indexed);
+        Ok(StorageConfig {
+            kind: GroupVersionKind::from_static(kind.group, version, name),
+            ty: schema(kind.group, version, name)?,
+            prefix: kind.storage_prefix(&self.options.prefix),
+            // The other servers of the chain write JSON whatever the store holds.
+            format: match kind.origin {
+                Origin::Extension => Format::Json,
+                Origin::BuiltIn => self.options.format,
+            },
+            fields: fields.iter().map(|field| (field.name.into(), field.path.into())).collect(),
+            indexed: indexed.map(|(position, _)| position).collect(),
+            time_to_live: kind.time_to_live,
+            form: None,
+            conversion: None,
+        })
+    }
+}
+
+/// The version that a kind's objects are stored in: the one it names, or the most mature that is served.
+fn storage_version(kind: &Kind, served: &[&'static builtin::Resource]) -> Option<&'static str> {
+    kind.storage_version.or_else(|| {
+        let versions = served.iter().filter(|r| (r.group, r.path) == (kind.group, kind.plural));
+        versions.map(|r| r.version).max_by_key(|version| version_rank(version))
+    })
+}
+
+/// Stable versions before beta before alpha, newer ones first.
+fn version_rank(version: &str) -> (u8, u32, u32) {
+    let digits = |text: &str| text.parse().unwrap_or(0);
+    let rest = version.trim_start_matches('v');
+    match (rest.split_once("beta"), rest.split_once("alpha")) {
+        (Some((major, minor)), _) => (1, digits(major), digits(minor)),
+        (_, Some((major, minor))) => (0, digits(major), digits(minor)),
+        _ => (2, digits(rest), 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds;
+
+    #[test]
+    fn objects_are_stored_in_the_reference_s_versions() {
+        let all: Vec<_> = builtin::resources().iter().filter(|r| r.on).collect();
+        for (group, plural, expected) in [
+            ("", "pods", "v1"),
+            ("autoscaling", "horizontalpodautoscalers", "v2"),
+            ("coordination.k8s.io", "leasecandidates", "v1beta1"),
+        ] {
+            let kind = kinds::find(group, plural).unwrap();
+            assert_eq!(storage_version(kind, &all), Some(expected), "{group} {plural}");
+        }
+        let events = kinds::find("events.k8s.io", "events").unwrap();
+        assert_eq!(events.stored_with.map(|kind| kind.group), Some(""));
+    }
+
+    #[test]
+    fn objects_are_stored_where_the_reference_puts_them() {
+        for (group, plural, expected) in [
+            ("", "pods", "/registry/pods/"),
+            ("", "nodes", "/registry/minions/"),
+            ("", "services", "/registry/services/specs/"),
+            ("", "endpoints", "/registry/services/endpoints/"),
+            ("", "replicationcontrollers", "/registry/controllers/"),
+            ("networking.k8s.io", "ingresses", "/registry/ingress/"),
+            ("networking.k8s.io", "networkpolicies", "/registry/networkpolicies/"),
+            (
+                "apiregistration.k8s.io",
+                "apiservices",
+                "/registry/apiregistration.k8s.io/apiservices/",
+            ),
+        ] {
+            let kind = kinds::find(group, plural).unwrap();
+            assert_eq!(kind.storage_prefix("/registry"), expected);
+            assert_eq!(group_resource("/registry", expected), Some((group, plural)));
+        }
+        assert_eq!(group_resource("/registry", "/registry/example.com/widgets/"), None);
+    }
+
+    #[test]
+    fn versions_are_ordered_by_maturity() {
+        let mut versions = ["v1alpha1", "v2", "v1", "v1beta2", "v1beta1"];
+        versions.sort_by_key(|version| std::cmp::Reverse(version_rank(version)));
+        assert_eq!(versions, ["v2", "v1", "v1beta2", "v1beta1", "v1alpha1"]);
+    }
+}

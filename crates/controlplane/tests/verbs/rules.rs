@@ -1,0 +1,64 @@
+//! The rules of kinds, beside what the reference says. The cases stand beside the kinds.
+
+mod case;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use http_body_util::BodyExt as _;
+use kevel_api::value::Value;
+use kevel_codec::json::{Unknown, decode_any, encode_any};
+use kevel_controlplane::StorageOptions;
+use kevel_controlplane::service::{PortRange, RepairPorts, Services};
+use kevel_server::storage::Format;
+use kevel_store::Engine;
+use kevel_store::embedded::{Embedded, Options};
+
+use self::case::{Cases, FILES};
+use crate::support::Server;
+
+impl case::Server for Server {
+    async fn send(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        let mut text = Vec::new();
+        encode_any(body, &mut text);
+        let what = format!("{method} {path}");
+        let response = self.send_bytes(&what, text.into(), "application/json").await;
+        let code = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (code, decode_any(&body, Unknown::Ignore).unwrap().value)
+    }
+}
+
+/// A server that gives services addresses and ports, as those of [`conformance rules`] do.
+async fn start() -> Server {
+    let engine: Arc<dyn Engine> = Arc::new(Embedded::memory(Options::default()).unwrap());
+    let server = Server::on(engine.clone(), Format::Json).await;
+    let options = StorageOptions { prefix: "/registry".into(), format: Format::Json };
+    let (range, network) = (PortRange { base: 30000, size: 2768 }, ["10.96.0.0".parse().unwrap()]);
+    let rows = server.delegate.resources.current().clone();
+    let services = Services::new(&rows, &network, range, &options, &engine, &server.caches);
+    RepairPorts::new(&services.unwrap()).first().await;
+    let cidr = r#"{"metadata":{"name":"kubernetes"},"spec":{"cidrs":["10.96.0.0/16"]}}"#;
+    server.ok("POST /apis/networking.k8s.io/v1/servicecidrs", cidr, 201).await;
+    server
+}
+
+#[tokio::test]
+async fn kinds_are_judged_as_the_reference_judges_them() {
+    let server = start().await;
+    let mut differ = Vec::new();
+    for file in FILES {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file);
+        let text = std::fs::read_to_string(path).unwrap();
+        let cases = Cases::read(&text);
+        let known = cases.cases.iter().map(|case| &case.expected);
+        assert_eq!(cases.record(known), text, "{file} is not as `conformance rules` writes it");
+        for (number, case) in cases.cases.iter().enumerate() {
+            let found = cases.play(number, &server).await;
+            if !found.is(&case.expected) {
+                differ.push(format!("{file}\n{}\nfound {found:#?}", case.text));
+            }
+        }
+    }
+    assert!(differ.is_empty(), "{}\n{} differ", differ.join("\n\n"), differ.len());
+}

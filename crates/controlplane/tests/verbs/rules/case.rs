@@ -1,0 +1,316 @@
+//! Rules of kinds as text: what is written, and what the reference says about it.
+//!
+//! ```text
+//! # A line that begins so is a remark. Cases stand apart by empty lines.
+//! at /api/v1/namespaces/ns/pods
+//! object {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+//!
+//! update
+//!   was spec.activeDeadlineSeconds = 10
+//!   spec.containers[0].image = ""
+//!   ! spec.containers[0].image: Required value
+//!   = spec.restartPolicy "Always"
+//! ```
+//!
+//! The first lines of a file say where objects are created, and what they are unless a case changes
+//! it. The first line of a case is `create`, `update` or a subresource that is updated. `was` changes
+//! the object that is there, other lines the one that is written over it (or the new one); `$NONE` is
+//! no value at all. `!` is an error, all of them in order; `=` is a field of what would be stored.
+//! Errors and fields are what the reference said: `conformance rules` asks it, and writes them down.
+//! What it says twice stands there once, uids are `UID`, and `{…}` is any value: of structs without
+//! names for JSON the reference shows Go's.
+
+use std::fmt::Write as _;
+
+use kevel_api::value::Value;
+use kevel_codec::json::{Unknown, decode_any, encode_any};
+
+/// The files with cases, below the sources of the control plane.
+pub const FILES: &[&str] = &[
+    "apps/cases/daemon_sets.txt",
+    "apps/cases/deployments.txt",
+    "apps/cases/replica_sets.txt",
+    "apps/cases/replication_controllers.txt",
+    "apps/cases/stateful_sets.txt",
+    "batch/cases/cron_jobs.txt",
+    "batch/cases/jobs.txt",
+    "pod/cases/pods.txt",
+    "service/cases/services.txt",
+];
+
+/// The cases of a file.
+pub struct Cases<'t> {
+    /// Where objects are created.
+    path: &'t str,
+    object: Value,
+    /// What stands before the first case.
+    head: &'t str,
+    pub cases: Vec<Case<'t>>,
+}
+
+/// What is written, and what comes of it.
+pub struct Case<'t> {
+    pub text: &'t str,
+    operation: &'t str,
+    lines: Vec<&'t str>,
+    pub expected: Outcome,
+}
+
+/// What a server said about a write.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What was wrong with it.
+    errors: Vec<String>,
+    /// The fields of what would be stored that a case asks for, as JSON.
+    fields: Vec<String>,
+}
+
+impl Outcome {
+    /// Whether this is what was written down.
+    pub fn is(&self, expected: &Outcome) -> bool {
+        let same = |(found, expected): (&String, &String)| match expected.split_once(ANY) {
+            Some((before, after)) => found.starts_with(before) && found.ends_with(after),
+            None => found == expected,
+        };
+        self.fields == expected.fields
+            && self.errors.len() == expected.errors.len()
+            && self.errors.iter().zip(&expected.errors).all(same)
+    }
+}
+
+/// Stands for a value that is not compared.
+const ANY: &str = "{…}";
+
+/// Who is asked.
+pub trait Server {
+    /// The code of an answer, and its body.
+    async fn send(&self, method: &str, path: &str, body: &Value) -> (u16, Value);
+}
+
+impl<'t> Cases<'t> {
+    /// Reads a file.
+    pub fn read(text: &'t str) -> Self {
+        let (head, rest) = text.split_once("\n\n").unwrap();
+        let word = |word| head.lines().find_map(|line| line.strip_prefix(word)).unwrap();
+        let blocks = rest.split("\n\n").map(|block| block.trim_matches('\n'));
+        let cases: Vec<Case> = blocks.filter_map(Case::read).collect();
+        assert!(!cases.is_empty(), "no cases");
+        Cases { path: word("at "), object: value(word("object ")), head, cases }
+    }
+
+    /// Asks a server about one of the cases, by its number: objects of different cases have different
+    /// names.
+    pub async fn play(&self, number: usize, server: &impl Server) -> Outcome {
+        let case = &self.cases[number];
+        let mut object = self.object.clone();
+        let name = format!("{}-{number}", object.str_at(&["metadata", "name"]));
+        object.make_map(&["metadata"]).insert("name", name.as_str().into());
+        let (code, answer) = match case.operation {
+            "create" => {
+                case.changes().for_each(|line| set(&mut object, line));
+                server.send("POST", &format!("{}?dryRun=All", self.path), &object).await
+            }
+            operation => {
+                let mut object = self.create(object, case, &name, server).await;
+                case.changes().for_each(|line| set(&mut object, line));
+                let sub = if operation == "update" { "" } else { &format!("/{operation}") };
+                let path = format!("{}/{name}{sub}?dryRun=All", self.path);
+                server.send("PUT", &path, &object).await
+            }
+        };
+        case.outcome(code, &answer)
+    }
+
+    /// Makes the object that is there before a case changes it.
+    async fn create(
+        &self,
+        mut object: Value,
+        case: &Case<'_>,
+        name: &str,
+        server: &impl Server,
+    ) -> Value {
+        let was = || case.lines.iter().filter_map(|line| line.strip_prefix("was "));
+        was().for_each(|line| set(&mut object, line));
+        let (code, mut there) = server.send("POST", self.path, &object).await;
+        assert_eq!(code, 201, "{}\n{}", case.text, json(Some(&there)));
+        if was().any(|line| line.starts_with("status")) {
+            was().for_each(|line| set(&mut there, line));
+            let path = format!("{}/{name}/status", self.path);
+            let (code, answer) = server.send("PUT", &path, &there).await;
+            assert_eq!(code, 200, "{}\n{}", case.text, json(Some(&answer)));
+            there = answer;
+        }
+        there
+    }
+
+    /// The file, with these outcomes in the place of what it says.
+    pub fn record<'o>(&self, outcomes: impl IntoIterator<Item = &'o Outcome>) -> String {
+        let mut text = format!("{}\n", self.head);
+        for (case, outcome) in self.cases.iter().zip(outcomes) {
+            text.push('\n');
+            let mut fields = outcome.fields.iter();
+            for line in case.text.lines().filter(|line| !line.trim_start().starts_with("! ")) {
+                match line.trim_start().strip_prefix("= ") {
+                    Some(field) => {
+                        let path = field.split(' ').next().unwrap_or_default();
+                        let value = fields.next().map_or("", String::as_str);
+                        writeln!(text, "  = {path} {value}").unwrap();
+                    }
+                    None => writeln!(text, "{line}").unwrap(),
+                }
+            }
+            let errors = outcome.errors.iter().map(|error| without_structs(error));
+            errors.for_each(|error| writeln!(text, "  ! {error}").unwrap());
+        }
+        text
+    }
+}
+
+impl<'t> Case<'t> {
+    fn read(text: &'t str) -> Option<Self> {
+        let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+        let mut lines = lines.filter(|line| !line.is_empty());
+        let operation = lines.next()?;
+        let lines: Vec<&str> = lines.collect();
+        let errors = lines.iter().filter_map(|line| line.strip_prefix("! "));
+        let fields = lines.iter().filter_map(|line| line.strip_prefix("= "));
+        let values = fields.map(|field| field.split_once(' ').map_or("", |(_, value)| value));
+        let expected = Outcome {
+            errors: errors.map(str::to_owned).collect(),
+            fields: values.map(str::to_owned).collect(),
+        };
+        Some(Case { text, operation, lines, expected })
+    }
+
+    /// The lines that change what is written.
+    fn changes(&self) -> impl Iterator<Item = &'t str> {
+        let others = ["was ", "! ", "= "];
+        let lines = self.lines.iter().copied();
+        lines.filter(move |line| !others.iter().any(|begin| line.starts_with(begin)))
+    }
+
+    fn outcome(&self, code: u16, answer: &Value) -> Outcome {
+        let fields = self.lines.iter().filter_map(|line| line.strip_prefix("= "));
+        let fields = fields.map(|field| {
+            let path = field.split(' ').next().unwrap_or_default();
+            place(answer, path).map_or("$NONE".to_owned(), |found| without_uids(&json(Some(found))))
+        });
+        Outcome { errors: errors(code, answer), fields: fields.collect() }
+    }
+}
+
+/// What an answer says is wrong.
+fn errors(code: u16, answer: &Value) -> Vec<String> {
+    if code < 400 {
+        return Vec::new();
+    }
+    // Some end in a comparison of Go values, line by line.
+    let line = |text: &str| without_uids(text.lines().next().unwrap_or_default().trim_end());
+    let mut errors = Vec::new();
+    for cause in answer.list_at(&["details", "causes"]) {
+        let (field, message) = (cause.str_at(&["field"]), cause.str_at(&["message"]));
+        let error = line(&format!("{field}: {message}"));
+        if !errors.contains(&error) {
+            errors.push(error);
+        }
+    }
+    if errors.is_empty() {
+        errors.push(line(answer.str_at(&["message"])));
+    }
+    errors
+}
+
+/// A text in which all that is written as a uid is the same.
+fn without_uids(text: &str) -> String {
+    const LENGTH: usize = 36;
+    let (mut rest, mut masked) = (text, String::new());
+    while let Some(first) = rest.chars().next() {
+        let uid = rest.get(..LENGTH).filter(|text| is_uid(text));
+        masked.push_str(if uid.is_some() { "UID" } else { &rest[..first.len_utf8()] });
+        rest = &rest[if uid.is_some() { LENGTH } else { first.len_utf8() }..];
+    }
+    masked
+}
+
+fn is_uid(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+    lengths == [8, 4, 4, 4, 12] && parts.concat().bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// An error without the value that is wrong, where that is a struct which Go has the names of.
+fn without_structs(error: &str) -> String {
+    let Some((before, value)) = error.split_once("Invalid value: {\"") else {
+        return error.to_owned();
+    };
+    // Messages do not have braces: the last one ends the value.
+    match value.rsplit_once('}') {
+        Some((go, after))
+            if go.starts_with(|c: char| c.is_ascii_uppercase()) || go.contains("\"Spec\":") =>
+        {
+            format!("{before}Invalid value: {ANY}{after}")
+        }
+        _ => error.to_owned(),
+    }
+}
+
+/// `spec.containers[0].image = "i"`
+fn set(object: &mut Value, line: &str) {
+    let (path, new) = line.split_once(" = ").unwrap_or_else(|| panic!("{line}"));
+    let (mut at, mut steps) = (object, steps(path).peekable());
+    while let Some(step) = steps.next() {
+        let last = steps.peek().is_none();
+        match (step, last) {
+            (Step::Field(name), true) if new == "$NONE" => {
+                at.make_map(&[]).remove(name);
+                return;
+            }
+            (Step::Field(name), true) => {
+                at.make_map(&[]).insert(name, value(new));
+                return;
+            }
+            (Step::Field(name), false) => {
+                at = at.make_map(&[]).entry_or_insert_with(name, || Value::Null);
+            }
+            (Step::Item(index), last) => {
+                let list = at.as_list_mut().unwrap_or_else(|| panic!("{line}"));
+                at = &mut list[index];
+                if last {
+                    *at = value(new);
+                }
+            }
+        }
+    }
+}
+
+/// What stands at a place.
+fn place<'v>(object: &'v Value, path: &str) -> Option<&'v Value> {
+    steps(path).try_fold(object, |value, step| match step {
+        Step::Field(name) => value.as_map()?.get(name),
+        Step::Item(index) => value.as_list()?.get(index),
+    })
+}
+
+enum Step<'p> {
+    Field(&'p str),
+    Item(usize),
+}
+
+/// `spec.containers[0].image` as steps.
+fn steps(path: &str) -> impl Iterator<Item = Step<'_>> {
+    path.split(['.', '[']).map(|word| match word.strip_suffix(']') {
+        Some(index) => Step::Item(index.parse().unwrap()),
+        None => Step::Field(word),
+    })
+}
+
+fn value(text: &str) -> Value {
+    let decoded = decode_any(text.as_bytes(), Unknown::Report);
+    decoded.unwrap_or_else(|error| panic!("{text}: {error}")).value
+}
+
+fn json(value: Option<&Value>) -> String {
+    let mut text = Vec::new();
+    value.into_iter().for_each(|value| encode_any(value, &mut text));
+    String::from_utf8(text).unwrap()
+}
