@@ -48,7 +48,7 @@ mod system_namespaces;
 mod validation;
 mod volume_attachment;
 
-pub use capabilities::Capabilities;
+pub use capabilities::{Capabilities, Features};
 pub use default_service_accounts::DefaultServiceAccounts;
 pub use identity_lease::{IdentityLease, collect_identity_leases};
 pub use rows::{Answers, StorageOptions, group_resource, rows};

@@ -4,6 +4,7 @@ use kevel_api::field_error::BadValue;
 use kevel_api::name;
 use kevel_api::value::{Map, Value};
 
+use crate::capabilities::Capabilities;
 use crate::columns;
 use crate::kind::{Kind, Selectable, Subresource};
 use crate::rules::Rules;
@@ -38,7 +39,7 @@ pub const FINALIZE: Rules = Rules { check_update: check_finalize, ..Rules::NONE 
 /// Held until everything in the namespace is gone.
 const FINALIZER: &str = "kubernetes";
 
-fn prepare_create(object: &mut Value) {
+fn prepare_create(object: &mut Value, _: &Capabilities) {
     let Some(object) = object.as_map_mut() else { return };
     let status = Map::from_iter([("phase", Value::from("Active"))]);
     object.insert("status", status.into());
@@ -52,7 +53,7 @@ fn prepare_create(object: &mut Value) {
 }
 
 /// What holds a namespace is let go by way of `finalize` only.
-fn prepare_update(object: &mut Value, old: &Value) {
+fn prepare_update(object: &mut Value, old: &Value, _: &Capabilities) {
     let Some(object) = object.as_map_mut() else { return };
     match old.at(&["spec"]) {
         Some(spec) => object.insert("spec", spec.clone()),

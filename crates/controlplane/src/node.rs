@@ -7,6 +7,7 @@ use kevel_api::ip;
 use kevel_api::name;
 use kevel_api::value::Value;
 
+use crate::capabilities::Capabilities;
 use crate::columns;
 use crate::kind::{Kind, Selectable, Subresource};
 use crate::pod::{resources, taint_effect};
@@ -36,18 +37,18 @@ pub static KIND: Kind = Kind {
     ..Kind::new("", "nodes")
 };
 
-fn prepare_create(node: &mut Value) {
+fn prepare_create(node: &mut Value, _: &Capabilities) {
     remove(node, "spec", "configSource");
     remove(node, "status", "config");
 }
 
-fn prepare_update(node: &mut Value, old: &Value) {
+fn prepare_update(node: &mut Value, old: &Value, _: &Capabilities) {
     if old.at(&["spec", "configSource"]).is_none() {
         remove(node, "spec", "configSource");
     }
 }
 
-fn prepare_status(node: &mut Value, old: &Value) {
+fn prepare_status(node: &mut Value, old: &Value, _: &Capabilities) {
     if old.at(&["status", "config"]).is_none() {
         remove(node, "status", "config");
     }

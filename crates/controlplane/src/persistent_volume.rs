@@ -4,6 +4,7 @@ use kevel_api::name;
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
 
+use crate::capabilities::Capabilities;
 use crate::columns;
 use crate::kind::Kind;
 use crate::persistent_volume_claim::valid_size;
@@ -81,7 +82,7 @@ const SOURCES: &[Source] = &[
 
 const REQUIRED_TERMS: &str = "nodeAffinity.required.nodeSelectorTerms";
 
-fn prepare_create(volume: &mut Value) {
+fn prepare_create(volume: &mut Value, _: &Capabilities) {
     let Some(volume) = volume.as_map_mut() else { return };
     let now = Time::now().to_string();
     let status = [("phase", "Pending".into()), ("lastPhaseTransitionTime", now.as_str().into())];
@@ -89,7 +90,7 @@ fn prepare_create(volume: &mut Value) {
 }
 
 /// When a phase began is written down.
-fn prepare_status(volume: &mut Value, old: &Value) {
+fn prepare_status(volume: &mut Value, old: &Value, _: &Capabilities) {
     let since = "lastPhaseTransitionTime";
     let (phase, before) = (["status", "phase"], old.at(&["status", since]).cloned());
     let same = volume.str_at(&phase) == old.str_at(&phase);

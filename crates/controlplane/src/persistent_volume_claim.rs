@@ -16,9 +16,9 @@ pub static KIND: Kind = Kind {
     returns_deleted_object: true,
     columns: columns::volume::PERSISTENT_VOLUME_CLAIM,
     rules: Rules {
-        prepare_create: |claim| prepare(claim, None),
+        prepare_create: |claim, _| prepare(claim, None),
         check_create: |claim| spec(claim.at("spec"), &Tolerates::default()),
-        prepare_update: |claim, old| prepare(claim, Some(old)),
+        prepare_update: |claim, old, _| prepare(claim, Some(old)),
         check_update,
         check_status,
         ..Rules::NONE

@@ -6,6 +6,7 @@ pub mod cases;
 use kevel_api::value::Value;
 use kevel_server::user::User;
 
+use crate::capabilities::Capabilities;
 use crate::validation::Field;
 
 /// What a kind asks of its objects, beyond their schema and metadata.
@@ -14,15 +15,15 @@ pub struct Rules {
     /// Writes down who makes an object.
     pub sign: fn(&mut Value, &User),
     /// Makes a new object ready (`PrepareForCreate`).
-    pub prepare_create: fn(&mut Value),
+    pub prepare_create: fn(&mut Value, &Capabilities),
     /// What is wrong with a new object (`Validate`).
     pub check_create: fn(Field),
     /// Makes ready what replaces the second one (`PrepareForUpdate`).
-    pub prepare_update: fn(&mut Value, &Value),
+    pub prepare_update: fn(&mut Value, &Value, &Capabilities),
     /// What is wrong with a change (`ValidateUpdate`).
     pub check_update: fn(Field, Field),
     /// As `prepare_update`, for a write to `status`.
-    pub prepare_status: fn(&mut Value, &Value),
+    pub prepare_status: fn(&mut Value, &Value, &Capabilities),
     /// As `check_update`, for a write to `status`.
     pub check_status: fn(Field, Field),
     /// What the client should know about an object, which may replace another
@@ -41,11 +42,11 @@ impl Rules {
     /// A kind without rules.
     pub const NONE: Rules = Rules {
         sign: |_, _| {},
-        prepare_create: |_| {},
+        prepare_create: |_, _| {},
         check_create: |_| {},
-        prepare_update: |_, _| {},
+        prepare_update: |_, _, _| {},
         check_update: |_, _| {},
-        prepare_status: |_, _| {},
+        prepare_status: |_, _, _| {},
         check_status: |_, _| {},
         warnings: |_, _| Vec::new(),
         begin_delete: |_| false,

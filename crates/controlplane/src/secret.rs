@@ -3,6 +3,7 @@
 use kevel_api::value::Value;
 use kevel_codec::{base64, json};
 
+use crate::capabilities::Capabilities;
 use crate::columns;
 use crate::config_map::key_form;
 use crate::kind::{Kind, Selectable};
@@ -23,7 +24,7 @@ pub const MAX_SIZE: usize = 1 << 20;
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 
 /// A type that is not said is the one that there was.
-fn prepare_update(secret: &mut Value, old: &Value) {
+fn prepare_update(secret: &mut Value, old: &Value, _: &Capabilities) {
     let unsaid = secret.str_at(&["type"]).is_empty();
     if let (Some(map), Some(ty)) = (secret.as_map_mut().filter(|_| unsaid), old.at(&["type"])) {
         map.insert("type", ty.clone());

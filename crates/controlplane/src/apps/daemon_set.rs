@@ -5,6 +5,7 @@ use kevel_api::value::{Map, Value, equivalent};
 use super::{
     immutable_selector, int_or_percent, is_empty, not_decremented, runs_for_good, unknown_strategy,
 };
+use crate::capabilities::Capabilities;
 use crate::columns;
 use crate::kind::Kind;
 use crate::pod::template;
@@ -20,7 +21,7 @@ pub static KIND: Kind = Kind {
         check_create: |set| spec(set.at("spec"), None),
         prepare_update,
         check_update,
-        prepare_status: |set, old| set_template_generation(set, template_generation(old)),
+        prepare_status: |set, old, _| set_template_generation(set, template_generation(old)),
         check_status,
         warnings: |set, old| template::template_warnings(set, old, template::IN_SPEC),
         ..Rules::NONE
@@ -31,14 +32,14 @@ pub static KIND: Kind = Kind {
 /// How often the template has changed, which was a field once.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-fn prepare_create(set: &mut Value) {
-    template::prepare_at(set, None, template::IN_SPEC);
+fn prepare_create(set: &mut Value, capabilities: &Capabilities) {
+    template::prepare_at(set, None, template::IN_SPEC, capabilities);
     let generation = template_generation(set).max(1);
     set_template_generation(set, generation);
 }
 
-fn prepare_update(set: &mut Value, old: &Value) {
-    template::prepare_at(set, Some(old), template::IN_SPEC);
+fn prepare_update(set: &mut Value, old: &Value, capabilities: &Capabilities) {
+    template::prepare_at(set, Some(old), template::IN_SPEC, capabilities);
     let same = equivalent(set.at(template::IN_SPEC), old.at(template::IN_SPEC));
     set_template_generation(set, template_generation(old) + i64::from(!same));
 }

@@ -7,6 +7,7 @@ use super::{
     immutable_selector, int_or_percent, not_decremented, replica_counts, selector_and_template,
     unknown_strategy,
 };
+use crate::capabilities::Capabilities;
 use crate::columns;
 use crate::kind::{Kind, Subresource};
 use crate::pod::template;
@@ -20,7 +21,9 @@ pub static KIND: Kind = Kind {
     subresources: &[("scale", Subresource::Scale(Selector::Object))],
     columns: columns::apps::DEPLOYMENT,
     rules: Rules {
-        prepare_create: |deployment| template::prepare_at(deployment, None, template::IN_SPEC),
+        prepare_create: |deployment, capabilities| {
+            template::prepare_at(deployment, None, template::IN_SPEC, capabilities)
+        },
         check_create: |deployment| spec(deployment.at("spec"), None),
         prepare_update,
         check_update,
@@ -32,8 +35,8 @@ pub static KIND: Kind = Kind {
 };
 
 /// Annotations count as wanted, too: they go to the replica sets.
-fn prepare_update(deployment: &mut Value, old: &Value) {
-    template::prepare_at(deployment, Some(old), template::IN_SPEC);
+fn prepare_update(deployment: &mut Value, old: &Value, capabilities: &Capabilities) {
+    template::prepare_at(deployment, Some(old), template::IN_SPEC, capabilities);
     let path = ["metadata", "annotations"];
     if equivalent(deployment.at(&path), old.at(&path)) {
         return;

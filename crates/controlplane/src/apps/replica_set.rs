@@ -15,9 +15,13 @@ pub static KIND: Kind = Kind {
     subresources: &[("scale", Subresource::Scale(Selector::Object))],
     columns: columns::apps::REPLICA_SET,
     rules: Rules {
-        prepare_create: |set| template::prepare_at(set, None, template::IN_SPEC),
+        prepare_create: |set, capabilities| {
+            template::prepare_at(set, None, template::IN_SPEC, capabilities)
+        },
         check_create: |set| spec(set.at("spec"), None),
-        prepare_update: |set, old| template::prepare_at(set, Some(old), template::IN_SPEC),
+        prepare_update: |set, old, capabilities| {
+            template::prepare_at(set, Some(old), template::IN_SPEC, capabilities)
+        },
         check_update,
         check_status: |set, _| status(set.at("status")),
         warnings: |set, old| template::object_warnings(set, old),

@@ -9,6 +9,7 @@ use super::{
     int_or_percent, is_broken, matches_template, not_decremented, replica_counts, runs_for_good,
     selector,
 };
+use crate::capabilities::Capabilities;
 use crate::columns;
 use crate::kind::{Kind, Subresource};
 use crate::persistent_volume_claim;
@@ -23,9 +24,9 @@ pub static KIND: Kind = Kind {
     subresources: &[("scale", Subresource::Scale(Selector::Object))],
     columns: columns::apps::STATEFUL_SET,
     rules: Rules {
-        prepare_create: |set| prepare(set, None),
+        prepare_create: |set, capabilities| prepare(set, None, capabilities),
         check_create: |set| spec(set.at("spec"), None, Checks::default()),
-        prepare_update: |set, old| prepare(set, Some(old)),
+        prepare_update: |set, old, capabilities| prepare(set, Some(old), capabilities),
         check_update,
         check_status,
         warnings,
@@ -46,8 +47,8 @@ const CHANGEABLE: &[&str] = &[
 ];
 
 /// How many pods may be away is not counted yet.
-fn prepare(set: &mut Value, old: Option<&Value>) {
-    template::prepare_at(set, old, template::IN_SPEC);
+fn prepare(set: &mut Value, old: Option<&Value>, capabilities: &Capabilities) {
+    template::prepare_at(set, old, template::IN_SPEC, capabilities);
     let path = ["spec", "updateStrategy", "rollingUpdate"];
     let used = old.and_then(|old| old.at(&path)).and_then(|old| old.at(&["maxUnavailable"]));
     let rolling = set.at_mut(&path).and_then(Value::as_map_mut);

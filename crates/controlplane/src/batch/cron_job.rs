@@ -14,9 +14,13 @@ pub static KIND: Kind = Kind {
     counts_generation: true,
     columns: columns::batch::CRON_JOB,
     rules: Rules {
-        prepare_create: |cron_job| template::prepare_at(cron_job, None, TEMPLATE),
+        prepare_create: |cron_job, capabilities| {
+            template::prepare_at(cron_job, None, TEMPLATE, capabilities)
+        },
         check_create,
-        prepare_update: |cron_job, old| template::prepare_at(cron_job, Some(old), TEMPLATE),
+        prepare_update: |cron_job, old, capabilities| {
+            template::prepare_at(cron_job, Some(old), TEMPLATE, capabilities)
+        },
         check_update,
         warnings: |cron_job, old| job::warnings(cron_job, old, TEMPLATE),
         ..Rules::NONE

@@ -7,6 +7,7 @@ use kevel_api::value::{Map, Value, equivalent};
 use kevel_server::strategy::Dependents;
 
 use super::{indexes, job_status};
+use crate::capabilities::Capabilities;
 use crate::columns;
 use crate::kind::{Kind, Selectable};
 use crate::pod::template;
@@ -22,7 +23,9 @@ pub static KIND: Kind = Kind {
     rules: Rules {
         prepare_create,
         check_create: |job| check(job, None),
-        prepare_update: |job, old| template::prepare_at(job, Some(old), template::IN_SPEC),
+        prepare_update: |job, old, capabilities| {
+            template::prepare_at(job, Some(old), template::IN_SPEC, capabilities)
+        },
         check_update,
         check_status: job_status::check,
         warnings: |job, old| warnings(job, old, template::IN_SPEC),
@@ -49,8 +52,8 @@ const MAX_MANAGED_BY: usize = 63;
 const MAX_SUCCEEDED_INDEXES: usize = 64 << 10;
 
 /// A job finds its pods by labels that the server makes up, unless it says that it has its own.
-fn prepare_create(job: &mut Value) {
-    template::prepare_at(job, None, template::IN_SPEC);
+fn prepare_create(job: &mut Value, capabilities: &Capabilities) {
+    template::prepare_at(job, None, template::IN_SPEC, capabilities);
     if job.at(&["spec", "manualSelector"]).and_then(Value::as_bool) == Some(true) {
         return;
     }

@@ -32,11 +32,11 @@ pub static KIND: Kind = Kind {
     rules: Rules {
         sign,
         check_create: |request| check(request, &Allowed::default()),
-        prepare_update: keep_spec,
+        prepare_update: |request, old, _| keep_spec(request, old),
         check_update: |request, old| {
             check_change(request, old, Allowed::since(request, old));
         },
-        prepare_status: |request, old| {
+        prepare_status: |request, old, _| {
             keep_spec(request, old);
             conditions::keep_approvals(request, old);
             conditions::stamp(request, old);
@@ -52,7 +52,7 @@ pub static KIND: Kind = Kind {
 
 /// The rules of `approval`, by which conditions are written and nothing else.
 pub const APPROVAL: Rules = Rules {
-    prepare_update: |request, old| {
+    prepare_update: |request, old, _| {
         keep_spec(request, old);
         conditions::stamp(request, old);
     },

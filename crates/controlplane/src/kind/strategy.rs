@@ -70,7 +70,7 @@ impl Strategy for KindStrategy {
     }
 
     fn prepare_create(&self, object: &mut Value) {
-        (self.rules.prepare_create)(object);
+        (self.rules.prepare_create)(object, &self.capabilities);
     }
 
     fn check_create(&self, object: &Value) -> FieldErrors {
@@ -81,7 +81,7 @@ impl Strategy for KindStrategy {
     }
 
     fn prepare_update(&self, object: &mut Value, old: &Value) {
-        (self.rules.prepare_update)(object, old);
+        (self.rules.prepare_update)(object, old, &self.capabilities);
     }
 
     fn check_update(&self, object: &Value, old: &Value) -> FieldErrors {
@@ -92,7 +92,7 @@ impl Strategy for KindStrategy {
     }
 
     fn prepare_status(&self, object: &mut Value, old: &Value) {
-        (self.rules.prepare_status)(object, old);
+        (self.rules.prepare_status)(object, old, &self.capabilities);
     }
 
     fn check_status(&self, object: &Value, old: &Value) -> FieldErrors {

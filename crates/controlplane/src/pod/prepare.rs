@@ -8,9 +8,10 @@ use kevel_api::value::{Map, Value};
 use super::annotations::APP_ARMOR;
 use super::condition::Condition;
 use super::qos;
+use crate::capabilities::{Capabilities, Features};
 
 /// A new pod waits, and is of the quality that its resources make it.
-pub fn create(pod: &mut Value) {
+pub fn create(pod: &mut Value, capabilities: &Capabilities) {
     let status =
         Map::from_iter([("phase", Value::from("Pending")), ("qosClass", qos::class(pod).into())]);
     let gated = pod.at(&["spec", "schedulingGates"]).is_some_and(|gates| !gates.is_empty());
@@ -28,32 +29,35 @@ pub fn create(pod: &mut Value) {
     }
     merge_label_keys(pod);
     if let Some(spec) = pod.at_mut(&["spec"]) {
-        drop_disabled(spec, None);
+        drop_disabled(spec, None, capabilities.features);
     }
     app_armor_fields(pod);
 }
 
 /// Fields of features that are off go, unless they are there already.
-pub fn update(pod: &mut Value, old: &Value) {
+pub fn update(pod: &mut Value, old: &Value, capabilities: &Capabilities) {
     if let Some(spec) = pod.at_mut(&["spec"]) {
-        drop_disabled(spec, old.at(&["spec"]));
+        drop_disabled(spec, old.at(&["spec"]), capabilities.features);
     }
 }
 
 /// The same for a template; `old` is the one that it replaces.
-pub fn template(template: &mut Value, old: Option<&Value>) {
+pub fn template(template: &mut Value, old: Option<&Value>, capabilities: &Capabilities) {
     if let Some(spec) = template.at_mut(&["spec"]) {
-        drop_disabled(spec, old.and_then(|old| old.at(&["spec"])));
+        let old = old.and_then(|old| old.at(&["spec"]));
+        drop_disabled(spec, old, capabilities.features);
     }
 }
 
-fn drop_disabled(spec: &mut Value, old: Option<&Value>) {
+/// What is there already stays.
+fn drop_disabled(spec: &mut Value, old: Option<&Value>, features: Features) {
     let lists = ["containers", "initContainers", "ephemeralContainers"];
     let list = |list: &str| old.and_then(|old| old.at(&[list])).and_then(Value::as_list);
-    let signals = lists
-        .iter()
-        .flat_map(|name| list(name).unwrap_or_default())
-        .any(|container| container.at(&["lifecycle", "stopSignal"]).is_some());
+    let signals = features.container_stop_signals
+        || lists
+            .iter()
+            .flat_map(|name| list(name).unwrap_or_default())
+            .any(|container| container.at(&["lifecycle", "stopSignal"]).is_some());
     let projects = |kind: &str| {
         let mut volumes = list("volumes").unwrap_or_default().iter();
         volumes.any(|volume| {
@@ -61,9 +65,14 @@ fn drop_disabled(spec: &mut Value, old: Option<&Value>) {
             sources.unwrap_or_default().iter().any(|source| source.at(&[kind]).is_some())
         })
     };
-    let grouped = old.is_some_and(|old| old.at(&["schedulingGroup"]).is_some());
-    let gone = ["clusterTrustBundle", "podCertificate"];
-    let gone: Vec<&str> = gone.into_iter().filter(|kind| !projects(kind)).collect();
+    let grouped =
+        features.generic_workload || old.is_some_and(|old| old.at(&["schedulingGroup"]).is_some());
+    let gone = [
+        ("clusterTrustBundle", features.cluster_trust_bundle_projection),
+        ("podCertificate", features.pod_certificate_request),
+    ];
+    let gone = gone.into_iter().filter(|(kind, on)| !on && !projects(kind));
+    let gone: Vec<&str> = gone.map(|(kind, _)| kind).collect();
     let Some(spec) = spec.as_map_mut() else { return };
     if !grouped {
         spec.remove("schedulingGroup");
@@ -202,7 +211,7 @@ fn app_armor_field(annotation: &str) -> Option<Value> {
 }
 
 /// A write to the status keeps what it does not know to say.
-pub fn status(pod: &mut Value, old: &Value) {
+pub fn status(pod: &mut Value, old: &Value, _: &Capabilities) {
     for field in ["qosClass", "observedGeneration"] {
         let kept = old.at(&["status", field]).cloned();
         if let (true, Some(kept)) = (pod.at(&["status", field]).is_none_or(Value::is_empty), kept) {
@@ -245,6 +254,42 @@ fn condition_generations(pod: &mut Value, old: &Value) {
             && let (Some(was), Some(map)) = (was, condition.as_map_mut())
         {
             map.insert("observedGeneration", was.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kevel_codec::json::{Unknown, decode_any};
+
+    use super::*;
+
+    const POD: &str = r#"{"spec": {"schedulingGroup": {"podGroupName": "g"},
+        "containers": [{"name": "c", "lifecycle": {"stopSignal": "SIGTERM"}}],
+        "volumes": [{"projected": {"sources": [{"clusterTrustBundle": {}}, {"podCertificate": {}}]}}]}}"#;
+
+    /// Which fields of features a new pod keeps where one gate is on.
+    fn kept(gate: &str) -> Vec<&'static str> {
+        let mut pod = decode_any(POD.as_bytes(), Unknown::Report).unwrap().value;
+        let features = Features::new(|name| name == gate);
+        create(&mut pod, &Capabilities { features, ..Capabilities::default() });
+        let mut text = Vec::new();
+        kevel_codec::json::encode_any(&pod, &mut text);
+        let text = String::from_utf8(text).unwrap();
+        let fields = ["schedulingGroup", "stopSignal", "clusterTrustBundle", "podCertificate"];
+        fields.into_iter().filter(|field| text.contains(field)).collect()
+    }
+
+    #[test]
+    fn fields_of_features_that_are_off_go() {
+        for (gate, expected) in [
+            ("", &[][..]),
+            ("GenericWorkload", &["schedulingGroup"]),
+            ("ContainerStopSignals", &["stopSignal"]),
+            ("ClusterTrustBundleProjection", &["clusterTrustBundle"]),
+            ("PodCertificateRequest", &["podCertificate"]),
+        ] {
+            assert_eq!(kept(gate), expected, "{gate}");
         }
     }
 }

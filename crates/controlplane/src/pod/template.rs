@@ -4,15 +4,21 @@ use kevel_api::name;
 use kevel_api::value::Value;
 
 use super::{Options, annotations, prepare, spec, warnings};
+use crate::capabilities::Capabilities;
 use crate::validation::Field;
 
 /// Where most kinds have theirs.
 pub const IN_SPEC: &[&str] = &["spec", "template"];
 
 /// Makes the template of an object ready, which may replace another.
-pub fn prepare_at(object: &mut Value, old: Option<&Value>, path: &[&str]) {
+pub fn prepare_at(
+    object: &mut Value,
+    old: Option<&Value>,
+    path: &[&str],
+    capabilities: &Capabilities,
+) {
     if let Some(template) = object.at_mut(path) {
-        prepare::template(template, old.and_then(|old| old.at(path)));
+        prepare::template(template, old.and_then(|old| old.at(path)), capabilities);
     }
 }
 

@@ -39,7 +39,7 @@ pub struct Cases<'a> {
 }
 
 /// How an update is made ready, and what is wrong with it.
-pub type Update = (fn(&mut Value, &Value), fn(Field, Field));
+pub type Update = (fn(&mut Value, &Value, &Capabilities), fn(Field, Field));
 
 impl Cases<'_> {
     /// Runs all cases of a text.
@@ -73,12 +73,12 @@ impl Cases<'_> {
             }
         }
         let found = if operation == "create" {
-            (self.create.prepare_create)(&mut new);
+            (self.create.prepare_create)(&mut new, &self.capabilities);
             self.capabilities.errors(&new, self.create.check_create)
         } else {
             let update = self.updates.iter().find(|(name, _)| *name == operation);
             let (_, (prepare, check)) = update.unwrap_or_else(|| panic!("{operation}: {case}"));
-            prepare(&mut new, &old);
+            prepare(&mut new, &old, &self.capabilities);
             self.capabilities.update_errors(&new, &old, check)
         };
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();

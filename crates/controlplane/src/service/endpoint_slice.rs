@@ -10,6 +10,7 @@ use kevel_api::warning::WarningList;
 
 use super::address::{endpoint_ip, is_ipv4, is_ipv6, legacy_ip};
 use super::validation::PROTOCOLS;
+use crate::capabilities::Capabilities;
 use crate::columns;
 use crate::kind::Kind;
 use crate::rules::Rules;
@@ -20,7 +21,7 @@ pub static KIND: Kind = Kind {
     counts_generation: true,
     columns: columns::discovery::ENDPOINT_SLICE,
     rules: Rules {
-        prepare_create: |slice| drop_topology(slice, None),
+        prepare_create: |slice, _| drop_topology(slice, None),
         check_create,
         prepare_update,
         check_update,
@@ -38,7 +39,7 @@ const MAX_HINTS: usize = 8;
 
 const HOST_NAME: &str = "kubernetes.io/hostname";
 
-fn prepare_update(slice: &mut Value, old: &Value) {
+fn prepare_update(slice: &mut Value, old: &Value, _: &Capabilities) {
     drop_topology(slice, Some(old));
     // Who reads slices finds them by their labels: those count, too.
     let labels = |slice: &Value| slice.at(&["metadata", "labels"]).cloned();

@@ -10,6 +10,7 @@ use kevel_api::warning::WarningList;
 
 use super::spec::{NONE, Spec};
 use super::validation;
+use crate::capabilities::Capabilities;
 use crate::columns;
 use crate::kind::{Kind, Selectable, Subresource};
 use crate::rules::Rules;
@@ -24,7 +25,7 @@ pub static KIND: Kind = Kind {
     subresources: &[("proxy", Subresource::Connecter)],
     columns: columns::service::SERVICE,
     rules: Rules {
-        prepare_create: drop_internal_traffic_policy,
+        prepare_create: |service, _| drop_internal_traffic_policy(service),
         check_create: validation::check_create,
         prepare_update,
         check_update: validation::check_update,
@@ -49,7 +50,7 @@ fn drop_internal_traffic_policy(object: &mut Value) {
 
 /// Drops what a Service had because of its old type, unless the client means to change it: then the
 /// checks say that it is out of place.
-fn prepare_update(object: &mut Value, old: &Value) {
+fn prepare_update(object: &mut Value, old: &Value, _: &Capabilities) {
     let (spec, before) = (Spec::read(object), Spec::read(old));
     let text = |object: &Value, field: &str| object.str_at(&["spec", field]).to_owned();
     let same = |field: &str| object.at(&["spec", field]) == old.at(&["spec", field]);

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use kevel_auth::bootstrap;
 use kevel_controlplane::admission::report_unenforced;
 use kevel_controlplane::{
-    Capabilities, IdentityLease, StorageOptions, collect_identity_leases, priority_classes, rows,
-    system_namespaces,
+    Capabilities, Features, IdentityLease, StorageOptions, collect_identity_leases,
+    priority_classes, rows, system_namespaces,
 };
 use kevel_extensions::{CustomResources, Extensions};
 use kevel_server::audit::Auditor;
@@ -121,7 +121,8 @@ fn install_as(
     };
     let resources = Resources::default();
     let allow_privileged = config.options.options.misc.allow_privileged;
-    let capabilities = Capabilities { allow_privileged };
+    let features = Features::new(|gate| config.options.feature_gates.enabled(gate));
+    let capabilities = Capabilities { allow_privileged, features };
     let rows =
         rows(wanted, &options, &config.engine, &config.caches, &config.answers, capabilities)?;
     resources.install(rows.into_iter().map(row));

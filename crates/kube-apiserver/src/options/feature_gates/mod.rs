@@ -163,8 +163,10 @@ const EFFECTIVE: &[&str] = &[
     "APIServerIdentity",
     "AllowInsecureKubeletCertificateSigningRequests",
     "ClusterTrustBundle",
+    "ClusterTrustBundleProjection",
     "ComponentFlagz",
     "ComponentStatusz",
+    "ContainerStopSignals",
     "DRAResourceClaimGranularStatusAuthorization",
     "GenericWorkload",
     "KubeletServiceAccountTokenForCredentialProviders",
@@ -213,6 +215,18 @@ mod tests {
         assert_eq!(FeatureGates::default().unmet_needs(), [""; 0]);
         let unknown = KNOWN.iter().flat_map(|gate| gate.needs).find(|name| known(name).is_none());
         assert_eq!(unknown, None);
+    }
+
+    #[test]
+    fn gates_that_rules_look_at_have_an_effect() {
+        let asked = std::cell::RefCell::new(Vec::new());
+        let features = kevel_controlplane::Features::new(|gate| {
+            asked.borrow_mut().push(gate.to_owned());
+            FeatureGates::default().enabled(gate)
+        });
+        assert_eq!(features, kevel_controlplane::Features::default());
+        let silent = asked.take().into_iter().find(|gate| !EFFECTIVE.contains(&gate.as_str()));
+        assert_eq!(silent, None);
     }
 
     #[test]
