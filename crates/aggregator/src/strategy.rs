@@ -14,7 +14,7 @@ pub struct ApiServiceStrategy;
 
 impl Strategy for ApiServiceStrategy {
     /// What this server answers itself is there at once.
-    fn prepare_create(&self, object: &mut Value) {
+    fn prepare_for_create(&self, object: &mut Value) {
         if let Some(object) = object.as_map_mut() {
             object.remove("status");
         }
@@ -23,11 +23,11 @@ impl Strategy for ApiServiceStrategy {
         }
     }
 
-    fn check_create(&self, object: &Value) -> FieldErrors {
+    fn validate_create(&self, object: &Value) -> FieldErrors {
         check(object).into()
     }
 
-    fn check_update(&self, object: &Value, _old: &Value) -> FieldErrors {
+    fn validate_update(&self, object: &Value, _old: &Value) -> FieldErrors {
         check(object).into()
     }
 
@@ -35,7 +35,7 @@ impl Strategy for ApiServiceStrategy {
         &STATUS_METADATA
     }
 
-    fn check_status(&self, object: &Value, _old: &Value) -> FieldErrors {
+    fn validate_status_update(&self, object: &Value, _old: &Value) -> FieldErrors {
         const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
         let root = Path::new("status");
         let conditions = root.child("conditions");
@@ -50,12 +50,12 @@ impl Strategy for ApiServiceStrategy {
         wrong.map(error).collect()
     }
 
-    fn unconditional_update(&self) -> bool {
+    fn allow_unconditional_update(&self) -> bool {
         false
     }
 
     /// Which name it must be depends on the rest of the object.
-    fn check_name(&self, name: &str, prefix: bool) -> Vec<String> {
+    fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
         name::is_path_segment_name(name, prefix)
     }
 }
@@ -219,7 +219,7 @@ mod tests {
             object
                 .make_map(&["status"])
                 .insert("conditions", Value::List([Value::Null].into_iter().collect()));
-            ApiServiceStrategy.prepare_create(object);
+            ApiServiceStrategy.prepare_for_create(object);
         }
         assert!(Condition::is_available(&local));
         assert_eq!(remote.at(&["status"]), None);
@@ -232,7 +232,7 @@ mod tests {
         let condition = Value::Map([("status", Value::from("Maybe"))].into_iter().collect());
         new.make_list(&["status"], "conditions").push(condition);
         assert_eq!(
-            ApiServiceStrategy.check_status(&new, &old)[0].to_string(),
+            ApiServiceStrategy.validate_status_update(&new, &old)[0].to_string(),
             r#"status.conditions[0].status: Unsupported value: "Maybe": supported values: "True", "False", "Unknown""#,
         );
     }

@@ -11,7 +11,7 @@ use crate::validation::Field;
 /// Config maps.
 pub static KIND: Kind = Kind {
     columns: columns::core::CONFIG_MAP,
-    rules: Rules { check_create: check, check_update, ..Rules::NONE },
+    rules: Rules { validate_create: check, validate_update, ..Rules::NONE },
     ..Kind::new("", "configmaps")
 };
 
@@ -39,7 +39,7 @@ pub fn key_form(entry: Field, key: &str) {
     name::is_config_map_key(key).into_iter().for_each(|problem| entry.invalid_as(key, problem));
 }
 
-fn check_update(map: Field, old: Field) {
+fn validate_update(map: Field, old: Field) {
     sealed(map, old, &["data", "binaryData"]);
     check(map);
 }

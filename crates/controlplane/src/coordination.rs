@@ -15,8 +15,8 @@ pub static LEASE: Kind = Kind {
     allow_unconditional_update: false,
     columns: columns::coordination::LEASE,
     rules: Rules {
-        check_create: |lease| lease_spec(lease.at("spec")),
-        check_update: |lease, _| lease_spec(lease.at("spec")),
+        validate_create: |lease| lease_spec(lease.at("spec")),
+        validate_update: |lease, _| lease_spec(lease.at("spec")),
         ..Rules::NONE
     },
     ..Kind::new("coordination.k8s.io", "leases")
@@ -29,8 +29,8 @@ pub static LEASE_CANDIDATE: Kind = Kind {
     allow_unconditional_update: false,
     columns: columns::coordination::LEASE_CANDIDATE,
     rules: Rules {
-        check_create: |candidate| candidate_spec(candidate.at("spec")),
-        check_update: |candidate, old| {
+        validate_create: |candidate| candidate_spec(candidate.at("spec")),
+        validate_update: |candidate, old| {
             candidate_spec(candidate.at("spec"));
             candidate.down("spec.leaseName").immutable(&old.down("spec.leaseName"));
         },

@@ -33,8 +33,8 @@ pub static CORE: Kind = Kind {
     default_dependents: Dependents::Ignored,
     columns: columns::event::EVENT,
     rules: Rules {
-        check_create: |event| reported(event, &CORE_NAMES),
-        check_update: |event, _| reported(event, &CORE_NAMES),
+        validate_create: |event| reported(event, &CORE_NAMES),
+        validate_update: |event, _| reported(event, &CORE_NAMES),
         ..Rules::NONE
     },
     ..Kind::new("", "events")
@@ -60,7 +60,7 @@ pub static EVENTS: Kind = Kind {
     allow_create_on_update: true,
     default_dependents: Dependents::Ignored,
     columns: columns::event::EVENT,
-    rules: Rules { check_create, check_update, ..Rules::NONE },
+    rules: Rules { validate_create, validate_update, ..Rules::NONE },
     ..Kind::new("events.k8s.io", "events")
 };
 
@@ -148,7 +148,7 @@ fn series(event: Field) {
     }
 }
 
-fn check_create(event: Field) {
+fn validate_create(event: Field) {
     reported(event, &EVENTS_NAMES);
     series(event);
     if event.at("eventTime").is_absent() {
@@ -171,7 +171,7 @@ fn check_create(event: Field) {
     }
 }
 
-fn check_update(event: Field, old: Field) {
+fn validate_update(event: Field, old: Field) {
     reported(event, &EVENTS_NAMES);
     if !event.at("series").same(&old.at("series")) {
         series(event);

@@ -174,7 +174,7 @@ pub enum Subresource {
         paths: &'static [&'static [&'static str]],
         /// Whether labels, annotations and the like are written, too.
         metadata: bool,
-        /// Those for updates: `check_update` and the like.
+        /// Those for updates: `validate_update` and the like.
         rules: Rules,
     },
     /// How many there are of it ([`REPLICAS`], [`STATUS_REPLICAS`]); which are counted, [`SELECTOR`] says

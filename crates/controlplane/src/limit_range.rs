@@ -14,7 +14,11 @@ use crate::validation::Field;
 /// Limit ranges.
 pub static KIND: Kind = Kind {
     allow_create_on_update: true,
-    rules: Rules { check_create: check, check_update: |range, _| check(range), ..Rules::NONE },
+    rules: Rules {
+        validate_create: check,
+        validate_update: |range, _| check(range),
+        ..Rules::NONE
+    },
     ..Kind::new("", "limitranges")
 };
 

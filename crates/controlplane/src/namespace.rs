@@ -21,11 +21,11 @@ pub static KIND: Kind = Kind {
     )],
     columns: columns::core::NAMESPACE,
     rules: Rules {
-        prepare_create,
-        check_create: check,
-        prepare_update,
-        check_update: |namespace, _| check(namespace),
-        check_status,
+        prepare_for_create,
+        validate_create: check,
+        prepare_for_update,
+        validate_update: |namespace, _| check(namespace),
+        validate_status_update,
         begin_delete,
         held,
         ..Rules::NONE
@@ -34,12 +34,12 @@ pub static KIND: Kind = Kind {
 };
 
 /// The rules of `namespaces/finalize`.
-pub const FINALIZE: Rules = Rules { check_update: check_finalize, ..Rules::NONE };
+pub const FINALIZE: Rules = Rules { validate_update: check_finalize, ..Rules::NONE };
 
 /// Held until everything in the namespace is gone.
 const FINALIZER: &str = "kubernetes";
 
-fn prepare_create(object: &mut Value, _: &Capabilities) {
+fn prepare_for_create(object: &mut Value, _: &Capabilities) {
     let Some(object) = object.as_map_mut() else { return };
     let status = Map::from_iter([("phase", Value::from("Active"))]);
     object.insert("status", status.into());
@@ -53,7 +53,7 @@ fn prepare_create(object: &mut Value, _: &Capabilities) {
 }
 
 /// What holds a namespace is let go by way of `finalize` only.
-fn prepare_update(object: &mut Value, old: &Value, _: &Capabilities) {
+fn prepare_for_update(object: &mut Value, old: &Value, _: &Capabilities) {
     let Some(object) = object.as_map_mut() else { return };
     match old.at(&["spec"]) {
         Some(spec) => object.insert("spec", spec.clone()),
@@ -87,7 +87,7 @@ pub fn standard_finalizer(field: Field, finalizer: &str) {
     }
 }
 
-fn check_status(namespace: Field, _old: Field) {
+fn validate_status_update(namespace: Field, _old: Field) {
     let ending = namespace.down("metadata.deletionTimestamp").is_set();
     let phase = namespace.down("status.phase").str();
     let (expected, why) = match ending {

@@ -22,33 +22,33 @@ pub static KIND: Kind = Kind {
     subresources: &[("proxy", Subresource::Connecter)],
     columns: columns::node::NODE,
     rules: Rules {
-        prepare_create,
-        check_create: check,
-        prepare_update,
-        check_update: |node, old| {
+        prepare_for_create,
+        validate_create: check,
+        prepare_for_update,
+        validate_update: |node, old| {
             check(node);
             check_change(node, old);
         },
-        prepare_status,
-        check_status: check_change,
+        prepare_for_status_update,
+        validate_status_update: check_change,
         warnings,
         ..Rules::NONE
     },
     ..Kind::new("", "nodes")
 };
 
-fn prepare_create(node: &mut Value, _: &Capabilities) {
+fn prepare_for_create(node: &mut Value, _: &Capabilities) {
     remove(node, "spec", "configSource");
     remove(node, "status", "config");
 }
 
-fn prepare_update(node: &mut Value, old: &Value, _: &Capabilities) {
+fn prepare_for_update(node: &mut Value, old: &Value, _: &Capabilities) {
     if old.at(&["spec", "configSource"]).is_none() {
         remove(node, "spec", "configSource");
     }
 }
 
-fn prepare_status(node: &mut Value, old: &Value, _: &Capabilities) {
+fn prepare_for_status_update(node: &mut Value, old: &Value, _: &Capabilities) {
     if old.at(&["status", "config"]).is_none() {
         remove(node, "status", "config");
     }

@@ -17,10 +17,10 @@ pub static KIND: Kind = Kind {
     returns_deleted_object: true,
     columns: columns::volume::PERSISTENT_VOLUME,
     rules: Rules {
-        prepare_create,
-        check_create: |volume| check(volume, false),
-        check_update,
-        prepare_status,
+        prepare_for_create,
+        validate_create: |volume| check(volume, false),
+        validate_update,
+        prepare_for_status_update,
         ..Rules::NONE
     },
     ..Kind::new("", "persistentvolumes")
@@ -82,7 +82,7 @@ const SOURCES: &[Source] = &[
 
 const REQUIRED_TERMS: &str = "nodeAffinity.required.nodeSelectorTerms";
 
-fn prepare_create(volume: &mut Value, _: &Capabilities) {
+fn prepare_for_create(volume: &mut Value, _: &Capabilities) {
     let Some(volume) = volume.as_map_mut() else { return };
     let now = Time::now().to_string();
     let status = [("phase", "Pending".into()), ("lastPhaseTransitionTime", now.as_str().into())];
@@ -90,7 +90,7 @@ fn prepare_create(volume: &mut Value, _: &Capabilities) {
 }
 
 /// When a phase began is written down.
-fn prepare_status(volume: &mut Value, old: &Value, _: &Capabilities) {
+fn prepare_for_status_update(volume: &mut Value, old: &Value, _: &Capabilities) {
     let since = "lastPhaseTransitionTime";
     let (phase, before) = (["status", "phase"], old.at(&["status", since]).cloned());
     let same = volume.str_at(&phase) == old.str_at(&phase);
@@ -299,7 +299,7 @@ fn csi(source: Field) {
     }
 }
 
-fn check_update(volume: Field, old: Field) {
+fn validate_update(volume: Field, old: Field) {
     let (spec, was) = (volume.at("spec"), old.at("spec"));
     let odd = was.down(REQUIRED_TERMS).items().any(|term| term.has_odd_values());
     // The reference checks everything twice, and says so in the causes.

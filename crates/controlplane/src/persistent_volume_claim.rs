@@ -16,11 +16,11 @@ pub static KIND: Kind = Kind {
     returns_deleted_object: true,
     columns: columns::volume::PERSISTENT_VOLUME_CLAIM,
     rules: Rules {
-        prepare_create: |claim, _| prepare(claim, None),
-        check_create: |claim| spec(claim.at("spec"), &Tolerates::default()),
-        prepare_update: |claim, old, _| prepare(claim, Some(old)),
-        check_update,
-        check_status,
+        prepare_for_create: |claim, _| prepare(claim, None),
+        validate_create: |claim| spec(claim.at("spec"), &Tolerates::default()),
+        prepare_for_update: |claim, old, _| prepare(claim, Some(old)),
+        validate_update,
+        validate_status_update,
         ..Rules::NONE
     },
     ..Kind::new("", "persistentvolumeclaims")
@@ -169,7 +169,7 @@ fn data_sources(spec: Field, tolerates: &Tolerates) {
     }
 }
 
-fn check_update(claim: Field, old: Field) {
+fn validate_update(claim: Field, old: Field) {
     let (new, was) = (claim.at("spec"), old.at("spec"));
     spec(new, &Tolerates::of(was));
     let bound = claim.down("status.phase").str() == "Bound";
@@ -285,7 +285,7 @@ fn attributes_class(class: Field, old: Field, status: Field) {
     }
 }
 
-fn check_status(claim: Field, _old: Field) {
+fn validate_status_update(claim: Field, _old: Field) {
     if claim.down("spec.accessModes").is_empty() {
         claim.at("Spec").at("accessModes").required("");
     }

@@ -13,12 +13,12 @@ pub static KIND: Kind = Kind {
     allow_unconditional_update: false,
     columns: columns::policy::POD_DISRUPTION_BUDGET,
     rules: Rules {
-        check_create: |budget| spec(budget.at("spec"), false),
-        check_update: |budget, old| {
+        validate_create: |budget| spec(budget.at("spec"), false),
+        validate_update: |budget, old| {
             let odd = old.down("spec.selector").fails(|selector| selector.label_selector(false));
             spec(budget.at("spec"), odd);
         },
-        check_status: |budget, _| {
+        validate_status_update: |budget, _| {
             let status = budget.at("status");
             status.at("conditions").conditions();
             for count in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"]

@@ -13,14 +13,14 @@ pub static KIND: Kind = Kind {
     counts_generation: true,
     columns: columns::core::POD_TEMPLATE,
     rules: Rules {
-        prepare_create: |object, capabilities| {
+        prepare_for_create: |object, capabilities| {
             template::prepare_at(object, None, TEMPLATE, capabilities)
         },
-        check_create: |object| template::check(object.at("template"), None),
-        prepare_update: |object, old, capabilities| {
+        validate_create: |object| template::check(object.at("template"), None),
+        prepare_for_update: |object, old, capabilities| {
             template::prepare_at(object, Some(old), TEMPLATE, capabilities)
         },
-        check_update: |object, old| {
+        validate_update: |object, old| {
             template::check(object.at("template"), Some(old.at("template")))
         },
         warnings: |object, old| template::template_warnings(object, old, TEMPLATE),

@@ -10,14 +10,14 @@ use crate::validation::Field;
 pub static KIND: Kind = Kind {
     counts_generation: true,
     columns: columns::scheduling::PRIORITY_CLASS,
-    rules: Rules { check_create, check_update, ..Rules::NONE },
+    rules: Rules { validate_create, validate_update, ..Rules::NONE },
     ..Kind::new("scheduling.k8s.io", "priorityclasses")
 };
 
 /// The most that is not the system's.
 const HIGHEST: i64 = 1_000_000_000;
 
-fn check_create(class: Field) {
+fn validate_create(class: Field) {
     let metadata = class.at("metadata");
     let (name, value) = (metadata.at("name"), class.at("value"));
     if name.str().starts_with("system-") {
@@ -50,7 +50,7 @@ fn unlike_the_system_s(class: Field, name: &str, value: i64) -> Option<String> {
     }
 }
 
-fn check_update(class: Field, old: Field) {
+fn validate_update(class: Field, old: Field) {
     let value = class.at("value");
     if !value.same(&old.at("value")) {
         value.forbidden("may not be changed in an update.");

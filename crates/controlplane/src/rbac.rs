@@ -14,8 +14,8 @@ pub static ROLE: Kind = Kind {
     validate_name: name::is_path_segment_name,
     allow_create_on_update: true,
     rules: Rules {
-        check_create: |role| policy_rules(role, true),
-        check_update: |role, _| policy_rules(role, true),
+        validate_create: |role| policy_rules(role, true),
+        validate_update: |role, _| policy_rules(role, true),
         ..Rules::NONE
     },
     ..Kind::new("rbac.authorization.k8s.io", "roles")
@@ -26,8 +26,8 @@ pub static CLUSTER_ROLE: Kind = Kind {
     validate_name: name::is_path_segment_name,
     allow_create_on_update: true,
     rules: Rules {
-        check_create: |role| cluster_role(role, false),
-        check_update: |role, old| {
+        validate_create: |role| cluster_role(role, false),
+        validate_update: |role, old| {
             let aggregation = old.at("aggregationRule");
             let selectors = aggregation.at("clusterRoleSelectors");
             let odd = selectors.items().any(|selector| selector.has_odd_values());
@@ -44,8 +44,8 @@ pub static ROLE_BINDING: Kind = Kind {
     allow_create_on_update: true,
     columns: columns::rbac::BINDINGS,
     rules: Rules {
-        check_create: |binding| role_binding(binding, true),
-        check_update: |binding, old| {
+        validate_create: |binding| role_binding(binding, true),
+        validate_update: |binding, old| {
             role_binding(binding, true);
             same_role(binding, old);
         },
@@ -60,8 +60,8 @@ pub static CLUSTER_ROLE_BINDING: Kind = Kind {
     allow_create_on_update: true,
     columns: columns::rbac::BINDINGS,
     rules: Rules {
-        check_create: |binding| role_binding(binding, false),
-        check_update: |binding, old| {
+        validate_create: |binding| role_binding(binding, false),
+        validate_update: |binding, old| {
             role_binding(binding, false);
             same_role(binding, old);
         },

@@ -59,5 +59,7 @@ pub static RESOURCE_SLICE: Kind = Kind {
 };
 
 /// What is asked for does not change.
-const CLAIMED: Rules =
-    Rules { check_update: |claim, old| claim.at("spec").immutable(&old.at("spec")), ..Rules::NONE };
+const CLAIMED: Rules = Rules {
+    validate_update: |claim, old| claim.at("spec").immutable(&old.at("spec")),
+    ..Rules::NONE
+};

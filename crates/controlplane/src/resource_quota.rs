@@ -17,9 +17,9 @@ pub static KIND: Kind = Kind {
     returns_deleted_object: true,
     columns: columns::core::RESOURCE_QUOTA,
     rules: Rules {
-        check_create: |quota| spec(quota.at("spec")),
-        check_update,
-        check_status,
+        validate_create: |quota| spec(quota.at("spec")),
+        validate_update,
+        validate_status_update,
         warnings,
         ..Rules::NONE
     },
@@ -170,7 +170,7 @@ fn scope_selector(spec: Field) {
     (0..conflict(&seen)).for_each(|_| list.invalid_as(shown(), "conflicting scopes"));
 }
 
-fn check_update(quota: Field, old: Field) {
+fn validate_update(quota: Field, old: Field) {
     spec(quota.at("spec"));
     let sorted = |quota: Field| -> Vec<String> {
         let mut scopes: Vec<String> =
@@ -185,7 +185,7 @@ fn check_update(quota: Field, old: Field) {
     }
 }
 
-fn check_status(quota: Field, _old: Field) {
+fn validate_status_update(quota: Field, _old: Field) {
     let status = quota.at("status");
     amounts(status.at("hard"));
     amounts(status.at("used"));

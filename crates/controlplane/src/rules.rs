@@ -15,17 +15,17 @@ pub struct Rules {
     /// Writes down who makes an object.
     pub sign: fn(&mut Value, &User),
     /// Makes a new object ready (`PrepareForCreate`).
-    pub prepare_create: fn(&mut Value, &Capabilities),
+    pub prepare_for_create: fn(&mut Value, &Capabilities),
     /// What is wrong with a new object (`Validate`).
-    pub check_create: fn(Field),
+    pub validate_create: fn(Field),
     /// Makes ready what replaces the second one (`PrepareForUpdate`).
-    pub prepare_update: fn(&mut Value, &Value, &Capabilities),
+    pub prepare_for_update: fn(&mut Value, &Value, &Capabilities),
     /// What is wrong with a change (`ValidateUpdate`).
-    pub check_update: fn(Field, Field),
-    /// As `prepare_update`, for a write to `status`.
-    pub prepare_status: fn(&mut Value, &Value, &Capabilities),
-    /// As `check_update`, for a write to `status`.
-    pub check_status: fn(Field, Field),
+    pub validate_update: fn(Field, Field),
+    /// As `prepare_for_update`, for a write to `status`.
+    pub prepare_for_status_update: fn(&mut Value, &Value, &Capabilities),
+    /// As `validate_update`, for a write to `status`.
+    pub validate_status_update: fn(Field, Field),
     /// What the client should know about an object, which may replace another
     /// (`WarningsOnCreate`, `WarningsOnUpdate`).
     pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
@@ -42,12 +42,12 @@ impl Rules {
     /// A kind without rules.
     pub const NONE: Rules = Rules {
         sign: |_, _| {},
-        prepare_create: |_, _| {},
-        check_create: |_| {},
-        prepare_update: |_, _, _| {},
-        check_update: |_, _| {},
-        prepare_status: |_, _, _| {},
-        check_status: |_, _| {},
+        prepare_for_create: |_, _| {},
+        validate_create: |_| {},
+        prepare_for_update: |_, _, _| {},
+        validate_update: |_, _| {},
+        prepare_for_status_update: |_, _, _| {},
+        validate_status_update: |_, _| {},
         warnings: |_, _| Vec::new(),
         begin_delete: |_| false,
         held: |_| false,

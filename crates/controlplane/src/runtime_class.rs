@@ -16,14 +16,14 @@ pub static KIND: Kind = Kind {
     allow_unconditional_update: false,
     columns: columns::node::RUNTIME_CLASS,
     rules: Rules {
-        check_create,
-        check_update: |class, old| class.at("handler").immutable(&old.at("handler")),
+        validate_create,
+        validate_update: |class, old| class.at("handler").immutable(&old.at("handler")),
         ..Rules::NONE
     },
     ..Kind::new("node.k8s.io", "runtimeclasses")
 };
 
-fn check_create(class: Field) {
+fn validate_create(class: Field) {
     let handler = class.at("handler");
     if handler.must("") {
         handler.object_name(name::name_is_dns_label);

@@ -14,7 +14,13 @@ use crate::validation::Field;
 pub static KIND: Kind = Kind {
     selectable_fields: &[Selectable::field("type")],
     columns: columns::core::SECRET,
-    rules: Rules { check_create: check, prepare_update, check_update, warnings, ..Rules::NONE },
+    rules: Rules {
+        validate_create: check,
+        prepare_for_update,
+        validate_update,
+        warnings,
+        ..Rules::NONE
+    },
     ..Kind::new("", "secrets")
 };
 
@@ -24,7 +30,7 @@ pub const MAX_SIZE: usize = 1 << 20;
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 
 /// A type that is not said is the one that there was.
-fn prepare_update(secret: &mut Value, old: &Value, _: &Capabilities) {
+fn prepare_for_update(secret: &mut Value, old: &Value, _: &Capabilities) {
     let unsaid = secret.str_at(&["type"]).is_empty();
     if let (Some(map), Some(ty)) = (secret.as_map_mut().filter(|_| unsaid), old.at(&["type"])) {
         map.insert("type", ty.clone());
@@ -101,7 +107,7 @@ fn docker_config(entry: Field) {
     entry.invalid_as("<secret contents redacted>", why);
 }
 
-fn check_update(secret: Field, old: Field) {
+fn validate_update(secret: Field, old: Field) {
     secret.at("type").immutable(&old.at("type"));
     sealed(secret, old, &["data"]);
     check(secret);

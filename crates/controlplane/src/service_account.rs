@@ -12,8 +12,8 @@ pub static KIND: Kind = Kind {
     subresources: &[("token", Subresource::NamedCreater)],
     columns: Columns::NAME_AND_AGE,
     rules: Rules {
-        prepare_create: |account, _| clean_secrets(account),
-        prepare_update: |account, _, _| clean_secrets(account),
+        prepare_for_create: |account, _| clean_secrets(account),
+        prepare_for_update: |account, _, _| clean_secrets(account),
         warnings,
         ..Rules::NONE
     },

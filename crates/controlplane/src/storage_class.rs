@@ -14,8 +14,8 @@ pub static STORAGE_CLASS: Kind = Kind {
     returns_deleted_object: true,
     columns: columns::storage::STORAGE_CLASS,
     rules: Rules {
-        check_create: storage_class,
-        check_update: |class, old| {
+        validate_create: storage_class,
+        validate_update: |class, old| {
             storage_class(class);
             for name in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
                 class.at(name).immutable(&old.at(name));
@@ -31,8 +31,8 @@ pub static VOLUME_ATTRIBUTES_CLASS: Kind = Kind {
     returns_deleted_object: true,
     columns: columns::storage::VOLUME_ATTRIBUTES_CLASS,
     rules: Rules {
-        check_create: volume_attributes_class,
-        check_update: |class, old| {
+        validate_create: volume_attributes_class,
+        validate_update: |class, old| {
             for (name, why) in [
                 ("driverName", "updates to driverName are forbidden."),
                 ("parameters", "updates to parameters are forbidden."),

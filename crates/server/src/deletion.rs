@@ -169,7 +169,7 @@ pub(crate) fn course(strategy: &dyn Strategy, old: &Value, options: &DeleteOptio
     }
     if !deleting && strategy.begin_delete(&mut object) {
         set_deletion(&mut object, Time::now(), None);
-        update_finalizers(&mut object, strategy.dependents(), options);
+        update_finalizers(&mut object, strategy.default_dependents(), options);
         return Course::Mark(object);
     }
     let grace = match (strategy.graceful(), deleting) {
@@ -194,7 +194,7 @@ pub(crate) fn course(strategy: &dyn Strategy, old: &Value, options: &DeleteOptio
             }
         }
     };
-    update_finalizers(&mut object, strategy.dependents(), options);
+    update_finalizers(&mut object, strategy.default_dependents(), options);
     let pending = object.at(&["metadata", "finalizers"]).is_some_and(|f| !f.is_empty());
     match grace {
         None if !pending => Course::Go,

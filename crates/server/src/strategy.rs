@@ -8,27 +8,28 @@ use crate::user::User;
 
 /// The rules of a kind. The defaults serve any kind that has no rules of its own.
 pub trait Strategy: Send + Sync + 'static {
-    /// Makes a new object ready, after defaulting and before admission and validation.
-    fn prepare_create(&self, _object: &mut Value) {}
+    /// Makes a new object ready, after defaulting and before admission and validation
+    /// (`PrepareForCreate`).
+    fn prepare_for_create(&self, _object: &mut Value) {}
 
-    /// What is wrong with a new object, beyond its schema and metadata.
-    fn check_create(&self, _object: &Value) -> FieldErrors {
+    /// What is wrong with a new object, beyond its schema and metadata (`Validate`).
+    fn validate_create(&self, _object: &Value) -> FieldErrors {
         FieldErrors::new()
     }
 
-    /// Makes an object ready that replaces another.
-    fn prepare_update(&self, _object: &mut Value, _old: &Value) {}
+    /// Makes an object ready that replaces another (`PrepareForUpdate`).
+    fn prepare_for_update(&self, _object: &mut Value, _old: &Value) {}
 
-    /// What is wrong with a change.
-    fn check_update(&self, _object: &Value, _old: &Value) -> FieldErrors {
+    /// What is wrong with a change (`ValidateUpdate`).
+    fn validate_update(&self, _object: &Value, _old: &Value) -> FieldErrors {
         FieldErrors::new()
     }
 
     /// Makes an object ready whose status is written.
-    fn prepare_status(&self, _object: &mut Value, _old: &Value) {}
+    fn prepare_for_status_update(&self, _object: &mut Value, _old: &Value) {}
 
     /// What is wrong with a change of the status.
-    fn check_status(&self, _object: &Value, _old: &Value) -> FieldErrors {
+    fn validate_status_update(&self, _object: &Value, _old: &Value) -> FieldErrors {
         FieldErrors::new()
     }
 
@@ -40,23 +41,24 @@ pub trait Strategy: Send + Sync + 'static {
     /// Writes down who makes an object, where the kind keeps that.
     fn sign(&self, _object: &mut Value, _user: &User) {}
 
-    /// What the client should know about an object that is accepted; `old` is what it replaces.
+    /// What the client should know about an object that is accepted; `old` is what it replaces
+    /// (`WarningsOnCreate`, `WarningsOnUpdate`).
     fn warnings(&self, _object: &Value, _old: Option<&Value>) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether an update may come without a resourceVersion.
-    fn unconditional_update(&self) -> bool {
+    /// Whether an update may come without a resourceVersion (`AllowUnconditionalUpdate`).
+    fn allow_unconditional_update(&self) -> bool {
         true
     }
 
     /// What is wrong with a name; `prefix` when it is one to be completed.
-    fn check_name(&self, name: &str, prefix: bool) -> Vec<String> {
+    fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
         kevel_api::name::name_is_dns_subdomain(name, prefix)
     }
 
     /// A name that begins as its maker wants.
-    fn complete_name(&self, base: &str) -> String {
+    fn generate_name(&self, base: &str) -> String {
         kevel_api::name::generate_name(base)
     }
 
@@ -86,7 +88,7 @@ pub trait Strategy: Send + Sync + 'static {
     }
 
     /// The fields that a write to the object itself leaves alone, and does not own, besides those
-    /// that have a path of their own.
+    /// that have a path of their own (`GetResetFields`).
     fn reset_fields(&self) -> &'static [&'static str] {
         &[]
     }
@@ -96,13 +98,13 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
-    /// What becomes of an object's dependents when nobody says.
-    fn dependents(&self) -> Dependents {
+    /// What becomes of an object's dependents when nobody says (`DefaultGarbageCollectionPolicy`).
+    fn default_dependents(&self) -> Dependents {
         Dependents::Collected
     }
 
-    /// Whether an update of an object that is not there makes it.
-    fn create_on_update(&self) -> bool {
+    /// Whether an update of an object that is not there makes it (`AllowCreateOnUpdate`).
+    fn allow_create_on_update(&self) -> bool {
         false
     }
 
@@ -111,13 +113,14 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
-    /// How long an object has to end by itself, where it may take its time.
+    /// How long an object has to end by itself, where it may take its time (`CheckGracefulDelete`).
     fn grace_period(&self, _object: &Value, _asked: Option<i64>) -> Option<i64> {
         None
     }
 
-    /// Whether a deletion answers with the object rather than with a `Status`.
-    fn returns_deleted(&self) -> bool {
+    /// Whether a deletion answers with the object rather than with a `Status`
+    /// (`ReturnDeletedObject`).
+    fn returns_deleted_object(&self) -> bool {
         false
     }
 }

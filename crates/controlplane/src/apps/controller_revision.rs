@@ -10,11 +10,11 @@ use crate::validation::{Field, IMMUTABLE};
 /// Controller revisions.
 pub static KIND: Kind = Kind {
     columns: columns::apps::CONTROLLER_REVISION,
-    rules: Rules { check_create, check_update, ..Rules::NONE },
+    rules: Rules { validate_create, validate_update, ..Rules::NONE },
     ..Kind::new("apps", "controllerrevisions")
 };
 
-fn check_create(revision: Field) {
+fn validate_create(revision: Field) {
     revision.at("revision").non_negative();
     let data = revision.at("data");
     match data.get() {
@@ -27,7 +27,7 @@ fn check_create(revision: Field) {
     }
 }
 
-fn check_update(revision: Field, old: Field) {
+fn validate_update(revision: Field, old: Field) {
     revision.at("revision").non_negative();
     let data = revision.at("data");
     if !data.same(&old.at("data")) {

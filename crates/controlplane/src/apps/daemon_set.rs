@@ -17,12 +17,14 @@ pub static KIND: Kind = Kind {
     counts_generation: true,
     columns: columns::apps::DAEMON_SET,
     rules: Rules {
-        prepare_create,
-        check_create: |set| spec(set.at("spec"), None),
-        prepare_update,
-        check_update,
-        prepare_status: |set, old, _| set_template_generation(set, template_generation(old)),
-        check_status,
+        prepare_for_create,
+        validate_create: |set| spec(set.at("spec"), None),
+        prepare_for_update,
+        validate_update,
+        prepare_for_status_update: |set, old, _| {
+            set_template_generation(set, template_generation(old))
+        },
+        validate_status_update,
         warnings: |set, old| template::template_warnings(set, old, template::IN_SPEC),
         ..Rules::NONE
     },
@@ -32,13 +34,13 @@ pub static KIND: Kind = Kind {
 /// How often the template has changed, which was a field once.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-fn prepare_create(set: &mut Value, capabilities: &Capabilities) {
+fn prepare_for_create(set: &mut Value, capabilities: &Capabilities) {
     template::prepare_at(set, None, template::IN_SPEC, capabilities);
     let generation = template_generation(set).max(1);
     set_template_generation(set, generation);
 }
 
-fn prepare_update(set: &mut Value, old: &Value, capabilities: &Capabilities) {
+fn prepare_for_update(set: &mut Value, old: &Value, capabilities: &Capabilities) {
     template::prepare_at(set, Some(old), template::IN_SPEC, capabilities);
     let same = equivalent(set.at(template::IN_SPEC), old.at(template::IN_SPEC));
     set_template_generation(set, template_generation(old) + i64::from(!same));
@@ -102,12 +104,12 @@ fn rolling_update(rolling: Field) {
     }
 }
 
-fn check_update(set: Field, old: Field) {
+fn validate_update(set: Field, old: Field) {
     immutable_selector(set.at("spec"), old.at("spec"));
     spec(set.at("spec"), Some(old.at("spec")));
 }
 
-fn check_status(set: Field, old: Field) {
+fn validate_status_update(set: Field, old: Field) {
     let (status, was) = (set.at("status"), old.at("status"));
     for field in [
         "currentNumberScheduled",

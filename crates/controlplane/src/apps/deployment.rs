@@ -21,13 +21,13 @@ pub static KIND: Kind = Kind {
     subresources: &[("scale", Subresource::Scale(Selector::Object))],
     columns: columns::apps::DEPLOYMENT,
     rules: Rules {
-        prepare_create: |deployment, capabilities| {
+        prepare_for_create: |deployment, capabilities| {
             template::prepare_at(deployment, None, template::IN_SPEC, capabilities)
         },
-        check_create: |deployment| spec(deployment.at("spec"), None),
-        prepare_update,
-        check_update,
-        check_status,
+        validate_create: |deployment| spec(deployment.at("spec"), None),
+        prepare_for_update,
+        validate_update,
+        validate_status_update,
         warnings: |deployment, old| template::object_warnings(deployment, old),
         ..Rules::NONE
     },
@@ -35,7 +35,7 @@ pub static KIND: Kind = Kind {
 };
 
 /// Annotations count as wanted, too: they go to the replica sets.
-fn prepare_update(deployment: &mut Value, old: &Value, capabilities: &Capabilities) {
+fn prepare_for_update(deployment: &mut Value, old: &Value, capabilities: &Capabilities) {
     template::prepare_at(deployment, Some(old), template::IN_SPEC, capabilities);
     let path = ["metadata", "annotations"];
     if equivalent(deployment.at(&path), old.at(&path)) {
@@ -89,12 +89,12 @@ fn rolling_update(rolling: Field) {
     unavailable.at_most_all();
 }
 
-fn check_update(deployment: Field, old: Field) {
+fn validate_update(deployment: Field, old: Field) {
     spec(deployment.at("spec"), Some(old.at("spec")));
     immutable_selector(deployment.at("spec"), old.at("spec"));
 }
 
-fn check_status(deployment: Field, old: Field) {
+fn validate_status_update(deployment: Field, old: Field) {
     let (status, was) = (deployment.at("status"), old.at("status"));
     replica_counts(
         status,

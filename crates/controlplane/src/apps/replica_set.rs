@@ -15,15 +15,15 @@ pub static KIND: Kind = Kind {
     subresources: &[("scale", Subresource::Scale(Selector::Object))],
     columns: columns::apps::REPLICA_SET,
     rules: Rules {
-        prepare_create: |set, capabilities| {
+        prepare_for_create: |set, capabilities| {
             template::prepare_at(set, None, template::IN_SPEC, capabilities)
         },
-        check_create: |set| spec(set.at("spec"), None),
-        prepare_update: |set, old, capabilities| {
+        validate_create: |set| spec(set.at("spec"), None),
+        prepare_for_update: |set, old, capabilities| {
             template::prepare_at(set, Some(old), template::IN_SPEC, capabilities)
         },
-        check_update,
-        check_status: |set, _| status(set.at("status")),
+        validate_update,
+        validate_status_update: |set, _| status(set.at("status")),
         warnings: |set, old| template::object_warnings(set, old),
         ..Rules::NONE
     },
@@ -36,7 +36,7 @@ fn spec(spec: Field, old: Option<Field>) {
     selector_and_template(spec, old.as_ref().map(|old| old.at("template")), "deployment");
 }
 
-fn check_update(set: Field, old: Field) {
+fn validate_update(set: Field, old: Field) {
     spec(set.at("spec"), Some(old.at("spec")));
     immutable_selector(set.at("spec"), old.at("spec"));
 }

@@ -19,15 +19,15 @@ pub static KIND: Kind = Kind {
     subresources: &[("scale", Subresource::Scale(Selector::Labels))],
     columns: columns::core::REPLICATION_CONTROLLER,
     rules: Rules {
-        prepare_create: |controller, capabilities| {
+        prepare_for_create: |controller, capabilities| {
             template::prepare_at(controller, None, template::IN_SPEC, capabilities)
         },
-        check_create: |controller| spec(controller.at("spec"), None),
-        prepare_update: |controller, old, capabilities| {
+        validate_create: |controller| spec(controller.at("spec"), None),
+        prepare_for_update: |controller, old, capabilities| {
             template::prepare_at(controller, Some(old), template::IN_SPEC, capabilities);
         },
-        check_update: |controller, old| spec(controller.at("spec"), Some(old.at("spec"))),
-        check_status: |controller, _| replica_set::status(controller.at("status")),
+        validate_update: |controller, old| spec(controller.at("spec"), Some(old.at("spec"))),
+        validate_status_update: |controller, _| replica_set::status(controller.at("status")),
         warnings: |controller, old| template::object_warnings(controller, old),
         ..Rules::NONE
     },

@@ -24,11 +24,11 @@ pub static KIND: Kind = Kind {
     subresources: &[("scale", Subresource::Scale(Selector::Object))],
     columns: columns::apps::STATEFUL_SET,
     rules: Rules {
-        prepare_create: |set, capabilities| prepare(set, None, capabilities),
-        check_create: |set| spec(set.at("spec"), None, Checks::default()),
-        prepare_update: |set, old, capabilities| prepare(set, Some(old), capabilities),
-        check_update,
-        check_status,
+        prepare_for_create: |set, capabilities| prepare(set, None, capabilities),
+        validate_create: |set| spec(set.at("spec"), None, Checks::default()),
+        prepare_for_update: |set, old, capabilities| prepare(set, Some(old), capabilities),
+        validate_update,
+        validate_status_update,
         warnings,
         ..Rules::NONE
     },
@@ -176,7 +176,7 @@ fn add_claims(pod: &mut Map, claims: &[Value]) {
     pod.insert("volumes", volumes);
 }
 
-fn check_update(set: Field, old: Field) {
+fn validate_update(set: Field, old: Field) {
     let (new, was) = (set.at("spec"), old.at("spec"));
     let mut checks = Checks { service_name: false, claims: false, template: true };
     checks.template = !was.fails(|was| spec(was, Some(was), checks));
@@ -191,7 +191,7 @@ fn check_update(set: Field, old: Field) {
     }
 }
 
-fn check_status(set: Field, old: Field) {
+fn validate_status_update(set: Field, old: Field) {
     let (status, was) = (set.at("status"), old.at("status"));
     replica_counts(
         status,

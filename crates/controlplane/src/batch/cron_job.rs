@@ -14,14 +14,14 @@ pub static KIND: Kind = Kind {
     counts_generation: true,
     columns: columns::batch::CRON_JOB,
     rules: Rules {
-        prepare_create: |cron_job, capabilities| {
+        prepare_for_create: |cron_job, capabilities| {
             template::prepare_at(cron_job, None, TEMPLATE, capabilities)
         },
-        check_create,
-        prepare_update: |cron_job, old, capabilities| {
+        validate_create,
+        prepare_for_update: |cron_job, old, capabilities| {
             template::prepare_at(cron_job, Some(old), TEMPLATE, capabilities)
         },
-        check_update,
+        validate_update,
         warnings: |cron_job, old| job::warnings(cron_job, old, TEMPLATE),
         ..Rules::NONE
     },
@@ -33,7 +33,7 @@ const TEMPLATE: &[&str] = &["spec", "jobTemplate", "spec", "template"];
 /// The names of jobs are 11 characters longer.
 const MAX_NAME: usize = 52;
 
-fn check_create(cron_job: Field) {
+fn validate_create(cron_job: Field) {
     spec(cron_job.at("spec"), None);
     let metadata = cron_job.at("metadata");
     let name = metadata.at("name");
@@ -42,7 +42,7 @@ fn check_create(cron_job: Field) {
     }
 }
 
-fn check_update(cron_job: Field, old: Field) {
+fn validate_update(cron_job: Field, old: Field) {
     spec(cron_job.at("spec"), Some(old.at("spec")));
 }
 

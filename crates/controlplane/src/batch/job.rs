@@ -21,13 +21,13 @@ pub static KIND: Kind = Kind {
     default_dependents: Dependents::Orphaned,
     columns: columns::batch::JOB,
     rules: Rules {
-        prepare_create,
-        check_create: |job| check(job, None),
-        prepare_update: |job, old, capabilities| {
+        prepare_for_create,
+        validate_create: |job| check(job, None),
+        prepare_for_update: |job, old, capabilities| {
             template::prepare_at(job, Some(old), template::IN_SPEC, capabilities)
         },
-        check_update,
-        check_status: job_status::check,
+        validate_update,
+        validate_status_update: job_status::check,
         warnings: |job, old| warnings(job, old, template::IN_SPEC),
         ..Rules::NONE
     },
@@ -52,7 +52,7 @@ const MAX_MANAGED_BY: usize = 63;
 const MAX_SUCCEEDED_INDEXES: usize = 64 << 10;
 
 /// A job finds its pods by labels that the server makes up, unless it says that it has its own.
-fn prepare_create(job: &mut Value, capabilities: &Capabilities) {
+fn prepare_for_create(job: &mut Value, capabilities: &Capabilities) {
     template::prepare_at(job, None, template::IN_SPEC, capabilities);
     if job.at(&["spec", "manualSelector"]).and_then(Value::as_bool) == Some(true) {
         return;
@@ -392,7 +392,7 @@ fn restart_policy(spec: Field) {
     }
 }
 
-fn check_update(job: Field, old: Field) {
+fn validate_update(job: Field, old: Field) {
     check(job, Some(old));
     let (spec, was) = (job.at("spec"), old.at("spec"));
     // The reference checks the spec twice, and says so in the causes.

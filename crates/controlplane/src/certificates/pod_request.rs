@@ -27,14 +27,14 @@ pub static KIND: Kind = Kind {
     allow_unconditional_update: false,
     columns: columns::certificates::POD_CERTIFICATE_REQUEST,
     rules: Rules {
-        check_create: |request| check(request.at("spec")),
-        check_update: |request, old| {
+        validate_create: |request| check(request.at("spec")),
+        validate_update: |request, old| {
             let spec = request.at("spec");
             if !spec.same(&old.at("spec")) {
                 spec.invalid_as(shown(spec), IMMUTABLE);
             }
         },
-        check_status: pod_request_status::check,
+        validate_status_update: pod_request_status::check,
         ..Rules::NONE
     },
     ..Kind::new("certificates.k8s.io", "podcertificaterequests")

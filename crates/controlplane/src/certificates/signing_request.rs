@@ -31,17 +31,17 @@ pub static KIND: Kind = Kind {
     columns: columns::certificates::CERTIFICATE_SIGNING_REQUEST,
     rules: Rules {
         sign,
-        check_create: |request| check(request, &Allowed::default()),
-        prepare_update: |request, old, _| keep_spec(request, old),
-        check_update: |request, old| {
+        validate_create: |request| check(request, &Allowed::default()),
+        prepare_for_update: |request, old, _| keep_spec(request, old),
+        validate_update: |request, old| {
             check_change(request, old, Allowed::since(request, old));
         },
-        prepare_status: |request, old, _| {
+        prepare_for_status_update: |request, old, _| {
             keep_spec(request, old);
             conditions::keep_approvals(request, old);
             conditions::stamp(request, old);
         },
-        check_status: |request, old| {
+        validate_status_update: |request, old| {
             let since = Allowed::since(request, old);
             check_change(request, old, Allowed { certificate: true, ..since });
         },
@@ -52,11 +52,11 @@ pub static KIND: Kind = Kind {
 
 /// The rules of `approval`, by which conditions are written and nothing else.
 pub const APPROVAL: Rules = Rules {
-    prepare_update: |request, old, _| {
+    prepare_for_update: |request, old, _| {
         keep_spec(request, old);
         conditions::stamp(request, old);
     },
-    check_update: |request, old| {
+    validate_update: |request, old| {
         let since = Allowed::since(request, old);
         check_change(request, old, Allowed { approvals: true, ..since });
     },

@@ -50,8 +50,8 @@ fn texts() -> HashMap<&'static str, &'static str> {
 
 fn updates(rules: Rules) -> Vec<(&'static str, Update)> {
     vec![
-        ("update", (rules.prepare_update, rules.check_update)),
-        ("status", (rules.prepare_status, rules.check_status)),
+        ("update", (rules.prepare_for_update, rules.validate_update)),
+        ("status", (rules.prepare_for_status_update, rules.validate_status_update)),
     ]
 }
 
@@ -70,7 +70,7 @@ fn signing_requests() {
     let label = "CERTIFICATE REQUEST";
     let mut all = updates(signing_request::KIND.rules);
     let approval = signing_request::APPROVAL;
-    all.push(("approval", (approval.prepare_update, approval.check_update)));
+    all.push(("approval", (approval.prepare_for_update, approval.validate_update)));
     let certificate = certificate.der();
     let cases = Cases {
         object,

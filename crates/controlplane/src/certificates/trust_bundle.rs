@@ -20,11 +20,11 @@ pub static KIND: Kind = Kind {
     allow_unconditional_update: false,
     columns: columns::certificates::CLUSTER_TRUST_BUNDLE,
     rules: Rules {
-        check_create: |bundle| {
+        validate_create: |bundle| {
             check(bundle);
             check_anchors(bundle.down("spec.trustBundle"));
         },
-        check_update: |bundle, old| {
+        validate_update: |bundle, old| {
             check(bundle);
             let (anchors, before) = (bundle.down("spec.trustBundle"), old.down("spec.trustBundle"));
             if !anchors.same(&before) {

@@ -33,11 +33,11 @@ impl KindStrategy {
 }
 
 impl Strategy for KindStrategy {
-    fn check_name(&self, name: &str, prefix: bool) -> Vec<String> {
+    fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
         (self.kind.validate_name)(name, prefix)
     }
 
-    fn complete_name(&self, base: &str) -> String {
+    fn generate_name(&self, base: &str) -> String {
         (self.kind.generate_name)(base)
     }
 
@@ -45,7 +45,7 @@ impl Strategy for KindStrategy {
         self.kind.deprecation
     }
 
-    fn returns_deleted(&self) -> bool {
+    fn returns_deleted_object(&self) -> bool {
         self.kind.returns_deleted_object
     }
 
@@ -69,36 +69,36 @@ impl Strategy for KindStrategy {
         (self.rules.sign)(object, user);
     }
 
-    fn prepare_create(&self, object: &mut Value) {
-        (self.rules.prepare_create)(object, &self.capabilities);
+    fn prepare_for_create(&self, object: &mut Value) {
+        (self.rules.prepare_for_create)(object, &self.capabilities);
     }
 
-    fn check_create(&self, object: &Value) -> FieldErrors {
+    fn validate_create(&self, object: &Value) -> FieldErrors {
         self.capabilities.errors(object, |object| {
             finalizers(object);
-            (self.rules.check_create)(object);
+            (self.rules.validate_create)(object);
         })
     }
 
-    fn prepare_update(&self, object: &mut Value, old: &Value) {
-        (self.rules.prepare_update)(object, old, &self.capabilities);
+    fn prepare_for_update(&self, object: &mut Value, old: &Value) {
+        (self.rules.prepare_for_update)(object, old, &self.capabilities);
     }
 
-    fn check_update(&self, object: &Value, old: &Value) -> FieldErrors {
+    fn validate_update(&self, object: &Value, old: &Value) -> FieldErrors {
         self.capabilities.update_errors(object, old, |object, old| {
             finalizers(object);
-            (self.rules.check_update)(object, old);
+            (self.rules.validate_update)(object, old);
         })
     }
 
-    fn prepare_status(&self, object: &mut Value, old: &Value) {
-        (self.rules.prepare_status)(object, old, &self.capabilities);
+    fn prepare_for_status_update(&self, object: &mut Value, old: &Value) {
+        (self.rules.prepare_for_status_update)(object, old, &self.capabilities);
     }
 
-    fn check_status(&self, object: &Value, old: &Value) -> FieldErrors {
+    fn validate_status_update(&self, object: &Value, old: &Value) -> FieldErrors {
         self.capabilities.update_errors(object, old, |object, old| {
             finalizers(object);
-            (self.rules.check_status)(object, old);
+            (self.rules.validate_status_update)(object, old);
         })
     }
 
@@ -129,15 +129,15 @@ impl Strategy for KindStrategy {
         self.kind.field_labels.iter().find(|(label, _)| *label == field).map(|(_, name)| *name)
     }
 
-    fn unconditional_update(&self) -> bool {
+    fn allow_unconditional_update(&self) -> bool {
         self.kind.allow_unconditional_update
     }
 
-    fn create_on_update(&self) -> bool {
+    fn allow_create_on_update(&self) -> bool {
         self.kind.allow_create_on_update
     }
 
-    fn dependents(&self) -> Dependents {
+    fn default_dependents(&self) -> Dependents {
         self.kind.default_dependents
     }
 }

@@ -17,7 +17,13 @@ pub static KIND: Kind = Kind {
     storage_key: Some("ingress"),
     counts_generation: true,
     columns: columns::networking::INGRESS,
-    rules: Rules { check_create, check_update, check_status, warnings, ..Rules::NONE },
+    rules: Rules {
+        validate_create,
+        validate_update,
+        validate_status_update,
+        warnings,
+        ..Rules::NONE
+    },
     ..Kind::new("networking.k8s.io", "ingresses")
 };
 
@@ -30,7 +36,7 @@ struct Tolerates {
     wildcard_rules: bool,
 }
 
-fn check_create(ingress: Field) {
+fn validate_create(ingress: Field) {
     let spec = ingress.at("spec");
     check(spec, Tolerates::default());
     let class = spec.at("ingressClassName");
@@ -43,7 +49,7 @@ fn check_create(ingress: Field) {
     }
 }
 
-fn check_update(ingress: Field, old: Field) {
+fn validate_update(ingress: Field, old: Field) {
     let was = old.at("spec");
     let tolerates = Tolerates {
         secret_names: was.at("tls").items().any(|tls| tls.fails(secret_name)),
@@ -169,7 +175,7 @@ fn service_backend(backend: Field) {
     }
 }
 
-fn check_status(ingress: Field, old: Field) {
+fn validate_status_update(ingress: Field, old: Field) {
     let known: HashSet<&str> = old
         .down("status.loadBalancer.ingress")
         .list()

@@ -13,8 +13,8 @@ pub static KIND: Kind = Kind {
     counts_generation: true,
     columns: columns::networking::INGRESS_CLASS,
     rules: Rules {
-        check_create: |class| check(class.at("spec")),
-        check_update: |class, old| {
+        validate_create: |class| check(class.at("spec")),
+        validate_update: |class, old| {
             let spec = class.at("spec");
             spec.at("controller").immutable(&old.at("spec").at("controller"));
             check(spec);

@@ -16,15 +16,15 @@ pub static KIND: Kind = Kind {
     counts_generation: true,
     columns: columns::networking::NETWORK_POLICY,
     rules: Rules {
-        check_create: |policy| check(policy.at("spec"), false, &HashSet::new()),
-        check_update,
+        validate_create: |policy| check(policy.at("spec"), false, &HashSet::new()),
+        validate_update,
         warnings,
         ..Rules::NONE
     },
     ..Kind::new("networking.k8s.io", "networkpolicies")
 };
 
-fn check_update(policy: Field, old: Field) {
+fn validate_update(policy: Field, old: Field) {
     let was = old.at("spec");
     let odd = was.at("podSelector").fails(|selector| selector.label_selector(false));
     let mut known = HashSet::new();

@@ -7,9 +7,9 @@ use crate::rules::Rules;
 use crate::validation::Field;
 
 /// The rules of `pods/ephemeralcontainers`.
-pub const RULES: Rules = Rules { check_update, ..Rules::NONE };
+pub const RULES: Rules = Rules { validate_update, ..Rules::NONE };
 
-fn check_update(pod: Field, old: Field) {
+fn validate_update(pod: Field, old: Field) {
     if old.get().is_some_and(is_static) {
         return pod.at("").forbidden("static pods do not support ephemeral containers");
     }

@@ -77,12 +77,12 @@ pub static KIND: Kind = Kind {
     ],
     columns: columns::pod::POD,
     rules: Rules {
-        prepare_create: prepare::create,
-        check_create,
-        prepare_update: prepare::update,
-        check_update: update::check,
-        prepare_status: prepare::status,
-        check_status: status::check,
+        prepare_for_create: prepare::create,
+        validate_create,
+        prepare_for_update: prepare::update,
+        validate_update: update::check,
+        prepare_for_status_update: prepare::status,
+        validate_status_update: status::check,
         warnings: warnings::pod,
         grace_period: Some(grace_period),
         ..Rules::NONE
@@ -90,7 +90,7 @@ pub static KIND: Kind = Kind {
     ..Kind::new("", "pods")
 };
 
-fn check_create(pod: Field) {
+fn validate_create(pod: Field) {
     metadata_and_spec(pod, &Options { is_pod: true, ..Options::default() });
     let spec = pod.at("spec");
     let ephemeral = spec.at("ephemeralContainers");

@@ -16,9 +16,9 @@ pub const PATHS: &[&[&str]] = &[
 ];
 
 /// The rules of `pods/resize`.
-pub const RULES: Rules = Rules { check_update, ..Rules::NONE };
+pub const RULES: Rules = Rules { validate_update, ..Rules::NONE };
 
-fn check_update(pod: Field, old: Field) {
+fn validate_update(pod: Field, old: Field) {
     let (Some(new_pod), Some(old_pod)) = (pod.get(), old.get()) else { return };
     let nothing = pod.at("");
     if is_static(old_pod) {

@@ -73,8 +73,8 @@ impl Cases<'_> {
             }
         }
         let found = if operation == "create" {
-            (self.create.prepare_create)(&mut new, &self.capabilities);
-            self.capabilities.errors(&new, self.create.check_create)
+            (self.create.prepare_for_create)(&mut new, &self.capabilities);
+            self.capabilities.errors(&new, self.create.validate_create)
         } else {
             let update = self.updates.iter().find(|(name, _)| *name == operation);
             let (_, (prepare, check)) = update.unwrap_or_else(|| panic!("{operation}: {case}"));

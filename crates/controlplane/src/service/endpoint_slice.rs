@@ -21,10 +21,10 @@ pub static KIND: Kind = Kind {
     counts_generation: true,
     columns: columns::discovery::ENDPOINT_SLICE,
     rules: Rules {
-        prepare_create: |slice, _| drop_topology(slice, None),
-        check_create,
-        prepare_update,
-        check_update,
+        prepare_for_create: |slice, _| drop_topology(slice, None),
+        validate_create,
+        prepare_for_update,
+        validate_update,
         warnings,
         ..Rules::NONE
     },
@@ -39,7 +39,7 @@ const MAX_HINTS: usize = 8;
 
 const HOST_NAME: &str = "kubernetes.io/hostname";
 
-fn prepare_update(slice: &mut Value, old: &Value, _: &Capabilities) {
+fn prepare_for_update(slice: &mut Value, old: &Value, _: &Capabilities) {
     drop_topology(slice, Some(old));
     // Who reads slices finds them by their labels: those count, too.
     let labels = |slice: &Value| slice.at(&["metadata", "labels"]).cloned();
@@ -74,7 +74,7 @@ fn drop_topology(slice: &mut Value, old: Option<&Value>) {
     }
 }
 
-fn check_create(slice: Field) {
+fn validate_create(slice: Field) {
     let ty = slice.at("addressType");
     ty.must_one_of("", &["FQDN", "IPv4", "IPv6"]);
     check_ports(&slice.at("ports"));
@@ -82,7 +82,7 @@ fn check_create(slice: Field) {
 }
 
 /// What was let pass once may stay.
-fn check_update(slice: Field, old: Field) {
+fn validate_update(slice: Field, old: Field) {
     let (ty, endpoints) = (slice.at("addressType"), slice.at("endpoints"));
     ty.must_one_of("", &["FQDN", "IPv4", "IPv6"]);
     check_ports(&slice.at("ports"));

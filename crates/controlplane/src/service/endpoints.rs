@@ -23,18 +23,18 @@ pub static KIND: Kind = Kind {
         "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     ),
     columns: columns::service::ENDPOINTS,
-    rules: Rules { check_create, check_update, warnings, ..Rules::NONE },
+    rules: Rules { validate_create, validate_update, warnings, ..Rules::NONE },
     ..Kind::new("", "endpoints")
 };
 
-fn check_create(endpoints: Field) {
+fn validate_create(endpoints: Field) {
     endpoints.at("subsets").items().for_each(|subset| check_subset(&subset));
 }
 
 /// What was let pass once may stay.
-fn check_update(endpoints: Field, old: Field) {
+fn validate_update(endpoints: Field, old: Field) {
     if !endpoints.at("subsets").same(&old.at("subsets")) {
-        check_create(endpoints);
+        validate_create(endpoints);
     }
 }
 

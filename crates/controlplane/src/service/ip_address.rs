@@ -13,11 +13,11 @@ pub static KIND: Kind = Kind {
     validate_name: ip_address_name,
     generate_name: |base| base.to_owned(),
     columns: columns::networking::IP_ADDRESS,
-    rules: Rules { check_create, check_update, ..Rules::NONE },
+    rules: Rules { validate_create, validate_update, ..Rules::NONE },
     ..Kind::new("networking.k8s.io", "ipaddresses")
 };
 
-fn check_create(address: Field) {
+fn validate_create(address: Field) {
     let spec = address.at("spec");
     let parent = spec.at("parentRef");
     if parent.is_absent() {
@@ -52,8 +52,8 @@ fn shown(parent: &Field) -> BadValue {
     BadValue::Text(format!("{{{}}}", fields.join(",")))
 }
 
-fn check_update(address: Field, old: Field) {
-    check_create(address);
+fn validate_update(address: Field, old: Field) {
+    validate_create(address);
     let spec = address.at("spec");
     let parent = spec.at("parentRef");
     if !parent.same(&old.at("spec").at("parentRef")) {

@@ -13,16 +13,16 @@ use crate::validation::{Field, IMMUTABLE};
 pub static KIND: Kind = Kind {
     kept_by_status: &STATUS_METADATA,
     columns: columns::networking::SERVICE_CIDR,
-    rules: Rules { check_create, check_update, ..Rules::NONE },
+    rules: Rules { validate_create, validate_update, ..Rules::NONE },
     ..Kind::new("networking.k8s.io", "servicecidrs")
 };
 
-fn check_create(network: Field) {
+fn validate_create(network: Field) {
     check_cidrs(&network.at("spec").at("cidrs"));
 }
 
 /// A network of the other family may come to the one that is there; nothing else changes.
-fn check_update(network: Field, old: Field) {
+fn validate_update(network: Field, old: Field) {
     let spec = network.at("spec");
     let cidrs = spec.at("cidrs");
     let old = old.at("spec").at("cidrs").list();

@@ -25,11 +25,11 @@ pub static KIND: Kind = Kind {
     subresources: &[("proxy", Subresource::Connecter)],
     columns: columns::service::SERVICE,
     rules: Rules {
-        prepare_create: |service, _| drop_internal_traffic_policy(service),
-        check_create: validation::check_create,
-        prepare_update,
-        check_update: validation::check_update,
-        check_status: validation::check_status,
+        prepare_for_create: |service, _| drop_internal_traffic_policy(service),
+        validate_create: validation::validate_create,
+        prepare_for_update,
+        validate_update: validation::validate_update,
+        validate_status_update: validation::validate_status_update,
         warnings,
         ..Rules::NONE
     },
@@ -50,7 +50,7 @@ fn drop_internal_traffic_policy(object: &mut Value) {
 
 /// Drops what a Service had because of its old type, unless the client means to change it: then the
 /// checks say that it is out of place.
-fn prepare_update(object: &mut Value, old: &Value, _: &Capabilities) {
+fn prepare_for_update(object: &mut Value, old: &Value, _: &Capabilities) {
     let (spec, before) = (Spec::read(object), Spec::read(old));
     let text = |object: &Value, field: &str| object.str_at(&["spec", field]).to_owned();
     let same = |field: &str| object.at(&["spec", field]) == old.at(&["spec", field]);

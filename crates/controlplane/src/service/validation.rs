@@ -25,11 +25,11 @@ pub const FIXED: &str = "may not change once set";
 /// How long a client may stick to an endpoint, in seconds.
 const MAX_AFFINITY: i64 = 86_400;
 
-pub fn check_create(service: Field) {
+pub fn validate_create(service: Field) {
     check(&service, &service.with(None));
 }
 
-pub fn check_update(service: Field, old: Field) {
+pub fn validate_update(service: Field, old: Field) {
     let (spec, before) = (service.at("spec"), old.at("spec"));
     if spec.at("type").str() != "ExternalName" && before.at("type").str() != "ExternalName" {
         cluster_ips::check_change(&spec, &before);
@@ -48,7 +48,7 @@ pub fn check_update(service: Field, old: Field) {
     check(&service, &old);
 }
 
-pub fn check_status(service: Field, old: Field) {
+pub fn validate_status_update(service: Field, old: Field) {
     let status = service.at("status");
     let balancer = status.at("loadBalancer");
     let points = balancer.at("ingress");

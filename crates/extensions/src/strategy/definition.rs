@@ -12,30 +12,30 @@ use crate::validation;
 pub struct DefinitionStrategy;
 
 impl Strategy for DefinitionStrategy {
-    fn prepare_create(&self, object: &mut Value) {
+    fn prepare_for_create(&self, object: &mut Value) {
         if let Some(map) = object.as_map_mut() {
             map.insert("status", Map::new().into());
         }
         note_storage_version(object);
     }
 
-    fn check_create(&self, object: &Value) -> FieldErrors {
+    fn validate_create(&self, object: &Value) -> FieldErrors {
         validation::validate_create(object).into()
     }
 
-    fn prepare_update(&self, object: &mut Value, _: &Value) {
+    fn prepare_for_update(&self, object: &mut Value, _: &Value) {
         note_storage_version(object);
     }
 
-    fn check_update(&self, object: &Value, old: &Value) -> FieldErrors {
+    fn validate_update(&self, object: &Value, old: &Value) -> FieldErrors {
         validation::validate_update(object, old).into()
     }
 
-    fn check_status(&self, object: &Value, old: &Value) -> FieldErrors {
+    fn validate_status_update(&self, object: &Value, old: &Value) -> FieldErrors {
         validation::validate_status_update(object, old).into()
     }
 
-    fn unconditional_update(&self) -> bool {
+    fn allow_unconditional_update(&self) -> bool {
         false
     }
 

@@ -122,15 +122,15 @@ enum Part {
 }
 
 impl Strategy for CustomResource {
-    fn check_create(&self, object: &Value) -> FieldErrors {
+    fn validate_create(&self, object: &Value) -> FieldErrors {
         self.check(object, None, Part::Whole)
     }
 
-    fn check_update(&self, object: &Value, old: &Value) -> FieldErrors {
+    fn validate_update(&self, object: &Value, old: &Value) -> FieldErrors {
         self.check(object, Some(old), Part::Whole)
     }
 
-    fn check_status(&self, object: &Value, old: &Value) -> FieldErrors {
+    fn validate_status_update(&self, object: &Value, old: &Value) -> FieldErrors {
         self.check(object, Some(old), Part::Status)
     }
 
@@ -146,7 +146,7 @@ impl Strategy for CustomResource {
         warnings.into_said()
     }
 
-    fn unconditional_update(&self) -> bool {
+    fn allow_unconditional_update(&self) -> bool {
         false
     }
 

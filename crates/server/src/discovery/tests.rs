@@ -54,7 +54,7 @@ impl Keep {
 struct ReturnsDeleted;
 
 impl Strategy for ReturnsDeleted {
-    fn returns_deleted(&self) -> bool {
+    fn returns_deleted_object(&self) -> bool {
         true
     }
 }

@@ -78,7 +78,7 @@ impl Call<'_> {
         self.endpoints.admission.admit(&attributes, Some(&mut object)).await?;
         if generated {
             let base = meta::text(&object, "generateName");
-            let name = self.resource.strategy.complete_name(base);
+            let name = self.resource.strategy.generate_name(base);
             meta::set(&mut object, "name", Some(name.as_str().into()));
         }
         let mut claim = Claim::default();
@@ -99,9 +99,9 @@ impl Call<'_> {
         claim: &mut Claim,
     ) -> Result<Response, StatusError> {
         self.resource.strategy.sign(&mut object, &self.user);
-        self.resource.strategy.prepare_create(&mut object);
+        self.resource.strategy.prepare_for_create(&mut object);
         let mut errors = meta::check(self.resource, &object);
-        errors.append(self.resource.strategy.check_create(&object));
+        errors.append(self.resource.strategy.validate_create(&object));
         if !errors.is_empty() {
             let name = meta::text(&object, "name");
             return Err(StatusError::invalid(&self.resource.group_kind(), name, errors));

@@ -139,7 +139,7 @@ impl Call<'_> {
             }
             Deleted::Done(object) => object,
         };
-        if self.resource.strategy.returns_deleted() {
+        if self.resource.strategy.returns_deleted_object() {
             return self.value(StatusCode::OK, object).await;
         }
         let status = Status {

@@ -39,7 +39,7 @@ pub(crate) fn set(object: &mut Value, field: &str, value: Option<Value>) {
 pub(crate) fn check(resource: &Resource, object: &Value) -> FieldErrors {
     let nothing = Value::Null;
     let metadata = object.at(&["metadata"]).unwrap_or(&nothing);
-    let check_name = |name: &str, prefix: bool| resource.strategy.check_name(name, prefix);
+    let check_name = |name: &str, prefix: bool| resource.strategy.validate_name(name, prefix);
     check_metadata(metadata, &Path::new("metadata"), resource.namespaced, &check_name)
 }
 

@@ -38,7 +38,7 @@ impl Call<'_> {
         let ty = self.ty();
         let mut object = self.decode_body(&kind, &ty, options.field_validation).await?;
         self.identify(&mut object)?;
-        let creates = self.subresource.is_none() && self.strategy().create_on_update();
+        let creates = self.subresource.is_none() && self.strategy().allow_create_on_update();
         let make = |call: &Self, existing: &Existing| {
             call.check_uid(&object, &existing.value)?;
             call.unview(object.clone(), &existing.value)
@@ -218,15 +218,15 @@ impl Call<'_> {
         let (strategy, old) = (self.strategy(), &existing.value);
         let status = matches!(self.subresource.map(|sub| &sub.part), Some(Part::Field("status")));
         match status {
-            true => strategy.prepare_status(&mut object, old),
-            false => strategy.prepare_update(&mut object, old),
+            true => strategy.prepare_for_status_update(&mut object, old),
+            false => strategy.prepare_for_update(&mut object, old),
         }
         self.count_generation(&mut object, old);
         let mut errors = meta::check(self.resource, &object);
         errors.append(meta::check_update(&object, old));
         errors.append(match status {
-            true => strategy.check_status(&object, old),
-            false => strategy.check_update(&object, old),
+            true => strategy.validate_status_update(&object, old),
+            false => strategy.validate_update(&object, old),
         });
         if !errors.is_empty() {
             return Err(
@@ -332,7 +332,7 @@ impl Call<'_> {
     fn check_preconditions(&self, object: &Value, old: &Value) -> Result<(), Failed> {
         let asked = meta::text(object, "resourceVersion");
         if asked.is_empty() || asked == "0" {
-            if self.strategy().unconditional_update() {
+            if self.strategy().allow_unconditional_update() {
                 return Ok(());
             }
             let root = Path::new("metadata");

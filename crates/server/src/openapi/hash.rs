@@ -84,7 +84,7 @@ fn hash(name: &str, rows: &[Arc<Resource>]) -> String {
     for row in rows {
         let mut text = String::new();
         let names = (&row.kind, &row.plural, &row.verbs, row.namespaced);
-        let _ = write!(text, "{names:?} {}", row.strategy.returns_deleted());
+        let _ = write!(text, "{names:?} {}", row.strategy.returns_deleted_object());
         for (name, sub) in &row.subresources {
             let _ = write!(text, " {name} {:?} {:?}", sub.kind, sub.verbs);
         }

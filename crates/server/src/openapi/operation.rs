@@ -270,7 +270,7 @@ impl<'r> Routes<'r, '_> {
             "delete" | "deletecollection" => {
                 let bare = resource.is_custom() && verb.verb == "deletecollection";
                 body = meta("DeleteOptions").filter(|_| !bare).map(Component::BuiltIn);
-                let whole = verb.verb == "delete" && resource.strategy.returns_deleted();
+                let whole = verb.verb == "delete" && resource.strategy.returns_deleted_object();
                 answer = Content::Of(if whole { own } else { status });
             }
             _ => {}
