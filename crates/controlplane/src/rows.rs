@@ -165,3 +165,21 @@ fn subresource(
     let kind = GroupVersionKind::from_static(sub.kind_group, sub.kind_version, sub.kind);
     Ok((name.to_owned(), Subresource { kind, verbs: sub.verbs.to_vec(), ty, part }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_asked_by_a_post_has_somebody_who_answers_or_is_left_out() {
+        let mut answers = Answers::default();
+        let missing = |path, group| Err(format!("nobody answers {path} of group {group:?}"));
+        assert_eq!(answers.check(), missing("serviceaccounts/token", ""));
+        answers.leave_out("", "serviceaccounts/token");
+        assert_eq!(answers.check(), missing("selfsubjectreviews", "authentication.k8s.io"));
+        assert_eq!(answers.check_asked(), Ok(()));
+        answers.add("", "pods/status", pod::Binding);
+        let other = "pods/status of group \"\" is not asked by a POST";
+        assert_eq!(answers.check_asked(), Err(other.into()));
+    }
+}

@@ -1,5 +1,8 @@
 //! Rules of kinds as text: what is written, and what the reference says about it.
 //!
+//! For objects with values that tests make up, as certificates are. Whatever text can say stands in
+//! files that the reference itself fills in: see `tests/verbs/rules/case.rs`.
+//!
 //! ```text
 //! # A line that begins so is a remark. Cases stand apart by empty lines.
 //! status
