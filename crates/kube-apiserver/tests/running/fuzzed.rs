@@ -198,7 +198,7 @@ impl Dice {
             match self.roll(4) {
                 0 => body.truncate(at),
                 1 => body.insert(at, self.roll(256) as u8),
-                2 => body.extend_from_slice(&self.pick(&BODIES).as_bytes()[..]),
+                2 => body.extend_from_slice(self.pick(&BODIES).as_bytes()),
                 _ => body.extend(std::iter::repeat_n(b'[', self.roll(2000))),
             }
         }
