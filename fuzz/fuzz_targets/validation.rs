@@ -5,7 +5,7 @@
 use std::sync::{Arc, OnceLock};
 
 use kevel_api::value::Value;
-use kevel_controlplane::{Answers, Capabilities, StorageOptions, rows};
+use kevel_controlplane::{RowsConfig, StorageOptions, rows, storages};
 use kevel_fuzz::{Source, typed};
 use kevel_server::resource::{Part, Resource};
 use kevel_server::storage::Format;
@@ -75,8 +75,8 @@ fn all() -> &'static [Resource] {
             Arc::new(Embedded::memory(Options::default()).expect("a store"));
         let caches = Caches::start(engine.clone(), "/registry/");
         let options = StorageOptions { prefix: "/registry".into(), format: Format::Json };
-        let (answers, capabilities) = (Answers::default(), Capabilities::default());
-        let all = rows(|_| true, &options, &engine, &caches, &answers, capabilities);
+        let storages = storages(|_| true, &options, &engine, &caches).expect("storages");
+        let all = rows(|_| true, &RowsConfig::new(&storages)).expect("rows");
         drop(guard);
         // They live as long as the process.
         std::mem::forget((runtime, caches));

@@ -9,10 +9,11 @@ use kevel_api::{builtin, default};
 use kevel_bench::cpu_time;
 use kevel_codec::json::{self, Unknown};
 use kevel_controlplane::admission::{Context, TolerationSeconds, plugins};
-use kevel_controlplane::{Answers, Capabilities, StorageOptions, rows};
+use kevel_controlplane::{RowsConfig, StorageOptions, rows, storages};
 use kevel_server::admission::{Admission, Attributes, Operation};
 use kevel_server::audit::AuditContext;
 use kevel_server::authorization::{AlwaysAllow, Authorizer};
+use kevel_server::controller::{Client, Loopback};
 use kevel_server::request::Warnings;
 use kevel_server::resource::{Resources, Rows};
 use kevel_server::storage::Format;
@@ -78,8 +79,8 @@ async fn main() -> Result<(), String> {
     let caches = Caches::start(engine.clone(), "/registry/");
     let options = StorageOptions { prefix: "/registry".into(), format: Format::Json };
     let table = Arc::new(Resources::default());
-    let (answers, capabilities) = (Answers::default(), Capabilities::default());
-    table.install(rows(|row| row.on, &options, &engine, &caches, &answers, capabilities)?);
+    let storages = storages(|row| row.on, &options, &engine, &caches)?;
+    table.install(rows(|row| row.on, &RowsConfig::new(&storages))?);
     let rows = table.current();
     fill(&rows).await?;
     let authorizer: Arc<dyn Authorizer> = Arc::new(AlwaysAllow);
@@ -90,7 +91,7 @@ async fn main() -> Result<(), String> {
         configuration: &|_| Ok(None),
         toleration_seconds: TolerationSeconds { not_ready: 300, unreachable: 300 },
         tables: vec![table.clone()],
-        client: Arc::default(),
+        client: Client::new(Arc::new(Loopback::default())),
     };
     let schema = builtin::schema("", "v1", "Pod").ok_or("pods are built in")?;
     let pod = json::decode(include_bytes!("../pod.json"), schema, Unknown::Ignore);

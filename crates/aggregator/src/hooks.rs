@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use kevel_server::controller::WorkQueue;
 use kevel_server::handler::Pending;
-use kevel_server::health::Health;
 use kevel_server::lifecycle::{HookContext, HookResult, Lifecycle, Signal};
 
 use crate::Aggregator;
@@ -15,13 +14,11 @@ impl Aggregator {
     pub fn add_hooks(
         &self,
         lifecycle: &Lifecycle,
-        health: &mut Health,
         custom_kinds: impl Future<Output = ()> + Send + 'static,
     ) -> Result<(), String> {
-        let mut add = |name: &'static str, work: Work| -> Result<(), String> {
-            let hook = move |context| work.start(name, context);
-            health.add_boot(lifecycle.hooks.add_post_start(name, hook)?);
-            Ok(())
+        let hooks = &lifecycle.hooks;
+        let add = |name: &'static str, work: Work| {
+            hooks.add_post_start(name, move |context| work.start(name, context))
         };
         if self.has_identity {
             // The files are looked at whenever a connection is made.
@@ -62,14 +59,13 @@ impl Aggregator {
         ] {
             add(name, work)?;
         }
-        health.add_boot(self.completion.clone());
+        hooks.add_check(self.completion.clone());
         let (v2, v3) = (&self.openapi.v2, &self.openapi.v3);
         for (name, work) in [
             ("apiservice-openapi-controller", Work::new(v2.clone().run()).with_queue(&v2.queue)),
             ("apiservice-openapiv3-controller", Work::new(v3.clone().run()).with_queue(&v3.queue)),
         ] {
-            let hook = move |context| work.start(name, context);
-            health.add_boot(lifecycle.hooks.add_post_start(name, hook)?);
+            add(name, work)?;
         }
         Ok(())
     }

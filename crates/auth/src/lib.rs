@@ -5,19 +5,17 @@
 //! How a server puts the latter together:
 //!
 //! ```text
-//! let rbac = Arc::new(Rbac::default());             // while building the config: allows nothing yet
+//! let rbac = Arc::new(Rbac::new(Sources::of(&storages)?));
 //! authorizers.push(rbac.clone());                   // where --authorization-mode names RBAC
-//! ...
-//! rbac.follow(Sources::of(&resources.current())?, &lifecycle.tasks);  // once the rows are installed
 //! plugins.push(Arc::new(Escalation::new(rbac.clone(), authorizer)));  // last of all plug-ins
-//! let hook = bootstrap::hook(Client::new(kube_server));
-//! health.add_boot(hooks.add_post_start(bootstrap::HOOK, hook)?);  // where the mode names RBAC
+//! lifecycle.hooks.add_post_start(bootstrap::HOOK, bootstrap::hook(client))?;  // where the mode names RBAC
+//! ...
+//! rbac.follow(&lifecycle.tasks);                    // when the server starts
 //! ```
 //!
-//! - [`Rbac`] is the authorizer. [`Rbac::start`] does both steps where the rows are there first. It
-//!   has to follow its sources whatever the authorization modes are: [`Escalation`] asks it, and is
-//!   in force under every mode. Before everything is loaded it allows nothing;
-//!   [`Rbac::has_synced`] tells, [`Rbac::synced`] waits.
+//! - [`Rbac`] is the authorizer. It has to follow its sources whatever the authorization modes are:
+//!   [`Escalation`] asks it, and is in force under every mode. Before everything is loaded it allows
+//!   nothing; [`Rbac::has_synced`] tells, [`Rbac::synced`] waits.
 //! - [`Escalation`] is an admission plug-in without a flag. It judges what the mutating plug-ins have
 //!   made of an object, so it stands behind them. The authorizer it is given is the server's whole
 //!   one, for the verbs `escalate` and `bind`.

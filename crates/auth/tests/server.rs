@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use kevel_api::builtin;
 use kevel_auth::{Escalation, Rbac, Sources, bootstrap};
-use kevel_controlplane::{Answers, Capabilities, StorageOptions, rows};
+use kevel_controlplane::{RowsConfig, StorageOptions, rows, storages};
 use kevel_server::admission::Admission;
 use kevel_server::authorization::{Attributes, Authorizer, Decision};
 use kevel_server::controller::Client;
@@ -36,17 +37,11 @@ impl Server {
         let options = StorageOptions { prefix: "/registry".into(), format: Format::Json };
         let resources = Resources::default();
         let wanted = |group: &str| ["", "rbac.authorization.k8s.io"].contains(&group);
-        let rows = rows(
-            |row| row.on && wanted(row.group),
-            &options,
-            &engine,
-            &caches,
-            &Answers::default(),
-            Capabilities::default(),
-        );
-        resources.install(rows.unwrap());
-        let rbac =
-            Rbac::start(Sources::of(&resources.current()).unwrap(), &Lifecycle::default().tasks);
+        let served = |row: &builtin::Resource| row.on && wanted(row.group);
+        let storages = storages(served, &options, &engine, &caches).unwrap();
+        resources.install(rows(served, &RowsConfig::new(&storages)).unwrap());
+        let rbac = Arc::new(Rbac::new(Sources::of(&storages).unwrap()));
+        rbac.follow(&Lifecycle::default().tasks);
         let escalation = Escalation::new(rbac.clone(), rbac.clone());
         let delegate = Arc::new(Delegate {
             name: "kube",

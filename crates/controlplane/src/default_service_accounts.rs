@@ -6,8 +6,8 @@ use std::sync::Arc;
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
 use kevel_server::controller::{Backoff, Client, WorkQueue, inform, run};
-use kevel_server::resource::Rows;
 use kevel_server::storage::{Storage, local_key};
+use kevel_server::storages::Storages;
 
 const ACCOUNT: &str = "default";
 const ROOT_CA: &str = "kube-root-ca.crt";
@@ -25,8 +25,8 @@ pub struct DefaultServiceAccounts {
 
 impl DefaultServiceAccounts {
     /// `None` where something is not served that they are made of.
-    pub fn new(client: Client, rows: &Rows, authorities: String) -> Option<Self> {
-        let storage = |plural| rows.get("", "v1", plural)?.storage.clone();
+    pub fn new(client: Client, storages: &Storages, authorities: String) -> Option<Self> {
+        let storage = |plural| storages.get("", plural).cloned();
         Some(DefaultServiceAccounts {
             client,
             namespaces: storage("namespaces")?,

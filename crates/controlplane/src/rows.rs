@@ -7,19 +7,19 @@ use std::sync::Arc;
 
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
+use kevel_server::allocation::Allocation;
 use kevel_server::answer::{Answer, Answerer};
 use kevel_server::resource::{Part, Places, Resource, Subresource, TypeRef};
 use kevel_server::scale::Scale;
-use kevel_store::Engine;
-use kevel_store::cache::Caches;
+use kevel_server::storage::Storage;
+use kevel_server::storages::Storages;
 
-use self::storages::Storages;
 use crate::capabilities::Capabilities;
 use crate::kind::{self, Kind, KindStrategy};
 use crate::kinds::{self, KINDS};
 use crate::pod;
 
-pub use self::storages::{StorageOptions, group_resource};
+pub use self::storages::{StorageOptions, group_resource, storages};
 
 /// Who answers creations that are not stored: by group and path (`serviceaccounts/token`).
 #[derive(Clone, Debug)]
@@ -84,21 +84,58 @@ impl Answers {
     }
 }
 
+/// What rows are made of, beside the definitions and what kinds say of themselves.
+pub struct RowsConfig<'a> {
+    /// Where objects are kept.
+    pub storages: &'a Storages,
+    /// Who answers what is not stored.
+    pub answers: Answers,
+    /// What the objects of a kind need from elsewhere, by group and plural.
+    pub allocations: Vec<((&'static str, &'static str), Arc<dyn Allocation>)>,
+    /// What the rules go by.
+    pub capabilities: Capabilities,
+}
+
+impl std::fmt::Debug for RowsConfig<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RowsConfig").finish_non_exhaustive()
+    }
+}
+
+impl<'a> RowsConfig<'a> {
+    /// Rows for which nobody else does anything.
+    pub fn new(storages: &'a Storages) -> Self {
+        RowsConfig {
+            storages,
+            answers: Answers::default(),
+            allocations: Vec::new(),
+            capabilities: Capabilities::default(),
+        }
+    }
+
+    fn allocation(&self, kind: &Kind) -> Option<Arc<dyn Allocation>> {
+        let mut allocations = self.allocations.iter();
+        let found = allocations.find(|(name, _)| *name == (kind.group, kind.plural));
+        found.map(|(_, allocation)| allocation.clone())
+    }
+
+    fn storage(&self, kind: &Kind) -> Result<Option<Arc<Storage>>, String> {
+        (!kind.creater).then(|| self.storages.required(kind.group, kind.plural)).transpose()
+    }
+}
+
 /// A row for every enabled resource; the storage of a kind is shared by its versions. Fails where a kind
 /// and its definition do not fit.
 pub fn rows(
     enabled: impl Fn(&builtin::Resource) -> bool,
-    options: &StorageOptions,
-    engine: &Arc<dyn Engine>,
-    caches: &Caches,
-    answers: &Answers,
-    capabilities: Capabilities,
+    config: &RowsConfig<'_>,
 ) -> Result<Vec<Resource>, String> {
+    let RowsConfig { answers, capabilities, .. } = config;
+    let capabilities = *capabilities;
     kinds::check(KINDS)?;
     answers.check_asked()?;
     let served: Vec<&builtin::Resource> =
         builtin::resources().iter().filter(|resource| enabled(resource)).collect();
-    let mut storages = Storages::new(&served, options, engine, caches);
     let mut rows = Vec::new();
     for resource in served.iter().filter(|resource| !resource.path.contains('/')) {
         let kind = kinds::find(resource.group, resource.path);
@@ -118,9 +155,9 @@ pub fn rows(
             verbs: resource.verbs.to_vec(),
             ty: schema(resource.group, resource.version, resource.kind)?,
             strategy: Arc::new(KindStrategy::new(kind, capabilities)),
-            allocation: Default::default(),
+            allocation: config.allocation(kind),
             columns: Arc::new(kind.columns),
-            storage: if kind.creater { None } else { Some(storages.of(kind)?) },
+            storage: config.storage(kind)?,
             answer: answers.get(resource),
             subresources: subresources.collect::<Result<_, String>>()?,
             custom: None,

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use http_body_util::BodyExt as _;
-use kevel_controlplane::{Answers, Capabilities, StorageOptions, rows};
+use kevel_controlplane::{RowsConfig, StorageOptions, rows, storages};
 use kevel_server::body::Body;
 use kevel_server::delegate::Delegate;
 use kevel_server::endpoints::Endpoints;
@@ -30,15 +30,8 @@ impl Server {
         let caches = Caches::start(engine.clone(), "/registry/");
         let options = StorageOptions { prefix: "/registry".into(), format: Format::Protobuf };
         let resources = Resources::default();
-        let rows = rows(
-            |resource| resource.on,
-            &options,
-            &engine,
-            &caches,
-            &Answers::default(),
-            Capabilities::default(),
-        );
-        resources.install(rows.unwrap());
+        let storages = storages(|resource| resource.on, &options, &engine, &caches).unwrap();
+        resources.install(rows(|resource| resource.on, &RowsConfig::new(&storages)).unwrap());
         let delegate = Delegate {
             name: "kube",
             resources: Arc::new(resources),

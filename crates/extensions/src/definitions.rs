@@ -62,7 +62,7 @@ pub fn row(place: &Place, form: DefinitionForm) -> Option<Resource> {
         verbs: resource.verbs.to_vec(),
         ty,
         strategy: Arc::new(DefinitionStrategy),
-        allocation: Default::default(),
+        allocation: None,
         columns: Arc::new(NameAndCreation),
         storage: Some(Arc::new(Storage::new(config, place.engine.clone(), &place.caches))),
         answer: None,

@@ -97,8 +97,8 @@ impl Builder {
         if !errors.is_empty() {
             return Err(errors.join("; ").into());
         }
-        if !options.options.given.has("secure_port") {
-            options.options.secure_serving.secure_port = 0;
+        if !options.flags.given.has("secure_port") {
+            options.flags.secure_serving.secure_port = 0;
         }
         let running = server::prepare(options).await?.start().await?;
         let kubeconfig = running.kubeconfig.clone().ok_or("the server has keys of others")?;

@@ -79,10 +79,10 @@ fn start(options: ServerRunOptions) -> Result<ExitCode, Box<dyn Error>> {
     if let Some(message) = aggregate(completed.validate()) {
         return Err(message.into());
     }
-    for warning in completed.options.authentication.warnings() {
+    for warning in completed.flags.authentication.warnings() {
         warn!("{warning}");
     }
-    info!("Version: {}", completed.options.global.version.reported());
+    info!("Version: {}", completed.flags.global.version.reported());
     server::run(completed)?;
     Ok(ExitCode::SUCCESS)
 }

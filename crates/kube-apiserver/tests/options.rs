@@ -123,9 +123,9 @@ fn a_server_without_flags_keeps_everything_in_its_data_directory() {
     assert_eq!(completed.validate(), [""; 0]);
     assert_eq!(completed.storage, StorageKind::Embedded);
     assert_eq!(completed.own_pki.as_deref(), Some("./kevel-data/pki"));
-    assert_eq!(completed.options.misc.service_account_signing_key_file, "./kevel-data/pki/sa.key");
-    assert_eq!(*completed.options.authorization.authorization_mode, ["AlwaysAllow"]);
-    assert!(!completed.options.authentication.anonymous_auth);
+    assert_eq!(completed.flags.misc.service_account_signing_key_file, "./kevel-data/pki/sa.key");
+    assert_eq!(*completed.flags.authorization.authorization_mode, ["AlwaysAllow"]);
+    assert!(!completed.flags.authentication.anonymous_auth);
     assert_eq!(completed.service_ips.api_server.to_string(), "10.0.0.1");
     assert_eq!(completed.external_host, "10.1.1.1");
     let cert = completed.generated_cert.unwrap();
@@ -151,8 +151,8 @@ fn a_server_on_etcd_needs_what_the_reference_needs() {
     assert_eq!(completed.validate(), [""; 0]);
     assert_eq!(completed.storage, StorageKind::Etcd);
     assert_eq!(completed.own_pki, None);
-    assert!(completed.options.authentication.anonymous_auth);
-    assert_eq!(*completed.options.authentication.api_audiences, ["https://x"]);
+    assert!(completed.flags.authentication.anonymous_auth);
+    assert_eq!(*completed.flags.authentication.api_audiences, ["https://x"]);
     assert_eq!(completed.events_history_window.to_string(), "2m15s");
     assert_eq!(completed.service_ips.secondary.unwrap().to_string(), "fd00::/108");
     let plugins = &completed.admission_plugins;

@@ -39,6 +39,7 @@ pub mod scale;
 pub mod service_resolver;
 pub mod serving;
 pub mod storage;
+pub mod storages;
 pub mod strategy;
 pub mod user;
 pub mod version;

@@ -78,7 +78,7 @@ impl Resource {
                 key: storage.key(namespace, name),
                 revision,
                 fresh: true,
-                allocation: self.allocation.get().cloned(),
+                allocation: self.allocation.clone(),
             };
             match doomed.carry_out(course, settled(object), options.dry_run).await {
                 Ok(_) => return Ok(()),

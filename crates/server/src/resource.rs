@@ -3,7 +3,7 @@
 //! without a lock.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -46,8 +46,8 @@ pub struct Resource {
     pub verbs: Vec<&'static str>,
     pub ty: TypeRef,
     pub strategy: Arc<dyn Strategy>,
-    /// What its objects need from elsewhere, if anything: said once the rows are there.
-    pub allocation: OnceLock<Arc<dyn Allocation>>,
+    /// What its objects need from elsewhere, if anything.
+    pub allocation: Option<Arc<dyn Allocation>>,
     /// What people see of its objects.
     pub columns: Arc<dyn Columns>,
     /// `None` for kinds that are answered, not stored.

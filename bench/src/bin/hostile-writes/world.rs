@@ -123,7 +123,9 @@ impl World {
             }
             self.client.send(Request::patch(path, "merge-patch+json", &gone)).await?;
             // Nobody empties a namespace here but this.
-            if let Some(name) = path.strip_prefix("/api/v1/namespaces/").filter(|n| !n.contains('/')) {
+            if let Some(name) =
+                path.strip_prefix("/api/v1/namespaces/").filter(|n| !n.contains('/'))
+            {
                 let empty = json!({"metadata": {"name": name}, "spec": {}});
                 self.client.send(Request::put(format!("{path}/finalize"), &empty)).await?;
             }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use kevel_api::value::Value;
 use kevel_server::lifecycle::Tasks;
-use kevel_server::resource::Rows;
 use kevel_server::storage::Storage;
+use kevel_server::storages::Storages;
 use kevel_store::Revision;
 use kevel_store::cache::{At, CacheError, Delivery, Object, Selection, Snapshot};
 
@@ -28,13 +28,9 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// The storages of a server's rows.
-    pub fn of(rows: &Rows) -> Result<Self, String> {
-        let storage = |kind: Kind| {
-            let row = rows.get(GROUP, "v1", kind.plural());
-            let storage = row.and_then(|row| row.storage.clone());
-            storage.ok_or_else(|| format!("{}.{GROUP} must be served", kind.plural()))
-        };
+    /// Those of a server.
+    pub fn of(storages: &Storages) -> Result<Self, String> {
+        let storage = |kind: Kind| storages.required(GROUP, kind.plural());
         Ok(Sources {
             roles: storage(Kind::Role)?,
             role_bindings: storage(Kind::RoleBinding)?,
@@ -74,11 +70,9 @@ struct Progress {
 
 impl Rbac {
     /// Follows roles and bindings until their caches are closed, in tasks of its own: it must be
-    /// called in a runtime. Later calls change nothing.
-    pub fn follow(self: &Arc<Self>, sources: Sources, tasks: &Tasks) {
-        if self.sources.set(sources.clone()).is_err() {
-            return;
-        }
+    /// called in a runtime, once.
+    pub fn follow(self: &Arc<Self>, tasks: &Tasks) {
+        let Some(sources) = &self.sources else { return };
         for kind in Kind::ALL {
             let name = format!("rbac-{}-informer", kind.plural());
             tasks.spawn(name, follow(self.clone(), kind, sources.get(kind).clone()));
@@ -87,7 +81,7 @@ impl Rbac {
 
     /// Takes in everything that was acknowledged before the call.
     pub(crate) async fn refresh(&self) -> Result<(), CacheError> {
-        let sources = self.sources.get().ok_or(CacheError::Closed)?;
+        let sources = self.sources.as_ref().ok_or(CacheError::Closed)?;
         let mut at = At::Consistent;
         for kind in Kind::ALL {
             let storage = sources.get(kind);

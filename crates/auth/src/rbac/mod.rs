@@ -11,14 +11,13 @@ mod policy;
 mod tests;
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use kevel_server::authorization::{
     self, Attributes, Authorizer, Decision, NonResourceRule, Opinion, ResourceRule,
 };
 use kevel_server::handler::Pending;
-use kevel_server::lifecycle::Tasks;
 use kevel_server::user::User;
 use tokio::sync::watch;
 
@@ -28,34 +27,31 @@ use self::index::Index;
 pub(crate) use self::policy::{Role, RoleRef};
 use crate::rule::PolicyRule;
 
-/// The authorizer.
+/// The authorizer. By default one that knows of no role, and allows nothing.
 #[derive(Debug)]
 pub struct Rbac {
     /// Empty until everything is loaded.
     index: ArcSwap<Index>,
     following: Mutex<Following>,
-    sources: OnceLock<Sources>,
+    sources: Option<Sources>,
     synced: watch::Sender<bool>,
 }
 
 impl Default for Rbac {
-    /// One that follows nothing yet, and allows nothing.
     fn default() -> Self {
         Rbac {
             index: ArcSwap::default(),
             following: Mutex::default(),
-            sources: OnceLock::new(),
+            sources: None,
             synced: watch::Sender::new(false),
         }
     }
 }
 
 impl Rbac {
-    /// An authorizer that follows its sources.
-    pub fn start(sources: Sources, tasks: &Tasks) -> Arc<Self> {
-        let rbac = Arc::new(Rbac::default());
-        rbac.follow(sources, tasks);
-        rbac
+    /// An authorizer by the roles and bindings of these sources, once it [follows](Self::follow) them.
+    pub fn new(sources: Sources) -> Self {
+        Rbac { sources: Some(sources), ..Rbac::default() }
     }
 
     /// Whether everything is loaded.

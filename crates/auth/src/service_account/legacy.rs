@@ -1,6 +1,6 @@
 //! Tokens in secrets, which are good until their secret is deleted.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
@@ -36,20 +36,15 @@ pub struct LegacyTokens {
     objects: Arc<Objects>,
     /// Whether secret and account have to be there: `--service-account-lookup`.
     lookup: bool,
-    /// Who notes down that a token was used. Known once there is a server to write to.
-    client: OnceLock<Client>,
+    /// Who notes down that a token was used.
+    client: Client,
 }
 
 impl LegacyTokens {
     /// Verifies with the keys of `verifier`; its issuers are those of other tokens.
-    pub fn new(verifier: Verifier, objects: Arc<Objects>, lookup: bool) -> Self {
+    pub fn new(verifier: Verifier, objects: Arc<Objects>, lookup: bool, client: Client) -> Self {
         let verifier = Verifier { issuers: vec![ISSUER.to_owned()], ..verifier };
-        LegacyTokens { verifier, objects, lookup, client: OnceLock::new() }
-    }
-
-    /// Says who notes down that a token was used. Later calls change nothing.
-    pub fn bind(&self, client: Client) {
-        let _ = self.client.set(client);
+        LegacyTokens { verifier, objects, lookup, client }
     }
 
     async fn known(&self, token: &str, audiences: &[String]) -> Result<Option<Known>, String> {
@@ -117,7 +112,6 @@ impl LegacyTokens {
     /// Labels a secret with the day on which its token was used. That it was used does not depend
     /// on it.
     async fn note_use(&self, secret: &Value) {
-        let Some(client) = self.client.get() else { return };
         let day = |seconds: i64| Time { seconds }.to_string().chars().take(10).collect::<String>();
         let now = Time::now().seconds;
         let (today, tomorrow) = (day(now), day(now + 24 * 60 * 60));
@@ -135,7 +129,7 @@ impl LegacyTokens {
         let text = |field| secret.str_at(&["metadata", field]);
         let (namespace, name) = (text("namespace"), text("name"));
         let path = format!("/api/v1/namespaces/{namespace}/secrets/{name}");
-        if let Err(error) = client.update(&path, &labelled).await {
+        if let Err(error) = self.client.update(&path, &labelled).await {
             tracing::error!(namespace, name, %error, "cannot note that a token was used");
         }
     }

@@ -27,7 +27,7 @@ pub use self::external_signer::ExternalSigner;
 pub use self::keys::{Keys, Signer};
 pub use self::legacy::LegacyTokens;
 pub use self::metrics::TokenUses;
-pub use self::objects::{Objects, Sources};
+pub use self::objects::Objects;
 pub use self::openid::{CONFIGURATION_PATH, JWKS_PATH, OpenIdMetadata};
 pub use self::request::{EXTENDED, Issuer, TokenRequest};
 pub use self::signed::Verifier;

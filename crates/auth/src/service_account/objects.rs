@@ -1,12 +1,12 @@
 //! The objects that tokens name.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use kevel_api::gvk::GroupResource;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::resource::Rows;
 use kevel_server::storage::{Storage, local_key};
+use kevel_server::storages::Storages;
 use kevel_store::cache::{At, Object};
 
 /// The kinds of objects that tokens name.
@@ -31,32 +31,16 @@ impl Kind {
     }
 }
 
-/// Where those objects are kept.
-#[derive(Clone, Debug)]
-pub struct Sources([Arc<Storage>; 4]);
-
-impl Sources {
-    /// The storages of a server's rows.
-    pub fn of(rows: &Rows) -> Result<Self, String> {
-        let storage = |kind: Kind| {
-            let row = rows.get("", "v1", kind.plural());
-            let storage = row.and_then(|row| row.storage.clone());
-            storage.ok_or_else(|| format!("{} must be served", kind.plural()))
-        };
-        let [accounts, secrets, pods, nodes] = Kind::ALL.map(storage);
-        Ok(Sources([accounts?, secrets?, pods?, nodes?]))
-    }
-}
-
-/// Looks for objects. Authenticators are built before there is a server that has any: they are
-/// told later where to look, and find nothing before.
-#[derive(Debug, Default)]
-pub struct Objects(OnceLock<Sources>);
+/// Where those objects are kept, and looked for.
+#[derive(Debug)]
+pub struct Objects([Arc<Storage>; 4]);
 
 impl Objects {
-    /// Says where to look. Later calls change nothing.
-    pub fn bind(&self, sources: Sources) {
-        let _ = self.0.set(sources);
+    /// Those of a server.
+    pub fn of(storages: &Storages) -> Result<Self, String> {
+        let storage = |kind: Kind| storages.required("", kind.plural());
+        let [accounts, secrets, pods, nodes] = Kind::ALL.map(storage);
+        Ok(Objects([accounts?, secrets?, pods?, nodes?]))
     }
 
     /// An object as the cache knows it. What the cache does not have may have been made just now.
@@ -66,7 +50,7 @@ impl Objects {
         namespace: &str,
         name: &str,
     ) -> Result<Value, StatusError> {
-        let storage = self.storage(kind)?;
+        let storage = self.storage(kind);
         let found = storage.cache.latest().get(&local_key(namespace, name)).cloned();
         match found {
             Some(object) => read(storage, &object),
@@ -81,7 +65,7 @@ impl Objects {
         namespace: &str,
         name: &str,
     ) -> Result<Value, StatusError> {
-        let storage = self.storage(kind)?;
+        let storage = self.storage(kind);
         let found = storage.cache.get(&local_key(namespace, name), At::Consistent).await;
         match found.map_err(StatusError::internal)? {
             Some(object) => read(storage, &object),
@@ -90,19 +74,18 @@ impl Objects {
     }
 
     /// All secrets' storage, for those who look for more than one.
-    pub(crate) fn secrets(&self) -> Option<&Arc<Storage>> {
-        self.storage(Kind::Secret).ok()
+    pub(crate) fn secrets(&self) -> &Arc<Storage> {
+        self.storage(Kind::Secret)
     }
 
-    fn storage(&self, kind: Kind) -> Result<&Arc<Storage>, StatusError> {
-        let sources = self.0.get().ok_or_else(|| StatusError::internal("not started yet"))?;
-        let [accounts, secrets, pods, nodes] = &sources.0;
-        Ok(match kind {
+    fn storage(&self, kind: Kind) -> &Arc<Storage> {
+        let [accounts, secrets, pods, nodes] = &self.0;
+        match kind {
             Kind::ServiceAccount => accounts,
             Kind::Secret => secrets,
             Kind::Pod => pods,
             Kind::Node => nodes,
-        })
+        }
     }
 }
 

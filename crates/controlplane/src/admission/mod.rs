@@ -43,7 +43,7 @@ pub use default_toleration_seconds::TolerationSeconds;
 pub use namespace_lifecycle::NamespaceLifecycle;
 pub use unenforced::report_unenforced;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use kevel_server::admission::Plugin;
 use kevel_server::authorization::Authorizer;
@@ -151,8 +151,8 @@ pub struct Context<'a> {
     pub toleration_seconds: TolerationSeconds,
     /// The resources of all servers, those that come later, too.
     pub tables: Vec<Arc<Resources>>,
-    /// Who makes what plug-ins want to be there; known once the servers are.
-    pub client: Arc<OnceLock<Client>>,
+    /// Who makes what plug-ins want to be there.
+    pub client: Client,
 }
 
 impl std::fmt::Debug for Context<'_> {

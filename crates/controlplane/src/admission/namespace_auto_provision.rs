@@ -1,6 +1,6 @@
 //! `NamespaceAutoProvision`: a namespace is made when something is to be made in it.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
@@ -21,7 +21,7 @@ pub const REGISTRATION: Registration = Registration::off("NamespaceAutoProvision
 #[derive(Debug)]
 pub struct NamespaceAutoProvision {
     namespaces: Lister,
-    client: Arc<OnceLock<Client>>,
+    client: Client,
 }
 
 impl NamespaceAutoProvision {
@@ -39,12 +39,9 @@ impl NamespaceAutoProvision {
         if self.namespaces.snapshot(At::Any).await?.get(name).is_some() {
             return Ok(());
         }
-        let Some(client) = self.client.get() else {
-            return Err(attributes.forbidden(object, "not yet ready to handle request"));
-        };
         let metadata = Map::from_iter([("name", Value::from(name))]);
         let namespace = Map::from_iter([("metadata", Value::Map(metadata))]);
-        match client.create("/api/v1/namespaces", &namespace.into()).await {
+        match self.client.create("/api/v1/namespaces", &namespace.into()).await {
             Err(error) if error.reason() != reason::ALREADY_EXISTS => {
                 Err(attributes.forbidden(object, error))
             }

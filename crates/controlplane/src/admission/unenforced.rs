@@ -7,8 +7,8 @@ use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::handler::Pending;
-use kevel_server::resource::Rows;
 use kevel_server::storage::Storage;
+use kevel_server::storages::Storages;
 use kevel_store::cache::At;
 
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -51,11 +51,10 @@ impl Plugin for Unenforced {
 }
 
 /// Warns of all such objects that are there when the server starts.
-pub fn report_unenforced(rows: &Rows) -> impl Future<Output = ()> + Send + 'static {
+pub fn report_unenforced(storages: &Storages) -> impl Future<Output = ()> + Send + 'static {
     let stored = |(plural, missing): &(&str, &'static str)| {
-        let mut versions = rows.all().filter(|row| row.kind.group == GROUP);
-        let row = versions.find(|row| row.plural == *plural)?;
-        Some((row.kind.kind.to_string(), *missing, row.storage.clone()?))
+        let storage = storages.get(GROUP, plural)?;
+        Some((storage.kind.kind.to_string(), *missing, storage.clone()))
     };
     let all: Vec<(String, &str, Arc<Storage>)> = KINDS.iter().filter_map(stored).collect();
     async move {

@@ -1,11 +1,11 @@
 //! Where and in which version the objects of built-in kinds are kept.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_server::storage::{Format, Storage, StorageConfig};
+use kevel_server::storages::Storages;
 use kevel_store::Engine;
 use kevel_store::cache::Caches;
 use kevel_store::keys::Origin;
@@ -31,60 +31,63 @@ pub fn group_resource(root: &str, prefix: &str) -> Option<(&'static str, &'stati
     there.next().map(|kind| (kind.group, kind.plural))
 }
 
-/// The storages of kinds, one each, whichever version or group asks for it.
-pub(super) struct Storages<'a> {
-    served: &'a [&'static builtin::Resource],
-    options: &'a StorageOptions,
-    engine: &'a Arc<dyn Engine>,
-    caches: &'a Caches,
-    made: HashMap<(&'static str, &'static str), Arc<Storage>>,
+/// The storages of the kinds that are served, one each, whichever version or group asks for it.
+pub fn storages(
+    enabled: impl Fn(&builtin::Resource) -> bool,
+    options: &StorageOptions,
+    engine: &Arc<dyn Engine>,
+    caches: &Caches,
+) -> Result<Storages, String> {
+    let served: Vec<&builtin::Resource> =
+        builtin::resources().iter().filter(|resource| enabled(resource)).collect();
+    let is_served = |kind: &Kind| {
+        served.iter().any(|resource| (resource.group, resource.path) == (kind.group, kind.plural))
+    };
+    let mut storages = Storages::default();
+    for kind in KINDS.iter().filter(|kind| !kind.creater && is_served(kind)) {
+        let stored = kind.stored_with.unwrap_or(kind);
+        let storage = match storages.get(stored.group, stored.plural) {
+            Some(storage) => storage.clone(),
+            None => {
+                let config = config(stored, &served, options)?;
+                let storage = Arc::new(Storage::new(config, engine.clone(), caches));
+                storages.add(stored.group, stored.plural, storage.clone());
+                storage
+            }
+        };
+        if kind.stored_with.is_some() {
+            storages.add(kind.group, kind.plural, storage);
+        }
+    }
+    Ok(storages)
 }
 
-impl<'a> Storages<'a> {
-    pub fn new(
-        served: &'a [&'static builtin::Resource],
-        options: &'a StorageOptions,
-        engine: &'a Arc<dyn Engine>,
-        caches: &'a Caches,
-    ) -> Self {
-        Storages { served, options, engine, caches, made: HashMap::new() }
-    }
-
-    /// The storage of a kind.
-    pub fn of(&mut self, kind: &'static Kind) -> Result<Arc<Storage>, String> {
-        let kind = kind.stored_with.unwrap_or(kind);
-        let name = (kind.group, kind.plural);
-        if let Some(made) = self.made.get(&name) {
-            return Ok(made.clone());
-        }
-        let storage = Arc::new(Storage::new(self.config(kind)?, self.engine.clone(), self.caches));
-        self.made.insert(name, storage.clone());
-        Ok(storage)
-    }
-
-    fn config(&self, kind: &Kind) -> Result<StorageConfig, String> {
-        let version = storage_version(kind, self.served);
-        let version = version.ok_or_else(|| format!("no version of {kind} can be stored"))?;
-        let definition = kind.definitions().next();
-        let name = definition.ok_or_else(|| format!("{kind} has no definition"))?.kind;
-        let fields = kind.selectable_fields;
-        let indexed = fields.iter().enumerate().filter(|(_, field)| field.indexed);
-        Ok(StorageConfig {
-            kind: GroupVersionKind::from_static(kind.group, version, name),
-            ty: schema(kind.group, version, name)?,
-            prefix: kind.storage_prefix(&self.options.prefix),
-            // The other servers of the chain write JSON whatever the store holds.
-            format: match kind.origin {
-                Origin::Extension => Format::Json,
-                Origin::BuiltIn => self.options.format,
-            },
-            fields: fields.iter().map(|field| (field.name.into(), field.path.into())).collect(),
-            indexed: indexed.map(|(position, _)| position).collect(),
-            time_to_live: kind.time_to_live,
-            form: None,
-            conversion: None,
-        })
-    }
+fn config(
+    kind: &Kind,
+    served: &[&'static builtin::Resource],
+    options: &StorageOptions,
+) -> Result<StorageConfig, String> {
+    let version = storage_version(kind, served);
+    let version = version.ok_or_else(|| format!("no version of {kind} can be stored"))?;
+    let definition = kind.definitions().next();
+    let name = definition.ok_or_else(|| format!("{kind} has no definition"))?.kind;
+    let fields = kind.selectable_fields;
+    let indexed = fields.iter().enumerate().filter(|(_, field)| field.indexed);
+    Ok(StorageConfig {
+        kind: GroupVersionKind::from_static(kind.group, version, name),
+        ty: schema(kind.group, version, name)?,
+        prefix: kind.storage_prefix(&options.prefix),
+        // The other servers of the chain write JSON whatever the store holds.
+        format: match kind.origin {
+            Origin::Extension => Format::Json,
+            Origin::BuiltIn => options.format,
+        },
+        fields: fields.iter().map(|field| (field.name.into(), field.path.into())).collect(),
+        indexed: indexed.map(|(position, _)| position).collect(),
+        time_to_live: kind.time_to_live,
+        form: None,
+        conversion: None,
+    })
 }
 
 /// The version that a kind's objects are stored in: the one it names, or the most mature that is served.

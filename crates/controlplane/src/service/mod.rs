@@ -29,8 +29,10 @@ use std::sync::Arc;
 
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
-use kevel_server::resource::{Resource, Rows, TypeRef};
+use kevel_server::allocation::Allocation;
+use kevel_server::resource::TypeRef;
 use kevel_server::storage::{Storage, StorageConfig};
+use kevel_server::storages::Storages;
 use kevel_store::Engine;
 use kevel_store::cache::Caches;
 
@@ -54,6 +56,8 @@ pub struct Services {
     services: Arc<Storage>,
     addresses: Arc<Storage>,
     cidrs: Arc<Storage>,
+    endpoints: Arc<Storage>,
+    families: Families,
     ips: Arc<IpAllocator>,
     ports: Arc<PortAllocator>,
 }
@@ -65,22 +69,20 @@ impl std::fmt::Debug for Services {
 }
 
 impl Services {
-    /// Gives the services among these rows what they need: addresses of the family of `networks`, of
-    /// which there are one or two, and node ports. `None` where the kinds that it takes are not
-    /// served.
+    /// What gives services what they need: addresses of the families of `networks`, of which there are
+    /// one or two, and node ports. `None` where the kinds that it takes are not served.
     pub fn new(
-        rows: &Rows,
+        storages: &Storages,
         networks: &[IpAddr],
         node_ports: PortRange,
         storage: &StorageOptions,
         engine: &Arc<dyn Engine>,
         caches: &Caches,
     ) -> Option<Self> {
-        let row = |group, plural| rows.get(group, "v1", plural);
-        let stored = |row: &Arc<Resource>| row.storage.clone();
-        let service = row("", "services")?;
-        let addresses = row("networking.k8s.io", "ipaddresses").and_then(stored)?;
-        let cidrs = row("networking.k8s.io", "servicecidrs").and_then(stored)?;
+        let stored = |group, plural| storages.get(group, plural).cloned();
+        let services = stored("", "services")?;
+        let addresses = stored("networking.k8s.io", "ipaddresses")?;
+        let cidrs = stored("networking.k8s.io", "servicecidrs")?;
         let ranges = internal("RangeAllocation", "ranges", storage, engine, caches)?;
         let ips = Arc::new(IpAllocator::new(addresses.clone(), cidrs.clone()));
         let ports = Arc::new(PortAllocator::new(node_ports, Arc::new(ranges)));
@@ -88,14 +90,18 @@ impl Services {
             primary: if networks.first().is_some_and(IpAddr::is_ipv6) { IPV6 } else { IPV4 },
             dual_stack: networks.len() > 1,
         };
-        let allocation = ServiceAllocation {
-            families,
-            ips: ips.clone(),
-            ports: ports.clone(),
-            endpoints: row("", "endpoints").and_then(stored)?,
-        };
-        let _ = service.allocation.set(Arc::new(allocation));
-        Some(Services { services: stored(service)?, addresses, cidrs, ips, ports })
+        let endpoints = stored("", "endpoints")?;
+        Some(Services { services, addresses, cidrs, endpoints, families, ips, ports })
+    }
+
+    /// What their creations and deletions pass.
+    pub fn allocation(&self) -> Arc<dyn Allocation> {
+        Arc::new(ServiceAllocation {
+            families: self.families,
+            ips: self.ips.clone(),
+            ports: self.ports.clone(),
+            endpoints: self.endpoints.clone(),
+        })
     }
 }
 

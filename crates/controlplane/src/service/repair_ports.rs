@@ -129,14 +129,12 @@ impl RepairPorts {
 #[cfg(test)]
 mod tests {
     use kevel_api::value::Value;
-    use kevel_server::resource::Resources;
     use kevel_server::storage::Format;
     use kevel_store::cache::Caches;
     use kevel_store::embedded::{Embedded, Options};
 
     use super::*;
-    use crate::capabilities::Capabilities;
-    use crate::rows::{Answers, StorageOptions, rows};
+    use crate::rows::{StorageOptions, storages};
     use crate::service::PortRange;
 
     /// The services of an empty cluster. It lasts as long as its caches.
@@ -145,14 +143,10 @@ mod tests {
             Arc::new(Embedded::memory(Options::default()).unwrap());
         let caches = Caches::start(engine.clone(), "/registry/");
         let options = StorageOptions { prefix: "/registry".into(), format: Format::Json };
-        let resources = Resources::default();
-        let (answers, capabilities) = (Answers::default(), Capabilities::default());
-        let rows = rows(|row| row.on, &options, &engine, &caches, &answers, capabilities);
-        resources.install(rows.unwrap());
+        let storages = storages(|row| row.on, &options, &engine, &caches).unwrap();
         let range = PortRange { base: 30000, size: 100 };
         let network = ["10.0.0.0".parse().unwrap()];
-        let rows = resources.current();
-        let services = Services::new(&rows, &network, range, &options, &engine, &caches);
+        let services = Services::new(&storages, &network, range, &options, &engine, &caches);
         (services.unwrap(), caches)
     }
 

@@ -10,9 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use kevel_codec::json;
-use kevel_controlplane::StorageOptions;
-use kevel_controlplane::service::{PortRange, RepairPorts, Services};
-use kevel_server::storage::Format;
+use kevel_controlplane::service::PortRange;
 use kevel_store::embedded::{Embedded, Options};
 use kevel_store::{
     Engine, GetResponse, Pending, RangeOptions, RangeResponse, Result, Revision, Watch,
@@ -142,14 +140,8 @@ impl Cluster {
     async fn start() -> Self {
         let memory = Arc::new(Embedded::memory(Options::default()).unwrap());
         let engine: Arc<dyn Engine> = Arc::new(Slow(memory));
-        let server = Server::on(engine.clone(), Format::Json).await;
-        let options = StorageOptions { prefix: "/registry".into(), format: Format::Json };
-        let (range, network) = (PortRange { base: 30000, size: 20 }, ["10.0.0.0".parse().unwrap()]);
-        let rows = server.delegate.resources.current().clone();
-        let services = Services::new(&rows, &network, range, &options, &engine, &server.caches);
-        RepairPorts::new(&services.unwrap()).first().await;
-        let cidr = r#"{"metadata":{"name":"few"},"spec":{"cidrs":["10.0.0.0/28"]}}"#;
-        server.ok("POST /apis/networking.k8s.io/v1/servicecidrs", cidr, 201).await;
+        let ports = PortRange { base: 30000, size: 20 };
+        let server = Server::with_services(engine.clone(), "10.0.0.0/28", ports).await;
         let mut cluster = Cluster { server, engine, tasks: usize::MAX };
         for _ in 0..100 {
             yield_now().await;

@@ -8,9 +8,7 @@ use std::sync::Arc;
 use http_body_util::BodyExt as _;
 use kevel_api::value::Value;
 use kevel_codec::json::{Unknown, decode_any, encode_any};
-use kevel_controlplane::StorageOptions;
-use kevel_controlplane::service::{PortRange, RepairPorts, Services};
-use kevel_server::storage::Format;
+use kevel_controlplane::service::PortRange;
 use kevel_store::Engine;
 use kevel_store::embedded::{Embedded, Options};
 
@@ -32,15 +30,8 @@ impl case::Server for Server {
 /// A server that gives services addresses and ports, as those of [`conformance rules`] do.
 async fn start() -> Server {
     let engine: Arc<dyn Engine> = Arc::new(Embedded::memory(Options::default()).unwrap());
-    let server = Server::on(engine.clone(), Format::Json).await;
-    let options = StorageOptions { prefix: "/registry".into(), format: Format::Json };
-    let (range, network) = (PortRange { base: 30000, size: 2768 }, ["10.96.0.0".parse().unwrap()]);
-    let rows = server.delegate.resources.current().clone();
-    let services = Services::new(&rows, &network, range, &options, &engine, &server.caches);
-    RepairPorts::new(&services.unwrap()).first().await;
-    let cidr = r#"{"metadata":{"name":"kubernetes"},"spec":{"cidrs":["10.96.0.0/16"]}}"#;
-    server.ok("POST /apis/networking.k8s.io/v1/servicecidrs", cidr, 201).await;
-    server
+    let ports = PortRange { base: 30000, size: 2768 };
+    Server::with_services(engine, "10.96.0.0/16", ports).await
 }
 
 #[tokio::test]

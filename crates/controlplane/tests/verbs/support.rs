@@ -5,7 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use kevel_controlplane::admission::NamespaceLifecycle;
-use kevel_controlplane::{Answers, Capabilities, StorageOptions, rows};
+use kevel_controlplane::service::{PortRange, RepairPorts, Services};
+use kevel_controlplane::{RowsConfig, StorageOptions, rows, storages};
 use kevel_server::admission::Admission;
 use kevel_server::authorization::{AlwaysAllow, Authorizer};
 use kevel_server::body::Body;
@@ -21,7 +22,7 @@ use kevel_store::embedded::{Embedded, Options};
 
 pub struct Server {
     pub delegate: Delegate,
-    pub caches: Caches,
+    _caches: Caches,
 }
 
 impl Server {
@@ -33,27 +34,38 @@ impl Server {
     /// A server whose endpoints ask an authorizer where one verb turns into another.
     pub async fn with(format: Format, authorizer: Arc<dyn Authorizer>) -> Self {
         let engine = Arc::new(Embedded::memory(Options::default()).unwrap());
-        Server::new(engine, format, authorizer).await
+        Server::new(engine, format, authorizer, None).await
     }
 
-    /// A server on a store.
-    pub async fn on(engine: Arc<dyn Engine>, format: Format) -> Self {
-        Server::new(engine, format, Arc::new(AlwaysAllow)).await
+    /// A server that gives services addresses of a network and ports of a range.
+    pub async fn with_services(engine: Arc<dyn Engine>, cidr: &str, ports: PortRange) -> Self {
+        let allow = Arc::new(AlwaysAllow);
+        let server = Server::new(engine, Format::Json, allow, Some((cidr, ports))).await;
+        let cidr =
+            format!(r#"{{"metadata":{{"name":"kubernetes"}},"spec":{{"cidrs":["{cidr}"]}}}}"#);
+        server.ok("POST /apis/networking.k8s.io/v1/servicecidrs", &cidr, 201).await;
+        server
     }
 
-    async fn new(engine: Arc<dyn Engine>, format: Format, authorizer: Arc<dyn Authorizer>) -> Self {
+    async fn new(
+        engine: Arc<dyn Engine>,
+        format: Format,
+        authorizer: Arc<dyn Authorizer>,
+        services: Option<(&str, PortRange)>,
+    ) -> Self {
         let caches = Caches::start(engine.clone(), "/registry/");
         let options = StorageOptions { prefix: "/registry".into(), format };
         let resources = Resources::default();
-        let rows = rows(
-            |resource| resource.on,
-            &options,
-            &engine,
-            &caches,
-            &Answers::default(),
-            Capabilities::default(),
-        );
-        resources.install(rows.unwrap());
+        let storages = storages(|resource| resource.on, &options, &engine, &caches).unwrap();
+        let mut config = RowsConfig::new(&storages);
+        if let Some((cidr, ports)) = services {
+            let network = [cidr.split_once('/').unwrap().0.parse().unwrap()];
+            let services = Services::new(&storages, &network, ports, &options, &engine, &caches);
+            let services = services.unwrap();
+            RepairPorts::new(&services).first().await;
+            config.allocations.push((("", "services"), services.allocation()));
+        }
+        resources.install(rows(|resource| resource.on, &config).unwrap());
         let namespaces = resources.current().get("", "v1", "namespaces").unwrap().storage.clone();
         let lifecycle = NamespaceLifecycle::new(namespaces.unwrap());
         let delegate = Delegate {
@@ -66,7 +78,7 @@ impl Server {
             paths: Vec::new(),
             next: None,
         };
-        let server = Server { delegate, caches };
+        let server = Server { delegate, _caches: caches };
         server.ok("POST /api/v1/namespaces", r#"{"metadata":{"name":"ns"}}"#, 201).await;
         server
     }

@@ -15,8 +15,8 @@ use tracing::{info, warn};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CompletedOptions {
-    /// The options, defaults filled in.
-    pub options: ServerRunOptions,
+    /// What the flags say, defaults filled in.
+    pub flags: ServerRunOptions,
     /// Which features are on.
     pub feature_gates: FeatureGates,
     /// The version that the server behaves as.
@@ -113,7 +113,7 @@ impl ServerRunOptions {
         };
         Ok(CompletedOptions {
             admission_plugins: self.admission.enabled_plugins(&self.given),
-            options: self,
+            flags: self,
             feature_gates,
             effective_version,
             storage,
@@ -277,7 +277,7 @@ impl ServerRunOptions {
 impl CompletedOptions {
     /// Which built-in resources are served.
     pub fn resource_config(&self) -> ResourceConfig {
-        let config = self.options.api_enablement.resource_config().unwrap_or_default();
+        let config = self.flags.api_enablement.resource_config().unwrap_or_default();
         config.without_disabled(&self.feature_gates)
     }
 }

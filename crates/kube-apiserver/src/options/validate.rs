@@ -8,7 +8,7 @@ use std::fs;
 impl CompletedOptions {
     /// Everything that is wrong, in the reference's order and words.
     pub fn validate(&self) -> Vec<String> {
-        let (options, gates, given) = (&self.options, &self.feature_gates, &self.options.given);
+        let (options, gates, given) = (&self.flags, &self.feature_gates, &self.flags.given);
         let mut errors = options.generic.validate();
         errors.extend(self.version_errors());
         errors.extend(self.storage_error());
@@ -41,7 +41,7 @@ impl CompletedOptions {
     }
 
     fn version_errors(&self) -> Vec<String> {
-        let generic = &self.options.generic;
+        let generic = &self.flags.generic;
         let mut errors = self.effective_version.validate();
         for (name, set) in [
             ("EmulationForwardCompatible", generic.emulation_forward_compatible),
@@ -62,7 +62,7 @@ impl CompletedOptions {
 
     /// Etcd needs servers, and nothing else does.
     fn storage_error(&self) -> Option<String> {
-        let servers = !self.options.etcd.etcd_servers.is_empty();
+        let servers = !self.flags.etcd.etcd_servers.is_empty();
         match self.storage {
             StorageKind::Etcd if !servers => Some("--etcd-servers must be specified".to_owned()),
             StorageKind::Embedded | StorageKind::Memory if servers => {
@@ -73,7 +73,7 @@ impl CompletedOptions {
     }
 
     fn concurrency_error(&self) -> Option<String> {
-        let generic = &self.options.generic;
+        let generic = &self.flags.generic;
         let (reads, writes) =
             (generic.max_requests_inflight, generic.max_mutating_requests_inflight);
         (reads == 0 && writes == 0).then(|| {
@@ -87,7 +87,7 @@ impl CompletedOptions {
     /// Clients with a certificate of an authority that also vouches for proxies could name any
     /// user in a header.
     fn overlapping_authorities(&self) -> Option<String> {
-        let authentication = &self.options.authentication;
+        let authentication = &self.flags.authentication;
         if !authentication.requestheader_allowed_names.is_empty() {
             return None;
         }
@@ -102,20 +102,20 @@ impl CompletedOptions {
     }
 
     fn has_issuer(&self) -> bool {
-        let issuers = &self.options.authentication.service_account_issuer;
+        let issuers = &self.flags.authentication.service_account_issuer;
         issuers.first().is_some_and(|issuer| !issuer.is_empty())
     }
 
     fn signs_externally(&self) -> bool {
-        self.has_issuer() && !self.options.misc.service_account_signing_endpoint.is_empty()
+        self.has_issuer() && !self.flags.misc.service_account_signing_endpoint.is_empty()
     }
 
     fn token_request_error(&self) -> Option<String> {
-        let signing_key = !self.options.misc.service_account_signing_key_file.is_empty();
+        let signing_key = !self.flags.misc.service_account_signing_key_file.is_empty();
         if self.has_issuer() && (signing_key || self.signs_externally()) {
             return None;
         }
-        let audiences = self.options.given.has("api_audiences");
+        let audiences = self.flags.given.has("api_audiences");
         let error = if signing_key || self.has_issuer() || audiences {
             "--service-account-signing-key-file, --service-account-issuer, and --api-audiences \
              should be specified together"
@@ -126,13 +126,13 @@ impl CompletedOptions {
     }
 
     fn signing_errors(&self) -> Vec<String> {
-        let misc = &self.options.misc;
+        let misc = &self.flags.misc;
         let endpoint = misc.service_account_signing_endpoint.as_str();
         let mut errors = Vec::new();
         if endpoint.is_empty() {
             return errors;
         }
-        let key_files = &self.options.authentication.service_account_key_file;
+        let key_files = &self.flags.authentication.service_account_key_file;
         if !misc.service_account_signing_key_file.is_empty() || !key_files.is_empty() {
             errors.push(
                 "can't set `--service-account-signing-key-file` and/or \
@@ -168,13 +168,13 @@ impl CompletedOptions {
         let gates = &self.feature_gates;
         let bitmap = !gates.enabled("MultiCIDRServiceAllocator")
             || !gates.enabled("DisableAllocatorDualWrite");
-        self.service_ips.validate(&self.options.misc.service_cluster_ip_range, bitmap)
+        self.service_ips.validate(&self.flags.misc.service_cluster_ip_range, bitmap)
     }
 
     /// The kubernetes service has one family, and its endpoint is the server's address.
     fn family_error(&self) -> Option<String> {
         let (service, address) = (self.service_ips.primary, self.advertise_address);
-        let reconciled = self.options.misc.endpoint_reconciler_type != "none";
+        let reconciled = self.flags.misc.endpoint_reconciler_type != "none";
         (reconciled && service.address.is_ipv4() != address.is_ipv4()).then(|| {
             format!(
                 "service IP family {} must match public address family {}",

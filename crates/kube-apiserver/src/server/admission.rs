@@ -1,7 +1,7 @@
 //! What every write to any of the servers passes: what the options say of it.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
@@ -12,8 +12,7 @@ use kevel_controlplane::DefaultServiceAccounts;
 use kevel_controlplane::admission::{self, Context, TolerationSeconds};
 use kevel_extensions::Extensions;
 use kevel_server::admission::Admission;
-use kevel_server::controller::Client;
-use kevel_server::resource::{Resources, Rows};
+use kevel_server::resource::Resources;
 
 use super::authentication::Controller;
 use super::authorization::Authorization;
@@ -40,16 +39,15 @@ const ACCOUNT_FLAGS: [&str; 7] = [
     "token_auth_file",
 ];
 
-/// The plug-ins, in order. `client` is known once the servers are.
+/// The plug-ins, in order.
 pub fn admission(
     config: &Config,
     kube: &Arc<Resources>,
     extensions: &Extensions,
-    client: &Arc<OnceLock<Client>>,
 ) -> Result<Admission, String> {
     let Authorization { rbac, authorizer, .. } = &config.authorization;
     let feature = |name: &str| config.options.feature_gates.enabled(name);
-    let flags = &config.options.options.admission;
+    let flags = &config.options.flags.admission;
     let file = ConfigurationFile::load(Path::new(&flags.admission_control_config_file))?;
     let context = Context {
         rows: &kube.current(),
@@ -61,7 +59,7 @@ pub fn admission(
             unreachable: flags.default_unreachable_toleration_seconds,
         },
         tables: vec![kube.clone(), extensions.definitions.clone(), extensions.custom.clone()],
-        client: client.clone(),
+        client: config.client.clone(),
     };
     let names = &config.options.admission_plugins;
     let unbuilt = admission::PLUGINS.iter().filter(|plugin| !plugin.is_built());
@@ -83,19 +81,16 @@ pub fn admission(
 
 /// What a server does itself that has no controller manager, so that pods can be made: it has none
 /// where nobody says by which keys accounts are known.
-pub fn controllers(
-    config: &Config,
-    rows: &Rows,
-    client: &Client,
-) -> Result<Vec<Controller>, String> {
-    let given = &config.options.options.given;
+pub fn controllers(config: &Config) -> Result<Vec<Controller>, String> {
+    let given = &config.options.flags.given;
     let alone = !given.has_any(&ACCOUNT_FLAGS);
     let Some((_, files)) = config.certificates.own.as_ref().filter(|_| alone) else {
         return Ok(Vec::new());
     };
     let authorities = std::fs::read_to_string(&files.ca_certificate)
         .map_err(|error| format!("open {}: {error}", files.ca_certificate.display()))?;
-    let accounts = DefaultServiceAccounts::new(client.clone(), rows, authorities);
+    let accounts =
+        DefaultServiceAccounts::new(config.client.clone(), &config.storages, authorities);
     let controller = accounts.map(|accounts| {
         ("start-default-service-accounts-controller", Box::pin(accounts.keep()) as _)
     });

@@ -18,7 +18,7 @@ pub fn auditor(
     options: &CompletedOptions,
     metrics: &Metrics,
 ) -> Result<Option<Arc<Auditor>>, String> {
-    let flags = &options.options.audit;
+    let flags = &options.flags.audit;
     let counts = AuditMetrics::new(metrics);
     if flags.audit_policy_file.is_empty() {
         if !flags.audit_log_path.is_empty() || !flags.audit_webhook_config_file.is_empty() {

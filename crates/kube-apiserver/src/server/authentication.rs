@@ -14,8 +14,7 @@ use kevel_auth::jose::{PrivateKey, PublicKey};
 use kevel_auth::reviews::{SelfSubjectReview, TokenReview};
 use kevel_auth::service_account::{
     BoundTokens, CONFIGURATION_PATH, EXTENDED, ExternalSigner, Issuer, JWKS_PATH, Keys,
-    LegacyTokens, Objects, OpenIdMetadata, Signer, Sources, TokenRequest, TokenUses, Verifier,
-    tracking,
+    LegacyTokens, Objects, OpenIdMetadata, Signer, TokenRequest, TokenUses, Verifier, tracking,
 };
 use kevel_controlplane::Answers;
 use kevel_server::authentication::{
@@ -27,7 +26,7 @@ use kevel_server::controller::Client;
 use kevel_server::delegate;
 use kevel_server::handler::{Handler, Pending};
 use kevel_server::metrics::Metrics;
-use kevel_server::resource::Rows;
+use kevel_server::storages::Storages;
 use kevel_server::webhook;
 
 use super::certificates::Certificates;
@@ -49,7 +48,6 @@ pub struct Authentication {
     audiences: Vec<String>,
     /// What service accounts' tokens are bound to.
     objects: Arc<Objects>,
-    legacy: Arc<LegacyTokens>,
     keys: Keys,
     /// Who issues service accounts' tokens, if somebody does.
     issuer: Option<Arc<Issuer>>,
@@ -59,12 +57,15 @@ pub struct Authentication {
 pub type Controller = (&'static str, Pending<'static, ()>);
 
 impl Authentication {
+    /// Those that the flags name. `client` notes down that tokens were used.
     pub async fn new(
         options: &CompletedOptions,
         certificates: &Certificates,
+        storages: &Storages,
+        client: &Client,
         metrics: &Metrics,
     ) -> Result<Self, String> {
-        let flags = &options.options.authentication;
+        let flags = &options.flags.authentication;
         let audiences = flags.api_audiences.0.clone();
         let (keys, issuer) = match external_signer(options, metrics).await? {
             Some(signer) => {
@@ -81,18 +82,19 @@ impl Authentication {
             audiences: audiences.clone(),
             uses: Arc::new(TokenUses::new(metrics)),
         };
-        let objects: Arc<Objects> = Arc::default();
+        let objects = Arc::new(Objects::of(storages)?);
         let lookup = flags.service_account_lookup;
-        let legacy = Arc::new(LegacyTokens::new(verifier.clone(), objects.clone(), lookup));
+        let legacy = LegacyTokens::new(verifier.clone(), objects.clone(), lookup, client.clone());
         let bound = BoundTokens::new(verifier, objects.clone());
         let jwt = Jwt::new(options)?;
         let anonymous = jwt.anonymous(options);
-        let service_accounts: [Arc<dyn TokenAuthenticator>; 2] = [legacy.clone(), Arc::new(bound)];
+        let service_accounts: [Arc<dyn TokenAuthenticator>; 2] =
+            [Arc::new(legacy), Arc::new(bound)];
         let tokens = tokens(options, &objects, service_accounts, jwt, metrics)?;
         let authenticator =
             authenticator(options, certificates, tokens.clone(), anonymous, metrics);
         let issuer = issuer.map(Arc::new);
-        Ok(Authentication { authenticator, tokens, audiences, objects, legacy, keys, issuer })
+        Ok(Authentication { authenticator, tokens, audiences, objects, keys, issuer })
     }
 
     /// Answers what is asked about users and tokens.
@@ -111,20 +113,13 @@ impl Authentication {
         }
     }
 
-    /// Says where service accounts and the like are kept, and who writes.
-    pub fn bind(&self, rows: &Rows, client: &Client) -> Result<(), String> {
-        self.objects.bind(Sources::of(rows)?);
-        self.legacy.bind(client.clone());
-        Ok(())
-    }
-
     /// What tells others how tokens of this server are verified. There is nothing to tell unless
     /// the issuer has a URL that others can read it from.
     pub fn open_id_paths(&self, options: &CompletedOptions) -> Vec<delegate::Path> {
-        let flags = &options.options.authentication;
+        let flags = &options.flags.authentication;
         let jwks_uri = match flags.service_account_jwks_uri.as_str() {
             "" => {
-                let port = options.options.secure_serving.secure_port;
+                let port = options.flags.secure_serving.secure_port;
                 let host = match options.external_host.as_str() {
                     host if host.contains(':') && !host.starts_with('[') => format!("[{host}]"),
                     host => host.to_owned(),
@@ -155,11 +150,10 @@ impl Authentication {
         &self,
         options: &CompletedOptions,
         certificates: &Certificates,
-        rows: &Rows,
+        storages: &Storages,
         client: &Client,
     ) -> Result<Vec<Controller>, String> {
-        let config_maps = rows.get("", "v1", "configmaps").and_then(|row| row.storage.clone());
-        let config_maps = config_maps.ok_or("configmaps must be served")?;
+        let config_maps = storages.required("", "configmaps")?;
         let pem = |roots: &Option<Arc<Dynamic<CaBundle>>>| {
             let roots = roots.clone();
             Box::new(move || roots.as_ref().map(|roots| roots.current().pem().clone())) as Box<_>
@@ -168,7 +162,7 @@ impl Authentication {
             client_ca: pem(&certificates.client_ca),
             request_header_ca: pem(&certificates.request_header_ca),
             headers: request_headers(options),
-            allowed_names: options.options.authentication.requestheader_allowed_names.0.clone(),
+            allowed_names: options.flags.authentication.requestheader_allowed_names.0.clone(),
         };
         let info = cluster_info::controller(client.clone(), config_maps.clone(), info);
         let tracking = tracking::controller(client.clone(), config_maps);
@@ -187,7 +181,7 @@ fn tokens(
 ) -> Result<Arc<dyn TokenAuthenticator>, String> {
     let jwt = jwt.start(options, metrics)?;
     let metrics = Arc::new(TokenCacheMetrics::new(metrics));
-    let flags = &options.options.authentication;
+    let flags = &options.flags.authentication;
     let audiences = &flags.api_audiences.0;
     let mut members: Vec<Arc<dyn TokenAuthenticator>> = Vec::new();
     if !flags.token_auth_file.is_empty() {
@@ -212,7 +206,7 @@ fn token_webhook(
     options: &CompletedOptions,
     metrics: Arc<TokenCacheMetrics>,
 ) -> Result<TokenCache, String> {
-    let flags = &options.options.authentication;
+    let flags = &options.flags.authentication;
     let file = Path::new(&flags.authentication_token_webhook_config_file);
     let client = webhook::Client::new(webhook::Endpoint::from_kubeconfig(file)?)?;
     let version = flags.authentication_token_webhook_version.parse()?;
@@ -230,7 +224,7 @@ fn authenticator(
     anonymous: AnonymousConfiguration,
     metrics: &Metrics,
 ) -> Arc<dyn Authenticator> {
-    let flags = &options.options.authentication;
+    let flags = &options.flags.authentication;
     let headers = request_headers(options);
     let mut known: Vec<Arc<dyn Authenticator>> = Vec::new();
     if let Some(roots) = &certificates.request_header_ca {
@@ -256,7 +250,7 @@ fn authenticator(
 }
 
 fn request_headers(options: &CompletedOptions) -> RequestHeaders {
-    let flags = &options.options.authentication;
+    let flags = &options.flags.authentication;
     RequestHeaders {
         username: flags.requestheader_username_headers.0.clone(),
         uid: flags.requestheader_uid_headers.0.clone(),
@@ -278,8 +272,8 @@ fn public_keys(files: &[String]) -> Result<Vec<PublicKey>, String> {
 
 /// Who issues service accounts' tokens, if somebody does.
 fn issuer(options: &CompletedOptions) -> Result<Option<Issuer>, String> {
-    let flags = &options.options.authentication;
-    let file = &options.options.misc.service_account_signing_key_file;
+    let flags = &options.flags.authentication;
+    let file = &options.flags.misc.service_account_signing_key_file;
     let Some(url) = flags.service_account_issuer.first().filter(|_| !file.is_empty()) else {
         return Ok(None);
     };
@@ -300,7 +294,7 @@ fn issuer(options: &CompletedOptions) -> Result<Option<Issuer>, String> {
 
 /// The longest validity of tokens that the flags allow, in seconds; 0 if they say nothing.
 fn max_expiration(options: &CompletedOptions) -> i64 {
-    let flags = &options.options.authentication;
+    let flags = &options.flags.authentication;
     let max = duration(flags.service_account_max_token_expiration).as_secs();
     i64::try_from(max).unwrap_or(i64::MAX)
 }
@@ -310,8 +304,8 @@ async fn external_signer(
     options: &CompletedOptions,
     metrics: &Metrics,
 ) -> Result<Option<Arc<ExternalSigner>>, String> {
-    let socket = options.options.misc.service_account_signing_endpoint.as_str();
-    let issuer = options.options.authentication.service_account_issuer.first();
+    let socket = options.flags.misc.service_account_signing_endpoint.as_str();
+    let issuer = options.flags.authentication.service_account_issuer.first();
     if socket.is_empty() || issuer.is_none_or(String::is_empty) {
         return Ok(None);
     }
@@ -326,7 +320,7 @@ async fn external_issuer(
 ) -> Result<Issuer, String> {
     /// The shortest validity that may be asked for, in seconds.
     const SHORTEST: i64 = 10 * 60;
-    let flags = &options.options.authentication;
+    let flags = &options.flags.authentication;
     let longest = signer.max_expiration().await;
     let longest =
         longest.map_err(|error| format!("while setting up external-jwt-signer: {error}"))?;

@@ -14,7 +14,7 @@ use kevel_server::authorization::Authorizer;
 use kevel_server::controller::Client;
 use kevel_server::lifecycle::Tasks;
 use kevel_server::metrics::Metrics;
-use kevel_server::resource::Rows;
+use kevel_server::storages::Storages;
 
 use super::authentication::Controller;
 use super::config::server_id;
@@ -28,7 +28,7 @@ const WEBHOOK_TIMEOUT: kevel_api::duration::Duration =
 
 /// Whether the server was started without a word about permission, on keys of its own.
 pub fn alone(options: &CompletedOptions) -> bool {
-    let given = &options.options.given;
+    let given = &options.flags.given;
     options.own_pki.is_some()
         && !given.has("authorization_mode")
         && !given.has("authorization_config")
@@ -51,9 +51,14 @@ impl std::fmt::Debug for Authorization {
 }
 
 impl Authorization {
-    pub fn new(options: &CompletedOptions, metrics: &Metrics) -> Result<Self, String> {
-        let flags = &options.options.authorization;
-        let rbac = Arc::new(Rbac::default());
+    /// Those that the flags name, by what `storages` have.
+    pub fn new(
+        options: &CompletedOptions,
+        storages: &Storages,
+        metrics: &Metrics,
+    ) -> Result<Self, String> {
+        let flags = &options.flags.authorization;
+        let rbac = Arc::new(Rbac::new(Sources::of(storages)?));
         let all = metrics;
         let metrics = Arc::new(AuthorizationMetrics::new(all, &server_id()));
         let (mut uses_rbac, mut node) = (false, None);
@@ -94,24 +99,23 @@ impl Authorization {
         answers.add(group, "selfsubjectrulesreviews", RulesReview::new(authorizer()));
     }
 
-    /// Says where roles, bindings and what nodes need are kept.
-    pub fn bind(&self, rows: &Rows, tasks: &Tasks) -> Result<(), String> {
-        self.rbac.follow(Sources::of(rows)?, tasks);
+    /// Follows roles, bindings and what nodes need, from the start on.
+    pub fn follow(&self, storages: &Storages, tasks: &Tasks) {
+        self.rbac.follow(tasks);
         if let Some(node) = &self.node {
-            node.follow(rows, tasks);
+            node.follow(storages, tasks);
         }
-        Ok(())
     }
 
     /// What a server does itself that has no controller manager.
     pub fn controllers(
         &self,
         options: &CompletedOptions,
-        rows: &Rows,
+        storages: &Storages,
         client: &Client,
     ) -> Vec<Controller> {
-        let row = rows.get("rbac.authorization.k8s.io", "v1", "clusterroles");
-        let cluster_roles = row.and_then(|row| row.storage.clone()).filter(|_| alone(options));
+        let cluster_roles = storages.get("rbac.authorization.k8s.io", "clusterroles").cloned();
+        let cluster_roles = cluster_roles.filter(|_| alone(options));
         let controller = cluster_roles.map(|cluster_roles| {
             let controller = aggregate_cluster_roles(client.clone(), cluster_roles);
             ("start-cluster-role-aggregation-controller", Box::pin(controller) as _)
@@ -122,7 +126,7 @@ impl Authorization {
 
 /// What the flags say, as a configuration.
 fn configuration(options: &CompletedOptions) -> AuthorizationConfiguration {
-    let flags = &options.options.authorization;
+    let flags = &options.flags.authorization;
     let plain = |mode: &str| AuthorizerConfiguration {
         mode: mode.to_owned(),
         name: mode.to_lowercase(),

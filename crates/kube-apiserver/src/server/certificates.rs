@@ -23,7 +23,7 @@ pub struct Certificates {
 
 impl Certificates {
     pub fn new(options: &CompletedOptions) -> Result<Self, String> {
-        let flags = &options.options;
+        let flags = &options.flags;
         let own = options.own_pki.as_ref().map(|folder| make_own(options, folder)).transpose()?;
         let client_ca_file = match flags.authentication.client_ca_file.as_str() {
             "" => own.as_ref().map(|(_, files)| files.ca_certificate.clone()),
@@ -65,7 +65,7 @@ fn load_ca(name: &str, file: &Path) -> Result<Arc<Dynamic<CaBundle>>, String> {
 
 /// An authority, certificates, keys and an admin's kubeconfig, made on the first start.
 fn make_own(options: &CompletedOptions, folder: &str) -> Result<(Pki, PkiFiles), String> {
-    let flags = &options.options;
+    let flags = &options.flags;
     let mut addresses: Vec<IpAddr> = vec![options.advertise_address];
     addresses.push(options.service_ips.api_server);
     let pki = Pki {
@@ -82,7 +82,7 @@ fn serving_certificate(
     options: &CompletedOptions,
     own: Option<&(Pki, PkiFiles)>,
 ) -> Result<ServingCertificate, String> {
-    let flags = &options.options.secure_serving;
+    let flags = &options.flags.secure_serving;
     let (certificate, key) = match (&flags.tls_cert_file, own) {
         (file, _) if !file.is_empty() && options.generated_cert.is_none() => {
             (PathBuf::from(file), PathBuf::from(&flags.tls_private_key_file))

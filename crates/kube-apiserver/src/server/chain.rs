@@ -1,23 +1,21 @@
 //! The server chain, from the inside out: extensions, kube API, aggregator; then the handler chain.
 
 use std::net::IpAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use kevel_auth::bootstrap;
 use kevel_controlplane::admission::report_unenforced;
 use kevel_controlplane::{
-    Capabilities, Features, IdentityLease, StorageOptions, collect_identity_leases,
-    priority_classes, rows, system_namespaces,
+    Capabilities, Features, IdentityLease, RowsConfig, collect_identity_leases, priority_classes,
+    rows, system_namespaces,
 };
 use kevel_extensions::{CustomResources, Extensions};
 use kevel_server::audit::Auditor;
 use kevel_server::chain;
-use kevel_server::controller::Client;
 use kevel_server::delegate::Delegate;
 use kevel_server::discovery::{Addresses, Discovery, Rule};
 use kevel_server::endpoints::Endpoints;
 use kevel_server::handler::{Filtered, Handler};
-use kevel_server::health::Health;
 use kevel_server::lifecycle::HookContext;
 use kevel_server::metrics::Metrics;
 use kevel_server::openapi::OpenApi;
@@ -27,27 +25,20 @@ use kevel_server::serving::{HandshakeErrors, Limits, SecureServing};
 use super::admission::{self, admission};
 use super::aggregator;
 use super::audit::auditor;
-use super::config::{Config, duration, hostname, server_id};
+use super::config::{AGGREGATOR, Config, EXTENSIONS, duration, hostname, server_id};
 use super::extensions::{add_hooks, extensions};
 use super::paths::PlainPaths;
 use super::{PreparedServer, health, services};
 
-/// Groups that the extensions server and the aggregator hold, not the kube API server.
-const EXTENSIONS: &str = "apiextensions.k8s.io";
-const AGGREGATOR: &str = "apiregistration.k8s.io";
-
 /// Puts the servers together and makes them ready to run.
 pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
-    let mut health = health::checks(&config);
     let metrics = config.metrics.clone();
 
     config.answers.check()?;
     let kube_rows = install(&config, |group| group != EXTENSIONS && group != AGGREGATOR)?;
-    config.authorization.bind(&kube_rows.current(), &config.lifecycle.tasks)?;
-    let extensions = extensions(&config, &kube_rows.current());
-    let loopback = Arc::new(OnceLock::new());
+    let extensions = extensions(&config);
     let endpoints = Arc::new(Endpoints {
-        admission: admission(&config, &kube_rows, &extensions, &loopback)?,
+        admission: admission(&config, &kube_rows, &extensions)?,
         authorizer: Some(config.authorization.authorizer.clone()),
     });
     let server = |name, resources, next: Arc<dyn Handler>| {
@@ -58,28 +49,28 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
         CustomResources { resources: extensions.custom.clone(), endpoints: endpoints.clone() };
     let definitions = server("apiextensions", extensions.definitions.clone(), Arc::new(custom));
     let kube = server("kube", kube_rows, definitions);
-    let audit = auditor(&config.options, &metrics)?;
-    let client = Client::new(chain::internal(audit.clone(), kube.clone()));
-    loopback.set(client.clone()).map_err(|_| "one client for all plug-ins")?;
-    start_kube(&config, &kube, &client, &mut health)?;
-    let controllers = extensions.controllers(client)?;
+    start_kube(&config)?;
+    let controllers = extensions.controllers(config.client.clone())?;
     let mut synced = controllers.synced();
-    add_hooks(&config, controllers, &mut health)?;
+    add_hooks(&config, controllers)?;
     let aggregator_rows = install_as(&config, |group| group == AGGREGATOR, aggregator::row)?;
     let front_server = server("aggregator", aggregator_rows.clone(), kube.clone());
-    let client = Client::new(chain::internal(audit.clone(), front_server.clone()));
+    let audit = auditor(&config.options, &metrics)?;
+    let internal = chain::internal(audit.clone(), front_server.clone());
+    config.loopback.lead_to(&internal);
     let aggregator = aggregator::aggregator(
         &config,
         &aggregator_rows,
         &kube.resources,
         &extensions.definitions,
-        client,
     )?;
     let custom_kinds = async move { drop(synced.wait_for(|synced| *synced).await) };
-    aggregator.add_hooks(&config.lifecycle, &mut health, custom_kinds)?;
+    aggregator.add_hooks(&config.lifecycle, custom_kinds)?;
 
     let Extensions { definitions, custom, .. } = extensions;
     let tables = [aggregator_rows, kube.resources.clone(), definitions, custom];
+    let mut health = health::checks(&config);
+    config.lifecycle.hooks.checks().into_iter().for_each(|check| health.add_boot(check));
     let health = health.install(&config.lifecycle.signals);
     let paths = PlainPaths::new(&config, health, &metrics);
     let discovery = Discovery::new(tables.to_vec(), addresses(&config), paths.listed)
@@ -99,7 +90,7 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     let front: Arc<dyn Handler> = Arc::new(Filtered::new(aggregator.proxy(), front));
     let chain_config = chain_config(&config, &metrics, audit.clone(), tables.to_vec());
     let handler = chain::build(chain_config, front);
-    prepared(config, &metrics, audit, handler)
+    prepared(config, &metrics, audit, internal, handler)
 }
 
 fn install(config: &Config, groups: impl Fn(&str) -> bool) -> Result<Arc<Resources>, String> {
@@ -112,79 +103,66 @@ fn install_as(
     row: impl Fn(Resource) -> Resource,
 ) -> Result<Arc<Resources>, String> {
     let enabled = config.options.resource_config();
-    let options = StorageOptions {
-        prefix: config.options.options.etcd.etcd_prefix.clone(),
-        format: config.format,
-    };
     let wanted = |resource: &kevel_api::builtin::Resource| {
         groups(resource.group) && enabled.enabled(resource.group, resource.version, resource.path)
     };
     let resources = Resources::default();
-    let allow_privileged = config.options.options.misc.allow_privileged;
-    let features = Features::new(|gate| config.options.feature_gates.enabled(gate));
-    let capabilities = Capabilities { allow_privileged, features };
-    let rows =
-        rows(wanted, &options, &config.engine, &config.caches, &config.answers, capabilities)?;
+    let allocations =
+        config.services.iter().map(|services| (("", "services"), services.allocation()));
+    let capabilities = Capabilities {
+        allow_privileged: config.options.flags.misc.allow_privileged,
+        features: Features::new(|gate| config.options.feature_gates.enabled(gate)),
+    };
+    let rows = rows(
+        wanted,
+        &RowsConfig {
+            storages: &config.storages,
+            answers: config.answers.clone(),
+            allocations: allocations.collect(),
+            capabilities,
+        },
+    )?;
     resources.install(rows.into_iter().map(row));
     Ok(Arc::new(resources))
 }
 
 /// The hooks and controllers of the server of the built-in kinds.
-fn start_kube(
-    config: &Config,
-    kube: &Arc<Delegate>,
-    client: &Client,
-    health: &mut Health,
-) -> Result<(), String> {
-    let authorization = &config.authorization;
+fn start_kube(config: &Config) -> Result<(), String> {
+    let Config { authentication, authorization, certificates, options, storages, client, .. } =
+        config;
+    let hooks = &config.lifecycle.hooks;
     if authorization.uses_rbac {
-        let hook = bootstrap::hook(client.clone());
-        health.add_boot(config.lifecycle.hooks.add_post_start(bootstrap::HOOK, hook)?);
+        hooks.add_post_start(bootstrap::HOOK, bootstrap::hook(client.clone()))?;
     }
-    let Config { authentication, certificates, options, lifecycle, .. } = config;
-    let rows = kube.resources.current();
-    if rows.get("scheduling.k8s.io", "v1", "priorityclasses").is_some() {
-        let hook = priority_classes::hook(client.clone());
-        health.add_boot(lifecycle.hooks.add_post_start(priority_classes::HOOK, hook)?);
+    if storages.get("scheduling.k8s.io", "priorityclasses").is_some() {
+        hooks.add_post_start(priority_classes::HOOK, priority_classes::hook(client.clone()))?;
     }
-    services::start(config, &rows, client, health)?;
-    let row = rows.get("", "v1", "namespaces").ok_or("namespaces must be served")?;
-    let namespaces = row.storage.clone().ok_or("namespaces must be stored")?;
-    authentication.bind(&rows, client)?;
-    let mut controllers = authentication.controllers(options, certificates, &rows, client)?;
-    controllers.extend(authorization.controllers(options, &rows, client));
-    controllers.extend(admission::controllers(config, &rows, client)?);
-    let (name, report) = ("report-unenforced-policies", report_unenforced(&rows));
-    let hook = move |context: HookContext| async move {
+    services::start(config)?;
+    let mut controllers = authentication.controllers(options, certificates, storages, client)?;
+    controllers.extend(authorization.controllers(options, storages, client));
+    controllers.extend(admission::controllers(config)?);
+    let (name, report) = ("report-unenforced-policies", report_unenforced(storages));
+    hooks.add_post_start(name, move |context: HookContext| async move {
         context.tasks.spawn_finite(name, report);
         Ok(())
-    };
-    health.add_boot(lifecycle.hooks.add_post_start(name, hook)?);
-    let system_namespaces = Box::pin(system_namespaces(client.clone(), namespaces));
-    controllers.push(("start-system-namespaces-controller", system_namespaces));
+    })?;
+    let namespaces = system_namespaces(client.clone(), storages.required("", "namespaces")?);
+    controllers.push(("start-system-namespaces-controller", Box::pin(namespaces)));
+    controllers.into_iter().try_for_each(|(name, controller)| hooks.run(name, controller))?;
     if options.feature_gates.enabled("APIServerIdentity") {
         let lease = IdentityLease::new(client.clone(), server_id(), hostname());
-        controllers
-            .push(("start-kube-apiserver-identity-lease-controller", Box::pin(lease.keep())));
-        let collector = Box::pin(collect_identity_leases(client.clone()));
-        controllers.push(("start-kube-apiserver-identity-lease-garbage-collector", collector));
+        hooks.run("start-kube-apiserver-identity-lease-controller", lease.keep())?;
+        let collector = collect_identity_leases(client.clone());
+        hooks.run("start-kube-apiserver-identity-lease-garbage-collector", collector)?;
         let give_back = || async move { lease.give_back().await };
-        let name = "stop-kube-apiserver-identity-lease-controller";
-        lifecycle.hooks.add_pre_shutdown(name, give_back)?;
-    }
-    for (name, controller) in controllers {
-        let hook = move |context: HookContext| async move {
-            context.spawn(name, controller);
-            Ok(())
-        };
-        health.add_boot(lifecycle.hooks.add_post_start(name, hook)?);
+        hooks.add_pre_shutdown("stop-kube-apiserver-identity-lease-controller", give_back)?;
     }
     Ok(())
 }
 
 /// Where clients find the server, as `/api` tells them.
 fn addresses(config: &Config) -> Addresses {
-    let port = config.options.options.secure_serving.secure_port;
+    let port = config.options.flags.secure_serving.secure_port;
     let host = match config.options.advertise_address {
         IpAddr::V4(address) => address.to_string(),
         IpAddr::V6(address) => format!("[{address}]"),
@@ -204,7 +182,7 @@ fn chain_config(
     audit: Option<Arc<Auditor>>,
     tables: Vec<Arc<Resources>>,
 ) -> chain::Config {
-    let flags = &config.options.options.generic;
+    let flags = &config.options.flags.generic;
     let installed = move |info: &kevel_server::request_info::RequestInfo| {
         tables.iter().any(|table| {
             let rows = table.current();
@@ -239,9 +217,10 @@ fn prepared(
     config: Config,
     metrics: &Metrics,
     audit: Option<Arc<Auditor>>,
+    internal: Arc<dyn Handler>,
     handler: Arc<dyn Handler>,
 ) -> Result<PreparedServer, String> {
-    let flags = &config.options.options.secure_serving;
+    let flags = &config.options.flags.secure_serving;
     let mut limits = Limits::default();
     if let Ok(streams @ 1..) = u32::try_from(flags.http2_max_streams_per_connection) {
         limits.streams = streams;
@@ -251,8 +230,11 @@ fn prepared(
     let handshake_errors = Arc::new(HandshakeErrors::new(metrics.tls_handshake_errors.clone()));
     Ok(PreparedServer {
         handler,
+        internal,
         audit,
         lifecycle: config.lifecycle,
+        authorization: config.authorization,
+        storages: config.storages,
         shutdown: config.shutdown,
         serving: SecureServing { listener, tls, limits, shutdown_timeout, handshake_errors },
         engine: config.engine,

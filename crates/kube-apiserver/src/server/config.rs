@@ -1,15 +1,18 @@
-//! Everything that the servers of the chain share: built, not running.
+//! Everything that the servers of the chain share, built in the order of need: what is opened (port, keys,
+//! store), what knows objects (caches, storages), who asks and who may, what is answered without a store.
 
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kevel_controlplane::Answers;
+use kevel_controlplane::service::Services;
+use kevel_controlplane::{Answers, StorageOptions, storages};
+use kevel_server::controller::{Client, Loopback};
 use kevel_server::lifecycle::{Lifecycle, Shutdown};
 use kevel_server::metrics::Metrics;
 use kevel_server::serving::{Listen, listen};
-use kevel_server::storage::Format;
+use kevel_server::storages::Storages;
 use kevel_store::Engine;
 use kevel_store::cache::Caches;
 use kevel_store::private;
@@ -18,24 +21,36 @@ use tokio::net::TcpListener;
 use super::authentication::Authentication;
 use super::authorization::Authorization;
 use super::certificates::Certificates;
-use super::storage;
+use super::{services, storage};
 use crate::options::{CompletedOptions, StorageKind};
+
+/// Groups that the extensions server and the aggregator hold, not the kube API server.
+pub const EXTENSIONS: &str = "apiextensions.k8s.io";
+pub const AGGREGATOR: &str = "apiregistration.k8s.io";
 
 /// The generic config.
 pub struct Config {
     pub options: CompletedOptions,
-    pub engine: Arc<dyn Engine>,
-    pub format: Format,
-    pub caches: Arc<Caches>,
-    pub certificates: Certificates,
-    pub authentication: Authentication,
-    pub authorization: Authorization,
-    /// Who answers what is asked by a creation: reviews, tokens.
-    pub answers: Answers,
     pub metrics: Arc<Metrics>,
     pub lifecycle: Arc<Lifecycle>,
     pub shutdown: Shutdown,
     pub listener: TcpListener,
+    pub certificates: Certificates,
+    pub engine: Arc<dyn Engine>,
+    pub caches: Arc<Caches>,
+    pub storage_options: StorageOptions,
+    /// Where built-in kinds are kept, except for definitions of custom ones, which is the extensions
+    /// server's business.
+    pub storages: Storages,
+    /// The way of the server's own parts to its API, which leads there once the server is put together.
+    pub loopback: Arc<Loopback>,
+    pub client: Client,
+    pub authentication: Authentication,
+    pub authorization: Authorization,
+    /// Who answers what is asked by a creation: reviews, tokens.
+    pub answers: Answers,
+    /// Who gives services addresses and ports, where services are served.
+    pub services: Option<Services>,
 }
 
 impl std::fmt::Debug for Config {
@@ -47,40 +62,60 @@ impl std::fmt::Debug for Config {
 impl Config {
     pub async fn new(mut options: CompletedOptions) -> Result<Self, String> {
         let metrics = Arc::new(Metrics::default());
+        let lifecycle = Arc::new(Lifecycle::default());
+        let shutdown = shutdown(&options);
         let listener = bind(&mut options)?;
         prepare_data_dir(&options)?;
         let certificates = Certificates::new(&options)?;
-        let authentication = Authentication::new(&options, &certificates, &metrics).await?;
-        let mut answers = Answers::default();
-        authentication.answer(&mut answers);
-        let authorization = Authorization::new(&options, &metrics)?;
-        authorization.answer(&mut answers);
-        let (engine, format) = storage::open(&options).await?;
-        let prefix = kevel_store::keys::root(&options.options.etcd.etcd_prefix);
+
+        let (engine, storage_options) = storage::open(&options).await?;
+        let prefix = kevel_store::keys::root(&storage_options.prefix);
         let caches = Arc::new(Caches::start(engine.clone(), &prefix));
         storage::count_decode_errors(&caches, &options, &metrics);
-        let shutdown = shutdown(&options);
-        let lifecycle = Arc::new(Lifecycle::default());
+        let enabled = options.resource_config();
+        let storages = storages(
+            |resource| {
+                resource.group != EXTENSIONS
+                    && enabled.enabled(resource.group, resource.version, resource.path)
+            },
+            &storage_options,
+            &engine,
+            &caches,
+        )?;
+
+        let loopback = Arc::new(Loopback::default());
+        let client = Client::new(loopback.clone());
+        let authentication =
+            Authentication::new(&options, &certificates, &storages, &client, &metrics).await?;
+        let authorization = Authorization::new(&options, &storages, &metrics)?;
+        let mut answers = Answers::default();
+        authentication.answer(&mut answers);
+        authorization.answer(&mut answers);
+        let services = services::services(&options, &storages, &storage_options, &engine, &caches)?;
         Ok(Config {
             options,
-            engine,
-            format,
-            caches,
-            certificates,
-            authentication,
-            authorization,
-            answers,
             metrics,
             lifecycle,
             shutdown,
             listener,
+            certificates,
+            engine,
+            caches,
+            storage_options,
+            storages,
+            loopback,
+            client,
+            authentication,
+            authorization,
+            answers,
+            services,
         })
     }
 }
 
 /// Takes the port first: certificates and the kubeconfig name it, and it may be any.
 fn bind(options: &mut CompletedOptions) -> Result<TcpListener, String> {
-    let flags = &mut options.options.secure_serving;
+    let flags = &mut options.flags.secure_serving;
     let place = Listen {
         address: flags.bind_address.unwrap_or(IpAddr::from([0, 0, 0, 0])),
         port: u16::try_from(flags.secure_port).map_err(|_| "--secure-port is out of range")?,
@@ -98,14 +133,14 @@ fn prepare_data_dir(options: &CompletedOptions) -> Result<(), String> {
     if options.storage != StorageKind::Embedded && options.own_pki.is_none() {
         return Ok(());
     }
-    let folder = Path::new(&options.options.kevel.data_dir);
+    let folder = Path::new(&options.flags.kevel.data_dir);
     private::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     private::tighten_and_say(folder);
     Ok(())
 }
 
 fn shutdown(options: &CompletedOptions) -> Shutdown {
-    let flags = &options.options.generic;
+    let flags = &options.flags.generic;
     Shutdown {
         delay: duration(flags.shutdown_delay_duration),
         send_retry_after: flags.shutdown_send_retry_after,

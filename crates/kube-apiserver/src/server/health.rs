@@ -22,7 +22,7 @@ use super::config::{Config, duration};
 /// object is no reason to restart a server, or to send its requests to another, which has the same
 /// store: it is for somebody to look at.
 pub fn checks(config: &Config) -> Health {
-    let flags = &config.options.options;
+    let flags = &config.options.flags;
     let mut health = Health::new(duration(flags.generic.livez_grace_period));
     health.add(Check::ping());
     health.add(Check::log());

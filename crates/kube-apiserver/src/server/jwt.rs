@@ -25,7 +25,7 @@ pub struct Jwt {
 
 impl Jwt {
     pub fn new(options: &CompletedOptions) -> Result<Self, String> {
-        let flags = &options.options.authentication;
+        let flags = &options.flags.authentication;
         let jwt = match flags.authentication_config.as_str() {
             "" => Jwt {
                 configuration: from_flags(options)?,
@@ -36,7 +36,7 @@ impl Jwt {
                 format!("failed to load authentication configuration from file {name:?}: {error}")
             })?,
         };
-        if jwt.configuration.anonymous.is_some() && options.options.given.has("anonymous_auth") {
+        if jwt.configuration.anonymous.is_some() && options.flags.given.has("anonymous_auth") {
             return Err(
                 "anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous \
                         field is configured in authentication configuration file"
@@ -50,11 +50,11 @@ impl Jwt {
 
     /// Who may come without a name.
     pub fn anonymous(&self, options: &CompletedOptions) -> AnonymousConfiguration {
-        let flags = &options.options.authentication;
+        let flags = &options.flags.authentication;
         self.configuration.anonymous.clone().unwrap_or_else(|| AnonymousConfiguration {
             // Without flags nobody is let in for not saying who they are, so they may be told so.
             enabled: flags.anonymous_auth
-                || (alone(options) && !options.options.given.has("anonymous_auth")),
+                || (alone(options) && !options.flags.given.has("anonymous_auth")),
             paths: Vec::new(),
         })
     }
@@ -68,7 +68,7 @@ impl Jwt {
         let metrics = Arc::new(JwtMetrics::new(metrics, &server_id()));
         let tokens = ConfiguredTokens::start(self.configuration, &self.algorithms, metrics)?;
         if let Some(file) = self.file {
-            let issuers = &options.options.authentication.service_account_issuer;
+            let issuers = &options.flags.authentication.service_account_issuer;
             tokens.follow(Source { file, disallowed_issuers: issuers.0.clone() });
         }
         Ok(tokens)
@@ -88,7 +88,7 @@ fn from_file(name: &str) -> Result<Jwt, String> {
 
 /// The one issuer that flags can name.
 fn from_flags(options: &CompletedOptions) -> Result<AuthenticationConfiguration, String> {
-    let flags = &options.options.authentication;
+    let flags = &options.flags.authentication;
     let (url, client) = (&flags.oidc_issuer_url, &flags.oidc_client_id);
     if url.is_empty() || client.is_empty() {
         return Ok(AuthenticationConfiguration::default());

@@ -1,8 +1,9 @@
 //! Where the command ends and the server begins: config, server chain, prepare, run.
 //!
-//! [`Config`] builds everything and runs nothing. [`create_server_chain`] puts the three servers
-//! together from the inside out; [`PreparedServer::start`] serves and runs the hooks;
-//! [`RunningServer::stop`] stops in order.
+//! [`Config`] opens the port and the store and builds what all servers need, each part of what is there
+//! before it. [`create_server_chain`] puts the three servers together from the inside out;
+//! [`PreparedServer::start`] lets informers follow, serves and runs the hooks; [`RunningServer::stop`] stops
+//! in order.
 
 mod admission;
 mod aggregator;
@@ -29,9 +30,11 @@ use kevel_server::certificates::Pki;
 use kevel_server::handler::Handler;
 use kevel_server::lifecycle::{self, Lifecycle, Shutdown, Signal};
 use kevel_server::serving::{self, SecureServing, Serving};
+use kevel_server::storages::Storages;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use self::authorization::Authorization;
 use self::chain::create_server_chain;
 use self::config::Config;
 use crate::options::CompletedOptions;
@@ -70,12 +73,16 @@ pub async fn prepare(options: CompletedOptions) -> Result<PreparedServer, Box<dy
 /// A server that is complete and does not run yet.
 pub struct PreparedServer {
     pub handler: Arc<dyn Handler>,
+    /// Where the server's own clients lead to.
+    pub internal: Arc<dyn Handler>,
     pub lifecycle: Arc<Lifecycle>,
     pub shutdown: Shutdown,
     pub serving: SecureServing,
     pub audit: Option<Arc<Auditor>>,
     pub engine: Arc<dyn kevel_store::Engine>,
     pub caches: Arc<kevel_store::cache::Caches>,
+    pub storages: Storages,
+    pub authorization: Authorization,
     /// What the server makes for itself when it was started without flags.
     pub pki: Option<Pki>,
 }
@@ -90,6 +97,7 @@ impl PreparedServer {
     /// Serves, and runs the post-start hooks.
     pub async fn start(self) -> Result<RunningServer, Box<dyn Error>> {
         let stop_http = Signal::new("StopHTTP");
+        self.authorization.follow(&self.storages, &self.lifecycle.tasks);
         let serving = serving::serve(self.serving, self.handler, &stop_http)?;
         let context = self.lifecycle.hook_context();
         let kubeconfig = self.pki.as_ref().map(|pki| pki.kubeconfig.display().to_string());
@@ -103,6 +111,7 @@ impl PreparedServer {
             kubeconfig,
             serving,
             stop_http,
+            _internal: self.internal,
             lifecycle: self.lifecycle,
             shutdown: self.shutdown,
             audit: self.audit,
@@ -119,6 +128,8 @@ pub struct RunningServer {
     pub kubeconfig: Option<String>,
     serving: Serving,
     stop_http: Signal,
+    /// Lives as long as the server, for its own clients.
+    _internal: Arc<dyn Handler>,
     lifecycle: Arc<Lifecycle>,
     shutdown: Shutdown,
     audit: Option<Arc<Auditor>>,

@@ -42,7 +42,7 @@ impl PlainPaths {
         paths.list("/metrics", metrics.clone());
         paths.list("/metrics/slis", slis);
         let enabled = |gate: &str| config.options.feature_gates.enabled(gate);
-        let flags = &config.options.options;
+        let flags = &config.options.flags;
         if enabled("ComponentFlagz") {
             let values = flags.flags().into_iter();
             let values = values.map(|(flag, value)| (flag.name().to_owned(), value.text()));

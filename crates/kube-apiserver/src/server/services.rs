@@ -1,5 +1,6 @@
 //! The addresses and ports of services, and the Service by which pods find this server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_controlplane::StorageOptions;
@@ -7,37 +8,42 @@ use kevel_controlplane::service::{
     DefaultServiceCidr, KubernetesService, KubernetesServiceOptions, Leases, PortRange, Reconciler,
     RepairIps, RepairPorts, Services,
 };
-use kevel_server::controller::Client;
-use kevel_server::health::Health;
 use kevel_server::lifecycle::{HookContext, Signal};
-use kevel_server::resource::Rows;
+use kevel_server::storages::Storages;
+use kevel_store::Engine;
+use kevel_store::cache::Caches;
 
 use super::config::Config;
-use crate::flags;
+use crate::flags::{self, Cidr};
+use crate::options::CompletedOptions;
 
 /// How long the first look at what services have may take.
 const FIRST_REPAIR: Duration = Duration::from_secs(60);
 
-/// Gives services what they need, and adds the hooks of their controllers.
-pub fn start(
-    config: &Config,
-    rows: &Rows,
-    client: &Client,
-    health: &mut Health,
-) -> Result<(), String> {
-    let storage = StorageOptions {
-        prefix: config.options.options.etcd.etcd_prefix.clone(),
-        format: config.format,
-    };
-    let ips = &config.options.service_ips;
-    let networks = [Some(ips.primary), ips.secondary];
-    let addresses: Vec<_> = networks.iter().flatten().map(|network| network.address).collect();
-    let cidrs = networks.iter().flatten().map(ToString::to_string).collect();
-    let ports = node_ports(config)?;
-    let (engine, caches) = (&config.engine, &config.caches);
-    let services = Services::new(rows, &addresses, ports, &storage, engine, caches);
-    let Some(services) = services else { return Ok(()) };
-    let hooks = &config.lifecycle.hooks;
+/// What services need, where they are served.
+pub fn services(
+    options: &CompletedOptions,
+    storages: &Storages,
+    storage: &StorageOptions,
+    engine: &Arc<dyn Engine>,
+    caches: &Caches,
+) -> Result<Option<Services>, String> {
+    let addresses: Vec<_> = networks(options).map(|network| network.address).collect();
+    let ports = node_ports(options)?;
+    Ok(Services::new(storages, &addresses, ports, storage, engine, caches))
+}
+
+/// The networks of services' addresses: one or two.
+fn networks(options: &CompletedOptions) -> impl Iterator<Item = Cidr> {
+    let ips = &options.service_ips;
+    [Some(ips.primary), ips.secondary].into_iter().flatten()
+}
+
+/// Adds the hooks of the controllers of services.
+pub fn start(config: &Config) -> Result<(), String> {
+    let Some(services) = &config.services else { return Ok(()) };
+    let cidrs = networks(&config.options).map(|network| network.to_string()).collect();
+    let (hooks, client) = (&config.lifecycle.hooks, &config.client);
 
     let there = Signal::new("DefaultServiceCIDR");
     let cidr = DefaultServiceCidr::new(client.clone(), cidrs);
@@ -53,10 +59,10 @@ pub fn start(
             Ok(())
         }
     };
-    health.add_boot(hooks.add_post_start("start-kubernetes-service-cidr-controller", hook)?);
+    hooks.add_post_start("start-kubernetes-service-cidr-controller", hook)?;
 
-    let repair_ips = RepairIps::new(&services, client.clone());
-    let mut repair_ports = RepairPorts::new(&services);
+    let repair_ips = RepairIps::new(services, client.clone());
+    let mut repair_ports = RepairPorts::new(services);
     let hook = |context: HookContext| async move {
         let first = async {
             there.wait().await;
@@ -72,9 +78,9 @@ pub fn start(
         context.spawn("service-node-port-repair-controller", repair_ports.keep());
         Ok(())
     };
-    health.add_boot(hooks.add_post_start("start-service-ip-repair-controllers", hook)?);
+    hooks.add_post_start("start-service-ip-repair-controllers", hook)?;
 
-    let kubernetes = kubernetes_service(config, client, &storage)?;
+    let kubernetes = kubernetes_service(config)?;
     let (keeps, ready) = (kubernetes.clone(), config.lifecycle.signals.has_been_ready.wait());
     let hook = |context: HookContext| async move {
         keeps.remove_stale().await;
@@ -85,19 +91,15 @@ pub fn start(
         context.spawn("kubernetes-service-controller", keep);
         Ok(())
     };
-    health.add_boot(hooks.add_post_start("bootstrap-controller", hook)?);
+    hooks.add_post_start("bootstrap-controller", hook)?;
     hooks.add_pre_shutdown("stop-kubernetes-service-controller", || async move {
         kubernetes.stop().await;
         Ok(())
     })
 }
 
-fn kubernetes_service(
-    config: &Config,
-    client: &Client,
-    storage: &StorageOptions,
-) -> Result<KubernetesService, String> {
-    let flags = &config.options.options;
+fn kubernetes_service(config: &Config) -> Result<KubernetesService, String> {
+    let flags = &config.options.flags;
     let options = KubernetesServiceOptions {
         public_ip: config.options.advertise_address,
         public_port: u16::try_from(flags.secure_serving.secure_port)
@@ -111,15 +113,15 @@ fn kubernetes_service(
             Reconciler::Count(usize::try_from(flags.misc.apiserver_count).unwrap_or(1))
         }
         _ => {
-            let leases = Leases::new(storage, &config.engine, &config.caches);
+            let leases = Leases::new(&config.storage_options, &config.engine, &config.caches);
             Reconciler::Lease(leases.ok_or("leases of servers have no kind")?)
         }
     };
-    Ok(KubernetesService::new(client.clone(), options, reconciler))
+    Ok(KubernetesService::new(config.client.clone(), options, reconciler))
 }
 
-fn node_ports(config: &Config) -> Result<PortRange, String> {
-    let range = match config.options.options.misc.service_node_port_range {
+fn node_ports(options: &CompletedOptions) -> Result<PortRange, String> {
+    let range = match options.flags.misc.service_node_port_range {
         none if none.size == 0 => flags::PortRange { base: 30000, size: 2768 },
         range => range,
     };

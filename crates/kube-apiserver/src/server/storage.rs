@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use kevel_controlplane::StorageOptions;
 use kevel_server::metrics::{Description, Metrics};
 use kevel_server::storage::Format;
 use kevel_store::Engine;
@@ -15,8 +16,8 @@ use kevel_store::keys;
 use crate::options::{CompletedOptions, StorageKind};
 
 /// Opens the store, and says how built-in kinds are written to it.
-pub async fn open(options: &CompletedOptions) -> Result<(Arc<dyn Engine>, Format), String> {
-    let flags = &options.options;
+pub async fn open(options: &CompletedOptions) -> Result<(Arc<dyn Engine>, StorageOptions), String> {
+    let flags = &options.flags;
     let interval = positive(flags.etcd.etcd_compaction_interval.0);
     let embedded_options =
         embedded::Options { compaction_interval: interval, ..embedded::Options::default() };
@@ -38,7 +39,8 @@ pub async fn open(options: &CompletedOptions) -> Result<(Arc<dyn Engine>, Format
     // clients, so that nothing is decoded on the way.
     let json =
         options.storage != StorageKind::Etcd || flags.etcd.storage_media_type == "application/json";
-    Ok((engine, if json { Format::Json } else { Format::Protobuf }))
+    let format = if json { Format::Json } else { Format::Protobuf };
+    Ok((engine, StorageOptions { prefix: flags.etcd.etcd_prefix.clone(), format }))
 }
 
 /// Counts the objects that cannot be read.
@@ -48,7 +50,7 @@ pub fn count_decode_errors(caches: &Caches, options: &CompletedOptions, metrics:
         help: "[ALPHA] Stored objects that could not be read, by resource.",
         labels: &["group", "resource"],
     });
-    let root = options.options.etcd.etcd_prefix.clone();
+    let root = options.flags.etcd.etcd_prefix.clone();
     caches.count_damaged(move |prefix| {
         let (group, resource) = group_resource(&root, prefix);
         errors.with(&[group, resource]).increment();
@@ -65,7 +67,7 @@ fn group_resource<'p>(root: &str, prefix: &'p str) -> (&'p str, &'p str) {
 }
 
 fn etcd_options(options: &CompletedOptions, interval: Option<Duration>) -> etcd::Options {
-    let flags = &options.options.etcd;
+    let flags = &options.flags.etcd;
     let tls = (!flags.etcd_cafile.is_empty()).then(|| etcd::TlsFiles {
         trusted_ca: PathBuf::from(&flags.etcd_cafile),
         client: (!flags.etcd_certfile.is_empty())

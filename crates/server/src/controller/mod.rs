@@ -3,6 +3,7 @@
 
 mod client;
 mod informer;
+mod loopback;
 mod queue;
 
 use std::future::Future;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 
 pub use client::Client;
 pub use informer::inform;
+pub use loopback::Loopback;
 pub use queue::{Backoff, WorkQueue};
 use tokio::task::JoinSet;
 

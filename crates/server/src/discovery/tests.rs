@@ -158,7 +158,7 @@ pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
             ty,
             strategy: strategy(r.group, r.path),
             columns: Arc::new(NameAndCreation),
-            allocation: Default::default(),
+            allocation: None,
             subresources: subs.collect(),
             custom: None,
         }
@@ -212,7 +212,7 @@ pub(crate) fn widgets() -> Resource {
         strategy: Arc::new(Generic),
         columns: Arc::new(NameAndCreation),
         subresources,
-        allocation: Default::default(),
+        allocation: None,
         custom: Some(Custom {
             list_kind: "WidgetList".into(),
             schema: text.as_slice().into(),

@@ -82,7 +82,7 @@ impl Call<'_> {
             meta::set(&mut object, "name", Some(name.as_str().into()));
         }
         let mut claim = Claim::default();
-        if let Some(allocation) = self.resource.allocation.get().cloned() {
+        if let Some(allocation) = self.resource.allocation.clone() {
             let begin = allocation.begin_create(object, options.dry_run);
             (object, claim) = Claim::begin(begin).await?;
         }

@@ -109,7 +109,7 @@ impl Call<'_> {
             key: self.storage.key(namespace, name),
             revision: existing.revision,
             fresh: existing.fresh,
-            allocation: self.resource.allocation.get().cloned(),
+            allocation: self.resource.allocation.clone(),
         };
         let before = match (&course, &doomed.allocation) {
             (Course::Mark(_), _) | (_, Some(_)) => self.to_storage(old.clone()).await?,

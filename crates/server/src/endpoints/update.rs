@@ -196,7 +196,7 @@ impl Call<'_> {
         };
         self.admit(&attributes, &mut object).await?;
         let mut claim = Claim::default();
-        let allocation = self.resource.allocation.get().filter(|_| self.subresource.is_none());
+        let allocation = self.resource.allocation.as_ref().filter(|_| self.subresource.is_none());
         if let Some(allocation) = allocation.cloned() {
             let begin = allocation.begin_update(object, old.clone(), options.dry_run);
             (object, claim) = Claim::begin(begin).await?;
@@ -295,7 +295,7 @@ impl Call<'_> {
             && !self.resource.strategy.held(&stored);
         let (storage, expected) = (self.storage.clone(), existing.revision);
         let revision = if released {
-            let allocation = self.resource.allocation.get().cloned();
+            let allocation = self.resource.allocation.clone();
             let deleted = async move { storage.engine.delete(&key, expected).await };
             let deleted = allocation::delete(allocation, stored, deleted);
             claim.write(deleted).await.map_err(changed)?

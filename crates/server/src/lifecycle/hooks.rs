@@ -45,6 +45,8 @@ impl HookContext {
 pub struct Hooks {
     post_start: Mutex<Registered<PostStart>>,
     pre_shutdown: Mutex<Registered<PreShutdown>>,
+    /// What is red until the start is complete, in the order in which it was added.
+    checks: Mutex<Vec<Check>>,
 }
 
 struct Registered<H> {
@@ -69,12 +71,12 @@ impl std::fmt::Debug for Hooks {
 
 impl Hooks {
     /// Adds a hook that runs once the server has started. Its health check, `poststarthook/<name>`,
-    /// is red until the hook has ended; it goes to [`Health::add_boot`](crate::health::Health::add_boot).
+    /// is red until the hook has ended.
     pub fn add_post_start<F>(
         &self,
         name: &'static str,
         hook: impl FnOnce(HookContext) -> F + Send + 'static,
-    ) -> Result<Check, String>
+    ) -> HookResult
     where
         F: Future<Output = HookResult> + Send + 'static,
     {
@@ -92,7 +94,31 @@ impl Hooks {
             })
         });
         lock(&self.post_start).add(name, hook, "PostStartHooks")?;
-        Ok(check)
+        self.add_check(check);
+        Ok(())
+    }
+
+    /// Adds a controller that runs from the start to the stop: its hook ends when it has begun.
+    pub fn run(
+        &self,
+        name: &'static str,
+        controller: impl Future<Output = ()> + Send + 'static,
+    ) -> HookResult {
+        self.add_post_start(name, move |context| async move {
+            context.spawn(name, controller);
+            Ok(())
+        })
+    }
+
+    /// Adds a check of something else that is red until the start is complete.
+    pub fn add_check(&self, check: Check) {
+        lock(&self.checks).push(check);
+    }
+
+    /// The health checks of all that was added so far, for
+    /// [`Health::add_boot`](crate::health::Health::add_boot).
+    pub fn checks(&self) -> Vec<Check> {
+        lock(&self.checks).clone()
     }
 
     /// Adds a hook that runs when the stop is asked for; requests are served until it has ended.
@@ -186,19 +212,21 @@ mod tests {
         let hooks = Hooks::default();
         let go = Signal::new("go");
         let wait = go.wait();
-        let check = hooks
+        hooks
             .add_post_start("start-informers", |_| async {
                 wait.await;
                 Ok(())
             })
             .unwrap();
+        let checks = hooks.checks();
+        let [check] = checks.as_slice() else { panic!("{checks:?}") };
         assert_eq!(check.name(), "poststarthook/start-informers");
         assert_eq!(check.check().await, Err("not finished".to_owned()));
         go.signal();
         hooks.run_post_start(context()).await.unwrap();
         assert_eq!(check.check().await, Ok(()));
         assert_eq!(
-            hooks.add_post_start("late", |_| async { Ok(()) }).map(|_| ()),
+            hooks.add_post_start("late", |_| async { Ok(()) }),
             Err("unable to add \"late\" because PostStartHooks have already been called".into()),
         );
     }

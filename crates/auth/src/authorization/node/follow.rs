@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use kevel_api::value::Value;
 use kevel_server::lifecycle::Tasks;
-use kevel_server::resource::Rows;
 use kevel_server::storage::Storage;
+use kevel_server::storages::Storages;
 use kevel_store::cache::{At, CacheError, Object, Selection};
 
 use super::NodeAuthorizer;
@@ -16,24 +16,23 @@ use super::graph::Kind;
 /// How long a follower waits before it begins anew.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// What is followed: group, version, resource.
-const FOLLOWED: [(&str, &str, &str, Kind); 5] = [
-    ("", "v1", "pods", Kind::Pod),
-    ("", "v1", "persistentvolumes", Kind::Volume),
-    ("storage.k8s.io", "v1", "volumeattachments", Kind::VolumeAttachment),
-    ("resource.k8s.io", "v1", "resourceslices", Kind::ResourceSlice),
-    ("certificates.k8s.io", "v1beta1", "podcertificaterequests", Kind::PodCertificateRequest),
+/// What is followed: group and resource.
+const FOLLOWED: [(&str, &str, Kind); 5] = [
+    ("", "pods", Kind::Pod),
+    ("", "persistentvolumes", Kind::Volume),
+    ("storage.k8s.io", "volumeattachments", Kind::VolumeAttachment),
+    ("resource.k8s.io", "resourceslices", Kind::ResourceSlice),
+    ("certificates.k8s.io", "podcertificaterequests", Kind::PodCertificateRequest),
 ];
 
 impl NodeAuthorizer {
     /// Follows the objects that lead to nodes until their caches are closed, in tasks of its own:
     /// it must be called in a runtime. Nothing leads to a node by objects that are not served.
-    pub fn follow(self: &Arc<Self>, rows: &Rows, tasks: &Tasks) {
-        for (group, version, plural, kind) in FOLLOWED {
-            let row = rows.get(group, version, plural);
-            if let Some(storage) = row.and_then(|row| row.storage.clone()) {
+    pub fn follow(self: &Arc<Self>, storages: &Storages, tasks: &Tasks) {
+        for (group, plural, kind) in FOLLOWED {
+            if let Some(storage) = storages.get(group, plural) {
                 let name = format!("node-authorizer-{plural}-informer");
-                tasks.spawn(name, follow(self.clone(), kind, storage));
+                tasks.spawn(name, follow(self.clone(), kind, storage.clone()));
             }
         }
     }

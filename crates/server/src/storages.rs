@@ -1,0 +1,30 @@
+//! Where the objects of a server's kinds are kept: what those are built on who must know objects before
+//! there are rows to serve them, such as authenticators and authorizers.
+
+use std::sync::Arc;
+
+use crate::storage::Storage;
+
+/// Storages by group and plural, one a kind, whichever versions are served.
+#[derive(Clone, Debug, Default)]
+pub struct Storages(Vec<((&'static str, &'static str), Arc<Storage>)>);
+
+impl Storages {
+    /// Adds the storage of a kind.
+    pub fn add(&mut self, group: &'static str, plural: &'static str, storage: Arc<Storage>) {
+        self.0.push(((group, plural), storage));
+    }
+
+    /// The storage of a kind, if it is served.
+    pub fn get(&self, group: &str, plural: &str) -> Option<&Arc<Storage>> {
+        self.0.iter().find(|(name, _)| *name == (group, plural)).map(|(_, storage)| storage)
+    }
+
+    /// The storage of a kind without which there is no server.
+    pub fn required(&self, group: &str, plural: &str) -> Result<Arc<Storage>, String> {
+        self.get(group, plural).cloned().ok_or_else(|| match group {
+            "" => format!("{plural} must be served"),
+            group => format!("{plural}.{group} must be served"),
+        })
+    }
+}
