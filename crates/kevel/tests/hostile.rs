@@ -59,6 +59,7 @@ fn cases() -> Vec<(&'static str, &'static str, &'static str, String, u16)> {
     let ports = repeat(40_000, |i| format!(r#"{{"containerPort":1,"hostPort":{}}}"#, i + 1));
     let tolerations = repeat(90_000, |_| "{}".to_owned());
     let too_many = repeat(300_000, |_| "{}".to_owned());
+    let words = repeat(500_000, |_| r#""""#.to_owned());
     let gadget = |pattern: &str| {
         format!(
             r#"{{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{{"name":"a"}},"spec":{{"pattern":"{pattern}"}}}}"#
@@ -68,6 +69,7 @@ fn cases() -> Vec<(&'static str, &'static str, &'static str, String, u16)> {
         ("owners", "POST", MAPS, config_map(&format!(r#""ownerReferences":[{owners}]"#)), 422),
         ("tolerations", "POST", PODS, pod("", &format!(r#","tolerations":[{tolerations}]"#)), 422),
         ("too many", "POST", PODS, pod("", &format!(r#","tolerations":[{too_many}]"#)), 413),
+        ("words", "POST", PODS, pod(&format!(r#","command":[{words}]"#), ""), 413),
         ("ports", "POST", PODS, pod(&format!(r#","ports":[{ports}]"#), ""), 201),
         ("map", "POST", MAPS, config_map(r#""labels":{}"#), 201),
         (

@@ -119,6 +119,11 @@ impl Ask<'_> {
 /// reference has no limit; 30 bytes for each object are less than any that says something has.
 const MAX_OBJECTS: usize = 100_000;
 
+/// How many values it may have in all. Each takes ten times of what it was sent in, in every form that the
+/// object passes through. What is stored has 1.5 MiB at most, which the shortest values (`"",` or `1,0,`)
+/// fill with fewer than these.
+const MAX_VALUES: usize = 400_000;
+
 /// An object with its defaults, unless that would be too much.
 pub(super) fn with_defaults(mut object: Value, ty: &TypeRef) -> Result<Value, StatusError> {
     check_size(&object)?;
@@ -126,25 +131,36 @@ pub(super) fn with_defaults(mut object: Value, ty: &TypeRef) -> Result<Value, St
     Ok(object)
 }
 
-/// Refuses what has too many objects inside.
+/// Refuses what has too many objects or values inside.
 pub(super) fn check_size(object: &Value) -> Result<(), StatusError> {
-    if fits(object, &mut { MAX_OBJECTS }) {
-        return Ok(());
-    }
-    let why = format!("the object has more than {MAX_OBJECTS} objects inside");
-    Err(StatusError::request_entity_too_large(&why))
+    let mut room = Room { objects: MAX_OBJECTS, values: MAX_VALUES };
+    room.take(object).ok_or_else(|| {
+        let why = match room.objects {
+            0 => format!("the object has more than {MAX_OBJECTS} objects inside"),
+            _ => format!("the object has more than {MAX_VALUES} values inside"),
+        };
+        StatusError::request_entity_too_large(&why)
+    })
 }
 
-/// Whether a value has no more objects inside than there is room for.
-fn fits(value: &Value, room: &mut usize) -> bool {
-    match value {
-        Value::Map(map) => {
-            let Some(left) = room.checked_sub(1) else { return false };
-            *room = left;
-            map.iter().all(|(_, value)| fits(value, room))
+/// How much more an object may have inside.
+struct Room {
+    objects: usize,
+    values: usize,
+}
+
+impl Room {
+    /// `None` when there is not enough of it.
+    fn take(&mut self, value: &Value) -> Option<()> {
+        self.values = self.values.checked_sub(1)?;
+        match value {
+            Value::Map(map) => {
+                self.objects = self.objects.checked_sub(1)?;
+                map.iter().try_for_each(|(_, value)| self.take(value))
+            }
+            Value::List(items) => items.iter().try_for_each(|item| self.take(item)),
+            _ => Some(()),
         }
-        Value::List(items) => items.iter().all(|item| fits(item, room)),
-        _ => true,
     }
 }
 
