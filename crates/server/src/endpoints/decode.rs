@@ -120,8 +120,8 @@ impl Ask<'_> {
 const MAX_OBJECTS: usize = 100_000;
 
 /// How many values it may have in all. Each takes ten times of what it was sent in, in every form that the
-/// object passes through. What is stored has 1.5 MiB at most, which the shortest values (`"",` or `1,0,`)
-/// fill with fewer than these.
+/// object passes through. The reference has no limit but that of what is stored, 1.5 MiB, into which fewer
+/// strings of a single letter fit than these.
 const MAX_VALUES: usize = 400_000;
 
 /// An object with its defaults, unless that would be too much.
