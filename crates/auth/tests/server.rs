@@ -21,6 +21,7 @@ use kevel_server::user::User;
 use kevel_store::Engine;
 use kevel_store::cache::Caches;
 use kevel_store::embedded::{Embedded, Options};
+use kevel_test_support::until;
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
@@ -109,9 +110,8 @@ impl Server {
 
     /// Waits until the authorizer has heard of a change.
     async fn becomes(&self, user: &str, what: &str, decision: Decision) {
-        while self.decision(user, what).await != decision {
-            tokio::task::yield_now().await;
-        }
+        let decided = async || self.decision(user, what).await == decision;
+        until(&format!("{user} {what}: {decision:?}"), decided).await;
     }
 }
 

@@ -15,6 +15,7 @@ use kevel_server::storage::Format;
 use kevel_store::Engine;
 use kevel_store::cache::Caches;
 use kevel_store::embedded::{Embedded, Options};
+use kevel_test_support::soon;
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 const CM: &str = "/api/v1/namespaces/ns/configmaps";
@@ -194,6 +195,6 @@ async fn initial(body: &mut Body) -> Vec<String> {
 }
 
 async fn piece(body: &mut Body) -> String {
-    let frame = body.frame().await.unwrap().unwrap();
+    let frame = soon(body.frame()).await.unwrap().unwrap();
     String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap()
 }

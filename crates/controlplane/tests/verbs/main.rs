@@ -14,6 +14,7 @@ mod validation;
 use http_body_util::BodyExt as _;
 use kevel_api::builtin;
 use kevel_server::storage::Format;
+use kevel_test_support::soon;
 
 use support::{Server, field};
 
@@ -113,7 +114,7 @@ async fn a_watch_begins_with_what_is_there() {
     let mut body = response.into_body();
     let mut text = String::new();
     while !text.contains("BOOKMARK") {
-        let frame = body.frame().await.unwrap().unwrap();
+        let frame = soon(body.frame()).await.unwrap().unwrap();
         text += std::str::from_utf8(&frame.into_data().unwrap()).unwrap();
     }
     assert!(text.starts_with(r#"{"type":"ADDED","object":{"kind":"ConfigMap""#), "{text}");
