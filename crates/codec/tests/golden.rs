@@ -55,9 +55,9 @@ impl Golden {
     fn differences(&self, schema: Schema<'_>) -> Vec<String> {
         let mut found = Vec::new();
         for (from, value) in [
-            ("JSON", self.from_json(schema)),
-            ("YAML", self.from_yaml(schema)),
-            ("protobuf", self.from_protobuf(schema)),
+            ("JSON", self.read_json(schema)),
+            ("YAML", self.read_yaml(schema)),
+            ("protobuf", self.read_protobuf(schema)),
         ] {
             match value {
                 Err(error) => found.push(format!("{from}: {error}")),
@@ -70,16 +70,16 @@ impl Golden {
         found
     }
 
-    fn from_json(&self, schema: Schema<'_>) -> Result<Value, String> {
+    fn read_json(&self, schema: Schema<'_>) -> Result<Value, String> {
         strict(json::decode(self.json.as_bytes(), schema, json::Unknown::Report))
     }
 
-    fn from_yaml(&self, schema: Schema<'_>) -> Result<Value, String> {
+    fn read_yaml(&self, schema: Schema<'_>) -> Result<Value, String> {
         let read = yaml::decode(self.yaml.as_bytes(), schema, json::Unknown::Report);
         read.map_err(|error| error.to_string()).map(|read| read.value)
     }
 
-    fn from_protobuf(&self, schema: Schema<'_>) -> Result<Value, String> {
+    fn read_protobuf(&self, schema: Schema<'_>) -> Result<Value, String> {
         let envelope =
             protobuf::decode_object(&self.protobuf).map_err(|error| error.to_string())?;
         envelope.decode(schema).map_err(|error| error.to_string())

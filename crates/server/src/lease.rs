@@ -108,6 +108,6 @@ mod tests {
         let mut lease = Lease::new(value.clone());
         lease.until(std::future::pending());
         drop(lease);
-        until("the lease is gone", async || Arc::strong_count(&value) == 1).await;
+        until(async || Arc::strong_count(&value) == 1).await;
     }
 }

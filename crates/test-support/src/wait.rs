@@ -1,22 +1,27 @@
 //! Waiting for what must come, with a limit: a test that hangs says nothing.
 
+use std::panic::Location;
 use std::time::Duration;
 
 /// Nothing in a test takes this long on a busy machine unless it hangs.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long is waited between two looks. Not a delay that anything depends on.
+/// How long is waited between two looks. Nothing depends on it.
 const BETWEEN: Duration = Duration::from_millis(5);
 
-/// Looks again and again until something holds. `what` is what the test says if it never does.
-pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let looks = async {
-        while !holds().await {
-            tokio::time::sleep(BETWEEN).await;
-        }
-    };
-    let done = tokio::time::timeout(PATIENCE, looks).await;
-    assert!(done.is_ok(), "never within {PATIENCE:?}: {what}");
+/// Looks again and again until something holds. If it never does, the test fails and says what line waits.
+#[track_caller]
+pub fn until(mut holds: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
+    let caller = Location::caller();
+    async move {
+        let looks = async {
+            while !holds().await {
+                tokio::time::sleep(BETWEEN).await;
+            }
+        };
+        let done = tokio::time::timeout(PATIENCE, looks).await;
+        assert!(done.is_ok(), "never within {PATIENCE:?}: what {caller} waits for");
+    }
 }
 
 /// What comes of a future that must end.
@@ -29,9 +34,9 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    #[should_panic(expected = "never within 60s: the sun is green")]
-    async fn what_never_holds_fails() {
-        until("the sun is green", async || false).await;
+    #[should_panic(expected = "src/wait.rs")]
+    async fn what_never_holds_fails_and_says_where() {
+        until(async || false).await;
     }
 
     #[tokio::test(start_paused = true)]
@@ -43,7 +48,7 @@ mod tests {
     #[tokio::test]
     async fn looks_are_taken_until_one_holds() {
         let mut looks = 0;
-        until("the third look", async || {
+        until(async || {
             looks += 1;
             looks == 3
         })

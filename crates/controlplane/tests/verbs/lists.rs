@@ -4,15 +4,14 @@ use http_body_util::BodyExt as _;
 use kevel_api::builtin;
 use kevel_codec::{json, protobuf, yaml};
 use kevel_server::storage::Format;
-
-use crate::support::Server;
+use kevel_test_support::InMemory;
 
 const MAPS: &str = "/api/v1/namespaces/ns/configmaps";
 /// A list is made at once up to 128 KiB: objects of which about 130 make that much.
 const SIZE: usize = 700;
 const COUNTS: [usize; 7] = [0, 1, 2, 100, 130, 160, 300];
 
-async fn list(server: &Server, query: &str, accept: &str) -> Vec<u8> {
+async fn list(server: &InMemory, query: &str, accept: &str) -> Vec<u8> {
     let response = server.accept(&format!("GET {MAPS}{query}"), accept).await;
     assert_eq!(response.status(), 200, "{query} {accept}");
     response.into_body().collect().await.unwrap().to_bytes().to_vec()
@@ -20,7 +19,7 @@ async fn list(server: &Server, query: &str, accept: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn all_forms_are_made_of_the_same_objects() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     let value = "é\\n\\\"".repeat(SIZE / 6);
     for number in 0..COUNTS[COUNTS.len() - 1] {
         let map = format!(
@@ -66,7 +65,7 @@ async fn all_forms_are_made_of_the_same_objects() {
 
 #[tokio::test]
 async fn a_list_in_another_version_is_of_objects_in_that_version() {
-    let server = Server::start(Format::Protobuf).await;
+    let server = InMemory::start(Format::Protobuf).await;
     let path = "/apis/autoscaling/v1/namespaces/ns/horizontalpodautoscalers";
     for number in 0..200 {
         let body = format!(
@@ -93,7 +92,7 @@ async fn a_list_in_another_version_is_of_objects_in_that_version() {
 
 #[tokio::test]
 async fn what_was_deleted_together_is_listed() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     for number in 0..200 {
         let map = format!(
             r#"{{"metadata":{{"name":"m{number:03}"}},"data":{{"a":"{}"}}}}"#,

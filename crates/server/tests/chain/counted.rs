@@ -43,7 +43,7 @@ async fn only_so_many_requests_are_served_at_a_time() {
         // Long-running ones do not count.
         ask("GET /api/v1/pods?watch=1"),
     ];
-    until("four have arrived", async || arrived.load(Ordering::SeqCst) == 4).await;
+    until(async || arrived.load(Ordering::SeqCst) == 4).await;
     for line in ["GET /api/v1/pods", "GET /version", "DELETE /api/v1/nodes/a"] {
         let response = chain.handle(request(line)).await;
         assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS, "{line}");
@@ -59,7 +59,7 @@ async fn only_so_many_requests_are_served_at_a_time() {
         ..User::default()
     });
     let privileged = ask("GET /api/v1/pods");
-    until("the fifth has arrived", async || arrived.load(Ordering::SeqCst) == 5).await;
+    until(async || arrived.load(Ordering::SeqCst) == 5).await;
     go.notify_waiters();
     for served in waiting.into_iter().chain([privileged]) {
         assert_eq!(served.await.unwrap().status(), 200);

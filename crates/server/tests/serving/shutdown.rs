@@ -22,7 +22,7 @@ async fn requests_under_way_are_answered_and_new_connections_refused() {
     let one = tokio::spawn(async move { text(one.send_request(get("/wait")).await).await });
     let two = tokio::spawn(async move { text(two.send_request(get("/wait")).await).await });
     let most = || paths.most.load(std::sync::atomic::Ordering::SeqCst);
-    until("two are under way", async || most() >= 2).await;
+    until(async || most() >= 2).await;
 
     server.stop.signal();
     soon(server.served.stopped_listening.wait()).await;

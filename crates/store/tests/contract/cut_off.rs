@@ -224,7 +224,7 @@ async fn an_etcd_that_comes_back_from_a_backup_is_followed_there() {
     server.kill();
     copy(&server.data, backup.path());
     server.restart();
-    until("etcd serves again", async || f.store.health().await.is_ok()).await;
+    until(async || f.store.health().await.is_ok()).await;
     for _ in 0..20 {
         f.put("b").await;
     }

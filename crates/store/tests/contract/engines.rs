@@ -41,7 +41,7 @@ impl Store {
         };
         let engine = Etcd::connect(options).await.unwrap();
         // Health succeeds once the server serves.
-        until("etcd serves", async || engine.health().await.is_ok()).await;
+        until(async || engine.health().await.is_ok()).await;
         Some(Store {
             engine: Arc::new(engine),
             etcd: Some(tokio::sync::Mutex::new(server)),

@@ -21,7 +21,7 @@ fn options(endpoints: Vec<String>) -> etcd::Options {
 }
 
 async fn until_healthy(engine: &dyn Engine) {
-    until("the engine is healthy", async || engine.health().await.is_ok()).await;
+    until(async || engine.health().await.is_ok()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -101,7 +101,7 @@ async fn one_of_several_servers_compacts() {
     // All of them learn of it, whoever does it.
     let knows = |engine: &dyn Engine| engine.compacted_revision() > Revision(5);
     let all_know = async || servers.iter().all(|server| knows(server)) && knows(&*store);
-    until("all know", all_know).await;
+    until(all_know).await;
     let clock = store.get(b"compact_rev_key", None).await.unwrap().entry.unwrap();
     let noted: u64 = String::from_utf8_lossy(&clock.value).parse().unwrap();
     assert!(noted > 5);

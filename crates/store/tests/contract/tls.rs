@@ -46,7 +46,7 @@ async fn etcd_is_reached_with_certificates() {
     };
 
     let known = connect(Some((file("client.crt"), file("client.key")))).await.unwrap();
-    until("etcd serves", async || known.health().await.is_ok()).await;
+    until(async || known.health().await.is_ok()).await;
     assert_eq!(known.create(b"/a", owned("1"), None).await, Ok(Revision(2)));
     let mut watch = known.watch(b"/", Revision(1)).await.unwrap();
     assert_eq!(events_until(&mut watch, Revision(1), Revision(2)).await.len(), 1);
