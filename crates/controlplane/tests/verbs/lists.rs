@@ -3,6 +3,7 @@
 use http_body_util::BodyExt as _;
 use kevel_api::builtin;
 use kevel_codec::{json, protobuf, yaml};
+use kevel_server::controller::Client;
 use kevel_server::storage::Format;
 use kevel_test_support::InMemory;
 
@@ -104,4 +105,17 @@ async fn what_was_deleted_together_is_listed() {
     assert!(deleted.starts_with(r#"{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"#));
     assert_eq!(deleted.matches(r#""name":"m"#).count(), 200);
     assert_eq!(server.ok(&format!("GET {MAPS}"), "", 200).await.matches(r#""name":"m"#).count(), 0);
+}
+
+/// What the server asks itself is whole, however it is answered.
+#[tokio::test]
+async fn the_servers_own_client_reads_lists() {
+    let server = InMemory::start(Format::Json).await;
+    let client = Client::new(server.delegate.clone());
+    for count in 0..3 {
+        let list = client.get(MAPS).await.unwrap();
+        assert_eq!(list.list_at(&["items"]).len(), count);
+        let map = format!(r#"{{"metadata":{{"name":"m{count}"}}}}"#);
+        server.ok(&format!("POST {MAPS}"), &map, 201).await;
+    }
 }

@@ -7,6 +7,7 @@ mod connections;
 mod early;
 mod handler;
 mod hostile;
+mod listening;
 mod shutdown;
 mod tls;
 
