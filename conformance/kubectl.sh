@@ -4,7 +4,8 @@
 set -euo pipefail
 
 server=${1:-target/debug/kube-apiserver}
-command -v kubectl >/dev/null || { echo "SKIPPED: no kubectl on the PATH"; exit 0; }
+. "$(dirname "$0")/skip.sh"
+command -v kubectl >/dev/null || skip kubectl "$0"
 
 . "$(dirname "$0")/server.sh"
 start_server "$server"

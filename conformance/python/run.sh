@@ -9,12 +9,12 @@ here=$(cd "$(dirname "$0")" && pwd)
 # The client is kept between runs.
 venv=${KEVEL_PYTHON_VENV:-target/conformance/python}
 
-skip() { echo "SKIPPED: $*"; exit 0; }
-command -v python3 >/dev/null || skip "no python3 on the PATH"
+. "$here/../skip.sh"
+command -v python3 >/dev/null || skip python3 "$0"
 if ! "$venv/bin/python" -c 'import kubernetes' 2>/dev/null; then
-  python3 -m venv "$venv" >/dev/null 2>&1 || skip "this Python makes no virtual environments"
+  python3 -m venv "$venv" >/dev/null 2>&1 || skip "virtual environments of Python" "$0"
   "$venv/bin/pip" install --quiet --disable-pip-version-check --requirement "$here/requirements.txt" \
-    >/dev/null 2>&1 || skip "the kubernetes package cannot be installed"
+    >/dev/null 2>&1 || skip "the Python package kubernetes" "$0"
 fi
 
 . "$here/../server.sh"

@@ -1,20 +1,20 @@
-//! Chores: regenerate `api/`, convert objects between formats, hold the codecs against golden objects, look at
-//! what is built in.
+//! Chores: regenerate `api/` and the facts that tests compare with, convert objects between formats, look at what
+//! is built in.
 
 use std::process::ExitCode;
 
 mod convert;
 mod deny;
+mod facts;
 mod generate;
-mod golden;
 
 const USAGE: &str = "\
 usage: cargo xtask generate [DATA]
            regenerate api/ from DATA (default ../shared/kubernetes-1.36) and say what changed
        cargo xtask convert --from json|yaml|protobuf --to json|yaml|protobuf
            turn the object on standard input into another format
-       cargo xtask golden [DIR]
-           hold the codecs against the golden objects in DIR (default ../shared/kubernetes-1.36/testdata)
+       cargo xtask facts [DATA]
+           make conformance/facts, which tests compare with, from DATA (default ../shared/kubernetes-1.36)
        cargo xtask deny
            check licences, versions, sources and known holes of all dependencies against deny.toml
 ";
@@ -30,8 +30,8 @@ fn main() -> ExitCode {
             .and_then(|from| Ok((from, to.parse()?)))
             .map_err(Into::into)
             .and_then(|(from, to)| convert::run(from, to)),
-        ["golden"] => golden::run("../shared/kubernetes-1.36/testdata".as_ref()),
-        ["golden", dir] => golden::run(dir.as_ref()),
+        ["facts"] => facts::run("../shared/kubernetes-1.36".as_ref()),
+        ["facts", data] => facts::run(data.as_ref()),
         ["deny"] => deny::run("deny.toml".as_ref()),
         _ => Err(USAGE.into()),
     };

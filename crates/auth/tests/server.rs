@@ -3,64 +3,46 @@
 
 use std::sync::Arc;
 
-use kevel_api::builtin;
 use kevel_auth::{Escalation, Rbac, Sources, bootstrap};
-use kevel_controlplane::{RowsConfig, StorageOptions, rows, storages};
 use kevel_server::admission::Admission;
 use kevel_server::authorization::{Attributes, Authorizer, Decision};
 use kevel_server::controller::Client;
-use kevel_server::delegate::Delegate;
 use kevel_server::endpoints::Endpoints;
-use kevel_server::handler::Handler;
 use kevel_server::lifecycle::Lifecycle;
-use kevel_server::request::{Request, RequestBody};
 use kevel_server::request_info::RequestInfo;
-use kevel_server::resource::Resources;
 use kevel_server::storage::Format;
 use kevel_server::user::User;
-use kevel_store::Engine;
-use kevel_store::cache::Caches;
-use kevel_store::embedded::{Embedded, Options};
+use kevel_test_support::{InMemory, until};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-struct Server {
-    delegate: Arc<Delegate>,
+/// A server that asks RBAC.
+struct Guarded {
+    server: InMemory,
     rbac: Arc<Rbac>,
-    _caches: Caches,
 }
 
-impl Server {
+impl Guarded {
     async fn start() -> Self {
-        let engine: Arc<dyn Engine> = Arc::new(Embedded::memory(Options::default()).unwrap());
-        let caches = Caches::start(engine.clone(), "/registry/");
-        let options = StorageOptions { prefix: "/registry".into(), format: Format::Json };
-        let resources = Resources::default();
-        let wanted = |group: &str| ["", "rbac.authorization.k8s.io"].contains(&group);
-        let served = |row: &builtin::Resource| row.on && wanted(row.group);
-        let storages = storages(served, &options, &engine, &caches).unwrap();
-        resources.install(rows(served, &RowsConfig::new(&storages)).unwrap());
-        let rbac = Arc::new(Rbac::new(Sources::of(&storages).unwrap()));
-        rbac.follow(&Lifecycle::default().tasks);
-        let escalation = Escalation::new(rbac.clone(), rbac.clone());
-        let delegate = Arc::new(Delegate {
-            name: "kube",
-            resources: Arc::new(resources),
-            endpoints: Arc::new(Endpoints {
+        let mut rbac = None;
+        let server = InMemory::empty(Format::Json, |storages| {
+            let rbac = rbac.insert(Arc::new(Rbac::new(Sources::of(storages).unwrap())));
+            rbac.follow(&Lifecycle::default().tasks);
+            let escalation = Escalation::new(rbac.clone(), rbac.clone());
+            Endpoints {
                 admission: Admission::new(vec![Arc::new(escalation)]),
                 authorizer: Some(rbac.clone()),
-            }),
-            paths: Vec::new(),
-            next: None,
+            }
         });
-        let server = Server { delegate, rbac, _caches: caches };
-        server.bootstrap().await;
-        server.rbac.synced().await;
-        server
+        let server = server.await;
+        let guarded = Guarded { server, rbac: rbac.unwrap() };
+        guarded.bootstrap().await;
+        guarded.rbac.synced().await;
+        guarded
     }
 
     fn client(&self) -> Client {
-        Client::new(self.delegate.clone())
+        Client::new(self.server.delegate.clone())
     }
 
     async fn bootstrap(&self) {
@@ -71,16 +53,13 @@ impl Server {
     /// Sends a request as somebody (`name`, or `name,group,...`) past the authorizer.
     async fn send(&self, user: &str, what: &str, body: &str) -> (u16, String) {
         let (method, uri) = what.split_once(' ').unwrap();
-        let request = http::Request::builder().method(method).uri(format!("{RBAC}{uri}"));
         let content_type = match method {
             "PATCH" => "application/merge-patch+json",
             _ => "application/json",
         };
-        let request = request.header("content-type", content_type).body(()).unwrap();
-        let body = RequestBody::Bytes(body.to_owned().into());
-        let mut request = Request::new(request.into_parts().0, body, Arc::default()).unwrap();
-        request.user = Some(Arc::new(user_of(user)));
-        let response = self.delegate.handle(request).await;
+        let (what, headers) = (format!("{method} {RBAC}{uri}"), [("content-type", content_type)]);
+        let body = body.to_owned().into();
+        let response = self.server.send_as(Some(user_of(user)), &what, &headers, body).await;
         let code = response.status().as_u16();
         let text = String::from_utf8_lossy(&response.body().bytes().unwrap()).into_owned();
         (code, text)
@@ -109,9 +88,8 @@ impl Server {
 
     /// Waits until the authorizer has heard of a change.
     async fn becomes(&self, user: &str, what: &str, decision: Decision) {
-        while self.decision(user, what).await != decision {
-            tokio::task::yield_now().await;
-        }
+        let decided = async || self.decision(user, what).await == decision;
+        until(decided).await;
     }
 }
 
@@ -136,7 +114,7 @@ const PODS: &str = r#"{"verbs":["get","list"],"apiGroups":[""],"resources":["pod
 
 #[tokio::test]
 async fn a_new_cluster_knows_what_its_components_may_do() {
-    let server = Server::start().await;
+    let server = Guarded::start().await;
     for (user, what, decision) in [
         (ADMIN, "DELETE /api/v1/nodes/a", Decision::Allow),
         ("system:kube-scheduler", "GET /api/v1/pods", Decision::Allow),
@@ -158,7 +136,7 @@ async fn a_new_cluster_knows_what_its_components_may_do() {
 
 #[tokio::test]
 async fn the_policy_is_completed_at_every_start() {
-    let server = Server::start().await;
+    let server = Guarded::start().await;
     let node = "/clusterroles/system:basic-user";
     let before = server.ok(ADMIN, &format!("GET {node}"), "").await;
     // A second start changes nothing.
@@ -187,7 +165,7 @@ async fn the_policy_is_completed_at_every_start() {
 
 #[tokio::test]
 async fn changes_are_heard_of() {
-    let server = Server::start().await;
+    let server = Guarded::start().await;
     let what = "GET /api/v1/namespaces/kube-public/pods";
     assert_eq!(server.decision("jane", what).await, Decision::NoOpinion);
     let path = "/namespaces/kube-public";
@@ -206,7 +184,7 @@ async fn changes_are_heard_of() {
 
 #[tokio::test]
 async fn nobody_grants_what_they_do_not_have() {
-    let server = Server::start().await;
+    let server = Guarded::start().await;
     let path = "/namespaces/kube-public";
     let roles = format!("POST {path}/roles");
     let bindings = format!("POST {path}/rolebindings");
@@ -258,7 +236,7 @@ async fn nobody_grants_what_they_do_not_have() {
 
 #[tokio::test]
 async fn some_may_go_beyond_what_they_have() {
-    let server = Server::start().await;
+    let server = Guarded::start().await;
     let rbac = |verb: &str, resource: &str, names: &str| {
         format!(
             r#"{{"verbs":["{verb}"],"apiGroups":["rbac.authorization.k8s.io"],"resources":["{resource}"]{names}}}"#

@@ -10,6 +10,10 @@ use kevel_api::value::{Map, Value};
 use kevel_server::controller::Client;
 use kevel_server::lifecycle::Signal;
 
+use crate::system_namespaces;
+
+/// Where the leases are.
+const NAMESPACE: &str = "kube-system";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 /// Says that a lease is a server's identity, and what kind of server it is.
 const LABEL: &str = "apiserver.kubernetes.io/identity";
@@ -86,6 +90,8 @@ impl IdentityLease {
         match self.client.get(&path).await {
             Ok(lease) => self.client.update(&path, &self.lease(lease)).await.map(drop),
             Err(error) if error.reason() == reason::NOT_FOUND => {
+                // The first of all servers may come to this before its namespaces are made.
+                system_namespaces::ensure(&self.client, NAMESPACE).await?;
                 self.client.create(LEASES, &self.lease(Map::new().into())).await.map(drop)
             }
             Err(error) => Err(error),

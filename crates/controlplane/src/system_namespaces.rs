@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kevel_api::status::reason;
+use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
 use kevel_server::controller::{Backoff, Client, WorkQueue, inform, run};
 use kevel_server::storage::Storage;
@@ -37,24 +37,24 @@ pub fn system_namespaces(
     };
     let reconcile = move |name: String| {
         let client = client.clone();
-        async move { ensure(&client, &name).await }
+        async move { ensure(&client, &name).await.map_err(|error| error.to_string()) }
     };
     async move {
         tokio::join!(informer, resync, run(queue, "system-namespaces", 1, reconcile));
     }
 }
 
-/// Makes a namespace if there is none.
-async fn ensure(client: &Client, name: &str) -> Result<(), String> {
+/// Makes a namespace if there is none. Who needs one of the system's at the start does not wait for it.
+pub(crate) async fn ensure(client: &Client, name: &str) -> Result<(), StatusError> {
     match client.get(&format!("/api/v1/namespaces/{name}")).await {
         Ok(_) => return Ok(()),
         Err(error) if error.reason() == reason::NOT_FOUND => {}
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(error),
     }
     let metadata = Map::from_iter([("name", Value::from(name))]);
     let namespace = Map::from_iter([("metadata", Value::Map(metadata))]);
     match client.create("/api/v1/namespaces", &namespace.into()).await {
-        Err(error) if error.reason() != reason::ALREADY_EXISTS => Err(error.to_string()),
+        Err(error) if error.reason() != reason::ALREADY_EXISTS => Err(error),
         _ => Ok(()),
     }
 }

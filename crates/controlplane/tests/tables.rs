@@ -1,68 +1,27 @@
 //! Tables, as `kubectl get` asks for them.
 #![allow(clippy::unwrap_used)] // Helpers of tests are not in a test module here.
 
-use std::sync::Arc;
-
 use http_body_util::BodyExt as _;
-use kevel_controlplane::{RowsConfig, StorageOptions, rows, storages};
 use kevel_server::body::Body;
-use kevel_server::delegate::Delegate;
-use kevel_server::endpoints::Endpoints;
-use kevel_server::handler::Handler;
-use kevel_server::request::{Request, RequestBody};
-use kevel_server::resource::Resources;
 use kevel_server::storage::Format;
-use kevel_store::Engine;
-use kevel_store::cache::Caches;
-use kevel_store::embedded::{Embedded, Options};
+use kevel_test_support::{InMemory, soon};
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 const CM: &str = "/api/v1/namespaces/ns/configmaps";
 
-struct Server {
-    delegate: Delegate,
-    _caches: Caches,
+/// What is asked for a table.
+trait Tables {
+    async fn create(&self, path: &str, body: &str);
+    async fn table(&self, path: &str) -> String;
 }
 
-impl Server {
-    fn start() -> Self {
-        let engine: Arc<dyn Engine> = Arc::new(Embedded::memory(Options::default()).unwrap());
-        let caches = Caches::start(engine.clone(), "/registry/");
-        let options = StorageOptions { prefix: "/registry".into(), format: Format::Protobuf };
-        let resources = Resources::default();
-        let storages = storages(|resource| resource.on, &options, &engine, &caches).unwrap();
-        resources.install(rows(|resource| resource.on, &RowsConfig::new(&storages)).unwrap());
-        let delegate = Delegate {
-            name: "kube",
-            resources: Arc::new(resources),
-            endpoints: Arc::new(Endpoints::default()),
-            paths: Vec::new(),
-            next: None,
-        };
-        Server { delegate, _caches: caches }
-    }
-
-    async fn send(&self, what: &str, accept: &str, body: &str) -> http::Response<Body> {
-        let (method, uri) = what.split_once(' ').unwrap();
-        let request = http::Request::builder()
-            .method(method)
-            .uri(uri)
-            .header("content-type", "application/json")
-            .header("accept", accept)
-            .body(())
-            .unwrap();
-        let body = RequestBody::Bytes(body.to_owned().into());
-        let request = Request::new(request.into_parts().0, body, Arc::default()).unwrap();
-        self.delegate.handle(request).await
-    }
-
+impl Tables for InMemory {
     async fn create(&self, path: &str, body: &str) {
-        let response = self.send(&format!("POST {path}"), "", body).await;
-        assert_eq!(response.status(), 201, "{}", text(response).await);
+        self.ok(&format!("POST {path}"), body, 201).await;
     }
 
     async fn table(&self, path: &str) -> String {
-        let response = self.send(&format!("GET {path}"), TABLE, "").await;
+        let response = self.accept(&format!("GET {path}"), TABLE).await;
         assert_eq!(response.status(), 200, "{path}");
         text(response).await
     }
@@ -81,7 +40,7 @@ fn has(text: &str, parts: &[&str]) {
 
 #[tokio::test]
 async fn a_list_is_a_table_of_its_objects() {
-    let server = Server::start();
+    let server = InMemory::start(Format::Protobuf).await;
     for name in ["a", "b", "c"] {
         let body = format!(r#"{{"metadata":{{"name":"{name}"}},"data":{{"k":"v"}}}}"#);
         server.create(CM, &body).await;
@@ -107,7 +66,7 @@ async fn a_list_is_a_table_of_its_objects() {
 
 #[tokio::test]
 async fn a_request_says_how_much_of_an_object_stands_beside_its_row() {
-    let server = Server::start();
+    let server = InMemory::start(Format::Protobuf).await;
     server.create(CM, r#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#).await;
     for path in [CM.to_owned(), format!("{CM}/a")] {
         let none = server.table(&format!("{path}?includeObject=None")).await;
@@ -121,7 +80,7 @@ async fn a_request_says_how_much_of_an_object_stands_beside_its_row() {
                 r#""data":{"k":"v"}"#,
             ],
         );
-        let response = server.send(&format!("GET {path}?includeObject=All"), TABLE, "").await;
+        let response = server.accept(&format!("GET {path}?includeObject=All"), TABLE).await;
         assert_eq!(response.status(), 400);
         has(&text(response).await, &["Unable to convert to Table as requested: includeObject"]);
     }
@@ -129,7 +88,7 @@ async fn a_request_says_how_much_of_an_object_stands_beside_its_row() {
 
 #[tokio::test]
 async fn versions_of_a_kind_have_the_same_cells() {
-    let server = Server::start();
+    let server = InMemory::start(Format::Protobuf).await;
     let body = r#"{"metadata":{"name":"h"},"spec":{"scaleTargetRef":{"kind":"Deployment","name":"d"},"maxReplicas":3,"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":80}}}]}}"#;
     let path = |version: &str| {
         format!("/apis/autoscaling/{version}/namespaces/ns/horizontalpodautoscalers")
@@ -154,26 +113,25 @@ async fn versions_of_a_kind_have_the_same_cells() {
 
 #[tokio::test]
 async fn rows_of_pods_that_have_ended_are_marked() {
-    let server = Server::start();
+    let server = InMemory::start(Format::Protobuf).await;
     let path = "/api/v1/namespaces/ns/pods";
     let pod = r#"{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]},"status":{"phase":"Failed"}}"#;
     server.create(path, pod).await;
     assert!(!server.table(path).await.contains(r#""conditions""#));
-    let response = server.send(&format!("PUT {path}/p/status"), "", pod).await;
-    assert_eq!(response.status(), 200, "{}", text(response).await);
+    server.ok(&format!("PUT {path}/p/status"), pod, 200).await;
     let marked = r#""conditions":[{"type":"Completed","status":"True","reason":"Failed","message":"The pod failed."}],"object":"#;
     has(&server.table(path).await, &[r#""cells":["p","0/1","Failed","0",""#, marked]);
 }
 
 #[tokio::test]
 async fn of_a_watch_s_tables_only_the_first_has_headers() {
-    let server = Server::start();
+    let server = InMemory::start(Format::Protobuf).await;
     server.create(CM, r#"{"metadata":{"name":"a"}}"#).await;
     server.create(CM, r#"{"metadata":{"name":"b"}}"#).await;
     let watch = format!(
         "GET {CM}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&includeObject=None"
     );
-    let mut first = server.send(&watch, TABLE, "").await.into_body();
+    let mut first = server.accept(&watch, TABLE).await.into_body();
     let mut lines = initial(&mut first).await;
     server.create(CM, r#"{"metadata":{"name":"c"}}"#).await;
     lines.push(piece(&mut first).await);
@@ -194,6 +152,6 @@ async fn initial(body: &mut Body) -> Vec<String> {
 }
 
 async fn piece(body: &mut Body) -> String {
-    let frame = body.frame().await.unwrap().unwrap();
+    let frame = soon(body.frame()).await.unwrap().unwrap();
     String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap()
 }

@@ -6,10 +6,9 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
 
 use kevel::{Builder, Server};
-use kube::Client;
+use kevel_test_support::{Cluster, until};
 use serde_json::{Value, json};
 
 const POLICY: &str = "
@@ -26,8 +25,7 @@ rules:
 ";
 
 struct Audited {
-    server: Server,
-    client: Client,
+    cluster: Cluster,
     folder: tempfile::TempDir,
 }
 
@@ -44,43 +42,28 @@ impl Audited {
         let builder = Server::builder()
             .flag(format!("--audit-policy-file={}", policy.display()))
             .flag(format!("--audit-log-path={}", folder.path().join("log/audit.log").display()));
-        let server = flags(builder, folder.path()).start().await.unwrap();
-        let client = Client::try_from(server.client_config().await.unwrap()).unwrap();
-        Audited { server, client, folder }
+        let cluster = Cluster::with(flags(builder, folder.path())).await;
+        Audited { cluster, folder }
+    }
+
+    /// Waits until the server says that all its hooks are through.
+    async fn healthy(&self) {
+        until(async || self.ask("GET /healthz", &[], "").await == 200).await;
     }
 
     /// `POST /path`, headers, a body; the code of the answer.
-    /// Waits until the server says that all its hooks are through.
-    async fn healthy(&self) {
-        let until = Instant::now() + Duration::from_secs(60);
-        while self.ask("GET /healthz", &[], "").await != 200 {
-            assert!(Instant::now() < until, "the server does not become healthy");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    async fn ask(&self, line: &str, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> u16 {
-        let (method, uri) = line.split_once(' ').unwrap();
-        let mut request = http::Request::builder().method(method).uri(uri);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let request = request.body(body.into()).unwrap();
-        match self.client.request_text(request).await {
-            Ok(_) => 200,
-            Err(kube::Error::Api(status)) => status.code,
-            Err(error) => panic!("{line}: {error}"),
-        }
+    async fn ask(&self, line: &str, headers: &[(&str, &str)], body: impl AsRef<str>) -> u16 {
+        self.cluster.send_with("admin", line, headers, body.as_ref()).await.0
     }
 
     async fn create(&self, path: &str, object: Value) {
         let json = [("content-type", "application/json")];
-        assert_eq!(self.ask(&format!("POST {path}"), &json, object.to_string()).await, 200);
+        assert_eq!(self.ask(&format!("POST {path}"), &json, object.to_string()).await, 201);
     }
 
     /// The lines of the log after the server's end.
     async fn stop(self) -> Vec<String> {
-        self.server.stop().await.unwrap();
+        self.cluster.stop().await;
         let text = std::fs::read_to_string(self.folder.path().join("log/audit.log")).unwrap();
         text.lines().map(str::to_owned).collect()
     }
@@ -205,9 +188,7 @@ rules:
 ";
     let audited = Audited::with(policy, |builder, _| builder).await;
     let ready = async || audited.ask("GET /api/v1/namespaces/kube-system", &[], "").await == 200;
-    while !ready().await {
-        tokio::task::yield_now().await;
-    }
+    until(ready).await;
     let lines = audited.stop().await;
     let events = events(&lines);
     let find = |resource: &str, name: &str| {
@@ -281,14 +262,7 @@ async fn what_takes_long_is_told_by_its_phases() {
             .flag("--authentication-token-webhook-version=v1")
     })
     .await;
-    let mut config = audited.server.client_config().await.unwrap();
-    config.auth_info = kube::config::AuthInfo {
-        token: Some("slow".to_owned().into()),
-        ..kube::config::AuthInfo::default()
-    };
-    let jane = Client::try_from(config).unwrap();
-    let request = http::Request::get("/version").body(Vec::new()).unwrap();
-    jane.request_text(request).await.unwrap();
+    assert_eq!(audited.cluster.bearer("slow").get("/version").await.0, 200);
     let lines = audited.stop().await;
     let events = events(&lines);
     let mut told = events.iter().filter(|event| event["user"]["username"] == "jane");
@@ -338,7 +312,7 @@ async fn a_full_log_is_moved_aside() {
     for _ in 0..500 {
         audited.ask("GET /version", &[("user-agent", &agent)], "").await;
     }
-    audited.server.stop().await.unwrap();
+    audited.cluster.stop().await;
     let files = std::fs::read_dir(audited.folder.path().join("log")).unwrap();
     let mut names: Vec<String> =
         files.map(|file| file.unwrap().file_name().to_string_lossy().into_owned()).collect();

@@ -8,10 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use http_body_util::BodyExt as _;
-use kevel::Server;
-use kube::Client;
-use kube::client::Body;
+use kevel_test_support::{Client, Cluster, until};
 
 /// The largest answer to a request of 3 MiB.
 const MOST_ANSWER: usize = 8 << 20;
@@ -24,12 +21,9 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 const GADGETS: &str = "/apis/example.com/v1/namespaces/default/gadgets";
 
 async fn send(client: &Client, method: &str, path: &str, body: String) -> (u16, usize, String) {
-    let request = http::Request::builder().method(method).uri(path);
-    let request = request.header("content-type", "application/json");
-    let response = client.send(request.body(Body::from(body.into_bytes())).unwrap()).await.unwrap();
-    let code = response.status().as_u16();
-    let body = response.into_body().collect().await.unwrap().to_bytes();
-    (code, body.len(), String::from_utf8_lossy(&body[..body.len().min(4096)]).into_owned())
+    let answer = client.raw(method, path, &[("content-type", "application/json")], &body).await;
+    let (code, text) = (answer.status().as_u16(), answer.into_body());
+    (code, text.len(), text.chars().take(4096).collect())
 }
 
 fn repeat(count: usize, part: impl Fn(usize) -> String) -> String {
@@ -94,23 +88,18 @@ async fn define_gadgets(client: &Client) {
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let (code, _, said) = send(client, "POST", path, definition.to_owned()).await;
     assert_eq!(code, 201, "{said}");
-    let until = Instant::now() + Duration::from_secs(60);
-    while send(client, "GET", GADGETS, String::new()).await.0 != 200 {
-        assert!(Instant::now() < until, "gadgets are not served");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until(async || send(client, "GET", GADGETS, String::new()).await.0 == 200).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_are_bounded_and_others_do_not_wait() {
-    let server = Server::builder().start().await.unwrap();
-    let config = server.client_config().await.unwrap();
-    let client = Client::try_from(config.clone()).unwrap();
+    let cluster = Cluster::alone().await;
+    let client = cluster.admin.clone();
     let account = r#"{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}"#;
     send(&client, "POST", "/api/v1/namespaces/default/serviceaccounts", account.to_owned()).await;
     define_gadgets(&client).await;
     let done = Arc::new(AtomicBool::new(false));
-    let (ended, health) = (done.clone(), Client::try_from(config).unwrap());
+    let (ended, health) = (done.clone(), cluster.admin.clone());
     let longest = tokio::spawn(async move {
         let mut longest = Duration::ZERO;
         while !ended.load(Ordering::Relaxed) {
@@ -129,5 +118,6 @@ async fn answers_are_bounded_and_others_do_not_wait() {
     done.store(true, Ordering::Relaxed);
     let longest = longest.await.unwrap();
     assert!(longest < MOST_WAIT, "/livez took {longest:?}");
-    server.stop().await.unwrap();
+    drop(client);
+    cluster.stop().await;
 }

@@ -6,6 +6,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kevel::Server;
+use kevel_test_support::{Cluster, soon};
 use kube::api::{
     Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchEvent,
     WatchParams,
@@ -14,19 +15,10 @@ use kube::runtime::{WatchStreamExt as _, reflector, watcher};
 use kube::{Client, Resource as _, ResourceExt as _};
 use serde_json::json;
 
-async fn start() -> (Server, Client) {
-    let server = Server::builder().start().await.unwrap();
-    let config = server.client_config().await.unwrap();
-    let client = Client::try_from(config).unwrap();
-    // The system's namespaces come by themselves.
-    let namespaces: Api<Namespace> = Api::all(client.clone());
-    let mut seen = watcher(namespaces, watcher::Config::default()).applied_objects().boxed();
-    while let Some(namespace) = seen.try_next().await.unwrap() {
-        if namespace.name_any() == "default" {
-            break;
-        }
-    }
-    (server, client)
+async fn start() -> (Cluster, Client) {
+    let cluster = Cluster::alone().await;
+    let client = cluster.admin.0.clone();
+    (cluster, client)
 }
 
 fn config_map(name: &str, value: &str) -> ConfigMap {
@@ -39,7 +31,7 @@ fn config_map(name: &str, value: &str) -> ConfigMap {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_are_created_changed_and_deleted() {
-    let (server, client) = start().await;
+    let (cluster, client) = start().await;
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let made = maps.create(&PostParams::default(), &config_map("a", "1")).await.unwrap();
     assert!(made.uid().is_some() && made.resource_version().is_some());
@@ -57,12 +49,12 @@ async fn objects_are_created_changed_and_deleted() {
     maps.delete("a", &DeleteParams::default()).await.unwrap();
     let missing = maps.get("a").await.unwrap_err();
     assert!(matches!(missing, kube::Error::Api(status) if status.reason == "NotFound"));
-    server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn managers_apply_what_they_own() {
-    let (server, client) = start().await;
+    let (cluster, client) = start().await;
     let deployments: Api<Deployment> = Api::default_namespaced(client);
     let wanted = |replicas: i32| {
         json!({
@@ -88,12 +80,12 @@ async fn managers_apply_what_they_own() {
     assert!(message.contains("conflict with \"one\": .spec.replicas"), "{message}");
     let forced = deployments.patch("web", &two.force(), &Patch::Apply(wanted(2))).await.unwrap();
     assert_eq!(forced.spec.unwrap().replicas, Some(2));
-    server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn watches_and_reflectors_follow() {
-    let (server, client) = start().await;
+    let (cluster, client) = start().await;
     let maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let (reader, writer) = reflector::store();
     let config = watcher::Config::default().labels("app=test").streaming_lists();
@@ -106,24 +98,24 @@ async fn watches_and_reflectors_follow() {
     }
     let mut added = Vec::new();
     while added.len() < 3 {
-        if let WatchEvent::Added(map) = events.try_next().await.unwrap().unwrap() {
+        if let WatchEvent::Added(map) = soon(events.try_next()).await.unwrap().unwrap() {
             added.push(map.name_any());
         }
     }
     assert_eq!(added, ["m0", "m1", "m2"]);
     while reader.len() < 3 {
-        followed.try_next().await.unwrap().unwrap();
+        soon(followed.try_next()).await.unwrap().unwrap();
     }
     maps.delete("m1", &DeleteParams::default()).await.unwrap();
     while reader.len() > 2 {
-        followed.try_next().await.unwrap().unwrap();
+        soon(followed.try_next()).await.unwrap().unwrap();
     }
-    server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kinds_are_discovered() {
-    let (server, client) = start().await;
+    let (cluster, client) = start().await;
     let found = kube::discovery::Discovery::new(client.clone()).run_aggregated().await.unwrap();
     let group = found.get("apps").unwrap();
     let (resource, capabilities) = group.recommended_kind("Deployment").unwrap();
@@ -131,15 +123,15 @@ async fn kinds_are_discovered() {
     let objects: Api<DynamicObject> = Api::default_namespaced_with(client, &resource);
     assert_eq!(objects.list(&ListParams::default()).await.unwrap().items.len(), 0);
     assert_eq!(Deployment::plural(&()), resource.plural);
-    server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_acknowledged_is_there_after_a_restart() {
     let directory = std::env::temp_dir().join(format!("kevel-restart-{}", std::process::id()));
     for round in 0..2 {
-        let server = Server::builder().data_dir(&directory).start().await.unwrap();
-        let client = Client::try_from(server.client_config().await.unwrap()).unwrap();
+        let cluster = Cluster::with(Server::builder().data_dir(&directory)).await;
+        let client = cluster.admin.0.clone();
         let namespaces: Api<Namespace> = Api::all(client);
         let name = format!("round-{round}");
         let namespace = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
@@ -147,7 +139,7 @@ async fn what_was_acknowledged_is_there_after_a_restart() {
         for earlier in 0..=round {
             namespaces.get(&format!("round-{earlier}")).await.unwrap();
         }
-        server.stop().await.unwrap();
+        cluster.stop().await;
     }
     std::fs::remove_dir_all(&directory).unwrap();
 }

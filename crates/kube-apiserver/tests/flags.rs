@@ -1,27 +1,21 @@
 //! Every flag of the reference is there, with its section, type and default.
+#![allow(clippy::unwrap_used)] // Helpers of tests are not in a test module here.
 
-use kube_apiserver::options::ServerRunOptions;
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 
-/// What a developer's machine may have beside the repository.
-const CAPTURE: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/kubernetes-1.36/captures/flags.json");
+use kevel_test_support::facts;
+use kube_apiserver::flags::State;
+use kube_apiserver::options::ServerRunOptions;
 
 #[test]
 fn every_flag_of_the_reference_is_there() {
-    let Ok(capture) = fs::read(CAPTURE) else {
-        println!("skipped: no {CAPTURE}");
-        return;
-    };
-    let capture: serde_json::Value = serde_json::from_slice(&capture).unwrap();
-    let text = |flag: &serde_json::Value, member: &str| flag[member].as_str().unwrap().to_owned();
-    let expected: BTreeSet<(String, String, String)> = capture
-        .as_array()
-        .unwrap()
+    let expected: BTreeSet<(String, String, String)> = facts::lines("flags.txt")
         .iter()
-        .map(|flag| (text(flag, "section").to_lowercase(), text(flag, "flag"), text(flag, "type")))
+        .map(|line| (line[2..].join(" "), line[0].clone(), line[1].clone()))
         .collect();
+    assert!(expected.len() > 150, "{}", expected.len());
     let options = ServerRunOptions::default();
     let mut found = BTreeSet::new();
     for section in options.sections() {
@@ -107,5 +101,43 @@ fn names_are_unique_and_every_flag_has_help() {
     for (flag, _) in flags {
         let help = flag.help.concat();
         assert!(help.trim().ends_with('.'), "--{}: {help}", flag.name());
+    }
+}
+
+/// The words of all sources below a folder or in a file, beginning at `src`.
+fn words(path: &str) -> Vec<String> {
+    let mut paths = vec![PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src").join(path)];
+    let mut words = Vec::new();
+    while let Some(path) = paths.pop() {
+        if path.is_dir() {
+            paths.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let of = |line: &str| -> Vec<String> {
+            let parts = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+            parts.map(str::to_owned).collect()
+        };
+        words.extend(code.flat_map(of));
+    }
+    words
+}
+
+/// A flag that has an effect is read somewhere; one that has none is read by nobody who acts.
+#[test]
+fn the_state_of_a_flag_is_true() {
+    let everywhere = words("");
+    let acting = [words("server"), words("logging"), words("command.rs")].concat();
+    for (flag, _) in ServerRunOptions::default().flags() {
+        let read = |words: &[String]| words.iter().filter(|word| *word == flag.field).count();
+        match flag.facts.state {
+            // Once where it is declared.
+            State::Effective => assert!(read(&everywhere) > 1, "--{} is not read", flag.name()),
+            State::Pending | State::Moot => {
+                assert_eq!(read(&acting), 0, "--{} has an effect", flag.name());
+            }
+            State::Refused(_) => {}
+        }
     }
 }

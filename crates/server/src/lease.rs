@@ -76,6 +76,7 @@ fn lock<T>(shared: &Mutex<Shared<T>>) -> MutexGuard<'_, Shared<T>> {
 mod tests {
     use std::time::Duration;
 
+    use kevel_test_support::until;
     use tokio::time::sleep;
 
     use super::*;
@@ -107,8 +108,6 @@ mod tests {
         let mut lease = Lease::new(value.clone());
         lease.until(std::future::pending());
         drop(lease);
-        while Arc::strong_count(&value) > 1 {
-            tokio::task::yield_now().await;
-        }
+        until(async || Arc::strong_count(&value) == 1).await;
     }
 }

@@ -11,6 +11,7 @@ use kevel_store::cache::{
 };
 use kevel_store::embedded::{Embedded, Options};
 use kevel_store::{Engine, Revision};
+use kevel_test_support::soon;
 
 const PODS: &str = "/registry/pods/";
 const FIELDS: [&str; 2] = ["spec.nodeName", "status.phase"];
@@ -84,7 +85,7 @@ fn select(labels: &str, fields: &str) -> Selection {
 async fn take(watcher: &mut Watcher, count: usize) -> Vec<Delivery> {
     let mut seen = Vec::new();
     while seen.len() < count {
-        watcher.next(&mut seen).await.unwrap();
+        soon(watcher.next(&mut seen)).await.unwrap();
     }
     seen
 }
@@ -249,7 +250,7 @@ async fn a_slow_watcher_is_ended_and_holds_up_nobody() {
     f.pods.snapshot(At::Consistent).await.unwrap();
     let mut seen = Vec::new();
     let ended = loop {
-        if let Err(error) = slow.next(&mut seen).await {
+        if let Err(error) = soon(slow.next(&mut seen)).await {
             break error;
         }
     };
@@ -270,7 +271,7 @@ async fn what_waits_for_a_slow_watcher_is_bounded_in_bytes() {
     f.pods.snapshot(At::Consistent).await.unwrap();
     let mut seen = Vec::new();
     let ended = loop {
-        if let Err(error) = slow.next(&mut seen).await {
+        if let Err(error) = soon(slow.next(&mut seen)).await {
             break error;
         }
     };
@@ -292,7 +293,7 @@ async fn a_watcher_takes_as_much_as_it_can_send() {
         let mut all = Vec::new();
         while all.len() < 100 {
             let mut seen = Vec::new();
-            watcher.next(&mut seen).await.unwrap();
+            soon(watcher.next(&mut seen)).await.unwrap();
             assert!((1..=7).contains(&seen.len()), "{fields}: {}", seen.len());
             all.append(&mut seen);
         }
@@ -404,7 +405,7 @@ async fn every_watchers_log_replays_to_the_final_state() {
         let mut watcher = f.pods.watch(select("", ""), Revision(start)).await.unwrap();
         let mut seen = Vec::new();
         while watcher.caught_up() < last.revision() {
-            watcher.next(&mut seen).await.unwrap();
+            soon(watcher.next(&mut seen)).await.unwrap();
         }
         let mut before = start;
         for (change, key, revision) in told(&seen) {

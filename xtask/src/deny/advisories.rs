@@ -9,15 +9,13 @@ use serde_json::Value;
 use super::{Package, texts, toml};
 
 /// Where the database is looked for.
-pub const WHERE: &str =
-    "no RustSec database in KEVEL_ADVISORY_DB, ../shared/advisory-db or ~/.cargo/advisory-db";
+pub const WHERE: &str = "RustSec's database (in KEVEL_ADVISORY_DB or ~/.cargo/advisory-db)";
 
 /// The folder of a database, if there is one.
 pub fn database() -> Option<PathBuf> {
     let named = std::env::var_os("KEVEL_ADVISORY_DB").map(PathBuf::from);
-    let shared = PathBuf::from("../shared/advisory-db");
     let cargo = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo/advisory-db"));
-    let all = named.into_iter().chain([shared]).chain(cargo);
+    let all = named.into_iter().chain(cargo);
     all.into_iter().find(|folder| folder.join("crates").is_dir())
 }
 

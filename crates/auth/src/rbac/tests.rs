@@ -2,7 +2,7 @@ mod aggregated;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kevel_api::value::{Map, Value};
 use kevel_server::authorization::{Attributes, Decision, NO_SELECTORS, Opinion};
@@ -427,9 +427,12 @@ fn decisions_equal_a_naive_evaluation() {
     assert!(allowed > all / 20 && allowed < all / 2, "{allowed} of {all}");
 }
 
-/// Prints what a decision costs; `cargo test --release -p kevel-auth ten_thousand -- --nocapture`.
+/// Far above what a decision among 10,000 bindings takes without optimization on a busy machine, far below
+/// what a look at each of them would.
+const DECISION: Duration = Duration::from_micros(200);
+
 #[test]
-fn ten_thousand_bindings() {
+fn ten_thousand_bindings_are_not_searched() {
     let mut shared = Policy::default();
     let mut spread = Policy::default();
     let view = role(&["get list watch | - | pods services configmaps"; 8]);
@@ -452,29 +455,35 @@ fn ten_thousand_bindings() {
     }
     let groups = ["dev", "a", "b", "c", "d", "system:authenticated"];
     let (spread_rbac, shared_rbac) = (rbac(&mut spread), rbac(&mut shared));
-    for (rbac, who, what) in [
-        (&spread_rbac, user("u4001", &groups), "get - pods n1"),
-        (&spread_rbac, user("u4001", &groups), "delete - pods n1"),
-        (&spread_rbac, user("nobody", &groups[1..]), "get - pods n1"),
-        (&shared_rbac, user("jane", &groups), "get - pods=pod9999 n1"),
-        (&shared_rbac, user("jane", &groups), "get - pods=none n1"),
-        (&shared_rbac, user("jane", &groups), "get g5000 things n1"),
-    ] {
+    let rows: [(_, _, _, _); 6] = [
+        (&spread_rbac, user("u4001", &groups), "get - pods n1", Decision::Allow),
+        (&spread_rbac, user("u4001", &groups), "delete - pods n1", Decision::NoOpinion),
+        (&spread_rbac, user("nobody", &groups[1..]), "get - pods n1", Decision::NoOpinion),
+        (&shared_rbac, user("jane", &groups), "get - pods=pod9999 n1", Decision::Allow),
+        (&shared_rbac, user("jane", &groups), "get - pods=none n1", Decision::NoOpinion),
+        (&shared_rbac, user("jane", &groups), "get g5000 things n1", Decision::Allow),
+    ];
+    for (rbac, who, what, expected) in rows {
         let request = asked(&who, what);
-        let rounds = 2_000;
+        assert_eq!(rbac.decide(&request).decision, expected, "{} {what}", who.name);
+        let rounds = 500;
         let begun = Instant::now();
         for _ in 0..rounds {
             std::hint::black_box(rbac.decide(&request));
         }
         let each = begun.elapsed() / rounds;
-        println!("{} {what}: {:?}: {each:?}", who.name, rbac.decide(&request).decision);
+        assert!(each < DECISION, "{} {what}: {each:?}", who.name);
     }
-    let begun = Instant::now();
+    // What changes in one binding, or in the role of all of them, is seen.
+    let (first, second) = (user("u0", &[]), user("u2", &[]));
+    let may = |policy: &mut Policy, user: &User, what: &str| {
+        rbac(policy).decide(&asked(user, what)).decision
+    };
+    assert_eq!(may(&mut spread, &first, "get - pods n1"), Decision::Allow);
     spread.set(Kind::ClusterRoleBinding, "0", None);
-    std::hint::black_box(spread.index());
-    println!("one binding removed: {:?}", begun.elapsed());
-    let begun = Instant::now();
-    spread.set(Kind::ClusterRole, "view", Some(&view));
-    std::hint::black_box(spread.index());
-    println!("a role of 10,000 bindings changed: {:?}", begun.elapsed());
+    assert_eq!(may(&mut spread, &first, "get - pods n1"), Decision::NoOpinion);
+    assert_eq!(may(&mut spread, &second, "get - pods n1"), Decision::Allow);
+    spread.set(Kind::ClusterRole, "view", Some(&role(&["get | - | secrets"])));
+    assert_eq!(may(&mut spread, &second, "get - pods n1"), Decision::NoOpinion);
+    assert_eq!(may(&mut spread, &second, "get - secrets n1"), Decision::Allow);
 }

@@ -12,8 +12,9 @@ use kevel_server::authorization::{Attributes, Authorizer, Opinion};
 use kevel_server::metrics::Metrics;
 use kevel_server::request_info::RequestInfo;
 use kevel_server::user::User;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use kevel_test_support::Ca;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 /// What a webhook answers: a status code and a body.
@@ -90,23 +91,18 @@ pub fn other_ca() -> String {
 
 /// A certificate for `localhost`, and the authority behind it.
 fn identity() -> (Arc<ServerConfig>, String) {
-    let authority_key = KeyPair::generate().unwrap();
-    let mut authority = CertificateParams::default();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let ca = authority.self_signed(&authority_key).unwrap();
-    let issuer = Issuer::new(authority, authority_key);
-    let key = KeyPair::generate().unwrap();
-    let parameters = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-    let certificate = parameters.signed_by(&key, &issuer).unwrap();
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let ca = Ca::new("webhook");
+    let (certificate, key) = ca.server("localhost");
+    let certificate = CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], key)
+        .with_single_cert(vec![certificate], key)
         .unwrap();
-    (Arc::new(config), ca.pem())
+    (Arc::new(config), ca.pem)
 }
 
 fn serve(

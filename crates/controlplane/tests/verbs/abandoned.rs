@@ -15,9 +15,8 @@ use kevel_store::embedded::{Embedded, Options};
 use kevel_store::{
     Engine, GetResponse, Pending, RangeOptions, RangeResponse, Result, Revision, Watch,
 };
+use kevel_test_support::InMemory;
 use tokio::task::yield_now;
-
-use crate::support::Server;
 
 const SERVICES: &str = "/api/v1/namespaces/ns/services";
 const PODS: &str = "/api/v1/namespaces/ns/pods";
@@ -130,7 +129,7 @@ async fn abandon(request: impl Future, polls: usize) -> bool {
 
 /// A cluster with few addresses and ports, on a store that takes its time.
 struct Cluster {
-    server: Server,
+    server: InMemory,
     engine: Arc<dyn Engine>,
     /// Tasks that are always there.
     tasks: usize,
@@ -141,7 +140,7 @@ impl Cluster {
         let memory = Arc::new(Embedded::memory(Options::default()).unwrap());
         let engine: Arc<dyn Engine> = Arc::new(Slow(memory));
         let ports = PortRange { base: 30000, size: 20 };
-        let server = Server::with_services(engine.clone(), "10.0.0.0/28", ports).await;
+        let server = InMemory::with_services(engine.clone(), "10.0.0.0/28", ports).await;
         let mut cluster = Cluster { server, engine, tasks: usize::MAX };
         for _ in 0..100 {
             yield_now().await;

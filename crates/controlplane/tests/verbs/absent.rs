@@ -10,8 +10,7 @@ use kevel_api::value::{Map, Value, equivalent};
 use kevel_codec::{json, protobuf};
 use kevel_server::resource::{Part, Resource};
 use kevel_server::storage::Format;
-
-use crate::support::Server;
+use kevel_test_support::InMemory;
 
 const FORMS: [Form; 3] = [Form::Absent, Form::Null, Form::Empty];
 const MEDIA: [&str; 2] = ["application/json", "application/vnd.kubernetes.protobuf"];
@@ -29,14 +28,14 @@ type Outcome = (u16, Value);
 
 /// An object that requests are sent about.
 struct Object<'s> {
-    server: &'s Server,
+    server: &'s InMemory,
     row: &'s Resource,
     path: String,
     schema: Schema<'s>,
 }
 
 impl<'s> Object<'s> {
-    fn new(server: &'s Server, row: &'s Resource) -> Self {
+    fn new(server: &'s InMemory, row: &'s Resource) -> Self {
         let base = match row.kind.group.is_empty() {
             true => format!("/api/{}", row.kind.version),
             false => format!("/apis/{}/{}", row.kind.group, row.kind.version),
@@ -259,7 +258,7 @@ fn has_status(row: &&std::sync::Arc<Resource>) -> bool {
 
 #[tokio::test]
 async fn a_status_is_what_was_sent() {
-    let servers = [Server::start(Format::Json).await, Server::start(Format::Protobuf).await];
+    let servers = [InMemory::start(Format::Json).await, InMemory::start(Format::Protobuf).await];
     let rows = servers.each_ref().map(|server| server.delegate.resources.current().clone());
     let (mut taken, mut kinds) = (BTreeMap::new(), 0);
     for (number, row) in rows[0].all().filter(has_status).enumerate() {
@@ -297,7 +296,7 @@ async fn a_status_is_what_was_sent() {
 
 #[tokio::test]
 async fn metadata_of_a_status_is_written_where_the_kind_lets_it_be() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     let rows = server.delegate.resources.current().clone();
     let mut kept = BTreeSet::new();
     for row in rows.all().filter(has_status) {
@@ -360,7 +359,7 @@ const DEPLOYMENT: &str = r#"{"spec":{"replicas":3,"selector":{"matchLabels":{"a"
 #[tokio::test]
 async fn places_are_what_was_sent() {
     for format in [Format::Json, Format::Protobuf] {
-        let server = Server::start(format).await;
+        let server = InMemory::start(format).await;
         let rows = server.delegate.resources.current().clone();
         for (plural, subresource, text, left_out, code, path, expected) in PLACES {
             let row =
@@ -396,7 +395,7 @@ fn includes(value: &Value, part: &Value) -> bool {
 #[tokio::test]
 async fn a_namespace_that_is_let_go_in_protobuf_goes() {
     for format in [Format::Json, Format::Protobuf] {
-        let server = Server::start(format).await;
+        let server = InMemory::start(format).await;
         let rows = server.delegate.resources.current().clone();
         let object = Object::new(&server, rows.get("", "v1", "namespaces").unwrap());
         server.ok("POST /api/v1/namespaces", r#"{"metadata":{"name":"it"}}"#, 201).await;
@@ -424,7 +423,7 @@ async fn a_namespace_that_is_let_go_in_protobuf_goes() {
 /// That there is nothing to write is only true of what is there now, not of what the cache has.
 #[tokio::test]
 async fn a_write_of_what_was_there_before_is_a_conflict() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     let maps = "/api/v1/namespaces/ns/configmaps";
     let made = r#"{"metadata":{"name":"it"},"data":{"a":"0"}}"#;
     let mut before = server.ok(&format!("POST {maps}"), made, 201).await;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use kevel_server::authorization::AlwaysDeny;
 use kevel_server::storage::Format;
+use kevel_test_support::InMemory;
 
-use crate::support::{Server, field};
+use crate::field;
 
 const PODS: &str = "/api/v1/namespaces/ns/pods";
 
@@ -17,7 +18,7 @@ fn pod(name: &str, node: &str) -> String {
 
 #[tokio::test]
 async fn a_pod_that_runs_is_given_time() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     server.ok(&format!("POST {PODS}"), &pod("a", "node"), 201).await;
     let marked = server.ok(&format!("DELETE {PODS}/a"), "", 200).await;
     assert!(marked.contains(r#""deletionGracePeriodSeconds":30"#), "{marked}");
@@ -36,7 +37,7 @@ async fn a_pod_that_runs_is_given_time() {
 
 #[tokio::test]
 async fn a_pod_that_runs_nowhere_goes_at_once() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     server.ok(&format!("POST {PODS}"), &pod("a", ""), 201).await;
     let gone = server.ok(&format!("DELETE {PODS}/a"), "", 200).await;
     assert!(gone.contains(r#""kind":"Pod""#) && gone.contains("deletionTimestamp"), "{gone}");
@@ -45,7 +46,7 @@ async fn a_pod_that_runs_nowhere_goes_at_once() {
 
 #[tokio::test]
 async fn dependents_are_left_to_the_garbage_collector() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     let jobs = "/apis/batch/v1/namespaces/ns/jobs";
     let job = r#"{"metadata":{"name":"NAME"},"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}"#;
     let cases = [
@@ -70,7 +71,7 @@ async fn some_updates_create_for_those_who_may() {
     let lease = r#"{"metadata":{"name":"l"},"spec":{"holderIdentity":"me"}}"#;
     let map = r#"{"metadata":{"name":"m"}}"#;
     let maps = "/api/v1/namespaces/ns/configmaps";
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     server.ok(&format!("PUT {leases}/l"), lease, 201).await;
     let unversioned = server.ok(&format!("PUT {leases}/l"), lease, 422).await;
     assert!(
@@ -79,7 +80,7 @@ async fn some_updates_create_for_those_who_may() {
     );
     server.ok(&format!("PUT {maps}/m"), map, 404).await;
 
-    let strict = Server::with(Format::Json, Arc::new(AlwaysDeny)).await;
+    let strict = InMemory::with(Format::Json, Arc::new(AlwaysDeny)).await;
     strict.ok(&format!("PUT {leases}/l"), lease, 403).await;
     strict.ok(&format!("GET {leases}/l"), "", 404).await;
     let config = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"m"}}"#;

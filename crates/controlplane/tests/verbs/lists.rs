@@ -3,16 +3,16 @@
 use http_body_util::BodyExt as _;
 use kevel_api::builtin;
 use kevel_codec::{json, protobuf, yaml};
+use kevel_server::controller::Client;
 use kevel_server::storage::Format;
-
-use crate::support::Server;
+use kevel_test_support::InMemory;
 
 const MAPS: &str = "/api/v1/namespaces/ns/configmaps";
 /// A list is made at once up to 128 KiB: objects of which about 130 make that much.
 const SIZE: usize = 700;
 const COUNTS: [usize; 7] = [0, 1, 2, 100, 130, 160, 300];
 
-async fn list(server: &Server, query: &str, accept: &str) -> Vec<u8> {
+async fn list(server: &InMemory, query: &str, accept: &str) -> Vec<u8> {
     let response = server.accept(&format!("GET {MAPS}{query}"), accept).await;
     assert_eq!(response.status(), 200, "{query} {accept}");
     response.into_body().collect().await.unwrap().to_bytes().to_vec()
@@ -20,7 +20,7 @@ async fn list(server: &Server, query: &str, accept: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn all_forms_are_made_of_the_same_objects() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     let value = "é\\n\\\"".repeat(SIZE / 6);
     for number in 0..COUNTS[COUNTS.len() - 1] {
         let map = format!(
@@ -66,7 +66,7 @@ async fn all_forms_are_made_of_the_same_objects() {
 
 #[tokio::test]
 async fn a_list_in_another_version_is_of_objects_in_that_version() {
-    let server = Server::start(Format::Protobuf).await;
+    let server = InMemory::start(Format::Protobuf).await;
     let path = "/apis/autoscaling/v1/namespaces/ns/horizontalpodautoscalers";
     for number in 0..200 {
         let body = format!(
@@ -93,7 +93,7 @@ async fn a_list_in_another_version_is_of_objects_in_that_version() {
 
 #[tokio::test]
 async fn what_was_deleted_together_is_listed() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     for number in 0..200 {
         let map = format!(
             r#"{{"metadata":{{"name":"m{number:03}"}},"data":{{"a":"{}"}}}}"#,
@@ -105,4 +105,17 @@ async fn what_was_deleted_together_is_listed() {
     assert!(deleted.starts_with(r#"{"kind":"ConfigMapList","apiVersion":"v1","metadata":{"#));
     assert_eq!(deleted.matches(r#""name":"m"#).count(), 200);
     assert_eq!(server.ok(&format!("GET {MAPS}"), "", 200).await.matches(r#""name":"m"#).count(), 0);
+}
+
+/// What the server asks itself is whole, however it is answered.
+#[tokio::test]
+async fn the_servers_own_client_reads_lists() {
+    let server = InMemory::start(Format::Json).await;
+    let client = Client::new(server.delegate.clone());
+    for count in 0..3 {
+        let list = client.get(MAPS).await.unwrap();
+        assert_eq!(list.list_at(&["items"]).len(), count);
+        let map = format!(r#"{{"metadata":{{"name":"m{count}"}}}}"#);
+        server.ok(&format!("POST {MAPS}"), &map, 201).await;
+    }
 }

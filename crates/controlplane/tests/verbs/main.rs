@@ -8,21 +8,19 @@ mod deletion;
 mod lists;
 mod rules;
 mod subresources;
-mod support;
 mod validation;
 
 use http_body_util::BodyExt as _;
 use kevel_api::builtin;
 use kevel_server::storage::Format;
-
-use support::{Server, field};
+use kevel_test_support::{InMemory, soon};
 
 const CM: &str = "/api/v1/namespaces/ns/configmaps";
 
 #[tokio::test]
 async fn an_object_is_created_read_changed_and_deleted() {
     for format in [Format::Json, Format::Protobuf] {
-        let server = Server::start(format).await;
+        let server = InMemory::start(format).await;
         let made = server
             .ok(&format!("POST {CM}"), r#"{"metadata":{"name":"a"},"data":{"x":"1"}}"#, 201)
             .await;
@@ -60,7 +58,7 @@ async fn an_object_is_created_read_changed_and_deleted() {
 
 #[tokio::test]
 async fn every_stored_kind_is_served() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     let mut seen = 0;
     for resource in builtin::resources().iter().filter(|r| r.on && !r.path.contains('/')) {
         if !resource.verbs.contains(&"list") {
@@ -79,7 +77,7 @@ async fn every_stored_kind_is_served() {
 
 #[tokio::test]
 async fn lists_are_cut_and_continued() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     for i in 0..5 {
         let body = format!(r#"{{"metadata":{{"name":"c{i}","labels":{{"odd":"{}"}}}}}}"#, i % 2);
         server.ok(&format!("POST {CM}"), &body, 201).await;
@@ -100,7 +98,7 @@ async fn lists_are_cut_and_continued() {
 
 #[tokio::test]
 async fn a_watch_begins_with_what_is_there() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     server.ok(&format!("POST {CM}"), r#"{"metadata":{"name":"a"}}"#, 201).await;
     let response = server
         .send(
@@ -113,7 +111,7 @@ async fn a_watch_begins_with_what_is_there() {
     let mut body = response.into_body();
     let mut text = String::new();
     while !text.contains("BOOKMARK") {
-        let frame = body.frame().await.unwrap().unwrap();
+        let frame = soon(body.frame()).await.unwrap().unwrap();
         text += std::str::from_utf8(&frame.into_data().unwrap()).unwrap();
     }
     assert!(text.starts_with(r#"{"type":"ADDED","object":{"kind":"ConfigMap""#), "{text}");
@@ -125,7 +123,7 @@ async fn a_watch_begins_with_what_is_there() {
 
 #[tokio::test]
 async fn spec_and_status_are_written_apart() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     let path = "/apis/apps/v1/namespaces/ns/deployments";
     let body = r#"{"metadata":{"name":"d"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}},"status":{"replicas":7}}"#;
     let made = server.ok(&format!("POST {path}"), body, 201).await;
@@ -147,7 +145,7 @@ async fn spec_and_status_are_written_apart() {
 
 #[tokio::test]
 async fn finalizers_hold_an_object() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     let body = r#"{"metadata":{"name":"a","finalizers":["x.y/z"]}}"#;
     server.ok(&format!("POST {CM}"), body, 201).await;
     let held = server.ok(&format!("DELETE {CM}/a"), "", 200).await;
@@ -159,7 +157,7 @@ async fn finalizers_hold_an_object() {
 
 #[tokio::test]
 async fn namespaces_are_looked_after() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     let missing = server
         .ok("POST /api/v1/namespaces/none/configmaps", r#"{"metadata":{"name":"a"}}"#, 404)
         .await;
@@ -171,7 +169,7 @@ async fn namespaces_are_looked_after() {
 
 #[tokio::test]
 async fn a_field_that_is_not_said_is_zero_to_a_selector() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     server.ok("POST /api/v1/nodes", r#"{"metadata":{"name":"open"}}"#, 201).await;
     let closed = r#"{"metadata":{"name":"closed"},"spec":{"unschedulable":true}}"#;
     server.ok("POST /api/v1/nodes", closed, 201).await;
@@ -189,7 +187,7 @@ async fn a_field_that_is_not_said_is_zero_to_a_selector() {
 
 #[tokio::test]
 async fn the_two_groups_of_events_name_their_fields_differently() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     let event = r#"{"metadata":{"name":"e"},"involvedObject":{"kind":"Pod","name":"p","namespace":"ns"},"reason":"Made"}"#;
     server.ok("POST /api/v1/namespaces/ns/events", event, 201).await;
     for (path, found) in [
@@ -204,7 +202,7 @@ async fn the_two_groups_of_events_name_their_fields_differently() {
 
 #[tokio::test]
 async fn routes_say_what_they_do_not_do() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     for (what, code) in [
         ("POST /api/v1/pods", 405),
         ("DELETE /api/v1/pods", 405),
@@ -220,7 +218,7 @@ async fn routes_say_what_they_do_not_do() {
 
 #[tokio::test]
 async fn what_is_immutable_stays_as_it_is() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     let map = r#"{"metadata":{"name":"a"},"data":{"x":"1"},"immutable":true}"#;
     server.ok(&format!("POST {CM}"), map, 201).await;
     let merge = "application/merge-patch+json";
@@ -235,4 +233,11 @@ async fn what_is_immutable_stays_as_it_is() {
     }
     let labels = r#"{"metadata":{"labels":{"b":"c"}}}"#;
     server.typed(&format!("PATCH {CM}/a"), labels, 200, merge).await;
+}
+
+/// The text behind a name in JSON.
+fn field<'t>(text: &'t str, name: &str) -> &'t str {
+    let start = text.find(&format!("\"{name}\":\"")).unwrap_or_else(|| panic!("{name} in {text}"));
+    let rest = &text[start + name.len() + 4..];
+    &rest[..rest.find('"').unwrap()]
 }

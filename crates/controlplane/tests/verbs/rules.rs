@@ -11,11 +11,11 @@ use kevel_codec::json::{Unknown, decode_any, encode_any};
 use kevel_controlplane::service::PortRange;
 use kevel_store::Engine;
 use kevel_store::embedded::{Embedded, Options};
+use kevel_test_support::InMemory;
 
 use self::case::{Cases, FILES};
-use crate::support::Server;
 
-impl case::Server for Server {
+impl case::Server for InMemory {
     async fn send(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         let mut text = Vec::new();
         encode_any(body, &mut text);
@@ -28,10 +28,10 @@ impl case::Server for Server {
 }
 
 /// A server that gives services addresses and ports, as those of [`conformance rules`] do.
-async fn start() -> Server {
+async fn start() -> InMemory {
     let engine: Arc<dyn Engine> = Arc::new(Embedded::memory(Options::default()).unwrap());
     let ports = PortRange { base: 30000, size: 2768 };
-    Server::with_services(engine, "10.96.0.0/16", ports).await
+    InMemory::with_services(engine, "10.96.0.0/16", ports).await
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! What stands below objects: scales, bindings, evictions, containers to look into others.
 
 use kevel_server::storage::Format;
+use kevel_test_support::InMemory;
 
-use crate::support::{Server, field};
+use crate::field;
 
 const PODS: &str = "/api/v1/namespaces/ns/pods";
 const MERGE: &str = "application/merge-patch+json";
@@ -15,7 +16,7 @@ fn pod(name: &str) -> String {
 
 #[tokio::test]
 async fn a_scale_is_a_view_on_its_object() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     let deployments = "/apis/apps/v1/namespaces/ns/deployments";
     let web = r#"{"metadata":{"name":"web"},"spec":{"replicas":2,"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}"#;
     let made = server.ok(&format!("POST {deployments}"), web, 201).await;
@@ -54,7 +55,7 @@ async fn a_scale_is_a_view_on_its_object() {
 
 #[tokio::test]
 async fn a_binding_puts_a_pod_on_a_node() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     server.ok(&format!("POST {PODS}"), &pod("a"), 201).await;
     let binding =
         r#"{"metadata":{"name":"a","annotations":{"x":"y"}},"target":{"kind":"Node","name":"n1"}}"#;
@@ -78,7 +79,7 @@ async fn a_binding_puts_a_pod_on_a_node() {
 
 #[tokio::test]
 async fn evictions_keep_within_budgets() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     let eviction = |name: &str| format!(r#"{{"metadata":{{"name":"{name}"}}}}"#);
     for name in ["a", "b", "c"] {
         server.ok(&format!("POST {PODS}"), &pod(name), 201).await;
@@ -113,7 +114,7 @@ async fn evictions_keep_within_budgets() {
 
 #[tokio::test]
 async fn containers_are_added_to_look_into_a_pod() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     server.ok(&format!("POST {PODS}"), &pod("a"), 201).await;
     let at = format!("PATCH {PODS}/a/ephemeralcontainers");
     let strategic = "application/strategic-merge-patch+json";

@@ -1,8 +1,7 @@
 //! What is wrong with objects, in the reference's words.
 
 use kevel_server::storage::Format;
-
-use crate::support::Server;
+use kevel_test_support::InMemory;
 
 /// A path, a body, and what is wrong with it: field and message of each cause.
 type Case = (&'static str, &'static str, &'static [&'static str]);
@@ -88,7 +87,7 @@ const CREATES: &[Case] = &[
 
 #[tokio::test]
 async fn new_objects_are_refused_with_everything_that_is_wrong_with_them() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     for (path, body, causes) in CREATES {
         let answer = server.ok(&format!("POST {path}"), body, 422).await;
         let answer = answer.replace(r#"\""#, "\"");
@@ -105,10 +104,10 @@ async fn new_objects_are_refused_with_everything_that_is_wrong_with_them() {
 
 #[tokio::test]
 async fn a_job_finds_its_pods_by_labels_that_the_server_makes() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     let body = r#"{"metadata":{"name":"j"},"spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}"#;
     let job = server.ok(&format!("POST {JOB}"), body, 201).await;
-    let uid = crate::support::field(&job, "uid");
+    let uid = crate::field(&job, "uid");
     let selector =
         format!(r#""selector":{{"matchLabels":{{"batch.kubernetes.io/controller-uid":"{uid}"}}}}"#);
     assert!(job.contains(&selector), "{job}");
@@ -120,7 +119,7 @@ async fn a_job_finds_its_pods_by_labels_that_the_server_makes() {
 
 #[tokio::test]
 async fn of_a_pod_only_some_fields_change() {
-    let server = Server::start(Format::Json).await;
+    let server = InMemory::start(Format::Json).await;
     let body = r#"{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
     server.ok(&format!("POST {POD}"), body, 201).await;
     let patch = "application/merge-patch+json";

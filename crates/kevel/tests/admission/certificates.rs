@@ -1,4 +1,5 @@
 use kevel_codec::base64;
+use kevel_test_support::until;
 use serde_json::json;
 
 use super::cluster;
@@ -63,13 +64,9 @@ async fn who_approves_and_signs_speaks_for_the_signer() {
         )
     };
     let approved = condition("Approved");
-    loop {
-        // Until the binding is known, another reason is given.
-        let refused = cluster.refused("jane", &approval, &approved).await;
-        if refused == forbidden("approve") {
-            break;
-        }
-    }
+    // Until the binding is known, another reason is given.
+    until(async || cluster.refused("jane", &approval, &approved).await == forbidden("approve"))
+        .await;
     let status = format!("PATCH {REQUESTS}/r/status");
     let failed = condition("Failed");
     assert_eq!(cluster.refused("jane", &status, &failed).await, forbidden("sign"));
@@ -77,9 +74,7 @@ async fn who_approves_and_signs_speaks_for_the_signer() {
         "resourceNames": ["a.b/*"], "verbs": ["approve"]}]);
     cluster.ok("admin", &format!("POST {group}/clusterroles"), &role("approve", rules)).await;
     cluster.ok("admin", &format!("POST {group}/clusterrolebindings"), &binding("approve")).await;
-    while cluster.send("jane", &approval, &approved).await.0 != 200 {
-        tokio::task::yield_now().await;
-    }
+    cluster.until_sent("jane", &approval, &approved, |answer| answer.0 == 200).await;
     cluster.stop().await;
 }
 
@@ -131,7 +126,9 @@ async fn who_asked_for_what_is_said_once_and_by_the_server() {
     ] {
         let what = format!("{what} {REQUESTS}/r?fieldManager=m&force={}", content_type == APPLY);
         let what = what.trim_end_matches("&force=false");
-        let (code, answer) = cluster.send_typed("joe", what, &body.to_string(), content_type).await;
+        let (code, answer) = cluster
+            .send_with("joe", what, &[("content-type", content_type)], &body.to_string())
+            .await;
         assert_eq!(code, 200, "{what} {content_type}: {answer}");
         let answer = serde_json::from_str(&answer).unwrap();
         assert_eq!(own(&answer), expected, "{what} {content_type}");
@@ -145,7 +142,8 @@ async fn who_asked_for_what_is_said_once_and_by_the_server() {
     // A request that is made by an apply is signed, too.
     let applied = made("applied", "a.b/c");
     let what = format!("PATCH {REQUESTS}/applied?fieldManager=m");
-    let answer = cluster.send_typed("jane", &what, &applied.to_string(), APPLY).await;
+    let answer =
+        cluster.send_with("jane", &what, &[("content-type", APPLY)], &applied.to_string()).await;
     assert_eq!(answer.0, 201, "{}", answer.1);
     let answer: serde_json::Value = serde_json::from_str(&answer.1).unwrap();
     assert_eq!(answer["spec"]["username"], "jane");

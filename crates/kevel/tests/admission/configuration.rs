@@ -119,12 +119,9 @@ async fn namespaces_say_where_their_pods_go_and_what_they_tolerate() {
     let public = "POST /api/v1/namespaces/kube-public/pods?dryRun=All";
     let made = cluster.ok("admin", &default, &pod("")).await;
     assert_eq!(made["spec"]["nodeSelector"].to_string(), r#"{"a":"b"}"#);
-    let made = loop {
-        let made = cluster.ok("admin", public, &pod("")).await;
-        if made["spec"]["nodeSelector"]["a"].is_null() {
-            break made;
-        }
-    };
+    let made = cluster
+        .until_ok(public, &pod(""), |made| made["spec"]["nodeSelector"]["a"].is_null())
+        .await;
     assert_eq!(made["spec"]["nodeSelector"].to_string(), r#"{"c":"d"}"#);
     assert_eq!(made["spec"]["tolerations"][2]["key"], "k");
     for (what, spec, error) in [

@@ -12,12 +12,8 @@ async fn limit_ranges_give_and_refuse() {
     let container = |name: &str, resources: &str| {
         format!(r#"{{"name":"{name}","image":"i","resources":{{{resources}}}}}"#)
     };
-    let made = loop {
-        let made = cluster.ok("admin", &dry, &pod("")).await;
-        if !made["metadata"]["annotations"].is_null() {
-            break made;
-        }
-    };
+    let made =
+        cluster.until_ok(&dry, &pod(""), |made| !made["metadata"]["annotations"].is_null()).await;
     assert_eq!(
         made["metadata"]["annotations"]["kubernetes.io/limit-ranger"],
         "LimitRanger plugin set: cpu request for container c; cpu limit for container c"

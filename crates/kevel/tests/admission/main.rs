@@ -4,8 +4,6 @@
 
 mod certificates;
 mod closed;
-#[path = "../authorization/cluster.rs"]
-mod cluster;
 mod configuration;
 mod limit_ranger;
 mod namespaces;
@@ -17,7 +15,7 @@ mod resource_quota;
 mod service_account;
 mod storage;
 
-use self::cluster::Cluster;
+use kevel_test_support::Cluster;
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 

@@ -1,5 +1,5 @@
-use super::cluster::Cluster;
 use super::{account, cluster, pod};
+use kevel_test_support::Cluster;
 
 async fn namespace(cluster: &Cluster, name: &str, level: &str) {
     let body = format!(

@@ -133,11 +133,11 @@ async fn who_ties_objects_to_others_needs_a_right_to_both() {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "writer"}});
     cluster.ok("admin", &format!("POST {group}/clusterrolebindings"), &binding.to_string()).await;
     let maps = "/api/v1/namespaces/default/configmaps";
-    while cluster.send("jane", &format!("POST {maps}"), r#"{"metadata":{"name":"a"}}"#).await.0
-        == 403
-    {
-        tokio::task::yield_now().await;
-    }
+    cluster
+        .until_sent("jane", &format!("POST {maps}"), r#"{"metadata":{"name":"a"}}"#, |answer| {
+            answer.0 != 403
+        })
+        .await;
     let owned = |name: &str, blocks: bool| {
         json!({"metadata": {"name": name, "ownerReferences": [{"apiVersion": "apps/v1",
             "kind": "Deployment", "name": "d", "uid": "u", "blockOwnerDeletion": blocks}]}})

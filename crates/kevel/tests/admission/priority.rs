@@ -41,13 +41,8 @@ async fn one_class_is_the_default() {
         format!(r#"{{"metadata":{{"name":"{name}"}},"value":{value},"globalDefault":true}}"#)
     };
     cluster.ok("admin", &format!("POST {CLASSES}"), &class("usual", 5)).await;
-    loop {
-        let made = cluster.ok("admin", &dry, &pod("")).await;
-        if made["spec"]["priority"] == 5 {
-            assert_eq!(made["spec"]["priorityClassName"], "usual");
-            break;
-        }
-    }
+    let made = cluster.until_ok(&dry, &pod(""), |made| made["spec"]["priority"] == 5).await;
+    assert_eq!(made["spec"]["priorityClassName"], "usual");
     assert_eq!(
         cluster.refused("admin", &format!("POST {CLASSES}"), &class("other", 6)).await,
         r#"403 priorityclasses.scheduling.k8s.io "other" is forbidden: PriorityClass usual is already marked as default. Only one default can exist"#

@@ -28,9 +28,7 @@ async fn permit(cluster: &Cluster, more: Value) {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "claims"}});
     let bindings = format!("POST {group}/clusterrolebindings");
     cluster.ok("admin", &bindings, &binding.to_string()).await;
-    while cluster.send("jane", &format!("GET {CLAIMS}"), "").await.0 != 200 {
-        tokio::task::yield_now().await;
-    }
+    cluster.until_sent("jane", &format!("GET {CLAIMS}"), "", |answer| answer.0 == 200).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -61,9 +59,7 @@ async fn devices_in_use_are_for_namespaces_that_are_marked() {
     let label = r#"{"metadata":{"labels":{"resource.kubernetes.io/admin-access":"true"}}}"#;
     cluster.ok("admin", "PATCH /api/v1/namespaces/default", label).await;
     let post = format!("POST {CLAIMS}");
-    while cluster.send("admin", &post, &object("b", spec(true))).await.0 != 201 {
-        tokio::task::yield_now().await;
-    }
+    cluster.until_sent("admin", &post, &object("b", spec(true)), |answer| answer.0 == 201).await;
     cluster.stop().await;
 }
 

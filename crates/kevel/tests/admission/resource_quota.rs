@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use super::cluster::Cluster;
 use super::{PODS, cluster, pod};
+use kevel_test_support::Cluster;
 
 const QUOTAS: &str = "/api/v1/namespaces/default/resourcequotas";
 

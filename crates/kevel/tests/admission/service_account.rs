@@ -1,5 +1,5 @@
-use super::cluster::Cluster;
 use super::{PODS, cluster, pod};
+use kevel_test_support::Cluster;
 
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 

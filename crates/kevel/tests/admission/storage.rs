@@ -26,12 +26,9 @@ async fn claims_have_the_newest_default_class_and_are_protected() {
     };
     cluster.ok("admin", "POST /apis/storage.k8s.io/v1/storageclasses", &class("usual")).await;
     let dry = format!("POST {CLAIMS}?dryRun=All");
-    let made = loop {
-        let made = cluster.ok("admin", &dry, &claim(None)).await;
-        if !made["spec"]["storageClassName"].is_null() {
-            break made;
-        }
-    };
+    let made = cluster
+        .until_ok(&dry, &claim(None), |made| !made["spec"]["storageClassName"].is_null())
+        .await;
     assert_eq!(made["spec"]["storageClassName"], "usual");
     assert_eq!(made["metadata"]["finalizers"][0], "kubernetes.io/pvc-protection");
     let made = cluster.ok("admin", &dry, &claim(Some(""))).await;
@@ -54,8 +51,8 @@ async fn bound_claims_grow_where_their_class_can() {
         json!({"metadata": {"name": "none"}, "provisioner": "p", "allowVolumeExpansion": true});
     let class = class.to_string();
     cluster.ok("admin", "POST /apis/storage.k8s.io/v1/storageclasses", &class).await;
-    while cluster.send("admin", &format!("PATCH {CLAIMS}/v"), grown).await.0 != 200 {
-        tokio::task::yield_now().await;
-    }
+    cluster
+        .until_sent("admin", &format!("PATCH {CLAIMS}/v"), grown, |answer| answer.0 == 200)
+        .await;
     cluster.stop().await;
 }

@@ -53,12 +53,12 @@ pub struct State {
 impl ExtensionServer {
     /// A server for the Service of a name in the namespace `default`. It believes those that
     /// `front_proxy` vouches for, and speaks HTTP/2 with them if it may.
-    pub async fn start(service: &str, front_proxy: &Ca, http2: bool, port: u16) -> Self {
+    pub async fn start(service: &str, front_proxy: &str, http2: bool, port: u16) -> Self {
         let ca = Ca::new("extension");
         let (certificate, key) = ca.server(&format!("{service}.default.svc"));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(front_proxy.pem.as_bytes()).unwrap()).unwrap();
+        roots.add(CertificateDer::from_pem_slice(front_proxy.as_bytes()).unwrap()).unwrap();
         let verifier =
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
         let mut config = ServerConfig::builder_with_provider(provider)

@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::{API_SERVICES, Cluster, until};
+use super::{API_SERVICES, start, until};
 
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_group_and_version_has_its_api_service() {
-    let cluster = Cluster::start(&[]).await;
-    let (code, _) = cluster.get("/readyz/autoregister-completion").await;
+    let cluster = start(&[]).await;
+    let (code, _) = cluster.admin.get("/readyz/autoregister-completion").await;
     assert_eq!(code, 200);
-    let (_, list) = cluster.get(API_SERVICES).await;
+    let (_, list) = cluster.admin.get(API_SERVICES).await;
     let services = list["items"].as_array().unwrap();
     let expected = "v1. v1.admissionregistration.k8s.io v1.apiextensions.k8s.io v1.apps \
         v1.authentication.k8s.io v1.authorization.k8s.io v1.autoscaling v1.batch \
@@ -95,7 +95,7 @@ async fn what_is_kept_on_start_is_mended_by_the_next_start_only() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn custom_kinds_have_api_services_while_they_are_served() {
-    let cluster = Cluster::start(&[]).await;
+    let cluster = start(&[]).await;
     let version = |name: &str, served: bool, storage: bool| {
         json!({
             "name": name, "served": served, "storage": storage,
@@ -112,18 +112,20 @@ async fn custom_kinds_have_api_services_while_they_are_served() {
         })
     };
     cluster
+        .admin
         .create(
             CRDS,
             &crd("cats", "Cat", json!([version("v1", true, true), version("v2", false, false)])),
         )
         .await;
     cluster
+        .admin
         .create(
             CRDS,
             &crd("dogs", "Dog", json!([version("v1", true, true), version("v3", true, false)])),
         )
         .await;
-    let registered = async |name: &str| cluster.get(&format!("{API_SERVICES}/{name}")).await;
+    let registered = async |name: &str| cluster.admin.get(&format!("{API_SERVICES}/{name}")).await;
     until(async || {
         registered("v1.zoo.io").await.0 == 200 && registered("v3.zoo.io").await.0 == 200
     })
@@ -137,19 +139,19 @@ async fn custom_kinds_have_api_services_while_they_are_served() {
     );
     // Kept always: whoever deletes it gets it back.
     let uid = service["metadata"]["uid"].clone();
-    cluster.delete(&format!("{API_SERVICES}/v1.zoo.io")).await;
+    cluster.admin.delete(&format!("{API_SERVICES}/v1.zoo.io")).await;
     until(async || {
         let (code, again) = registered("v1.zoo.io").await;
         code == 200 && again["metadata"]["uid"] != uid
     })
     .await;
-    let (_, groups) = cluster.get("/apis").await;
+    let (_, groups) = cluster.admin.get("/apis").await;
     let group = groups["groups"].as_array().unwrap().last().unwrap().clone();
     assert_eq!(
         (&group["name"], &group["preferredVersion"]["version"]),
         (&json!("zoo.io"), &json!("v3"))
     );
-    cluster.delete(&format!("{CRDS}/dogs.zoo.io")).await;
+    cluster.admin.delete(&format!("{CRDS}/dogs.zoo.io")).await;
     until(async || registered("v3.zoo.io").await.0 == 404).await;
     assert_eq!(registered("v1.zoo.io").await.0, 200);
     cluster.stop().await;
@@ -157,13 +159,14 @@ async fn custom_kinds_have_api_services_while_they_are_served() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_api_service_is_refused() {
-    let cluster = Cluster::start(&[]).await;
+    let cluster = start(&[]).await;
     let wrong = json!({
         "metadata": {"name": "v1.b.io"},
         "spec": {"group": "a.io", "version": "v1", "groupPriorityMinimum": 0, "versionPriority": 1},
     });
     let headers = [("content-type", "application/json")];
-    let (code, status) = cluster.send("POST", API_SERVICES, &headers, &wrong.to_string()).await;
+    let (code, status) =
+        cluster.admin.send("POST", API_SERVICES, &headers, &wrong.to_string()).await;
     assert_eq!(
         (code, status["message"].as_str().unwrap()),
         (

@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 use serde_json::json;
 
 use super::extension_server::{ExtensionServer, GROUP, PATH};
-use super::{API_SERVICES, Cluster, base64, until};
+use super::{API_SERVICES, Aggregation as _, Ca, base64, start, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_condition_says_what_is_missing() {
-    let cluster = Cluster::start(&[]).await;
+    let cluster = start(&[]).await;
     let extension = cluster.extension_server(true).await;
     let because = async |reason: &str| {
         until(async || cluster.condition().await["reason"] == reason).await;
@@ -18,23 +18,23 @@ async fn a_condition_says_what_is_missing() {
     let made = cluster.create_api_service(json!({"caBundle": base64(&extension.ca)})).await;
     assert_eq!((&made["status"], &made["spec"]["service"]["port"]), (&json!({}), &json!(443)));
     assert_eq!(because("ServiceNotFound").await, "service/wardle in \"default\" is not present");
-    let (code, text) = cluster.get(PATH).await;
+    let (code, text) = cluster.admin.get(PATH).await;
     assert_eq!((code, text), (503, json!("service unavailable\n")));
 
     let services = "/api/v1/namespaces/default/services";
     let service = |port: u16| json!({"metadata": {"name": "wardle"}, "spec": {"ports": [{"name": "https", "port": port}]}});
-    cluster.create(services, &service(80)).await;
+    cluster.admin.create(services, &service(80)).await;
     assert_eq!(
         because("ServicePortError").await,
         "service/wardle in \"default\" is not listening on port 443",
     );
-    cluster.delete(&format!("{services}/wardle")).await;
-    cluster.create(services, &service(443)).await;
+    cluster.admin.delete(&format!("{services}/wardle")).await;
+    cluster.admin.create(services, &service(443)).await;
     assert_eq!(
         because("EndpointsNotFound").await,
         "cannot find endpointslices for service/wardle in \"default\"",
     );
-    cluster.delete(&format!("{services}/wardle")).await;
+    cluster.admin.delete(&format!("{services}/wardle")).await;
     cluster.create_service(extension.address).await;
     assert_eq!(because("Passed").await, "all checks passed");
     cluster.stop().await;
@@ -42,17 +42,17 @@ async fn a_condition_says_what_is_missing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_goes_is_unavailable_until_it_comes_back() {
-    let cluster = Cluster::start(&[]).await;
+    let cluster = start(&[]).await;
     let extension = cluster.extension_server(true).await;
     cluster.aggregate(&extension).await;
-    assert_eq!(cluster.get(PATH).await.0, 200);
+    assert_eq!(cluster.admin.get(PATH).await.0, 200);
     let failing = async || {
         until(async || {
             // Any change of the API service lets its server be looked at.
             let path = format!("{API_SERVICES}/v1alpha1.{GROUP}");
             let patch = json!({"metadata": {"annotations": {"touched": kevel_api::time::MicroTime::now().to_string()}}});
             let headers = [("content-type", "application/merge-patch+json")];
-            cluster.send("PATCH", &path, &headers, &patch.to_string()).await;
+            cluster.admin.send("PATCH", &path, &headers, &patch.to_string()).await;
             cluster.condition().await["status"] == "False"
         })
         .await;
@@ -78,15 +78,16 @@ async fn a_server_that_goes_is_unavailable_until_it_comes_back() {
              connection refused"
         ),
     );
-    until(async || cluster.get(PATH).await == (503, json!("service unavailable\n"))).await;
-    let again = ExtensionServer::start("wardle", &cluster.front_proxy, true, address.port()).await;
+    until(async || cluster.admin.get(PATH).await == (503, json!("service unavailable\n"))).await;
+    let again =
+        ExtensionServer::start("wardle", &cluster.front_proxy(), true, address.port()).await;
     let patch = json!({"spec": {"caBundle": base64(&again.ca)}}).to_string();
     let headers = [("content-type", "application/merge-patch+json")];
     let path = format!("{API_SERVICES}/v1alpha1.{GROUP}");
-    cluster.send("PATCH", &path, &headers, &patch).await;
-    until(async || cluster.get(PATH).await.0 == 200).await;
+    cluster.admin.send("PATCH", &path, &headers, &patch).await;
+    until(async || cluster.admin.get(PATH).await.0 == 200).await;
     assert_eq!(cluster.condition().await["status"], "True");
-    let metrics = cluster.raw("GET", "/metrics", &[], "").await.into_body();
+    let metrics = cluster.admin.raw("GET", "/metrics", &[], "").await.into_body();
     for expected in [
         format!("aggregator_unavailable_apiservice{{name=\"v1alpha1.{GROUP}\"}} 0"),
         format!(
@@ -101,10 +102,10 @@ async fn a_server_that_goes_is_unavailable_until_it_comes_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_is_believed_only_if_somebody_vouches_for_it() {
-    let cluster = Cluster::start(&[]).await;
+    let cluster = start(&[]).await;
     let extension = cluster.extension_server(false).await;
     cluster.create_service(extension.address).await;
-    let other = super::Ca::new("other");
+    let other = Ca::new("other");
     cluster.create_api_service(json!({"caBundle": base64(&other.pem)})).await;
     until(async || cluster.condition().await["reason"] == "FailedDiscoveryCheck").await;
     let message = cluster.condition().await["message"].as_str().unwrap().to_owned();
@@ -112,7 +113,7 @@ async fn a_server_is_believed_only_if_somebody_vouches_for_it() {
         "tls: failed to verify certificate: x509: certificate signed by unknown authority";
     assert!(message.ends_with(unknown), "{message}");
     let path = format!("{API_SERVICES}/v1alpha1.{GROUP}");
-    cluster.delete(&path).await;
+    cluster.admin.delete(&path).await;
     cluster.create_api_service(json!({"insecureSkipTLSVerify": true})).await;
     until(async || cluster.condition().await["reason"] == "Passed").await;
     cluster.stop().await;
@@ -121,17 +122,18 @@ async fn a_server_is_believed_only_if_somebody_vouches_for_it() {
 /// Nobody is taken for gone because it is not known yet.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_makes_nobody_unavailable() {
-    let cluster = Cluster::start(&["--storage=embedded"]).await;
+    let cluster = start(&["--storage=embedded"]).await;
     let extension = cluster.extension_server(true).await;
     cluster.aggregate(&extension).await;
     let before = cluster.condition().await;
     let cluster = cluster.restart().await;
-    assert_eq!(cluster.get(PATH).await.0, 200);
+    assert_eq!(cluster.admin.get(PATH).await.0, 200);
     // Looked at once more.
     let name = format!("aggregator_unavailable_apiservice{{name=\"v1alpha1.{GROUP}\"}} 0");
-    until(async || cluster.raw("GET", "/metrics", &[], "").await.body().contains(&name)).await;
+    until(async || cluster.admin.raw("GET", "/metrics", &[], "").await.body().contains(&name))
+        .await;
     assert_eq!(cluster.condition().await, before);
-    let metrics = cluster.raw("GET", "/metrics", &[], "").await.into_body();
+    let metrics = cluster.admin.raw("GET", "/metrics", &[], "").await.into_body();
     let total = format!("aggregator_unavailable_apiservice_total{{name=\"v1alpha1.{GROUP}\"");
     assert!(!metrics.contains(&total));
     cluster.stop().await;
@@ -140,18 +142,18 @@ async fn a_restart_makes_nobody_unavailable() {
 /// Without routing to endpoints, a name outside the cluster is a place to ask at.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_may_be_a_name_outside() {
-    let cluster = Cluster::start(&["--enable-aggregator-routing=false"]).await;
+    let cluster = start(&["--enable-aggregator-routing=false"]).await;
     let extension = cluster.extension_server(true).await;
     let service = json!({
         "metadata": {"name": "wardle"},
         "spec": {"type": "ExternalName", "externalName": extension.address.ip()},
     });
-    cluster.create("/api/v1/namespaces/default/services", &service).await;
+    cluster.admin.create("/api/v1/namespaces/default/services", &service).await;
     let reference =
         json!({"namespace": "default", "name": "wardle", "port": extension.address.port()});
     let more = json!({"caBundle": base64(&extension.ca), "service": reference});
     cluster.create_api_service(more).await;
     until(async || cluster.condition().await["reason"] == "Passed").await;
-    assert_eq!(cluster.get(PATH).await.0, 200);
+    assert_eq!(cluster.admin.get(PATH).await.0, 200);
     cluster.stop().await;
 }

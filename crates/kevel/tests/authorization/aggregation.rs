@@ -1,4 +1,4 @@
-use super::cluster::Cluster;
+use kevel_test_support::Cluster;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_alone_gathers_the_rules_of_its_roles() {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::cluster::Cluster;
+use kevel_test_support::Cluster;
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const JSON: &str = "application/json";
@@ -23,9 +23,11 @@ async fn begin() -> Cluster {
     cluster.ok("admin", &format!("POST {RBAC}/clusterroles"), &role.to_string()).await;
     let binding = binding("writer", "ClusterRole", "writer");
     cluster.ok("admin", &format!("POST {RBAC}/clusterrolebindings"), &binding).await;
-    while cluster.send("jane", &format!("GET {RBAC}/clusterroles/writer"), "").await.0 != 200 {
-        tokio::task::yield_now().await;
-    }
+    cluster
+        .until_sent("jane", &format!("GET {RBAC}/clusterroles/writer"), "", |answer| {
+            answer.0 == 200
+        })
+        .await;
     // What she may write, and what is above her.
     let own = json!({"metadata": {"name": "own"}, "rules": [pods()]}).to_string();
     cluster.ok("jane", &format!("POST {RBAC}/namespaces/default/roles"), &own).await;

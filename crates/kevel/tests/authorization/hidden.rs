@@ -1,6 +1,6 @@
 //! What is forbidden is served under no other name.
 
-use super::cluster::Cluster;
+use kevel_test_support::Cluster;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_form_of_a_path_leads_past_permission() {
@@ -14,9 +14,11 @@ async fn no_form_of_a_path_leads_past_permission() {
     let binding = r#"{"metadata":{"name":"r"},"subjects":[{"kind":"User","name":"jane"}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"r"}}"#;
     cluster.ok("admin", &format!("POST {rbac}/roles"), role).await;
     cluster.ok("admin", &format!("POST {rbac}/rolebindings"), binding).await;
-    while cluster.send("jane", "GET /api/v1/namespaces/default/configmaps", "").await.0 != 200 {
-        tokio::task::yield_now().await;
-    }
+    cluster
+        .until_sent("jane", "GET /api/v1/namespaces/default/configmaps", "", |answer| {
+            answer.0 == 200
+        })
+        .await;
     for path in [
         "/api/v1/secrets",
         "/api/v1/namespaces/default/secrets",
@@ -105,9 +107,7 @@ async fn allow(cluster: &Cluster, rules: &str, proof: &str) {
     let binding = r#"{"metadata":{"name":"r"},"subjects":[{"kind":"User","name":"jane"}],"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"r"}}"#;
     cluster.ok("admin", &format!("POST {rbac}/roles"), &role).await;
     cluster.ok("admin", &format!("POST {rbac}/rolebindings"), binding).await;
-    while cluster.send("jane", proof, "").await.0 == 403 {
-        tokio::task::yield_now().await;
-    }
+    cluster.until_sent("jane", proof, "", |answer| answer.0 != 403).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::cluster::Cluster;
+use kevel_test_support::{Cluster, until};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
@@ -18,9 +18,8 @@ async fn begin() -> Cluster {
     });
     cluster.ok("admin", &format!("POST {RBAC}/clusterroles"), &role.to_string()).await;
     cluster.ok("admin", &format!("POST {RBAC}/clusterrolebindings"), &binding.to_string()).await;
-    while whoami(&cluster, "joe", &[("Impersonate-User", "bob")]).await.0 != 201 {
-        tokio::task::yield_now().await;
-    }
+    let bob = [("Impersonate-User", "bob")];
+    until(async || whoami(&cluster, "joe", &bob).await.0 == 201).await;
     cluster
 }
 

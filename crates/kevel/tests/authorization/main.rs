@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod aggregation;
-mod cluster;
 mod escalation;
 mod hidden;
 mod impersonation;

@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::cluster::Cluster;
+use kevel_test_support::Cluster;
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
@@ -30,9 +30,7 @@ async fn a_node_reads_what_its_pods_need() {
     let account = r#"{"metadata":{"name":"default"}}"#;
     cluster.send("admin", "POST /api/v1/namespaces/default/serviceaccounts", account).await;
     cluster.ok("admin", &format!("POST {PODS}"), &pod("p", "a")).await;
-    while cluster.send("node-a", secret, "").await.0 != 200 {
-        tokio::task::yield_now().await;
-    }
+    cluster.until_sent("node-a", secret, "", |answer| answer.0 == 200).await;
     assert!(cluster.refused("node-b", secret, "").await.starts_with("403"));
     cluster.ok("node-a", "GET /api/v1/pods?fieldSelector=spec.nodeName%3Da", "").await;
     let refused = cluster.refused("node-a", "GET /api/v1/pods", "").await;
@@ -42,9 +40,7 @@ async fn a_node_reads_what_its_pods_need() {
     );
     // When the pod is gone, so is what it allowed.
     cluster.ok("admin", &format!("DELETE {PODS}/p?gracePeriodSeconds=0"), "").await;
-    while cluster.send("node-a", secret, "").await.0 != 403 {
-        tokio::task::yield_now().await;
-    }
+    cluster.until_sent("node-a", secret, "", |answer| answer.0 == 403).await;
     cluster.stop().await;
 }
 

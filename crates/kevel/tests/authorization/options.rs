@@ -1,4 +1,4 @@
-use super::cluster::Cluster;
+use kevel_test_support::Cluster;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_file_decides() {
@@ -31,9 +31,7 @@ async fn a_configuration_file_decides() {
     let refused = cluster.refused("jane", what, "").await;
     assert!(refused.ends_with(": Everything is forbidden."), "{refused}");
     write("[{type: AlwaysAllow, name: alwaysallow}, {type: AlwaysDeny, name: alwaysdeny}]");
-    while cluster.send("jane", what, "").await.0 != 200 {
-        tokio::task::yield_now().await;
-    }
+    cluster.until_sent("jane", what, "", |answer| answer.0 == 200).await;
     cluster.stop().await;
 }
 

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::cluster::Cluster;
+use kevel_test_support::Cluster;
 
 const GROUP: &str = "/apis/authorization.k8s.io/v1";
 
@@ -13,9 +13,9 @@ async fn cluster() -> Cluster {
     cluster.ok("admin", &format!("POST {namespace}/roles"), role).await;
     cluster.ok("admin", &format!("POST {namespace}/rolebindings"), binding).await;
     // The authorizer has heard of it.
-    while cluster.send("jane", "GET /api/v1/namespaces/default/pods", "").await.0 != 200 {
-        tokio::task::yield_now().await;
-    }
+    cluster
+        .until_sent("jane", "GET /api/v1/namespaces/default/pods", "", |answer| answer.0 == 200)
+        .await;
     cluster
 }
 

@@ -1,10 +1,11 @@
 //! Versions of one kind, one of which is stored.
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
+use kevel_test_support::Cluster;
 use kube::api::{Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use serde_json::{Value, json};
 
-use super::{Cluster, object, version, widgets};
+use super::{CustomResources as _, object, version, widgets};
 
 fn two_versions() -> Value {
     let mut old = version("v1beta1", json!({"size": {"type": "integer"}}));
@@ -21,7 +22,7 @@ fn two_versions() -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn versions_are_the_same_object_under_another_name() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::alone().await;
     cluster.define(widgets(two_versions())).await;
     let (old, new) = (cluster.objects("v1beta1", "Widget"), cluster.objects("v1", "Widget"));
     let first = object("v1beta1", "Widget", "a", json!({"size": 1}));
@@ -40,7 +41,7 @@ async fn versions_are_the_same_object_under_another_name() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_outlive_the_version_they_were_stored_in() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::alone().await;
     cluster.define(widgets(two_versions())).await;
     let new = object("v1", "Widget", "a", json!({"size": 1, "color": "red"}));
     cluster.objects("v1", "Widget").create(&PostParams::default(), &new).await.unwrap();
@@ -55,11 +56,9 @@ async fn objects_outlive_the_version_they_were_stored_in() {
     assert_eq!(changed.status.unwrap().stored_versions.unwrap(), ["v1", "v1beta1"]);
     let path = "/apis/example.com/v1beta1/namespaces/default/widgets/a";
     // The definition is followed, not waited for.
-    let mut found = cluster.get(path).await;
-    while !found.1.contains(r#""spec":{"size":1}"#) {
-        found = cluster.get(path).await;
-    }
-    assert!(found.1.starts_with(r#"{"apiVersion":"example.com/v1beta1","kind":"Widget","#));
+    let sized = |answer: &(u16, String)| answer.1.contains(r#""spec":{"size":1}"#);
+    let (_, found) = cluster.until_sent("admin", &format!("GET {path}"), "", sized).await;
+    assert!(found.starts_with(r#"{"apiVersion":"example.com/v1beta1","kind":"Widget","#));
     cluster.stop().await;
 }
 
@@ -67,7 +66,7 @@ async fn objects_outlive_the_version_they_were_stored_in() {
 /// forms of events apart.
 #[tokio::test(flavor = "multi_thread")]
 async fn watchers_get_the_version_that_they_asked_for() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::alone().await;
     let only = |name: &str| version(name, json!({name: {"type": "string", "default": name}}));
     let names = ["vc1", "vao"];
     let mut versions: Vec<Value> = names.into_iter().map(only).collect();

@@ -3,16 +3,17 @@
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kevel::Server;
+use kevel_test_support::{Cluster, soon};
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::runtime::watcher;
 use serde_json::{Value, json};
 
-use super::{Cluster, definition, failure, object, version, widgets};
+use super::{CustomResources as _, definition, failure, object, objects, version, widgets};
 #[tokio::test(flavor = "multi_thread")]
 async fn names_are_given_once() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::alone().await;
     let first = cluster.define(widgets(json!([version("v1", json!({}))]))).await;
     let status = cluster.definitions().get(&first.name_any()).await.unwrap().status.unwrap();
     let names = serde_json::to_value(status.accepted_names).unwrap();
@@ -48,7 +49,7 @@ fn condition(found: Option<&CustomResourceDefinition>, ty: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_go_with_their_definition() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::alone().await;
     cluster.define(widgets(json!([version("v1", json!({"size": {"type": "integer"}}))]))).await;
     let widgets = cluster.objects("v1", "Widget");
     let mut held = object("v1", "Widget", "held", json!({"size": 1}));
@@ -63,7 +64,7 @@ async fn objects_go_with_their_definition() {
     // One object is held by somebody else, and holds the definition.
     let mut seen = watcher(widgets.clone(), watcher::Config::default()).boxed();
     loop {
-        let _ = seen.try_next().await;
+        let _ = soon(seen.try_next()).await;
         let left = widgets.list(&ListParams::default()).await.unwrap();
         let going = |object: &DynamicObject| object.metadata.deletion_timestamp.is_some();
         if left.items.iter().all(|object| object.name_any() == "held" && going(object)) {
@@ -81,7 +82,8 @@ async fn objects_go_with_their_definition() {
     await_condition(definitions.clone(), name, gone).await.unwrap();
     let (code, text) = cluster.get("/apis/example.com/v1/namespaces/default/widgets").await;
     assert_eq!((code, text.as_str()), (404, "404 page not found\n"));
-    assert_eq!(cluster.get("/apis/example.com").await.0, 404);
+    // Its group goes with its APIService, which is looked after by another.
+    cluster.until("GET /apis/example.com", |answer| answer.0 == 404).await;
     // A definition of the same name finds nothing of what was.
     cluster.define(super::widgets(json!([version("v1", json!({}))]))).await;
     assert!(widgets.list(&ListParams::default()).await.unwrap().items.is_empty());
@@ -98,15 +100,14 @@ async fn what_was_defined_is_served_again_before_the_server_is_ready() {
     cluster.stop().await;
     let server = Server::builder().data_dir(folder.path()).start().await.unwrap();
     let client = kube::Client::try_from(server.client_config().await.unwrap()).unwrap();
-    let cluster = Cluster { server, client };
-    let found = cluster.objects("v1", "Widget").get("a").await.unwrap();
+    let found = objects(client, "v1", "Widget").get("a").await.unwrap();
     assert_eq!(found.data["spec"], json!({"size": 1}));
-    cluster.stop().await;
+    server.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn definitions_are_judged() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::alone().await;
     let create = |definition: Value| {
         let definitions = cluster.definitions();
         async move {

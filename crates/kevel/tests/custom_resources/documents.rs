@@ -2,9 +2,10 @@
 
 use std::process::Command;
 
+use kevel_test_support::{Cluster, program};
 use serde_json::{Value, json};
 
-use super::{Cluster, version, widgets};
+use super::{CustomResources as _, version, widgets};
 
 fn described() -> Value {
     let mut version =
@@ -19,7 +20,7 @@ fn described() -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn documents_come_and_go_with_definitions() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::alone().await;
     assert_eq!(cluster.get("/apis/example.com/v1").await.0, 404);
     cluster.define(described()).await;
     let get = async |path: &str| -> Value {
@@ -45,24 +46,24 @@ async fn documents_come_and_go_with_definitions() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kubectl_explains_and_prints_custom_kinds() {
-    let cluster = Cluster::start().await;
+    let Some(program) = program("kubectl") else { return };
+    let cluster = Cluster::alone().await;
     cluster.define(described()).await;
     let new = super::object("v1", "Widget", "a", json!({"size": 3}));
     let widgets = cluster.objects("v1", "Widget");
     widgets.create(&Default::default(), &new).await.unwrap();
     let home = tempfile::tempdir().unwrap();
     let kubectl = |arguments: &[&str]| {
-        let mut command = Command::new("kubectl");
+        let mut command = Command::new(&program);
         command.arg("--kubeconfig").arg(cluster.server.kubeconfig_path()).args(arguments);
         command.env("HOME", home.path());
-        let output = command.output().ok()?;
+        let output = command.output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Some(String::from_utf8(output.stdout).unwrap())
+        String::from_utf8(output.stdout).unwrap()
     };
-    // Who has no kubectl has nothing to be explained to.
-    let Some(explained) = kubectl(&["explain", "widgets.spec.size"]) else { return };
+    let explained = kubectl(&["explain", "widgets.spec.size"]);
     assert!(explained.contains("How large it is."), "{explained}");
-    let printed = kubectl(&["get", "wd"]).unwrap();
+    let printed = kubectl(&["get", "wd"]);
     let lines: Vec<Vec<&str>> =
         printed.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines, [["NAME", "SIZE"], ["a", "3"]]);

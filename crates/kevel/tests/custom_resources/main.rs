@@ -8,43 +8,34 @@ mod documents;
 mod objects;
 mod webhook;
 
-use futures_util::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kevel::{Builder, Server};
+use kevel_test_support::{Cluster, soon};
+use kube::ResourceExt as _;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use kube::runtime::wait::{await_condition, conditions};
-use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
-/// A server and its administrator.
-struct Cluster {
-    server: Server,
-    client: Client,
-}
-
-impl Cluster {
-    async fn start() -> Self {
-        Cluster::with(Server::builder()).await
-    }
-
-    async fn with(builder: Builder) -> Self {
-        let server = builder.start().await.unwrap();
-        let client = Client::try_from(server.client_config().await.unwrap()).unwrap();
-        let cluster = Cluster { server, client };
-        // The system's namespaces come by themselves.
-        let namespaces: Api<k8s_openapi::api::core::v1::Namespace> =
-            Api::all(cluster.client.clone());
-        let mut seen = watcher(namespaces, watcher::Config::default()).applied_objects().boxed();
-        while seen.try_next().await.unwrap().is_some_and(|seen| seen.name_any() != "default") {}
-        cluster
-    }
-
-    fn definitions(&self) -> Api<CustomResourceDefinition> {
-        Api::all(self.client.clone())
-    }
+/// What is done with definitions, and with objects of the group `example.com`.
+trait CustomResources {
+    fn definitions(&self) -> Api<CustomResourceDefinition>;
 
     /// Makes a definition and waits until it is served.
+    async fn define(&self, definition: Value) -> CustomResourceDefinition;
+
+    async fn established(&self, name: &str);
+
+    /// The objects of a kind in the default namespace.
+    fn objects(&self, version: &str, kind: &str) -> Api<DynamicObject>;
+
+    /// The code of an answer, and its text.
+    async fn get(&self, path: &str) -> (u16, String);
+}
+
+impl CustomResources for Cluster {
+    fn definitions(&self) -> Api<CustomResourceDefinition> {
+        Api::all(self.admin.0.clone())
+    }
+
     async fn define(&self, definition: Value) -> CustomResourceDefinition {
         let definition = serde_json::from_value(definition).unwrap();
         let made = self.definitions().create(&PostParams::default(), &definition).await.unwrap();
@@ -54,38 +45,23 @@ impl Cluster {
 
     async fn established(&self, name: &str) {
         let established = conditions::is_crd_established();
-        await_condition(self.definitions(), name, established).await.unwrap();
+        soon(await_condition(self.definitions(), name, established)).await.unwrap();
     }
 
-    /// The objects of a kind in the default namespace.
     fn objects(&self, version: &str, kind: &str) -> Api<DynamicObject> {
-        let kind = GroupVersionKind::gvk("example.com", version, kind);
-        Api::default_namespaced_with(self.client.clone(), &ApiResource::from_gvk(&kind))
-    }
-
-    /// What a request is answered with: a code, and the text of what follows.
-    async fn send(&self, method: &str, path: &str, media: &str, body: &str) -> (u16, String) {
-        let request = http::Request::builder()
-            .method(method)
-            .uri(path)
-            .header("content-type", media)
-            .header("accept", "application/json")
-            .body(kube::client::Body::from(body.as_bytes().to_vec()))
-            .unwrap();
-        let answer = self.client.send(request).await.unwrap();
-        let (parts, body) = answer.into_parts();
-        let body = body.collect_bytes().await.unwrap();
-        (parts.status.as_u16(), String::from_utf8(body.to_vec()).unwrap())
+        objects(self.admin.0.clone(), version, kind)
     }
 
     async fn get(&self, path: &str) -> (u16, String) {
-        self.send("GET", path, "", "").await
+        let answer = self.admin.raw("GET", path, &[("accept", "application/json")], "").await;
+        (answer.status().as_u16(), answer.into_body())
     }
+}
 
-    async fn stop(self) {
-        drop(self.client);
-        self.server.stop().await.unwrap();
-    }
+/// The objects of a kind in the default namespace.
+fn objects(client: kube::Client, version: &str, kind: &str) -> Api<DynamicObject> {
+    let kind = GroupVersionKind::gvk("example.com", version, kind);
+    Api::default_namespaced_with(client, &ApiResource::from_gvk(&kind))
 }
 
 /// A definition of widgets in `example.com`, with these versions.

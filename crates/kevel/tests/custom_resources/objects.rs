@@ -1,13 +1,14 @@
 //! The verbs of custom objects.
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
+use kevel_test_support::{Cluster, soon};
 use kube::ResourceExt as _;
 use kube::api::{
     DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
 };
 use serde_json::{Value, json};
 
-use super::{Cluster, failure, object, version, widgets};
+use super::{CustomResources as _, failure, object, version, widgets};
 
 fn sized() -> Value {
     let mut version = version(
@@ -27,7 +28,7 @@ fn sized() -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_are_created_changed_and_deleted() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::alone().await;
     cluster.define(widgets(sized())).await;
     let widgets = cluster.objects("v1", "Widget");
     let new = object("v1", "Widget", "a", json!({"size": 3, "unknown": true}));
@@ -80,7 +81,7 @@ async fn objects_are_created_changed_and_deleted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn appliers_own_what_they_name() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::alone().await;
     let fields = json!({
         "size": {"type": "integer"},
         "ports": {
@@ -117,7 +118,7 @@ async fn appliers_own_what_they_name() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn watchers_see_every_change_and_the_end_of_a_definition_s_old_form() {
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::alone().await;
     cluster.define(widgets(sized())).await;
     let widgets = cluster.objects("v1", "Widget");
     let mut events = widgets.watch(&WatchParams::default(), "0").await.unwrap().boxed();
@@ -126,7 +127,7 @@ async fn watchers_see_every_change_and_the_end_of_a_definition_s_old_form() {
     widgets.delete("a", &DeleteParams::default()).await.unwrap();
     let mut seen = Vec::new();
     while seen.len() < 2 {
-        seen.push(match events.try_next().await.unwrap().unwrap() {
+        seen.push(match soon(events.try_next()).await.unwrap().unwrap() {
             WatchEvent::Added(object) => format!("added {}", object.name_any()),
             WatchEvent::Deleted(object) => format!("deleted {}", object.name_any()),
             other => panic!("{other:?}"),
@@ -134,7 +135,7 @@ async fn watchers_see_every_change_and_the_end_of_a_definition_s_old_form() {
     }
     assert_eq!(seen, ["added a", "deleted a"]);
     widgets.create(&PostParams::default(), &new).await.unwrap();
-    assert!(matches!(events.try_next().await.unwrap(), Some(WatchEvent::Added(_))));
+    assert!(matches!(soon(events.try_next()).await.unwrap(), Some(WatchEvent::Added(_))));
     // A new default is one of the objects that are there, too; who watches must look anew.
     let patch = json!([{
         "op": "add",
@@ -144,7 +145,7 @@ async fn watchers_see_every_change_and_the_end_of_a_definition_s_old_form() {
     let patch: Patch<()> = Patch::Json(serde_json::from_value(patch).unwrap());
     let params = PatchParams::default();
     cluster.definitions().patch("widgets.example.com", &params, &patch).await.unwrap();
-    assert!(events.try_next().await.unwrap().is_none());
+    assert!(soon(events.try_next()).await.unwrap().is_none());
     let found = widgets.get("a").await.unwrap();
     assert_eq!(found.data["spec"]["shape"], "round");
     cluster.stop().await;

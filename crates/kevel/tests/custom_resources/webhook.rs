@@ -9,13 +9,14 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
+use kevel_test_support::Cluster;
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 
-use super::{Cluster, failure, object, version, widgets};
+use super::{CustomResources as _, failure, object, version, widgets};
 
 /// A webhook over TLS that counts the objects it converts.
 struct Webhook {
@@ -125,7 +126,7 @@ fn answer(review: Value, count: &AtomicUsize) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_makes_versions_of_each_other() {
     let webhook = Webhook::start().await;
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::alone().await;
     cluster.define(webhook.definition()).await;
     let (v1, v2) = (cluster.objects("v1", "Widget"), cluster.objects("v2", "Widget"));
     let mut events = v1.watch(&WatchParams::default(), "0").await.unwrap().boxed();
@@ -184,7 +185,7 @@ async fn a_webhook_makes_versions_of_each_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_stored_in_another_version_is_converted() {
     let webhook = Webhook::start().await;
-    let cluster = Cluster::start().await;
+    let cluster = Cluster::alone().await;
     cluster.define(webhook.definition()).await;
     let (v1, v2) = (cluster.objects("v1", "Widget"), cluster.objects("v2", "Widget"));
     let new = object("v2", "Widget", "a", json!({"host": "x", "port": "3"}));

@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::{Cluster, until};
+use super::{start, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bootstrap_token_is_good_where_they_are_enabled() {
@@ -17,8 +17,8 @@ async fn a_bootstrap_token_is_good_where_they_are_enabled() {
     });
     let secrets = "/api/v1/namespaces/kube-system/secrets";
     for enabled in [true, false] {
-        let cluster = Cluster::start(&[format!("--enable-bootstrap-token-auth={enabled}")]).await;
-        cluster.admin().create(secrets, &secret).await;
+        let cluster = start(&[format!("--enable-bootstrap-token-auth={enabled}")]).await;
+        cluster.admin.create(secrets, &secret).await;
         let bearer = cluster.bearer("abcdef.0123456789abcdef");
         if enabled {
             until(async || bearer.whoami(&[]).await.is_some()).await;
@@ -32,7 +32,7 @@ async fn a_bootstrap_token_is_good_where_they_are_enabled() {
         }
         assert_eq!(cluster.bearer("abcdef.0123456789abcdee").whoami(&[]).await, None);
         // Gone with its secret, once nobody remembers it.
-        cluster.admin().delete(&format!("{secrets}/bootstrap-token-abcdef")).await;
+        cluster.admin.delete(&format!("{secrets}/bootstrap-token-abcdef")).await;
         until(async || bearer.whoami(&[]).await.is_none()).await;
         cluster.stop().await;
     }

@@ -1,4 +1,3 @@
-use kevel::Server;
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, date_time_ymd};
 use serde_json::json;
 
@@ -22,12 +21,9 @@ async fn a_certificate_says_who_its_owner_is() {
     let file = folder.path().join("clients.crt");
     std::fs::write(&file, &ca.pem).unwrap();
     // The kubeconfig that the server makes is of an authority that it does not believe here.
-    let builder = Server::builder().data_dir(folder.path()).flag("--storage=memory");
-    let builder = builder.flag(format!("--client-ca-file={}", file.display()));
-    let server = builder.flag("--anonymous-auth=false").start().await.unwrap();
-    let config = server.client_config().await.unwrap();
-    let cluster = Cluster { server, config, folder };
-    assert_eq!(cluster.admin().whoami(&[]).await, None);
+    let believed = format!("--client-ca-file={}", file.display());
+    let cluster = Cluster::begin(folder, vec![believed, "--anonymous-auth=false".to_owned()]).await;
+    assert_eq!(cluster.admin.whoami(&[]).await, None);
     let whoami = async |ca: &Ca, params: CertificateParams| {
         cluster.certified(&ca.issue(params)).whoami(&[]).await
     };

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use super::issuer::{TokenIssuer, new_key};
-use super::{Cluster, forge, now, sign, until};
+use super::{forge, now, refusal, sign, start, until};
 
 /// What is at `/claims`, for the bearer of `of-jane`.
 type Shown = Arc<Mutex<String>>;
 
-async fn start(shown: &Shown) -> TokenIssuer {
+async fn issuing(shown: &Shown) -> TokenIssuer {
     let shown = shown.clone();
     let issuer = TokenIssuer::with(new_key(), move |asked| {
         Some(match (asked.path, asked.authorization) {
@@ -54,8 +54,8 @@ fn uuid() -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn groups_may_be_elsewhere() {
     let shown = Shown::default();
-    let issuer = start(&shown).await;
-    let cluster = Cluster::start(&flags(&issuer)).await;
+    let issuer = issuing(&shown).await;
+    let cluster = start(&flags(&issuer)).await;
     let url = &issuer.outside.url;
     let endpoint = format!("{url}/claims");
     let show = |text: String| *shown.lock().unwrap() = text;
@@ -95,8 +95,8 @@ async fn groups_may_be_elsewhere() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_tells_groups_must_be_believed() {
     let shown = Shown::default();
-    let issuer = start(&shown).await;
-    let cluster = Cluster::start(&flags(&issuer)).await;
+    let issuer = issuing(&shown).await;
+    let cluster = start(&flags(&issuer)).await;
     let url = &issuer.outside.url;
     let endpoint = format!("{url}/claims");
     until(async || cluster.bearer(&issuer.token(json!({}))).username().await.is_some()).await;
@@ -119,7 +119,7 @@ async fn whoever_tells_groups_must_be_believed() {
             "Get \"http://localhost:1/\": URL scheme must be https".to_owned(),
         ),
     ] {
-        let refusal = cluster.refusal(&elsewhere(&issuer, endpoint, token), &[]).await;
+        let refusal = refusal(&cluster, &elsewhere(&issuer, endpoint, token), &[]).await;
         let expected = format!("{prefix} while getting distributed claim \"groups\": {expected}");
         assert_eq!(refusal, expected);
     }
@@ -172,7 +172,7 @@ async fn whoever_tells_groups_must_be_believed() {
         ),
     ] {
         *shown.lock().unwrap() = text;
-        let refusal = cluster.refusal(&elsewhere(&issuer, &endpoint, "of-jane"), &[]).await;
+        let refusal = refusal(&cluster, &elsewhere(&issuer, &endpoint, "of-jane"), &[]).await;
         assert_eq!(refusal, format!("{prefix} {expected}"));
     }
 
@@ -201,7 +201,7 @@ async fn whoever_tells_groups_must_be_believed() {
         (json!({"other": "a"}), json!(null), "oidc: verify token: oidc: source does not exist"),
     ] {
         let claims = json!({"_claim_names": names, "_claim_sources": sources, "exp": now() + 60});
-        assert_eq!(cluster.refusal(&issuer.token(claims), &[]).await, expected);
+        assert_eq!(refusal(&cluster, &issuer.token(claims), &[]).await, expected);
     }
     cluster.stop().await;
 }

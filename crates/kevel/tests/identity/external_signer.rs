@@ -14,7 +14,7 @@ use kevel_codec::base64;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Cluster, now};
+use super::{Cluster, now, refusal, start};
 
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 const ISSUER: &str = "https://issuer.example";
@@ -177,7 +177,7 @@ fn text_of(message: &[u8]) -> String {
 }
 
 async fn request(cluster: &Cluster, spec: Value) -> (u16, Value) {
-    cluster.admin().post(&format!("{ACCOUNTS}/bot/token"), &json!({"spec": spec})).await
+    cluster.admin.post(&format!("{ACCOUNTS}/bot/token"), &json!({"spec": spec})).await
 }
 
 async fn token(cluster: &Cluster) -> String {
@@ -189,8 +189,8 @@ async fn token(cluster: &Cluster) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn somebody_else_may_sign_tokens() {
     let signer = Signer::start();
-    let cluster = Cluster::start(&signer.flags()).await;
-    cluster.admin().create(ACCOUNTS, &json!({"metadata": {"name": "bot"}})).await;
+    let cluster = start(&signer.flags()).await;
+    cluster.admin.create(ACCOUNTS, &json!({"metadata": {"name": "bot"}})).await;
     let first = token(&cluster).await;
     let bot = Some("system:serviceaccount:default:bot".to_owned());
     assert_eq!(cluster.bearer(&first).username().await, bot);
@@ -201,7 +201,7 @@ async fn somebody_else_may_sign_tokens() {
     assert_eq!(made["spec"]["expirationSeconds"], 7200);
 
     // Others are told of keys that tokens are signed with.
-    let (_, set) = cluster.admin().get("/openid/v1/jwks").await;
+    let (_, set) = cluster.admin.get("/openid/v1/jwks").await;
     let ids: Vec<_> = set["keys"].as_array().unwrap().iter().map(|key| &key["kid"]).collect();
     assert_eq!(ids, [&json!("one")]);
     assert_eq!(signer.state.lock().unwrap().fetches, 1);
@@ -210,8 +210,8 @@ async fn somebody_else_may_sign_tokens() {
     signer.rotate("two");
     let second = token(&cluster).await;
     assert_eq!(cluster.bearer(&second).username().await, bot);
-    assert_eq!(cluster.refusal(&first, &["other"]).await, "invalid signature, no keys found");
-    let (_, set) = cluster.admin().get("/openid/v1/jwks").await;
+    assert_eq!(refusal(&cluster, &first, &["other"]).await, "invalid signature, no keys found");
+    let (_, set) = cluster.admin.get("/openid/v1/jwks").await;
     assert_eq!(set["keys"][0]["kid"], "two");
     let metrics = cluster.metrics().await;
     for line in [
@@ -230,8 +230,8 @@ async fn somebody_else_may_sign_tokens() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_signed_as_it_should_is_not_handed_out() {
     let signer = Signer::start();
-    let cluster = Cluster::start(&signer.flags()).await;
-    cluster.admin().create(ACCOUNTS, &json!({"metadata": {"name": "bot"}})).await;
+    let cluster = start(&signer.flags()).await;
+    cluster.admin.create(ACCOUNTS, &json!({"metadata": {"name": "bot"}})).await;
     let good = signer.state.lock().unwrap().header.clone();
     for (field, value, expected) in [
         ("alg", json!("none"), "while validating header: bad signing algorithm \"none\""),

@@ -3,7 +3,7 @@
 use kevel_auth::jose::PrivateKey;
 use serde_json::{Value, json};
 
-use super::{Cluster, claims, confused, forge};
+use super::{Cluster, claims, confused, forge, refusal, start};
 
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 
@@ -31,7 +31,7 @@ fn with(object: &Value, field: &str, value: Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_that_were_changed_are_nobodys() {
-    let cluster = Cluster::start(&[]).await;
+    let cluster = start(&[]).await;
     let good = token(&cluster).await;
     let bot = Some("system:serviceaccount:default:bot".to_owned());
     assert_eq!(cluster.bearer(&good).username().await, bot);
@@ -68,7 +68,7 @@ async fn tokens_that_were_changed_are_nobodys() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_that_say_how_to_verify_them_are_not_believed() {
-    let cluster = Cluster::start(&[]).await;
+    let cluster = start(&[]).await;
     let good = token(&cluster).await;
     let said = claims(&good);
     let ours = header(&good);
@@ -115,13 +115,13 @@ async fn tokens_that_say_how_to_verify_them_are_not_believed() {
     assert!(forged.len() >= 20);
     // Nobody was let in by way of a review, either.
     for (what, token) in &forged {
-        assert_ne!(cluster.refusal(token, &[]).await, "", "{what}");
+        assert_ne!(refusal(&cluster, token, &[]).await, "", "{what}");
     }
     cluster.stop().await;
 }
 
 async fn token(cluster: &Cluster) -> String {
-    let admin = cluster.admin();
+    let admin = &cluster.admin;
     admin.create(ACCOUNTS, &json!({"metadata": {"name": "bot"}})).await;
     let (code, made) = admin.post(&format!("{ACCOUNTS}/bot/token"), &json!({"spec": {}})).await;
     assert_eq!(code, 201, "{made}");

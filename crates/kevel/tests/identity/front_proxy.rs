@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::{Ca, Cluster, until};
+use super::{Ca, start, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_front_proxy_names_users_and_nobody_else_does() {
@@ -8,7 +8,7 @@ async fn a_front_proxy_names_users_and_nobody_else_does() {
     let (ca, stranger) = (Ca::new("front-proxy"), Ca::new("front-proxy"));
     let file = folder.path().join("front-proxy.crt");
     std::fs::write(&file, &ca.pem).unwrap();
-    let cluster = Cluster::start(&[
+    let cluster = start(&[
         format!("--requestheader-client-ca-file={}", file.display()),
         "--requestheader-allowed-names=front".to_owned(),
         "--requestheader-username-headers=X-Remote-User".to_owned(),
@@ -38,13 +38,13 @@ async fn a_front_proxy_names_users_and_nobody_else_does() {
         assert_eq!(cluster.certified(&other).whoami(&headers).await, None);
     }
     let masters = [("x-remote-user", "jane"), ("x-remote-group", "system:masters")];
-    assert_eq!(cluster.admin().whoami(&masters).await.unwrap()["username"], "kubernetes-admin");
+    assert_eq!(cluster.admin.whoami(&masters).await.unwrap()["username"], "kubernetes-admin");
     let nobody = cluster.somebody(kube::config::AuthInfo::default());
     let (code, refused) = nobody.send("GET", "/api/v1/nodes", &masters, "").await;
     assert!(code == 403 && refused["message"].as_str().unwrap().contains("system:anonymous"));
     let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
-    until(async || cluster.admin().get(path).await.0 == 200).await;
-    let (_, told) = cluster.admin().get(path).await;
+    until(async || cluster.admin.get(path).await.0 == 200).await;
+    let (_, told) = cluster.admin.get(path).await;
     for (key, expected) in [
         ("requestheader-allowed-names", "[\"front\"]"),
         ("requestheader-username-headers", "[\"X-Remote-User\"]"),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::outside::{Asked, Outside, Reply, serve};
-use super::{Cluster, confused, forge, now, sign, until};
+use super::{confused, forge, now, refusal, sign, start, until};
 
 /// An issuer of tokens, whose keys may change.
 pub struct TokenIssuer {
@@ -75,7 +75,7 @@ impl TokenIssuer {
 async fn the_tokens_of_an_issuer_are_accepted() {
     let mut issuer = TokenIssuer::start().await;
     let ca = issuer.file("ca.crt", &issuer.outside.ca);
-    let cluster = Cluster::start(&[
+    let cluster = start(&[
         format!("--oidc-issuer-url={}", issuer.outside.url),
         format!("--oidc-ca-file={}", ca.display()),
         "--oidc-client-id=kubernetes".to_owned(),
@@ -141,7 +141,7 @@ async fn the_tokens_of_an_issuer_are_accepted() {
             algorithm("HS256"),
         ),
     ] {
-        assert_eq!(cluster.refusal(&token, &[]).await, expected, "{what}");
+        assert_eq!(refusal(&cluster, &token, &[]).await, expected, "{what}");
         assert_eq!(cluster.bearer(&token).username().await, None, "{what}");
     }
     for changes in
@@ -186,7 +186,7 @@ async fn an_issuer_may_have_moved() {
             "--oidc-signing-algs=ES256".to_owned(),
         ]
     };
-    let cluster = Cluster::start(&flags(&issuer, ca)).await;
+    let cluster = start(&flags(&issuer, ca)).await;
     until(async || cluster.bearer(&issuer.token(json!({}))).username().await.is_some()).await;
     cluster.stop().await;
     // Round in circles, and to where nobody is vouched for.
@@ -199,11 +199,11 @@ async fn an_issuer_may_have_moved() {
         })
         .await;
         let ca = issuer.file("ca.crt", &issuer.outside.ca);
-        let cluster = Cluster::start(&flags(&issuer, ca)).await;
+        let cluster = start(&flags(&issuer, ca)).await;
         let token = issuer.token(json!({}));
         let starting = "oidc: authenticator not initialized";
-        until(async || cluster.refusal(&token, &[]).await != starting).await;
-        let refusal = cluster.refusal(&token, &[]).await;
+        until(async || refusal(&cluster, &token, &[]).await != starting).await;
+        let refusal = refusal(&cluster, &token, &[]).await;
         assert_eq!(
             refusal,
             format!(
@@ -252,7 +252,7 @@ async fn a_file_says_what_to_make_of_tokens() {
     let issuer = TokenIssuer::start().await;
     let file = issuer.file("config.json", &configuration(&issuer, "'one:' + claims.sub"));
     let flag = format!("--authentication-config={}", file.display());
-    let cluster = Cluster::start(&[flag]).await;
+    let cluster = start(&[flag]).await;
     let level = || json!({"level": 3, "aud": "other"});
     until(async || cluster.bearer(&issuer.token(level())).username().await.is_some()).await;
     let user = cluster.bearer(&issuer.token(level())).whoami(&[]).await.unwrap();
@@ -268,7 +268,7 @@ async fn a_file_says_what_to_make_of_tokens() {
     assert_eq!(user, expected);
     let blocked = issuer.token(json!({"level": 3, "blocked": true}));
     assert_eq!(
-        cluster.refusal(&blocked, &[]).await,
+        refusal(&cluster, &blocked, &[]).await,
         "oidc: error evaluating claim validation expression: validation expression \
          '!has(claims.blocked)' failed: blocked users are not welcome"
     );
@@ -287,7 +287,7 @@ async fn a_file_says_what_to_make_of_tokens() {
     })
     .await;
     assert_eq!(
-        cluster.refusal(&token, &[]).await,
+        refusal(&cluster, &token, &[]).await,
         "oidc: error evaluating user info validation rule: validation expression \
          '!user.username.startsWith('system:')' failed: system users come otherwise"
     );
@@ -302,7 +302,7 @@ async fn what_issuers_and_files_do_is_counted() {
     let text = configuration(&issuer, "claims.sub");
     let file = issuer.file("config.json", &text);
     let flag = format!("--authentication-config={}", file.display());
-    let cluster = Cluster::start(&[flag]).await;
+    let cluster = start(&[flag]).await;
     let level = || json!({"level": 3});
     until(async || cluster.bearer(&issuer.token(level())).username().await.is_some()).await;
     assert_eq!(cluster.bearer(&issuer.token(json!({}))).username().await, None);

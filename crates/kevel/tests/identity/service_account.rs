@@ -1,7 +1,7 @@
 use kevel_auth::jose::PrivateKey;
 use serde_json::{Value, json};
 
-use super::{Cluster, claims, confused, forge, now, sign};
+use super::{Cluster, claims, confused, forge, now, refusal, sign, start};
 
 const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
@@ -9,12 +9,12 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 
 async fn account(cluster: &Cluster, name: &str) -> String {
-    let made = cluster.admin().create(ACCOUNTS, &json!({"metadata": {"name": name}})).await;
+    let made = cluster.admin.create(ACCOUNTS, &json!({"metadata": {"name": name}})).await;
     made["metadata"]["uid"].as_str().unwrap().to_owned()
 }
 
 async fn request(cluster: &Cluster, name: &str, spec: Value) -> (u16, Value) {
-    cluster.admin().post(&format!("{ACCOUNTS}/{name}/token"), &json!({"spec": spec})).await
+    cluster.admin.post(&format!("{ACCOUNTS}/{name}/token"), &json!({"spec": spec})).await
 }
 
 async fn token(cluster: &Cluster, name: &str, spec: Value) -> String {
@@ -30,7 +30,7 @@ fn signing_key(cluster: &Cluster) -> PrivateKey {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_says_who_its_bearer_is() {
-    let cluster = Cluster::start(&[]).await;
+    let cluster = start(&[]).await;
     let uid = account(&cluster, "bot").await;
     let before = now();
     let (_, made) = request(&cluster, "bot", json!({"expirationSeconds": 1200})).await;
@@ -62,9 +62,9 @@ async fn a_token_says_who_its_bearer_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_is_good_while_what_it_is_bound_to_is_there() {
-    let cluster = Cluster::start(&[]).await;
+    let cluster = start(&[]).await;
     account(&cluster, "bot").await;
-    let admin = cluster.admin();
+    let admin = &cluster.admin;
     let node = admin.create("/api/v1/nodes", &json!({"metadata": {"name": "n"}})).await;
     let pod = |name: &str, node: &str| {
         json!({
@@ -104,17 +104,17 @@ async fn a_token_is_good_while_what_it_is_bound_to_is_there() {
     admin.delete("/api/v1/nodes/n").await;
     for gone in [&pod_too, &of_secret, &of_node] {
         assert_eq!(cluster.bearer(gone).username().await, None);
-        let refusal = cluster.refusal(gone, &[]).await;
+        let refusal = refusal(&cluster, gone, &[]).await;
         assert_eq!(refusal, "service account token has been invalidated");
     }
     admin.delete(&format!("{ACCOUNTS}/bot")).await;
-    assert_eq!(cluster.refusal(&of_nothing, &[]).await, "serviceaccounts \"bot\" not found");
+    assert_eq!(refusal(&cluster, &of_nothing, &[]).await, "serviceaccounts \"bot\" not found");
     // Another of the same name is another.
     let uid = account(&cluster, "bot").await;
     let claimed = claims(&of_nothing)["kubernetes.io"]["serviceaccount"]["uid"].clone();
     let claimed = claimed.as_str().unwrap();
     assert_eq!(
-        cluster.refusal(&of_nothing, &[]).await,
+        refusal(&cluster, &of_nothing, &[]).await,
         format!("service account UID ({uid}) does not match claim ({claimed})")
     );
     assert_eq!(cluster.bearer(&of_nothing).username().await, None);
@@ -123,7 +123,7 @@ async fn a_token_is_good_while_what_it_is_bound_to_is_there() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_is_good_for_its_audience() {
-    let cluster = Cluster::start(&["--api-audiences=api,other-api".to_owned()]).await;
+    let cluster = start(&["--api-audiences=api,other-api".to_owned()]).await;
     account(&cluster, "bot").await;
     let ours = token(&cluster, "bot", json!({})).await;
     let theirs = token(&cluster, "bot", json!({"audiences": ["vault"]})).await;
@@ -137,13 +137,13 @@ async fn a_token_is_good_for_its_audience() {
     let review = cluster.review(&theirs, &["vault", "bank"]).await;
     assert_eq!((&review["authenticated"], &review["audiences"]), (&json!(true), &json!(["vault"])));
     let expected = r#"token audiences ["vault"] is invalid for the target audiences ["bank"]"#;
-    assert_eq!(cluster.refusal(&theirs, &["bank"]).await, expected);
+    assert_eq!(refusal(&cluster, &theirs, &["bank"]).await, expected);
     cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_is_not_right_is_refused() {
-    let cluster = Cluster::start(&[]).await;
+    let cluster = start(&[]).await;
     let uid = account(&cluster, "bot").await;
     let key = signing_key(&cluster);
     let public = std::fs::read_to_string(cluster.folder.path().join("pki/sa.pub")).unwrap();
@@ -200,7 +200,7 @@ async fn a_token_that_is_not_right_is_refused() {
         ("confusion", forge(&json!({"alg": "HS256"}), &good, confused(&public)), broken),
         ("rubbish", "a.b.c".to_owned(), nobody),
     ] {
-        assert_eq!(cluster.refusal(&token, &[]).await, expected, "{what}");
+        assert_eq!(refusal(&cluster, &token, &[]).await, expected, "{what}");
         let known = cluster.bearer(&token).username().await.is_some();
         assert_eq!(known, expected.is_empty(), "{what}");
     }
@@ -209,15 +209,15 @@ async fn a_token_that_is_not_right_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_is_not_right_is_refused() {
-    let cluster = Cluster::start(&[]).await;
+    let cluster = start(&[]).await;
     account(&cluster, "bot").await;
     account(&cluster, "other").await;
     let pod = json!({
         "metadata": {"name": "p"},
         "spec": {"serviceAccountName": "other", "containers": [{"name": "c", "image": "i"}]},
     });
-    cluster.admin().create(PODS, &pod).await;
-    cluster.admin().create(SECRETS, &json!({"metadata": {"name": "s"}})).await;
+    cluster.admin.create(PODS, &pod).await;
+    cluster.admin.create(SECRETS, &json!({"metadata": {"name": "s"}})).await;
     let bound = |api: &str, kind: &str, name: &str, uid: &str| {
         let reference = json!({"apiVersion": api, "kind": kind, "name": name, "uid": uid});
         json!({"boundObjectRef": reference})
@@ -278,11 +278,11 @@ async fn a_request_that_is_not_right_is_refused() {
         ),
     ] {
         let asked = json!({"metadata": metadata, "spec": {}});
-        let answer = cluster.admin().post(&format!("{ACCOUNTS}/bot/token"), &asked).await;
+        let answer = cluster.admin.post(&format!("{ACCOUNTS}/bot/token"), &asked).await;
         assert_eq!((answer.0, &answer.1["message"]), (code, &json!(expected)), "{metadata}");
     }
     let (code, status) = cluster
-        .admin()
+        .admin
         .post(&format!("{ACCOUNTS}/bot/token"), &json!({"metadata": {"uid": "other"}, "spec": {}}))
         .await;
     let message = status["message"].as_str().unwrap();
@@ -294,13 +294,13 @@ async fn a_request_that_is_not_right_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_validity_of_tokens_has_limits_and_exceptions() {
-    let cluster = Cluster::start(&["--service-account-max-token-expiration=2h".to_owned()]).await;
+    let cluster = start(&["--service-account-max-token-expiration=2h".to_owned()]).await;
     account(&cluster, "bot").await;
     let pod = json!({
         "metadata": {"name": "p"},
         "spec": {"serviceAccountName": "bot", "containers": [{"name": "c", "image": "i"}]},
     });
-    cluster.admin().create(PODS, &pod).await;
+    cluster.admin.create(PODS, &pod).await;
     let (_, made) = request(&cluster, "bot", json!({"expirationSeconds": 9000})).await;
     assert_eq!(made["spec"]["expirationSeconds"], 7200);
     let said = claims(made["status"]["token"].as_str().unwrap());
@@ -320,7 +320,7 @@ async fn the_validity_of_tokens_has_limits_and_exceptions() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_in_a_secret_is_good_while_the_secret_holds_it() {
-    let cluster = Cluster::start(&[]).await;
+    let cluster = start(&[]).await;
     let uid = account(&cluster, "bot").await;
     let key = signing_key(&cluster);
     let legacy = |secret: &str| {
@@ -348,7 +348,7 @@ async fn a_token_in_a_secret_is_good_while_the_secret_holds_it() {
             "data": {"token": kevel_codec::base64::encode(token.as_bytes()).to_string()},
         })
     };
-    let admin = cluster.admin();
+    let admin = &cluster.admin;
     let [good, changed, marked] = ["good", "changed", "marked"].map(&legacy);
     admin.create(SECRETS, &secret("good", &good, json!({}))).await;
     admin.create(SECRETS, &secret("changed", "other", json!({}))).await;
@@ -368,7 +368,7 @@ async fn a_token_in_a_secret_is_good_while_the_secret_holds_it() {
             "the token in secret default/marked for service account default/bot has been marked invalid.",
         ),
     ] {
-        let refusal = cluster.refusal(token, &[]).await;
+        let refusal = refusal(&cluster, token, &[]).await;
         assert!(refusal.starts_with(expected), "{refusal}");
         assert_eq!(cluster.bearer(token).username().await, None);
     }
@@ -377,8 +377,7 @@ async fn a_token_in_a_secret_is_good_while_the_secret_holds_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn others_are_told_how_tokens_are_verified() {
-    let cluster =
-        Cluster::start(&["--service-account-jwks-uri=https://keys/jwks".to_owned()]).await;
+    let cluster = start(&["--service-account-jwks-uri=https://keys/jwks".to_owned()]).await;
     account(&cluster, "bot").await;
     let anybody = cluster.bearer(&token(&cluster, "bot", json!({})).await);
     let (_, said) = anybody.get("/.well-known/openid-configuration").await;
@@ -392,10 +391,10 @@ async fn others_are_told_how_tokens_are_verified() {
     assert_eq!(said, expected);
     let (_, set) = anybody.get("/openid/v1/jwks/").await;
     assert_eq!(set["keys"][0]["kid"], signing_key(&cluster).public().id());
-    assert_eq!(cluster.admin().post("/openid/v1/jwks", &json!({})).await.0, 405);
+    assert_eq!(cluster.admin.post("/openid/v1/jwks", &json!({})).await.0, 405);
     let text = [("accept", "text/plain")];
-    assert_eq!(cluster.admin().send("GET", "/openid/v1/jwks", &text, "").await.0, 406);
-    let (_, root) = cluster.admin().get("/").await;
+    assert_eq!(cluster.admin.send("GET", "/openid/v1/jwks", &text, "").await.0, 406);
+    let (_, root) = cluster.admin.get("/").await;
     for path in ["/.well-known/openid-configuration", "/openid/v1/jwks"] {
         assert!(root["paths"].as_array().unwrap().contains(&json!(path)));
     }
@@ -404,7 +403,7 @@ async fn others_are_told_how_tokens_are_verified() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_says_who_asked_and_may_be_asked_for_in_part() {
-    let cluster = Cluster::start(&[]).await;
+    let cluster = start(&[]).await;
     account(&cluster, "bot").await;
     let token = format!("{ACCOUNTS}/bot/token");
     let review = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
@@ -425,7 +424,7 @@ async fn an_answer_says_who_asked_and_may_be_asked_for_in_part() {
     ] {
         let send = async |accept: &str| {
             let accept = [("accept", accept), ("user-agent", "me/1")];
-            cluster.admin().send("POST", path, &accept, &asked.to_string()).await
+            cluster.admin.send("POST", path, &accept, &asked.to_string()).await
         };
         let part = |kind: &str| format!("application/json;as={kind};v=v1;g=meta.k8s.io");
         let (_, whole) = send("application/json").await;
@@ -450,7 +449,7 @@ async fn an_answer_says_who_asked_and_may_be_asked_for_in_part() {
 async fn keys_of_every_curve_sign_for_themselves_alone() {
     let data = |name: &str| format!("{}/../auth/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
     let (signing, other) = (data("p521.key"), data("p384.key"));
-    let cluster = Cluster::start(&[
+    let cluster = start(&[
         format!("--service-account-issuer={ISSUER}"),
         format!("--service-account-signing-key-file={signing}"),
         format!("--service-account-key-file={signing}"),
@@ -461,7 +460,7 @@ async fn keys_of_every_curve_sign_for_themselves_alone() {
     let good = token(&cluster, "bot", json!({})).await;
     let bot = Some("system:serviceaccount:default:bot".to_owned());
     assert_eq!(cluster.bearer(&good).username().await, bot);
-    let (_, set) = cluster.admin().get("/openid/v1/jwks").await;
+    let (_, set) = cluster.admin.get("/openid/v1/jwks").await;
     let told: Vec<_> = set["keys"]
         .as_array()
         .unwrap()

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use super::outside::serve;
-use super::{Ca, Cluster};
+use super::{Ca, refusal, start};
 
 fn kubeconfig(url: &str, ca: &str) -> String {
     let config = json!({
@@ -58,7 +58,7 @@ async fn another_server_knows_tokens() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("webhook.kubeconfig");
         std::fs::write(&file, kubeconfig(&outside.url, &outside.ca)).unwrap();
-        let cluster = Cluster::start(&[
+        let cluster = start(&[
             format!("--authentication-token-webhook-config-file={}", file.display()),
             format!("--authentication-token-webhook-version={version}"),
         ])
@@ -80,7 +80,7 @@ async fn another_server_knows_tokens() {
             ("broken", "the server answered 503 Service Unavailable: busy"),
         ] {
             assert_eq!(cluster.bearer(token).username().await, None, "{token}");
-            assert_eq!(cluster.refusal(token, &[]).await, error);
+            assert_eq!(refusal(&cluster, token, &[]).await, error);
         }
         cluster.stop().await;
     }
@@ -98,7 +98,7 @@ async fn a_webhook_that_nobody_vouches_for_is_not_believed() {
     let file = folder.path().join("webhook.kubeconfig");
     std::fs::write(&file, kubeconfig(&outside.url, &Ca::new("other").pem)).unwrap();
     let flag = format!("--authentication-token-webhook-config-file={}", file.display());
-    let cluster = Cluster::start(&[flag]).await;
+    let cluster = start(&[flag]).await;
     assert_eq!(cluster.bearer("good").username().await, None);
     cluster.stop().await;
 }

@@ -1,13 +1,14 @@
 use std::collections::HashSet;
 
 use kevel::Server;
+use kevel_test_support::{Cluster, until};
 use serde_json::json;
 
-use super::{Cluster, SERVICES, plain, service};
+use super::{SERVICES, Services as _, plain, service};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_gets_an_address_and_gives_it_back() {
-    let cluster = Cluster::start().await;
+    let cluster = super::start().await;
     let made = cluster.service("a", plain()).await;
     let spec = &made["spec"];
     let ip = spec["clusterIP"].as_str().unwrap().to_owned();
@@ -39,15 +40,15 @@ async fn a_service_gets_an_address_and_gives_it_back() {
             "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",
         })
     );
-    cluster.delete(&format!("{SERVICES}/a")).await;
+    cluster.admin.delete(&format!("{SERVICES}/a")).await;
     assert!(!cluster.addresses().await.contains(&ip));
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn services_made_at_the_same_time_get_an_address_each() {
     let builder = Server::builder().flag("--service-cluster-ip-range=10.96.0.0/16");
-    let cluster = Cluster::with(builder).await;
+    let cluster = super::with(builder).await;
     let names: Vec<String> = (0..500).map(|number| format!("s{number}")).collect();
     let made = names.iter().map(|name| cluster.service(name, plain()));
     let made = futures_util::future::join_all(made).await;
@@ -58,7 +59,7 @@ async fn services_made_at_the_same_time_get_an_address_each() {
     assert!(ips.iter().all(|ip| taken.iter().any(|taken| taken == ip)));
     // Those that were tried and lost are not kept.
     assert!(taken.len() <= 501, "{}", taken.len());
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 /// A cluster that has given all its addresses away.
@@ -66,11 +67,8 @@ async fn full() -> Cluster {
     let builder = Server::builder()
         .flag("--service-cluster-ip-range=10.0.0.0/29")
         .flag("--endpoint-reconciler-type=none");
-    let cluster = Cluster::with(builder).await;
-    super::until("the cluster's own Service is there", || async {
-        cluster.addresses().await == ["10.0.0.1"]
-    })
-    .await;
+    let cluster = super::with(builder).await;
+    until(async || cluster.addresses().await == ["10.0.0.1"]).await;
     for number in 0..5 {
         cluster.service(&format!("s{number}"), plain()).await;
     }
@@ -90,17 +88,14 @@ async fn a_range_can_be_exhausted() {
         )
     );
     assert_eq!(refused["reason"], "InternalError");
-    cluster.delete(&format!("{SERVICES}/s3")).await;
-    super::until("the address is free again", || async {
-        cluster.create("late", plain()).await.0 == 201
-    })
-    .await;
-    cluster.server.stop().await.unwrap();
+    cluster.admin.delete(&format!("{SERVICES}/s3")).await;
+    until(async || cluster.create("late", plain()).await.0 == 201).await;
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn addresses_can_be_asked_for() {
-    let cluster = Cluster::start().await;
+    let cluster = super::start().await;
     let ask = |ip: &str| json!({"clusterIP": ip, "ports": [{"port": 80}]});
     let made = cluster.service("a", ask("10.0.0.10")).await;
     assert_eq!(made["spec"]["clusterIPs"], json!(["10.0.0.10"]));
@@ -126,12 +121,12 @@ async fn addresses_can_be_asked_for() {
     let before = cluster.addresses().await;
     let (code, _) = cluster.create("a", ask("10.0.0.11")).await;
     assert_eq!((code, cluster.addresses().await), (409, before));
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dry_run_takes_nothing() {
-    let cluster = Cluster::start().await;
+    let cluster = super::start().await;
     // The server's own Service has its address first.
     let mut before = cluster.addresses().await;
     for _ in 0..1000 {
@@ -145,18 +140,18 @@ async fn a_dry_run_takes_nothing() {
     let node_port = json!({"type": "NodePort", "ports": [{"port": 80}, {"port": 81, "name": "b"}]});
     let mut node_port = node_port;
     node_port["ports"][0]["name"] = "a".into();
-    let (code, made) = cluster.send("POST", &path, Some(service("a", node_port))).await;
+    let (code, made) = cluster.request("POST", &path, Some(service("a", node_port))).await;
     assert_eq!(code, 201, "{made}");
     assert_eq!(made["spec"]["clusterIP"], "10.0.0.0");
     assert_eq!(made["spec"]["ports"][0]["nodePort"], 32769);
     assert_eq!(made["spec"]["ports"][1]["nodePort"], 32770);
     assert_eq!(cluster.addresses().await, before);
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn services_without_an_address_get_none() {
-    let cluster = Cluster::start().await;
+    let cluster = super::start().await;
     let before = cluster.addresses().await;
     for (name, spec, expected) in [
         (
@@ -184,13 +179,13 @@ async fn services_without_an_address_get_none() {
         }
     }
     assert_eq!(cluster.addresses().await, before);
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn services_can_have_two_families() {
     let builder = Server::builder().flag("--service-cluster-ip-range=10.0.0.0/24,fd00:10::/108");
-    let cluster = Cluster::with(builder).await;
+    let cluster = super::with(builder).await;
     let policy = |policy: &str| json!({"ipFamilyPolicy": policy, "ports": [{"port": 80}]});
     let made = cluster.service("two", policy("RequireDualStack")).await;
     assert_eq!(made["spec"]["ipFamilies"], json!(["IPv4", "IPv6"]));
@@ -212,7 +207,7 @@ async fn services_can_have_two_families() {
     assert_eq!(code, 200, "{less}");
     assert_eq!(less["spec"]["clusterIPs"], one["spec"]["clusterIPs"]);
     assert!(!cluster.addresses().await.contains(&second));
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -220,10 +215,10 @@ async fn a_second_network_gives_more_addresses() {
     let cluster = full().await;
     let network = json!({"metadata": {"name": "more"}, "spec": {"cidrs": ["192.168.7.0/24"]}});
     let (code, made) =
-        cluster.send("POST", "/apis/networking.k8s.io/v1/servicecidrs", Some(network)).await;
+        cluster.request("POST", "/apis/networking.k8s.io/v1/servicecidrs", Some(network)).await;
     assert_eq!(code, 201, "{made}");
     let made = cluster.service("more", plain()).await;
     let ip = made["spec"]["clusterIP"].as_str().unwrap();
     assert!(ip.starts_with("192.168.7."), "{ip}");
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }

@@ -1,7 +1,8 @@
 use kevel::Server;
+use kevel_test_support::until;
 use serde_json::{Value, json};
 
-use super::{Cluster, until};
+use super::Services as _;
 
 const KUBERNETES: &str = "/api/v1/namespaces/default/services/kubernetes";
 const ENDPOINTS: &str = "/api/v1/namespaces/default/endpoints/kubernetes";
@@ -9,9 +10,8 @@ const SLICE: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pods_find_the_server_by_a_service() {
-    let cluster = Cluster::with(Server::builder().flag("--advertise-address=192.0.2.7")).await;
-    until("the endpoints are there", || async { cluster.send("GET", SLICE, None).await.0 == 200 })
-        .await;
+    let cluster = super::with(Server::builder().flag("--advertise-address=192.0.2.7")).await;
+    until(async || cluster.request("GET", SLICE, None).await.0 == 200).await;
     let port = cluster.server.address().port();
     let service = cluster.get(KUBERNETES).await;
     assert_eq!(
@@ -49,7 +49,7 @@ async fn pods_find_the_server_by_a_service() {
     );
     assert_eq!(slice["ports"], ports);
     assert_eq!(slice["metadata"]["labels"], json!({"kubernetes.io/service-name": "kubernetes"}));
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,17 +57,16 @@ async fn a_server_that_stops_takes_itself_off() {
     let directory = tempfile::tempdir().unwrap();
     let start = |flag: &str| {
         let builder = Server::builder().data_dir(directory.path());
-        Cluster::with(builder.flag(flag.to_owned()))
+        super::with(builder.flag(flag.to_owned()))
     };
     let cluster = start("--advertise-address=192.0.2.7").await;
-    until("the endpoints are there", || async { cluster.send("GET", SLICE, None).await.0 == 200 })
-        .await;
-    cluster.server.stop().await.unwrap();
+    until(async || cluster.request("GET", SLICE, None).await.0 == 200).await;
+    cluster.stop().await;
     // The next one keeps no endpoints, and so shows what the first one has left.
     let cluster = start("--endpoint-reconciler-type=none").await;
     assert_eq!(cluster.get(ENDPOINTS).await.get("subsets"), None);
     assert_eq!(cluster.get(SLICE).await["endpoints"], Value::Null);
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,23 +74,20 @@ async fn the_service_can_have_a_node_port_and_no_endpoints() {
     let builder = Server::builder()
         .flag("--kubernetes-service-node-port=30443")
         .flag("--endpoint-reconciler-type=none");
-    let cluster = Cluster::with(builder).await;
-    until("the Service is there", || async {
-        cluster.send("GET", KUBERNETES, None).await.0 == 200
-    })
-    .await;
+    let cluster = super::with(builder).await;
+    until(async || cluster.request("GET", KUBERNETES, None).await.0 == 200).await;
     let service = cluster.get(KUBERNETES).await;
     assert_eq!(service["spec"]["type"], "NodePort");
     assert_eq!(service["spec"]["ports"][0]["nodePort"], 30443);
-    assert_eq!(cluster.send("GET", ENDPOINTS, None).await.0, 404);
-    cluster.server.stop().await.unwrap();
+    assert_eq!(cluster.request("GET", ENDPOINTS, None).await.0, 404);
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_server_is_not_ready_before_its_services_are() {
-    let cluster = Cluster::start().await;
+    let cluster = super::start().await;
     let request = http::Request::get("/readyz?verbose").body(Vec::new()).unwrap();
-    let text = cluster.client.request_text(request).await.unwrap();
+    let text = cluster.admin.0.request_text(request).await.unwrap();
     for hook in [
         "bootstrap-controller",
         "start-kubernetes-service-cidr-controller",
@@ -99,12 +95,12 @@ async fn the_server_is_not_ready_before_its_services_are() {
     ] {
         assert!(text.contains(&format!("[+]poststarthook/{hook} ok")), "{text}");
     }
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_table_of_services_shows_where_they_are() {
-    let cluster = Cluster::start().await;
+    let cluster = super::start().await;
     let spec = json!({"type": "NodePort", "clusterIP": "10.0.0.9",
         "ports": [{"port": 80, "nodePort": 30080}]});
     cluster.service("web", spec).await;
@@ -112,7 +108,7 @@ async fn the_table_of_services_shows_where_they_are() {
         .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
         .body(Vec::new())
         .unwrap();
-    let table: Value = cluster.client.request(request).await.unwrap();
+    let table: Value = cluster.admin.0.request(request).await.unwrap();
     let cells = table["rows"][0]["cells"].as_array().unwrap();
     assert_eq!(
         cells[..5],
@@ -124,5 +120,5 @@ async fn the_table_of_services_shows_where_they_are() {
             json!("80:30080/TCP")
         ]
     );
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }

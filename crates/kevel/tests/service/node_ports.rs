@@ -2,11 +2,11 @@ use std::collections::HashSet;
 
 use serde_json::json;
 
-use super::{Cluster, SERVICES, typed};
+use super::{SERVICES, Services as _, typed};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ports_are_given_out_and_given_back() {
-    let cluster = Cluster::start().await;
+    let cluster = super::start().await;
     let made = cluster.service("a", typed("NodePort")).await;
     let port = made["spec"]["ports"][0]["nodePort"].as_i64().unwrap();
     assert!((30086..=32767).contains(&port), "{port}");
@@ -24,15 +24,15 @@ async fn ports_are_given_out_and_given_back() {
         assert_eq!(code, 422);
         assert_eq!(answer["message"], refused(message, port));
     }
-    cluster.delete(&format!("{SERVICES}/a")).await;
+    cluster.admin.delete(&format!("{SERVICES}/a")).await;
     let made = cluster.service("b", ask(port)).await;
     assert_eq!(made["spec"]["ports"][0]["nodePort"], port);
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ports_of_one_number_share_theirs() {
-    let cluster = Cluster::start().await;
+    let cluster = super::start().await;
     let spec = json!({"type": "LoadBalancer", "ports": [
         {"name": "tcp", "port": 53, "protocol": "TCP"},
         {"name": "udp", "port": 53, "protocol": "UDP"},
@@ -42,12 +42,12 @@ async fn ports_of_one_number_share_theirs() {
     let ports = &made["spec"]["ports"];
     assert_eq!(ports[0]["nodePort"], ports[1]["nodePort"]);
     assert_eq!(ports[2]["nodePort"], 30080);
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn load_balancers_are_asked_for_their_health_at_a_port() {
-    let cluster = Cluster::start().await;
+    let cluster = super::start().await;
     let mut spec = typed("LoadBalancer");
     spec["externalTrafficPolicy"] = "Local".into();
     let made = cluster.service("a", spec.clone()).await;
@@ -70,25 +70,25 @@ async fn load_balancers_are_asked_for_their_health_at_a_port() {
     assert_eq!(changed["spec"].get("healthCheckNodePort"), None);
     let ask = json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": health}]});
     cluster.service("c", ask).await;
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn services_made_at_the_same_time_get_a_port_each() {
-    let cluster = Cluster::start().await;
+    let cluster = super::start().await;
     let names: Vec<String> = (0..100).map(|number| format!("s{number}")).collect();
     let made = names.iter().map(|name| cluster.service(name, typed("NodePort")));
     let made = futures_util::future::join_all(made).await;
     let ports: HashSet<i64> =
         made.iter().map(|made| made["spec"]["ports"][0]["nodePort"].as_i64().unwrap()).collect();
     assert_eq!(ports.len(), 100);
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_range_of_ports_can_be_exhausted() {
     let builder = kevel::Server::builder().flag("--service-node-port-range=30000-30001");
-    let cluster = Cluster::with(builder).await;
+    let cluster = super::with(builder).await;
     for name in ["a", "b"] {
         cluster.service(name, typed("NodePort")).await;
     }
@@ -100,5 +100,5 @@ async fn a_range_of_ports_can_be_exhausted() {
     );
     // Nor does it keep the address that it got first.
     assert_eq!(cluster.addresses().await, before);
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }

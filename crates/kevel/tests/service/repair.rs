@@ -3,32 +3,33 @@
 use kevel::Server;
 use kevel_store::Engine as _;
 use kevel_store::embedded::{Embedded, Options};
+use kevel_test_support::until;
 use serde_json::json;
 
-use super::{Cluster, plain, typed, until};
+use super::{Services as _, plain, typed};
 
 const ADDRESSES: &str = "/apis/networking.k8s.io/v1/ipaddresses";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_is_missing_is_made_again() {
-    let cluster = Cluster::start().await;
+    let cluster = super::start().await;
     let made = cluster.service("a", plain()).await;
     let ip: String = made["spec"]["clusterIP"].as_str().unwrap().into();
     let before = cluster.get(&format!("{ADDRESSES}/{ip}")).await;
-    cluster.delete(&format!("{ADDRESSES}/{ip}")).await;
+    cluster.admin.delete(&format!("{ADDRESSES}/{ip}")).await;
     // Nothing tells the repair about it but the next change of the Service.
     let (code, _) = cluster.patch("a", json!({"metadata": {"labels": {"a": "b"}}})).await;
     assert_eq!(code, 200);
-    until("the address is back", || async { cluster.addresses().await.contains(&ip) }).await;
+    until(async || cluster.addresses().await.contains(&ip)).await;
     let after = cluster.get(&format!("{ADDRESSES}/{ip}")).await;
     assert_eq!(after["spec"], before["spec"]);
     assert_ne!(after["metadata"]["uid"], before["metadata"]["uid"]);
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_a_service_does_not_have_goes() {
-    let cluster = Cluster::start().await;
+    let cluster = super::start().await;
     let labels = json!({
         "ipaddress.kubernetes.io/ip-family": "IPv4",
         "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io",
@@ -38,30 +39,27 @@ async fn an_address_that_a_service_does_not_have_goes() {
         "metadata": {"name": "10.0.0.77", "labels": labels},
         "spec": {"parentRef": {"group": "example.com", "resource": "gateways", "name": "g"}},
     });
-    let (code, made) = cluster.send("POST", ADDRESSES, Some(strange)).await;
+    let (code, made) = cluster.request("POST", ADDRESSES, Some(strange)).await;
     assert_eq!(code, 201, "{made}");
-    until("the address is gone", || async {
-        !cluster.addresses().await.contains(&"10.0.0.77".into())
-    })
-    .await;
-    cluster.server.stop().await.unwrap();
+    until(async || !cluster.addresses().await.contains(&"10.0.0.77".into())).await;
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn addresses_and_ports_survive_a_restart() {
     let directory = tempfile::tempdir().unwrap();
-    let start = || Cluster::with(Server::builder().data_dir(directory.path()));
+    let start = || super::with(Server::builder().data_dir(directory.path()));
     let cluster = start().await;
     let made = cluster.service("a", typed("NodePort")).await;
     let ip: String = made["spec"]["clusterIP"].as_str().unwrap().into();
     let port = made["spec"]["ports"][0]["nodePort"].clone();
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
     let cluster = start().await;
     assert!(cluster.addresses().await.contains(&ip));
     let ask = json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": port}]});
     let (code, refused) = cluster.create("b", ask).await;
     assert_eq!(code, 422, "{refused}");
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 /// A server that is killed between taking an address and writing its Service leaves one without the
@@ -69,12 +67,12 @@ async fn addresses_and_ports_survive_a_restart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_killed_server_leaves_is_put_right_at_the_next_start() {
     let directory = tempfile::tempdir().unwrap();
-    let start = || Cluster::with(Server::builder().data_dir(directory.path()));
+    let start = || super::with(Server::builder().data_dir(directory.path()));
     let cluster = start().await;
     let made = cluster.service("a", plain()).await;
     let ip: String = made["spec"]["clusterIP"].as_str().unwrap().into();
     let mut orphan = cluster.get(&format!("{ADDRESSES}/{ip}")).await;
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 
     let store = Embedded::open(&directory.path().join("db"), Options::default()).unwrap();
     let key = |ip: &str| format!("/registry/ipaddresses/{ip}").into_bytes();
@@ -93,7 +91,7 @@ async fn what_a_killed_server_leaves_is_put_right_at_the_next_start() {
     let addresses = cluster.addresses().await;
     assert!(addresses.contains(&ip), "{addresses:?}");
     assert!(!addresses.contains(&"10.0.0.99".into()), "{addresses:?}");
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 /// A wider range keeps the ports that are taken.
@@ -102,16 +100,16 @@ async fn the_range_of_ports_can_change() {
     let directory = tempfile::tempdir().unwrap();
     let start = |range: &str| {
         let builder = Server::builder().data_dir(directory.path());
-        Cluster::with(builder.flag(format!("--service-node-port-range={range}")))
+        super::with(builder.flag(format!("--service-node-port-range={range}")))
     };
     let cluster = start("30000-30010").await;
     let made = cluster.service("a", typed("NodePort")).await;
     let port = made["spec"]["ports"][0]["nodePort"].clone();
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
     let cluster = start("29000-31000").await;
     let ask = |port: &serde_json::Value| json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": port}]});
     let (code, refused) = cluster.create("b", ask(&port)).await;
     assert_eq!(code, 422, "{refused}");
     cluster.service("c", ask(&29000.into())).await;
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }

@@ -1,27 +1,28 @@
 use serde_json::{Value, json};
 
-use super::{Cluster, SERVICES, plain, service, typed};
+use super::{SERVICES, Services as _, plain, service, typed};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_given_need_not_be_repeated() {
-    let cluster = Cluster::start().await;
+    let cluster = super::start().await;
     let made = cluster.service("a", typed("NodePort")).await;
     let path = format!("{SERVICES}/a");
-    let (code, replaced) = cluster.send("PUT", &path, Some(service("a", typed("NodePort")))).await;
+    let (code, replaced) =
+        cluster.request("PUT", &path, Some(service("a", typed("NodePort")))).await;
     assert_eq!(code, 200, "{replaced}");
     assert_eq!(replaced["spec"], made["spec"]);
     let mut more = typed("NodePort");
     more["ports"] = json!([{"port": 80, "name": "a"}, {"port": 81, "name": "b"}]);
-    let (code, replaced) = cluster.send("PUT", &path, Some(service("a", more))).await;
+    let (code, replaced) = cluster.request("PUT", &path, Some(service("a", more))).await;
     assert_eq!(code, 200, "{replaced}");
     assert_eq!(replaced["spec"]["clusterIP"], made["spec"]["clusterIP"]);
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 /// A Service changes its type by a patch; `gone` are fields that it loses.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_of_the_type_takes_and_gives_back() {
-    let cluster = Cluster::start().await;
+    let cluster = super::start().await;
     let external = json!({"type": "ExternalName", "externalName": "example.com"});
     let internal = json!({"type": "ClusterIP", "externalName": null});
     let changes: [(&str, Value, Value, &[&str]); 4] = [
@@ -69,12 +70,12 @@ async fn a_change_of_the_type_takes_and_gives_back() {
         let node_port = spec["ports"][0].get("nodePort").is_some();
         assert_eq!(node_port, spec["type"] == "NodePort", "{name}");
     }
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_cannot_be_changed() {
-    let cluster = Cluster::start().await;
+    let cluster = super::start().await;
     cluster.service("a", json!({"clusterIP": "10.0.0.10", "ports": [{"port": 80}]})).await;
     let (code, refused) = cluster.patch("a", json!({"spec": {"clusterIP": "10.0.0.11"}})).await;
     assert_eq!(code, 422);
@@ -85,36 +86,36 @@ async fn an_address_cannot_be_changed() {
     );
     let addresses = cluster.addresses().await;
     assert!(addresses.contains(&"10.0.0.10".into()) && !addresses.contains(&"10.0.0.11".into()));
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_finalizers_held_gives_back_when_it_goes() {
-    let cluster = Cluster::start().await;
+    let cluster = super::start().await;
     let mut held = service("a", plain());
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
-    let (_, made) = cluster.send("POST", SERVICES, Some(held)).await;
+    let (_, made) = cluster.request("POST", SERVICES, Some(held)).await;
     let ip: String = made["spec"]["clusterIP"].as_str().unwrap().into();
-    cluster.delete(&format!("{SERVICES}/a")).await;
+    cluster.admin.delete(&format!("{SERVICES}/a")).await;
     assert!(cluster.addresses().await.contains(&ip));
     let (code, gone) = cluster.patch("a", json!({"metadata": {"finalizers": null}})).await;
     assert_eq!(code, 200, "{gone}");
     assert!(!cluster.addresses().await.contains(&ip));
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn endpoints_go_with_their_service() {
-    let cluster = Cluster::start().await;
+    let cluster = super::start().await;
     cluster.service("a", plain()).await;
     let endpoints = json!({
         "metadata": {"name": "a"},
         "subsets": [{"addresses": [{"ip": "10.1.2.3"}], "ports": [{"port": 80}]}],
     });
     let path = "/api/v1/namespaces/test/endpoints";
-    let (code, made) = cluster.send("POST", path, Some(endpoints)).await;
+    let (code, made) = cluster.request("POST", path, Some(endpoints)).await;
     assert_eq!(code, 201, "{made}");
-    cluster.delete(&format!("{SERVICES}/a")).await;
-    assert_eq!(cluster.send("GET", &format!("{path}/a"), None).await.0, 404);
-    cluster.server.stop().await.unwrap();
+    cluster.admin.delete(&format!("{SERVICES}/a")).await;
+    assert_eq!(cluster.request("GET", &format!("{path}/a"), None).await.0, 404);
+    cluster.stop().await;
 }

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::Cluster;
+use super::Services as _;
 
 /// Posts objects and compares what is wrong with them.
 async fn check(path: &str, cases: &[(Value, &[&str])]) {
-    let cluster = Cluster::start().await;
+    let cluster = super::start().await;
     for (object, expected) in cases {
-        let (code, refused) = cluster.send("POST", path, Some(object.clone())).await;
+        let (code, refused) = cluster.request("POST", path, Some(object.clone())).await;
         assert_eq!(code, 422, "{object}: {refused}");
         let causes = refused["details"]["causes"].as_array().unwrap();
         let found: Vec<String> = causes
@@ -20,7 +20,7 @@ async fn check(path: &str, cases: &[(Value, &[&str])]) {
             .collect();
         assert_eq!(found, *expected, "{object}");
     }
-    cluster.server.stop().await.unwrap();
+    cluster.stop().await;
 }
 
 fn service(spec: Value) -> Value {

@@ -75,6 +75,8 @@ pub struct Facts {
 pub enum State {
     /// It does what its help says.
     Effective,
+    /// What it asks for is so, whatever it says: its help says why.
+    Moot,
     /// It is read and checked, but changes nothing yet: the log says so.
     Pending,
     /// It changes nothing yet, and a server that went on without it would be open where somebody
@@ -85,6 +87,9 @@ pub enum State {
 /// A flag that the server acts on.
 pub const EFFECTIVE: Facts =
     Facts { state: State::Effective, short: None, deprecated: None, hidden: false };
+
+/// A flag that asks for what is so in any case.
+pub const MOOT: Facts = Facts { state: State::Moot, ..EFFECTIVE };
 
 /// A flag that is accepted but has no effect yet.
 pub const PENDING: Facts = Facts { state: State::Pending, ..EFFECTIVE };

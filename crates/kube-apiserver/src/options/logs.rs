@@ -1,7 +1,7 @@
 //! Flags of the log.
 
 use super::feature_gates::FeatureGates;
-use crate::flags::{EFFECTIVE, PENDING, Value, ValueType, parse_uint, section};
+use crate::flags::{EFFECTIVE, MOOT, PENDING, Value, ValueType, parse_uint, section};
 use kevel_api::duration::Duration;
 use kevel_api::field_error::{FieldError, Path};
 use kevel_api::quantity::Quantity;
@@ -11,7 +11,7 @@ section! {
     /// Options of the log.
     Logs, "logs" {
         /// How often at least the log is flushed. Lines are written at once, whatever it is.
-        log_flush_frequency: Duration = "5s", EFFECTIVE;
+        log_flush_frequency: Duration = "5s", MOOT;
         /// Bytes of information to hold back in the json format with split streams, for fewer
         /// writes. Needs the feature LoggingAlphaOptions.
         log_json_info_buffer_size: Quantity = "0", PENDING;

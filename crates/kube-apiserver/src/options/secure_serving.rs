@@ -1,6 +1,6 @@
 //! Flags of the HTTPS port.
 
-use crate::flags::{EFFECTIVE, Int32Slice, NamedCertKeys, Strings, section};
+use crate::flags::{EFFECTIVE, Int32Slice, MOOT, NamedCertKeys, Strings, section};
 use std::net::IpAddr;
 
 section! {
@@ -18,9 +18,9 @@ section! {
         /// How many requests a client may have open on one HTTP/2 connection; 0 is the server's
         /// own choice.
         http2_max_streams_per_connection: i64 = "0", EFFECTIVE;
-        /// Listen with SO_REUSEADDR: a port can be taken again at once, and 0.0.0.0 can be listened
-        /// on beside single addresses.
-        permit_address_sharing: bool = "false", EFFECTIVE;
+        /// Listen with SO_REUSEADDR: a port can be taken again at once, while connections of an
+        /// earlier server still end. It is always set.
+        permit_address_sharing: bool = "false", MOOT;
         /// Listen with SO_REUSEPORT: several servers can share the address and port.
         permit_port_sharing: bool = "false", EFFECTIVE;
         /// Port for HTTPS, from 1 to 65535. It cannot be turned off.

@@ -1,7 +1,7 @@
 //! The program, running, as its clients see it.
 #![allow(clippy::unwrap_used)]
 
-mod client;
+mod clean_start;
 mod damage;
 mod etcd_killed;
 mod files;
@@ -18,137 +18,10 @@ mod unread;
 mod watches;
 mod written;
 
-use std::future::Future;
-use std::net::{Ipv4Addr, TcpListener};
-use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
-use std::sync::Arc;
-use std::time::Duration;
-
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
-use tempfile::TempDir;
-use tokio::process::{Child, Command};
-
-/// A server on a folder of its own.
-struct Server {
-    process: Child,
-    folder: TempDir,
-    port: u16,
-    /// For clients that may do everything.
-    tls: ClientConfig,
-}
-
-impl Server {
-    async fn start(flags: &[&str]) -> Self {
-        Server::start_on(tempfile::tempdir().unwrap(), flags).await
-    }
-
-    /// Starts on the folder of an earlier server.
-    async fn start_on(folder: TempDir, flags: &[&str]) -> Self {
-        // Somebody may take the port between our look at it and the server's.
-        for port in std::iter::repeat_with(free_port).take(10) {
-            if let Some((process, tls)) = Server::start_at(port, folder.path(), flags).await {
-                return Server { process, folder, port, tls };
-            }
-        }
-        panic!("no port is free");
-    }
-
-    /// None if the port is taken.
-    async fn start_at(port: u16, folder: &Path, flags: &[&str]) -> Option<(Child, ClientConfig)> {
-        let log = std::fs::File::create(folder.join("log")).unwrap();
-        // With the loosest umask: what the server keeps to itself must not depend on it.
-        let mut process = Command::new("sh")
-            .args(["-c", r#"umask 000; exec "$0" "$@""#, env!("CARGO_BIN_EXE_kube-apiserver")])
-            .arg(format!("--data-dir={}", folder.join("data").display()))
-            .arg(format!("--secure-port={port}"))
-            .arg("--bind-address=127.0.0.1")
-            .args(flags)
-            .stdout(Stdio::null())
-            .stderr(log)
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let tls = soon(async {
-            loop {
-                if let Some(status) = process.try_wait().unwrap() {
-                    let log = std::fs::read_to_string(folder.join("log")).unwrap();
-                    assert!(log.contains("Address already in use"), "it ended, {status}:\n{log}");
-                    return None;
-                }
-                if let Some(tls) = ready(folder, port).await {
-                    return Some(tls);
-                }
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        });
-        let tls = tls.await?;
-        Some((process, tls))
-    }
-
-    /// How much memory the process has, in bytes.
-    fn resident(&self) -> u64 {
-        let id = self.process.id().unwrap();
-        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
-    }
-
-    fn terminate(&self) {
-        let id = rustix::process::Pid::from_raw(self.process.id().unwrap() as i32).unwrap();
-        rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
-    }
-
-    /// Ends the server as a power cut does, without a word. What is left is its folder.
-    async fn kill(mut self) -> TempDir {
-        soon(self.process.kill()).await.unwrap();
-        self.folder
-    }
-
-    /// What it has logged.
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("log")).unwrap()
-    }
-
-    /// Waits for the end of a server that was told to stop.
-    async fn ended(mut self) -> (ExitStatus, TempDir) {
-        (soon(self.process.wait()).await.unwrap(), self.folder)
-    }
-}
-
-/// The TLS of an administrator, once the server answers one.
-async fn ready(folder: &Path, port: u16) -> Option<ClientConfig> {
-    let tls = admin(&folder.join("data/pki"))?;
-    let mut client = client::Client::connect(port, &tls, client::Version::Http1).await.ok()?;
-    let namespace = client.get("/api/v1/namespaces/default").await.ok()?;
-    (client.get("/readyz").await.ok()?.status() == 200 && namespace.status() == 200).then_some(tls)
-}
-
-/// The TLS of an administrator, once the server has made the keys.
-fn admin(folder: &Path) -> Option<ClientConfig> {
-    let file = |name: &str| -> PathBuf { folder.join(name) };
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(file("ca.crt")).ok()?).ok()?;
-    let chain = vec![CertificateDer::from_pem_file(file("admin.crt")).ok()?];
-    let key = PrivateKeyDer::from_pem_file(file("admin.key")).ok()?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder =
-        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    builder.ok()?.with_root_certificates(roots).with_client_auth_cert(chain, key).ok()
-}
+use kevel_test_support::process::Server;
+use kevel_test_support::{soon, wire as client};
 
 /// How much of something is tried: little in every run of the tests, more where `name` says so.
 fn amount(name: &str, usual: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
-}
-
-/// Fails a test that waits for something that does not come.
-async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), what).await.expect("this takes too long")
 }

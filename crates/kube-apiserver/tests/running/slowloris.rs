@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use kevel_test_support::skip;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -19,8 +20,7 @@ const NOISE: Duration = Duration::from_secs(15);
 async fn heads_that_never_end_are_given_up_in_time() {
     let count = amount("KEVEL_SLOWLORIS", 0);
     if count == 0 {
-        eprintln!("SKIPPED slowloris: set KEVEL_SLOWLORIS to a number of connections");
-        return;
+        return skip("KEVEL_SLOWLORIS, a number of connections");
     }
     let server = Server::start(&[]).await;
     let mut slow = JoinSet::new();

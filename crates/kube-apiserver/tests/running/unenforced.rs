@@ -2,20 +2,19 @@
 
 use bytes::Bytes;
 use http_body_util::Full;
+use kevel_test_support::until;
 
+use crate::Server;
 use crate::client::{Client, Version};
-use crate::{Server, soon};
 
 const WEBHOOKS: &str =
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations?dryRun=";
 
-impl Server {
-    /// Lines of the log that speak of policies that are not enforced.
-    fn unenforced(&self) -> Vec<String> {
-        let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap();
-        let lines = log.lines().filter(|line| line.contains("is not enforced by this server yet"));
-        lines.map(|line| line.split_once("] ").unwrap().1.to_owned()).collect()
-    }
+/// Lines of the log that speak of policies that are not enforced.
+fn unenforced(server: &Server) -> Vec<String> {
+    let log = server.log();
+    let lines = log.lines().filter(|line| line.contains("is not enforced by this server yet"));
+    lines.map(|line| line.split_once("] ").unwrap().1.to_owned()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -38,15 +37,10 @@ async fn policies_that_are_not_enforced_are_in_the_log_when_written_and_at_the_s
         "\"ValidatingWebhookConfiguration is not enforced by this server yet: its webhooks are not \
          called\" name=\"made\"",
     ];
-    assert_eq!(server.unenforced(), expected);
+    assert_eq!(unenforced(&server), expected);
     server.terminate();
     let (_, folder) = server.ended().await;
     let server = Server::start_on(folder, &[]).await;
-    soon(async {
-        while server.unenforced().is_empty() {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
-    assert_eq!(server.unenforced(), expected);
+    until(async || !unenforced(&server).is_empty()).await;
+    assert_eq!(unenforced(&server), expected);
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
+use http_body_util::BodyExt as _;
 use kevel_api::status::{Status, StatusError};
 use kevel_api::value::Value;
 use kevel_codec::json;
@@ -103,9 +104,9 @@ impl Client {
         request.user = Some(self.user.clone());
         let response = self.server.handle(request).await;
         let code = response.status();
-        let Some(body) = response.body().bytes() else {
-            return Err(StatusError::internal("an answer in pieces"));
-        };
+        // A list comes in pieces.
+        let body = response.into_body().collect().await;
+        let body = body.map_err(StatusError::internal)?.to_bytes();
         let answer =
             json::decode_any(&body, json::Unknown::Ignore).map_err(StatusError::internal)?;
         if code.is_success() {

@@ -1,5 +1,4 @@
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,6 +10,7 @@ use kevel_codec::json::{self, Unknown};
 use kevel_codec::{protobuf, yaml};
 use kevel_store::cache::Caches;
 use kevel_store::embedded::{Embedded, Options};
+use kevel_test_support::facts;
 
 use super::*;
 use crate::columns::NameAndCreation;
@@ -18,8 +18,6 @@ use crate::request::{Connection, RequestBody};
 use crate::resource::{Custom, Part, Resource, Subresource, TypeRef};
 use crate::storage::{Format, Storage, StorageConfig};
 use crate::strategy::{Generic, Strategy};
-
-const CAPTURES: &str = "/work/shared/kubernetes-1.36/captures";
 
 /// What a resource is made of that is not a field or a name.
 struct Keep {
@@ -248,23 +246,15 @@ pub(crate) fn parse(text: &[u8]) -> Value {
     json::decode_any(text, Unknown::Ignore).unwrap().value
 }
 
-/// A recorded document; where there is none, the test says so and is done.
-fn capture(name: &str) -> Option<Value> {
-    let file = Path::new(CAPTURES).join(name);
-    let text = std::fs::read(&file).ok();
-    if text.is_none() {
-        eprintln!("skipped: no {}", file.display());
-    }
-    Some(parse(&text?))
-}
-
 const V2: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 #[tokio::test]
 async fn documents_equal_the_reference_s() {
-    let Some(expected) = capture("discovery.json") else { return };
+    let expected = facts::json("discovery.json");
     let discovery = discovery(vec![rows(|r| r.on)]);
-    for (path, expected) in expected.as_map().unwrap().iter().filter(|(path, _)| *path != "/") {
+    let documents = expected.as_map().unwrap();
+    assert!(documents.len() > 20, "{}", documents.len());
+    for (path, expected) in documents.iter().filter(|(path, _)| *path != "/") {
         let response = get(&discovery, path, "application/json").expect(path);
         let found = parse(&body(&response));
         assert_eq!(&found, expected, "{path}");
@@ -280,9 +270,11 @@ async fn documents_equal_the_reference_s() {
 
 #[tokio::test]
 async fn the_aggregated_document_equals_the_reference_s() {
-    let Some(expected) = capture("aggregated-discovery.json") else { return };
+    let expected = facts::json("aggregated-discovery.json");
     let discovery = discovery(vec![rows(|r| r.on)]);
-    for (path, expected) in expected.as_map().unwrap().iter() {
+    let documents = expected.as_map().unwrap();
+    assert_eq!(documents.len(), 2);
+    for (path, expected) in documents.iter() {
         let response = get(&discovery, path, V2).expect(path);
         assert_eq!(response.headers()[header::CONTENT_TYPE], V2);
         assert_eq!(&parse(&body(&response)), expected, "{path}");

@@ -7,6 +7,7 @@ use http::header::{ETAG, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use kevel_server::handler::Handler;
 use kevel_server::user::User;
+use kevel_test_support::until;
 use tokio::sync::Notify;
 
 use crate::support::{TestChain, endless, handler, header, read, request, text};
@@ -42,9 +43,7 @@ async fn only_so_many_requests_are_served_at_a_time() {
         // Long-running ones do not count.
         ask("GET /api/v1/pods?watch=1"),
     ];
-    while arrived.load(Ordering::SeqCst) < 4 {
-        tokio::task::yield_now().await;
-    }
+    until(async || arrived.load(Ordering::SeqCst) == 4).await;
     for line in ["GET /api/v1/pods", "GET /version", "DELETE /api/v1/nodes/a"] {
         let response = chain.handle(request(line)).await;
         assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS, "{line}");
@@ -60,9 +59,7 @@ async fn only_so_many_requests_are_served_at_a_time() {
         ..User::default()
     });
     let privileged = ask("GET /api/v1/pods");
-    while arrived.load(Ordering::SeqCst) < 5 {
-        tokio::task::yield_now().await;
-    }
+    until(async || arrived.load(Ordering::SeqCst) == 5).await;
     go.notify_waiters();
     for served in waiting.into_iter().chain([privileged]) {
         assert_eq!(served.await.unwrap().status(), 200);

@@ -5,9 +5,10 @@ use http_body_util::BodyExt as _;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use crate::Start;
 use crate::client::{get, http1, http2, text};
 use crate::handler::Paths;
-use crate::{Start, soon};
+use kevel_test_support::soon;
 
 #[tokio::test]
 async fn an_aborted_request_has_no_answer() {

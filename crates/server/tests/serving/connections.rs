@@ -8,9 +8,10 @@ use kevel_server::lifecycle::Signals;
 use kevel_server::serving::Limits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use crate::Start;
 use crate::client::{Tls, connect, get, http1, http2, post, text};
 use crate::handler::Paths;
-use crate::{Start, soon};
+use kevel_test_support::soon;
 
 #[tokio::test]
 async fn both_versions_are_spoken() {

@@ -1,6 +1,7 @@
 //! Answers that are given before the request's body was read.
 
 use std::convert::Infallible;
+use std::path::Path;
 use std::pin::Pin;
 use std::process::Command;
 use std::task::{Context, Poll};
@@ -11,13 +12,14 @@ use http::header;
 use http_body::Frame;
 use http_body_util::BodyExt as _;
 use kevel_server::serving::Limits;
+use kevel_test_support::{program, soon};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::client::{Tls, connect, get, http1, http2, post, text};
 use crate::handler::Paths;
-use crate::{Server, Start, soon};
+use crate::{Server, Start};
 
 /// How many requests there are at a time.
 const MANY: usize = 40;
@@ -27,16 +29,14 @@ const SIZES: [usize; 4] = [1, 1 << 10, 100 << 10, 2 << 20];
 /// A client that many have, which stops to listen when it is stopped from sending.
 #[tokio::test(flavor = "multi_thread")]
 async fn curl_gets_every_answer() {
-    if Command::new("curl").arg("--version").output().is_err() {
-        return eprintln!("skipped: there is no curl");
-    }
+    let Some(program) = program("curl") else { return };
     let server = Start::default().serve(Paths::default());
     for version in ["--http2", "--http1.1"] {
         for size in SIZES {
             let body = tempfile::NamedTempFile::new().unwrap();
             std::fs::write(body.path(), vec![b'x'; size]).unwrap();
             let body = format!("@{}", body.path().display());
-            let answers = curl(&server, version, &body).await;
+            let answers = curl(&program, &server, version, &body).await;
             let right = answers.lines().filter(|line| line.starts_with("403 exit 0")).count();
             assert_eq!(right, MANY, "{version} {size}: {answers}");
         }
@@ -44,8 +44,8 @@ async fn curl_gets_every_answer() {
 }
 
 /// What `curl` says of requests that it makes at the same time, on one connection if it can.
-async fn curl(server: &Server, version: &str, body: &str) -> String {
-    let mut curl = Command::new("curl");
+async fn curl(program: &Path, server: &Server, version: &str, body: &str) -> String {
+    let mut curl = Command::new(program);
     curl.args(["-sSk", "--no-progress-meter", "--parallel", "--parallel-max", "40"]);
     for request in 0..MANY {
         if request > 0 {

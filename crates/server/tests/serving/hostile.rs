@@ -7,9 +7,10 @@ use kevel_server::serving::Limits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use crate::Start;
 use crate::client::{Tls, connect, get, http1, http2, text};
 use crate::handler::Paths;
-use crate::{Start, soon};
+use kevel_test_support::soon;
 
 fn hurried() -> Start {
     let limits = Limits { header_read: Duration::from_millis(100), ..Limits::default() };

@@ -7,6 +7,7 @@ mod connections;
 mod early;
 mod handler;
 mod hostile;
+mod listening;
 mod shutdown;
 mod tls;
 
@@ -92,9 +93,4 @@ fn write_pair(folder: &tempfile::TempDir, name: &str, issued: &Issued) -> (PathB
     std::fs::write(&certificate, &issued.certificate).unwrap();
     std::fs::write(&key, &issued.key).unwrap();
     (certificate, key)
-}
-
-/// Fails a test that waits for something that does not come.
-async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), what).await.expect("this takes too long")
 }

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use http_body_util::BodyExt as _;
+use kevel_test_support::{soon, until};
 use tokio::net::TcpStream;
 
+use crate::Start;
 use crate::client::{get, http1, http2, text};
 use crate::handler::Paths;
-use crate::{Start, soon};
 
 #[tokio::test]
 async fn requests_under_way_are_answered_and_new_connections_refused() {
@@ -20,9 +21,8 @@ async fn requests_under_way_are_answered_and_new_connections_refused() {
     let mut late = two.clone();
     let one = tokio::spawn(async move { text(one.send_request(get("/wait")).await).await });
     let two = tokio::spawn(async move { text(two.send_request(get("/wait")).await).await });
-    while paths.most.load(std::sync::atomic::Ordering::SeqCst) < 2 {
-        tokio::task::yield_now().await;
-    }
+    let most = || paths.most.load(std::sync::atomic::Ordering::SeqCst);
+    until(async || most() >= 2).await;
 
     server.stop.signal();
     soon(server.served.stopped_listening.wait()).await;

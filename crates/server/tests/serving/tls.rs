@@ -5,7 +5,8 @@ use kevel_server::serving::{ServingCertificate, TlsOptions};
 
 use crate::client::{Tls, connect, get, shown, text};
 use crate::handler::Paths;
-use crate::{Start, server_certificate, soon, write_pair};
+use crate::{Start, server_certificate, write_pair};
+use kevel_test_support::soon;
 
 #[tokio::test]
 async fn versions_below_the_lowest_are_refused() {

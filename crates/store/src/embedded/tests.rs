@@ -17,6 +17,7 @@ async fn a_full_disk_fails_writes_and_passes() {
     limit(1);
     let mut written = 0;
     let error = loop {
+        assert!(written < 10_000, "it is never full");
         match store.create(format!("/{written}").as_bytes(), vec![0; 9000].into(), None).await {
             Ok(_) => written += 1,
             Err(error) => break error,

@@ -6,10 +6,11 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use kevel_store::{Engine, Error, Event, RangeOptions, Revision};
+use kevel_test_support::PATIENCE;
 
 use crate::engines::{events_until, owned, show_event};
 
@@ -159,7 +160,9 @@ crate::contract! {
             .collect();
         let mut watch = store.watch(b"/k/", Revision(1)).await.unwrap();
         let mut told = Revision(1);
+        let started = Instant::now();
         while told < Revision(1 + 4 * 40) {
+            assert!(started.elapsed() < PATIENCE, "only at {told}");
             told = told.max(store.range(b"/k/", RangeOptions::default()).await.unwrap().revision);
             let current = store.current_revision().await.unwrap();
             assert!(current >= told, "the store was at {told} and is at {current}");

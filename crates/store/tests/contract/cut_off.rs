@@ -13,11 +13,12 @@ use kevel_store::cache::{
 };
 use kevel_store::etcd::{self, Etcd};
 use kevel_store::{Engine, Revision};
+use kevel_test_support::{PATIENCE, until};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch as signal;
 use tokio::time::timeout;
 
-use crate::engines::{PATIENCE, Store};
+use crate::engines::Store;
 
 const PODS: &str = "/registry/pods/";
 
@@ -77,7 +78,7 @@ struct Fixture {
 impl Fixture {
     async fn new() -> Option<Fixture> {
         let store = Store::etcd().await?;
-        let proxy = Proxy::to(&store.etcd.as_ref().unwrap().lock().await.endpoint()).await;
+        let proxy = Proxy::to(&store.etcd.as_ref().unwrap().lock().await.endpoint).await;
         let options = etcd::Options {
             endpoints: vec![proxy.endpoint()],
             compaction_interval: None,
@@ -223,7 +224,7 @@ async fn an_etcd_that_comes_back_from_a_backup_is_followed_there() {
     server.kill();
     copy(&server.data, backup.path());
     server.restart();
-    timeout(PATIENCE, async { while f.store.health().await.is_err() {} }).await.unwrap();
+    until(async || f.store.health().await.is_ok()).await;
     for _ in 0..20 {
         f.put("b").await;
     }

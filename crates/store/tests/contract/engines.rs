@@ -1,27 +1,15 @@
-//! The engines under test, and the etcd that one of them needs.
+//! The engines under test.
 
-use std::{
-    net::TcpListener,
-    ops::Deref,
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    sync::{
-        Arc, Once,
-        atomic::{AtomicU16, Ordering},
-    },
-    time::Duration,
-};
+use std::{ops::Deref, sync::Arc, time::Duration};
 
 use kevel_store::{
     Engine, Entry, Event, Revision, Watch, WatchResponse,
     embedded::{Embedded, Options},
     etcd::{self, Etcd},
 };
+use kevel_test_support::{EtcdServer, PATIENCE, until};
 use tempfile::TempDir;
 use tokio::time::timeout;
-
-/// Nothing in these tests takes this long unless it hangs.
-pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A fresh, empty store.
 pub struct Store {
@@ -47,13 +35,13 @@ impl Store {
         let directory = tempfile::tempdir().unwrap();
         let server = EtcdServer::start(directory.path())?;
         let options = etcd::Options {
-            endpoints: vec![server.endpoint()],
+            endpoints: vec![server.endpoint.clone()],
             compaction_interval: None,
             ..etcd::Options::default()
         };
         let engine = Etcd::connect(options).await.unwrap();
         // Health succeeds once the server serves.
-        timeout(PATIENCE, async { while engine.health().await.is_err() {} }).await.unwrap();
+        until(async || engine.health().await.is_ok()).await;
         Some(Store {
             engine: Arc::new(engine),
             etcd: Some(tokio::sync::Mutex::new(server)),
@@ -132,105 +120,4 @@ pub async fn events_until(
         events
     };
     timeout(PATIENCE, follow).await.expect("the watch is silent")
-}
-
-/// An etcd of our own, killed when dropped.
-pub struct EtcdServer {
-    child: Child,
-    command: Vec<String>,
-    endpoint: String,
-    /// Where its data are.
-    pub data: PathBuf,
-}
-
-impl EtcdServer {
-    pub fn start(directory: &Path) -> Option<EtcdServer> {
-        EtcdServer::start_with(directory, "http", &[])
-    }
-
-    /// Starts one that speaks `scheme` to its clients, with more flags.
-    pub fn start_with(
-        directory: &Path,
-        scheme: &'static str,
-        flags: &[String],
-    ) -> Option<EtcdServer> {
-        let binary = etcd_binary()?;
-        let (port, peer) = (free_port(), free_port());
-        let (client_url, peer_url) =
-            (format!("{scheme}://127.0.0.1:{port}"), format!("http://127.0.0.1:{peer}"));
-        let mut command: Vec<String> = [
-            binary.to_str()?,
-            "--data-dir",
-            directory.join("etcd").to_str()?,
-            "--listen-client-urls",
-            &client_url,
-            "--advertise-client-urls",
-            &client_url,
-            "--listen-peer-urls",
-            &peer_url,
-            "--initial-advertise-peer-urls",
-            &peer_url,
-            "--initial-cluster",
-            &format!("default={peer_url}"),
-            "--unsafe-no-fsync",
-            "--log-level",
-            "error",
-        ]
-        .map(String::from)
-        .into();
-        command.extend_from_slice(flags);
-        let (child, data) = (spawn(&command), directory.join("etcd"));
-        Some(EtcdServer { child, command, endpoint: client_url, data })
-    }
-
-    pub fn endpoint(&self) -> String {
-        self.endpoint.clone()
-    }
-
-    pub fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-
-    pub fn restart(&mut self) {
-        self.kill();
-        self.child = spawn(&self.command);
-    }
-}
-
-impl Drop for EtcdServer {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-fn spawn(command: &[String]) -> Child {
-    Command::new(&command[0])
-        .args(&command[1..])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("etcd does not start")
-}
-
-/// A port that nobody listens on, from below the range that outgoing connections are given, and
-/// never the same one twice.
-fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let first = 20_000 + (std::process::id() % 100) as u16 * 100;
-    let candidates = std::iter::repeat_with(|| first + NEXT.fetch_add(1, Ordering::Relaxed));
-    candidates.take(1000).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
-}
-
-/// The etcd to test with: `KEVEL_ETCD`, or one that is installed.
-fn etcd_binary() -> Option<PathBuf> {
-    static SKIPPED: Once = Once::new();
-    let named = std::env::var_os("KEVEL_ETCD").map(PathBuf::from);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let installed = std::env::split_paths(&path).map(|folder| folder.join("etcd"));
-    let found = named.into_iter().chain(installed).find(|file| file.is_file());
-    if found.is_none() {
-        SKIPPED.call_once(|| eprintln!("SKIPPED the etcd engine: no etcd in KEVEL_ETCD or PATH"));
-    }
-    found
 }

@@ -1,5 +1,5 @@
 //! The store contract, held against every engine: embedded in a directory, embedded in memory, and
-//! a real etcd when there is one (see `engines::etcd_binary`).
+//! a real etcd when there is one (in `KEVEL_ETCD`, or on the `PATH`).
 
 // Helpers of tests are tests too.
 #![allow(clippy::unwrap_used)]

@@ -64,6 +64,7 @@ crate::contract! {
             assert_eq!(page.revision, Revision(11));
             seen.extend(page.entries.iter().map(show));
             remaining.push(page.remaining.unwrap());
+            assert!(remaining.len() < 10, "pages without end");
             for name in 0..10 {
                 store.put(&format!("/{name}"), "new").await;
             }

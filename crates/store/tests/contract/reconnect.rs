@@ -6,9 +6,10 @@ use kevel_store::{
     Engine, Error, Revision,
     etcd::{self, Etcd},
 };
+use kevel_test_support::until;
 use tokio::time::timeout;
 
-use crate::engines::{PATIENCE, Store, events_until, owned, show_event};
+use crate::engines::{Store, events_until, owned, show_event};
 
 fn options(endpoints: Vec<String>) -> etcd::Options {
     etcd::Options {
@@ -20,7 +21,7 @@ fn options(endpoints: Vec<String>) -> etcd::Options {
 }
 
 async fn until_healthy(engine: &dyn Engine) {
-    timeout(PATIENCE, async { while engine.health().await.is_err() {} }).await.unwrap();
+    until(async || engine.health().await.is_ok()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -53,7 +54,7 @@ async fn a_watch_outlives_its_server() {
 async fn without_a_server_requests_fail_in_time() {
     let Some(store) = Store::etcd().await else { return };
     let mut server = store.etcd.as_ref().unwrap().lock().await;
-    let engine = Etcd::connect(options(vec![server.endpoint()])).await.unwrap();
+    let engine = Etcd::connect(options(vec![server.endpoint.clone()])).await.unwrap();
     engine.create(b"/a", owned("1"), None).await.unwrap();
     server.kill();
     let outcomes = timeout(Duration::from_secs(10), async {
@@ -75,7 +76,7 @@ async fn without_a_server_requests_fail_in_time() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dead_member_is_passed_over() {
     let Some(store) = Store::etcd().await else { return };
-    let alive = store.etcd.as_ref().unwrap().lock().await.endpoint();
+    let alive = store.etcd.as_ref().unwrap().lock().await.endpoint.clone();
     let dead = "http://127.0.0.1:1".to_string();
     let engine = Etcd::connect(options(vec![dead, alive])).await.unwrap();
     assert_eq!(engine.create(b"/a", owned("1"), None).await, Ok(Revision(2)));
@@ -86,7 +87,7 @@ async fn a_dead_member_is_passed_over() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_several_servers_compacts() {
     let Some(store) = Store::etcd().await else { return };
-    let endpoint = store.etcd.as_ref().unwrap().lock().await.endpoint();
+    let endpoint = store.etcd.as_ref().unwrap().lock().await.endpoint.clone();
     let mut servers = Vec::new();
     for _ in 0..3 {
         let interval = Some(Duration::from_millis(100));
@@ -98,13 +99,9 @@ async fn one_of_several_servers_compacts() {
         store.put("/a", &turn.to_string()).await;
     }
     // All of them learn of it, whoever does it.
-    let all_know = async {
-        let knows = |engine: &dyn Engine| engine.compacted_revision() > Revision(5);
-        while !(servers.iter().all(|server| knows(server)) && knows(&*store)) {
-            tokio::task::yield_now().await;
-        }
-    };
-    timeout(PATIENCE, all_know).await.unwrap();
+    let knows = |engine: &dyn Engine| engine.compacted_revision() > Revision(5);
+    let all_know = async || servers.iter().all(|server| knows(server)) && knows(&*store);
+    until(all_know).await;
     let clock = store.get(b"compact_rev_key", None).await.unwrap().entry.unwrap();
     let noted: u64 = String::from_utf8_lossy(&clock.value).parse().unwrap();
     assert!(noted > 5);

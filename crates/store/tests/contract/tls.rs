@@ -1,34 +1,27 @@
 //! etcd behind certificates, as clusters run it.
 
-use std::{fs, path::Path, time::Duration};
+use std::{path::Path, time::Duration};
 
 use kevel_store::{
     Engine, Error, Revision,
     etcd::{self, Etcd, TlsFiles},
 };
-use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use kevel_test_support::{Ca, EtcdServer, until, write_pair};
+use rcgen::{CertificateParams, ExtendedKeyUsagePurpose};
 
-use crate::engines::{EtcdServer, PATIENCE, events_until, owned};
+use crate::engines::{events_until, owned};
 
 /// Writes an authority and two certificates by it: `ca`, `server` and `client`, each a `.crt` and a
 /// `.key`.
 fn write_certificates(directory: &Path) {
-    let write = |name: &str, certificate: String, key: &KeyPair| {
-        fs::write(directory.join(format!("{name}.crt")), certificate).unwrap();
-        fs::write(directory.join(format!("{name}.key")), key.serialize_pem()).unwrap();
-    };
-    let authority_key = KeyPair::generate().unwrap();
-    let mut authority = CertificateParams::new([]).unwrap();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    write("ca", authority.self_signed(&authority_key).unwrap().pem(), &authority_key);
-    let issuer = Issuer::new(authority, authority_key);
+    let ca = Ca::new("etcd");
+    ca.write(directory);
     for name in ["server", "client"] {
-        let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(["127.0.0.1".to_string()]).unwrap();
         // etcd is a client of itself.
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        write(name, params.signed_by(&key, &issuer).unwrap().pem(), &key);
+        write_pair(directory, name, &ca.issue(params));
     }
 }
 
@@ -47,13 +40,13 @@ async fn etcd_is_reached_with_certificates() {
     let Some(server) = EtcdServer::start_with(directory.path(), "https", &flags) else { return };
     let connect = |client| {
         let tls = Some(TlsFiles { trusted_ca: file("ca.crt"), client });
-        let endpoints = vec![server.endpoint()];
+        let endpoints = vec![server.endpoint.clone()];
         let request_timeout = Duration::from_secs(1);
         Etcd::connect(etcd::Options { endpoints, tls, request_timeout, ..Default::default() })
     };
 
     let known = connect(Some((file("client.crt"), file("client.key")))).await.unwrap();
-    tokio::time::timeout(PATIENCE, async { while known.health().await.is_err() {} }).await.unwrap();
+    until(async || known.health().await.is_ok()).await;
     assert_eq!(known.create(b"/a", owned("1"), None).await, Ok(Revision(2)));
     let mut watch = known.watch(b"/", Revision(1)).await.unwrap();
     assert_eq!(events_until(&mut watch, Revision(1), Revision(2)).await.len(), 1);

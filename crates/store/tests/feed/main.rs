@@ -16,6 +16,7 @@ use kevel_store::cache::{
 };
 
 use engine::Model;
+use kevel_test_support::soon;
 
 const PODS: &str = "/registry/pods/";
 const THINGS: &str = "/registry/things/";
@@ -75,7 +76,7 @@ fn everything() -> Selection {
 async fn told(watcher: &mut Watcher, count: usize) -> Vec<u64> {
     let mut seen = Vec::new();
     while seen.len() < count {
-        watcher.next(&mut seen).await.unwrap();
+        soon(watcher.next(&mut seen)).await.unwrap();
     }
     seen.iter().map(|delivery| delivery.event.revision().0).collect()
 }

@@ -1,4 +1,4 @@
-//! A server on a memory store, without a socket.
+//! The built-in kinds on a memory store, without a socket.
 
 use std::sync::Arc;
 
@@ -12,35 +12,40 @@ use kevel_server::authorization::{AlwaysAllow, Authorizer};
 use kevel_server::body::Body;
 use kevel_server::delegate::Delegate;
 use kevel_server::endpoints::Endpoints;
-use kevel_server::handler::Handler;
+use kevel_server::handler::Handler as _;
 use kevel_server::request::{Request, RequestBody};
 use kevel_server::resource::Resources;
 use kevel_server::storage::Format;
+use kevel_server::storages::Storages;
+use kevel_server::user::User;
 use kevel_store::Engine;
 use kevel_store::cache::Caches;
 use kevel_store::embedded::{Embedded, Options};
 
-pub struct Server {
-    pub delegate: Delegate,
+/// The endpoints of the built-in kinds, asked without the chain of handlers before them: nobody is
+/// authenticated, and only where one verb turns into another is the authorizer asked.
+#[allow(missing_debug_implementations, reason = "rows have functions")]
+pub struct InMemory {
+    /// What answers.
+    pub delegate: Arc<Delegate>,
     _caches: Caches,
 }
 
-impl Server {
-    /// A server on which everybody may do everything.
+impl InMemory {
+    /// A server on which everybody may do everything, with a namespace `ns`.
     pub async fn start(format: Format) -> Self {
-        Server::with(format, Arc::new(AlwaysAllow)).await
+        InMemory::with(format, Arc::new(AlwaysAllow)).await
     }
 
-    /// A server whose endpoints ask an authorizer where one verb turns into another.
+    /// The same with an authorizer.
     pub async fn with(format: Format, authorizer: Arc<dyn Authorizer>) -> Self {
-        let engine = Arc::new(Embedded::memory(Options::default()).unwrap());
-        Server::new(engine, format, authorizer, None).await
+        InMemory::new(memory(), format, authorizer, None).await
     }
 
-    /// A server that gives services addresses of a network and ports of a range.
+    /// The same on a store; it gives services addresses of a network and ports of a range.
     pub async fn with_services(engine: Arc<dyn Engine>, cidr: &str, ports: PortRange) -> Self {
         let allow = Arc::new(AlwaysAllow);
-        let server = Server::new(engine, Format::Json, allow, Some((cidr, ports))).await;
+        let server = InMemory::new(engine, Format::Json, allow, Some((cidr, ports))).await;
         let cidr =
             format!(r#"{{"metadata":{{"name":"kubernetes"}},"spec":{{"cidrs":["{cidr}"]}}}}"#);
         server.ok("POST /apis/networking.k8s.io/v1/servicecidrs", &cidr, 201).await;
@@ -53,9 +58,29 @@ impl Server {
         authorizer: Arc<dyn Authorizer>,
         services: Option<(&str, PortRange)>,
     ) -> Self {
+        let server = InMemory::build(engine, format, services, |storages| {
+            let lifecycle = NamespaceLifecycle::new(storages.required("", "namespaces").unwrap());
+            let admission = Admission::new(vec![Arc::new(lifecycle)]);
+            Endpoints { admission, authorizer: Some(authorizer) }
+        });
+        let server = server.await;
+        server.ok("POST /api/v1/namespaces", r#"{"metadata":{"name":"ns"}}"#, 201).await;
+        server
+    }
+
+    /// An empty server in memory with endpoints of one's own, made of where objects are kept.
+    pub async fn empty(format: Format, endpoints: impl FnOnce(&Storages) -> Endpoints) -> Self {
+        InMemory::build(memory(), format, None, endpoints).await
+    }
+
+    async fn build(
+        engine: Arc<dyn Engine>,
+        format: Format,
+        services: Option<(&str, PortRange)>,
+        endpoints: impl FnOnce(&Storages) -> Endpoints,
+    ) -> Self {
         let caches = Caches::start(engine.clone(), "/registry/");
         let options = StorageOptions { prefix: "/registry".into(), format };
-        let resources = Resources::default();
         let storages = storages(|resource| resource.on, &options, &engine, &caches).unwrap();
         let mut config = RowsConfig::new(&storages);
         if let Some((cidr, ports)) = services {
@@ -65,25 +90,34 @@ impl Server {
             RepairPorts::new(&services).first().await;
             config.allocations.push((("", "services"), services.allocation()));
         }
+        let resources = Resources::default();
         resources.install(rows(|resource| resource.on, &config).unwrap());
-        let namespaces = resources.current().get("", "v1", "namespaces").unwrap().storage.clone();
-        let lifecycle = NamespaceLifecycle::new(namespaces.unwrap());
-        let delegate = Delegate {
-            name: "kube",
-            resources: Arc::new(resources),
-            endpoints: Arc::new(Endpoints {
-                admission: Admission::new(vec![Arc::new(lifecycle)]),
-                authorizer: Some(authorizer),
-            }),
-            paths: Vec::new(),
-            next: None,
-        };
-        let server = Server { delegate, _caches: caches };
-        server.ok("POST /api/v1/namespaces", r#"{"metadata":{"name":"ns"}}"#, 201).await;
-        server
+        let (resources, endpoints) = (Arc::new(resources), Arc::new(endpoints(&storages)));
+        let delegate =
+            Delegate { name: "kube", resources, endpoints, paths: Vec::new(), next: None };
+        InMemory { delegate: Arc::new(delegate), _caches: caches }
     }
 
-    /// `GET /api/v1/pods`
+    /// `GET /api/v1/pods`, with headers and a body, as somebody.
+    pub async fn send_as(
+        &self,
+        user: Option<User>,
+        what: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> http::Response<Body> {
+        let (method, uri) = what.split_once(' ').unwrap();
+        let mut request = http::Request::builder().method(method).uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let parts = request.body(()).unwrap().into_parts().0;
+        let mut request = Request::new(parts, RequestBody::Bytes(body), Arc::default()).unwrap();
+        request.user = user.map(Arc::new);
+        self.delegate.handle(request).await
+    }
+
+    /// The answer to a request with a body.
     pub async fn send(&self, what: &str, body: &str, content_type: &str) -> http::Response<Body> {
         self.send_bytes(what, body.to_owned().into(), content_type).await
     }
@@ -95,26 +129,12 @@ impl Server {
         body: Bytes,
         content_type: &str,
     ) -> http::Response<Body> {
-        let (method, uri) = what.split_once(' ').unwrap();
-        let request = http::Request::builder()
-            .method(method)
-            .uri(uri)
-            .header("content-type", content_type)
-            .body(())
-            .unwrap();
-        let body = RequestBody::Bytes(body);
-        let request = Request::new(request.into_parts().0, body, Arc::default()).unwrap();
-        self.delegate.handle(request).await
+        self.send_as(None, what, &[("content-type", content_type)], body).await
     }
 
-    /// The answer to a request in a form.
+    /// The answer to a request for a media type.
     pub async fn accept(&self, what: &str, accept: &str) -> http::Response<Body> {
-        let (method, uri) = what.split_once(' ').unwrap();
-        let request = http::Request::builder().method(method).uri(uri).header("accept", accept);
-        let parts = request.body(()).unwrap().into_parts().0;
-        let request =
-            Request::new(parts, RequestBody::Bytes(Bytes::new()), Arc::default()).unwrap();
-        self.delegate.handle(request).await
+        self.send_as(None, what, &[("accept", accept)], Bytes::new()).await
     }
 
     /// The answer to a request with a JSON body, which must have this code.
@@ -133,9 +153,6 @@ impl Server {
     }
 }
 
-/// The text behind a name in JSON.
-pub fn field<'t>(text: &'t str, name: &str) -> &'t str {
-    let start = text.find(&format!("\"{name}\":\"")).unwrap_or_else(|| panic!("{name} in {text}"));
-    let rest = &text[start + name.len() + 4..];
-    &rest[..rest.find('"').unwrap()]
+fn memory() -> Arc<dyn Engine> {
+    Arc::new(Embedded::memory(Options::default()).unwrap())
 }

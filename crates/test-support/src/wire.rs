@@ -1,4 +1,4 @@
-//! A client that sees every byte.
+//! A client of the program that sees every byte.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -15,19 +15,26 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+/// A version of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
+    /// HTTP/1.1
     Http1,
+    /// HTTP/2
     Http2,
 }
 
 /// A connection.
+#[derive(Debug)]
 pub enum Client {
+    /// One request after the other.
     Http1(http1::SendRequest<Full<Bytes>>),
+    /// Many at a time.
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
 impl Client {
+    /// Connects to a port of this machine.
     pub async fn connect(port: u16, tls: &ClientConfig, version: Version) -> std::io::Result<Self> {
         let stream = TokioIo::new(connect(port, tls, version).await?);
         let other = std::io::Error::other;
@@ -48,6 +55,7 @@ impl Client {
         })
     }
 
+    /// Sends a request once the connection is ready for it.
     pub async fn send(
         &mut self,
         request: Request<Full<Bytes>>,
@@ -64,10 +72,12 @@ impl Client {
         }
     }
 
+    /// What is at a path.
     pub async fn get(&mut self, path: &str) -> hyper::Result<Response<Incoming>> {
         self.send(request(Method::GET, path, "")).await
     }
 
+    /// What comes of posting JSON to a path.
     pub async fn post(
         &mut self,
         path: &str,
@@ -94,6 +104,7 @@ pub async fn connect(
     TlsConnector::from(Arc::new(tls)).connect(name, stream).await
 }
 
+/// A request with a body of JSON.
 pub fn request(method: Method, path: &str, body: impl Into<Bytes>) -> Request<Full<Bytes>> {
     Request::builder()
         .method(method)

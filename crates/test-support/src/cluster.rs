@@ -1,0 +1,227 @@
+//! A server in this process, its administrator and others who ask it.
+
+use kevel::{Builder, Server};
+use kube::config::AuthInfo;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::client::Client;
+use crate::{PATIENCE, until};
+
+/// Users of [`Cluster::start`]: the token of each is its first column, which is how tests name it.
+const USERS: &str = "\
+jane,jane,1,\"dev\"
+joe,joe,2
+node-a,system:node:a,3,\"system:nodes\"
+node-b,system:node:b,4,\"system:nodes\"
+";
+
+/// A server with its namespaces, asked over its socket.
+#[derive(Debug)]
+pub struct Cluster {
+    /// The server.
+    pub server: Server,
+    /// May do everything.
+    pub admin: Client,
+    /// Where the server's keys are (`pki`), and what a test puts there.
+    pub folder: TempDir,
+    flags: Vec<String>,
+    config: kube::Config,
+}
+
+impl Cluster {
+    /// A server in memory with these flags, on which jane, joe and two nodes have tokens, and no rights but
+    /// those of their groups.
+    pub async fn start(flags: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = folder.path().join("tokens.csv");
+        std::fs::write(&tokens, USERS).unwrap();
+        let users = format!("--token-auth-file={}", tokens.display());
+        let flags = [users].into_iter().chain(flags.iter().map(|flag| (*flag).to_owned()));
+        Cluster::on(folder, flags.collect()).await
+    }
+
+    /// A server in memory without flags: there is nobody but its administrator.
+    pub async fn alone() -> Self {
+        Cluster::on(tempfile::tempdir().unwrap(), Vec::new()).await
+    }
+
+    /// A server on a folder, with these flags alone; in memory unless they say otherwise.
+    pub async fn on(folder: TempDir, flags: Vec<String>) -> Self {
+        Cluster::begin(folder, flags).await.settled().await
+    }
+
+    /// The same without waiting for its namespaces, which an administrator who is unknown cannot see.
+    pub async fn begin(folder: TempDir, flags: Vec<String>) -> Self {
+        let builder = Server::builder().data_dir(folder.path()).flag("--storage=memory");
+        let builder = flags.iter().fold(builder, |builder, flag| builder.flag(flag));
+        Cluster::serve(builder, folder, flags).await
+    }
+
+    /// A server as it is built.
+    pub async fn with(builder: Builder) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Cluster::serve(builder, folder, Vec::new()).await.settled().await
+    }
+
+    async fn serve(builder: Builder, folder: TempDir, flags: Vec<String>) -> Self {
+        let server = builder.start().await.unwrap();
+        let mut config = server.client_config().await.unwrap();
+        // A failure is an answer here.
+        config.default_retry = false;
+        let admin = Client::new(config.clone());
+        Cluster { server, admin, folder, flags, config }
+    }
+
+    async fn settled(self) -> Self {
+        for namespace in ["kube-system", "default"] {
+            let path = format!("/api/v1/namespaces/{namespace}");
+            until(async || self.admin.get(&path).await.0 == 200).await;
+        }
+        self
+    }
+
+    /// The same again, with what it has stored (`--storage=embedded`).
+    pub async fn restart(self) -> Self {
+        let Cluster { server, admin, folder, flags, .. } = self;
+        drop(admin);
+        server.stop().await.unwrap();
+        Cluster::on(folder, flags).await
+    }
+
+    /// Stops the server in order.
+    pub async fn stop(self) {
+        let Cluster { server, admin, .. } = self;
+        drop(admin);
+        server.stop().await.unwrap();
+    }
+
+    /// Who has these credentials.
+    pub fn somebody(&self, auth_info: AuthInfo) -> Client {
+        let mut config = self.config.clone();
+        config.auth_info = auth_info;
+        Client::new(config)
+    }
+
+    /// Who bears a token.
+    pub fn bearer(&self, token: &str) -> Client {
+        let token = Some(token.to_owned().into());
+        self.somebody(AuthInfo { token, ..AuthInfo::default() })
+    }
+
+    /// Who has a certificate and its key.
+    pub fn certified(&self, (certificate, key): &(String, String)) -> Client {
+        let encode = |text: &String| kevel_codec::base64::encode(text.as_bytes()).to_string();
+        self.somebody(AuthInfo {
+            client_certificate_data: Some(encode(certificate)),
+            client_key_data: Some(encode(key).into()),
+            ..AuthInfo::default()
+        })
+    }
+
+    /// `admin`, or who bears the token.
+    fn user(&self, who: &str) -> Client {
+        match who {
+            "admin" => self.admin.clone(),
+            token => self.bearer(token),
+        }
+    }
+
+    /// `GET /path` as somebody; the code and the body of the answer. A `PATCH` is a merge patch; `APPLY` is one
+    /// that applies.
+    pub async fn send(&self, who: &str, what: &str, body: &str) -> (u16, String) {
+        let (verb, path) = what.split_once(' ').unwrap();
+        let (method, content_type) = match verb {
+            "PATCH" => ("PATCH", "application/merge-patch+json"),
+            "APPLY" => ("PATCH", "application/apply-patch+yaml"),
+            _ => (verb, "application/json"),
+        };
+        let headers = [("content-type", content_type)];
+        self.send_with(who, &format!("{method} {path}"), &headers, body).await
+    }
+
+    /// The same with these headers.
+    pub async fn send_with(
+        &self,
+        who: &str,
+        what: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> (u16, String) {
+        let (method, path) = what.split_once(' ').unwrap();
+        let answer = self.user(who).raw(method, path, headers, body).await;
+        (answer.status().as_u16(), answer.into_body())
+    }
+
+    /// What an answer that succeeds says.
+    pub async fn ok(&self, who: &str, what: &str, body: &str) -> Value {
+        let (code, text) = self.send(who, what, body).await;
+        assert!((200..300).contains(&code), "{who} {what}: {text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// The code and the message of one that does not.
+    pub async fn refused(&self, who: &str, what: &str, body: &str) -> String {
+        let (code, text) = self.send(who, what, body).await;
+        assert!(code >= 400, "{who} {what}: {text}");
+        let status: Value = serde_json::from_str(&text).unwrap();
+        format!("{code} {}", status["message"].as_str().unwrap_or(&text))
+    }
+
+    /// The warnings of an answer that succeeds, and what it says.
+    pub async fn warned(&self, who: &str, what: &str, body: &str) -> (Vec<String>, Value) {
+        let (method, path) = what.split_once(' ').unwrap();
+        let headers = [("content-type", "application/json")];
+        let answer = self.user(who).raw(method, path, &headers, body).await;
+        assert!(answer.status().is_success(), "{who} {what}: {}", answer.body());
+        let warnings = answer.headers().get_all("warning").iter();
+        let warnings = warnings.map(|warning| warning.to_str().unwrap().to_owned()).collect();
+        (warnings, serde_json::from_str(answer.body()).unwrap())
+    }
+
+    /// Asks as the administrator until the answer is as wanted.
+    pub async fn until(&self, what: &str, wanted: impl Fn(&(u16, String)) -> bool) {
+        self.until_sent("admin", what, "", wanted).await;
+    }
+
+    /// Sends a request as somebody until the answer is as wanted; what it is then.
+    pub async fn until_sent(
+        &self,
+        who: &str,
+        what: &str,
+        body: &str,
+        wanted: impl Fn(&(u16, String)) -> bool,
+    ) -> (u16, String) {
+        let started = std::time::Instant::now();
+        loop {
+            let answer = self.send(who, what, body).await;
+            if wanted(&answer) {
+                return answer;
+            }
+            assert!(started.elapsed() < PATIENCE, "{who} {what}: not as wanted: {answer:?}");
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Sends a request that succeeds, as the administrator, until what it says is as wanted.
+    pub async fn until_ok(&self, what: &str, body: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        let wanted = |answer: &(u16, String)| {
+            assert!((200..300).contains(&answer.0), "{what}: {}", answer.1);
+            wanted(&read(&answer.1))
+        };
+        read(&self.until_sent("admin", what, body, wanted).await.1)
+    }
+
+    /// What the server counts.
+    pub async fn metrics(&self) -> String {
+        self.admin.raw("GET", "/metrics", &[], "").await.into_body()
+    }
+
+    /// What a review says about a token: its user, or why it is refused.
+    pub async fn review(&self, token: &str, audiences: &[&str]) -> Value {
+        let review = json!({"spec": {"token": token, "audiences": audiences}});
+        let path = "/apis/authentication.k8s.io/v1/tokenreviews";
+        self.admin.create(path, &review).await["status"].clone()
+    }
+}

@@ -1,0 +1,77 @@
+//! A real etcd.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::{free_port, program};
+
+/// An etcd of a test's own, killed when dropped.
+#[derive(Debug)]
+pub struct EtcdServer {
+    process: Child,
+    program: PathBuf,
+    arguments: Vec<String>,
+    /// Where clients reach it.
+    pub endpoint: String,
+    /// Where its data are.
+    pub data: PathBuf,
+}
+
+impl EtcdServer {
+    /// Starts one on a folder. Without an etcd the running test is skipped.
+    pub fn start(folder: &Path) -> Option<EtcdServer> {
+        EtcdServer::start_with(folder, "http", &[])
+    }
+
+    /// Starts one that speaks `scheme` to its clients, with more flags.
+    pub fn start_with(folder: &Path, scheme: &str, flags: &[String]) -> Option<EtcdServer> {
+        let program = program("etcd")?;
+        let (client, peer) = (free_port(), free_port());
+        let (client, peer) =
+            (format!("{scheme}://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
+        let data = folder.join("etcd");
+        let mut arguments = vec![
+            format!("--data-dir={}", data.display()),
+            format!("--listen-client-urls={client}"),
+            format!("--advertise-client-urls={client}"),
+            format!("--listen-peer-urls={peer}"),
+            format!("--initial-advertise-peer-urls={peer}"),
+            format!("--initial-cluster=default={peer}"),
+            // What a killed process has written is there; only a machine that loses power forgets it.
+            "--unsafe-no-fsync".to_owned(),
+            "--log-level=error".to_owned(),
+        ];
+        arguments.extend_from_slice(flags);
+        let process = spawn(&program, &arguments);
+        Some(EtcdServer { process, program, arguments, endpoint: client, data })
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Ends it by SIGKILL.
+    pub fn kill(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    /// Ends it by SIGKILL and starts it again on its data.
+    pub fn restart(&mut self) {
+        self.kill();
+        self.process = spawn(&self.program, &self.arguments);
+    }
+}
+
+impl Drop for EtcdServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn spawn(program: &Path, arguments: &[String]) -> Child {
+    let mut command = Command::new(program);
+    command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().expect("etcd does not start")
+}

@@ -1,0 +1,35 @@
+//! What tests of several crates need: a server to ask, an etcd, certificates, the reference's facts, a way
+//! to wait and one way to skip. Helpers that one test alone needs stand beside that test.
+//!
+//! A helper that fails ends the test that called it: there is nobody to hand an error to.
+#![allow(clippy::unwrap_used)]
+
+mod certificates;
+#[cfg(feature = "cluster")]
+mod client;
+#[cfg(feature = "cluster")]
+mod cluster;
+mod etcd;
+pub mod facts;
+#[cfg(feature = "in-memory")]
+mod in_memory;
+pub mod openapi;
+mod ports;
+#[cfg(feature = "program")]
+pub mod process;
+mod skip;
+mod wait;
+#[cfg(feature = "program")]
+pub mod wire;
+
+pub use certificates::{Ca, write_pair};
+#[cfg(feature = "cluster")]
+pub use client::Client;
+#[cfg(feature = "cluster")]
+pub use cluster::Cluster;
+pub use etcd::EtcdServer;
+#[cfg(feature = "in-memory")]
+pub use in_memory::InMemory;
+pub use ports::free_port;
+pub use skip::{program, skip};
+pub use wait::{PATIENCE, soon, until};
