@@ -8,7 +8,7 @@ use kevel_api::status::{StatusError, reason};
 use kevel_api::time::MicroTime;
 use kevel_api::value::{Map, Value};
 use kevel_server::controller::Client;
-use kevel_server::lifecycle::Signal;
+use kevel_server::signals::Signal;
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 /// Says that a lease is a server's identity, and what kind of server it is.

@@ -15,9 +15,10 @@ use kevel_store::embedded::{Embedded, Options};
 use super::*;
 use crate::columns::NameAndCreation;
 use crate::request::{Connection, RequestBody};
-use crate::resource::{Custom, Part, Resource, Subresource, TypeRef};
+use crate::resource::{Custom, Part, Resource, Subresource};
 use crate::storage::{Format, Storage, StorageConfig};
 use crate::strategy::{Generic, Strategy};
+use crate::type_ref::TypeRef;
 
 const CAPTURES: &str = "/work/shared/kubernetes-1.36/captures";
 
