@@ -9,7 +9,7 @@ use kevel_api::schema::{Schema, Table, TypeId};
 use kevel_api::value::Value;
 use kevel_codec::json::{self, Unknown};
 use kevel_server::discovery::priority::CUSTOM;
-use kevel_server::lifecycle::Signal;
+use kevel_server::signals::Signal;
 use kevel_server::storage::Storage;
 use kevel_store::cache::{At, CacheError, Object, Selection};
 

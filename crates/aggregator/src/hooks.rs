@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use kevel_server::controller::WorkQueue;
-use kevel_server::handler::Pending;
-use kevel_server::lifecycle::{HookContext, HookResult, Lifecycle, Signal};
+use kevel_server::future::Pending;
+use kevel_server::lifecycle::{HookContext, HookResult, Lifecycle};
+use kevel_server::signals::Signal;
 
 use crate::Aggregator;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use imbl::OrdMap;
-use kevel_server::lifecycle::Signal;
+use kevel_server::signals::Signal;
 use kevel_server::storage::Storage;
 use kevel_server::webhook::Identity;
 use kevel_store::cache::{At, CacheError, Object, Selection};

@@ -9,8 +9,9 @@ use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin};
-use kevel_server::authorization::{self, Authorizer, Decision, NO_SELECTORS};
-use kevel_server::handler::Pending;
+use kevel_server::authorization::{self, Authorizer, Decision};
+use kevel_server::future::Pending;
+use kevel_server::selectors::NO_SELECTORS;
 use kevel_server::user::{PRIVILEGED, User};
 
 use crate::GROUP;

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_server::allocation::Allocation;
-use kevel_server::answer::{Answer, Answerer};
-use kevel_server::resource::{Part, Places, Resource, Subresource, TypeRef};
+use kevel_server::resource::{Answer, Answerer};
+use kevel_server::resource::{Part, Places, Resource, Subresource};
 use kevel_server::scale::Scale;
 use kevel_server::storage::Storage;
 use kevel_server::storages::Storages;
+use kevel_server::type_ref::TypeRef;
 
 use crate::capabilities::Capabilities;
 use crate::kind::{self, Kind, KindStrategy};

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_server::columns::NameAndCreation;
-use kevel_server::resource::{Part, Resource, Subresource, TypeRef};
+use kevel_server::resource::{Part, Resource, Subresource};
 use kevel_server::storage::{Format, Storage, StorageConfig};
+use kevel_server::type_ref::TypeRef;
 use kevel_store::keys::{self, Origin};
 
 use crate::definition::{GROUP, PLURAL};

@@ -8,10 +8,12 @@ use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::delegate::not_found;
-use kevel_server::endpoints::{Endpoints, failure_to};
-use kevel_server::handler::{Handler, Pending, Response};
+use kevel_server::endpoints::Endpoints;
+use kevel_server::future::Pending;
+use kevel_server::handler::{Handler, Response};
 use kevel_server::request::Request;
 use kevel_server::resource::Resources;
+use kevel_server::responses::failure_to;
 
 /// Serves custom objects, whose rows come and go with their definitions.
 #[derive(Debug)]

@@ -7,8 +7,9 @@ use kevel_api::default;
 use kevel_api::gvk::{GroupVersion, GroupVersionKind};
 use kevel_api::value::Value;
 use kevel_codec::json;
-use kevel_server::resource::{TypeRef, api_version};
+use kevel_server::resource::api_version;
 use kevel_server::storage::{Conversion as _, StoredForm};
+use kevel_server::type_ref::TypeRef;
 
 use crate::conversion::Versions;
 

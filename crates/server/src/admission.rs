@@ -8,7 +8,7 @@ use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
 use crate::audit::AuditContext;
-use crate::handler::Pending;
+use crate::future::Pending;
 use crate::request::Warnings;
 use crate::resource::Resource;
 use crate::user::User;

@@ -13,7 +13,7 @@ use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_store::Error;
 
-use crate::handler::Pending;
+use crate::future::Pending;
 
 /// Who gives objects of a kind what they need.
 pub trait Allocation: Send + Sync + 'static {

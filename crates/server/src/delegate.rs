@@ -7,10 +7,13 @@ use kevel_api::status::StatusError;
 
 use crate::body::Body;
 use crate::chain::MuxAndDiscoveryIncomplete;
-use crate::endpoints::{Endpoints, failure_to, unserved};
-use crate::handler::{Handler, Pending, Response};
+use crate::endpoints::Endpoints;
+use crate::failure::unserved;
+use crate::future::Pending;
+use crate::handler::{Handler, Response};
 use crate::request::Request;
 use crate::resource::Resources;
+use crate::responses::failure_to;
 
 /// A handler for plain paths: an exact one, or all below one that ends with a slash.
 pub struct Path {

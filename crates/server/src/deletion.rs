@@ -10,7 +10,8 @@ use kevel_api::value::Value;
 use kevel_store::Revision;
 
 use crate::allocation::{self, Allocation, to_the_end};
-use crate::endpoints::{Failed, changed, meta};
+use crate::guaranteed_update::{Failed, changed};
+use crate::metadata;
 use crate::resource::Resource;
 use crate::storage::Storage;
 use crate::strategy::{Dependents, Strategy};
@@ -37,8 +38,8 @@ impl DeleteOptions {
     /// Whether an object is the one that is meant.
     pub fn check(&self, resource: &Resource, object: &Value) -> Result<(), StatusError> {
         let kind = GroupResource::new("", resource.kind.kind.clone());
-        let name = meta::text(object, "name");
-        let uid = meta::text(object, "uid");
+        let name = metadata::text(object, "name");
+        let uid = metadata::text(object, "uid");
         if let Some(asked) = self.uid.as_deref().filter(|asked| *asked != uid) {
             let why = format!(
                 "the UID in the precondition ({asked}) does not match the UID in record ({uid}). \
@@ -46,7 +47,7 @@ impl DeleteOptions {
             );
             return Err(StatusError::conflict(&kind, name, why));
         }
-        let version = meta::text(object, "resourceVersion");
+        let version = metadata::text(object, "resourceVersion");
         let asked = self.resource_version.as_deref();
         if let Some(asked) = asked.filter(|asked| *asked != version) {
             let why = format!(
@@ -163,7 +164,7 @@ impl Doomed {
 /// What is to be done with an object that somebody wants to be deleted.
 pub(crate) fn course(strategy: &dyn Strategy, old: &Value, options: &DeleteOptions) -> Course {
     let mut object = old.clone();
-    let deleting = !meta::text(old, "deletionTimestamp").is_empty();
+    let deleting = !metadata::text(old, "deletionTimestamp").is_empty();
     if deleting && strategy.held(old) {
         return Course::Already;
     }
@@ -209,7 +210,7 @@ pub(crate) fn course(strategy: &dyn Strategy, old: &Value, options: &DeleteOptio
 
 /// Gives an object that is ending less time, but not less than none.
 fn shorten(object: &mut Value, granted: i64, asked: i64) -> i64 {
-    let set: Option<Time> = meta::text(object, "deletionTimestamp").parse().ok();
+    let set: Option<Time> = metadata::text(object, "deletionTimestamp").parse().ok();
     let now = Time::now();
     let at = set.map_or(now, |set| after(set, asked - granted));
     let (at, seconds) = if at < now { (now, asked.min(1)) } else { (at, asked) };
@@ -219,7 +220,7 @@ fn shorten(object: &mut Value, granted: i64, asked: i64) -> i64 {
 
 /// Marks an object that only its finalizers keep.
 fn mark(object: &mut Value) {
-    let set: Option<Time> = meta::text(object, "deletionTimestamp").parse().ok();
+    let set: Option<Time> = metadata::text(object, "deletionTimestamp").parse().ok();
     if set.is_none() {
         next_generation(object);
     }
@@ -228,16 +229,16 @@ fn mark(object: &mut Value) {
 }
 
 fn set_deletion(object: &mut Value, at: Time, grace: Option<i64>) {
-    meta::set(object, "deletionTimestamp", Some(at.to_string().as_str().into()));
+    metadata::set(object, "deletionTimestamp", Some(at.to_string().as_str().into()));
     if let Some(seconds) = grace {
-        meta::set(object, "deletionGracePeriodSeconds", Some(Value::Int(seconds)));
+        metadata::set(object, "deletionGracePeriodSeconds", Some(Value::Int(seconds)));
     }
 }
 
 fn next_generation(object: &mut Value) {
     let generation = object.at(&["metadata", "generation"]).and_then(Value::as_int);
     if let Some(generation) = generation.filter(|generation| *generation > 0) {
-        meta::set(object, "generation", Some(Value::Int(generation + 1)));
+        metadata::set(object, "generation", Some(Value::Int(generation + 1)));
     }
 }
 
@@ -249,7 +250,7 @@ fn after(mut time: Time, seconds: i64) -> Time {
 /// The finalizers by which the garbage collector is told what to do with dependents: what the client
 /// says, or what the object says, or what is usual for its kind.
 fn update_finalizers(object: &mut Value, usual: Dependents, options: &DeleteOptions) {
-    let Some(metadata) = meta::metadata_mut(object) else { return };
+    let Some(metadata) = metadata::metadata_mut(object) else { return };
     let has = |name: &str| {
         let list = metadata.get("finalizers").and_then(Value::as_list).unwrap_or_default();
         list.iter().any(|finalizer| finalizer.as_str() == Some(name))

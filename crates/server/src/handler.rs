@@ -4,18 +4,19 @@
 //! priority and fairness, which knows who asks), and futures that borrow their handler need no clone
 //! of the whole chain for each request.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::body::Body;
+use crate::future::Pending;
 use crate::request::Request;
 
 /// An answer on its way.
 pub type Response = http::Response<Body>;
 
-/// A boxed future.
-pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// Panic with this (`std::panic::resume_unwind(Box::new(Abort))`) to break a request off: the
+/// answer carries it as an extension, for the serving layer to cut the connection or the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Abort;
 
 /// Answers requests.
 pub trait Handler: Send + Sync + 'static {

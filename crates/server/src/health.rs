@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 
 use crate::body::Body;
-use crate::handler::{Handler, Pending, Response};
-use crate::lifecycle::Signals;
+use crate::future::Pending;
+use crate::handler::{Handler, Response};
 use crate::metrics::Slis;
 use crate::query;
 use crate::request::Request;
+use crate::signals::Signals;
 
 /// A named check.
 ///

@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::handler::Pending;
+use crate::future::Pending;
 
 /// From how many bytes on something is heavy: what takes some milliseconds to build a tree of, to
 /// check and to write.

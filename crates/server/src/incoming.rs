@@ -17,8 +17,8 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
-use crate::request::MAX_BODY;
-
+/// The most that a request's body may have.
+pub const MAX_BODY: usize = 3 << 20;
 /// How much is thrown away before an HTTP/1.1 answer goes out, so that the connection can be used again.
 /// The number is that of Go's server. A client that has more to send is told to use another connection.
 const MOST_BEFORE_ANSWER: u64 = 256 << 10;

@@ -24,7 +24,6 @@
 mod hooks;
 mod process;
 mod request_group;
-mod signals;
 mod tasks;
 
 use std::future::Future;
@@ -33,8 +32,9 @@ use std::time::Duration;
 pub use hooks::{HookContext, HookResult, Hooks};
 pub use process::{notify_ready, stop_requested};
 pub use request_group::{InFlight, RequestGroup};
-pub use signals::{Signal, Signals};
 pub use tasks::Tasks;
+
+use crate::signals::{Signal, Signals};
 
 /// How a server stops.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use http::{HeaderMap, header};
 use kevel_api::status::StatusError;
 
-use crate::endpoints::bare_with;
+use crate::failure::bare_with;
 use crate::list_options::truthy;
 
 /// A form that objects are written in.

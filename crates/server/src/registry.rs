@@ -11,7 +11,9 @@ use kevel_store::Revision;
 use kevel_store::cache::At;
 
 use crate::deletion::{DeleteOptions, Doomed, course};
-use crate::endpoints::{Failed, cache_error, changed, meta, store_error};
+use crate::failure::{cache_error, store_error};
+use crate::guaranteed_update::{Failed, changed};
+use crate::metadata;
 use crate::resource::Resource;
 use crate::storage::{MAX_CONFLICTS, Storage, local_key};
 
@@ -47,7 +49,7 @@ impl Resource {
             match storage.engine.update(&key, bytes, revision, storage.time_to_live).await {
                 Ok(revision) => {
                     let version = revision.to_string();
-                    meta::set(&mut object, "resourceVersion", Some(version.as_str().into()));
+                    metadata::set(&mut object, "resourceVersion", Some(version.as_str().into()));
                     return Ok(object);
                 }
                 Err(error) => match changed(error) {
@@ -101,9 +103,13 @@ impl Resource {
 impl Storage {
     /// Stores a new object as it is, with what the server says about every new object.
     pub async fn insert(&self, mut object: Value) -> kevel_store::Result<Revision> {
-        meta::set(&mut object, "uid", Some(meta::new_uid().as_str().into()));
-        meta::set(&mut object, "creationTimestamp", Some(Time::now().to_string().as_str().into()));
-        let key = self.key(meta::text(&object, "namespace"), meta::text(&object, "name"));
+        metadata::set(&mut object, "uid", Some(metadata::new_uid().as_str().into()));
+        metadata::set(
+            &mut object,
+            "creationTimestamp",
+            Some(Time::now().to_string().as_str().into()),
+        );
+        let key = self.key(metadata::text(&object, "namespace"), metadata::text(&object, "name"));
         self.engine.create(&key, self.encode(&object), self.time_to_live).await
     }
 
@@ -133,12 +139,12 @@ impl Storage {
 }
 
 fn revision(object: &Value) -> Result<kevel_store::Revision, StatusError> {
-    let parsed = meta::text(object, "resourceVersion").parse().map(kevel_store::Revision);
+    let parsed = metadata::text(object, "resourceVersion").parse().map(kevel_store::Revision);
     parsed.map_err(StatusError::internal)
 }
 
 /// An object without what is not stored.
 fn settled(mut object: Value) -> Value {
-    meta::set(&mut object, "resourceVersion", None);
+    metadata::set(&mut object, "resourceVersion", None);
     object
 }

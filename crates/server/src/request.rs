@@ -5,18 +5,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
+use http::{HeaderValue, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kevel_api::status::StatusError;
 use kevel_api::warning::WarningList;
 
-use crate::audit::AuditContext;
+use crate::audit::{AuditContext, AuditedRequest};
 use crate::heavy_work::Weight;
-use crate::incoming::IncomingBody;
+use crate::incoming::{IncomingBody, MAX_BODY};
 use crate::request_info::RequestInfo;
 use crate::user::User;
-
-/// The most that a request's body may have.
-pub const MAX_BODY: usize = 3 << 20;
 
 /// A request, with what the chain finds out about it on the way.
 #[derive(Debug)]
@@ -91,6 +89,27 @@ impl Request {
 
     pub fn query(&self) -> &str {
         self.parts.uri.query().unwrap_or_default()
+    }
+
+    /// Whether it wants to go on as a WebSocket.
+    pub fn is_websocket(&self) -> bool {
+        let headers = &self.parts.headers;
+        let mut all = headers.get_all(header::CONNECTION).iter();
+        let asks = |value: &HeaderValue| {
+            String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase().contains("upgrade")
+        };
+        self.header(header::UPGRADE).eq_ignore_ascii_case("websocket") && all.any(asks)
+    }
+
+    /// What auditors see of it.
+    pub(crate) fn audited(&self) -> AuditedRequest<'_> {
+        AuditedRequest {
+            parts: &self.parts,
+            info: &self.info,
+            user: self.user.as_ref(),
+            peer: self.connection.peer,
+            received: self.received.at,
+        }
     }
 
     /// The whole body, if it is not too large. What is done with a large one is heavy work.

@@ -6,9 +6,9 @@
 
 use http::{Method, Uri};
 
-use crate::authorization::Selectors;
 use crate::list_options::{ListOptions, watch};
 use crate::query;
+use crate::selectors::Selectors;
 
 /// What a path, a query and a method say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

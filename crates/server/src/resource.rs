@@ -2,36 +2,26 @@
 //! are derived from the table of rows. Rows come and go while the server runs; readers take the table
 //! without a lock.
 
+mod answer;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use kevel_api::field_error::{FieldErrors, Path};
 use kevel_api::gvk::{GroupKind, GroupResource, GroupVersionKind};
-use kevel_api::schema::{Schema, Table, TypeId};
+use kevel_api::value::Value;
+
+pub use answer::{Answer, Answered, Answerer, Asked};
 
 use crate::allocation::Allocation;
-use crate::answer::Answerer;
 use crate::columns::Columns;
+use crate::metadata;
 use crate::scale::Scale;
 use crate::storage::Storage;
 use crate::strategy::Strategy;
-
-/// A type, built in or of a custom kind.
-#[derive(Clone, Debug)]
-pub enum TypeRef {
-    BuiltIn(Schema<'static>),
-    Custom(Arc<Table>, TypeId),
-}
-
-impl TypeRef {
-    pub fn schema(&self) -> Schema<'_> {
-        match self {
-            TypeRef::BuiltIn(schema) => *schema,
-            TypeRef::Custom(table, id) => Schema::new(table, *id),
-        }
-    }
-}
+use crate::type_ref::TypeRef;
 
 /// A resource in one version of its group.
 pub struct Resource {
@@ -150,6 +140,23 @@ impl Resource {
     /// Whether this is a custom kind. Lists of those name the kind of each item, for example.
     pub fn is_custom(&self) -> bool {
         self.custom.is_some()
+    }
+
+    /// What is wrong with the metadata of an object (`ValidateObjectMeta`).
+    pub(crate) fn validate_metadata(&self, object: &Value) -> FieldErrors {
+        let metadata = object.at(&["metadata"]).unwrap_or(&Value::Null);
+        let validate_name = |name: &str, prefix: bool| self.strategy.validate_name(name, prefix);
+        metadata::check_metadata(metadata, &Path::new("metadata"), self.namespaced, &validate_name)
+    }
+
+    /// The fields that a write to the object itself leaves alone: those that its strategy names, and
+    /// those that are written apart, as the status is where a kind has one.
+    pub(crate) fn reset_fields(&self) -> impl Iterator<Item = &'static str> + '_ {
+        let apart = self.subresources.values().filter_map(|sub| match &sub.part {
+            Part::Field(field) => Some(*field),
+            _ => None,
+        });
+        self.strategy.reset_fields().iter().copied().chain(apart)
     }
 
     /// The kind of its lists: `PodList`.

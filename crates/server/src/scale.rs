@@ -44,7 +44,7 @@ impl Scale {
                 .filter(|selector| !selector.is_empty())
                 .map(|selector| ("selector", Value::from(selector.as_str()))),
         ];
-        let api_version = crate::resource::api_version(&kind.group, &kind.version);
+        let api_version = kind.group_version().to_string();
         Ok(Value::Map(Map::from_iter([
             ("apiVersion", Value::from(api_version.as_str())),
             ("kind", Value::from(kind.kind.as_str())),

@@ -14,8 +14,8 @@ use kevel_codec::{json, protobuf};
 use kevel_store::cache::{Cache, Caches, Decode, FieldPath, JsonDecode, KeyOrder, Wire};
 use kevel_store::{Engine, Revision};
 
-use crate::handler::Pending;
-use crate::resource::{TypeRef, api_version};
+use crate::future::Pending;
+use crate::type_ref::TypeRef;
 
 /// How stored bytes are written. Either form is understood when read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl Storage {
             ty: config.ty.clone(),
             json: JsonDecode { order },
             form: config.form,
-            api_version: api_version(&config.kind.group, &config.kind.version),
+            api_version: config.kind.group_version().to_string(),
         });
         let cached = kevel_store::cache::Resource {
             prefix: config.prefix.clone(),

@@ -3,7 +3,6 @@
 use kevel_api::field_error::FieldErrors;
 use kevel_api::value::Value;
 
-use crate::resource::Resource;
 use crate::user::User;
 
 /// The rules of a kind. The defaults serve any kind that has no rules of its own.
@@ -145,13 +144,3 @@ pub enum Dependents {
 pub struct Generic;
 
 impl Strategy for Generic {}
-
-/// Spec and status are written apart where a kind has both: which fields a write to the object
-/// itself leaves alone.
-pub fn reset_fields(resource: &Resource) -> impl Iterator<Item = &'static str> + '_ {
-    let apart = resource.subresources.values().filter_map(|sub| match &sub.part {
-        crate::resource::Part::Field(field) => Some(*field),
-        _ => None,
-    });
-    resource.strategy.reset_fields().iter().copied().chain(apart)
-}

@@ -5,7 +5,8 @@ use http::{HeaderValue, header};
 use kevel_api::json_string::write_json_string;
 
 use crate::body::Body;
-use crate::handler::{Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Handler, Response};
 use crate::request::Request;
 
 /// What a build calls itself, by the names that clients know.

@@ -9,10 +9,11 @@ use kevel_api::time::Time;
 use kevel_codec::{json, yaml};
 
 use crate::body::Body;
-use crate::endpoints::failure_to;
-use crate::handler::{Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Handler, Response};
 use crate::negotiate::{MediaType, clauses, wants_pretty};
 use crate::request::Request;
+use crate::responses::failure_to;
 use crate::version::Info;
 
 /// What the server calls itself on these pages.

@@ -11,8 +11,8 @@ use arc_swap::ArcSwap;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use kevel_api::value::Value;
 use kevel_server::controller::{Backoff, WorkQueue, run};
-use kevel_server::lifecycle::Signal;
 use kevel_server::service_resolver::ServiceResolver;
+use kevel_server::signals::Signal;
 use tokio::task::JoinSet;
 
 pub(crate) use groups::Groups;

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use kevel_server::delegate::not_found;
-use kevel_server::handler::{Pending, Response};
+use kevel_server::future::Pending;
+use kevel_server::handler::Response;
 use kevel_server::openapi::{Remote, RemoteDocuments};
 use kevel_server::request::Request;
 use kevel_server::user::User;

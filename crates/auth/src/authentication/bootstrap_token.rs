@@ -7,7 +7,7 @@ use kevel_api::time::Time;
 use kevel_api::value::Value;
 use kevel_codec::base64;
 use kevel_server::authentication::{Known, TokenAuthenticated, TokenAuthenticator};
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 use kevel_server::user::User;
 use subtle::ConstantTimeEq as _;
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use kevel_server::authentication::{AuthError, Authenticated, Authenticator};
 use kevel_server::certificates::ClientIdentity;
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 use kevel_server::query::unescape;
 use kevel_server::request::Request;
 use kevel_server::user::User;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kevel_server::authentication::{TokenAuthenticated, TokenAuthenticator};
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 use kevel_server::metrics::{Counter, Description, Family, Gauge, Histogram, Metrics};
 use ring::hmac;
 use tokio::sync::OnceCell;

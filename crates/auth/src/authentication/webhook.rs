@@ -9,7 +9,7 @@ use kevel_codec::json;
 use kevel_server::authentication::{
     AuthError, Known, TokenAuthenticated, TokenAuthenticator, common_audiences,
 };
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 use kevel_server::user::User;
 use kevel_server::webhook::{Backoff, Client, REQUEST_TIMEOUT, succeeded};
 

@@ -8,7 +8,7 @@ use kevel_codec::json::{self, Unknown};
 use kevel_server::authorization::{
     Attributes, Authorizer, NonResourceRule, Opinion, ResourceRule, Rules,
 };
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 use kevel_server::user::{ALL_AUTHENTICATED, User};
 
 const GROUP: &str = "abac.authorization.kubernetes.io";
@@ -201,7 +201,8 @@ fn is(policy: &str, asked: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kevel_server::authorization::{Decision, NO_SELECTORS};
+    use kevel_server::authorization::Decision;
+    use kevel_server::selectors::NO_SELECTORS;
 
     fn load(text: &str) -> Result<Abac, String> {
         let folder = tempfile::tempdir().unwrap();

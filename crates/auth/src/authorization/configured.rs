@@ -11,7 +11,7 @@ use kevel_server::authorization::{
     Union,
 };
 use kevel_server::certificates::Dynamic;
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 use kevel_server::user::User;
 use kevel_server::webhook::{Backoff, Client, Endpoint};
 

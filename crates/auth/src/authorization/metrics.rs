@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_server::authorization::{Attributes, Authorizer, Decision, Opinion, Rules};
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 use kevel_server::metrics::{Counter, Description, Family, Histogram, Metrics};
 use kevel_server::user::User;
 

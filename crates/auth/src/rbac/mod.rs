@@ -17,7 +17,7 @@ use arc_swap::ArcSwap;
 use kevel_server::authorization::{
     self, Attributes, Authorizer, Decision, NonResourceRule, Opinion, ResourceRule,
 };
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 use kevel_server::user::User;
 use tokio::sync::watch;
 

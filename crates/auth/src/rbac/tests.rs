@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kevel_api::value::{Map, Value};
-use kevel_server::authorization::{Attributes, Decision, NO_SELECTORS, Opinion};
+use kevel_server::authorization::{Attributes, Decision, Opinion};
+use kevel_server::selectors::NO_SELECTORS;
 use kevel_server::user::User;
 
 use super::Rbac;

@@ -9,9 +9,10 @@ use kevel_api::schema::Schema;
 use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
 use kevel_codec::json;
-use kevel_server::answer::{Answer, Answered, Asked};
-use kevel_server::authorization::{Attributes, Authorizer, Decision, NO_SELECTORS};
-use kevel_server::handler::Pending;
+use kevel_server::authorization::{Attributes, Authorizer, Decision};
+use kevel_server::future::Pending;
+use kevel_server::resource::{Answer, Answered, Asked};
+use kevel_server::selectors::NO_SELECTORS;
 use kevel_server::user::User;
 
 use super::selectors;

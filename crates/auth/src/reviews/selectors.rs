@@ -4,7 +4,7 @@ use kevel_api::field_error::{FieldError, Path};
 use kevel_api::name::{is_label_key, is_label_value};
 use kevel_api::selector::{field, label};
 use kevel_api::value::Value;
-use kevel_server::authorization::Selectors;
+use kevel_server::selectors::Selectors;
 
 /// What was understood of a review's selectors, and whether that is all.
 #[derive(Debug, Default)]

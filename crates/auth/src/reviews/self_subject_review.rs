@@ -3,8 +3,8 @@
 use kevel_api::status::StatusError;
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
-use kevel_server::answer::{Answer, Answered, Asked};
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
+use kevel_server::resource::{Answer, Answered, Asked};
 use kevel_server::user::User;
 
 /// Tells users who they are.

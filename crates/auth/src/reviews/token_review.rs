@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
-use kevel_server::answer::{Answer, Answered, Asked};
 use kevel_server::authentication::{TokenAuthenticator, common_audiences};
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
+use kevel_server::resource::{Answer, Answered, Asked};
 
 use super::self_subject_review::user_info;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
 use kevel_server::authentication::{AuthError, Known, TokenAuthenticated, TokenAuthenticator};
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 
 use super::Identity;
 use super::claims::{KubernetesClaims, Reference};

@@ -7,7 +7,7 @@ use kevel_api::value::{Map, Value};
 use kevel_codec::base64;
 use kevel_server::authentication::{AuthError, Known, TokenAuthenticated, TokenAuthenticator};
 use kevel_server::controller::Client;
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 use subtle::ConstantTimeEq as _;
 
 use super::claims::Reference;

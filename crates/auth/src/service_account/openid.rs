@@ -5,10 +5,12 @@ use http::{HeaderValue, Method, header};
 use kevel_api::json_string::write_json_string;
 use kevel_server::body::Body;
 use kevel_server::delegate;
-use kevel_server::endpoints::{bare, failure_to};
-use kevel_server::handler::{Handler, Pending, Response};
+use kevel_server::failure::bare;
+use kevel_server::future::Pending;
+use kevel_server::handler::{Handler, Response};
 use kevel_server::negotiate::not_acceptable;
 use kevel_server::request::Request;
+use kevel_server::responses::failure_to;
 
 use super::keys::Keys;
 use crate::jose::PublicKey;

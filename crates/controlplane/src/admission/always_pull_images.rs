@@ -8,7 +8,7 @@ use kevel_api::references::pod_containers;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 
 use super::Registration;
 

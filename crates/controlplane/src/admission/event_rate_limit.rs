@@ -9,7 +9,7 @@ use kevel_api::field_error::{FieldError, Path, aggregate};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 
 use super::Registration;
 use super::{Context, configuration};

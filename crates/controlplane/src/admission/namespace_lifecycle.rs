@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kevel_api::status::{StatusCause, StatusError};
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin};
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 use kevel_server::storage::Storage;
 use kevel_store::cache::{At, Object};
 

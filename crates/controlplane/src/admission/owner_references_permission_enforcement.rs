@@ -7,9 +7,10 @@ use kevel_api::gvk::GroupVersion;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
-use kevel_server::authorization::{self, Authorizer, Decision, NO_SELECTORS, Opinion};
-use kevel_server::handler::Pending;
+use kevel_server::authorization::{self, Authorizer, Decision, Opinion};
+use kevel_server::future::Pending;
 use kevel_server::resource::Resources;
+use kevel_server::selectors::NO_SELECTORS;
 
 use super::{Context, Registration};
 

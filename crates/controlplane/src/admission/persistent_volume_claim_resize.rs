@@ -6,7 +6,7 @@ use kevel_api::quantity::Quantity;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 use kevel_store::cache::At;
 
 use super::default_storage_class::CLASS_ANNOTATION;

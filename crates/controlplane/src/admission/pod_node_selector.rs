@@ -9,7 +9,7 @@ use kevel_api::value::Value;
 use kevel_codec::json::Unknown;
 use kevel_codec::yaml;
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 
 use super::lister::Lister;
 use super::{Context, Registration};

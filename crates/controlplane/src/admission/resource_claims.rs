@@ -9,8 +9,9 @@ use kevel_api::name;
 use kevel_api::status::StatusError;
 use kevel_api::value::{Value, equivalent};
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
-use kevel_server::authorization::{self, Authorizer, Decision, NO_SELECTORS, forbidden};
-use kevel_server::handler::Pending;
+use kevel_server::authorization::{self, Authorizer, Decision, forbidden};
+use kevel_server::future::Pending;
+use kevel_server::selectors::NO_SELECTORS;
 use kevel_server::user::User;
 
 use super::{Context, Lister};

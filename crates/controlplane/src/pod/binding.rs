@@ -4,9 +4,9 @@ use kevel_api::field_error::{BadValue, FieldError, Path, aggregate};
 use kevel_api::gvk::GroupResource;
 use kevel_api::status::{SUCCESS, Status, StatusError, StorageError};
 use kevel_api::value::{Map, Value};
-use kevel_server::answer::{Answer, Answered, Asked};
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 use kevel_server::resource::Resource;
+use kevel_server::resource::{Answer, Answered, Asked};
 
 use super::condition::Condition;
 

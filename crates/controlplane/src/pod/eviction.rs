@@ -7,10 +7,10 @@ use kevel_api::selector::label::LabelSelector;
 use kevel_api::status::{FAILURE, SUCCESS, Status, StatusCause, StatusError, reason};
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
-use kevel_server::answer::{Answer, Answered, Asked};
 use kevel_server::deletion::DeleteOptions;
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 use kevel_server::resource::Resource;
+use kevel_server::resource::{Answer, Answered, Asked};
 use kevel_store::cache::At;
 
 use super::condition::Condition;

@@ -10,7 +10,7 @@ use kevel_api::ip::parse_ip_sloppy;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_server::allocation::{Allocation, Begin, Taken};
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 use kevel_server::storage::Storage;
 
 use super::cluster_ips;

@@ -30,9 +30,9 @@ use std::sync::Arc;
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_server::allocation::Allocation;
-use kevel_server::resource::TypeRef;
 use kevel_server::storage::{Storage, StorageConfig};
 use kevel_server::storages::Storages;
+use kevel_server::type_ref::TypeRef;
 use kevel_store::Engine;
 use kevel_store::cache::Caches;
 

@@ -8,9 +8,9 @@ use kevel_api::gvk::GroupVersion;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_api::{default, prune};
-use kevel_server::handler::Pending;
-use kevel_server::resource::TypeRef;
+use kevel_server::future::Pending;
 use kevel_server::storage::Conversion;
+use kevel_server::type_ref::TypeRef;
 
 pub use webhook::{Resolve, Webhook};
 

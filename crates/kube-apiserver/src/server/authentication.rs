@@ -24,7 +24,8 @@ use kevel_server::authentication::{
 use kevel_server::certificates::{CaBundle, ClientVerifier, Dynamic};
 use kevel_server::controller::Client;
 use kevel_server::delegate;
-use kevel_server::handler::{Handler, Pending};
+use kevel_server::future::Pending;
+use kevel_server::handler::Handler;
 use kevel_server::metrics::Metrics;
 use kevel_server::storages::Storages;
 use kevel_server::webhook;

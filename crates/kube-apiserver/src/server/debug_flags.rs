@@ -2,7 +2,8 @@
 
 use http::{HeaderValue, Method, StatusCode, header};
 use kevel_server::body::Body;
-use kevel_server::handler::{Handler, Pending, Response};
+use kevel_server::future::Pending;
+use kevel_server::handler::{Handler, Response};
 use kevel_server::request::Request;
 
 use crate::logging;

@@ -28,8 +28,9 @@ use std::sync::Arc;
 use kevel_server::audit::Auditor;
 use kevel_server::certificates::Pki;
 use kevel_server::handler::Handler;
-use kevel_server::lifecycle::{self, Lifecycle, Shutdown, Signal};
+use kevel_server::lifecycle::{self, Lifecycle, Shutdown};
 use kevel_server::serving::{self, SecureServing, Serving};
+use kevel_server::signals::Signal;
 use kevel_server::storages::Storages;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -8,7 +8,8 @@ use kevel_controlplane::service::{
     DefaultServiceCidr, KubernetesService, KubernetesServiceOptions, Leases, PortRange, Reconciler,
     RepairIps, RepairPorts, Services,
 };
-use kevel_server::lifecycle::{HookContext, Signal};
+use kevel_server::lifecycle::HookContext;
+use kevel_server::signals::Signal;
 use kevel_server::storages::Storages;
 use kevel_store::Engine;
 use kevel_store::cache::Caches;

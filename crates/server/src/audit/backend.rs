@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::event::Event;
-use crate::handler::Pending;
+use crate::future::Pending;
 use crate::metrics::{Counter, Description, Family, Metrics};
 
 /// Keeps events.

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::backend::{Backend, Errors};
 use super::event::Event;
-use crate::handler::Pending;
+use crate::future::Pending;
 
 const PLUGIN: &str = "buffered";
 

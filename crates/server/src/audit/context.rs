@@ -1,9 +1,11 @@
 //! What a request carries on its way, for everybody to add to.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::header;
+use http::request::Parts;
 use kevel_api::schema::Schema;
 use kevel_api::time::MicroTime;
 use kevel_api::value::Value;
@@ -12,13 +14,23 @@ use super::auditor::Auditor;
 use super::event::{Event, Level, ObjectReference, ResponseStatus, Stage};
 use super::object;
 use super::source_ips::source_ips;
-use crate::request::Request;
+use crate::request_info::RequestInfo;
 use crate::user::User;
 
 /// How much of a user agent is kept.
 const MAX_USER_AGENT: usize = 1024;
 /// What follows a user agent that is not kept whole.
 const TRUNCATED: &str = "...TRUNCATED";
+
+/// What auditors see of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AuditedRequest<'a> {
+    pub parts: &'a Parts,
+    pub info: &'a RequestInfo,
+    pub user: Option<&'a Arc<User>>,
+    pub peer: Option<SocketAddr>,
+    pub received: SystemTime,
+}
 
 /// The event of a request, as it grows. Without a policy it is nothing, and nothing is done.
 #[derive(Clone, Default)]
@@ -105,12 +117,12 @@ impl AuditContext {
     }
 
     /// Asks the policy, and notes who asks for what. `false` if nothing is kept.
-    pub(crate) fn begin(&self, request: &Request) -> bool {
+    pub(crate) fn begin(&self, request: &AuditedRequest<'_>) -> bool {
         let (Some(shared), Some(mut state)) = (&self.0, self.state()) else {
             return false;
         };
-        let info = &request.info;
-        let verdict = shared.auditor.policy.evaluate(info, request.user.as_deref());
+        let info = request.info;
+        let verdict = shared.auditor.policy.evaluate(info, request.user.map(|user| &**user));
         shared.auditor.metrics.levels.with(&[verdict.level.name()]).increment();
         state.event.level = verdict.level;
         if verdict.level == Level::None {
@@ -123,8 +135,8 @@ impl AuditContext {
         event.verb = info.verb;
         event.request_uri = request_uri(request);
         event.user_agent = user_agent(request);
-        event.source_ips = source_ips(request);
-        event.user.clone_from(&request.user);
+        event.source_ips = source_ips(&request.parts.headers, request.peer);
+        event.user = request.user.cloned();
         event.object_ref = info.is_resource.then(|| ObjectReference {
             resource: info.resource.clone(),
             namespace: info.namespace.clone(),
@@ -200,12 +212,12 @@ impl AuditContext {
     }
 }
 
-fn received(request: &Request) -> MicroTime {
-    let since = request.received.at.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+fn received(request: &AuditedRequest<'_>) -> MicroTime {
+    let since = request.received.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     MicroTime { seconds: since.as_secs() as i64, nanos: since.subsec_nanos() }
 }
 
-fn user_agent(request: &Request) -> String {
+fn user_agent(request: &AuditedRequest<'_>) -> String {
     let agent = request.parts.headers.get(header::USER_AGENT);
     let agent = agent.map(|agent| agent.as_bytes()).unwrap_or_default();
     match agent.get(..MAX_USER_AGENT) {
@@ -217,7 +229,7 @@ fn user_agent(request: &Request) -> String {
 }
 
 /// Path and query, without the token that some put there.
-fn request_uri(request: &Request) -> String {
+fn request_uri(request: &AuditedRequest<'_>) -> String {
     const TOKEN: &str = "access_token=";
     let uri = request.parts.uri.path_and_query().map_or("", |uri| uri.as_str());
     let Some((path, query)) = uri.split_once('?').filter(|(_, query)| query.contains(TOKEN)) else {

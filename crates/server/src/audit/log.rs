@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::backend::{Backend, Errors};
 use super::event::Event;
 use super::rotation::{Rotated, Rotation};
-use crate::handler::Pending;
+use crate::future::Pending;
 
 const PLUGIN: &str = "log";
 

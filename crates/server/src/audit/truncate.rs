@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::backend::{Backend, Errors};
 use super::event::{Event, Level};
-use crate::handler::Pending;
+use crate::future::Pending;
 
 const PLUGIN: &str = "truncate";
 

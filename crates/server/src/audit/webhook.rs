@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::backend::{Backend, Errors};
 use super::event::Event;
-use crate::handler::Pending;
+use crate::future::Pending;
 use crate::webhook::{Backoff, Client, REQUEST_TIMEOUT, succeeded};
 
 const PLUGIN: &str = "webhook";

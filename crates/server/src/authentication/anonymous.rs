@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
 
 use super::{Authenticated, Authenticator};
-use crate::handler::Pending;
+use crate::future::Pending;
 use crate::request::Request;
 use crate::user::User;
 

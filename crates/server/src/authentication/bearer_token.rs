@@ -7,7 +7,7 @@ use http::header::AUTHORIZATION;
 use super::token::{self, TokenAuthenticator};
 use super::{Authenticated, Authenticator};
 use crate::audit::AuditContext;
-use crate::handler::Pending;
+use crate::future::Pending;
 use crate::request::{Request, Warnings};
 
 const SPACE_BEFORE_TOKEN: &str = "the provided Authorization header contains extra space before \

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::group::in_authenticated_group;
 use super::{AuthError, Authenticated, Authenticator};
 use crate::certificates::{Certificate, ClientIdentity};
-use crate::handler::Pending;
+use crate::future::Pending;
 use crate::metrics::{Description, Histogram, Metrics};
 use crate::request::Request;
 use crate::user::{CREDENTIAL_ID, User};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Authenticated, Authenticator};
-use crate::handler::Pending;
+use crate::future::Pending;
 use crate::request::Request;
 use crate::user::{ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, ANONYMOUS, User};
 

@@ -28,7 +28,7 @@ pub use token_file::TokenFile;
 pub use union::Union;
 pub use websocket::WebSocketToken;
 
-use crate::handler::Pending;
+use crate::future::Pending;
 use crate::request::Request;
 use crate::user::User;
 
@@ -59,13 +59,3 @@ impl std::fmt::Display for AuthError {
 }
 
 impl std::error::Error for AuthError {}
-
-/// Several errors as one, in the words of the reference: `[first, second]`.
-pub(crate) fn aggregate(mut errors: Vec<String>) -> Option<String> {
-    let mut seen = std::collections::HashSet::new();
-    errors.retain(|error| seen.insert(error.clone()));
-    match errors.len() {
-        0 | 1 => errors.pop(),
-        _ => Some(format!("[{}]", errors.join(", "))),
-    }
-}

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::group::in_authenticated_group;
-use super::{AuthError, Authenticated, aggregate};
+use super::{AuthError, Authenticated};
 use crate::audit::AuditContext;
-use crate::handler::Pending;
+use crate::failure::aggregate;
+use crate::future::Pending;
 use crate::request::Warnings;
 use crate::user::User;
 

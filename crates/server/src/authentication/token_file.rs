@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Known, TokenAuthenticated, TokenAuthenticator, csv};
-use crate::handler::Pending;
+use crate::future::Pending;
 use crate::user::User;
 
 /// The tokens of a file, each line `token,user,uid` or `token,user,uid,"group1,group2"`.

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{AuthError, Authenticated, Authenticator, aggregate};
-use crate::handler::Pending;
+use super::{AuthError, Authenticated, Authenticator};
+use crate::failure::aggregate;
+use crate::future::Pending;
 use crate::request::Request;
 
 /// Asks one authenticator after the other until one knows the user. One without members knows

@@ -7,8 +7,7 @@ use kevel_codec::base64::decode_url;
 
 use super::bearer_token::BearerToken;
 use super::{AuthError, Authenticated, Authenticator};
-use crate::endpoints::is_websocket;
-use crate::handler::Pending;
+use crate::future::Pending;
 use crate::request::Request;
 
 const PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
@@ -20,10 +19,10 @@ pub struct WebSocketToken(pub BearerToken);
 impl Authenticator for WebSocketToken {
     fn authenticate<'a>(&'a self, request: &'a mut Request) -> Pending<'a, Authenticated> {
         Box::pin(async move {
-            let headers = &mut request.parts.headers;
-            if !is_websocket(headers) {
+            if !request.is_websocket() {
                 return Ok(None);
             }
+            let headers = &mut request.parts.headers;
             let offered = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
             let offered: Vec<_> =
                 offered.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();

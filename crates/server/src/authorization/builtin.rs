@@ -1,7 +1,7 @@
 //! Authorizers that need to know nothing.
 
 use super::{Attributes, Authorizer, Opinion, Rules};
-use crate::handler::Pending;
+use crate::future::Pending;
 use crate::user::User;
 
 /// `--authorization-mode=AlwaysAllow`: everybody may do everything.

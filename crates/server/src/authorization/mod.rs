@@ -6,18 +6,17 @@
 mod builtin;
 mod forbidden;
 mod rules;
-mod selectors;
 mod union;
 
 pub use builtin::{AlwaysAllow, AlwaysDeny, PrivilegedGroups};
 pub use forbidden::forbidden;
 pub(crate) use forbidden::without_markup;
 pub use rules::{NonResourceRule, ResourceRule, Rules};
-pub use selectors::{NO_SELECTORS, Selectors};
 pub use union::Union;
 
-use crate::handler::Pending;
+use crate::future::Pending;
 use crate::request_info::RequestInfo;
+use crate::selectors::Selectors;
 use crate::user::User;
 
 /// Judges requests.

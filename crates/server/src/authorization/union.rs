@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Attributes, Authorizer, Decision, Opinion, Rules};
-use crate::handler::Pending;
+use crate::future::Pending;
 use crate::user::User;
 
 /// Asks one authorizer after the other until one allows or denies. One without members allows
@@ -39,7 +39,7 @@ impl Authorizer for Union {
                 }
             }
             Opinion {
-                error: crate::authentication::aggregate(errors),
+                error: crate::failure::aggregate(errors),
                 ..Opinion::none(reasons.join("\n"))
             }
         })

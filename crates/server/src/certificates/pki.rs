@@ -9,7 +9,7 @@ use super::authority::{Authority, Subject};
 use super::certificate::AltNames;
 use super::files::{Batch, Readable};
 use super::{kubeconfig, service_account_key};
-use crate::lifecycle::Signal;
+use crate::signals::Signal;
 
 /// The name of the authority, as in clusters made by others.
 const AUTHORITY: &str = "kubernetes";

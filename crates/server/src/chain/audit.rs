@@ -9,14 +9,15 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http_body::Body as _;
 use kevel_api::status::{FAILURE, SUCCESS, Status, reason};
 
-use super::latency_trackers::{LatencyTrackers, Phase};
 use super::long_running::is_long_running;
 use super::panic_recovery::{caught, message};
 use super::plain;
 use super::timeout::out_of_time;
 use crate::audit::{AuditContext, Level, ResponseStatus, Stage};
 use crate::body::{Body, Piece, Pieces};
-use crate::handler::{Filter, Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
+use crate::latency_trackers::{LatencyTrackers, Phase};
 use crate::request::Request;
 
 /// Requests that take longer are annotated with how long they took.
@@ -28,7 +29,7 @@ pub(super) struct WithAudit;
 
 impl Filter for WithAudit {
     fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
-        if !request.audit.begin(&request) {
+        if !request.audit.begin(&request.audited()) {
             return next.handle(request);
         }
         let audited = Audited {
@@ -61,7 +62,7 @@ impl Filter for WithAudit {
 /// Audits a request that is refused before its turn.
 pub(super) fn failed(request: &Request, response: &Response) -> Pending<'static, ()> {
     let audit = request.audit.clone();
-    if !audit.begin(request) {
+    if !audit.begin(&request.audited()) {
         return Box::pin(std::future::ready(()));
     }
     answered(&audit, response);

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use http::{HeaderName, HeaderValue};
 
 use crate::audit::{AuditContext, Auditor};
-use crate::handler::{Filter, Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 
 /// The header of an audit ID.

@@ -8,13 +8,14 @@ use kevel_api::status::StatusError;
 
 use super::attempts::{Attempts, Recorded};
 use super::audit;
-use super::latency_trackers::{LatencyTrackers, Phase};
 use super::plain;
 use crate::authentication::Authenticator;
-use crate::endpoints::failure_to;
-use crate::handler::{Filter, Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
+use crate::latency_trackers::{LatencyTrackers, Phase};
 use crate::metrics::{Counter, Family, Metrics};
 use crate::request::Request;
+use crate::responses::failure_to;
 use crate::user::{ALL_UNAUTHENTICATED, ANONYMOUS, User};
 
 /// Headers by which a front proxy says who asks. Nobody behind authentication may believe them.

@@ -7,13 +7,14 @@ use http::header;
 use kevel_api::status::StatusError;
 
 use super::attempts::{Attempts, Recorded};
-use super::latency_trackers::{LatencyTrackers, Phase};
 use super::plain;
 use crate::authorization::{Attributes, Authorizer, Decision, Opinion, forbidden};
-use crate::endpoints::failure_to;
-use crate::handler::{Filter, Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
+use crate::latency_trackers::{LatencyTrackers, Phase};
 use crate::metrics::Metrics;
 use crate::request::Request;
+use crate::responses::failure_to;
 
 const DECISION: &str = "authorization.k8s.io/decision";
 const REASON: &str = "authorization.k8s.io/reason";

@@ -3,7 +3,8 @@
 use http::HeaderValue;
 use http::header::CACHE_CONTROL;
 
-use crate::handler::{Filter, Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 
 /// What answers say that do not say anything else about caches.

@@ -4,7 +4,8 @@ use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use regex_lite::Regex;
 
 use crate::body::Body;
-use crate::handler::{Filter, Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 
 const ALLOW: [(HeaderName, HeaderValue); 4] = [

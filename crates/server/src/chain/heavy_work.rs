@@ -1,6 +1,7 @@
 //! Requests that compute for long do not keep others waiting.
 
-use crate::handler::{Filter, Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
 use crate::heavy_work;
 use crate::request::Request;
 

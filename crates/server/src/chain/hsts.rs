@@ -3,7 +3,8 @@
 use http::HeaderValue;
 use http::header::STRICT_TRANSPORT_SECURITY;
 
-use crate::handler::{Filter, Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 
 /// Tells browsers to come by HTTPS only.

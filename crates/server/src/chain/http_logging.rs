@@ -6,7 +6,8 @@ use http::header::USER_AGENT;
 
 use super::audit_init::logged;
 use super::held::{Hold, hold};
-use crate::handler::{Filter, Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
 use crate::metrics::labels;
 use crate::request::Request;
 
@@ -20,7 +21,7 @@ impl Filter for HttpLogging {
             return next.handle(request);
         }
         let mut line = Line {
-            verb: labels::verb(&request),
+            verb: labels::verb(&request.info, &request.parts),
             uri: request.parts.uri.clone(),
             started: request.received.started,
             user_agent: request.header(USER_AGENT).to_owned(),

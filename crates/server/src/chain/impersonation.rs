@@ -18,12 +18,14 @@ use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 
 use super::authorization::refused;
-use super::latency_trackers::{LatencyTrackers, Phase};
 use super::plain;
-use crate::authorization::{Attributes, Authorizer, Decision, NO_SELECTORS, forbidden};
-use crate::handler::{Filter, Handler, Pending, Response};
+use crate::authorization::{Attributes, Authorizer, Decision, forbidden};
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
+use crate::latency_trackers::{LatencyTrackers, Phase};
 use crate::metrics::Metrics;
 use crate::request::Request;
+use crate::selectors::NO_SELECTORS;
 use crate::user::{ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, ANONYMOUS, PRIVILEGED, User};
 
 /// Makes requests somebody else's, if their user may.

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::held::{Hold, hold};
-use super::latency_trackers::LatencyTrackers;
 use super::long_running::is_long_running;
-use super::panic_recovery::{Abort, caught};
+use super::panic_recovery::caught;
 use super::{Installed, is_instrumented_path};
-use crate::handler::{Filter, Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Abort, Filter, Handler, Response};
+use crate::latency_trackers::LatencyTrackers;
 use crate::metrics::{Metrics, Series};
 use crate::request::Request;
 
@@ -25,7 +26,7 @@ impl Filter for Instrument {
             true => (self.installed)(info),
             false => is_instrumented_path(&info.path),
         };
-        let Some(series) = self.metrics.of_request(&request, installed) else {
+        let Some(series) = self.metrics.of_request(info, &request.parts, installed) else {
             return next.handle(request);
         };
         let trackers = LatencyTrackers::of(&request).cloned();
@@ -36,7 +37,7 @@ impl Filter for Instrument {
         if long_running {
             series.long_running().add(1);
         }
-        self.metrics.count_watch_events(&mut request);
+        self.metrics.count_watch_events(&request.info, &mut request.parts.extensions);
         let started = request.received.started;
         let mut served = Served { series, trackers, long_running, started, code: None, size: 0 };
         let pending = next.handle(request);

@@ -9,7 +9,8 @@ use super::authorization::annotate_allowed;
 use super::latency_trackers::WithLatencyTrackers;
 use super::{Chain, Filter};
 use crate::audit::Auditor;
-use crate::handler::{Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Handler, Response};
 use crate::request::Request;
 
 /// The way of controllers to `handler`. Without an auditor it is the shortest.

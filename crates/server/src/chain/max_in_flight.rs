@@ -8,7 +8,8 @@ use http::{HeaderValue, StatusCode, header};
 use super::held::{Hold, hold};
 use super::long_running::is_long_running;
 use super::{Installed, plain};
-use crate::handler::{Filter, Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
 use crate::metrics::{InFlightWatermark, Metrics};
 use crate::request::Request;
 use crate::user::PRIVILEGED;
@@ -42,7 +43,9 @@ impl Filter for MaxInFlight {
         if groups.into_iter().any(|group| group == PRIVILEGED) {
             return next.handle(request);
         }
-        let series = self.metrics.of_request(&request, || (self.installed)(&request.info));
+        let series = self
+            .metrics
+            .of_request(&request.info, &request.parts, || (self.installed)(&request.info));
         if let Some(series) = series {
             series.count(StatusCode::TOO_MANY_REQUESTS.as_u16());
             series.terminated(StatusCode::TOO_MANY_REQUESTS.as_u16());

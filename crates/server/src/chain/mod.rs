@@ -40,19 +40,18 @@ use regex_lite::Regex;
 
 pub use cors::origins as cors_origins;
 pub use internal::internal;
-pub use latency_trackers::{LatencyTrackers, Phase};
 pub use long_running::is_long_running;
 pub use mux_and_discovery::MuxAndDiscoveryIncomplete;
-pub use panic_recovery::Abort;
 pub use trace_context::TraceContext;
 
 use crate::audit::Auditor;
 use crate::authentication::Authenticator;
 use crate::authorization::Authorizer;
 use crate::handler::{Filter, Filtered, Handler};
-use crate::lifecycle::{Lifecycle, RequestGroup, Signals};
+use crate::lifecycle::{Lifecycle, RequestGroup};
 use crate::metrics::Metrics;
 use crate::request_info::RequestInfo;
+use crate::signals::Signals;
 
 /// Builds the chain before `handler`, in the order in which a request passes it.
 pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {

@@ -1,8 +1,9 @@
 //! A 404 means that there is no such thing, not that it is not there yet.
 
-use crate::handler::{Filter, Handler, Pending, Response};
-use crate::lifecycle::Signal;
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
+use crate::signals::Signal;
 
 /// On requests that came before all paths were installed. Who would answer 404 to such a request
 /// answers 503 instead: controllers delete things because of a 404.

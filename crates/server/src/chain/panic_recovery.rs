@@ -15,18 +15,14 @@ use http_body::Body as _;
 use super::audit_init::logged;
 use super::{cache_control, plain};
 use crate::body::{Body, Broken, Piece, Pieces};
-use crate::handler::{Filter, Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Abort, Filter, Handler, Response};
 use crate::request::Request;
 
 const PANICKED: &str = "This request caused apiserver to panic. Look in the logs for details.";
 
 /// How much of a stack the log shows.
 const MAX_STACK: usize = 64 << 10;
-
-/// Panic with this (`std::panic::resume_unwind(Box::new(Abort))`) to break a request off: the
-/// answer carries it as an extension, for the serving layer to cut the connection or the stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Abort;
 
 /// Answers 500 for a request that panics, and logs the stack.
 #[derive(Debug)]

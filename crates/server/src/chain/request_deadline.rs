@@ -6,9 +6,10 @@ use kevel_api::status::StatusError;
 
 use super::audit;
 use super::long_running::is_long_running;
-use crate::endpoints::failure_to;
-use crate::handler::{Filter, Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
+use crate::responses::failure_to;
 
 /// Gives requests their deadlines.
 pub(super) struct RequestDeadline {

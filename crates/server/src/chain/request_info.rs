@@ -1,7 +1,8 @@
 //! Requests whose path names a verb and nothing else.
 
 use super::plain;
-use crate::handler::{Filter, Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 
 /// Refuses requests of which nobody can say what they are about, before anybody is asked.

@@ -3,9 +3,10 @@
 use http::{HeaderValue, StatusCode, header};
 
 use super::plain;
-use crate::handler::{Filter, Handler, Pending, Response};
-use crate::lifecycle::Signal;
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
+use crate::signals::Signal;
 
 const MESSAGE: &str = "The apiserver is shutting down, please try again later.";
 

@@ -7,12 +7,13 @@ use http_body::Body as _;
 use kevel_api::status::StatusError;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::latency_trackers::LatencyTrackers;
 use crate::body::{Body, Broken, Piece, Pieces};
-use crate::endpoints::failure;
-use crate::handler::{Filter, Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
+use crate::latency_trackers::LatencyTrackers;
 use crate::lease::Lease;
 use crate::request::Request;
+use crate::responses::failure;
 
 /// Answers 504 for requests whose deadline has passed. What they were doing is dropped; what the
 /// store has begun to write it may still write.

@@ -2,7 +2,8 @@
 
 use http::HeaderValue;
 
-use crate::handler::{Filter, Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 
 /// The W3C trace context of a request, for those who call others on its behalf. Spans are not

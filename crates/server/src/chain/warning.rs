@@ -3,7 +3,8 @@
 use http::header::WARNING;
 use http::{HeaderMap, HeaderValue};
 
-use crate::handler::{Filter, Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 
 /// Says in the answer what the client was warned of on the way.

@@ -5,7 +5,8 @@ use std::task::{Context, Poll, Waker};
 
 use super::wait_group::shutting_down;
 use crate::body::{Body, Piece, Pieces};
-use crate::handler::{Filter, Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
 use crate::lifecycle::{InFlight, RequestGroup};
 use crate::request::Request;
 

@@ -4,9 +4,10 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use kevel_api::status::StatusError;
 
-use crate::endpoints::failure;
-use crate::handler::{Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Handler, Response};
 use crate::request::Request;
+use crate::responses::failure;
 
 /// A server that is not built yet, for clients that it is built of: plug-ins and authenticators write
 /// through the server they are part of. This is the one place where something is told later what it is

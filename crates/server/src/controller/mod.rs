@@ -51,7 +51,8 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lifecycle::{Signal, Tasks};
+    use crate::lifecycle::Tasks;
+    use crate::signals::Signal;
 
     #[tokio::test]
     async fn a_worker_that_panics_is_a_matter_of_health() {

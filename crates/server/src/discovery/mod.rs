@@ -31,11 +31,13 @@ pub use self::registered::{Registered, Registrations, RemoteVersion};
 use self::accept::{Form, accept};
 use self::documents::Snapshot;
 use crate::body::Body;
-use crate::endpoints::{bare, failure};
-use crate::handler::{Filter, Handler, Pending, Response};
+use crate::failure::bare;
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
 use crate::negotiate::MediaType;
 use crate::request::Request;
 use crate::resource::Resources;
+use crate::responses::failure;
 
 /// Answers what is about the API rather than in it, and passes on the rest.
 pub struct Discovery {

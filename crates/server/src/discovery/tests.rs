@@ -15,9 +15,10 @@ use kevel_test_support::facts;
 use super::*;
 use crate::columns::NameAndCreation;
 use crate::request::{Connection, RequestBody};
-use crate::resource::{Custom, Part, Resource, Subresource, TypeRef};
+use crate::resource::{Custom, Part, Resource, Subresource};
 use crate::storage::{Format, Storage, StorageConfig};
 use crate::strategy::{Generic, Strategy};
+use crate::type_ref::TypeRef;
 
 /// What a resource is made of that is not a field or a name.
 struct Keep {

@@ -4,13 +4,13 @@ use http::StatusCode;
 use kevel_api::status::StatusError;
 
 use super::Ask;
-use super::respond::status_response;
 use super::table::{METADATA, metadata_only};
 use crate::admission::{Attributes, Operation};
-use crate::answer::{Answer, Answered, Answerer, Asked};
 use crate::handler::Response;
 use crate::negotiate::{self, Shape};
 use crate::resource::Part;
+use crate::resource::{Answer, Answered, Answerer, Asked};
+use crate::responses::status_response;
 
 impl Ask<'_> {
     /// Who answers a creation here.

@@ -10,11 +10,12 @@ use kevel_codec::{json, yaml};
 use kevel_patch::managed_fields::ApplyError;
 use kevel_store::cache::At;
 
+use super::Call;
 use super::decode::{check_size, settle, with_defaults};
 use super::options::{FieldValidation, WriteOptions};
-use super::update::Failed;
-use super::{Call, meta};
+use crate::guaranteed_update::Failed;
 use crate::handler::Response;
+use crate::metadata;
 use crate::negotiate::MediaType;
 use crate::storage::MAX_CONFLICTS;
 
@@ -104,13 +105,13 @@ impl Call<'_> {
             ("apiVersion", Value::from(self.resource.api_version().as_str())),
             ("kind", Value::from(self.resource.kind.kind.as_str())),
         ]));
-        let name = Some(meta::text(&config, "name")).filter(|name| !name.is_empty());
-        meta::set(&mut object, "name", Some(name.unwrap_or(self.name()).into()));
+        let name = Some(metadata::text(&config, "name")).filter(|name| !name.is_empty());
+        metadata::set(&mut object, "name", Some(name.unwrap_or(self.name()).into()));
         let namespace = config.at(&["metadata", "namespace"]).cloned();
-        meta::set(&mut object, "namespace", namespace);
+        metadata::set(&mut object, "namespace", namespace);
         // Of a custom object, nobody asks which one is meant.
         let uid = config.at(&["metadata", "uid"]).filter(|_| !self.resource.is_custom());
-        meta::set(&mut object, "uid", uid.cloned());
+        metadata::set(&mut object, "uid", uid.cloned());
         scale.set(&mut object, &config);
         Ok(object)
     }
@@ -139,7 +140,7 @@ impl Call<'_> {
         )?;
         let value = with_defaults(value, &self.resource.ty)?;
         let mut value = settle(value, &self.resource.kind, &self.resource.ty)?;
-        let uid = meta::text(&value, "uid");
+        let uid = metadata::text(&value, "uid");
         if live.is_none() && !uid.is_empty() {
             let why = format!(
                 "uid mismatch: the provided object specified uid {uid}, and no existing object was \

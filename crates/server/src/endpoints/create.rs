@@ -3,13 +3,14 @@ use kevel_api::status::StatusError;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
 
-use super::meta;
+use super::Call;
 use super::options::WriteOptions;
-use super::{Call, store_error, unserved};
 use crate::admission::{Attributes, Operation};
 use crate::allocation::Claim;
-use crate::chain::{LatencyTrackers, Phase};
+use crate::failure::{store_error, unserved};
 use crate::handler::Response;
+use crate::latency_trackers::{LatencyTrackers, Phase};
+use crate::metadata;
 use crate::resource::Part;
 use crate::storage::drop_empty;
 
@@ -29,14 +30,14 @@ impl Call<'_> {
             "" => self.fill_in_namespace(&mut object)?,
             _ => self.identify(&mut object)?,
         }
-        if !meta::text(&object, "resourceVersion").is_empty() {
+        if !metadata::text(&object, "resourceVersion").is_empty() {
             return Err(StatusError::unknown(
                 500,
                 "resourceVersion should not be set on objects to be created",
             ));
         }
-        let generated = meta::text(&object, "name").is_empty()
-            && !meta::text(&object, "generateName").is_empty();
+        let generated = metadata::text(&object, "name").is_empty()
+            && !metadata::text(&object, "generateName").is_empty();
         if generated {
             for _ in 1..NAME_ATTEMPTS {
                 match self.create_once(object.clone(), generated, &options).await {
@@ -61,7 +62,7 @@ impl Call<'_> {
             self.record(None, &mut object, options);
         }
         // Empty where a name is made up, which comes after what plug-ins change.
-        let name = meta::text(&object, "name").to_owned();
+        let name = metadata::text(&object, "name").to_owned();
         let attributes = Attributes {
             resource: self.resource,
             subresource: "",
@@ -77,9 +78,9 @@ impl Call<'_> {
         };
         self.endpoints.admission.admit(&attributes, Some(&mut object)).await?;
         if generated {
-            let base = meta::text(&object, "generateName");
+            let base = metadata::text(&object, "generateName");
             let name = self.resource.strategy.generate_name(base);
-            meta::set(&mut object, "name", Some(name.as_str().into()));
+            metadata::set(&mut object, "name", Some(name.as_str().into()));
         }
         let mut claim = Claim::default();
         if let Some(allocation) = self.resource.allocation.clone() {
@@ -100,15 +101,15 @@ impl Call<'_> {
     ) -> Result<Response, StatusError> {
         self.resource.strategy.sign(&mut object, &self.user);
         self.resource.strategy.prepare_for_create(&mut object);
-        let mut errors = meta::check(self.resource, &object);
+        let mut errors = self.resource.validate_metadata(&object);
         errors.append(self.resource.strategy.validate_create(&object));
         if !errors.is_empty() {
-            let name = meta::text(&object, "name");
+            let name = metadata::text(&object, "name");
             return Err(StatusError::invalid(&self.resource.group_kind(), name, errors));
         }
         let warnings = self.resource.strategy.warnings(&object, None);
         warnings.into_iter().for_each(|warning| self.request.warnings.add(warning));
-        let name = meta::text(&object, "name").to_owned();
+        let name = metadata::text(&object, "name").to_owned();
         let attributes = Attributes { name: &name, ..*attributes };
         self.endpoints.admission.validate(&attributes, Some(&object)).await?;
         self.store_new(object, &name, options, claim).await
@@ -162,8 +163,8 @@ impl Call<'_> {
     pub(super) async fn to_storage(&self, object: Value) -> Result<Value, StatusError> {
         let to = self.storage.kind.group_version();
         let mut object = self.storage.convert(object, &self.resource.kind, &to).await?;
-        meta::set(&mut object, "resourceVersion", None);
-        meta::set(&mut object, "selfLink", None);
+        metadata::set(&mut object, "resourceVersion", None);
+        metadata::set(&mut object, "selfLink", None);
         if !self.resource.is_custom() {
             drop_empty(&mut object, self.storage.ty.schema());
         }
@@ -172,10 +173,10 @@ impl Call<'_> {
 
     /// What the server says about a new object, whatever the client said.
     fn prepare_new(&self, object: &mut Value) {
-        meta::set(object, "uid", Some(meta::new_uid().as_str().into()));
-        meta::set(object, "creationTimestamp", Some(Time::now().to_string().as_str().into()));
+        metadata::set(object, "uid", Some(metadata::new_uid().as_str().into()));
+        metadata::set(object, "creationTimestamp", Some(Time::now().to_string().as_str().into()));
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
-            meta::set(object, field, None);
+            metadata::set(object, field, None);
         }
         let status = self
             .resource
@@ -187,7 +188,7 @@ impl Call<'_> {
             object.remove("status");
         }
         let counted = self.resource.strategy.counts_generation();
-        meta::set(object, "generation", counted.then_some(Value::Int(1)));
+        metadata::set(object, "generation", counted.then_some(Value::Int(1)));
     }
 }
 

@@ -11,7 +11,8 @@ use kevel_codec::{json, protobuf, yaml};
 use super::Ask;
 use super::options::FieldValidation;
 use crate::negotiate::{self, MediaType};
-use crate::resource::{TypeRef, api_version};
+use crate::resource::api_version;
+use crate::type_ref::TypeRef;
 
 impl Ask<'_> {
     /// Reads the body as an object of the kind that the path speaks, with its defaults.

@@ -6,13 +6,15 @@ use kevel_api::status::{SUCCESS, Status, StatusDetails, StatusError};
 use kevel_api::value::Value;
 use kevel_store::cache::At;
 
-use super::meta;
-use super::respond::status_response;
-use super::update::{Existing, Failed};
-use super::{Call, cache_error, unserved};
+use super::Call;
+use super::update::Existing;
 use crate::admission::{Attributes, Operation};
 use crate::deletion::{Course, DeleteOptions, Doomed, Outcome, course};
+use crate::failure::{cache_error, unserved};
+use crate::guaranteed_update::Failed;
 use crate::handler::Response;
+use crate::metadata;
+use crate::responses::status_response;
 use crate::storage::MAX_CONFLICTS;
 
 /// What became of a deletion.
@@ -81,7 +83,7 @@ impl Call<'_> {
     ) -> Result<Deleted, Failed> {
         let old = &existing.value;
         options.check(self.resource, old)?;
-        let namespace = meta::text(old, "namespace");
+        let namespace = metadata::text(old, "namespace");
         let attributes = Attributes {
             resource: self.resource,
             subresource: "",
@@ -148,7 +150,7 @@ impl Call<'_> {
                 name: self.name().to_owned().into(),
                 group: self.resource.kind.group.to_string().into(),
                 kind: self.resource.plural.clone().into(),
-                uid: meta::text(&object, "uid").to_owned().into(),
+                uid: metadata::text(&object, "uid").to_owned().into(),
                 ..StatusDetails::default()
             })),
             ..Status::default()

@@ -7,12 +7,13 @@ use kevel_api::gvk::{GroupKind, GroupVersionKind};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
+use super::Call;
 use super::options::FieldValidation;
-use super::{Call, unserved};
 use crate::deletion::DeleteOptions;
+use crate::failure::unserved;
 use crate::list_options::truthy;
 use crate::negotiate::{self, MediaType};
-use crate::resource::TypeRef;
+use crate::type_ref::TypeRef;
 
 impl Call<'_> {
     /// The options of a deletion: a body, or else the query.

@@ -1,7 +1,8 @@
 use http::StatusCode;
 use kevel_api::status::StatusError;
 
-use super::{Call, cache_error, unserved};
+use super::Call;
+use crate::failure::{cache_error, unserved};
 use crate::handler::Response;
 use crate::resource::Part;
 

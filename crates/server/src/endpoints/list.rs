@@ -11,12 +11,13 @@ use kevel_codec::base64;
 use kevel_store::Revision;
 use kevel_store::cache::{At, Object, Selection, Snapshot};
 
+use super::Call;
 use super::list_pieces::{ItemShape, ListPieces, Trees};
-use super::respond::respond;
 use super::table::{self, Printer};
-use super::{Call, cache_error};
+use crate::failure::cache_error;
 use crate::handler::Response;
 use crate::negotiate::{MediaType, Shape};
+use crate::responses::respond;
 
 /// Where a list was cut, and as of when it goes on.
 struct Continue {
@@ -195,11 +196,11 @@ impl Call<'_> {
         self.list_response(Page { items, revision, token: None, remaining: None }).await
     }
 
-    fn list_type(&self) -> Option<crate::resource::TypeRef> {
+    fn list_type(&self) -> Option<crate::type_ref::TypeRef> {
         let kind = &self.resource.kind;
         let name = self.resource.list_kind();
         let schema = kevel_api::builtin::schema(&kind.group, &kind.version, &name)?;
-        (!self.resource.is_custom()).then_some(crate::resource::TypeRef::BuiltIn(schema))
+        (!self.resource.is_custom()).then_some(crate::type_ref::TypeRef::BuiltIn(schema))
     }
 }
 

@@ -14,13 +14,14 @@ use kevel_api::value::Value;
 use kevel_codec::{json, protobuf, yaml};
 use kevel_store::cache::Object;
 
-use super::respond::{encode, respond};
 use super::table::{self, Printer};
 use crate::body::{Body, Broken, PIECE, Piece, Pieces};
 use crate::handler::Response;
 use crate::negotiate::{Accepted, MediaType};
-use crate::resource::{Resource, TypeRef};
+use crate::resource::Resource;
+use crate::responses::{encode, respond};
 use crate::storage::Storage;
+use crate::type_ref::TypeRef;
 
 /// An answer that is no larger is made at once, with its length. What is wrong with an item is told only
 /// until then.

@@ -6,7 +6,8 @@ use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
-use super::{Ask, Call, meta};
+use super::{Ask, Call};
+use crate::metadata;
 use crate::storage::local_key;
 
 impl Ask<'_> {
@@ -20,13 +21,13 @@ impl Ask<'_> {
     /// The namespace of the request goes where the object says none; another one is refused. What
     /// needs no namespace has none.
     pub(super) fn fill_in_namespace(&self, object: &mut Value) -> Result<(), StatusError> {
-        let (said, namespace) = (meta::text(object, "namespace"), self.namespace());
+        let (said, namespace) = (metadata::text(object, "namespace"), self.namespace());
         if said == namespace {
             return Ok(());
         }
         if said.is_empty() || namespace.is_empty() {
             let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
-            meta::set(object, "namespace", namespace.map(Value::from));
+            metadata::set(object, "namespace", namespace.map(Value::from));
             return Ok(());
         }
         Err(other_namespace())
@@ -34,7 +35,7 @@ impl Ask<'_> {
 
     /// An object's name must be the one in the path.
     fn check_name(&self, object: &Value) -> Result<(), StatusError> {
-        let (said, name) = (meta::text(object, "name"), self.name());
+        let (said, name) = (metadata::text(object, "name"), self.name());
         if said == name {
             return Ok(());
         }
@@ -72,14 +73,14 @@ impl Call<'_> {
     /// The key under which an object is written. The last word on it: nothing changes the object
     /// from here on.
     pub(super) fn write_key(&self, object: &Value) -> Result<Vec<u8>, StatusError> {
-        if meta::text(object, "namespace") != self.namespace() {
+        if metadata::text(object, "namespace") != self.namespace() {
             return Err(other_namespace());
         }
         // Only an object that is made out of nothing has a name of its own choice.
         if !self.name().is_empty() {
             self.check_name(object)?;
         }
-        let key = self.local_key(meta::text(object, "name"))?;
+        let key = self.local_key(metadata::text(object, "name"))?;
         Ok(self.storage.key_of(&key))
     }
 }

@@ -8,7 +8,7 @@ use super::options::WriteOptions;
 use super::versions::Versions;
 use super::{Ask, Call};
 use crate::resource::Part;
-use crate::strategy::{STATUS_METADATA, reset_fields};
+use crate::strategy::STATUS_METADATA;
 
 impl Call<'_> {
     /// Records what an ordinary write sets.
@@ -73,7 +73,7 @@ impl Call<'_> {
                 Filter::Include(paths.chain(metadata).collect())
             }
             _ => {
-                let reset: Vec<&str> = reset_fields(self.resource).collect();
+                let reset: Vec<&str> = self.resource.reset_fields().collect();
                 let paths: Vec<&[&str]> = reset.iter().map(std::slice::from_ref).collect();
                 if paths.is_empty() { Filter::All } else { Filter::excluding(&paths) }
             }

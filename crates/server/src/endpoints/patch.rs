@@ -9,13 +9,14 @@ use kevel_api::value::Value;
 use kevel_codec::json;
 use kevel_patch::{json_patch, merge_patch, strategic, unstructured, unstructured_but_fields};
 
+use super::Call;
 use super::decode::{settle, with_defaults};
 use super::options::{FieldValidation, WriteOptions};
 use super::route::name_required;
 use super::update::Existing;
-use super::{Call, bare, bare_with};
+use crate::failure::{bare, bare_with};
 use crate::handler::Response;
-use crate::resource::TypeRef;
+use crate::type_ref::TypeRef;
 
 /// How many bytes the `copy` operations of one patch may add.
 const COPY_LIMIT: usize = 3 << 20;

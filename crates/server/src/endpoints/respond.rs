@@ -1,72 +1,17 @@
-//! Objects and failures as answers.
+//! Objects as answers.
 
 use bytes::Bytes;
-use http::{HeaderValue, StatusCode, header};
-use kevel_api::builtin;
+use http::StatusCode;
 use kevel_api::gvk::GroupVersionKind;
-use kevel_api::schema::Schema;
-use kevel_api::status::{Status, StatusError};
+use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_codec::{json, protobuf, yaml};
 
 use super::table::Printer;
 use super::{Ask, Call};
-use crate::body::Body;
 use crate::handler::Response;
-use crate::negotiate::{self, Accepted, MediaType, Shape};
-use crate::request::Request;
-use crate::resource::TypeRef;
-
-/// A failure as an answer, in JSON.
-pub fn failure(error: StatusError) -> Response {
-    failure_in(error, &Accepted::default())
-}
-
-/// A failure as an answer to a request, in the form that its client reads. Who reads none that there
-/// is gets JSON.
-pub fn failure_to(request: &Request, error: StatusError) -> Response {
-    let accepted = negotiate::answer(&request.parts.headers, &request.info.query, true);
-    let json = || Accepted { pretty: true, ..Accepted::default() };
-    failure_in(error, &accepted.unwrap_or_else(|_| json()))
-}
-
-/// A failure as an answer, in a form.
-pub fn failure_in(error: StatusError, accepted: &Accepted) -> Response {
-    let status = error.into_status();
-    let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = status_response(code, &status, accepted);
-    let retry = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
-    if retry > 0 {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(retry));
-    }
-    response
-}
-
-/// A `Status` as an answer.
-pub(super) fn status_response(code: StatusCode, status: &Status, accepted: &Accepted) -> Response {
-    let mut text = status.to_json();
-    let schema = builtin::schema("", "v1", "Status").filter(|_| *accepted != Accepted::default());
-    if let Some(schema) = schema
-        && let Ok(status) = json::decode(&text, schema, json::Unknown::Ignore)
-        && let Ok(response) = encode(code, &status.value, Some(schema), accepted)
-    {
-        return response;
-    }
-    text.push(b'\n');
-    json_response(code, text)
-}
-
-/// JSON as an answer.
-pub fn json_response(code: StatusCode, body: impl Into<Bytes>) -> Response {
-    respond(code, MediaType::Json.name(), body.into())
-}
-
-pub(super) fn respond(code: StatusCode, media: &'static str, body: impl Into<Body>) -> Response {
-    let mut response = http::Response::new(body.into());
-    *response.status_mut() = code;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
-    response
-}
+use crate::negotiate::{MediaType, Shape};
+use crate::responses::{encode, respond};
+use crate::type_ref::TypeRef;
 
 impl Call<'_> {
     /// An object's wire bytes as an answer. In the version and format that it is kept in, nothing
@@ -156,33 +101,4 @@ impl Ask<'_> {
     ) -> Result<Response, StatusError> {
         encode(code, value, ty.map(TypeRef::schema), &self.accepted)
     }
-}
-
-pub(super) fn encode(
-    code: StatusCode,
-    value: &Value,
-    schema: Option<Schema<'_>>,
-    accepted: &Accepted,
-) -> Result<Response, StatusError> {
-    let mut text = Vec::with_capacity(2048);
-    match (accepted.media, schema) {
-        (MediaType::Protobuf, Some(schema)) => {
-            let body = protobuf::encode_object(value, schema);
-            return Ok(respond(code, MediaType::Protobuf.name(), body));
-        }
-        (_, Some(schema)) => json::encode(value, schema, &mut text),
-        (_, None) => json::encode_any(value, &mut text),
-    }
-    if accepted.media == MediaType::Yaml {
-        let mut body = Vec::with_capacity(text.len());
-        yaml::from_json(&text, &mut body).map_err(StatusError::internal)?;
-        return Ok(respond(code, MediaType::Yaml.name(), body));
-    }
-    if accepted.pretty {
-        let mut body = Vec::with_capacity(text.len() * 2);
-        json::indent(&text, &mut body);
-        text = body;
-    }
-    text.push(b'\n');
-    Ok(respond(code, MediaType::Json.name(), text))
 }

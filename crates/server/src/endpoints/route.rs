@@ -4,7 +4,7 @@
 use http::Method;
 use kevel_api::status::StatusError;
 
-use super::{bare, unserved};
+use crate::failure::{bare, unserved};
 use crate::request_info::{Depth, RequestInfo};
 use crate::resource::{Resource, Subresource};
 

@@ -5,7 +5,8 @@ use kevel_api::gvk::{GroupKind, GroupResource};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
-use super::{Call, meta};
+use super::Call;
+use crate::metadata;
 use crate::resource::Part;
 use crate::scale::Scale;
 
@@ -42,9 +43,9 @@ impl Call<'_> {
         self.check_scale_uid(&wanted, object)?;
         let mut object = object.clone();
         scale.set(&mut object, &wanted);
-        let version = meta::text(&wanted, "resourceVersion");
+        let version = metadata::text(&wanted, "resourceVersion");
         if !version.is_empty() {
-            meta::set(&mut object, "resourceVersion", Some(version.into()));
+            metadata::set(&mut object, "resourceVersion", Some(version.into()));
         }
         Ok(object)
     }
@@ -55,7 +56,7 @@ impl Call<'_> {
         wanted: &Value,
         object: &Value,
     ) -> Result<(), StatusError> {
-        let (asked, there) = (meta::text(wanted, "uid"), meta::text(object, "uid"));
+        let (asked, there) = (metadata::text(wanted, "uid"), metadata::text(object, "uid"));
         if asked.is_empty() || asked == there || self.resource.is_custom() {
             return Ok(());
         }

@@ -13,8 +13,9 @@ use thin_vec::ThinVec;
 use super::Call;
 use super::watch::INITIAL_EVENTS_END;
 use crate::columns::{Column, Columns, CustomScale, NameAndCreation, Scale, descriptions};
-use crate::resource::{Part, Resource, TypeRef};
+use crate::resource::{Part, Resource};
 use crate::storage::Storage;
+use crate::type_ref::TypeRef;
 
 /// Turns the objects of a request into rows.
 pub(super) struct Printer {

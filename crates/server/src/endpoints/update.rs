@@ -9,17 +9,18 @@ use kevel_api::value::{Map, Value, equivalent};
 use kevel_store::Revision;
 use kevel_store::cache::{At, Object};
 
-use super::meta;
+use super::Call;
 use super::options::WriteOptions;
-use super::{Call, cache_error, store_error, unserved};
 use crate::admission::{Attributes, Operation};
 use crate::allocation::{self, Claim};
 use crate::authorization::{self, Decision, forbidden};
-use crate::chain::{LatencyTrackers, Phase};
+use crate::failure::{cache_error, unserved};
+use crate::guaranteed_update::{Failed, changed};
 use crate::handler::Response;
+use crate::latency_trackers::{LatencyTrackers, Phase};
+use crate::metadata;
 use crate::resource::Part;
 use crate::storage::MAX_CONFLICTS;
-use crate::strategy::reset_fields;
 
 /// What is there now: its tree in the served version, its wire bytes and revision.
 pub(super) struct Existing {
@@ -57,7 +58,7 @@ impl Call<'_> {
         object: Value,
         options: &WriteOptions,
     ) -> Result<Response, StatusError> {
-        let uid = meta::text(&object, "uid");
+        let uid = metadata::text(&object, "uid");
         if !uid.is_empty() {
             return Err(self.other_uid(uid, ""));
         }
@@ -222,8 +223,8 @@ impl Call<'_> {
             false => strategy.prepare_for_update(&mut object, old),
         }
         self.count_generation(&mut object, old);
-        let mut errors = meta::check(self.resource, &object);
-        errors.append(meta::check_update(&object, old));
+        let mut errors = self.resource.validate_metadata(&object);
+        errors.append(metadata::check_update(&object, old));
         errors.append(match status {
             true => strategy.validate_status_update(&object, old),
             false => strategy.validate_update(&object, old),
@@ -241,7 +242,7 @@ impl Call<'_> {
         if options.dry_run {
             let mut stored = stored;
             let version = old.at(&["metadata", "resourceVersion"]).cloned();
-            meta::set(&mut stored, "resourceVersion", version);
+            metadata::set(&mut stored, "resourceVersion", version);
             return Ok(self.written(code, stored).await?);
         }
         self.store_changed(existing, stored, claim).await
@@ -289,7 +290,7 @@ impl Call<'_> {
         let bytes = self.storage.encode(&stored);
         let wire = self.storage.wire(&bytes, existing.revision).map_err(StatusError::internal)?;
         // An object whose last finalizer is gone while it is being deleted goes with it.
-        let released = !meta::text(&stored, "deletionTimestamp").is_empty()
+        let released = !metadata::text(&stored, "deletionTimestamp").is_empty()
             && stored.at(&["metadata", "finalizers"]).is_none_or(Value::is_empty)
             && stored.at(&["metadata", "deletionGracePeriodSeconds"]).is_none_or(Value::is_empty)
             && !self.resource.strategy.held(&stored);
@@ -321,7 +322,7 @@ impl Call<'_> {
 
     /// Who replaces an object replaces the one that they mean.
     fn check_uid(&self, object: &Value, old: &Value) -> Result<(), StatusError> {
-        let (asked, there) = (meta::text(object, "uid"), meta::text(old, "uid"));
+        let (asked, there) = (metadata::text(object, "uid"), metadata::text(old, "uid"));
         match asked.is_empty() || asked == there {
             true => Ok(()),
             false => Err(self.other_uid(asked, there)),
@@ -330,7 +331,7 @@ impl Call<'_> {
 
     /// What a write says about the version that it changes must be true.
     fn check_preconditions(&self, object: &Value, old: &Value) -> Result<(), Failed> {
-        let asked = meta::text(object, "resourceVersion");
+        let asked = metadata::text(object, "resourceVersion");
         if asked.is_empty() || asked == "0" {
             if self.strategy().allow_unconditional_update() {
                 return Ok(());
@@ -342,7 +343,7 @@ impl Call<'_> {
             let kind = GroupKind::new(resource.group, resource.resource);
             return Err(StatusError::invalid(&kind, self.name(), error).into());
         }
-        if asked != meta::text(old, "resourceVersion") {
+        if asked != metadata::text(old, "resourceVersion") {
             return Err(StatusError::modified(&self.group_resource(), self.name()).into());
         }
         Ok(())
@@ -362,20 +363,20 @@ impl Call<'_> {
     /// Keeps what this write may not change: what the server wrote, and the parts of the object
     /// that have a path of their own.
     fn carry_over(&self, object: &mut Value, old: &Value) {
-        if meta::text(object, "uid").is_empty() {
-            meta::set(object, "uid", old.at(&["metadata", "uid"]).cloned());
+        if metadata::text(object, "uid").is_empty() {
+            metadata::set(object, "uid", old.at(&["metadata", "uid"]).cloned());
         }
         for field in
             ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
         {
             let kept = old.at(&["metadata", field]).cloned();
-            meta::set(object, field, kept);
+            metadata::set(object, field, kept);
         }
         match self.subresource.map(|sub| &sub.part) {
-            None => reset_fields(self.resource).for_each(|field| copy(old, object, &[field])),
+            None => self.resource.reset_fields().for_each(|field| copy(old, object, &[field])),
             // The metadata of a custom object is not for its status to say.
             Some(Part::Field(written)) if self.resource.is_custom() => {
-                meta::set(object, "uid", old.at(&["metadata", "uid"]).cloned());
+                metadata::set(object, "uid", old.at(&["metadata", "uid"]).cloned());
                 keep_all_but(&[&[written]], false, object, old);
             }
             Some(Part::Field(written)) => {
@@ -394,7 +395,7 @@ impl Call<'_> {
             Some(_) => {}
         }
         let generation = old.at(&["metadata", "generation"]).cloned();
-        meta::set(object, "generation", generation);
+        metadata::set(object, "generation", generation);
     }
 
     /// A change of what is wanted, which is all but metadata and status, makes a new generation.
@@ -420,7 +421,7 @@ impl Call<'_> {
             return;
         }
         let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or(0);
-        meta::set(object, "generation", Some(Value::Int(generation + 1)));
+        metadata::set(object, "generation", Some(Value::Int(generation + 1)));
     }
 }
 
@@ -484,24 +485,4 @@ fn copy_items(items: &[Value], to: &mut Value, rest: &[&str]) {
         return;
     }
     items.iter().zip(kept.iter_mut()).for_each(|(item, kept)| copy(item, kept, rest));
-}
-
-/// Why a replacement did not come about.
-pub(crate) enum Failed {
-    /// Somebody else came first.
-    Changed,
-    Refused(StatusError),
-}
-
-impl From<StatusError> for Failed {
-    fn from(error: StatusError) -> Self {
-        Failed::Refused(error)
-    }
-}
-
-pub(crate) fn changed(error: kevel_store::Error) -> Failed {
-    match error {
-        kevel_store::Error::Conflict(_) | kevel_store::Error::NotFound => Failed::Changed,
-        error => Failed::Refused(store_error(error)),
-    }
 }

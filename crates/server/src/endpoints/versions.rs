@@ -11,8 +11,8 @@ use kevel_api::value::Value;
 use kevel_patch::managed_fields::{Filter, OtherVersions};
 
 use super::Call;
-use crate::resource::TypeRef;
 use crate::storage::Storage;
+use crate::type_ref::TypeRef;
 
 /// How often somebody else is asked for versions that turn out to be needed.
 const MAX_ROUNDS: usize = 8;

@@ -11,16 +11,18 @@ use kevel_codec::{json, protobuf};
 use kevel_store::Revision;
 use kevel_store::cache::{At, CacheError, Change, Delivery, Form, Object};
 
-use super::respond::respond;
 use super::table::{Include, Printer};
 use super::watch_stream::Stream;
-use super::{Call, cache_error, websocket};
+use super::{Call, websocket};
 use crate::body::Body;
+use crate::failure::cache_error;
 use crate::handler::Response;
 use crate::metrics::WatchEvents;
 use crate::negotiate::{MediaType, Shape};
-use crate::resource::{Resource, TypeRef};
+use crate::resource::Resource;
+use crate::responses::respond;
 use crate::storage::Storage;
+use crate::type_ref::TypeRef;
 
 /// How long a watch lasts at least when the client does not say.
 const MIN_TIMEOUT: Duration = Duration::from_secs(1800);
@@ -70,7 +72,7 @@ impl Call<'_> {
         let body = Body::pieces(stream.pieces());
         let response = respond(StatusCode::OK, media, body);
         let headers = &self.request.parts.headers;
-        Ok(match websocket::is_websocket(headers) {
+        Ok(match self.request.is_websocket() {
             true => websocket::upgrade(headers, self.accepted.media, response),
             false => response,
         })
@@ -143,7 +145,7 @@ impl Encoder {
             form: form(""),
             form_with_headers: form("headers"),
             prefix,
-            sent: WatchEvents::of(&call.request).cloned(),
+            sent: WatchEvents::of(&call.request.parts).cloned(),
         })
     }
 

@@ -13,7 +13,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, sleep};
 
 use super::watch::Encoder;
 use crate::body::{PIECE, Piece, Pieces};
-use crate::handler::Pending;
+use crate::future::Pending;
 use crate::lease::Lease;
 
 /// How often a client that wants bookmarks gets one.

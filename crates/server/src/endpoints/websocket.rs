@@ -46,15 +46,6 @@ const MAX_MESSAGE: u64 = 32 << 20;
 /// How long a client has to take the close frame.
 const CLOSING: Duration = Duration::from_secs(1);
 
-/// Whether a request wants to go on as a WebSocket.
-pub(crate) fn is_websocket(headers: &HeaderMap) -> bool {
-    let mut all = headers.get_all(CONNECTION).iter();
-    let asks = |value: &HeaderValue| {
-        String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase().contains("upgrade")
-    };
-    text(headers, UPGRADE).eq_ignore_ascii_case("websocket") && all.any(asks)
-}
-
 /// Turns a watch's answer into one that goes on as a WebSocket, or into a refusal.
 pub(super) fn upgrade(headers: &HeaderMap, media: MediaType, watch: Response) -> Response {
     match handshake(headers) {

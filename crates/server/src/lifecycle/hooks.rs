@@ -6,10 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::task::JoinSet;
 
-use super::signals::Signal;
 use super::tasks::Tasks;
-use crate::handler::Pending;
+use crate::future::Pending;
 use crate::health::Check;
+use crate::signals::Signal;
 
 /// How a hook ended.
 pub type HookResult = Result<(), String>;

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::signals::Signal;
 use crate::health::Check;
+use crate::signals::Signal;
 
 /// Starts tasks, and knows which of them have ended before the server was asked to stop.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-/// use kevel_server::lifecycle::{Signal, Tasks};
+/// use kevel_server::lifecycle::Tasks;
+/// use kevel_server::signals::Signal;
 /// let tasks = Tasks::new(Signal::new("ShutdownInitiated"));
 /// tasks.spawn("follower", async { panic!("it cannot be") });
 /// while tasks.check().check().await.is_ok() {

@@ -15,8 +15,6 @@ mod watch_events;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use http::{HeaderValue, header};
-
 pub use family::{Description, Family, MAX_SERIES, Metric};
 pub use in_flight::InFlightWatermark;
 pub use metric::{Counter, Gauge, Histogram};
@@ -24,10 +22,6 @@ pub use requests::Series;
 pub use slis::Slis;
 pub use text::Text;
 pub use watch_events::WatchEvents;
-
-use crate::body::Body;
-use crate::handler::{Handler, Pending, Response};
-use crate::request::Request;
 
 /// The metrics of a server.
 pub struct Metrics {
@@ -245,20 +239,6 @@ impl Metrics {
         process::show(&mut text);
         text.into_string()
     }
-}
-
-/// `/metrics`.
-impl Handler for Metrics {
-    fn handle<'a>(&'a self, _: Request) -> Pending<'a, Response> {
-        Box::pin(std::future::ready(answer(self.show())))
-    }
-}
-
-fn answer(text: String) -> Response {
-    let mut response = http::Response::new(Body::from(text));
-    let media = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
-    response
 }
 
 /// The families, as they are made.

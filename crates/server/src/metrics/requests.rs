@@ -5,10 +5,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use http::request::Parts;
+
 use super::family::{Family, MAX_SERIES};
 use super::metric::{Counter, Gauge, Histogram};
 use super::{Metrics, labels};
-use crate::request::Request;
+use crate::request_info::RequestInfo;
 
 /// What the server is called in its metrics.
 pub(super) const COMPONENT: &str = "apiserver";
@@ -105,17 +107,17 @@ impl Metrics {
     /// nothing is recorded, since clients make their names up.
     pub fn of_request(
         &self,
-        request: &Request,
+        info: &RequestInfo,
+        parts: &Parts,
         installed: impl FnOnce() -> bool,
     ) -> Option<Arc<Series>> {
-        let info = &request.info;
-        let verb = labels::verb(request);
-        let dry_run = labels::dry_run(&request.info);
+        let verb = labels::verb(info, parts);
+        let dry_run = labels::dry_run(info);
         let scope = labels::scope(info);
         // Plain paths stand in the place of a subresource.
         let subresource = if info.is_resource { &info.subresource } else { &info.path };
-        let parts = [verb, dry_run, &info.group, &info.version, &info.resource, subresource, scope];
-        let key = parts.join("\u{1f}");
+        let key = [verb, dry_run, &info.group, &info.version, &info.resource, subresource, scope];
+        let key = key.join("\u{1f}");
         let shard = &self.seen.shards[self.seen.hasher.hash_one(&key) as usize % SHARDS];
         if let Some(series) = shard.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Some(series.clone());

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use super::family::{Description, Family, Show};
 use super::metric::{Counter, Gauge};
-use super::{Text, answer};
-use crate::handler::{Handler, Pending, Response};
-use crate::request::Request;
+use super::text::Text;
 
 /// The results of health checks.
 #[derive(Debug)]
@@ -41,13 +39,12 @@ impl Slis {
         let status = if passed { "success" } else { "error" };
         self.all.with(&[check, status, endpoint]).increment();
     }
-}
 
-impl Handler for Slis {
-    fn handle<'a>(&'a self, _: Request) -> Pending<'a, Response> {
+    /// What `/metrics/slis` shows.
+    pub fn show(&self) -> String {
         let mut text = Text::default();
         self.last.show(&mut text);
         self.all.show(&mut text);
-        Box::pin(std::future::ready(answer(text.into_string())))
+        text.into_string()
     }
 }

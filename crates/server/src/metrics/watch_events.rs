@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use http::Extensions;
+use http::request::Parts;
+
 use super::Metrics;
 use super::metric::{Counter, Histogram};
-use crate::request::Request;
+use crate::request_info::RequestInfo;
 
 /// The metrics of a watch's events, on the request that began it.
 #[derive(Clone, Debug)]
@@ -15,8 +18,8 @@ pub struct WatchEvents {
 
 impl WatchEvents {
     /// Those of a request that is counted.
-    pub fn of(request: &Request) -> Option<&Self> {
-        request.parts.extensions.get()
+    pub fn of(request: &Parts) -> Option<&Self> {
+        request.extensions.get()
     }
 
     /// Counts an event of so many bytes.
@@ -28,13 +31,12 @@ impl WatchEvents {
 
 impl Metrics {
     /// Counts the events of a request, if it is a watch.
-    pub(crate) fn count_watch_events(&self, request: &mut Request) {
-        let info = &request.info;
+    pub(crate) fn count_watch_events(&self, info: &RequestInfo, extensions: &mut Extensions) {
         if info.verb == "watch" {
             let labels = [info.group.as_str(), &info.version, &info.resource];
             let total = self.watch_events.with(&labels);
             let sizes = self.watch_events_sizes.with(&labels);
-            request.parts.extensions.insert(WatchEvents { total, sizes });
+            extensions.insert(WatchEvents { total, sizes });
         }
     }
 }

@@ -9,7 +9,8 @@ use kevel_openapi_text::Texts;
 
 use super::facts;
 use super::tree::{list, object, strings};
-use crate::resource::{Resource, TypeRef};
+use crate::resource::Resource;
+use crate::type_ref::TypeRef;
 
 /// Where references to schemas point.
 pub(super) const PREFIX: &str = "#/components/schemas/";

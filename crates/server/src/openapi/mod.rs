@@ -39,7 +39,8 @@ use self::document::{Document, make};
 use self::hash::Hashes;
 use crate::body::Body;
 use crate::discovery::documents::Snapshot;
-use crate::handler::{Filter, Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 use crate::resource::Resources;
 

@@ -8,7 +8,8 @@ use kevel_api::schema::{FieldFlags, Scalar, Schema};
 
 use super::component::Component;
 use super::operation_id::{id_and_tag, titled};
-use crate::resource::{Resource, Subresource, TypeRef};
+use crate::resource::{Resource, Subresource};
+use crate::type_ref::TypeRef;
 
 /// What can be done on a path, by method.
 pub(super) type PathItem<'r> = BTreeMap<&'static str, Operation<'r>>;

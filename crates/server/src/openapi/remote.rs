@@ -9,7 +9,8 @@ use kevel_api::value::{Map, Value};
 use kevel_codec::json::{self, Unknown};
 
 use super::v2::Sink;
-use crate::handler::{Pending, Response};
+use crate::future::Pending;
+use crate::handler::Response;
 use crate::request::Request;
 
 /// Knows the documents of other servers.

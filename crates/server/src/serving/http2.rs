@@ -22,7 +22,7 @@ use super::gather::Gather;
 use super::requests::{Answer, Requests};
 use super::streams::{Start, Streams};
 use crate::body::Broken;
-use crate::handler::Pending;
+use crate::future::Pending;
 
 /// How often streams may go on before what they have said is sent.
 const MOST_TURNS: usize = 16;

@@ -32,7 +32,7 @@ pub use tls::{ServingCertificate, Tls, TlsOptions};
 pub use upgrade::{Taken, Upgrade};
 
 use crate::handler::Handler;
-use crate::lifecycle::Signal;
+use crate::signals::Signal;
 use ongoing::{Connections, Order};
 
 /// What a client may cost. The numbers are the reference's, where it has any.

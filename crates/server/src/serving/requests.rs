@@ -17,8 +17,9 @@ use super::backlog::Backlog;
 use super::ongoing::{Exchange, Ongoing, Order};
 use super::upgrade::Next;
 use crate::body::{Body, Broken};
-use crate::chain::Abort;
-use crate::handler::{Handler, Pending, Response};
+use crate::future::Pending;
+use crate::handler::Abort;
+use crate::handler::{Handler, Response};
 use crate::incoming::IncomingBody;
 use crate::request::{Connection, Request, RequestBody};
 

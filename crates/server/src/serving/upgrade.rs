@@ -7,7 +7,8 @@ use hyper_util::rt::TokioIo;
 
 use super::ongoing::{Exchange, Ongoing};
 use crate::body::Body;
-use crate::handler::{Pending, Response};
+use crate::future::Pending;
+use crate::handler::Response;
 
 /// On an answer with code 101: what takes the connection over. The answer's body is not sent but
 /// handed on, with all that the handler chain has hung on it: the exchange lasts as long as it does.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use http::header::CACHE_CONTROL;
 use kevel_server::body::Broken;
-use kevel_server::chain::Abort;
+use kevel_server::handler::Abort;
 
 use crate::support::{
     TestChain, answer, endless, handler, header, read, read_to_end, request, streamed, text,

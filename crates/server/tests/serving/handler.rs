@@ -11,11 +11,12 @@ use http::{StatusCode, header};
 use http_body_util::BodyExt as _;
 use kevel_server::body::{Body, Broken, Piece, Pieces};
 use kevel_server::certificates::Certificate;
-use kevel_server::chain::Abort;
-use kevel_server::handler::{Handler, Pending, Response};
-use kevel_server::lifecycle::Signal;
+use kevel_server::future::Pending;
+use kevel_server::handler::Abort;
+use kevel_server::handler::{Handler, Response};
 use kevel_server::request::Request;
 use kevel_server::serving::{Taken, Upgrade};
+use kevel_server::signals::Signal;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// `/wait` is answered once `go` is signaled; `/stream` is a piece, and a second one then; `/close`

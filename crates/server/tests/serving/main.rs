@@ -18,10 +18,10 @@ use std::time::Duration;
 
 use kevel_server::certificates::{AltNames, Authority, CaBundle, Dynamic, Issued, Subject};
 use kevel_server::handler::Handler;
-use kevel_server::lifecycle::Signal;
 use kevel_server::serving::{
     Limits, Listen, SecureServing, Serving, ServingCertificate, Tls, TlsOptions, listen, serve,
 };
+use kevel_server::signals::Signal;
 
 /// A server with a certificate of its own authority.
 struct Server {

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use kevel_server::audit::{
     Backend, Batch, Buffered, Errors, Event, Level, Throttle, Truncate, Webhook,
 };
-use kevel_server::lifecycle::Signal;
 use kevel_server::metrics::Metrics;
+use kevel_server::signals::Signal;
 use kevel_server::webhook::{Backoff, Client};
 
 use crate::Receiver;

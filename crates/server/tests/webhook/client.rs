@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kevel_server::certificates::Authority;
-use kevel_server::lifecycle::Signal;
+use kevel_server::signals::Signal;
 use kevel_server::webhook::{
     Client, Credentials, Endpoint, Error, Identity, MAX_ANSWER, succeeded,
 };

@@ -14,12 +14,13 @@ use kevel_server::body::Body;
 use kevel_server::certificates::{
     AltNames, Authority, CaBundle, Certificate, Dynamic, Issued, Subject,
 };
-use kevel_server::handler::{Handler, Pending, Response};
-use kevel_server::lifecycle::Signal;
+use kevel_server::future::Pending;
+use kevel_server::handler::{Handler, Response};
 use kevel_server::request::Request;
 use kevel_server::serving::{
     Limits, Listen, SecureServing, Serving, Tls, TlsOptions, listen, serve,
 };
+use kevel_server::signals::Signal;
 use kevel_server::webhook::Endpoint;
 use tokio::sync::Notify;
 

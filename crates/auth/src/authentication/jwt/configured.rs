@@ -6,7 +6,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use kevel_server::authentication::{TokenAuthenticated, TokenAuthenticator, TokenUnion};
 use kevel_server::certificates::Dynamic;
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 use tokio::time::{sleep, timeout};
 
 use super::{JwtMetrics, JwtTokens};

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use kevel_api::quote::quote;
 use kevel_server::authentication::{AuthError, Known, TokenAuthenticated, TokenAuthenticator};
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 use kevel_server::webhook::Documents;
 
 pub use self::configured::{ConfiguredTokens, Source};

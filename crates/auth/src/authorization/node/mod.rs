@@ -14,7 +14,7 @@ use std::time::Instant;
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
 use kevel_server::authorization::{Attributes, Authorizer, Opinion, Rules};
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 use kevel_server::metrics::{Description, Family, Histogram, Metrics};
 use kevel_server::user::User;
 

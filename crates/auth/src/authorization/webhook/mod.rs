@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use kevel_api::value::Value;
 use kevel_server::authorization::{Attributes, Authorizer, Decision, Opinion, Rules};
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 use kevel_server::user::User;
 use kevel_server::webhook::{Backoff, Client, Error, succeeded};
 use ring::digest::{SHA256, digest};

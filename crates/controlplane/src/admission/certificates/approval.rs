@@ -7,7 +7,7 @@ use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::authorization::Authorizer;
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 
 use super::{GROUP, REQUESTS, may};
 use crate::admission::Registration;

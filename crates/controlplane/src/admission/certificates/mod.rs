@@ -9,7 +9,8 @@ pub mod subject_restriction;
 
 pub use pod_signing::PodCertificateSigning;
 
-use kevel_server::authorization::{Attributes, Authorizer, Decision, NO_SELECTORS};
+use kevel_server::authorization::{Attributes, Authorizer, Decision};
+use kevel_server::selectors::NO_SELECTORS;
 use kevel_server::user::User;
 
 const GROUP: &str = "certificates.k8s.io";

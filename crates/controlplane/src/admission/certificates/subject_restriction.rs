@@ -7,7 +7,7 @@ use kevel_api::value::Value;
 use kevel_codec::base64;
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
 use kevel_server::certificates::requested_subject;
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 use kevel_server::user::PRIVILEGED;
 
 use super::{GROUP, REQUESTS};

@@ -17,7 +17,7 @@ use kevel_codec::base64;
 use kevel_server::admission::{Attributes, Operation, Plugin};
 use kevel_server::authorization::Authorizer;
 use kevel_server::certificates::requested_subject;
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 use kevel_server::storage::{Storage, local_key};
 use kevel_store::cache::At;
 

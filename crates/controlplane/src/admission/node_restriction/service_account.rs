@@ -5,7 +5,8 @@ use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_server::admission::Operation;
-use kevel_server::authorization::{Attributes, Decision, NO_SELECTORS};
+use kevel_server::authorization::{Attributes, Decision};
+use kevel_server::selectors::NO_SELECTORS;
 
 use super::pod::runs_on;
 use super::{NodeRestriction, Write, find};

@@ -11,7 +11,7 @@ use kevel_api::references;
 use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
 use kevel_server::admission::{Attributes, Operation, Plugin, settled};
-use kevel_server::handler::Pending;
+use kevel_server::future::Pending;
 use kevel_store::cache::At;
 
 use self::token::TokenVolume;

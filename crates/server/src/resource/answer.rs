@@ -6,7 +6,7 @@ use kevel_api::status::{Status, StatusError};
 use kevel_api::value::Value;
 
 use crate::audit::AuditContext;
-use crate::handler::Pending;
+use crate::future::Pending;
 use crate::request::Warnings;
 use crate::resource::{Resource, Resources};
 use crate::user::User;

@@ -9,8 +9,6 @@ use kevel_api::name;
 use kevel_api::value::{Map, Value};
 use ring::rand::{SecureRandom, SystemRandom};
 
-use crate::resource::Resource;
-
 /// The most that an object's annotations may have, names and values together.
 const MAX_ANNOTATIONS: usize = 256 << 10;
 
@@ -33,14 +31,6 @@ pub(crate) fn set(object: &mut Value, field: &str, value: Option<Value>) {
             metadata.remove(field);
         }
     }
-}
-
-/// What is wrong with the metadata of an object.
-pub(crate) fn check(resource: &Resource, object: &Value) -> FieldErrors {
-    let nothing = Value::Null;
-    let metadata = object.at(&["metadata"]).unwrap_or(&nothing);
-    let check_name = |name: &str, prefix: bool| resource.strategy.validate_name(name, prefix);
-    check_metadata(metadata, &Path::new("metadata"), resource.namespaced, &check_name)
 }
 
 /// What is wrong with metadata at a path: of an object, or of one inside an object.

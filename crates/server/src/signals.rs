@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 /// An event with a name, that happens once and stays.
 ///
 /// ```
-/// let ready = kevel_server::lifecycle::Signal::new("Ready");
+/// let ready = kevel_server::signals::Signal::new("Ready");
 /// assert!(!ready.is_signaled());
 /// ready.signal();
 /// assert!(ready.is_signaled());

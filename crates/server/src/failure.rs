@@ -1,0 +1,61 @@
+//! What failures below the endpoints are to a client.
+
+use kevel_api::gvk::GroupResource;
+use kevel_api::status::StatusError;
+use kevel_store::cache::CacheError;
+
+/// A failure of the routes themselves, of which there is nothing more to say than its code.
+pub fn bare(code: u16) -> StatusError {
+    bare_with(code, "")
+}
+
+/// The same, where the routes have said something.
+pub fn bare_with(code: u16, said: &str) -> StatusError {
+    StatusError::generic(code, "", &GroupResource::default(), "", said, 0, false)
+}
+
+/// No such resource.
+pub fn unserved() -> StatusError {
+    bare(404)
+}
+
+/// After how many seconds a client is to ask again for what is not loaded yet.
+const INITIALIZING_RETRY: i32 = 1;
+
+/// What a failure of the cache is to a client.
+pub(crate) fn cache_error(error: CacheError) -> StatusError {
+    match error {
+        CacheError::Expired { .. } => StatusError::resource_expired(error.to_string()),
+        CacheError::TooLarge { requested, current } => {
+            StatusError::too_large_resource_version(requested.0, current.0, 1)
+        }
+        CacheError::Initializing(_) => {
+            StatusError::too_many_requests(error.to_string(), INITIALIZING_RETRY)
+        }
+        CacheError::Closed => unserved(),
+        CacheError::Store(error) => store_error(error),
+    }
+}
+
+/// What a failure of the store is to a client that did not expect one.
+pub(crate) fn store_error(error: kevel_store::Error) -> StatusError {
+    match error {
+        kevel_store::Error::Compacted { .. } => {
+            StatusError::resource_expired("The resourceVersion for the provided watch is too old.")
+        }
+        kevel_store::Error::TooLarge { .. } => {
+            StatusError::request_entity_too_large(&error.to_string())
+        }
+        error => StatusError::internal(error),
+    }
+}
+
+/// Several errors as one, in the words of the reference: `[first, second]`.
+pub(crate) fn aggregate(mut errors: Vec<String>) -> Option<String> {
+    let mut seen = std::collections::HashSet::new();
+    errors.retain(|error| seen.insert(error.clone()));
+    match errors.len() {
+        0 | 1 => errors.pop(),
+        _ => Some(format!("[{}]", errors.join(", "))),
+    }
+}
