@@ -14,12 +14,26 @@ use super::scopes::{self, Scope};
 
 /// A write that may use something up.
 pub(super) struct Charge<'a> {
-    pub evaluator: &'a dyn Evaluator,
-    pub attributes: &'a Attributes<'a>,
-    pub object: &'a Value,
+    evaluator: &'a dyn Evaluator,
+    attributes: &'a Attributes<'a>,
+    object: &'a Value,
+    /// What the object uses, and what of that is new.
+    usage: ResourceList,
+    difference: ResourceList,
 }
 
-impl Charge<'_> {
+impl<'a> Charge<'a> {
+    pub fn new(
+        evaluator: &'a dyn Evaluator,
+        attributes: &'a Attributes<'a>,
+        object: &'a Value,
+    ) -> Self {
+        let usage = evaluator.usage(object);
+        let old = attributes.old.filter(|_| attributes.operation == Operation::Update);
+        let difference = without_zeros(difference(&usage, old.map(|old| evaluator.usage(old))));
+        Charge { evaluator, attributes, object, usage, difference }
+    }
+
     /// The names of the quotas that the write changes, if they all allow it.
     pub fn check(
         &self,
@@ -43,8 +57,7 @@ impl Charge<'_> {
             about.push(quota);
             covered.extend(names.into_iter().map(str::to_owned));
         }
-        let usage = self.evaluator.usage(self.object);
-        let negative = usage.iter().filter(|(_, amount)| amount.signum() < 0);
+        let negative = self.usage.iter().filter(|(_, amount)| amount.signum() < 0);
         let negative: Vec<&str> = negative.map(|(name, _)| name.as_str()).collect();
         if !negative.is_empty() {
             let negative = negative.join(",");
@@ -53,13 +66,13 @@ impl Charge<'_> {
         }
         let charged: Vec<_> = about.iter().filter(|quota| !self.added(quota).is_empty()).collect();
         let uses = match about.is_empty() {
-            true => !self.difference().is_empty(),
+            true => !self.difference.is_empty(),
             false => !charged.is_empty(),
         };
         if !uses {
             return Ok(Vec::new());
         }
-        self.check_covered(quotas, limited, &usage, &covered)?;
+        self.check_covered(quotas, limited, &self.usage, &covered)?;
         let mut changed = Vec::new();
         for quota in charged {
             if !self.added_of(quota)?.is_empty() {
@@ -116,25 +129,9 @@ impl Charge<'_> {
     /// What the write adds where a quota counts: all of it, unless what was there counted already.
     fn added(&self, quota: &Value) -> ResourceList {
         match self.attributes.old {
-            Some(old) if self.is_about(quota, old) => self.difference(),
-            _ => without_zeros(self.evaluator.usage(self.object)),
+            Some(old) if self.is_about(quota, old) => self.difference.clone(),
+            _ => without_zeros(self.usage.clone()),
         }
-    }
-
-    /// By how much the object uses more than what was there.
-    fn difference(&self) -> ResourceList {
-        let mut usage = self.evaluator.usage(self.object);
-        let old = self.attributes.old.filter(|_| self.attributes.operation == Operation::Update);
-        if let Some(old) = old {
-            let before = self.evaluator.usage(old);
-            for (name, amount) in &mut usage {
-                if let Some(before) = before.get(name) {
-                    *amount -= *before;
-                }
-            }
-            usage.retain(|_, amount| amount.signum() > 0);
-        }
-        without_zeros(usage)
     }
 
     fn is_about(&self, quota: &Value, object: &Value) -> bool {
@@ -192,4 +189,17 @@ impl Charge<'_> {
 fn without_zeros(mut list: ResourceList) -> ResourceList {
     list.retain(|_, amount| !amount.is_zero());
     list
+}
+
+/// By how much an object uses more than what was there.
+fn difference(usage: &ResourceList, before: Option<ResourceList>) -> ResourceList {
+    let mut difference = usage.clone();
+    let Some(before) = before else { return difference };
+    for (name, amount) in &mut difference {
+        if let Some(before) = before.get(name) {
+            *amount -= *before;
+        }
+    }
+    difference.retain(|_, amount| amount.signum() > 0);
+    difference
 }

@@ -104,7 +104,7 @@ impl ResourceQuota {
         let now = self.quotas.snapshot(At::Consistent).await?;
         let quotas = now.range(&prefix, None).map(|quota| self.quotas.read(quota));
         let quotas: Vec<Arc<Value>> = quotas.collect::<Result<_, _>>()?;
-        let charge = Charge { evaluator, attributes, object };
+        let charge = Charge::new(evaluator, attributes, object);
         let changed = charge.check(&quotas, &self.limited)?;
         if attributes.dry_run {
             return Ok(());
