@@ -36,24 +36,33 @@ pub struct Client {
 /// What is asked.
 #[derive(Clone, Debug)]
 pub struct Request {
+    /// The verb of HTTP.
     pub method: Method,
+    /// Path and query.
     pub path: String,
+    /// Names and values, in the order in which they are sent.
     pub headers: Vec<(String, String)>,
+    /// Empty where there is none.
     pub body: Bytes,
 }
 
 /// What came back.
 #[derive(Clone, Debug)]
 pub struct Answer {
+    /// The status of HTTP.
     pub code: u16,
+    /// What came before the body.
     pub headers: HeaderMap,
+    /// All of it.
     pub body: Bytes,
 }
 
 /// A watch: one JSON document a line.
 #[derive(Debug)]
 pub struct Lines {
+    /// The status of HTTP.
     pub code: u16,
+    /// What came before the body.
     pub headers: HeaderMap,
     body: Incoming,
     rest: BytesMut,
@@ -154,23 +163,28 @@ async fn connect(tls: &Arc<ClientConfig>, port: u16) -> Result<SendRequest<Full<
 }
 
 impl Request {
+    /// A request without headers and body.
     pub fn new(method: Method, path: impl Into<String>) -> Self {
         let headers = vec![("accept".to_owned(), "application/json".to_owned())];
         Request { method, path: path.into(), headers, body: Bytes::new() }
     }
 
+    /// Reads what is at a path.
     pub fn get(path: impl Into<String>) -> Self {
         Request::new(Method::GET, path)
     }
 
+    /// Deletes what is at a path.
     pub fn delete(path: impl Into<String>) -> Self {
         Request::new(Method::DELETE, path)
     }
 
+    /// Creates an object.
     pub fn post(path: impl Into<String>, object: &Value) -> Self {
         Request::new(Method::POST, path).with_body("application/json", object.to_string())
     }
 
+    /// Replaces an object.
     pub fn put(path: impl Into<String>, object: &Value) -> Self {
         Request::new(Method::PUT, path).with_body("application/json", object.to_string())
     }
@@ -181,6 +195,7 @@ impl Request {
         Request::new(Method::PATCH, path).with_body(&media, patch.to_string())
     }
 
+    /// The same with a body of a media type.
     pub fn with_body(self, media: &str, body: impl Into<Bytes>) -> Self {
         Request { body: body.into(), ..self.with_header("content-type", media) }
     }
@@ -194,6 +209,7 @@ impl Request {
 }
 
 impl Answer {
+    /// The body as JSON.
     pub fn json(&self) -> Result<Value> {
         Ok(serde_json::from_slice(&self.body)?)
     }

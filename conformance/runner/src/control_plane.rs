@@ -18,15 +18,20 @@ const READY_LIMIT: Duration = Duration::from_secs(120);
 /// Which API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server {
+    /// The real kube-apiserver, on etcd.
     Reference,
+    /// The server of this project.
     Kevel,
 }
 
 /// What runs beside the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Component {
+    /// The real kube-controller-manager.
     Controllers,
+    /// The real kube-scheduler.
     Scheduler,
+    /// Nodes that only pretend to run pods.
     Nodes,
 }
 
@@ -35,16 +40,20 @@ pub enum Component {
 pub struct ControlPlane {
     /// Credentials, data, logs and the state of what runs.
     pub folder: PathBuf,
+    /// Where the server listens.
     pub port: u16,
     etcd_port: u16,
+    /// All that was started, the server first.
     pub processes: Vec<Process>,
     /// What the API server is told besides.
     pub flags: Vec<String>,
 }
 
 impl Server {
+    /// Both servers.
     pub const ALL: [Server; 2] = [Server::Reference, Server::Kevel];
 
+    /// What it is called on the command line and in file names.
     pub fn name(self) -> &'static str {
         match self {
             Server::Reference => "reference",
@@ -52,6 +61,7 @@ impl Server {
         }
     }
 
+    /// The server of a name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|server| server.name() == name)
     }
@@ -73,9 +83,11 @@ impl Server {
 }
 
 impl Component {
+    /// All that can run beside a server.
     pub const ALL: [Component; 3] =
         [Component::Controllers, Component::Scheduler, Component::Nodes];
 
+    /// What it is called on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Component::Controllers => "controllers",
@@ -84,6 +96,7 @@ impl Component {
         }
     }
 
+    /// The component of a name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|component| component.name() == name)
     }
@@ -199,10 +212,12 @@ impl ControlPlane {
         }
     }
 
+    /// A client of the administrator, with so many connections.
     pub fn client(&self, connections: usize) -> Result<Client> {
         Client::new(&self.folder.join("pki"), self.port, connections)
     }
 
+    /// The administrator's kubeconfig.
     pub fn kubeconfig(&self) -> PathBuf {
         self.folder.join("pki/admin.kubeconfig")
     }

@@ -18,4 +18,5 @@ pub mod swap;
 
 /// Nobody decides on these errors: they end the command.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
+/// What may fail.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -18,10 +18,13 @@ const TICKS: f64 = 100.0;
 /// A program that runs in the background.
 #[derive(Clone, Debug)]
 pub struct Process {
+    /// Which program it is, for people.
     pub name: String,
+    /// The system's number of it.
     pub pid: u32,
     /// When it began, in clock ticks: a later process with the same id is not this one.
     begun: u64,
+    /// Where its output goes.
     pub log: PathBuf,
 }
 
@@ -42,6 +45,7 @@ impl Process {
         Ok(Process { name: name.to_owned(), pid: child.id(), begun, log })
     }
 
+    /// Whether it runs.
     pub fn is_alive(&self) -> bool {
         stat(self.pid).is_some_and(|stat| stat.begun == self.begun && stat.state != 'Z')
     }
@@ -84,10 +88,12 @@ impl Process {
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
 
+    /// What is written down to find it again.
     pub fn to_json(&self) -> Value {
         json!({"name": self.name, "pid": self.pid, "begun": self.begun, "log": self.log})
     }
 
+    /// A process that was written down.
     pub fn from_json(value: &Value) -> Option<Self> {
         Some(Process {
             name: value["name"].as_str()?.to_owned(),

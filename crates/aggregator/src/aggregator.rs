@@ -30,7 +30,9 @@ pub struct Config {
     pub client: Client,
     /// Where the servers behind them are.
     pub resolver: Arc<ServiceResolver>,
+    /// Services, whose addresses extension servers are found at.
     pub services: Arc<Storage>,
+    /// EndpointSlices, the same with `--enable-aggregator-routing`.
     pub endpoint_slices: Arc<Storage>,
     /// The definitions of custom kinds, where there are any.
     pub definitions: Option<Arc<Storage>>,

@@ -24,13 +24,17 @@ static TABLE: Table = Table {
 /// A kind under one of the groups and versions that speak it.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
+    /// The API group; empty for the core group.
     pub group: &'static str,
+    /// The version in the group.
     pub version: &'static str,
+    /// The kind.
     pub name: &'static str,
     ty: TypeId,
 }
 
 impl Kind {
+    /// The type of its objects.
     pub fn schema(&self) -> Schema<'static> {
         Schema::new(&TABLE, self.ty)
     }
@@ -39,17 +43,27 @@ impl Kind {
 /// A resource or subresource that the reference serves.
 #[derive(Clone, Copy, Debug)]
 pub struct Resource {
+    /// The API group; empty for the core group.
     pub group: &'static str,
+    /// The version in the group.
     pub version: &'static str,
     /// `deployments`, `deployments/scale`.
     pub path: &'static str,
+    /// The group of the kind, which a subresource may have from elsewhere.
     pub kind_group: &'static str,
+    /// The version of the kind.
     pub kind_version: &'static str,
+    /// The kind of what is served.
     pub kind: &'static str,
+    /// Whether its objects are in namespaces.
     pub namespaced: bool,
+    /// What one of them is called.
     pub singular: &'static str,
+    /// Short names, as `kubectl` takes them.
     pub short: &'static [&'static str],
+    /// Groups of resources it belongs to, such as `all`.
     pub categories: &'static [&'static str],
+    /// What can be done with it.
     pub verbs: &'static [&'static str],
     /// Whether it is served without being asked for.
     pub on: bool,

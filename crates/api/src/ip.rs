@@ -108,7 +108,9 @@ fn is_ipv4_mapped(ip: IpAddr) -> bool {
 /// An address and how many of its leading bits name its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cidr {
+    /// An address of the network.
     pub ip: IpAddr,
+    /// How many bits all addresses of it share.
     pub prefix_length: u32,
 }
 

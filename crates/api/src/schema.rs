@@ -26,10 +26,15 @@ pub const BUILTIN: TypeId = 1 << 31;
 /// An arena of types.
 #[derive(Debug)]
 pub struct Table {
+    /// All types; a [`TypeId`] is an index.
     pub types: Cow<'static, [Type]>,
+    /// The fields of all structs, one struct after the other.
     pub fields: Cow<'static, [FieldEntry]>,
+    /// The protobuf members of all structs, one struct after the other.
     pub members: Cow<'static, [Member]>,
+    /// The defaults that fields have.
     pub defaults: Cow<'static, [DefaultEntry]>,
+    /// How fields are merged by strategic merge patches.
     pub merges: Cow<'static, [MergeEntry]>,
     /// Lists of strings: enum values, list map keys.
     pub names: Cow<'static, [Str]>,
@@ -61,22 +66,32 @@ impl Span {
 /// One type of a table.
 #[derive(Clone, Copy, Debug)]
 pub enum Type {
+    /// An object with known fields.
     Struct(Struct),
     /// `message`: its protobuf form is a message that holds the items as member 1 (`ExtraValue`).
     List {
+        /// What the list is of.
         item: TypeId,
+        /// How it merges, and who owns what of it.
         list: List,
+        /// Whether protobuf has a message around it.
         message: bool,
     },
+    /// An object with any keys.
     Map {
+        /// What stands under each key.
         value: TypeId,
+        /// Whether it is owned as one value.
         atomic: bool,
     },
+    /// A leaf.
     Scalar(Scalar),
     /// An object or something else, told apart by the JSON form: `JSONSchemaPropsOrBool` and its
     /// like. In protobuf a message with one member for each.
     Union {
+        /// What it is when it is an object.
         object: Choice,
+        /// What it is when it is not.
         other: Choice,
     },
     /// Anything at all, kept as a tree: `x-kubernetes-preserve-unknown-fields` without a type.
@@ -86,7 +101,9 @@ pub enum Type {
 /// One form of a union: its protobuf tag and its type.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
+    /// Its tag in protobuf.
     pub tag: u16,
+    /// What is there.
     pub ty: TypeId,
 }
 
@@ -102,6 +119,7 @@ pub struct Struct {
     pub fields: Span,
     /// Protobuf members, sorted by tag.
     pub members: Span,
+    /// What else there is to know.
     pub flags: StructFlags,
 }
 
@@ -122,6 +140,7 @@ impl StructFlags {
     /// It or something below it has a default.
     pub const DEFAULTS: u8 = 8;
 
+    /// Whether a flag is set.
     pub fn has(self, flag: u8) -> bool {
         self.0 & flag != 0
     }
@@ -130,7 +149,9 @@ impl StructFlags {
 /// How a list merges and is owned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum List {
+    /// Owned and replaced as a whole.
     Atomic,
+    /// Each value at most once, and owned by itself.
     Set,
     /// Elements are told apart by these fields.
     Map(Span),
@@ -139,10 +160,15 @@ pub enum List {
 /// A leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scalar {
+    /// A text.
     String,
+    /// True or false.
     Bool,
+    /// A whole number of 32 bits.
     Int32,
+    /// A whole number of 64 bits.
     Int64,
+    /// A floating point number.
     Double,
     /// Base64 in JSON.
     Bytes,
@@ -152,7 +178,9 @@ pub enum Scalar {
     MicroTime,
     /// Go's duration syntax.
     Duration,
+    /// An amount, such as `100m` or `1Gi`.
     Quantity,
+    /// A whole number or a text.
     IntOrString,
     /// A document inside the document, kept as text: `runtime.RawExtension`.
     Raw,
@@ -162,6 +190,7 @@ pub enum Scalar {
     FieldsV1,
     /// A custom kind's plain number or integer without a format.
     Number,
+    /// A whole number without a size, as custom resources have.
     Integer,
 }
 
@@ -187,12 +216,15 @@ impl Scalar {
 pub struct FieldEntry {
     /// The first bytes of the name: see [`FieldName::head`].
     pub head: u64,
+    /// The name in JSON.
     pub name: Str,
     /// The Go type as Go's errors print it, where it is not what the type says.
     pub go: Str,
+    /// What it holds.
     pub ty: TypeId,
     /// Position in the JSON that the reference writes.
     pub rank: u16,
+    /// What else there is to know.
     pub flags: FieldFlags,
     /// Defaults: index plus one, 0 for none.
     pub default: u16,
@@ -213,8 +245,11 @@ impl FieldFlags {
     pub const POINTER: u16 = 1;
     /// Written even when empty (no `omitempty`).
     pub const ALWAYS: u16 = 2;
+    /// It must be there.
     pub const REQUIRED: u16 = 4;
+    /// It is on its way out.
     pub const DEPRECATED: u16 = 8;
+    /// `null` is a value of it.
     pub const NULLABLE: u16 = 16;
     /// A struct that is left out when zero (`omitzero`).
     pub const OMIT_ZERO: u16 = 32;
@@ -226,6 +261,7 @@ impl FieldFlags {
     /// so, and all that is a struct in Go, as nothing of that kind is "empty" there.
     pub const WRITTEN_EMPTY: u16 = 512;
 
+    /// Whether a flag is set.
     pub fn has(self, flag: u16) -> bool {
         self.0 & flag != 0
     }
@@ -234,7 +270,9 @@ impl FieldFlags {
 /// A protobuf member of a struct.
 #[derive(Clone, Copy, Debug)]
 pub struct Member {
+    /// The tag in protobuf.
     pub tag: u16,
+    /// What is under the tag.
     pub role: Role,
 }
 
@@ -250,6 +288,7 @@ pub enum Role {
 /// What a missing field is filled with.
 #[derive(Clone, Copy, Debug)]
 pub struct DefaultEntry {
+    /// What a missing field becomes.
     pub value: Constant,
     /// Only where a sibling field has this value.
     pub when: Option<(Str, Str)>,
@@ -258,10 +297,15 @@ pub struct DefaultEntry {
 /// A value in a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Constant {
+    /// True or false.
     Bool(bool),
+    /// A whole number.
     Int(i64),
+    /// A text.
     Str(Str),
+    /// `{}`
     EmptyMap,
+    /// `[]`
     EmptyList,
     /// A JSON document.
     Json(Str),
@@ -278,6 +322,7 @@ pub enum Constant {
 pub struct ElementEntry {
     /// The list or map.
     pub of: TypeId,
+    /// Whether `null` is a value of the elements.
     pub nullable: bool,
     /// What stands in for `null`: index plus one, 0 for none.
     pub default: u16,
@@ -286,8 +331,11 @@ pub struct ElementEntry {
 /// Strategic merge facts of a field.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeEntry {
+    /// Whether lists and maps are merged, not replaced.
     pub merge: bool,
+    /// Whether keys that a patch does not name are dropped (`retainKeys`).
     pub retain_keys: bool,
+    /// The field by which elements of a list are told apart.
     pub key: Str,
 }
 
@@ -313,6 +361,7 @@ impl PartialEq for Schema<'_> {
 static ANY: Type = Type::Any;
 
 impl<'t> Schema<'t> {
+    /// The type of an index in a table.
     pub const fn new(table: &'t Table, id: TypeId) -> Self {
         if id & BUILTIN != 0 {
             Schema { table: crate::builtin::table(), id: id & !BUILTIN }
@@ -321,14 +370,17 @@ impl<'t> Schema<'t> {
         }
     }
 
+    /// The index in the table.
     pub fn id(self) -> TypeId {
         self.id
     }
 
+    /// The table that it is in.
     pub fn table(self) -> &'t Table {
         self.table
     }
 
+    /// The type itself.
     pub fn ty(self) -> &'t Type {
         self.table.types.get(self.id as usize).unwrap_or(&ANY)
     }
@@ -362,6 +414,7 @@ impl<'t> Schema<'t> {
         if let Type::Map { value, .. } = self.ty() { Some(self.other(*value)) } else { None }
     }
 
+    /// Which leaf it is, if it is one.
     pub fn scalar(self) -> Option<Scalar> {
         if let Type::Scalar(scalar) = self.ty() { Some(*scalar) } else { None }
     }
@@ -388,14 +441,17 @@ pub struct StructSchema<'t> {
 }
 
 impl<'t> StructSchema<'t> {
+    /// The name of the type.
     pub fn name(self) -> &'t str {
         self.table.str(self.entry.name)
     }
 
+    /// The protobuf package that it belongs to.
     pub fn package(self) -> &'t str {
         self.table.str(self.entry.package)
     }
 
+    /// What else there is to know.
     pub fn flags(self) -> StructFlags {
         self.entry.flags
     }
@@ -405,6 +461,7 @@ impl<'t> StructSchema<'t> {
         self.entry.fields.of(&self.table.fields)
     }
 
+    /// Its fields, in the order of their names.
     pub fn fields(self) -> impl ExactSizeIterator<Item = Field<'t>> {
         let table = self.table;
         self.entries().iter().map(move |entry| Field { table, entry })
@@ -446,6 +503,7 @@ impl<'t> StructSchema<'t> {
         field_name::for_each_field(self.table, self.entries(), entries, visit);
     }
 
+    /// The field of a name.
     pub fn field(self, name: &str) -> Option<Field<'t>> {
         self.field_at(self.position(name)?)
     }
@@ -469,6 +527,7 @@ pub struct Field<'t> {
 }
 
 impl<'t> Field<'t> {
+    /// The name in JSON.
     pub fn name(self) -> &'t str {
         self.table.str(self.entry.name)
     }
@@ -506,6 +565,7 @@ impl<'t> Field<'t> {
         (text.starts_with(b",\"") && text.ends_with(b"\":")).then_some(text)
     }
 
+    /// What it holds.
     pub fn schema(self) -> Schema<'t> {
         Schema::new(self.table, self.entry.ty)
     }
@@ -515,18 +575,22 @@ impl<'t> Field<'t> {
         Some(self.table.str(self.entry.go)).filter(|go| !go.is_empty())
     }
 
+    /// Where it stands among the fields in JSON.
     pub fn rank(self) -> usize {
         self.entry.rank as usize
     }
 
+    /// What else there is to know.
     pub fn flags(self) -> FieldFlags {
         self.entry.flags
     }
 
+    /// Whether absent and zero differ.
     pub fn pointer(self) -> bool {
         self.entry.flags.has(FieldFlags::POINTER)
     }
 
+    /// Whether it is written even when it is empty.
     pub fn always(self) -> bool {
         self.entry.flags.has(FieldFlags::ALWAYS)
     }
@@ -536,14 +600,17 @@ impl<'t> Field<'t> {
         self.entry.flags.has(FieldFlags::OMIT_ZERO)
     }
 
+    /// Whether it must be there.
     pub fn required(self) -> bool {
         self.entry.flags.has(FieldFlags::REQUIRED)
     }
 
+    /// What it becomes when it is missing, if that is something.
     pub fn default(self) -> Option<&'t DefaultEntry> {
         self.table.defaults.get((self.entry.default as usize).checked_sub(1)?)
     }
 
+    /// How it is merged, if strategic merge patches are told.
     pub fn merge(self) -> Option<&'t MergeEntry> {
         self.table.merges.get((self.entry.merge as usize).checked_sub(1)?)
     }
@@ -555,10 +622,12 @@ impl<'t> Field<'t> {
 }
 
 impl Table {
+    /// A text of the table.
     pub fn str(&self, s: Str) -> &str {
         str_in(&self.text, s)
     }
 
+    /// Texts of the table.
     pub fn list(&self, span: Span) -> impl ExactSizeIterator<Item = &str> {
         span.of(&self.names).iter().map(|s| self.str(*s))
     }

@@ -17,13 +17,20 @@ use crate::schema::Field;
 /// them back where the reference does. Custom resources keep what they were given.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
+    /// Nothing, said aloud.
     #[default]
     Null,
+    /// True or false.
     Bool(bool),
+    /// A whole number.
     Int(i64),
+    /// A number that is not whole, or too large.
     Float(f64),
+    /// A text.
     String(CompactString),
+    /// Values in order.
     List(ThinVec<Value>),
+    /// Values by name.
     Map(Map),
     /// A document kept as the text it came in (compact JSON): `runtime.RawExtension`,
     /// `FieldsV1`, `apiextensions.JSON`. Its numbers and key order are not ours to change.
@@ -31,34 +38,42 @@ pub enum Value {
 }
 
 impl Value {
+    /// The value if it is true or false.
     pub fn as_bool(&self) -> Option<bool> {
         if let Value::Bool(b) = self { Some(*b) } else { None }
     }
 
+    /// The value if it is a whole number.
     pub fn as_int(&self) -> Option<i64> {
         if let Value::Int(i) = self { Some(*i) } else { None }
     }
 
+    /// The value if it is a text.
     pub fn as_str(&self) -> Option<&str> {
         if let Value::String(s) = self { Some(s) } else { None }
     }
 
+    /// The values if it is a list.
     pub fn as_list(&self) -> Option<&[Value]> {
         if let Value::List(l) = self { Some(l) } else { None }
     }
 
+    /// The list itself, to be changed.
     pub fn as_list_mut(&mut self) -> Option<&mut ThinVec<Value>> {
         if let Value::List(l) = self { Some(l) } else { None }
     }
 
+    /// The map if it is one.
     pub fn as_map(&self) -> Option<&Map> {
         if let Value::Map(m) = self { Some(m) } else { None }
     }
 
+    /// The map itself, to be changed.
     pub fn as_map_mut(&mut self) -> Option<&mut Map> {
         if let Value::Map(m) = self { Some(m) } else { None }
     }
 
+    /// Whether it is null.
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
     }
@@ -201,6 +216,7 @@ pub fn equivalent(a: Option<&Value>, b: Option<&Value>) -> bool {
 pub struct Map(ThinVec<(CompactString, Value)>);
 
 impl Map {
+    /// An empty map.
     pub fn new() -> Self {
         Self::default()
     }
@@ -252,14 +268,17 @@ impl Map {
         self.0.iter().position(|(k, _)| k == key)
     }
 
+    /// What stands under a key.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.position(key).map(|i| &self.0[i].1)
     }
 
+    /// The same, to be changed.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.position(key).map(|i| &mut self.0[i].1)
     }
 
+    /// Whether something stands under a key.
     pub fn contains_key(&self, key: &str) -> bool {
         self.position(key).is_some()
     }
@@ -310,26 +329,32 @@ impl Map {
         self.0.insert(index, (key, value));
     }
 
+    /// Takes out what stands under a key.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
         self.position(key).map(|i| self.0.remove(i).1)
     }
 
+    /// Drops the entries that are not to be kept.
     pub fn retain(&mut self, mut keep: impl FnMut(&str, &mut Value) -> bool) {
         self.0.retain_mut(|(k, v)| keep(k, v));
     }
 
+    /// How many entries there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
+    /// The entries, sorted by key.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> + Clone {
         self.0.iter().map(|(k, v)| (k.as_str(), v))
     }
 
+    /// The same, to be changed.
     pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&str, &mut Value)> {
         self.0.iter_mut().map(|(k, v)| (k.as_str(), v))
     }
@@ -339,6 +364,7 @@ impl Map {
         &self.0
     }
 
+    /// The entries themselves, sorted by key.
     pub fn into_entries(self) -> ThinVec<(CompactString, Value)> {
         self.0
     }

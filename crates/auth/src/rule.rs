@@ -15,10 +15,15 @@ pub const MAX_PERMISSIONS: usize = 20_000;
 /// `PolicyRule` of rbac.authorization.k8s.io/v1.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PolicyRule {
+    /// What may be done; `*` is everything.
     pub verbs: Vec<String>,
+    /// In which API groups; `*` is all of them.
     pub api_groups: Vec<String>,
+    /// With which resources; `*` is all of them.
     pub resources: Vec<String>,
+    /// With which objects; empty is all of them.
     pub resource_names: Vec<String>,
+    /// Or: at which paths that are no resources.
     pub non_resource_urls: Vec<String>,
 }
 

@@ -59,6 +59,7 @@ pub(crate) enum ListKind {
 /// An object type: its name and the types of its fields by escaped name.
 #[derive(Clone, Debug)]
 pub struct ObjectType {
+    /// What it is called in messages.
     pub name: Arc<str>,
     pub(crate) fields: BTreeMap<Arc<str>, Arc<DeclType>>,
 }

@@ -102,7 +102,9 @@ impl Program {
 /// How an evaluation went.
 #[derive(Debug)]
 pub struct Evaluation<'a> {
+    /// The value, or why there is none.
     pub result: Result<Value<'a>, Error>,
+    /// What it has cost, in CEL's units.
     pub cost: u64,
 }
 

@@ -5,7 +5,9 @@ use std::fmt;
 /// A place in an expression: a line counted from 1 and a column counted from 0, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
+    /// The line, from 1.
     pub line: i32,
+    /// The column, from 0.
     pub column: i32,
 }
 
@@ -70,7 +72,9 @@ impl Source {
 /// One thing that is wrong with an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issue {
+    /// Where in the expression.
     pub location: Location,
+    /// What is wrong.
     pub message: String,
 }
 

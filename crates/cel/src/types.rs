@@ -10,16 +10,27 @@ pub enum Type {
     Dyn,
     /// Like [`Type::Dyn`]; what a map of claims holds.
     Any,
+    /// `null_type`
     Null,
+    /// `bool`
     Bool,
+    /// `int`
     Int,
+    /// `uint`
     Uint,
+    /// `double`
     Double,
+    /// `string`
     String,
+    /// `bytes`
     Bytes,
+    /// `google.protobuf.Duration`
     Duration,
+    /// `google.protobuf.Timestamp`
     Timestamp,
+    /// `list(T)`
     List(Arc<Type>),
+    /// `map(K, V)`
     Map(Arc<(Type, Type)>),
     /// The type of a type.
     Type(Option<Arc<Type>>),

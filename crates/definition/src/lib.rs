@@ -34,10 +34,13 @@ pub struct Module {
     pub stem: String,
     /// Empty for the core group.
     pub group: String,
+    /// The version in the group.
     pub version: String,
     /// `stage=alpha|beta`, `off` (served only when asked for), `spoken` (never served).
     pub facts: Facts,
+    /// What is served, in order.
     pub resources: Vec<Resource>,
+    /// The types, in order.
     pub types: Vec<TypeDef>,
 }
 
@@ -48,17 +51,22 @@ pub struct Resource {
     pub path: String,
     /// The kind it speaks, as a type name.
     pub kind: String,
+    /// Whether its objects are in namespaces.
     pub namespaced: bool,
+    /// What else is said about it.
     pub facts: Facts,
 }
 
 /// A struct.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TypeDef {
+    /// The name of the type.
     pub name: String,
     /// Whether it stands at the top of a document, with a kind of its own.
     pub kind: bool,
+    /// What else is said about it.
     pub facts: Facts,
+    /// Its fields, in order.
     pub fields: Vec<FieldDef>,
 }
 
@@ -69,16 +77,22 @@ pub struct FieldDef {
     pub name: String,
     /// 0 for none.
     pub tag: u16,
+    /// What it holds.
     pub ty: TypeExpr,
+    /// What else is said about it.
     pub facts: Facts,
 }
 
 /// A type as a field names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TypeExpr {
+    /// `*T`: absent and zero differ.
     Pointer(Box<TypeExpr>),
+    /// `[]T`
     List(Box<TypeExpr>),
+    /// `map[string]T`
     Map(Box<TypeExpr>),
+    /// A leaf, or a type by its name.
     Name(String),
 }
 
@@ -123,10 +137,12 @@ impl std::str::FromStr for TypeExpr {
 pub struct Facts(pub Vec<(String, Option<String>)>);
 
 impl Facts {
+    /// Whether a fact is there.
     pub fn has(&self, key: &str) -> bool {
         self.0.iter().any(|(k, _)| k == key)
     }
 
+    /// The value of a fact.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(k, _)| k == key)?.1.as_deref()
     }
@@ -136,11 +152,13 @@ impl Facts {
         self.get(key).into_iter().flat_map(|value| value.split(','))
     }
 
+    /// Sets a fact, in the place that it has already.
     pub fn set(&mut self, key: &str, value: Option<&str>) {
         self.remove(key);
         self.0.push((key.to_owned(), value.map(str::to_owned)));
     }
 
+    /// Takes a fact out.
     pub fn remove(&mut self, key: &str) {
         self.0.retain(|(k, _)| k != key);
     }

@@ -3,7 +3,9 @@ use crate::{Facts, FieldDef, Module, Resource, TypeDef};
 /// What is wrong with a file of `api/`, and where.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ParseError {
+    /// The line, from 1.
     pub line: usize,
+    /// What is wrong there.
     pub message: String,
 }
 

@@ -19,6 +19,7 @@ pub struct CustomColumns {
 }
 
 impl CustomColumns {
+    /// The columns that a version declares, or name and age.
     pub fn new(version: Version<'_>) -> Self {
         let mut columns = CustomColumns { definitions: vec![Column::NAME], paths: Vec::new() };
         if version.columns().is_empty() {

@@ -12,10 +12,15 @@ pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io"
 
 /// The types of conditions.
 pub mod condition {
+    /// Nobody else in the group has the names.
     pub const NAMES_ACCEPTED: &str = "NamesAccepted";
+    /// It is served.
     pub const ESTABLISHED: &str = "Established";
+    /// Its objects are being deleted, before it is.
     pub const TERMINATING: &str = "Terminating";
+    /// A schema is not structural.
     pub const NON_STRUCTURAL_SCHEMA: &str = "NonStructuralSchema";
+    /// A group of `k8s.io` has been approved by its owners.
     pub const API_APPROVED: &str = "KubernetesAPIApprovalPolicyConformant";
 }
 
@@ -29,14 +34,17 @@ impl<'v> Definition<'v> {
         self.0.str_at(&["metadata", "name"])
     }
 
+    /// The UID of the definition.
     pub fn uid(self) -> &'v str {
         self.0.str_at(&["metadata", "uid"])
     }
 
+    /// The group of what it defines.
     pub fn group(self) -> &'v str {
         self.0.str_at(&["spec", "group"])
     }
 
+    /// Whether its objects are in namespaces.
     pub fn is_namespaced(self) -> bool {
         self.0.str_at(&["spec", "scope"]) == "Namespaced"
     }
@@ -51,6 +59,7 @@ impl<'v> Definition<'v> {
         Names(self.0.at(&["status", "acceptedNames"]))
     }
 
+    /// Its versions, in the order in which they are written.
     pub fn versions(self) -> impl Iterator<Item = Version<'v>> + Clone {
         self.0.list_at(&["spec", "versions"]).iter().map(Version)
     }
@@ -65,6 +74,7 @@ impl<'v> Definition<'v> {
         flag(self.0, &["spec", "preserveUnknownFields"])
     }
 
+    /// The condition of a type.
     pub fn condition(self, ty: &str) -> Option<Condition<'v>> {
         let conditions = self.0.list_at(&["status", "conditions"]).iter().map(Condition::read);
         conditions.into_iter().find(|condition| condition.ty == ty)
@@ -75,10 +85,12 @@ impl<'v> Definition<'v> {
         self.condition(ty).is_some_and(|condition| condition.status == "True")
     }
 
+    /// Whether it is to be deleted.
     pub fn is_being_deleted(self) -> bool {
         !self.0.str_at(&["metadata", "deletionTimestamp"]).is_empty()
     }
 
+    /// Whether a finalizer holds it.
     pub fn has_finalizer(self, name: &str) -> bool {
         let finalizers = self.0.list_at(&["metadata", "finalizers"]);
         finalizers.iter().any(|finalizer| finalizer.as_str() == Some(name))
@@ -95,30 +107,37 @@ impl<'v> Names<'v> {
         Names(names)
     }
 
+    /// A name, as `spec.names` or `status.acceptedNames` has it.
     pub fn get(self, field: &str) -> &'v str {
         self.0.map_or("", |names| names.str_at(&[field]))
     }
 
+    /// What all of its objects are called in paths.
     pub fn plural(self) -> &'v str {
         self.get("plural")
     }
 
+    /// What one of its objects is called.
     pub fn singular(self) -> &'v str {
         self.get("singular")
     }
 
+    /// The kind of its objects.
     pub fn kind(self) -> &'v str {
         self.get("kind")
     }
 
+    /// The kind of lists of them.
     pub fn list_kind(self) -> &'v str {
         self.get("listKind")
     }
 
+    /// Short names, as `kubectl` takes them.
     pub fn short_names(self) -> Vec<&'v str> {
         self.list("shortNames")
     }
 
+    /// Groups of resources it belongs to, such as `all`.
     pub fn categories(self) -> Vec<&'v str> {
         self.list("categories")
     }
@@ -134,18 +153,22 @@ impl<'v> Names<'v> {
 pub struct Version<'v>(&'v Value);
 
 impl<'v> Version<'v> {
+    /// The name of the version.
     pub fn name(self) -> &'v str {
         self.0.str_at(&["name"])
     }
 
+    /// Whether it is served.
     pub fn is_served(self) -> bool {
         flag(self.0, &["served"])
     }
 
+    /// Whether it is the version that objects are stored in.
     pub fn is_stored(self) -> bool {
         flag(self.0, &["storage"])
     }
 
+    /// Whether it is on its way out.
     pub fn is_deprecated(self) -> bool {
         flag(self.0, &["deprecated"])
     }
@@ -155,18 +178,22 @@ impl<'v> Version<'v> {
         self.0.at(&["deprecationWarning"]).and_then(Value::as_str)
     }
 
+    /// The schema of its objects.
     pub fn schema(self) -> Option<&'v Value> {
         self.0.at(&["schema", "openAPIV3Schema"])
     }
 
+    /// Whether `status` is written apart.
     pub fn has_status(self) -> bool {
         self.0.at(&["subresources", "status"]).is_some()
     }
 
+    /// What `scale` is made of, if there is one.
     pub fn scale(self) -> Option<&'v Value> {
         self.0.at(&["subresources", "scale"])
     }
 
+    /// The columns that it declares.
     pub fn columns(self) -> &'v [Value] {
         self.0.list_at(&["additionalPrinterColumns"])
     }
@@ -185,13 +212,18 @@ fn flag(value: &Value, path: &[&str]) -> bool {
 /// What is known about a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition<'v> {
+    /// Which condition it is.
     pub ty: &'v str,
+    /// `True`, `False` or `Unknown`.
     pub status: &'v str,
+    /// Why, in a word.
     pub reason: &'v str,
+    /// Why, in a sentence.
     pub message: std::borrow::Cow<'v, str>,
 }
 
 impl<'v> Condition<'v> {
+    /// A condition that begins now.
     pub const fn new(ty: &'v str, status: &'v str, reason: &'v str, message: &'v str) -> Self {
         Condition { ty, status, reason, message: std::borrow::Cow::Borrowed(message) }
     }

@@ -18,7 +18,9 @@ use kevel_server::responses::failure_to;
 /// Serves custom objects, whose rows come and go with their definitions.
 #[derive(Debug)]
 pub struct CustomResources {
+    /// What is defined now.
     pub resources: Arc<Resources>,
+    /// The verbs, as all servers of the chain have them.
     pub endpoints: Arc<Endpoints>,
 }
 

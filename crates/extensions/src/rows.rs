@@ -29,7 +29,9 @@ use crate::strategy::CustomResource;
 pub struct Place {
     /// `/registry`
     pub prefix: String,
+    /// Where objects are stored.
     pub engine: Arc<dyn Engine>,
+    /// Where they are read.
     pub caches: Arc<Caches>,
     /// Where the services of webhooks are.
     pub resolve: Resolve,

@@ -25,6 +25,7 @@ pub struct Extensions {
 }
 
 impl Extensions {
+    /// A server whose definitions are stored in this form.
     pub fn new(place: Place, form: DefinitionForm) -> Self {
         let definitions = Resources::default();
         definitions.install(definitions::row(&place, form));

@@ -16,8 +16,11 @@ use crate::conversion::Versions;
 /// Custom objects as they are kept.
 #[derive(Debug)]
 pub struct StoredObjects {
+    /// The kind, in the version that is stored.
     pub kind: GroupVersionKind,
+    /// The type of that version.
     pub ty: TypeRef,
+    /// All versions, and how one becomes another.
     pub versions: Arc<Versions>,
 }
 

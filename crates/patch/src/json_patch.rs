@@ -57,6 +57,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Patch {
+    /// The operations, in order.
     pub fn operations(&self) -> &[Operation] {
         &self.operations
     }

@@ -16,24 +16,36 @@ use crate::user::User;
 /// What is about to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
+    /// A new object.
     Create,
+    /// A change of one.
     Update,
+    /// The end of one, or of many.
     Delete,
+    /// A connection to one, such as `exec`.
     Connect,
 }
 
 /// A write on its way to the store.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a> {
+    /// The row that is asked.
     pub resource: &'a Resource,
+    /// The subresource; empty for the object itself.
     pub subresource: &'a str,
+    /// What is done.
     pub operation: Operation,
     /// What was asked for: `patch` where the operation is an update, for example.
     pub verb: &'a str,
+    /// The namespace; empty for objects of the cluster.
     pub namespace: &'a str,
+    /// The object; empty where its name is still to be made up.
     pub name: &'a str,
+    /// Who does it.
     pub user: &'a User,
+    /// Whether nothing is to be written.
     pub dry_run: bool,
+    /// Where plug-ins put what the client should know.
     pub warnings: &'a Warnings,
     /// Where what is decided is noted for the auditors.
     pub audit: &'a AuditContext,
@@ -101,6 +113,7 @@ impl Future for Consent {
 
 /// A policy. Both steps let everything pass unless a plug-in says otherwise.
 pub trait Plugin: Send + Sync + 'static {
+    /// Its name in `--enable-admission-plugins`.
     fn name(&self) -> &'static str;
 
     /// May change the object (`None` for deletions).
@@ -135,10 +148,12 @@ impl std::fmt::Debug for Admission {
 }
 
 impl Admission {
+    /// Plug-ins, in the order in which they run.
     pub fn new(plugins: Vec<Arc<dyn Plugin>>) -> Self {
         Admission { plugins }
     }
 
+    /// Lets the plug-ins change the object, or refuse.
     pub async fn admit(
         &self,
         attributes: &Attributes<'_>,
@@ -150,6 +165,7 @@ impl Admission {
         Ok(())
     }
 
+    /// Lets the plug-ins judge the object as it will be stored.
     pub async fn validate(
         &self,
         attributes: &Attributes<'_>,

@@ -23,6 +23,7 @@ enum Inner {
 
 /// Where a body's pieces come from.
 pub trait Pieces: Send {
+    /// The next piece, when it is there; nothing after the last.
     fn poll_piece(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>>;
 
     /// How many bytes there will be, at least.
@@ -48,10 +49,12 @@ impl std::fmt::Display for Broken {
 impl std::error::Error for Broken {}
 
 impl Body {
+    /// A body without bytes.
     pub fn empty() -> Self {
         Body(Inner::Empty)
     }
 
+    /// A body that is made while it is sent.
     pub fn pieces(pieces: impl Pieces + 'static) -> Self {
         Body(Inner::Pieces(Box::pin(pieces)))
     }

@@ -11,6 +11,7 @@ use kevel_openapi_text::Texts;
 /// A column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
+    /// What stands above the column.
     pub name: Cow<'static, str>,
     /// An OpenAPI type: `string`, `integer`, `boolean`, `date`, ...
     pub ty: Cow<'static, str>,
@@ -143,7 +144,9 @@ pub trait Columns: Send + Sync {
 /// What is said of an object that has run to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completed {
+    /// Why, in a word.
     pub reason: &'static str,
+    /// Why, in a sentence.
     pub message: &'static str,
 }
 

@@ -17,7 +17,9 @@ use crate::responses::failure_to;
 
 /// A handler for plain paths: an exact one, or all below one that ends with a slash.
 pub struct Path {
+    /// The path; with `/` at its end, all that is below it.
     pub path: String,
+    /// Who answers there.
     pub handler: Arc<dyn Handler>,
 }
 
@@ -29,10 +31,15 @@ impl std::fmt::Debug for Path {
 
 /// A server of the chain: resources, plain paths, and who is asked next.
 pub struct Delegate {
+    /// What it is called in messages.
     pub name: &'static str,
+    /// What it serves, now.
     pub resources: Arc<Resources>,
+    /// The verbs, as all servers of the chain have them.
     pub endpoints: Arc<Endpoints>,
+    /// What it serves beside resources.
     pub paths: Vec<Path>,
+    /// Who is asked for what it does not have.
     pub next: Option<Arc<dyn Handler>>,
 }
 

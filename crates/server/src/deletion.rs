@@ -22,6 +22,7 @@ const FOREGROUND: &str = "foregroundDeletion";
 /// How to delete.
 #[derive(Clone, Debug, Default)]
 pub struct DeleteOptions {
+    /// How many seconds the object has, if that is said.
     pub grace_period: Option<i64>,
     /// The UID that the object must have.
     pub uid: Option<String>,
@@ -31,6 +32,7 @@ pub struct DeleteOptions {
     pub propagation: Option<String>,
     /// The old form of `propagation`.
     pub orphan_dependents: Option<bool>,
+    /// Whether nothing is to be written.
     pub dry_run: bool,
 }
 

@@ -20,6 +20,7 @@ pub struct Abort;
 
 /// Answers requests.
 pub trait Handler: Send + Sync + 'static {
+    /// Answers a request.
     fn handle<'a>(&'a self, request: Request) -> Pending<'a, Response>;
 }
 
@@ -31,6 +32,7 @@ impl<H: Handler + ?Sized> Handler for Arc<H> {
 
 /// A step of the handler chain: answers a request, or passes it on and may look at the answer.
 pub trait Filter: Send + Sync + 'static {
+    /// Answers a request, or lets the next do so and may change what that says.
     fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response>;
 }
 
@@ -47,6 +49,7 @@ impl<F> std::fmt::Debug for Filtered<F> {
 }
 
 impl<F: Filter> Filtered<F> {
+    /// A filter before a handler.
     pub fn new(filter: F, next: Arc<dyn Handler>) -> Self {
         Filtered { filter, next }
     }

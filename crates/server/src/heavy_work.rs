@@ -69,6 +69,7 @@ impl<T> std::fmt::Debug for HeavyWork<'_, T> {
 }
 
 impl<'a, T> HeavyWork<'a, T> {
+    /// Work that may turn out heavy.
     pub fn new(work: Pending<'a, T>, weight: Weight) -> Self {
         HeavyWork { work, weight, begun: false, waiting: None }
     }

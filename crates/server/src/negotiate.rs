@@ -9,15 +9,19 @@ use crate::list_options::truthy;
 /// A form that objects are written in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MediaType {
+    /// `application/json`
     #[default]
     Json,
+    /// `application/yaml`
     Yaml,
+    /// `application/vnd.kubernetes.protobuf`
     Protobuf,
 }
 
 /// What an answer shows of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Shape {
+    /// Objects as they are.
     #[default]
     Whole,
     /// Rows for people; the version of `meta.k8s.io` that was asked for.
@@ -31,7 +35,9 @@ pub enum Shape {
 /// The form that a client accepts best.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accepted {
+    /// How it is written.
     pub media: MediaType,
+    /// What of the objects is written.
     pub shape: Shape,
     /// Indented for people.
     pub pretty: bool,
@@ -53,6 +59,7 @@ pub const ANSWER_TYPES: [&str; 5] = [
 ];
 
 impl MediaType {
+    /// The name that `Content-Type` has.
     pub fn name(self) -> &'static str {
         match self {
             MediaType::Json => JSON,

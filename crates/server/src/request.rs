@@ -19,18 +19,25 @@ use crate::user::User;
 /// A request, with what the chain finds out about it on the way.
 #[derive(Debug)]
 pub struct Request {
+    /// Method, URI, headers.
     pub parts: http::request::Parts,
+    /// What is not read yet, or the bytes.
     pub body: RequestBody,
+    /// What path, method and query say.
     pub info: RequestInfo,
+    /// Whom it came by.
     pub connection: Arc<Connection>,
     /// Who asks; filled in by authentication.
     pub user: Option<Arc<User>>,
+    /// When it came.
     pub received: Received,
     /// When the answer must have been given.
     pub deadline: Option<Instant>,
+    /// What the client should know beside the answer.
     pub warnings: Warnings,
     /// Whether it computes for long.
     pub weight: Weight,
+    /// What it is called in the audit log.
     pub audit_id: String,
     /// What is kept of the request, for whoever has to add to it.
     pub audit: AuditContext,
@@ -39,13 +46,16 @@ pub struct Request {
 /// When a request came in.
 #[derive(Clone, Copy, Debug)]
 pub struct Received {
+    /// By the clock on the wall.
     pub at: SystemTime,
+    /// By a clock that does not jump.
     pub started: Instant,
 }
 
 /// What all requests of a connection share.
 #[derive(Debug, Default)]
 pub struct Connection {
+    /// Where the client is; unknown for the server's own.
     pub peer: Option<SocketAddr>,
     /// The client's certificates, its own first, as they were presented (DER). The handshake does
     /// not judge them: authentication does.
@@ -55,7 +65,9 @@ pub struct Connection {
 /// A body that has not been read yet.
 #[derive(Debug)]
 pub enum RequestBody {
+    /// What comes from the connection while it is read.
     Incoming(IncomingBody),
+    /// What is there already.
     Bytes(Bytes),
 }
 
@@ -83,10 +95,12 @@ impl Request {
         })
     }
 
+    /// The text of a header; empty if it is not there.
     pub fn header(&self, name: http::HeaderName) -> &str {
         self.parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
+    /// The query, undecoded; empty if there is none.
     pub fn query(&self) -> &str {
         self.parts.uri.query().unwrap_or_default()
     }
@@ -141,6 +155,7 @@ impl Request {
 pub struct Warnings(Arc<Mutex<WarningList>>);
 
 impl Warnings {
+    /// Adds a warning, unless it was said before.
     pub fn add(&self, warning: impl Into<String>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).add(warning);
     }

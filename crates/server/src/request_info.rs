@@ -22,11 +22,17 @@ pub struct RequestInfo {
     pub verb: &'static str,
     /// `api` or `apis`.
     pub prefix: &'static str,
+    /// The API group; empty for the core group.
     pub group: String,
+    /// The version in the group.
     pub version: String,
+    /// The namespace; empty for the whole cluster.
     pub namespace: String,
+    /// The resource, in the plural.
     pub resource: String,
+    /// The subresource; empty for none.
     pub subresource: String,
+    /// The object; empty for a collection.
     pub name: String,
     /// How far below the resource the path goes.
     pub depth: Depth,
@@ -47,10 +53,14 @@ pub struct RequestInfo {
 /// How far a path goes below a resource. Each step may be empty: `pods//log`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Depth {
+    /// All objects of a resource.
     #[default]
     Collection,
+    /// One object.
     Object,
+    /// A part of an object.
     Subresource,
+    /// What is below a subresource.
     Below,
 }
 

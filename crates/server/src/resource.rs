@@ -25,16 +25,23 @@ use crate::type_ref::TypeRef;
 
 /// A resource in one version of its group.
 pub struct Resource {
+    /// The kind of its objects, in the version that is served.
     pub kind: GroupVersionKind,
     /// `pods`
     pub plural: String,
+    /// What one of them is called.
     pub singular: String,
+    /// Short names, as `kubectl` takes them.
     pub short_names: Vec<String>,
+    /// Groups of resources it belongs to, such as `all`.
     pub categories: Vec<String>,
+    /// Whether its objects are in namespaces.
     pub namespaced: bool,
     /// `create`, `get`, ..., sorted.
     pub verbs: Vec<&'static str>,
+    /// The type of its objects.
     pub ty: TypeRef,
+    /// What is special about the kind.
     pub strategy: Arc<dyn Strategy>,
     /// What its objects need from elsewhere, if anything.
     pub allocation: Option<Arc<dyn Allocation>>,
@@ -64,9 +71,13 @@ pub struct Custom {
 /// What stands below an object.
 #[derive(Debug)]
 pub struct Subresource {
+    /// The kind of what is read and written.
     pub kind: GroupVersionKind,
+    /// What can be done with it.
     pub verbs: Vec<&'static str>,
+    /// The type of what is read and written.
     pub ty: TypeRef,
+    /// What of the object it is.
     pub part: Part,
 }
 
@@ -92,6 +103,7 @@ pub struct Places {
     pub paths: &'static [&'static [&'static str]],
     /// Whether labels, annotations and the like can be written, too.
     pub metadata: bool,
+    /// What is special about writing them.
     pub strategy: Arc<dyn Strategy>,
 }
 
@@ -120,10 +132,12 @@ impl std::fmt::Debug for Resource {
 }
 
 impl Resource {
+    /// Group and plural, as messages name it.
     pub fn group_resource(&self) -> GroupResource {
         GroupResource::new(self.kind.group.clone(), self.plural.as_str())
     }
 
+    /// Group and kind, as messages name it.
     pub fn group_kind(&self) -> GroupKind {
         self.kind.group_kind()
     }
@@ -133,6 +147,7 @@ impl Resource {
         api_version(&self.kind.group, &self.kind.version)
     }
 
+    /// Whether it can be done with this resource.
     pub fn allows(&self, verb: &str) -> bool {
         self.verbs.contains(&verb)
     }
@@ -190,6 +205,7 @@ pub struct Rows {
 }
 
 impl Resources {
+    /// The rows as they are now.
     pub fn current(&self) -> arc_swap::Guard<Arc<Rows>> {
         self.rows.load()
     }
@@ -221,6 +237,7 @@ impl Resources {
 }
 
 impl Rows {
+    /// The row of a resource, if it is served.
     pub fn get(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         self.version(group, version)?.get(plural)
     }
@@ -235,6 +252,7 @@ impl Rows {
         &self.order
     }
 
+    /// All rows.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.order.iter().flat_map(move |(group, versions)| {
             let versions = versions.iter().filter_map(move |v| self.version(group, v));

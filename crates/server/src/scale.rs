@@ -11,12 +11,14 @@ pub struct Scale {
     pub wanted: Vec<String>,
     /// `status`, `replicas`
     pub there: Vec<String>,
+    /// How its pods are found.
     pub selector: Selector,
 }
 
 /// Where a kind's objects say which objects are counted.
 #[derive(Clone, Debug)]
 pub enum Selector {
+    /// The kind has no pods.
     None,
     /// A `LabelSelector`.
     Object(Vec<String>),

@@ -20,7 +20,9 @@ use crate::type_ref::TypeRef;
 /// How stored bytes are written. Either form is understood when read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
+    /// The form that is sent, too.
     Json,
+    /// The reference's form.
     Protobuf,
 }
 
@@ -32,14 +34,17 @@ pub(crate) const MAX_CONFLICTS: usize = 50;
 pub struct StorageConfig {
     /// The kind in the version in which it is stored.
     pub kind: GroupVersionKind,
+    /// The type of that version.
     pub ty: TypeRef,
     /// `/registry/pods/`
     pub prefix: String,
+    /// How objects are written.
     pub format: Format,
     /// What selectors may name, besides name and namespace, and where it stands in the object.
     pub fields: Vec<(Cow<'static, str>, Cow<'static, str>)>,
     /// Positions of those that watchers are found by.
     pub indexed: Vec<usize>,
+    /// How long objects are kept, if not until they are deleted.
     pub time_to_live: Option<Duration>,
     /// How objects are kept, where their type and format do not say it all.
     pub form: Option<Arc<dyn StoredForm>>,
@@ -77,12 +82,19 @@ pub trait Conversion: std::fmt::Debug + Send + Sync + 'static {
 
 /// A resource's objects.
 pub struct Storage {
+    /// The kind, in the version that is stored.
     pub kind: GroupVersionKind,
+    /// The type of that version.
     pub ty: TypeRef,
+    /// What all keys begin with.
     pub prefix: String,
+    /// Where objects are stored.
     pub engine: Arc<dyn Engine>,
+    /// Where they are read.
     pub cache: Arc<Cache>,
+    /// What field selectors may ask for.
     pub fields: Arc<[FieldPath]>,
+    /// How long objects are kept, if not until they are deleted.
     pub time_to_live: Option<Duration>,
     decode: Arc<StoredDecode>,
     format: Format,
@@ -96,6 +108,7 @@ impl std::fmt::Debug for Storage {
 }
 
 impl Storage {
+    /// A storage whose cache follows the store from now on.
     pub fn new(config: StorageConfig, engine: Arc<dyn Engine>, caches: &Caches) -> Self {
         let order = match config.ty {
             TypeRef::BuiltIn(_) => KeyOrder::Struct,

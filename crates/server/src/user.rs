@@ -20,13 +20,18 @@ pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 /// An identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
+    /// The name, which is unique.
     pub name: String,
+    /// What tells users of one name apart, over time.
     pub uid: String,
+    /// The groups it is in.
     pub groups: Vec<String>,
+    /// What else its authenticator knows.
     pub extra: Vec<(String, Vec<String>)>,
 }
 
 impl User {
+    /// Somebody without credentials.
     pub fn anonymous() -> Self {
         User { name: ANONYMOUS.into(), groups: vec![ALL_UNAUTHENTICATED.into()], ..User::default() }
     }

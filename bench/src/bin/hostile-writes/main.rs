@@ -44,6 +44,7 @@ const STORM: Duration = Duration::from_secs(20);
 
 /// A request that is made to be expensive.
 pub struct Case {
+    /// What it is called in the results.
     pub name: String,
     /// Made when it is sent: all of them together have gigabytes.
     pub request: Box<dyn Fn() -> Request + Send + Sync>,
@@ -60,6 +61,7 @@ impl std::fmt::Debug for Case {
 /// What a case may leave behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undo {
+    /// Nothing was made.
     Nothing,
     /// An object at a path.
     Delete(String),

@@ -17,8 +17,11 @@ use load::{Load, Measurement, Target};
 /// How much is done.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
+    /// How many pods are created.
     pub pods: usize,
+    /// How many clients watch them.
     pub watchers: usize,
+    /// How often each measurement is taken.
     pub rounds: usize,
 }
 

@@ -15,8 +15,11 @@ const REASON_LIMIT: usize = 140;
 /// How a test ended: `pass`, `fail`, `timeout`, or `absent` where the suite skipped it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
+    /// `pass`, `fail`, `timeout` or `absent`.
     pub result: String,
+    /// How long it took.
     pub seconds: u64,
+    /// Why it failed, in a line.
     pub reason: String,
 }
 
@@ -25,6 +28,7 @@ pub struct Outcome {
 pub struct Table(BTreeMap<String, Outcome>);
 
 impl Outcome {
+    /// How a test ended.
     pub fn new(result: &str, seconds: u64, reason: &str) -> Self {
         let plain = reason.replace('|', "/");
         let reason = plain.chars().take(REASON_LIMIT).collect();
@@ -69,10 +73,12 @@ impl Table {
         Ok(fs::write(file, text)?)
     }
 
+    /// Notes how a test ended, over what was noted before.
     pub fn set(&mut self, test: String, outcome: Outcome) {
         self.0.insert(test, outcome);
     }
 
+    /// How a test ended, if it was run.
     pub fn outcome(&self, test: &str) -> Option<&Outcome> {
         self.0.get(test)
     }

@@ -16,6 +16,7 @@ pub struct FieldName<'n> {
 }
 
 impl<'n> FieldName<'n> {
+    /// A name, ready to be compared.
     #[inline]
     pub fn new(text: &'n [u8]) -> Self {
         FieldName { head: Self::head(text), text }

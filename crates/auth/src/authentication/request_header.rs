@@ -136,7 +136,9 @@ impl Authenticator for RequestHeader {
 /// Takes the headers of front proxies out of every request, whoever has sent it.
 #[derive(Debug)]
 pub struct ForgetHeaders<A> {
+    /// Who authenticates.
     pub inner: A,
+    /// What is taken out of the request afterwards.
     pub headers: RequestHeaders,
 }
 

@@ -16,7 +16,9 @@ use kevel_server::webhook::{Backoff, Client, REQUEST_TIMEOUT, succeeded};
 /// The versions of the review that a webhook may speak. They differ in name only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewVersion {
+    /// `authentication.k8s.io/v1`
     V1,
+    /// `authentication.k8s.io/v1beta1`
     V1Beta1,
 }
 

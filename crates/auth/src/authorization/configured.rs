@@ -24,9 +24,13 @@ use crate::Rbac;
 /// Authorizers that are made once, whatever becomes of the configuration.
 #[derive(Clone, Debug)]
 pub struct Lasting {
+    /// Roles and bindings.
     pub rbac: Arc<Rbac>,
+    /// The graph of nodes and what they need, where it is asked.
     pub node: Option<Arc<NodeAuthorizer>>,
+    /// The policy file, where it is asked.
     pub abac: Option<Arc<Abac>>,
+    /// Where decisions are counted.
     pub metrics: Arc<AuthorizationMetrics>,
 }
 

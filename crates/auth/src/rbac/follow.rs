@@ -21,9 +21,13 @@ const RETRY: Duration = Duration::from_millis(200);
 /// Where roles and bindings are kept.
 #[derive(Clone, Debug)]
 pub struct Sources {
+    /// Roles of namespaces.
     pub roles: Arc<Storage>,
+    /// Who has which role in a namespace.
     pub role_bindings: Arc<Storage>,
+    /// Roles of the whole cluster.
     pub cluster_roles: Arc<Storage>,
+    /// Who has which role in the whole cluster.
     pub cluster_role_bindings: Arc<Storage>,
 }
 

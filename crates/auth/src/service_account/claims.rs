@@ -7,7 +7,9 @@ use crate::jose::time_claim;
 /// An object that a token names: by its name, and by the uid that no later object of that name has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reference {
+    /// The name of the object.
     pub name: String,
+    /// Its UID: an object of the same name that comes later is another.
     pub uid: String,
 }
 

@@ -3,7 +3,9 @@
 /// A range of costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CostEstimate {
+    /// The least that it may cost.
     pub min: u64,
+    /// The most that it may cost.
     pub max: u64,
 }
 

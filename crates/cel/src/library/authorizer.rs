@@ -32,20 +32,30 @@ pub trait Authorizer: Send + Sync {
 /// An answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
+    /// Whether it may be done.
     pub allowed: bool,
+    /// What the authorizer said to it.
     pub reason: String,
+    /// What went wrong when it was asked.
     pub error: Option<String>,
 }
 
 /// What resource a question is about; empty fields are not given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceCheck {
+    /// The API group.
     pub group: String,
+    /// The resource.
     pub resource: String,
+    /// The subresource; empty for none.
     pub subresource: String,
+    /// The namespace; empty for the whole cluster.
     pub namespace: String,
+    /// The object; empty for all of them.
     pub name: String,
+    /// The field selector, as in a query.
     pub field_selector: String,
+    /// The label selector, as in a query.
     pub label_selector: String,
 }
 

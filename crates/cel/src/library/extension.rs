@@ -15,16 +15,27 @@ use crate::types::Type;
 /// A value of one of Kubernetes' libraries.
 #[derive(Clone, Debug)]
 pub enum Extension<'a> {
+    /// `quantity('1Gi')`
     Quantity(QuantityValue),
+    /// `ip('10.0.0.1')`
     Address(Address),
+    /// `cidr('10.0.0.0/8')`
     Network(Network),
+    /// `url('https://example.com')`
     Url(Arc<Url>),
+    /// `semver('1.2.3')`
     Version(Arc<Version>),
+    /// `format.dns1123Label()`
     Format(&'static Format),
+    /// `authorizer`
     Authorizer(AuthorizerValue<'a>),
+    /// `authorizer.path('/healthz')`
     PathCheck(CheckValue<'a>),
+    /// `authorizer.group('apps')`
     GroupCheck(CheckValue<'a>),
+    /// `authorizer.group('apps').resource('deployments')`
     ResourceCheck(CheckValue<'a>),
+    /// What a check comes to.
     Decision(Arc<DecisionValue>),
 }
 

@@ -47,10 +47,15 @@ impl<'a> Made<'a> {
 /// What a map's entries are found by.
 #[derive(Clone, Debug)]
 pub enum Key<'a> {
+    /// True or false.
     Bool(bool),
+    /// A whole number with a sign.
     Int(i64),
+    /// A whole number without one.
     Uint(u64),
+    /// A floating point number, which may equal a whole one.
     Double(f64),
+    /// A text.
     String(Text<'a>),
 }
 

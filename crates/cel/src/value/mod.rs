@@ -27,19 +27,31 @@ pub(crate) use text::shortest;
 /// A value.
 #[derive(Clone, Debug)]
 pub enum Value<'a> {
+    /// `null`
     Null,
+    /// True or false.
     Bool(bool),
+    /// A whole number with a sign.
     Int(i64),
+    /// A whole number without one.
     Uint(u64),
+    /// A floating point number.
     Double(f64),
+    /// A text.
     String(Text<'a>),
+    /// Bytes.
     Bytes(Arc<[u8]>),
     /// Nanoseconds.
     Duration(i64),
+    /// A point in time.
     Timestamp(Timestamp),
+    /// Values in order.
     List(List<'a>),
+    /// Values by key.
     Map(Map<'a>),
+    /// A type, as `type(x)` gives it.
     Type(Type),
+    /// A value that may be absent.
     Optional(Option<Arc<Value<'a>>>),
     /// An object made by the expression: `Object{spec: …}`.
     Object(Arc<ObjectValue<'a>>),
@@ -50,7 +62,9 @@ pub enum Value<'a> {
 /// An object made by an expression.
 #[derive(Clone, Debug)]
 pub struct ObjectValue<'a> {
+    /// Which kind of object it is.
     pub type_name: Arc<str>,
+    /// Its fields by name.
     pub fields: Vec<(Arc<str>, Value<'a>)>,
 }
 

@@ -9,7 +9,9 @@ use std::sync::Arc;
 /// A string: part of an object that is looked at, or made during evaluation.
 #[derive(Clone)]
 pub enum Text<'a> {
+    /// A part of the object that is looked at.
     Borrowed(&'a str),
+    /// A text that was computed.
     Shared(Arc<str>),
 }
 

@@ -24,6 +24,7 @@ use crate::places::Places;
 /// A document that was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded {
+    /// The object.
     pub value: Value,
     /// Unknown and duplicate fields in the document's order, where they were asked for.
     pub strict: Vec<StrictError>,
@@ -33,7 +34,9 @@ pub struct Decoded {
 /// one always replaces or is merged into the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
+    /// Unknown and repeated fields are dropped without a word.
     Ignore,
+    /// They are dropped and told.
     Report,
 }
 

@@ -34,6 +34,7 @@ pub const MAX_STRICT_ERRORS: usize = 100;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StrictError {
+    /// What is wrong with the field.
     pub problem: StrictProblem,
     /// `spec.containers[0].foo`
     pub path: String,
@@ -42,7 +43,9 @@ pub struct StrictError {
 /// What a [`StrictError`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StrictProblem {
+    /// The type has no such field.
     Unknown,
+    /// The field is there twice.
     Duplicate,
 }
 

@@ -11,6 +11,7 @@ use super::text::text_of;
 pub struct TypeMeta {
     /// `apps/v1`
     pub api_version: CompactString,
+    /// The kind; empty if it is not said.
     pub kind: CompactString,
 }
 

@@ -14,7 +14,9 @@ pub const MAGIC: &[u8; 4] = b"k8s\0";
 /// An object whose kind is known and whose message has not been read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Envelope<'i> {
+    /// The group and version of the object.
     pub api_version: CompactString,
+    /// The kind of the object.
     pub kind: CompactString,
     /// The message.
     pub raw: &'i [u8],

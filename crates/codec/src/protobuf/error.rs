@@ -23,11 +23,26 @@ pub enum Error {
     /// A wire type that there is none of.
     IllegalWireType(u8),
     /// The end of a group among a message's members.
-    GroupInMessage { message: String },
+    GroupInMessage {
+        /// The type of the message.
+        message: String,
+    },
     /// A tag that no member can have.
-    IllegalTag { message: String, tag: i32, wire: u64 },
+    IllegalTag {
+        /// The type of the message.
+        message: String,
+        /// The tag.
+        tag: i32,
+        /// What stands on the wire: the tag and the wire type.
+        wire: u64,
+    },
     /// A member written as another sort of value than its own.
-    WrongWireType { field: String, wire_type: u8 },
+    WrongWireType {
+        /// The member.
+        field: String,
+        /// What it is written as.
+        wire_type: u8,
+    },
     /// Messages inside messages without end.
     TooDeep,
     /// More structs or numbers than an object of its size can have a use for.

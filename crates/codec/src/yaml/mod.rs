@@ -43,6 +43,7 @@ use crate::json::{self, Unknown};
 /// A document that was read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decoded {
+    /// The object.
     pub value: Value,
     /// What a strict reader objects to, where it was asked for: keys set twice, then unknown fields.
     pub strict: Vec<String>,

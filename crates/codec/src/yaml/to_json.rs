@@ -14,6 +14,7 @@ use crate::json::{write_float, write_int};
 /// A document in JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Json {
+    /// The document as JSON.
     pub text: Vec<u8>,
     /// What a strict reader objects to: keys that are set twice.
     pub duplicates: Option<String>,

@@ -15,7 +15,9 @@ const NO_EXECUTE: &str = "NoExecute";
 /// For how many seconds pods that do not say tolerate what befalls their nodes.
 #[derive(Clone, Copy, Debug)]
 pub struct TolerationSeconds {
+    /// For how long pods stay on a node that is not ready.
     pub not_ready: i64,
+    /// For how long pods stay on a node that is not reached.
     pub unreachable: i64,
 }
 

@@ -27,6 +27,7 @@ pub struct NamespaceLifecycle {
 }
 
 impl NamespaceLifecycle {
+    /// A plug-in that knows namespaces from here.
     pub fn new(namespaces: Arc<Storage>) -> Self {
         NamespaceLifecycle { namespaces }
     }

@@ -22,6 +22,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 pub struct KubernetesServiceOptions {
     /// Where clients reach the server.
     pub public_ip: IpAddr,
+    /// The port of the Service.
     pub public_port: u16,
     /// The cluster IP of the Service.
     pub service_ip: IpAddr,
@@ -39,6 +40,7 @@ pub struct KubernetesService {
 }
 
 impl KubernetesService {
+    /// A controller that keeps the Service and, by the reconciler, its endpoints.
     pub fn new(client: Client, options: KubernetesServiceOptions, reconciler: Reconciler) -> Self {
         let stopped = Signal::new("KubernetesServiceStopped");
         KubernetesService { client, options, reconciler, stopped }

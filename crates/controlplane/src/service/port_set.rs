@@ -5,7 +5,9 @@ use std::fmt;
 /// Ports that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortRange {
+    /// The first port.
     pub base: u16,
+    /// How many ports there are.
     pub size: u32,
 }
 

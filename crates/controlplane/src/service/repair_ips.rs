@@ -46,6 +46,7 @@ impl std::fmt::Debug for RepairIps {
 }
 
 impl RepairIps {
+    /// A controller of these services' addresses.
     pub fn new(services: &Services, client: Client) -> Self {
         RepairIps {
             client,

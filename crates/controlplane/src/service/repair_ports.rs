@@ -36,6 +36,7 @@ impl std::fmt::Debug for RepairPorts {
 }
 
 impl RepairPorts {
+    /// A controller of these services' ports.
     pub fn new(services: &Services) -> Self {
         RepairPorts {
             services: services.services.clone(),

@@ -23,6 +23,7 @@ pub struct Versions {
 }
 
 impl Versions {
+    /// Versions with their types; without a webhook they differ by name alone.
     pub fn new(types: BTreeMap<String, TypeRef>, webhook: Option<Webhook>) -> Self {
         Versions { types, webhook }
     }

@@ -73,16 +73,25 @@ pub async fn prepare(options: CompletedOptions) -> Result<PreparedServer, Box<dy
 
 /// A server that is complete and does not run yet.
 pub struct PreparedServer {
+    /// The chain, and behind it all servers.
     pub handler: Arc<dyn Handler>,
     /// Where the server's own clients lead to.
     pub internal: Arc<dyn Handler>,
+    /// Hooks, tasks, and how far the server has come.
     pub lifecycle: Arc<Lifecycle>,
+    /// How it is to stop.
     pub shutdown: Shutdown,
+    /// The port, and who may speak on it.
     pub serving: SecureServing,
+    /// Who writes down what happens, if anybody does.
     pub audit: Option<Arc<Auditor>>,
+    /// Where objects are stored.
     pub engine: Arc<dyn kevel_store::Engine>,
+    /// Where they are read.
     pub caches: Arc<kevel_store::cache::Caches>,
+    /// What the parts of the server know objects from.
     pub storages: Storages,
+    /// Who may do what.
     pub authorization: Authorization,
     /// What the server makes for itself when it was started without flags.
     pub pki: Option<Pki>,
@@ -124,6 +133,7 @@ impl PreparedServer {
 
 /// A server that serves.
 pub struct RunningServer {
+    /// Where it serves.
     pub address: SocketAddr,
     /// The kubeconfig that was made for whoever started it without flags.
     pub kubeconfig: Option<String>,

@@ -15,7 +15,9 @@ use crate::go_format::Plain;
 /// How a manager writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
+    /// By server-side apply.
     Apply,
+    /// By any other write.
     Update,
 }
 
@@ -31,10 +33,13 @@ impl Operation {
 /// Who owns fields. An applier is one manager in all versions, an updater one in each.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ManagerId {
+    /// How the fields came to be owned.
     pub operation: Operation,
+    /// The name of the field manager.
     pub manager: CompactString,
     /// Empty for an applier.
     pub api_version: CompactString,
+    /// The subresource that was written; empty for the object itself.
     pub subresource: CompactString,
 }
 

@@ -33,14 +33,17 @@ use crate::unstructured_but_fields;
 /// ```
 #[derive(Clone, Copy)]
 pub struct FieldManager<'a> {
+    /// The type of the object.
     pub schema: Schema<'a>,
     /// `apps/v1`
     pub api_version: &'a str,
+    /// The kind of the object.
     pub kind: &'a str,
     /// Empty for the resource itself.
     pub subresource: &'a str,
     /// What its writers may own.
     pub filter: &'a Filter,
+    /// How the object looks in versions that others have applied.
     pub others: &'a dyn OtherVersions,
 }
 

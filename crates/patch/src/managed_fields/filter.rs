@@ -6,6 +6,7 @@ use super::set::{Node, Set};
 /// Which fields of a write count. Those that the resource's strategy resets do not.
 #[derive(Clone, Debug, Default)]
 pub enum Filter {
+    /// Everything.
     #[default]
     All,
     /// Everything but these fields and what is below them.

@@ -23,6 +23,7 @@ pub enum PathElement {
 }
 
 impl PathElement {
+    /// The field of a name.
     pub fn field(name: &str) -> PathElement {
         PathElement::Field(name.into())
     }

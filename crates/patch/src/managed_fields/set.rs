@@ -30,6 +30,7 @@ pub(super) struct Node {
 }
 
 impl Set {
+    /// A set without paths.
     pub const fn new() -> Set {
         Set { nodes: Vec::new() }
     }
@@ -44,10 +45,12 @@ impl Set {
         set
     }
 
+    /// Whether there is no path in it.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
+    /// Adds a path.
     pub fn insert(&mut self, path: &[PathElement]) {
         let [element, rest @ ..] = path else { return };
         let node = self.node_mut(element);
@@ -111,6 +114,7 @@ impl Set {
         Set { nodes }
     }
 
+    /// Whether a path is in it.
     pub fn contains(&self, path: &[PathElement]) -> bool {
         let [element, rest @ ..] = path else { return false };
         self.get(element).is_some_and(|node| {
@@ -118,6 +122,7 @@ impl Set {
         })
     }
 
+    /// What is in either.
     pub fn union(&self, other: &Set) -> Set {
         join(self, other, |pair| match pair {
             (Some(a), Some(b)) => Some(Node {
@@ -129,6 +134,7 @@ impl Set {
         })
     }
 
+    /// What is in both.
     pub fn intersection(&self, other: &Set) -> Set {
         // A small one of many managers' sets is looked up in the large one of what a write changes.
         let (few, many) =

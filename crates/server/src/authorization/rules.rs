@@ -16,8 +16,11 @@ pub struct Rules {
 /// Verbs on resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceRule {
+    /// What may be done.
     pub verbs: Vec<String>,
+    /// In which API groups.
     pub api_groups: Vec<String>,
+    /// With which resources.
     pub resources: Vec<String>,
     /// Empty for all.
     pub resource_names: Vec<String>,
@@ -26,7 +29,9 @@ pub struct ResourceRule {
 /// Verbs on plain paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NonResourceRule {
+    /// What may be done.
     pub verbs: Vec<String>,
+    /// At which paths.
     pub non_resource_urls: Vec<String>,
 }
 

@@ -38,9 +38,19 @@ pub struct Authority {
 #[derive(Clone, Debug)]
 pub enum Subject {
     /// A server by these names.
-    Server { common_name: String, names: AltNames },
+    Server {
+        /// What people call it.
+        common_name: String,
+        /// Where clients find it.
+        names: AltNames,
+    },
     /// A user in these groups.
-    Client { common_name: String, organizations: Vec<String> },
+    Client {
+        /// The name of the user.
+        common_name: String,
+        /// The groups of the user.
+        organizations: Vec<String>,
+    },
 }
 
 /// A certificate and its key, both PEM.

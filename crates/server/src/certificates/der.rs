@@ -2,20 +2,35 @@
 
 /// Universal and context tags.
 pub const BOOLEAN: u8 = 0x01;
+/// A whole number.
 pub const INTEGER: u8 = 0x02;
+/// Bits, such as keys and signatures.
 pub const BIT_STRING: u8 = 0x03;
+/// Bytes.
 pub const OCTET_STRING: u8 = 0x04;
+/// Nothing.
 pub const NULL: u8 = 0x05;
+/// The name of an algorithm, an attribute or an extension.
 pub const OBJECT_IDENTIFIER: u8 = 0x06;
+/// A text in UTF-8.
 pub const UTF8_STRING: u8 = 0x0c;
+/// Digits and spaces.
 pub const NUMERIC_STRING: u8 = 0x12;
+/// Letters, digits and a few signs.
 pub const PRINTABLE_STRING: u8 = 0x13;
+/// A text of old telegraphs, taken for Latin-1.
 pub const T61_STRING: u8 = 0x14;
+/// A text in ASCII.
 pub const IA5_STRING: u8 = 0x16;
+/// A time with two digits for the year.
 pub const UTC_TIME: u8 = 0x17;
+/// A time with four digits for the year.
 pub const GENERALIZED_TIME: u8 = 0x18;
+/// A text in UCS-2.
 pub const BMP_STRING: u8 = 0x1e;
+/// Elements in order.
 pub const SEQUENCE: u8 = 0x30;
+/// Elements without order.
 pub const SET: u8 = 0x31;
 
 /// The tag of a structure that is told from others by a number.
@@ -29,8 +44,11 @@ const LONG_TAG: u8 = 0x1f;
 /// An element: its tag, what is in it, and all of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Element<'a> {
+    /// What it is.
     pub tag: u8,
+    /// What is in it.
     pub contents: &'a [u8],
+    /// All of it, tag and length included.
     pub whole: &'a [u8],
 }
 

@@ -40,6 +40,7 @@ pub enum KeyKind {
     Rsa(usize),
     /// On this curve.
     Ecdsa(&'static str),
+    /// Ed25519, as RFC 8410 has it.
     Ed25519,
     /// One that nobody here can use.
     Unknown,
@@ -48,21 +49,30 @@ pub enum KeyKind {
 /// What was hashed how, and signed by what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignatureAlgorithm {
+    /// RSA with PKCS #1 v1.5.
     Rsa(Hash),
+    /// RSA with PSS.
     RsaPss(Hash),
+    /// ECDSA on any curve.
     Ecdsa(Hash),
+    /// Ed25519, which has a hash of its own.
     Ed25519,
     /// One of old that is not believed any more, by its name.
     Insecure(&'static str),
+    /// An algorithm that nobody verifies here.
     Unknown,
 }
 
 /// How a text was hashed before it was signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hash {
+    /// SHA-1, which is not trusted.
     Sha1,
+    /// SHA-256
     Sha256,
+    /// SHA-384
     Sha384,
+    /// SHA-512
     Sha512,
 }
 

@@ -51,16 +51,19 @@ impl Client {
         }
     }
 
+    /// Reads an object or a list.
     pub async fn get(&self, path: &str) -> Result<Value, StatusError> {
         self.send(Method::GET, path, Bytes::new(), "").await
     }
 
+    /// Creates an object.
     pub async fn create(&self, path: &str, object: &Value) -> Result<Value, StatusError> {
         let mut body = Vec::new();
         json::encode_any(object, &mut body);
         self.send(Method::POST, path, body.into(), "application/json").await
     }
 
+    /// Replaces an object.
     pub async fn update(&self, path: &str, object: &Value) -> Result<Value, StatusError> {
         let mut body = Vec::new();
         json::encode_any(object, &mut body);
@@ -80,6 +83,7 @@ impl Client {
         self.send(Method::PATCH, &path, body.into(), "application/apply-patch+yaml").await
     }
 
+    /// Deletes an object.
     pub async fn delete(&self, path: &str) -> Result<Value, StatusError> {
         self.send(Method::DELETE, path, Bytes::new(), "").await
     }

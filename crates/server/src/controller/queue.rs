@@ -12,9 +12,11 @@ use tokio::time::Instant;
 pub struct Backoff {
     /// After the first failure; doubled after each further one.
     pub base: Duration,
+    /// The longest that something waits.
     pub max: Duration,
     /// How many keys a second may come again, all in all, and how many at once.
     pub per_second: f64,
+    /// How many may be added again at once before the limit counts.
     pub burst: f64,
 }
 
@@ -51,6 +53,7 @@ struct State {
 }
 
 impl WorkQueue {
+    /// An empty queue.
     pub fn new(backoff: Backoff) -> Arc<Self> {
         let state = State {
             waiting: VecDeque::new(),
@@ -154,10 +157,12 @@ impl WorkQueue {
         self.changed.notify_one();
     }
 
+    /// How many names wait.
     pub fn len(&self) -> usize {
         self.lock().waiting.len()
     }
 
+    /// Whether none waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -14,8 +14,11 @@ pub struct Addresses {
 /// An address for clients in a network.
 #[derive(Clone, Debug)]
 pub struct Rule {
+    /// An address of the network.
     pub network: IpAddr,
+    /// How many bits all addresses of it share.
     pub prefix_length: u8,
+    /// Where clients of that network find the server.
     pub address: String,
 }
 

@@ -6,7 +6,9 @@ use std::cmp::{Ordering, Reverse};
 /// Where a group stands among groups, and a version within its group. Higher numbers come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priority {
+    /// Among the groups; more comes first.
     pub group: i32,
+    /// Among the versions of a group; more comes first.
     pub version: i32,
 }
 

@@ -24,7 +24,9 @@ pub struct Registrations {
 /// A version that another server answers for, as that server describes it.
 #[derive(Clone, Debug)]
 pub struct RemoteVersion {
+    /// The API group.
     pub group: String,
+    /// Where it stands among the others.
     pub priority: Priority,
     /// An `APIVersionDiscovery`.
     pub document: Arc<Value>,

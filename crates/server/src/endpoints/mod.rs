@@ -47,6 +47,7 @@ use self::versions::Asked;
 /// What all endpoints of a server share.
 #[derive(Default)]
 pub struct Endpoints {
+    /// Who changes and judges what is written.
     pub admission: Admission,
     /// Asked again where one verb turns into another: who updates what is not there creates it.
     pub authorizer: Option<Arc<dyn Authorizer>>,

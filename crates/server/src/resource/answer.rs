@@ -24,16 +24,21 @@ pub trait Answer: Send + Sync + 'static {
 /// Where and by whom something is asked.
 #[derive(Debug)]
 pub struct Asked<'a> {
+    /// The row that is asked.
     pub resource: &'a Arc<Resource>,
     /// The rows of the server that is asked.
     pub resources: &'a Resources,
+    /// The subresource; empty for the resource itself.
     pub subresource: &'a str,
     /// Empty where the kind has none.
     pub namespace: &'a str,
     /// The object whose subresource this is; empty otherwise.
     pub name: &'a str,
+    /// Who asks.
     pub user: &'a Arc<User>,
+    /// Whether nothing is to be written.
     pub dry_run: bool,
+    /// Where is put what the client should know.
     pub warnings: &'a Warnings,
     /// Where what is decided is noted for the auditors.
     pub audit: &'a AuditContext,
@@ -66,6 +71,7 @@ pub enum Answered {
 pub struct Answerer(Arc<dyn Answer>);
 
 impl Answerer {
+    /// Who answers, whatever it is made of.
     pub fn new(answer: impl Answer) -> Self {
         Answerer(Arc::new(answer))
     }

@@ -24,9 +24,19 @@ pub struct Endpoint {
 #[derive(Clone)]
 pub enum Identity {
     /// The texts.
-    Pem { certificate: Vec<u8>, key: Vec<u8> },
+    Pem {
+        /// The certificate, and those of the authorities above it.
+        certificate: Vec<u8>,
+        /// The key of the first.
+        key: Vec<u8>,
+    },
     /// Files, which are read again when they change.
-    Files { certificate: PathBuf, key: PathBuf },
+    Files {
+        /// The certificate, and those of the authorities above it.
+        certificate: PathBuf,
+        /// The key of the first.
+        key: PathBuf,
+    },
 }
 
 /// What a caller says about who it is.
@@ -40,7 +50,12 @@ pub enum Credentials {
     /// A bearer token in a file, which is read again when it changes.
     TokenFile(PathBuf),
     /// A user and its password.
-    Basic { username: String, password: String },
+    Basic {
+        /// The user.
+        username: String,
+        /// The password.
+        password: String,
+    },
 }
 
 // Keys, tokens and passwords are for nobody to see.

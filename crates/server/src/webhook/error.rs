@@ -21,11 +21,26 @@ pub enum Error {
         lost: bool,
     },
     /// There was no answer in time.
-    Timeout { request: String },
+    Timeout {
+        /// What was asked.
+        request: String,
+    },
     /// The answer is larger than anybody wants to read.
-    TooLarge { request: String, limit: usize },
+    TooLarge {
+        /// What was asked.
+        request: String,
+        /// How many bytes would have been read.
+        limit: usize,
+    },
     /// The answer says that the call failed; see [`succeeded`].
-    Status { code: StatusCode, message: String, retry_after: Option<Duration> },
+    Status {
+        /// The status of HTTP.
+        code: StatusCode,
+        /// What the answer says.
+        message: String,
+        /// When to come again, if the answer says so.
+        retry_after: Option<Duration>,
+    },
 }
 
 impl Error {

@@ -21,8 +21,11 @@ pub const LOG_MAX_BYTES: usize = 64 << 20;
 /// What happened to an object, as one watcher sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
+    /// The object was not there before, or not selected.
     Added,
+    /// The object was there and still is.
     Modified,
+    /// The object is gone, or no longer selected.
     Deleted,
 }
 
@@ -65,6 +68,7 @@ impl Event {
         self.number
     }
 
+    /// The revision of the write.
     pub fn revision(&self) -> Revision {
         self.revision
     }

@@ -53,6 +53,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Turns what the engine stores into what clients read.
 pub trait Decode: Send + Sync + 'static {
+    /// The wire bytes of what is stored.
     fn decode(&self, stored: &Bytes, revision: Revision) -> Result<Wire, String>;
 }
 
@@ -60,6 +61,7 @@ pub trait Decode: Send + Sync + 'static {
 pub struct Resource {
     /// Where its objects are stored: `/registry/pods/`.
     pub prefix: String,
+    /// How its objects are read.
     pub decode: Arc<dyn Decode>,
     /// What selectors may ask for, besides name and namespace.
     pub fields: Arc<[FieldPath]>,
@@ -102,16 +104,27 @@ pub enum At {
 pub enum CacheError {
     /// The revision asked for is no longer known: 410 Gone.
     #[error("too old resource version: {requested} ({oldest})")]
-    Expired { requested: Revision, oldest: Revision },
+    Expired {
+        /// The revision asked for.
+        requested: Revision,
+        /// The oldest that is known.
+        oldest: Revision,
+    },
     /// The revision asked for was not reached in time.
     #[error("Too large resource version: {requested}, current: {current}")]
-    TooLarge { requested: Revision, current: Revision },
+    TooLarge {
+        /// The revision asked for.
+        requested: Revision,
+        /// How far the cache has come.
+        current: Revision,
+    },
     /// What is stored could not be loaded yet.
     #[error("storage is (re)initializing: {0}")]
     Initializing(String),
     /// The resource is gone, or the server is stopping.
     #[error("the cache is closed")]
     Closed,
+    /// The store could not be asked.
     #[error(transparent)]
     Store(#[from] Error),
 }

@@ -11,7 +11,9 @@ use crate::Revision;
 /// A part of an object's wire bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
+    /// The first byte of it.
     pub start: u32,
+    /// How many bytes it has.
     pub len: u32,
 }
 
@@ -83,6 +85,7 @@ impl Object {
         &self.key
     }
 
+    /// The object's name.
     pub fn name(&self) -> &str {
         self.key.rsplit_once('/').map_or(&self.key, |(_, name)| name)
     }

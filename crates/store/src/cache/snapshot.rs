@@ -62,10 +62,12 @@ impl Snapshot {
         self.objects.len()
     }
 
+    /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 
+    /// The object of a key.
     pub fn get(&self, key: &str) -> Option<&Arc<Object>> {
         self.objects.get(key).or_else(|| self.damaged.get(key)).map(|placed| &placed.0)
     }

@@ -33,7 +33,9 @@ const READ_BYTES: usize = 64 << 10;
 pub struct Selection {
     /// `namespace/` or nothing.
     pub prefix: String,
+    /// What the labels must be.
     pub labels: LabelSelector,
+    /// What the fields must be.
     pub fields: FieldSelector,
     /// The resource's selectable fields, besides name and namespace.
     pub paths: Arc<[FieldPath]>,
@@ -87,7 +89,9 @@ impl Selection {
 /// An event and what it is to this watcher.
 #[derive(Clone, Debug)]
 pub struct Delivery {
+    /// What it is to who has selected.
     pub change: Change,
+    /// What has happened.
     pub event: Arc<Event>,
 }
 
@@ -292,6 +296,7 @@ impl Watcher {
         Ok(())
     }
 
+    /// What was selected.
     pub fn selection(&self) -> &Selection {
         &self.selection
     }

@@ -15,6 +15,7 @@ use crate::Revision;
 /// Reads objects that are stored as JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonDecode {
+    /// The order of an object's keys, as it is sent.
     pub order: KeyOrder,
 }
 

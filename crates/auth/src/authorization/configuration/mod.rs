@@ -30,10 +30,15 @@ pub struct AuthorizerConfiguration {
 /// How a webhook is asked.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WebhookConfiguration {
+    /// How long a permission is remembered.
     pub authorized_ttl: Duration,
+    /// Whether permissions are remembered at all.
     pub cache_authorized_requests: bool,
+    /// How long a refusal is remembered.
     pub unauthorized_ttl: Duration,
+    /// Whether refusals are remembered at all.
     pub cache_unauthorized_requests: bool,
+    /// How long the webhook may take.
     pub timeout: Duration,
     /// `v1` or `v1beta1`
     pub subject_access_review_version: String,
@@ -43,6 +48,7 @@ pub struct WebhookConfiguration {
     pub failure_policy: String,
     /// `KubeConfigFile` or `InClusterConfig`
     pub connection_type: String,
+    /// The file that says where the webhook is; without it, this cluster's own address.
     pub kube_config_file: Option<String>,
     /// CEL expressions.
     pub match_conditions: Vec<String>,

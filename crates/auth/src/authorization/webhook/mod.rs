@@ -43,9 +43,11 @@ pub struct WebhookConfig {
     pub version: ReviewVersion,
     /// How long one call may take.
     pub timeout: Duration,
+    /// How long is waited before the webhook is asked again.
     pub backoff: Backoff,
     /// For how long a yes is remembered, and for how long anything else.
     pub authorized_ttl: Duration,
+    /// How long a refusal is remembered.
     pub unauthorized_ttl: Duration,
     /// What is decided when it cannot be asked: [`Decision::Deny`] or [`Decision::NoOpinion`].
     pub on_error: Decision,

@@ -46,7 +46,9 @@ pub(super) fn canonical(spec: &Value) -> Vec<u8> {
 /// The versions of reviews that webhooks may speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewVersion {
+    /// `authorization.k8s.io/v1`
     V1,
+    /// `authorization.k8s.io/v1beta1`
     V1beta1,
 }
 
