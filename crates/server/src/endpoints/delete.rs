@@ -84,19 +84,8 @@ impl Call<'_> {
         let old = &existing.value;
         options.check(self.resource, old)?;
         let namespace = metadata::text(old, "namespace");
-        let attributes = Attributes {
-            resource: self.resource,
-            subresource: "",
-            operation: Operation::Delete,
-            verb: self.request.info.verb,
-            namespace,
-            name,
-            user: &self.user,
-            dry_run: options.dry_run,
-            warnings: &self.request.warnings,
-            audit: &self.request.audit,
-            old: Some(old),
-        };
+        let attributes = self.attributes(Operation::Delete, options.dry_run);
+        let attributes = Attributes { namespace, name, old: Some(old), ..attributes };
         let admission = &self.endpoints.admission;
         admission.admit(&attributes, None).await?;
         admission.validate(&attributes, None).await?;

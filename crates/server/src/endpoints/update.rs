@@ -182,19 +182,8 @@ impl Call<'_> {
             self.ask_for_versions(record).await?;
             self.record(Some(old), &mut object, options);
         }
-        let attributes = Attributes {
-            resource: self.resource,
-            subresource: &self.request.info.subresource,
-            operation: Operation::Update,
-            verb: self.request.info.verb,
-            namespace: self.namespace(),
-            name: self.name(),
-            user: &self.user,
-            dry_run: options.dry_run,
-            warnings: &self.request.warnings,
-            audit: &self.request.audit,
-            old: Some(old),
-        };
+        let attributes = self.attributes(Operation::Update, options.dry_run);
+        let attributes = Attributes { old: Some(old), ..attributes };
         self.admit(&attributes, &mut object).await?;
         let mut claim = Claim::default();
         let allocation = self.resource.allocation.as_ref().filter(|_| self.subresource.is_none());
