@@ -10,7 +10,7 @@ use kevel_api::value::Value;
 use kevel_store::Revision;
 
 use crate::allocation::{self, Allocation, to_the_end};
-use crate::guaranteed_update::{Failed, changed};
+use crate::guaranteed_update::Failed;
 use crate::metadata;
 use crate::resource::Resource;
 use crate::storage::Storage;
@@ -128,7 +128,7 @@ impl Doomed {
             Course::Go if dry_run => Ok(Outcome::Gone(None)),
             Course::Go => {
                 let delete = async move { storage.engine.delete(&key, revision).await };
-                allocation::delete(allocation, before, delete).await.map_err(changed)?;
+                allocation::delete(allocation, before, delete).await?;
                 Ok(Outcome::Gone(None))
             }
             Course::Mark(object) => {
@@ -139,7 +139,7 @@ impl Doomed {
                     true => revision,
                     false => {
                         let marked = storage.engine.update(&key, bytes.clone(), revision, None);
-                        marked.await.map_err(changed)?
+                        marked.await?
                     }
                 };
                 Ok(Outcome::Kept(Stored { bytes, revision }))
@@ -156,7 +156,7 @@ impl Doomed {
                     Ok(revision)
                 });
                 let revision = allocation::delete(allocation, before, delete).await;
-                let revision = revision.map_err(changed)?;
+                let revision = revision?;
                 Ok(Outcome::Gone(Some(Stored { bytes, revision })))
             }
         }

@@ -1,13 +1,73 @@
-//! Writes to what somebody else may be writing at the same time.
+//! Writes to what somebody else may be writing at the same time (`GuaranteedUpdate`).
+
+use std::future::Future;
 
 use kevel_api::status::StatusError;
+use kevel_store::cache::At;
+use kevel_store::{MAX_CONFLICTS, Revision};
 
 use crate::failure::store_error;
 
-/// Why a replacement did not come about.
+/// Reads what is there and writes what comes of it, again when somebody else came first.
+///
+/// `first` says how the first reading is done. What a cache has at hand may be old: neither a
+/// conflict nor an error, nor that there is nothing, is believed before it has been seen on what is
+/// there now. `write` may be called several times and must not remember. `too_many` is the error of
+/// a write that others always came before.
+pub(crate) async fn guaranteed_update<S, T, R, W>(
+    first: At,
+    read: impl Fn(At) -> R,
+    write: impl Fn(Option<S>) -> W,
+    too_many: impl FnOnce() -> StatusError,
+) -> Result<T, StatusError>
+where
+    S: Versioned,
+    R: Future<Output = Result<Option<S>, StatusError>>,
+    W: Future<Output = Result<T, Failed>>,
+{
+    let mut at = first;
+    let mut refused: Option<(Revision, StatusError)> = None;
+    for _ in 0..MAX_CONFLICTS {
+        let fresh = at == At::Consistent;
+        let found = read(at).await?;
+        at = At::Consistent;
+        let revision = found.as_ref().map(Versioned::revision);
+        if let Some((seen, error)) = refused.take()
+            && revision == Some(seen)
+        {
+            // It was seen on what is there now: looking again would find the same.
+            return Err(error);
+        }
+        if found.is_none() && !fresh {
+            continue;
+        }
+        match write(found).await {
+            Ok(written) => return Ok(written),
+            Err(Failed::Changed) => {}
+            Err(Failed::Refused(error)) if fresh => return Err(error),
+            Err(Failed::Refused(error)) => refused = revision.map(|seen| (seen, error)),
+        }
+    }
+    Err(too_many())
+}
+
+/// What was read, in a version.
+pub(crate) trait Versioned {
+    fn revision(&self) -> Revision;
+}
+
+impl<T> Versioned for (T, Revision) {
+    fn revision(&self) -> Revision {
+        self.1
+    }
+}
+
+/// Why a write did not come about.
+#[derive(Debug)]
 pub(crate) enum Failed {
     /// Somebody else came first.
     Changed,
+    /// It may not be.
     Refused(StatusError),
 }
 
@@ -17,9 +77,125 @@ impl From<StatusError> for Failed {
     }
 }
 
-pub(crate) fn changed(error: kevel_store::Error) -> Failed {
-    match error {
-        kevel_store::Error::Conflict(_) | kevel_store::Error::NotFound => Failed::Changed,
-        error => Failed::Refused(store_error(error)),
+impl From<kevel_store::Error> for Failed {
+    fn from(error: kevel_store::Error) -> Self {
+        match error {
+            kevel_store::Error::Conflict(_) | kevel_store::Error::NotFound => Failed::Changed,
+            error => Failed::Refused(store_error(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    /// What a write meets: the revision that the cache has, those that are there at each reading, and
+    /// what each attempt says.
+    struct Case {
+        cached: Option<u64>,
+        there: &'static [Option<u64>],
+        attempts: &'static [Result<&'static str, Option<&'static str>>],
+        expected: Result<&'static str, &'static str>,
+        /// The revisions that were written on.
+        seen: &'static [Option<u64>],
+    }
+
+    async fn check(case: Case) {
+        let there = RefCell::new(case.there.iter().copied());
+        let attempts = RefCell::new(case.attempts.iter());
+        let seen = RefCell::new(Vec::new());
+        let read = |at| {
+            let found = match at {
+                At::Any => case.cached,
+                _ => there.borrow_mut().next().expect("it was read more often"),
+            };
+            std::future::ready(Ok(found.map(|revision| ((), Revision(revision)))))
+        };
+        let write = |found: Option<((), Revision)>| {
+            seen.borrow_mut().push(found.map(|found| found.1.0));
+            std::future::ready(match attempts.borrow_mut().next() {
+                Some(Ok(written)) => Ok(*written),
+                Some(Err(Some(why))) => Err(StatusError::bad_request(*why).into()),
+                _ => Err(Failed::Changed),
+            })
+        };
+        let too_many = || StatusError::bad_request("too many");
+        let result = guaranteed_update(At::Any, read, write, too_many).await;
+        let result = result.map_err(|error| error.status().message.to_string());
+        assert_eq!(result, case.expected.map_err(str::to_owned));
+        assert_eq!(*seen.borrow(), case.seen);
+    }
+
+    #[tokio::test]
+    async fn what_is_old_is_not_believed() {
+        let written = Ok("written");
+        for case in [
+            Case {
+                cached: Some(1),
+                there: &[],
+                attempts: &[Ok("written")],
+                expected: written,
+                seen: &[Some(1)],
+            },
+            // Somebody else came first, twice.
+            Case {
+                cached: Some(1),
+                there: &[Some(2), Some(3)],
+                attempts: &[Err(None), Err(None), Ok("written")],
+                expected: written,
+                seen: &[Some(1), Some(2), Some(3)],
+            },
+            // Refused for what is no longer so, and for what still is.
+            Case {
+                cached: Some(1),
+                there: &[Some(2)],
+                attempts: &[Err(Some("no")), Ok("written")],
+                expected: written,
+                seen: &[Some(1), Some(2)],
+            },
+            Case {
+                cached: Some(1),
+                there: &[Some(1)],
+                attempts: &[Err(Some("no"))],
+                expected: Err("no"),
+                seen: &[Some(1)],
+            },
+            Case {
+                cached: Some(1),
+                there: &[Some(2)],
+                attempts: &[Err(Some("no")), Err(Some("never"))],
+                expected: Err("never"),
+                seen: &[Some(1), Some(2)],
+            },
+            // The cache does not know of it yet, or there is nothing.
+            Case {
+                cached: None,
+                there: &[Some(2)],
+                attempts: &[Ok("written")],
+                expected: written,
+                seen: &[Some(2)],
+            },
+            Case {
+                cached: None,
+                there: &[None],
+                attempts: &[Ok("created")],
+                expected: Ok("created"),
+                seen: &[None],
+            },
+        ] {
+            check(case).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn who_always_comes_second_gives_up() {
+        let read = |_| std::future::ready(Ok(Some(((), Revision(1)))));
+        let write = |_| std::future::ready(Err::<(), _>(Failed::Changed));
+        let too_many = || StatusError::bad_request("too many");
+        let result = guaranteed_update(At::Any, read, write, too_many).await;
+        assert_eq!(result.unwrap_err().status().message, "too many");
     }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use kevel_api::gvk::GroupResource;
 use kevel_api::status::StatusError;
 use kevel_api::time::Time;
@@ -12,19 +13,16 @@ use kevel_store::cache::At;
 
 use crate::deletion::{DeleteOptions, Doomed, course};
 use crate::failure::{cache_error, store_error};
-use crate::guaranteed_update::{Failed, changed};
+use crate::guaranteed_update::guaranteed_update;
 use crate::metadata;
 use crate::resource::Resource;
-use crate::storage::{MAX_CONFLICTS, Storage, local_key};
+use crate::storage::{Storage, local_key};
 
 impl Resource {
     /// An object as it is now.
     pub async fn find(&self, namespace: &str, name: &str) -> Result<Value, StatusError> {
-        let found = self.stored()?.cache.get(&local_key(namespace, name), At::Consistent).await;
-        let object = found.map_err(cache_error)?;
-        let object = object.ok_or_else(|| self.not_found(name))?;
-        let wire = object.wire().map_err(StatusError::internal)?;
-        self.stored()?.read(wire).map_err(StatusError::internal)
+        let found = self.current(namespace, name).await?;
+        found.map(|(object, _)| object).ok_or_else(|| self.not_found(name))
     }
 
     /// Changes an object, again when somebody else came first. Nothing is written in a dry run.
@@ -36,29 +34,22 @@ impl Resource {
         change: impl Fn(&mut Value) -> Result<(), StatusError>,
     ) -> Result<Value, StatusError> {
         let storage = self.stored()?;
-        let key = storage.key(namespace, name);
-        for _ in 0..MAX_CONFLICTS {
-            let before = self.find(namespace, name).await?;
+        let (key, change) = (&storage.key(namespace, name), &change);
+        let write = |found: Option<(Value, Revision)>| async move {
+            let (before, revision) = found.ok_or_else(|| self.not_found(name))?;
             let mut object = before.clone();
             change(&mut object)?;
             if dry_run || object == before {
                 return Ok(object);
             }
-            let revision = revision(&before)?;
             let bytes = storage.encode(&settled(object.clone()));
-            match storage.engine.update(&key, bytes, revision, storage.time_to_live).await {
-                Ok(revision) => {
-                    let version = revision.to_string();
-                    metadata::set(&mut object, "resourceVersion", Some(version.as_str().into()));
-                    return Ok(object);
-                }
-                Err(error) => match changed(error) {
-                    Failed::Changed => {}
-                    Failed::Refused(error) => return Err(error),
-                },
-            }
-        }
-        Err(StatusError::modified(&self.group_resource(), name))
+            let written = storage.engine.update(key, bytes, revision, storage.time_to_live).await?;
+            let version = written.to_string();
+            metadata::set(&mut object, "resourceVersion", Some(version.as_str().into()));
+            Ok(object)
+        };
+        let read = |_| self.current(namespace, name);
+        guaranteed_update(At::Consistent, read, write, || self.modified(name)).await
     }
 
     /// Deletes an object, at once or when it is let go.
@@ -69,10 +60,9 @@ impl Resource {
         options: &DeleteOptions,
     ) -> Result<(), StatusError> {
         let storage = self.stored()?;
-        for _ in 0..MAX_CONFLICTS {
-            let object = self.find(namespace, name).await?;
+        let delete = |found: Option<(Value, Revision)>| async move {
+            let (object, revision) = found.ok_or_else(|| self.not_found(name))?;
             options.check(self, &object)?;
-            let revision = revision(&object)?;
             let course = course(&*self.strategy, &object, options);
             let course = course.try_map(|object| Ok::<_, StatusError>(settled(object)))?;
             let doomed = Doomed {
@@ -82,13 +72,29 @@ impl Resource {
                 fresh: true,
                 allocation: self.allocation.clone(),
             };
-            match doomed.carry_out(course, settled(object), options.dry_run).await {
-                Ok(_) => return Ok(()),
-                Err(Failed::Changed) => {}
-                Err(Failed::Refused(error)) => return Err(error),
-            }
-        }
-        Err(StatusError::modified(&self.group_resource(), name))
+            doomed.carry_out(course, settled(object), options.dry_run).await
+        };
+        let read = |_| self.current(namespace, name);
+        let removed = guaranteed_update(At::Consistent, read, delete, || self.modified(name));
+        removed.await.map(drop)
+    }
+
+    /// An object as it is now, and its revision.
+    async fn current(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<(Value, Revision)>, StatusError> {
+        let storage = self.stored()?;
+        let found = storage.cache.get(&local_key(namespace, name), At::Consistent).await;
+        let Some(object) = found.map_err(cache_error)? else { return Ok(None) };
+        let wire = object.wire().map_err(StatusError::internal)?;
+        let value = storage.read(wire).map_err(StatusError::internal)?;
+        Ok(Some((value, object.revision())))
+    }
+
+    fn modified(&self, name: &str) -> StatusError {
+        StatusError::modified(&self.group_resource(), name)
     }
 
     fn stored(&self) -> Result<&Arc<Storage>, StatusError> {
@@ -115,32 +121,25 @@ impl Storage {
 
     /// Deletes an object, unless finalizers hold it. One that is not there is deleted.
     pub async fn discard(&self, namespace: &str, name: &str) -> Result<(), StatusError> {
-        let key = self.key(namespace, name);
-        for _ in 0..MAX_CONFLICTS {
-            let found = self.engine.get(&key, None).await.map_err(store_error)?;
-            let Some(entry) = found.entry else { return Ok(()) };
-            let wire = self.wire(&entry.value, entry.mod_revision);
+        let key = &self.key(namespace, name);
+        let read = |_| async move {
+            let found = self.engine.get(key, None).await.map_err(store_error)?;
+            Ok(found.entry.map(|entry| (entry.value, entry.mod_revision)))
+        };
+        let delete = |found: Option<(Bytes, Revision)>| async move {
+            let Some((stored, revision)) = found else { return Ok(()) };
+            let wire = self.wire(&stored, revision);
             let object = wire.and_then(|wire| self.read(&wire.bytes));
             let object = object.map_err(StatusError::internal)?;
-            if object.at(&["metadata", "finalizers"]).is_some_and(|list| !list.is_empty()) {
-                return Ok(());
+            if object.list_at(&["metadata", "finalizers"]).is_empty() {
+                self.engine.delete(key, revision).await?;
             }
-            match self.engine.delete(&key, entry.mod_revision).await {
-                Ok(_) => return Ok(()),
-                Err(error) => match changed(error) {
-                    Failed::Changed => {}
-                    Failed::Refused(error) => return Err(error),
-                },
-            }
-        }
-        let resource = GroupResource::new(self.kind.group.clone(), self.kind.kind.clone());
-        Err(StatusError::modified(&resource, name))
+            Ok(())
+        };
+        let resource = || GroupResource::new(self.kind.group.clone(), self.kind.kind.clone());
+        let modified = || StatusError::modified(&resource(), name);
+        guaranteed_update(At::Consistent, read, delete, modified).await
     }
-}
-
-fn revision(object: &Value) -> Result<kevel_store::Revision, StatusError> {
-    let parsed = metadata::text(object, "resourceVersion").parse().map(kevel_store::Revision);
-    parsed.map_err(StatusError::internal)
 }
 
 /// An object without what is not stored.

@@ -26,9 +26,6 @@ pub enum Format {
     Protobuf,
 }
 
-/// How many other writers may come first before a write gives up.
-pub(crate) const MAX_CONFLICTS: usize = 50;
-
 /// What a resource's storage is made of.
 #[derive(Debug)]
 pub struct StorageConfig {

@@ -37,7 +37,7 @@ use kevel_api::status::{StorageError, StorageErrorCode};
 
 pub use error::{Error, Result};
 pub use probe::Probe;
-pub use update::{Change, UpdateError, Updated, guaranteed_update};
+pub use update::{Change, MAX_CONFLICTS, UpdateError, Updated, guaranteed_update};
 
 /// A point in the history of a store: the number of the write transaction that produced it.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,7 +8,7 @@ use crate::{Engine, Entry, Error, Revision};
 
 /// Writers that get in between before an update gives up. Each one of them made progress, so this
 /// is a bound on starvation, not a normal end.
-const MAX_CONFLICTS: usize = 100;
+pub const MAX_CONFLICTS: usize = 100;
 
 /// What an update wants to become of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]

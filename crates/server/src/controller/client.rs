@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
-use http_body_util::BodyExt as _;
-use kevel_api::status::{Status, StatusError};
+use kevel_api::status::{Status, StatusCause, StatusDetails, StatusError, Text};
 use kevel_api::value::Value;
 use kevel_codec::json;
 
@@ -120,14 +119,77 @@ impl Client {
     }
 }
 
-/// The failure that an answer tells of.
+/// The failure that an answer tells of, whole: who asked may decide on its causes, or on when to ask
+/// again.
 fn failure(code: StatusCode, answer: &Value) -> StatusError {
-    let text = |field: &str| answer.str_at(&[field]).to_owned().into();
     StatusError::from(Status {
-        status: text("status"),
-        message: text("message"),
-        reason: text("reason"),
+        status: text(answer, "status"),
+        message: text(answer, "message"),
+        reason: text(answer, "reason"),
+        details: answer.at(&["details"]).map(|details| Box::new(status_details(details))),
         code: code.as_u16(),
         ..Status::default()
     })
+}
+
+fn status_details(details: &Value) -> StatusDetails {
+    let cause = |cause: &Value| StatusCause {
+        reason: text(cause, "reason"),
+        message: text(cause, "message"),
+        field: text(cause, "field"),
+    };
+    let retry_after = details.at(&["retryAfterSeconds"]).and_then(Value::as_int).unwrap_or(0);
+    StatusDetails {
+        name: text(details, "name"),
+        group: text(details, "group"),
+        kind: text(details, "kind"),
+        uid: text(details, "uid"),
+        causes: details.list_at(&["causes"]).iter().map(cause).collect(),
+        retry_after_seconds: retry_after.try_into().unwrap_or(i32::MAX),
+    }
+}
+
+fn text(value: &Value, field: &str) -> Text {
+    value.str_at(&[field]).to_owned().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use kevel_api::field_error::{FieldError, FieldErrors, Path};
+    use kevel_api::gvk::{GroupKind, GroupResource};
+
+    use super::*;
+    use crate::future::Pending;
+    use crate::handler::Response;
+    use crate::responses;
+
+    /// Refuses everything for one reason.
+    struct Refuses(StatusError);
+
+    impl Handler for Refuses {
+        fn handle<'a>(&'a self, _: Request) -> Pending<'a, Response> {
+            Box::pin(std::future::ready(responses::failure(self.0.clone())))
+        }
+    }
+
+    #[tokio::test]
+    async fn an_error_comes_back_whole() {
+        let pods = GroupResource::new("", "pods");
+        let root = Path::new("spec");
+        let causes = [
+            FieldError::required(&root.child("a"), ""),
+            FieldError::invalid(&root.child("b"), 1, "too small"),
+        ];
+        let jobs = GroupKind::new("batch", "Job");
+        for error in [
+            StatusError::not_found(&pods, "a"),
+            StatusError::invalid(&jobs, "a", causes.into_iter().collect::<FieldErrors>()),
+            StatusError::too_many_requests("later", 7),
+            StatusError::internal("oops"),
+        ] {
+            let client = Client::new(Arc::new(Refuses(error.clone())));
+            let told = client.get("/api/v1/namespaces/a/pods/a").await.unwrap_err();
+            assert_eq!(told.status(), error.status());
+        }
+    }
 }

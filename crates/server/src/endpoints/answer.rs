@@ -5,7 +5,7 @@ use kevel_api::status::StatusError;
 
 use super::Ask;
 use super::table::{METADATA, metadata_only};
-use crate::admission::{Attributes, Operation};
+use crate::admission::Operation;
 use crate::handler::Response;
 use crate::negotiate::{self, Shape};
 use crate::resource::Part;
@@ -35,19 +35,7 @@ impl Ask<'_> {
         let mut object = self.decode_body(&kind, &ty, options.field_validation).await?;
         self.fill_in_namespace(&mut object)?;
         self.record_asked(&mut object, &options);
-        let attributes = Attributes {
-            resource: self.resource,
-            subresource: &self.request.info.subresource,
-            operation: Operation::Create,
-            verb: self.request.info.verb,
-            namespace: self.namespace(),
-            name: self.name(),
-            user: &self.user,
-            dry_run: options.dry_run,
-            warnings: &self.request.warnings,
-            audit: &self.request.audit,
-            old: None,
-        };
+        let attributes = self.attributes(Operation::Create, options.dry_run);
         let admission = &self.endpoints.admission;
         admission.admit(&attributes, Some(&mut object)).await?;
         admission.validate(&attributes, Some(&object)).await?;

@@ -13,11 +13,11 @@ use kevel_store::cache::At;
 use super::Call;
 use super::decode::{check_size, settle, with_defaults};
 use super::options::{FieldValidation, WriteOptions};
-use crate::guaranteed_update::Failed;
+use super::update::Existing;
+use crate::guaranteed_update::{Failed, guaranteed_update};
 use crate::handler::Response;
 use crate::metadata;
 use crate::negotiate::MediaType;
-use crate::storage::MAX_CONFLICTS;
 
 impl Call<'_> {
     pub(super) async fn apply(&self, body: &Bytes) -> Result<Response, StatusError> {
@@ -31,34 +31,19 @@ impl Call<'_> {
         options.tracked = false;
         self.request.audit.request_patch(body);
         let config = self.read_config(body, &options)?;
-        let mut at = At::Any;
-        let mut refused = None;
-        for _ in 0..MAX_CONFLICTS {
-            let fresh = at == At::Consistent;
-            let result = match self.existing(at).await? {
-                Some(existing) => {
-                    self.believe(refused.take(), &existing)?;
-                    let apply = || drop(self.applied(Some(&existing.value), &config, &options));
-                    self.ask_for_versions(apply).await?;
-                    let make = |call: &Self, existing: &super::update::Existing| {
-                        call.applied(Some(&existing.value), &config, &options)
-                    };
-                    let result = self.replace_once(&existing, &options, make).await;
-                    if let Err(Failed::Refused(error)) = &result {
-                        refused = Some((existing.revision, error.clone()));
-                    }
-                    result
-                }
-                None if !fresh => Err(Failed::Changed),
-                None => self.create_applied(&config, &options).await,
+        let (config, options) = (&config, &options);
+        let make =
+            |call: &Self, existing: &Existing| call.applied(Some(&existing.value), config, options);
+        let read = |at| self.existing(at);
+        let write = |existing: Option<Existing>| async move {
+            let Some(existing) = existing else {
+                return self.create_applied(config, options).await;
             };
-            match result {
-                Ok(response) => return Ok(response),
-                Err(Failed::Refused(error)) if fresh => return Err(error),
-                Err(_) => at = At::Consistent,
-            }
-        }
-        Err(StatusError::modified(&self.group_resource(), self.name()))
+            let apply = || drop(self.applied(Some(&existing.value), config, options));
+            self.ask_for_versions(apply).await?;
+            self.replace_once(&existing, options, make).await
+        };
+        guaranteed_update(At::Any, read, write, || self.modified(self.name())).await
     }
 
     async fn create_applied(

@@ -63,19 +63,8 @@ impl Call<'_> {
         }
         // Empty where a name is made up, which comes after what plug-ins change.
         let name = metadata::text(&object, "name").to_owned();
-        let attributes = Attributes {
-            resource: self.resource,
-            subresource: "",
-            operation: Operation::Create,
-            verb: self.request.info.verb,
-            namespace: self.namespace(),
-            name: &name,
-            user: &self.user,
-            dry_run: options.dry_run,
-            warnings: &self.request.warnings,
-            audit: &self.request.audit,
-            old: None,
-        };
+        let attributes = self.attributes(Operation::Create, options.dry_run);
+        let attributes = Attributes { name: &name, ..attributes };
         self.endpoints.admission.admit(&attributes, Some(&mut object)).await?;
         if generated {
             let base = metadata::text(&object, "generateName");

@@ -11,11 +11,10 @@ use super::update::Existing;
 use crate::admission::{Attributes, Operation};
 use crate::deletion::{Course, DeleteOptions, Doomed, Outcome, course};
 use crate::failure::{cache_error, unserved};
-use crate::guaranteed_update::Failed;
+use crate::guaranteed_update::{Failed, guaranteed_update};
 use crate::handler::Response;
 use crate::metadata;
 use crate::responses::status_response;
-use crate::storage::MAX_CONFLICTS;
 
 /// What became of a deletion.
 enum Deleted {
@@ -56,23 +55,12 @@ impl Call<'_> {
         name: &str,
         options: &DeleteOptions,
     ) -> Result<Deleted, StatusError> {
-        let mut at = At::Any;
-        for _ in 0..MAX_CONFLICTS {
-            let fresh = at == At::Consistent;
-            match self.existing_named(name, at).await? {
-                None if fresh => {
-                    return Err(StatusError::not_found(&self.group_resource(), name));
-                }
-                None => {}
-                Some(existing) => match self.delete_once(name, &existing, options).await {
-                    Ok(deleted) => return Ok(deleted),
-                    Err(Failed::Refused(error)) if fresh => return Err(error),
-                    Err(_) => {}
-                },
-            }
-            at = At::Consistent;
-        }
-        Err(StatusError::modified(&self.group_resource(), name))
+        let read = |at| self.existing_named(name, at);
+        let delete = |existing: Option<Existing>| async move {
+            let missing = || StatusError::not_found(&self.group_resource(), name);
+            self.delete_once(name, &existing.ok_or_else(missing)?, options).await
+        };
+        guaranteed_update(At::Any, read, delete, || self.modified(name)).await
     }
 
     async fn delete_once(
@@ -84,19 +72,8 @@ impl Call<'_> {
         let old = &existing.value;
         options.check(self.resource, old)?;
         let namespace = metadata::text(old, "namespace");
-        let attributes = Attributes {
-            resource: self.resource,
-            subresource: "",
-            operation: Operation::Delete,
-            verb: self.request.info.verb,
-            namespace,
-            name,
-            user: &self.user,
-            dry_run: options.dry_run,
-            warnings: &self.request.warnings,
-            audit: &self.request.audit,
-            old: Some(old),
-        };
+        let attributes = self.attributes(Operation::Delete, options.dry_run);
+        let attributes = Attributes { namespace, name, old: Some(old), ..attributes };
         let admission = &self.endpoints.admission;
         admission.admit(&attributes, None).await?;
         admission.validate(&attributes, None).await?;

@@ -30,7 +30,7 @@ use std::sync::Arc;
 use kevel_api::gvk::GroupResource;
 use kevel_api::status::StatusError;
 
-use crate::admission::Admission;
+use crate::admission::{Admission, Attributes, Operation};
 use crate::authorization::Authorizer;
 use crate::failure::bare;
 use crate::handler::Response;
@@ -114,6 +114,24 @@ impl Ask<'_> {
 
     pub fn group_resource(&self) -> GroupResource {
         self.resource.group_resource()
+    }
+
+    /// What admission is told about the write that is asked for. Who knows better which object it
+    /// concerns says so over this.
+    pub fn attributes(&self, operation: Operation, dry_run: bool) -> Attributes<'_> {
+        Attributes {
+            resource: self.resource,
+            subresource: &self.request.info.subresource,
+            operation,
+            verb: self.request.info.verb,
+            namespace: self.namespace(),
+            name: self.name(),
+            user: &self.user,
+            dry_run,
+            warnings: &self.request.warnings,
+            audit: &self.request.audit,
+            old: None,
+        }
     }
 
     /// The rules of what is written here: the object's, or its subresource's own.

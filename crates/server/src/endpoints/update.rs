@@ -15,12 +15,11 @@ use crate::admission::{Attributes, Operation};
 use crate::allocation::{self, Claim};
 use crate::authorization::{self, Decision, forbidden};
 use crate::failure::{cache_error, unserved};
-use crate::guaranteed_update::{Failed, changed};
+use crate::guaranteed_update::{Failed, Versioned, guaranteed_update};
 use crate::handler::Response;
 use crate::latency_trackers::{LatencyTrackers, Phase};
 use crate::metadata;
 use crate::resource::Part;
-use crate::storage::MAX_CONFLICTS;
 
 /// What is there now: its tree in the served version, its wire bytes and revision.
 pub(super) struct Existing {
@@ -29,6 +28,12 @@ pub(super) struct Existing {
     pub revision: Revision,
     /// Whether this is the latest state; what the cache has at hand may be older.
     pub fresh: bool,
+}
+
+impl Versioned for Existing {
+    fn revision(&self) -> Revision {
+        self.revision
+    }
 }
 
 impl Call<'_> {
@@ -96,45 +101,18 @@ impl Call<'_> {
         options: &WriteOptions,
         make: impl Fn(&Self, &Existing) -> Result<Value, StatusError>,
     ) -> Result<Response, StatusError> {
-        let mut found = self.existing(At::Any).await?;
-        let mut fresh = false;
-        for _ in 0..MAX_CONFLICTS {
-            let mut refused = None;
-            let Some(existing) = &found else {
-                if !fresh {
-                    fresh = true;
-                    found = self.existing(At::Consistent).await?;
-                    continue;
-                }
-                return Err(StatusError::not_found(&self.group_resource(), self.name()));
-            };
-            match self.replace_once(existing, options, &make).await {
-                Ok(response) => return Ok(response),
-                // What was read may be old: neither a conflict nor an error, nor that there is
-                // nothing to write, is believed before it has been seen on what is there now.
-                Err(Failed::Changed) => {}
-                Err(Failed::Refused(error)) if fresh => return Err(error),
-                Err(Failed::Refused(error)) => refused = Some((existing.revision, error)),
-            }
-            fresh = true;
-            found = self.existing(At::Consistent).await?;
-            if let Some(now) = &found {
-                self.believe(refused, now)?;
-            }
-        }
-        Err(StatusError::modified(&self.group_resource(), self.name()))
+        let make = &make;
+        let read = |at| self.existing(at);
+        let write = |existing: Option<Existing>| async move {
+            let missing = || StatusError::not_found(&self.group_resource(), self.name());
+            self.replace_once(&existing.ok_or_else(missing)?, options, make).await
+        };
+        guaranteed_update(At::Any, read, write, || self.modified(self.name())).await
     }
 
-    /// Gives an error that was seen on what is there now: looking again would find the same.
-    pub(super) fn believe(
-        &self,
-        refused: Option<(Revision, StatusError)>,
-        now: &Existing,
-    ) -> Result<(), StatusError> {
-        match refused {
-            Some((revision, error)) if revision == now.revision => Err(error),
-            _ => Ok(()),
-        }
+    /// Others always came first.
+    pub(super) fn modified(&self, name: &str) -> StatusError {
+        StatusError::modified(&self.group_resource(), name)
     }
 
     pub(super) async fn existing(&self, at: At) -> Result<Option<Existing>, StatusError> {
@@ -182,19 +160,8 @@ impl Call<'_> {
             self.ask_for_versions(record).await?;
             self.record(Some(old), &mut object, options);
         }
-        let attributes = Attributes {
-            resource: self.resource,
-            subresource: &self.request.info.subresource,
-            operation: Operation::Update,
-            verb: self.request.info.verb,
-            namespace: self.namespace(),
-            name: self.name(),
-            user: &self.user,
-            dry_run: options.dry_run,
-            warnings: &self.request.warnings,
-            audit: &self.request.audit,
-            old: Some(old),
-        };
+        let attributes = self.attributes(Operation::Update, options.dry_run);
+        let attributes = Attributes { old: Some(old), ..attributes };
         self.admit(&attributes, &mut object).await?;
         let mut claim = Claim::default();
         let allocation = self.resource.allocation.as_ref().filter(|_| self.subresource.is_none());
@@ -299,7 +266,7 @@ impl Call<'_> {
             let allocation = self.resource.allocation.clone();
             let deleted = async move { storage.engine.delete(&key, expected).await };
             let deleted = allocation::delete(allocation, stored, deleted);
-            claim.write(deleted).await.map_err(changed)?
+            claim.write(deleted).await?
         } else if wire.bytes == existing.wire {
             if !existing.fresh {
                 return Err(Failed::Changed);
@@ -310,7 +277,7 @@ impl Call<'_> {
                 storage.engine.update(&key, bytes, expected, storage.time_to_live).await
             });
             let updated = LatencyTrackers::track(&self.request, Phase::Storage, updated).await;
-            updated.map_err(changed)?
+            updated?
         };
         Ok(self.object(StatusCode::OK, &wire.restamped(revision).bytes).await?)
     }
