@@ -32,6 +32,8 @@ pub const FILES: &[&str] = &[
     "apps/cases/replica_sets.txt",
     "apps/cases/replication_controllers.txt",
     "apps/cases/stateful_sets.txt",
+    "autoscaling/cases/horizontal_pod_autoscalers.txt",
+    "autoscaling/cases/horizontal_pod_autoscalers_v1.txt",
     "batch/cases/cron_jobs.txt",
     "batch/cases/jobs.txt",
     "pod/cases/pods.txt",
