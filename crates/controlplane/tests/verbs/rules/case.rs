@@ -36,6 +36,8 @@ pub const FILES: &[&str] = &[
     "autoscaling/cases/horizontal_pod_autoscalers_v1.txt",
     "batch/cases/cron_jobs.txt",
     "batch/cases/jobs.txt",
+    "flowcontrol/cases/flow_schemas.txt",
+    "flowcontrol/cases/priority_level_configurations.txt",
     "pod/cases/pods.txt",
     "service/cases/services.txt",
 ];
