@@ -36,10 +36,14 @@ pub const FILES: &[&str] = &[
     "autoscaling/cases/horizontal_pod_autoscalers_v1.txt",
     "batch/cases/cron_jobs.txt",
     "batch/cases/jobs.txt",
+    "csi/cases/drivers.txt",
+    "csi/cases/nodes.txt",
+    "csi/cases/storage_capacities.txt",
     "flowcontrol/cases/flow_schemas.txt",
     "flowcontrol/cases/priority_level_configurations.txt",
     "pod/cases/pods.txt",
     "service/cases/services.txt",
+    "volume_attachment/cases/volume_attachments.txt",
 ];
 
 /// The cases of a file.
