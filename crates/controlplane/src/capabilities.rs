@@ -16,10 +16,22 @@ pub struct Features {
     pub cluster_trust_bundle_projection: bool,
     /// `ContainerStopSignals`: containers say by which signal they end.
     pub container_stop_signals: bool,
+    /// `CoordinatedLeaderElection`: leases say how their next holder is chosen.
+    pub coordinated_leader_election: bool,
+    /// `DRAWorkloadResourceClaims`: groups of pods share devices.
+    pub dra_workload_resource_claims: bool,
     /// `GenericWorkload`: pods say with which others they are scheduled.
     pub generic_workload: bool,
+    /// `HPAScaleToZero`: autoscalers may take the last pod away.
+    pub hpa_scale_to_zero: bool,
     /// `PodCertificateRequest`: volumes with certificates that are made for the pod.
     pub pod_certificate_request: bool,
+    /// `TopologyAwareWorkloadScheduling`: groups of pods say how close together they are.
+    pub topology_aware_workload_scheduling: bool,
+    /// `VolumeLimitScaling`: storage drivers keep pods from nodes that lack them.
+    pub volume_limit_scaling: bool,
+    /// `WorkloadAwarePreemption`: groups of pods are preempted as one.
+    pub workload_aware_preemption: bool,
 }
 
 impl Features {
@@ -28,8 +40,14 @@ impl Features {
         Features {
             cluster_trust_bundle_projection: enabled("ClusterTrustBundleProjection"),
             container_stop_signals: enabled("ContainerStopSignals"),
+            coordinated_leader_election: enabled("CoordinatedLeaderElection"),
+            dra_workload_resource_claims: enabled("DRAWorkloadResourceClaims"),
             generic_workload: enabled("GenericWorkload"),
+            hpa_scale_to_zero: enabled("HPAScaleToZero"),
             pod_certificate_request: enabled("PodCertificateRequest"),
+            topology_aware_workload_scheduling: enabled("TopologyAwareWorkloadScheduling"),
+            volume_limit_scaling: enabled("VolumeLimitScaling"),
+            workload_aware_preemption: enabled("WorkloadAwarePreemption"),
         }
     }
 }

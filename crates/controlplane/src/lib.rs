@@ -24,6 +24,7 @@ mod limit_range;
 mod namespace;
 mod networking;
 mod node;
+mod node_labels;
 mod persistent_volume;
 mod persistent_volume_claim;
 mod pod;

@@ -5,7 +5,7 @@ use kevel_api::value::Value;
 use crate::columns;
 use crate::kind::Kind;
 use crate::rules::Rules;
-use crate::validation::{Field, IMMUTABLE};
+use crate::validation::Field;
 
 /// Controller revisions.
 pub static KIND: Kind = Kind {
@@ -29,8 +29,5 @@ fn validate_create(revision: Field) {
 
 fn validate_update(revision: Field, old: Field) {
     revision.at("revision").non_negative();
-    let data = revision.at("data");
-    if !data.same(&old.at("data")) {
-        data.invalid(IMMUTABLE);
-    }
+    revision.at("data").immutable_or_null(&old.at("data"));
 }

@@ -9,25 +9,8 @@ use kevel_api::warning::{MAX_TOTAL, WarningList};
 
 use super::annotations::APP_ARMOR;
 use super::each_container;
+use crate::node_labels;
 use crate::validation::{self, Field};
-
-/// Labels of nodes that have other names now.
-const RENAMED: &[(&str, &str)] = &[
-    ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
-    ("beta.kubernetes.io/os", "deprecated since v1.14; use \"kubernetes.io/os\" instead"),
-    (
-        "failure-domain.beta.kubernetes.io/region",
-        "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead",
-    ),
-    (
-        "failure-domain.beta.kubernetes.io/zone",
-        "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead",
-    ),
-    (
-        "beta.kubernetes.io/instance-type",
-        "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead",
-    ),
-];
 
 /// Annotations that do nothing any more.
 const ANNOTATIONS: &[(&str, &str)] = &[
@@ -98,7 +81,7 @@ pub fn template(object: &Value, path: &str) -> Vec<String> {
 fn spec_and_metadata(pod: Field, is_template: bool, out: &mut WarningList) {
     let (metadata, spec) = (pod.at("metadata"), pod.at("spec"));
     let notes = metadata.at("annotations");
-    node_labels(spec, out);
+    selected_nodes(spec, out);
     for (key, why) in ANNOTATIONS.iter().filter(|(key, _)| notes.key(key).is_set()) {
         out.add_with(|| format!("{}: {why}", notes.key(key).path()));
     }
@@ -144,29 +127,21 @@ fn spec_and_metadata(pod: Field, is_template: bool, out: &mut WarningList) {
     }
 }
 
-fn renamed(label: &str) -> Option<&'static str> {
-    RENAMED.iter().find(|(known, _)| *known == label).map(|(_, why)| *why)
-}
-
-fn node_labels(spec: Field, out: &mut WarningList) {
+fn selected_nodes(spec: Field, out: &mut WarningList) {
     for (key, entry) in spec.at("nodeSelector").entries() {
-        out.extend(renamed(key).map(|why| format!("{}: {why}", entry.path())));
+        out.extend(node_labels::renamed(key).map(|why| format!("{}: {why}", entry.path())));
     }
     let nodes = spec.down("affinity.nodeAffinity");
     let term = |term: Field, out: &mut WarningList| {
         for expression in term.at("matchExpressions").items() {
-            let key = expression.at("key");
-            let why = renamed(key.str());
-            out.extend(why.map(|why| format!("{}: {} is {why}", key.path(), key.str())));
+            node_labels::key(expression.at("key"), out);
         }
     };
     let required = nodes.at(REQUIRED);
     required.at("nodeSelectorTerms").items().for_each(|t| term(t, out));
     nodes.at(PREFERRED).items().for_each(|t| term(t.at("preference"), out));
     for spread in spec.at("topologySpreadConstraints").items() {
-        let key = spread.at("topologyKey");
-        let why = renamed(key.str());
-        out.extend(why.map(|why| format!("{}: {} is {why}", key.path(), key.str())));
+        node_labels::key(spread.at("topologyKey"), out);
         null_selector(spread, out);
     }
 }

@@ -27,15 +27,27 @@ use kevel_codec::json::{Unknown, decode_any, encode_any};
 
 /// The files with cases, below the sources of the control plane.
 pub const FILES: &[&str] = &[
+    "apps/cases/controller_revisions.txt",
     "apps/cases/daemon_sets.txt",
     "apps/cases/deployments.txt",
     "apps/cases/replica_sets.txt",
     "apps/cases/replication_controllers.txt",
     "apps/cases/stateful_sets.txt",
+    "autoscaling/cases/horizontal_pod_autoscalers.txt",
+    "autoscaling/cases/horizontal_pod_autoscalers_v1.txt",
     "batch/cases/cron_jobs.txt",
     "batch/cases/jobs.txt",
+    "coordination/cases/leases.txt",
+    "csi/cases/drivers.txt",
+    "csi/cases/nodes.txt",
+    "csi/cases/storage_capacities.txt",
+    "flowcontrol/cases/flow_schemas.txt",
+    "flowcontrol/cases/priority_level_configurations.txt",
     "pod/cases/pods.txt",
+    "priority_class/cases/priority_classes.txt",
+    "runtime_class/cases/runtime_classes.txt",
     "service/cases/services.txt",
+    "volume_attachment/cases/volume_attachments.txt",
 ];
 
 /// The cases of a file.

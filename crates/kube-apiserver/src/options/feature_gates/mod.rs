@@ -167,8 +167,11 @@ const EFFECTIVE: &[&str] = &[
     "ComponentFlagz",
     "ComponentStatusz",
     "ContainerStopSignals",
+    "CoordinatedLeaderElection",
     "DRAResourceClaimGranularStatusAuthorization",
+    "DRAWorkloadResourceClaims",
     "GenericWorkload",
+    "HPAScaleToZero",
     "KubeletServiceAccountTokenForCredentialProviders",
     "LoggingAlphaOptions",
     "LoggingBetaOptions",
@@ -180,7 +183,9 @@ const EFFECTIVE: &[&str] = &[
     "ServiceAccountNodeAudienceRestriction",
     "StorageVersionMigrator",
     "TokenRequestServiceAccountUIDValidation",
+    "TopologyAwareWorkloadScheduling",
     "UnknownVersionInteroperabilityProxy",
+    "VolumeLimitScaling",
     "WorkloadAwarePreemption",
 ];
 

@@ -3,7 +3,9 @@
 use std::cmp::Ordering;
 
 use kevel_api::name;
+use kevel_api::value::Value;
 
+use crate::capabilities::Capabilities;
 use crate::columns;
 use crate::kind::Kind;
 use crate::rules::Rules;
@@ -15,7 +17,9 @@ pub static LEASE: Kind = Kind {
     allow_unconditional_update: false,
     columns: columns::coordination::LEASE,
     rules: Rules {
+        prepare_for_create: |lease, capabilities| drop_gated(lease, None, capabilities),
         validate_create: |lease| lease_spec(lease.at("spec")),
+        prepare_for_update: |lease, old, capabilities| drop_gated(lease, Some(old), capabilities),
         validate_update: |lease, _| lease_spec(lease.at("spec")),
         ..Rules::NONE
     },
@@ -25,6 +29,7 @@ pub static LEASE: Kind = Kind {
 /// Lease candidates.
 pub static LEASE_CANDIDATE: Kind = Kind {
     storage_version: Some("v1beta1"),
+    validate_name: |name, _| name::is_config_map_key(name),
     allow_create_on_update: true,
     allow_unconditional_update: false,
     columns: columns::coordination::LEASE_CANDIDATE,
@@ -40,6 +45,19 @@ pub static LEASE_CANDIDATE: Kind = Kind {
 };
 
 const OLDEST: &str = "OldestEmulationVersion";
+
+/// Nobody chooses holders as long as the gate is off; what was said before stays.
+fn drop_gated(lease: &mut Value, old: Option<&Value>, capabilities: &Capabilities) {
+    if capabilities.features.coordinated_leader_election {
+        return;
+    }
+    let Some(spec) = lease.at_mut(&["spec"]).and_then(Value::as_map_mut) else { return };
+    for field in ["strategy", "preferredHolder"] {
+        if old.is_none_or(|old| old.at(&["spec", field]).is_none()) {
+            spec.remove(field);
+        }
+    }
+}
 
 fn lease_spec(spec: Field) {
     let (duration, transitions) = (spec.at("leaseDurationSeconds"), spec.at("leaseTransitions"));

@@ -1,5 +1,7 @@
 //! How important pods are.
 
+use kevel_api::value::Value;
+
 use crate::columns;
 use crate::kind::Kind;
 use crate::priority_classes::CLASSES;
@@ -8,9 +10,16 @@ use crate::validation::Field;
 
 /// Priority classes.
 pub static KIND: Kind = Kind {
-    counts_generation: true,
     columns: columns::scheduling::PRIORITY_CLASS,
-    rules: Rules { validate_create, validate_update, ..Rules::NONE },
+    rules: Rules {
+        // The making is counted, but no change.
+        prepare_for_create: |class, _| {
+            class.make_map(&["metadata"]).insert("generation", Value::Int(1));
+        },
+        validate_create,
+        validate_update,
+        ..Rules::NONE
+    },
     ..Kind::new("scheduling.k8s.io", "priorityclasses")
 };
 

@@ -1,0 +1,178 @@
+//! Storage drivers: what the cluster must do for them.
+
+use std::collections::HashSet;
+
+use kevel_api::value::{Value, equivalent};
+
+use crate::capabilities::Capabilities;
+use crate::columns;
+use crate::kind::Kind;
+use crate::rules::Rules;
+use crate::validation::{Field, IMMUTABLE};
+
+/// `csidrivers`
+pub static KIND: Kind = Kind {
+    returns_deleted_object: true,
+    allow_unconditional_update: false,
+    columns: columns::storage::CSI_DRIVER,
+    rules: Rules {
+        prepare_for_create: |driver, capabilities| settle_gated(driver, None, capabilities),
+        validate_create: |driver| spec(driver.at("spec")),
+        prepare_for_update,
+        validate_update,
+        warnings,
+        ..Rules::NONE
+    },
+    ..Kind::new("storage.k8s.io", "csidrivers")
+};
+
+/// The shortest time between two counts of what a node can attach.
+const MIN_UPDATE_PERIOD: i64 = 10;
+/// How long tokens are good, in seconds.
+const MIN_EXPIRATION: i64 = 10 * 60;
+const MAX_EXPIRATION: i64 = 1 << 32;
+
+/// `VolumeLimitScaling` decides whether there is such a field.
+const GATED: &str = "preventPodSchedulingIfMissing";
+
+fn settle_gated(driver: &mut Value, old: Option<&Value>, capabilities: &Capabilities) {
+    let had = old.is_some_and(|old| old.at(&["spec", GATED]).is_some());
+    let Some(spec) = driver.at_mut(&["spec"]).and_then(Value::as_map_mut) else { return };
+    if capabilities.features.volume_limit_scaling {
+        spec.entry_or_insert_with(GATED, || Value::Bool(false));
+    } else if !had {
+        spec.remove(GATED);
+    }
+}
+
+/// Changes are counted, but not the making.
+fn prepare_for_update(driver: &mut Value, old: &Value, capabilities: &Capabilities) {
+    settle_gated(driver, Some(old), capabilities);
+    if !equivalent(driver.at(&["spec"]), old.at(&["spec"])) {
+        let counted = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or(0);
+        driver.make_map(&["metadata"]).insert("generation", Value::Int(counted + 1));
+    }
+}
+
+fn validate_update(driver: Field, old: Field) {
+    let (now, was) = (driver.at("spec"), old.at("spec"));
+    spec(now);
+    if !now.at("attachRequired").same(&was.at("attachRequired")) {
+        attach_required(now, |field| field.invalid_as(now.at("attachRequired").shown(), IMMUTABLE));
+    }
+    now.at("volumeLifecycleModes").immutable_or_null(&was.at("volumeLifecycleModes"));
+}
+
+/// Says something about a field that the reference calls by another name.
+fn attach_required(spec: Field, say: impl FnOnce(Field)) {
+    say(spec.at("attachedRequired"));
+}
+
+fn spec(spec: Field) {
+    if spec.at("attachRequired").is_absent() {
+        attach_required(spec, |field| field.required(""));
+    }
+    for name in ["podInfoOnMount", "storageCapacity"] {
+        if spec.at(name).is_absent() {
+            spec.at(name).required("");
+        }
+    }
+    let policy = spec.at("fsGroupPolicy");
+    if policy.is_set() {
+        policy.one_of(&["File", "None", "ReadWriteOnceWithFSType"]);
+    }
+    token_requests(spec.at("tokenRequests"));
+    let (modes, known) = (spec.at("volumeLifecycleModes"), ["Persistent", "Ephemeral"]);
+    for mode in modes.items().filter(|mode| !known.contains(&mode.str())) {
+        modes.unsupported_as(mode.shown_as_json(), &known);
+    }
+    if spec.at("seLinuxMount").is_absent() {
+        spec.at("seLinuxMount").required("");
+    }
+    let period = spec.at("nodeAllocatableUpdatePeriodSeconds");
+    if period.is_set() && period.int() < MIN_UPDATE_PERIOD {
+        period.invalid(format!("must be greater than or equal to {MIN_UPDATE_PERIOD} seconds"));
+    }
+    let in_secrets = spec.at("serviceAccountTokenInSecrets");
+    if in_secrets.is_set() && spec.at("tokenRequests").is_empty() {
+        in_secrets
+            .invalid("serviceAccountTokenInSecrets is set but no tokenRequests are specified");
+    }
+}
+
+/// Tokens for different audiences.
+fn token_requests(requests: Field) {
+    let mut seen = HashSet::new();
+    for request in requests.items() {
+        let (audience, expiration) = (request.at("audience"), request.at("expirationSeconds"));
+        if !seen.insert(audience.str()) {
+            audience.duplicate();
+        } else if expiration.is_set() && expiration.int() < MIN_EXPIRATION {
+            expiration.invalid("may not specify a duration less than 10 minutes");
+        } else if expiration.int() > MAX_EXPIRATION {
+            expiration.invalid("may not specify a duration larger than 2^32 seconds");
+        }
+    }
+}
+
+fn warnings(driver: &Value, old: Option<&Value>) -> Vec<String> {
+    const TOKENS: [&str; 2] = ["spec", "tokenRequests"];
+    let asked = driver.at(&TOKENS).filter(|tokens| !tokens.is_empty());
+    let changed = old.is_none_or(|old| !equivalent(old.at(&TOKENS), asked));
+    let said = driver.at(&["spec", "serviceAccountTokenInSecrets"]).is_some();
+    if asked.is_none() || !changed || said {
+        return Vec::new();
+    }
+    vec![
+        "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true \
+         to prevent possible logging of tokens in volume attributes"
+            .to_owned(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capabilities::Features;
+    use crate::rules::cases::value;
+
+    #[test]
+    fn drivers_that_ask_for_tokens_are_warned_of_logs() {
+        let driver = |spec: &str| value(&format!(r#"{{"spec": {spec}}}"#));
+        let bare = driver(r#"{"tokenRequests": [{"audience": "a"}]}"#);
+        let other = driver(r#"{"tokenRequests": [{"audience": "b"}]}"#);
+        let secret = driver(
+            r#"{"tokenRequests": [{"audience": "a"}], "serviceAccountTokenInSecrets": false}"#,
+        );
+        for (driver, old, count) in [
+            (&bare, None, 1),
+            (&bare, Some(&bare), 0),
+            (&bare, Some(&other), 1),
+            (&secret, None, 0),
+            (&driver("{}"), Some(&bare), 0),
+        ] {
+            assert_eq!(warnings(driver, old).len(), count, "{driver:?} {old:?}");
+        }
+    }
+
+    #[test]
+    fn a_gate_decides_whether_pods_stay_away() {
+        let features = |volume_limit_scaling| Capabilities {
+            features: Features { volume_limit_scaling, ..Features::default() },
+            ..Capabilities::default()
+        };
+        let (none, said) =
+            (r#"{"spec": {}}"#, r#"{"spec": {"preventPodSchedulingIfMissing": true}}"#);
+        for (new, old, gate, found) in [
+            (said, None, false, None),
+            (said, Some(none), false, None),
+            (said, Some(said), false, Some(true)),
+            (said, None, true, Some(true)),
+            (none, None, true, Some(false)),
+        ] {
+            let (mut new, old) = (value(new), old.map(value));
+            settle_gated(&mut new, old.as_ref(), &features(gate));
+            assert_eq!(new.at(&["spec", GATED]).and_then(Value::as_bool), found, "{old:?} {gate}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Which storage drivers a node has, and how much each can attach there.
+
+use std::collections::{HashMap, HashSet};
+
+use kevel_api::value::{Value, equivalent};
+
+use crate::columns;
+use crate::kind::Kind;
+use crate::pod::volume_source;
+use crate::rules::Rules;
+use crate::validation::{Field, IMMUTABLE, shown};
+
+/// `csinodes`
+pub static KIND: Kind = Kind {
+    returns_deleted_object: true,
+    allow_unconditional_update: false,
+    columns: columns::storage::CSI_NODE,
+    rules: Rules {
+        validate_create: |node| drivers(node.down("spec.drivers")),
+        validate_update,
+        ..Rules::NONE
+    },
+    ..Kind::new("storage.k8s.io", "csinodes")
+};
+
+/// How long the name may be by which a driver knows a node.
+const MAX_NODE_ID: usize = 256;
+
+fn drivers(drivers: Field) {
+    let mut seen = HashSet::new();
+    for driver in drivers.items() {
+        let (name, id) = (driver.at("name"), driver.at("nodeID"));
+        volume_source::csi_driver_name(name);
+        id.must("");
+        if id.len() > MAX_NODE_ID {
+            id.invalid(format!("must be {MAX_NODE_ID} characters or less"));
+        }
+        driver.at("allocatable").at("count").non_negative();
+        name.unique(&mut seen, name.str());
+        topology_keys(driver);
+    }
+}
+
+/// Labels of nodes. What is wrong with one is said about the driver.
+fn topology_keys(driver: Field) {
+    let mut seen = HashSet::new();
+    for key in driver.at("topologyKeys").items() {
+        let key = driver.with(key.get());
+        if key.is_empty() {
+            key.required("");
+        }
+        key.unique(&mut seen, key.str());
+        key.label_name();
+    }
+}
+
+/// A driver that stays does not change, but for how much it can attach.
+fn validate_update(node: Field, old: Field) {
+    let list = node.down("spec.drivers");
+    drivers(list);
+    let mut new: HashMap<&str, Vec<Value>> = HashMap::new();
+    for driver in list.items() {
+        new.entry(driver.at("name").str()).or_default().push(but_for_amount(driver));
+    }
+    for was in old.down("spec.drivers").items() {
+        let before = but_for_amount(was);
+        for driver in new.get(was.at("name").str()).into_iter().flatten() {
+            if !equivalent(Some(driver), Some(&before)) {
+                list.invalid_as(shown(Some(driver)), IMMUTABLE);
+            }
+        }
+    }
+}
+
+fn but_for_amount(driver: Field) -> Value {
+    let mut driver = driver.get().cloned().unwrap_or(Value::Null);
+    driver.as_map_mut().map(|driver| driver.remove("allocatable"));
+    driver
+}

@@ -1,0 +1,21 @@
+//! Priority and fairness: who waits for whom.
+
+pub mod flow_schema;
+mod mandatory;
+pub mod priority_level_configuration;
+
+use std::collections::HashSet;
+
+use crate::validation::Field;
+
+/// The conditions of a status: each of a type, and of no type twice.
+fn validate_status_update(object: Field, _: Field) {
+    let mut seen = HashSet::new();
+    for condition in object.down("status.conditions").items() {
+        let ty = condition.at("type");
+        if !seen.insert(ty.str()) {
+            ty.duplicate_as(ty.shown_as_json());
+        }
+        ty.must("");
+    }
+}

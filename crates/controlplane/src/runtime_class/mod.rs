@@ -1,0 +1,72 @@
+//! What runs the containers of pods.
+
+use std::collections::HashSet;
+
+use kevel_api::field_error::BadValue;
+use kevel_api::name;
+use kevel_api::value::Value;
+
+use crate::columns;
+use crate::kind::Kind;
+use crate::node_labels;
+use crate::pod::{Options, resources, toleration};
+use crate::rules::Rules;
+use crate::validation::{Field, record};
+
+/// Runtime classes.
+pub static KIND: Kind = Kind {
+    allow_create_on_update: true,
+    allow_unconditional_update: false,
+    columns: columns::node::RUNTIME_CLASS,
+    rules: Rules {
+        validate_create: check,
+        validate_update: |class, old| {
+            check(class);
+            class.at("handler").immutable(&old.at("handler"));
+        },
+        warnings,
+        ..Rules::NONE
+    },
+    ..Kind::new("node.k8s.io", "runtimeclasses")
+};
+
+fn check(class: Field) {
+    let handler = class.at("handler");
+    if handler.must("") {
+        handler.object_name(name::name_is_dns_label);
+    }
+    let overhead = class.at("overhead");
+    if overhead.is_set() {
+        let fixed = overhead.at("podFixed");
+        resources::overhead(overhead.with(fixed.get()), &Options::default());
+    }
+    let scheduling = class.at("scheduling");
+    scheduling.at("nodeSelector").labels();
+    let tolerations = scheduling.at("tolerations");
+    toleration::check(tolerations);
+    let mut seen = HashSet::new();
+    for toleration in tolerations.items() {
+        if !seen.insert(toleration::parts(toleration)) {
+            toleration.duplicate_as(shown_toleration(toleration));
+        }
+    }
+}
+
+/// The reference's toleration has no names for JSON.
+fn shown_toleration(toleration: Field) -> BadValue {
+    let seconds = toleration.at("tolerationSeconds");
+    record(&[
+        ("Key", toleration.at("key").get()),
+        ("Operator", toleration.at("operator").get()),
+        ("Value", toleration.at("value").get()),
+        ("Effect", toleration.at("effect").get()),
+        ("TolerationSeconds", seconds.get().or(Some(&Value::Null))),
+    ])
+}
+
+fn warnings(class: &Value, _: Option<&Value>) -> Vec<String> {
+    let selector = class.at(&["scheduling", "nodeSelector"]).and_then(Value::as_map);
+    let labels = selector.into_iter().flat_map(|labels| labels.iter());
+    let renamed = labels.filter_map(|(label, _)| node_labels::renamed(label));
+    renamed.map(|why| format!("scheduling.nodeSelector: {why}")).collect()
+}

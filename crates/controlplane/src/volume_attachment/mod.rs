@@ -1,0 +1,84 @@
+//! Volumes that are attached to nodes.
+
+use kevel_api::name;
+use kevel_server::strategy::STATUS_METADATA;
+
+use crate::columns;
+use crate::kind::Kind;
+use crate::persistent_volume::{self, Place};
+use crate::pod::volume_source;
+use crate::rules::Rules;
+use crate::validation::{Field, IMMUTABLE};
+
+/// `volumeattachments`
+pub static VOLUME_ATTACHMENT: Kind = Kind {
+    returns_deleted_object: true,
+    kept_by_status: &STATUS_METADATA,
+    allow_unconditional_update: false,
+    columns: columns::storage::VOLUME_ATTACHMENT,
+    rules: Rules {
+        validate_create: check,
+        validate_update: check_update,
+        validate_status_update: check_update,
+        ..Rules::NONE
+    },
+    ..Kind::new("storage.k8s.io", "volumeattachments")
+};
+
+/// How much drivers may remember of a volume, and say about an error.
+const MAX_METADATA: usize = 256 << 10;
+const MAX_MESSAGE: usize = 1024;
+
+fn check_update(attachment: Field, old: Field) {
+    check(attachment);
+    let spec = attachment.at("spec");
+    if !spec.same(&old.at("spec")) {
+        spec.invalid(IMMUTABLE);
+    }
+}
+
+fn check(attachment: Field) {
+    let (spec, status) = (attachment.at("spec"), attachment.at("status"));
+    volume_source::csi_driver_name(spec.at("attacher"));
+    source(spec.at("source"));
+    spec.at("nodeName").object_name(name::name_is_dns_subdomain);
+    metadata(status.at("attachmentMetadata"));
+    error(status.at("attachError"));
+    error(status.at("detachError"));
+    let volume = spec.at("source");
+    let volume = volume.at("persistentVolumeName");
+    if volume.is_set() {
+        volume.object_name(name::name_is_dns_subdomain);
+    }
+}
+
+fn source(source: Field) {
+    const ONE: &str = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+    let (inline, name) = (source.at("inlineVolumeSpec"), source.at("persistentVolumeName"));
+    match (inline.is_set(), name.is_set()) {
+        (false, false) => source.required(ONE),
+        (true, true) => source.forbidden(ONE),
+        (true, false) => persistent_volume::spec(inline, "", Place::Inline, false),
+        (false, true) => {
+            name.must("must specify non empty persistentVolumeName");
+        }
+    }
+}
+
+fn metadata(metadata: Field) {
+    let size: usize = metadata.entries().map(|(key, value)| key.len() + value.len()).sum();
+    if size > MAX_METADATA {
+        metadata.too_long(MAX_METADATA);
+    }
+}
+
+fn error(error: Field) {
+    // The reference names the limit of the metadata.
+    if error.at("message").len() > MAX_MESSAGE {
+        error.at("message").too_long(MAX_METADATA);
+    }
+    let code = error.at("errorCode");
+    if code.int() < 0 {
+        code.in_range(0, i64::from(i32::MAX));
+    }
+}
