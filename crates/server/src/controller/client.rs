@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
+use http_body_util::BodyExt as _;
 use kevel_api::status::{Status, StatusCause, StatusDetails, StatusError, Text};
 use kevel_api::value::Value;
 use kevel_codec::json;
