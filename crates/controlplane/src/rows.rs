@@ -85,6 +85,9 @@ impl Answers {
     }
 }
 
+/// Group and plural of a kind.
+type GroupResource = (&'static str, &'static str);
+
 /// What rows are made of, beside the definitions and what kinds say of themselves.
 pub struct RowsConfig<'a> {
     /// Where objects are kept.
@@ -92,7 +95,7 @@ pub struct RowsConfig<'a> {
     /// Who answers what is not stored.
     pub answers: Answers,
     /// What the objects of a kind need from elsewhere, by group and plural.
-    pub allocations: Vec<((&'static str, &'static str), Arc<dyn Allocation>)>,
+    pub allocations: Vec<(GroupResource, Arc<dyn Allocation>)>,
     /// What the rules go by.
     pub capabilities: Capabilities,
 }
