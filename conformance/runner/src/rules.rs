@@ -11,7 +11,7 @@ use http::Method;
 use kevel_api::value::Value;
 use kevel_codec::json::{Unknown, decode_any, encode_any};
 
-use self::case::{Cases, FILES};
+use self::case::{Cases, FILES, GATED_FILES, GATES};
 use crate::Result;
 use crate::client::{Client, Request};
 use crate::control_plane::{ControlPlane, Server, cache, tree};
@@ -23,23 +23,35 @@ const FLAGS: [&str; 2] = [
     "--allow-privileged=false",
 ];
 
-/// Plays the cases of all files on a fresh reference and writes down what it says.
+/// Plays the cases of all files on fresh references and writes down what they say.
 pub async fn run() -> Result<bool> {
-    let mut plane = ControlPlane::prepare(&cache().join("run").join("rules"))?;
-    plane.flags = FLAGS.map(str::to_owned).to_vec();
-    plane.start_server(Server::Reference, true).await?;
-    let recorded = record(&plane.client(1)?).await;
-    plane.stop_all()?;
-    recorded.map(|()| true)
+    let gates = GATES.iter().map(|gate| format!("{gate}=true")).collect::<Vec<_>>().join(",");
+    let gated = [
+        "--runtime-config=api/all=true".to_owned(),
+        format!("--feature-gates={gates}"),
+        "--disable-admission-plugins=PodGroupWorkloadExists".to_owned(),
+    ];
+    play(FILES, &[]).await?;
+    play(GATED_FILES, &gated).await?;
+    Ok(true)
 }
 
-async fn record(client: &Client) -> Result<()> {
+async fn play(files: &[&str], flags: &[String]) -> Result<()> {
+    let mut plane = ControlPlane::prepare(&cache().join("run").join("rules"))?;
+    plane.flags = FLAGS.iter().map(|flag| (*flag).to_owned()).chain(flags.to_vec()).collect();
+    plane.start_server(Server::Reference, true).await?;
+    let recorded = record(files, &plane.client(1)?).await;
+    plane.stop_all()?;
+    recorded
+}
+
+async fn record(files: &[&str], client: &Client) -> Result<()> {
     let namespace = br#"{"metadata":{"name":"ns"}}"#.as_slice();
     let path = "/api/v1/namespaces".to_owned();
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
     let body = namespace.into();
     client.json(Request { method: Method::POST, path, headers, body }).await?;
-    for file in FILES {
+    for file in files {
         let path = tree().join("crates/controlplane/src").join(file);
         let text = fs::read_to_string(&path)?;
         let cases = Cases::read(&text);

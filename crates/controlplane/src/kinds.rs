@@ -64,7 +64,7 @@ pub static KINDS: &[&Kind] = &[
     &event::EVENTS,
     &flowcontrol::flow_schema::KIND,
     &flowcontrol::priority_level_configuration::KIND,
-    &storage_version::STORAGE_VERSION,
+    &storage_version::KIND,
     &networking::ingress_class::KIND,
     &networking::ingress::KIND,
     &service::ip_address::KIND,
@@ -82,16 +82,16 @@ pub static KINDS: &[&Kind] = &[
     &resource::RESOURCE_CLAIM_TEMPLATE,
     &resource::RESOURCE_POOL_STATUS_REQUEST,
     &resource::RESOURCE_SLICE,
-    &scheduling::POD_GROUP,
+    &scheduling::pod_group::KIND,
     &priority_class::KIND,
-    &scheduling::WORKLOAD,
+    &scheduling::workload::KIND,
     &csi::driver::KIND,
     &csi::node::KIND,
     &csi::storage_capacity::KIND,
     &storage_class::STORAGE_CLASS,
     &volume_attachment::VOLUME_ATTACHMENT,
     &storage_class::VOLUME_ATTRIBUTES_CLASS,
-    &storage_version::STORAGE_VERSION_MIGRATION,
+    &storage_version::migration::KIND,
 ];
 
 /// The kind of a resource.

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
+use kevel_api::builtin;
 use kevel_controlplane::admission::NamespaceLifecycle;
 use kevel_controlplane::service::{PortRange, RepairPorts, Services};
-use kevel_controlplane::{RowsConfig, StorageOptions, rows, storages};
+use kevel_controlplane::{Features, RowsConfig, StorageOptions, rows, storages};
 use kevel_server::admission::Admission;
 use kevel_server::authorization::{AlwaysAllow, Authorizer};
 use kevel_server::body::Body;
@@ -31,6 +32,15 @@ pub struct InMemory {
     _caches: Caches,
 }
 
+/// What a server does beyond the usual.
+#[derive(Default)]
+struct Served<'a> {
+    /// The network and the ports of services.
+    services: Option<(&'a str, PortRange)>,
+    /// Features, and all versions of all groups with them.
+    features: Option<Features>,
+}
+
 impl InMemory {
     /// A server on which everybody may do everything, with a namespace `ns`.
     pub async fn start(format: Format) -> Self {
@@ -39,26 +49,33 @@ impl InMemory {
 
     /// The same with an authorizer.
     pub async fn with(format: Format, authorizer: Arc<dyn Authorizer>) -> Self {
-        InMemory::new(memory(), format, authorizer, None).await
+        InMemory::new(memory(), format, authorizer, Served::default()).await
     }
 
     /// The same on a store; it gives services addresses of a network and ports of a range.
     pub async fn with_services(engine: Arc<dyn Engine>, cidr: &str, ports: PortRange) -> Self {
         let allow = Arc::new(AlwaysAllow);
-        let server = InMemory::new(engine, Format::Json, allow, Some((cidr, ports))).await;
+        let served = Served { services: Some((cidr, ports)), ..Served::default() };
+        let server = InMemory::new(engine, Format::Json, allow, served).await;
         let cidr =
             format!(r#"{{"metadata":{{"name":"kubernetes"}},"spec":{{"cidrs":["{cidr}"]}}}}"#);
         server.ok("POST /apis/networking.k8s.io/v1/servicecidrs", &cidr, 201).await;
         server
     }
 
+    /// The same with all versions of all groups, and with these features.
+    pub async fn with_features(features: Features) -> Self {
+        let served = Served { features: Some(features), ..Served::default() };
+        InMemory::new(memory(), Format::Json, Arc::new(AlwaysAllow), served).await
+    }
+
     async fn new(
         engine: Arc<dyn Engine>,
         format: Format,
         authorizer: Arc<dyn Authorizer>,
-        services: Option<(&str, PortRange)>,
+        served: Served<'_>,
     ) -> Self {
-        let server = InMemory::build(engine, format, services, |storages| {
+        let server = InMemory::build(engine, format, served, |storages| {
             let lifecycle = NamespaceLifecycle::new(storages.required("", "namespaces").unwrap());
             let admission = Admission::new(vec![Arc::new(lifecycle)]);
             Endpoints { admission, authorizer: Some(authorizer) }
@@ -70,20 +87,22 @@ impl InMemory {
 
     /// An empty server in memory with endpoints of one's own, made of where objects are kept.
     pub async fn empty(format: Format, endpoints: impl FnOnce(&Storages) -> Endpoints) -> Self {
-        InMemory::build(memory(), format, None, endpoints).await
+        InMemory::build(memory(), format, Served::default(), endpoints).await
     }
 
     async fn build(
         engine: Arc<dyn Engine>,
         format: Format,
-        services: Option<(&str, PortRange)>,
+        served: Served<'_>,
         endpoints: impl FnOnce(&Storages) -> Endpoints,
     ) -> Self {
+        let on = |resource: &builtin::Resource| served.features.is_some() || resource.on;
         let caches = Caches::start(engine.clone(), "/registry/");
         let options = StorageOptions { prefix: "/registry".into(), format };
-        let storages = storages(|resource| resource.on, &options, &engine, &caches).unwrap();
+        let storages = storages(on, &options, &engine, &caches).unwrap();
         let mut config = RowsConfig::new(&storages);
-        if let Some((cidr, ports)) = services {
+        config.capabilities.features = served.features.unwrap_or_default();
+        if let Some((cidr, ports)) = served.services {
             let network = [cidr.split_once('/').unwrap().0.parse().unwrap()];
             let services = Services::new(&storages, &network, ports, &options, &engine, &caches);
             let services = services.unwrap();
@@ -91,7 +110,7 @@ impl InMemory {
             config.allocations.push((("", "services"), services.allocation()));
         }
         let resources = Resources::default();
-        resources.install(rows(|resource| resource.on, &config).unwrap());
+        resources.install(rows(on, &config).unwrap());
         let (resources, endpoints) = (Arc::new(resources), Arc::new(endpoints(&storages)));
         let delegate =
             Delegate { name: "kube", resources, endpoints, paths: Vec::new(), next: None };

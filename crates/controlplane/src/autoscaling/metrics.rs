@@ -6,9 +6,12 @@ use super::{ApiVersion, api_version, object_reference};
 use crate::pod::resources;
 use crate::validation::Field;
 
-/// The sources of metrics, in the order in which they are looked at: what a metric calls its type, the
-/// field that describes it, and what is asked of that.
-const SOURCES: [(&str, &str, fn(Field, ApiVersion)); 5] = [
+/// A source of metrics: what a metric calls its type, the field that describes it, and what is asked of
+/// that.
+type Source = (&'static str, &'static str, fn(Field, ApiVersion));
+
+/// The sources, in the order in which they are looked at.
+const SOURCES: [Source; 5] = [
     ("Object", "object", object),
     ("External", "external", |source, _| external(source)),
     ("Pods", "pods", |source, _| pods(source)),

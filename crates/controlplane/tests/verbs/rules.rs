@@ -8,12 +8,13 @@ use std::sync::Arc;
 use http_body_util::BodyExt as _;
 use kevel_api::value::Value;
 use kevel_codec::json::{Unknown, decode_any, encode_any};
+use kevel_controlplane::Features;
 use kevel_controlplane::service::PortRange;
 use kevel_store::Engine;
 use kevel_store::embedded::{Embedded, Options};
 use kevel_test_support::InMemory;
 
-use self::case::{Cases, FILES};
+use self::case::{Cases, FILES, GATED_FILES, GATES};
 
 impl case::Server for InMemory {
     async fn send(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
@@ -36,16 +37,26 @@ async fn start() -> InMemory {
 
 #[tokio::test]
 async fn kinds_are_judged_as_the_reference_judges_them() {
-    let server = start().await;
+    compare(FILES, &start().await).await;
+}
+
+#[tokio::test]
+async fn kinds_behind_gates_are_judged_as_the_reference_judges_them() {
+    let features = Features::new(|gate| GATES.contains(&gate));
+    let server = InMemory::with_features(features).await;
+    compare(GATED_FILES, &server).await;
+}
+
+async fn compare(files: &[&str], server: &InMemory) {
     let mut differ = Vec::new();
-    for file in FILES {
+    for file in files {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file);
         let text = std::fs::read_to_string(path).unwrap();
         let cases = Cases::read(&text);
         let known = cases.cases.iter().map(|case| &case.expected);
         assert_eq!(cases.record(known), text, "{file} is not as `conformance rules` writes it");
         for (number, case) in cases.cases.iter().enumerate() {
-            let found = cases.play(number, &server).await;
+            let found = cases.play(number, server).await;
             if !found.is(&case.expected) {
                 differ.push(format!("{file}\n{}\nfound {found:#?}", case.text));
             }

@@ -50,6 +50,33 @@ pub const FILES: &[&str] = &[
     "volume_attachment/cases/volume_attachments.txt",
 ];
 
+/// The same of kinds and fields that are there only when asked for: of servers with all versions of all
+/// groups and [`GATES`].
+pub const GATED_FILES: &[&str] = &[
+    "autoscaling/cases/to_zero.txt",
+    "coordination/cases/lease_candidates.txt",
+    "coordination/cases/lease_candidates_v1alpha2.txt",
+    "coordination/cases/leases_elected.txt",
+    "csi/cases/drivers_scaled.txt",
+    "scheduling/cases/pod_groups.txt",
+    "scheduling/cases/workloads.txt",
+    "storage_version/cases/storage_version_migrations.txt",
+    "storage_version/cases/storage_versions.txt",
+];
+
+/// The feature gates that [`GATED_FILES`] are about, and those that they need.
+pub const GATES: &[&str] = &[
+    "CoordinatedLeaderElection",
+    "DRAWorkloadResourceClaims",
+    "GangScheduling",
+    "GenericWorkload",
+    "HPAScaleToZero",
+    "StorageVersionMigrator",
+    "TopologyAwareWorkloadScheduling",
+    "VolumeLimitScaling",
+    "WorkloadAwarePreemption",
+];
+
 /// The cases of a file.
 pub struct Cases<'t> {
     /// Where objects are created.

@@ -1,0 +1,125 @@
+//! What groups of pods and templates for them have in common.
+
+use kevel_api::name;
+use kevel_api::value::Value;
+
+use super::{at_most, form_if_set, one_of, unique};
+use crate::capabilities::{Capabilities, Features};
+use crate::validation::Field;
+
+/// A field that is there only while a gate is on.
+type Gated = (&'static str, fn(&Features) -> bool);
+
+/// Those of a group.
+pub(super) const GATED: [Gated; 5] = [
+    ("schedulingConstraints", |features| features.topology_aware_workload_scheduling),
+    ("resourceClaims", |features| features.dra_workload_resource_claims),
+    ("disruptionMode", |features| features.workload_aware_preemption),
+    ("priorityClassName", |features| features.workload_aware_preemption),
+    ("priority", |features| features.workload_aware_preemption),
+];
+
+const MAX_CLAIMS: usize = 4;
+const MAX_TOPOLOGIES: usize = 1;
+/// The most that is not the system's.
+const MAX_PRIORITY: i64 = 1_000_000_000;
+
+/// Drops what no gate lets in and was not there before.
+pub(super) fn drop_gated(group: &mut Value, old: Option<&Value>, capabilities: &Capabilities) {
+    let Some(group) = group.as_map_mut() else { return };
+    for (field, on) in GATED {
+        let had = old.and_then(|old| old.at(&[field])).is_some_and(|old| match old {
+            Value::List(list) => !list.is_empty(),
+            Value::String(text) => !text.is_empty() || field == "disruptionMode",
+            value => !value.is_null(),
+        });
+        if !on(&capabilities.features) && !had {
+            group.remove(field);
+        }
+    }
+}
+
+/// Checks a policy, of which there is one.
+pub(super) fn policy(policy: Field) {
+    one_of(policy, &["basic", "gang"]);
+    let gang = policy.at("gang");
+    let count = gang.at("minCount");
+    if gang.is_set() && count.must("") && count.int() < 1 {
+        count.invalid("must be greater than or equal to 1");
+    }
+}
+
+/// Checks what a gate lets in.
+pub(super) fn gated(group: Field) {
+    let topology = group.at("schedulingConstraints");
+    let topology = topology.at("topology");
+    if at_most(topology, MAX_TOPOLOGIES) {
+        for constraint in topology.items() {
+            constraint.at("key").must_form("", name::is_label_key);
+        }
+    }
+    let claims = group.at("resourceClaims");
+    if at_most(claims, MAX_CLAIMS) {
+        unique(claims, "name", |claim| claim.shown());
+        claims.items().for_each(claim);
+    }
+    let mode = group.at("disruptionMode");
+    if mode.is_set() {
+        mode.one_of(&["Pod", "PodGroup"]);
+    }
+    if !group.at("priorityClassName").is_empty() {
+        group.at("priorityClassName").form(name::is_long_name);
+    }
+    let priority = group.at("priority");
+    if priority.int() > MAX_PRIORITY {
+        priority.invalid(format!("must be less than or equal to {MAX_PRIORITY}"));
+    }
+}
+
+/// No more claims than there may be, which is said of changed ones, too.
+pub(super) fn count_claims(claims: Field) {
+    at_most(claims, MAX_CLAIMS);
+}
+
+fn claim(claim: Field) {
+    let members = ["resourceClaimName", "resourceClaimTemplateName"];
+    one_of(claim, &members);
+    claim.at("name").must_form("", name::is_short_name);
+    for member in members {
+        form_if_set(claim.at(member), name::is_long_name);
+    }
+}
+
+/// Checks what has become of the claims of a group.
+pub(super) fn claim_statuses(statuses: Field, old: Field) {
+    if statuses.same(&old) || !at_most(statuses, MAX_CLAIMS) {
+        return;
+    }
+    unique(statuses, "name", |status| status.shown());
+    for status in statuses.items() {
+        form_if_set(status.at("resourceClaimName"), name::is_long_name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::cases::value;
+
+    #[test]
+    fn what_no_gate_lets_in_is_dropped_unless_it_was_there() {
+        let full = value(
+            r#"{"schedulingConstraints": {}, "resourceClaims": [{"name": "c"}], "priority": 0,
+                "disruptionMode": "Pod", "priorityClassName": "p", "schedulingPolicy": {}}"#,
+        );
+        let on = Capabilities { features: Features::new(|_| true), ..Capabilities::default() };
+        let off = Capabilities::default();
+        for (old, capabilities, left) in
+            [(None, &off, 1), (Some(&full), &off, 6), (None, &on, 6), (Some(&value("{}")), &off, 1)]
+        {
+            let mut group = full.clone();
+            drop_gated(&mut group, old, capabilities);
+            assert_eq!(group.as_map().map(|group| group.len()), Some(left), "{old:?}");
+        }
+    }
+}
