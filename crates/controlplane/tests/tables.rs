@@ -89,7 +89,7 @@ async fn a_request_says_how_much_of_an_object_stands_beside_its_row() {
 #[tokio::test]
 async fn versions_of_a_kind_have_the_same_cells() {
     let server = InMemory::start(Format::Protobuf).await;
-    let body = r#"{"metadata":{"name":"h"},"spec":{"scaleTargetRef":{"kind":"Deployment","name":"d"},"maxReplicas":3,"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":80}}}]}}"#;
+    let body = r#"{"metadata":{"name":"h"},"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"},"maxReplicas":3,"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":80}}}]}}"#;
     let path = |version: &str| {
         format!("/apis/autoscaling/{version}/namespaces/ns/horizontalpodautoscalers")
     };

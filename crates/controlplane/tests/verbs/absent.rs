@@ -244,8 +244,11 @@ fn with_status(row: &Resource) -> Value {
     let mut object = Value::Map(Map::from_iter([("status", status)]));
     object.make_map(&["metadata", "labels"]).insert("a", "b".into());
     if let Some(mut spec) = schema("spec").map(|spec| filled(spec, 2)) {
-        // The one field of a spec that the rules of a status look at.
+        // Fields of a spec that the rules of a status look at.
         spec.as_map_mut().unwrap().remove("configSource");
+        if let Some(Value::Map(source)) = spec.at_mut(&["source"]) {
+            source.remove("inlineVolumeSpec");
+        }
         object.make_map(&[]).insert("spec", spec);
     }
     object

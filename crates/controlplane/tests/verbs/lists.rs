@@ -70,7 +70,7 @@ async fn a_list_in_another_version_is_of_objects_in_that_version() {
     let path = "/apis/autoscaling/v1/namespaces/ns/horizontalpodautoscalers";
     for number in 0..200 {
         let body = format!(
-            r#"{{"metadata":{{"name":"a{number:03}","annotations":{{"x":"{}"}}}},"spec":{{"maxReplicas":3,"targetCPUUtilizationPercentage":50,"scaleTargetRef":{{"kind":"Deployment","name":"d"}}}}}}"#,
+            r#"{{"metadata":{{"name":"a{number:03}","annotations":{{"x":"{}"}}}},"spec":{{"maxReplicas":3,"targetCPUUtilizationPercentage":50,"scaleTargetRef":{{"apiVersion":"apps/v1","kind":"Deployment","name":"d"}}}}}}"#,
             "x".repeat(SIZE)
         );
         server.ok(&format!("POST {path}"), &body, 201).await;
