@@ -12,6 +12,7 @@ use crate::future::Pending;
 use crate::request::Warnings;
 use crate::resource::Resource;
 use crate::user::User;
+use crate::verb::Verb;
 
 /// What is about to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub struct Attributes<'a> {
     pub subresource: &'a str,
     pub operation: Operation,
     /// What was asked for: `patch` where the operation is an update, for example.
-    pub verb: &'a str,
+    pub verb: Verb,
     pub namespace: &'a str,
     pub name: &'a str,
     pub user: &'a User,

@@ -22,6 +22,7 @@ use crate::scale::Scale;
 use crate::storage::Storage;
 use crate::strategy::Strategy;
 use crate::type_ref::TypeRef;
+use crate::verb::Verb;
 
 /// A resource in one version of its group.
 pub struct Resource {
@@ -33,7 +34,7 @@ pub struct Resource {
     pub categories: Vec<String>,
     pub namespaced: bool,
     /// `create`, `get`, ..., sorted.
-    pub verbs: Vec<&'static str>,
+    pub verbs: Vec<Verb>,
     pub ty: TypeRef,
     pub strategy: Arc<dyn Strategy>,
     /// What its objects need from elsewhere, if anything.
@@ -65,7 +66,7 @@ pub struct Custom {
 #[derive(Debug)]
 pub struct Subresource {
     pub kind: GroupVersionKind,
-    pub verbs: Vec<&'static str>,
+    pub verbs: Vec<Verb>,
     pub ty: TypeRef,
     pub part: Part,
 }
@@ -133,7 +134,7 @@ impl Resource {
         api_version(&self.kind.group, &self.kind.version)
     }
 
-    pub fn allows(&self, verb: &str) -> bool {
+    pub fn allows(&self, verb: Verb) -> bool {
         self.verbs.contains(&verb)
     }
 

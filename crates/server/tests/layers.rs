@@ -11,7 +11,18 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[(&str, &[&str])] = &[
     (
         "words that all others are written in; they know Kubernetes' API and the store, nobody here",
-        &["future", "signals", "user", "body", "lease", "query", "selectors", "failure", "columns"],
+        &[
+            "future",
+            "signals",
+            "user",
+            "verb",
+            "body",
+            "lease",
+            "query",
+            "selectors",
+            "failure",
+            "columns",
+        ],
     ),
     (
         "rules about objects, without a request or a row in sight",

@@ -102,7 +102,7 @@ impl ResourceClaims {
         if same("allocation") && same("reservedFor") {
             return None;
         }
-        let verb = attributes.verb;
+        let verb = attributes.verb.as_str();
         let refused = self.refused(attributes, verb, "binding", "", "").await?;
         let root = Path::new("status");
         Some(FieldError::forbidden(

@@ -19,6 +19,7 @@ use crate::resource::{Custom, Part, Resource, Subresource};
 use crate::storage::{Format, Storage, StorageConfig};
 use crate::strategy::{Generic, Strategy};
 use crate::type_ref::TypeRef;
+use crate::verb::Verb;
 
 const CAPTURES: &str = "/work/shared/kubernetes-1.36/captures";
 
@@ -143,7 +144,12 @@ pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
             let ty = schema(sub.kind_group, sub.kind_version, sub.kind);
             Some((
                 name.to_owned(),
-                Subresource { kind, verbs: sub.verbs.to_vec(), ty, part: Part::Other },
+                Subresource {
+                    kind,
+                    verbs: Verb::parse_all(sub.verbs).unwrap(),
+                    ty,
+                    part: Part::Other,
+                },
             ))
         });
         Resource {
@@ -153,7 +159,7 @@ pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
             short_names: r.short.iter().map(|s| s.to_string()).collect(),
             categories: r.categories.iter().map(|s| s.to_string()).collect(),
             namespaced: r.namespaced,
-            verbs: r.verbs.to_vec(),
+            verbs: Verb::parse_all(r.verbs).unwrap(),
             answer: None,
             storage: r.verbs.contains(&"get").then(|| keep.storage(stored, ty.clone(), r.path)),
             ty,
@@ -182,7 +188,7 @@ pub(crate) fn widgets() -> Resource {
     let scale = GroupVersionKind::from_static("autoscaling", "v1", "Scale");
     let sub = |kind: &GroupVersionKind, part| Subresource {
         kind: kind.clone(),
-        verbs: vec!["get", "patch", "update"],
+        verbs: vec![Verb::Get, Verb::Patch, Verb::Update],
         ty: ty.clone(),
         part,
     };
@@ -200,14 +206,14 @@ pub(crate) fn widgets() -> Resource {
         categories: Vec::new(),
         namespaced: true,
         verbs: vec![
-            "create",
-            "delete",
-            "deletecollection",
-            "get",
-            "list",
-            "patch",
-            "update",
-            "watch",
+            Verb::Create,
+            Verb::Delete,
+            Verb::DeleteCollection,
+            Verb::Get,
+            Verb::List,
+            Verb::Patch,
+            Verb::Update,
+            Verb::Watch,
         ],
         ty,
         strategy: Arc::new(Generic),
