@@ -1,5 +1,7 @@
 //! What a server allows that its rules go by.
 
+use crate::features::Feature;
+
 /// What the command line allows. Nothing is allowed by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
@@ -24,12 +26,12 @@ pub struct Features {
 
 impl Features {
     /// Asks for each whether it is on.
-    pub fn new(enabled: impl Fn(&str) -> bool) -> Self {
+    pub fn new(enabled: impl Fn(Feature) -> bool) -> Self {
         Features {
-            cluster_trust_bundle_projection: enabled("ClusterTrustBundleProjection"),
-            container_stop_signals: enabled("ContainerStopSignals"),
-            generic_workload: enabled("GenericWorkload"),
-            pod_certificate_request: enabled("PodCertificateRequest"),
+            cluster_trust_bundle_projection: enabled(Feature::ClusterTrustBundleProjection),
+            container_stop_signals: enabled(Feature::ContainerStopSignals),
+            generic_workload: enabled(Feature::GenericWorkload),
+            pod_certificate_request: enabled(Feature::PodCertificateRequest),
         }
     }
 }

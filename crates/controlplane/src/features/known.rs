@@ -2,261 +2,279 @@
 
 use super::{Gate, Stage::*};
 
-/// Every gate but the two that switch many, sorted by name.
-#[rustfmt::skip]
-pub(super) static KNOWN: &[Gate] = &[
-    gate("APIResponseCompression", Beta, true),
-    gate("APIServerIdentity", Beta, true),
-    gate("APIServerTracing", Ga, true).locked(),
-    gate("APIServingWithRoutine", Alpha, false),
-    gate("AggregatedDiscoveryRemoveBetaType", Deprecated, true).locked(),
-    gate("AllowDNSOnlyNodeCSR", Deprecated, false),
-    gate("AllowInsecureKubeletCertificateSigningRequests", Deprecated, false),
-    gate("AllowOverwriteTerminationGracePeriodSeconds", Deprecated, false).locked(),
-    gate("AllowParsingUserUIDFromCertAuth", Beta, true),
-    gate("AllowServiceExternalIPs", Ga, true),
-    gate("AllowUnsafeMalformedObjectDeletion", Alpha, false),
-    gate("AnonymousAuthConfigurableEndpoints", Ga, true).locked(),
-    gate("AnyVolumeDataSource", Ga, true).locked(),
-    gate("AtomicFIFO", Beta, true),
-    gate("AuthorizeNodeWithSelectors", Ga, true).locked().needs(&["AuthorizeWithSelectors"]),
-    gate("AuthorizePodWebsocketUpgradeCreatePermission", Beta, true),
-    gate("AuthorizeWithSelectors", Ga, true).locked(),
-    gate("BtreeWatchCache", Ga, true).locked(),
-    gate("CBORServingAndStorage", Alpha, false),
-    gate("CPUManagerPolicyAlphaOptions", Alpha, false),
-    gate("CPUManagerPolicyBetaOptions", Beta, true),
-    gate("CPUManagerPolicyOptions", Ga, true).locked(),
-    gate("CRDObservedGenerationTracking", Beta, true),
-    gate("CRDValidationRatcheting", Ga, true).locked(),
-    gate("CRIListStreaming", Alpha, false),
-    gate("CSIServiceAccountTokenSecrets", Ga, true).locked(),
-    gate("CSIVolumeHealth", Alpha, false),
-    gate("ChangeContainerStatusOnKubeletRestart", Deprecated, false),
-    gate("ClearingNominatedNodeNameAfterBinding", Beta, true),
-    gate("ClientsAllowCARotation", Beta, true),
-    gate("ClientsAllowCBOR", Alpha, false),
-    gate("ClientsAllowTLSCacheGC", Beta, true),
-    gate("ClientsPreferCBOR", Alpha, false),
-    gate("CloudControllerManagerWatchBasedRoutesReconciliation", Alpha, false),
-    gate("CloudControllerManagerWebhook", Alpha, false),
-    gate("ClusterTrustBundle", Beta, false),
-    gate("ClusterTrustBundleProjection", Beta, false).needs(&["ClusterTrustBundle"]),
-    gate("ComponentFlagz", Beta, true),
-    gate("ComponentStatusz", Beta, true),
-    gate("ConcurrentWatchObjectDecode", Beta, false),
-    gate("ConsistentListFromCache", Ga, true).locked(),
-    gate("ConstrainedImpersonation", Beta, true),
-    gate("ContainerCheckpoint", Beta, true),
-    gate("ContainerRestartRules", Beta, true),
-    gate("ContainerStopSignals", Alpha, false),
-    gate("ContextualLogging", Beta, true),
-    gate("ControllerManagerReleaseLeaderElectionLockOnExit", Alpha, false),
-    gate("CoordinatedLeaderElection", Beta, false),
-    gate("CrossNamespaceVolumeDataSource", Alpha, false),
-    gate("CustomCPUCFSQuotaPeriod", Ga, true),
-    gate("CustomResourceFieldSelectors", Ga, true).locked(),
-    gate("DRAAdminAccess", Ga, true).locked().needs(&["DynamicResourceAllocation"]),
-    gate("DRAConsumableCapacity", Beta, true).needs(&["DynamicResourceAllocation"]),
-    gate("DRADeviceBindingConditions", Beta, true).needs(&["DRAResourceClaimDeviceStatus", "DynamicResourceAllocation"]),
-    gate("DRADeviceTaintRules", Beta, false).needs(&["DRADeviceTaints"]),
-    gate("DRADeviceTaints", Beta, true).needs(&["DynamicResourceAllocation"]),
-    gate("DRAExtendedResource", Beta, true).needs(&["DynamicResourceAllocation"]),
-    gate("DRAListTypeAttributes", Alpha, false).needs(&["DynamicResourceAllocation"]),
-    gate("DRANodeAllocatableResources", Alpha, false).needs(&["DynamicResourceAllocation"]),
-    gate("DRAPartitionableDevices", Beta, true).needs(&["DynamicResourceAllocation"]),
-    gate("DRAPrioritizedList", Ga, true).needs(&["DynamicResourceAllocation"]),
-    gate("DRAResourceClaimDeviceStatus", Beta, true),
-    gate("DRAResourceClaimGranularStatusAuthorization", Beta, true).needs(&["DRAResourceClaimDeviceStatus", "DynamicResourceAllocation"]),
-    gate("DRAResourcePoolStatus", Alpha, false).needs(&["DynamicResourceAllocation"]),
-    gate("DRASchedulerFilterTimeout", Beta, true).needs(&["DynamicResourceAllocation"]),
-    gate("DRAWorkloadResourceClaims", Alpha, false).needs(&["DynamicResourceAllocation", "GenericWorkload"]),
-    gate("DeclarativeValidation", Ga, true).locked(),
-    gate("DeclarativeValidationBeta", Beta, true).needs(&["DeclarativeValidation"]),
-    gate("DeclarativeValidationTakeover", Deprecated, false).needs(&["DeclarativeValidation"]),
-    gate("DeploymentReplicaSetTerminatingReplicas", Beta, true),
-    gate("DetectCacheInconsistency", Beta, true),
-    gate("DisableAllocatorDualWrite", Ga, true).locked().needs(&["MultiCIDRServiceAllocator"]),
-    gate("DisableCPUQuotaWithExclusiveCPUs", Deprecated, true),
-    gate("DisableNodeKubeProxyVersion", Deprecated, true).locked(),
-    gate("DynamicResourceAllocation", Ga, true).locked(),
-    gate("EnvFiles", Beta, true),
-    gate("EventedPLEG", Alpha, false),
-    gate("ExecProbeTimeout", Ga, true).locked(),
-    gate("ExtendWebSocketsToKubelet", Beta, true).needs(&["NodeDeclaredFeatures"]),
-    gate("ExternalServiceAccountTokenSigner", Ga, true).locked(),
-    gate("GangScheduling", Alpha, false).needs(&["GenericWorkload"]),
-    gate("GenericWorkload", Alpha, false),
-    gate("GitRepoVolumeDriver", Deprecated, false).locked(),
-    gate("GracefulNodeShutdown", Beta, true),
-    gate("GracefulNodeShutdownBasedOnPodPriority", Beta, true).needs(&["GracefulNodeShutdown"]),
-    gate("HPAConfigurableTolerance", Beta, true),
-    gate("HPAScaleToZero", Alpha, false),
-    gate("HostnameOverride", Beta, true),
-    gate("ImageMaximumGCAge", Ga, true).locked(),
-    gate("ImageVolume", Ga, true).locked(),
-    gate("ImageVolumeWithDigest", Alpha, false).needs(&["ImageVolume"]),
-    gate("InOrderInformers", Ga, true).locked(),
-    gate("InOrderInformersBatchProcess", Beta, true),
-    gate("InPlacePodLevelResourcesVerticalScaling", Beta, true).needs(&["InPlacePodVerticalScaling", "NodeDeclaredFeatures", "PodLevelResources"]),
-    gate("InPlacePodVerticalScaling", Ga, true).locked(),
-    gate("InPlacePodVerticalScalingExclusiveCPUs", Alpha, false).needs(&["InPlacePodVerticalScaling"]),
-    gate("InPlacePodVerticalScalingExclusiveMemory", Alpha, false).needs(&["InPlacePodVerticalScaling"]),
-    gate("InPlacePodVerticalScalingInitContainers", Beta, true).needs(&["InPlacePodVerticalScaling", "NodeDeclaredFeatures"]),
-    gate("InformerResourceVersion", Ga, true),
-    gate("JobBackoffLimitPerIndex", Ga, true).locked(),
-    gate("JobManagedBy", Ga, true).locked(),
-    gate("JobPodReplacementPolicy", Ga, true).locked(),
-    gate("JobSuccessPolicy", Ga, true).locked(),
-    gate("KMSv1", Deprecated, false),
-    gate("KubeletCgroupDriverFromCRI", Ga, true).locked(),
-    gate("KubeletCrashLoopBackOffMax", Beta, true),
-    gate("KubeletEnsureSecretPulledImages", Beta, true),
-    gate("KubeletFineGrainedAuthz", Ga, true).locked(),
-    gate("KubeletInUserNamespace", Alpha, false),
-    gate("KubeletPSI", Ga, true).locked(),
-    gate("KubeletPodResourcesDynamicResources", Ga, true).locked(),
-    gate("KubeletPodResourcesGet", Ga, true).locked(),
-    gate("KubeletPodResourcesListUseActivePods", Deprecated, true),
-    gate("KubeletRegistrationGetOnExistsOnly", Deprecated, false),
-    gate("KubeletSeparateDiskGC", Beta, true),
-    gate("KubeletServiceAccountTokenForCredentialProviders", Beta, true),
-    gate("KubeletTracing", Ga, true).locked(),
-    gate("ListFromCacheSnapshot", Beta, true),
-    gate("LocalStorageCapacityIsolationFSQuotaMonitoring", Beta, false),
-    gate("LogarithmicScaleDown", Ga, true).locked(),
-    gate("LoggingAlphaOptions", Alpha, false),
-    gate("LoggingBetaOptions", Beta, true),
-    gate("ManifestBasedAdmissionControlConfig", Alpha, false),
-    gate("MatchLabelKeysInPodAffinity", Ga, true).locked(),
-    gate("MatchLabelKeysInPodTopologySpread", Beta, true),
-    gate("MatchLabelKeysInPodTopologySpreadSelectorMerge", Beta, true).needs(&["MatchLabelKeysInPodTopologySpread"]),
-    gate("MaxUnavailableStatefulSet", Beta, false),
-    gate("MemoryQoS", Alpha, false),
-    gate("MultiCIDRServiceAllocator", Ga, true).locked(),
-    gate("MutableCSINodeAllocatableCount", Ga, true).locked(),
-    gate("MutablePVNodeAffinity", Alpha, false),
-    gate("MutablePodResourcesForSuspendedJobs", Beta, true),
-    gate("MutableSchedulingDirectivesForSuspendedJobs", Beta, true),
-    gate("MutatingAdmissionPolicy", Ga, true),
-    gate("NFTablesProxyMode", Ga, true).locked(),
-    gate("NativeHistograms", Alpha, false),
-    gate("NodeDeclaredFeatures", Beta, true),
-    gate("NodeInclusionPolicyInPodTopologySpread", Ga, true).locked(),
-    gate("NodeLogQuery", Ga, true).locked(),
-    gate("NodeSwap", Ga, true).locked(),
-    gate("NominatedNodeNameForExpectation", Beta, true),
-    gate("OpenAPIEnums", Beta, true),
-    gate("OpportunisticBatching", Beta, true),
-    gate("OrderedNamespaceDeletion", Ga, true).locked(),
-    gate("PLEGOnDemandRelist", Beta, true),
-    gate("PersistentVolumeClaimUnusedSinceTime", Alpha, false),
-    gate("PodAndContainerStatsFromCRI", Alpha, false),
-    gate("PodCertificateRequest", Beta, false).needs(&["AuthorizeNodeWithSelectors"]),
-    gate("PodDeletionCost", Beta, true),
-    gate("PodLevelResourceManagers", Alpha, false).needs(&["PodLevelResources"]),
-    gate("PodLevelResources", Beta, true),
-    gate("PodLifecycleSleepAction", Ga, true).locked(),
-    gate("PodLifecycleSleepActionAllowZero", Ga, true).locked().needs(&["PodLifecycleSleepAction"]),
-    gate("PodLogsQuerySplitStreams", Alpha, false),
-    gate("PodObservedGenerationTracking", Ga, true).locked(),
-    gate("PodReadyToStartContainersCondition", Beta, true),
-    gate("PodSchedulingReadiness", Ga, true).locked(),
-    gate("PodTopologyLabelsAdmission", Beta, true),
-    gate("PodsAPI", Alpha, false),
-    gate("PortForwardWebsockets", Beta, true),
-    gate("PreferSameTrafficDistribution", Ga, true).locked(),
-    gate("PreventStaticPodAPIReferences", Beta, true),
-    gate("ProcMountType", Ga, true).locked().needs(&["UserNamespacesSupport"]),
-    gate("QOSReserved", Alpha, false),
-    gate("RecoverVolumeExpansionFailure", Ga, true).locked(),
-    gate("RecursiveReadOnlyMounts", Ga, true).locked(),
-    gate("ReduceDefaultCrashLoopBackOffDecay", Alpha, false),
-    gate("RelaxedDNSSearchValidation", Ga, true).locked(),
-    gate("RelaxedEnvironmentVariableValidation", Ga, true).locked(),
-    gate("RelaxedServiceNameValidation", Beta, true),
-    gate("ReloadKubeletClientCAFile", Beta, true),
-    gate("ReloadKubeletServerCertificateFile", Beta, true),
-    gate("RemoteRequestHeaderUID", Beta, true),
-    gate("ResilientWatchCacheInitialization", Ga, true).locked(),
-    gate("ResourceHealthStatus", Beta, true).needs(&["DynamicResourceAllocation"]),
-    gate("ResourceHealthStatusMessage", Beta, true).needs(&["ResourceHealthStatus"]),
-    gate("RestartAllContainersOnContainerExits", Beta, true).needs(&["ContainerRestartRules", "NodeDeclaredFeatures"]),
-    gate("RetryGenerateName", Ga, true).locked(),
-    gate("RotateKubeletServerCertificate", Beta, true),
-    gate("RuntimeClassInImageCriApi", Alpha, false),
-    gate("SELinuxChangePolicy", Ga, true).locked(),
-    gate("SELinuxMount", Beta, false),
-    gate("SELinuxMountReadWriteOncePod", Ga, true).locked(),
-    gate("SchedulerAsyncAPICalls", Beta, false),
-    gate("SchedulerAsyncPreemption", Beta, true),
-    gate("SchedulerPopFromBackoffQ", Beta, true),
-    gate("SchedulerQueueingHints", Ga, true).locked(),
-    gate("SeparateCacheWatchRPC", Deprecated, false).locked(),
-    gate("SeparateTaintEvictionController", Ga, true).locked(),
-    gate("ServiceAccountNodeAudienceRestriction", Beta, true),
-    gate("ServiceAccountTokenJTI", Ga, true).locked(),
-    gate("ServiceAccountTokenNodeBinding", Ga, true).locked().needs(&["ServiceAccountTokenNodeBindingValidation"]),
-    gate("ServiceAccountTokenNodeBindingValidation", Ga, true).locked(),
-    gate("ServiceAccountTokenPodNodeInfo", Ga, true).locked(),
-    gate("ServiceCIDRStatusFieldWiping", Deprecated, true),
-    gate("ShardedListAndWatch", Alpha, false),
-    gate("SidecarContainers", Ga, true).locked(),
-    gate("SizeBasedListCostEstimate", Beta, true),
-    gate("StaleControllerConsistencyDaemonSet", Beta, true).needs(&["AtomicFIFO"]),
-    gate("StaleControllerConsistencyJob", Beta, true).needs(&["AtomicFIFO"]),
-    gate("StaleControllerConsistencyReplicaSet", Beta, true).needs(&["AtomicFIFO"]),
-    gate("StaleControllerConsistencyStatefulSet", Beta, true).needs(&["AtomicFIFO"]),
-    gate("StatefulSetSemanticRevisionComparison", Beta, true),
-    gate("StorageCapacityScoring", Alpha, false),
-    gate("StorageNamespaceIndex", Deprecated, true),
-    gate("StorageVersionAPI", Alpha, false).needs(&["APIServerIdentity"]),
-    gate("StorageVersionHash", Beta, true),
-    gate("StorageVersionMigrator", Beta, false),
-    gate("StreamingCollectionEncodingToJSON", Ga, true).locked(),
-    gate("StreamingCollectionEncodingToProtobuf", Ga, true).locked(),
-    gate("StrictIPCIDRValidation", Beta, true),
-    gate("StructuredAuthenticationConfiguration", Ga, true).locked(),
-    gate("StructuredAuthenticationConfigurationEgressSelector", Beta, true).needs(&["StructuredAuthenticationConfiguration"]),
-    gate("StructuredAuthenticationConfigurationJWKSMetrics", Beta, true).needs(&["StructuredAuthenticationConfiguration"]),
-    gate("SupplementalGroupsPolicy", Ga, true).locked(),
-    gate("SystemdWatchdog", Ga, true).locked(),
-    gate("TaintTolerationComparisonOperators", Alpha, false),
-    gate("TokenRequestServiceAccountUIDValidation", Beta, true),
-    gate("TopologyAwareWorkloadScheduling", Alpha, false).needs(&["GenericWorkload"]),
-    gate("TopologyManagerPolicyAlphaOptions", Alpha, false),
-    gate("TopologyManagerPolicyBetaOptions", Beta, true),
-    gate("TopologyManagerPolicyOptions", Ga, true).locked(),
-    gate("TranslateStreamCloseWebsocketRequests", Beta, true),
-    gate("UnauthenticatedHTTP2DOSMitigation", Beta, true),
-    gate("UnknownVersionInteroperabilityProxy", Beta, true).needs(&["APIServerIdentity"]),
-    gate("UnlockWhileProcessingFIFO", Beta, true),
-    gate("UserNamespacesHostNetworkSupport", Alpha, false).needs(&["NodeDeclaredFeatures", "UserNamespacesSupport"]),
-    gate("UserNamespacesSupport", Ga, true).locked(),
-    gate("VolumeAttributesClass", Ga, true).locked(),
-    gate("VolumeLimitScaling", Alpha, false),
-    gate("WatchCacheInitializationPostStartHook", Beta, true),
-    gate("WatchList", Beta, true),
-    gate("WatchListClient", Beta, true),
-    gate("WinDSR", Ga, true).locked(),
-    gate("WinOverlay", Ga, true).locked(),
-    gate("WindowsCPUAndMemoryAffinity", Alpha, false),
-    gate("WindowsGracefulNodeShutdown", Beta, true).needs(&["GracefulNodeShutdown"]),
-    gate("WindowsHostNetwork", Deprecated, false),
-    gate("WorkloadAwarePreemption", Alpha, false).needs(&["GangScheduling"]),
-    gate("WorkloadWithJob", Alpha, false).needs(&["GenericWorkload"]),
-];
+/// Makes [`Feature`] and the table of its gates out of one list.
+macro_rules! features {
+    ($($name:ident: $stage:ident, $default:literal $(, $locked:ident $($needed:ident)*)* ;)*) => {
+        /// A feature that can be switched, by the name of its gate.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Feature {
+            $(#[doc = concat!("`", stringify!($name), "`")] $name,)*
+        }
 
-const fn gate(name: &'static str, stage: super::Stage, default: bool) -> Gate {
-    Gate { name, stage, default, locked: false, needs: &[] }
+        /// Every gate but the two that switch many, in the order of the features.
+        pub(super) static KNOWN: &[Gate] = &[
+            $(Gate {
+                feature: Feature::$name,
+                name: stringify!($name),
+                stage: $stage,
+                default: $default,
+                locked: false,
+                needs: &[],
+            }$(.$locked(&[$(Feature::$needed),*]))*,)*
+        ];
+    };
 }
 
 impl Gate {
-    const fn locked(self) -> Gate {
+    const fn locked(self, _: &'static [Feature]) -> Gate {
         Gate { locked: true, ..self }
     }
 
-    const fn needs(self, needs: &'static [&'static str]) -> Gate {
+    const fn needs(self, needs: &'static [Feature]) -> Gate {
         Gate { needs, ..self }
     }
+}
+
+// Sorted by name.
+features! {
+    APIResponseCompression: Beta, true;
+    APIServerIdentity: Beta, true;
+    APIServerTracing: Ga, true, locked;
+    APIServingWithRoutine: Alpha, false;
+    AggregatedDiscoveryRemoveBetaType: Deprecated, true, locked;
+    AllowDNSOnlyNodeCSR: Deprecated, false;
+    AllowInsecureKubeletCertificateSigningRequests: Deprecated, false;
+    AllowOverwriteTerminationGracePeriodSeconds: Deprecated, false, locked;
+    AllowParsingUserUIDFromCertAuth: Beta, true;
+    AllowServiceExternalIPs: Ga, true;
+    AllowUnsafeMalformedObjectDeletion: Alpha, false;
+    AnonymousAuthConfigurableEndpoints: Ga, true, locked;
+    AnyVolumeDataSource: Ga, true, locked;
+    AtomicFIFO: Beta, true;
+    AuthorizeNodeWithSelectors: Ga, true, locked, needs AuthorizeWithSelectors;
+    AuthorizePodWebsocketUpgradeCreatePermission: Beta, true;
+    AuthorizeWithSelectors: Ga, true, locked;
+    BtreeWatchCache: Ga, true, locked;
+    CBORServingAndStorage: Alpha, false;
+    CPUManagerPolicyAlphaOptions: Alpha, false;
+    CPUManagerPolicyBetaOptions: Beta, true;
+    CPUManagerPolicyOptions: Ga, true, locked;
+    CRDObservedGenerationTracking: Beta, true;
+    CRDValidationRatcheting: Ga, true, locked;
+    CRIListStreaming: Alpha, false;
+    CSIServiceAccountTokenSecrets: Ga, true, locked;
+    CSIVolumeHealth: Alpha, false;
+    ChangeContainerStatusOnKubeletRestart: Deprecated, false;
+    ClearingNominatedNodeNameAfterBinding: Beta, true;
+    ClientsAllowCARotation: Beta, true;
+    ClientsAllowCBOR: Alpha, false;
+    ClientsAllowTLSCacheGC: Beta, true;
+    ClientsPreferCBOR: Alpha, false;
+    CloudControllerManagerWatchBasedRoutesReconciliation: Alpha, false;
+    CloudControllerManagerWebhook: Alpha, false;
+    ClusterTrustBundle: Beta, false;
+    ClusterTrustBundleProjection: Beta, false, needs ClusterTrustBundle;
+    ComponentFlagz: Beta, true;
+    ComponentStatusz: Beta, true;
+    ConcurrentWatchObjectDecode: Beta, false;
+    ConsistentListFromCache: Ga, true, locked;
+    ConstrainedImpersonation: Beta, true;
+    ContainerCheckpoint: Beta, true;
+    ContainerRestartRules: Beta, true;
+    ContainerStopSignals: Alpha, false;
+    ContextualLogging: Beta, true;
+    ControllerManagerReleaseLeaderElectionLockOnExit: Alpha, false;
+    CoordinatedLeaderElection: Beta, false;
+    CrossNamespaceVolumeDataSource: Alpha, false;
+    CustomCPUCFSQuotaPeriod: Ga, true;
+    CustomResourceFieldSelectors: Ga, true, locked;
+    DRAAdminAccess: Ga, true, locked, needs DynamicResourceAllocation;
+    DRAConsumableCapacity: Beta, true, needs DynamicResourceAllocation;
+    DRADeviceBindingConditions: Beta, true, needs DRAResourceClaimDeviceStatus DynamicResourceAllocation;
+    DRADeviceTaintRules: Beta, false, needs DRADeviceTaints;
+    DRADeviceTaints: Beta, true, needs DynamicResourceAllocation;
+    DRAExtendedResource: Beta, true, needs DynamicResourceAllocation;
+    DRAListTypeAttributes: Alpha, false, needs DynamicResourceAllocation;
+    DRANodeAllocatableResources: Alpha, false, needs DynamicResourceAllocation;
+    DRAPartitionableDevices: Beta, true, needs DynamicResourceAllocation;
+    DRAPrioritizedList: Ga, true, needs DynamicResourceAllocation;
+    DRAResourceClaimDeviceStatus: Beta, true;
+    DRAResourceClaimGranularStatusAuthorization: Beta, true, needs DRAResourceClaimDeviceStatus DynamicResourceAllocation;
+    DRAResourcePoolStatus: Alpha, false, needs DynamicResourceAllocation;
+    DRASchedulerFilterTimeout: Beta, true, needs DynamicResourceAllocation;
+    DRAWorkloadResourceClaims: Alpha, false, needs DynamicResourceAllocation GenericWorkload;
+    DeclarativeValidation: Ga, true, locked;
+    DeclarativeValidationBeta: Beta, true, needs DeclarativeValidation;
+    DeclarativeValidationTakeover: Deprecated, false, needs DeclarativeValidation;
+    DeploymentReplicaSetTerminatingReplicas: Beta, true;
+    DetectCacheInconsistency: Beta, true;
+    DisableAllocatorDualWrite: Ga, true, locked, needs MultiCIDRServiceAllocator;
+    DisableCPUQuotaWithExclusiveCPUs: Deprecated, true;
+    DisableNodeKubeProxyVersion: Deprecated, true, locked;
+    DynamicResourceAllocation: Ga, true, locked;
+    EnvFiles: Beta, true;
+    EventedPLEG: Alpha, false;
+    ExecProbeTimeout: Ga, true, locked;
+    ExtendWebSocketsToKubelet: Beta, true, needs NodeDeclaredFeatures;
+    ExternalServiceAccountTokenSigner: Ga, true, locked;
+    GangScheduling: Alpha, false, needs GenericWorkload;
+    GenericWorkload: Alpha, false;
+    GitRepoVolumeDriver: Deprecated, false, locked;
+    GracefulNodeShutdown: Beta, true;
+    GracefulNodeShutdownBasedOnPodPriority: Beta, true, needs GracefulNodeShutdown;
+    HPAConfigurableTolerance: Beta, true;
+    HPAScaleToZero: Alpha, false;
+    HostnameOverride: Beta, true;
+    ImageMaximumGCAge: Ga, true, locked;
+    ImageVolume: Ga, true, locked;
+    ImageVolumeWithDigest: Alpha, false, needs ImageVolume;
+    InOrderInformers: Ga, true, locked;
+    InOrderInformersBatchProcess: Beta, true;
+    InPlacePodLevelResourcesVerticalScaling: Beta, true, needs InPlacePodVerticalScaling NodeDeclaredFeatures PodLevelResources;
+    InPlacePodVerticalScaling: Ga, true, locked;
+    InPlacePodVerticalScalingExclusiveCPUs: Alpha, false, needs InPlacePodVerticalScaling;
+    InPlacePodVerticalScalingExclusiveMemory: Alpha, false, needs InPlacePodVerticalScaling;
+    InPlacePodVerticalScalingInitContainers: Beta, true, needs InPlacePodVerticalScaling NodeDeclaredFeatures;
+    InformerResourceVersion: Ga, true;
+    JobBackoffLimitPerIndex: Ga, true, locked;
+    JobManagedBy: Ga, true, locked;
+    JobPodReplacementPolicy: Ga, true, locked;
+    JobSuccessPolicy: Ga, true, locked;
+    KMSv1: Deprecated, false;
+    KubeletCgroupDriverFromCRI: Ga, true, locked;
+    KubeletCrashLoopBackOffMax: Beta, true;
+    KubeletEnsureSecretPulledImages: Beta, true;
+    KubeletFineGrainedAuthz: Ga, true, locked;
+    KubeletInUserNamespace: Alpha, false;
+    KubeletPSI: Ga, true, locked;
+    KubeletPodResourcesDynamicResources: Ga, true, locked;
+    KubeletPodResourcesGet: Ga, true, locked;
+    KubeletPodResourcesListUseActivePods: Deprecated, true;
+    KubeletRegistrationGetOnExistsOnly: Deprecated, false;
+    KubeletSeparateDiskGC: Beta, true;
+    KubeletServiceAccountTokenForCredentialProviders: Beta, true;
+    KubeletTracing: Ga, true, locked;
+    ListFromCacheSnapshot: Beta, true;
+    LocalStorageCapacityIsolationFSQuotaMonitoring: Beta, false;
+    LogarithmicScaleDown: Ga, true, locked;
+    LoggingAlphaOptions: Alpha, false;
+    LoggingBetaOptions: Beta, true;
+    ManifestBasedAdmissionControlConfig: Alpha, false;
+    MatchLabelKeysInPodAffinity: Ga, true, locked;
+    MatchLabelKeysInPodTopologySpread: Beta, true;
+    MatchLabelKeysInPodTopologySpreadSelectorMerge: Beta, true, needs MatchLabelKeysInPodTopologySpread;
+    MaxUnavailableStatefulSet: Beta, false;
+    MemoryQoS: Alpha, false;
+    MultiCIDRServiceAllocator: Ga, true, locked;
+    MutableCSINodeAllocatableCount: Ga, true, locked;
+    MutablePVNodeAffinity: Alpha, false;
+    MutablePodResourcesForSuspendedJobs: Beta, true;
+    MutableSchedulingDirectivesForSuspendedJobs: Beta, true;
+    MutatingAdmissionPolicy: Ga, true;
+    NFTablesProxyMode: Ga, true, locked;
+    NativeHistograms: Alpha, false;
+    NodeDeclaredFeatures: Beta, true;
+    NodeInclusionPolicyInPodTopologySpread: Ga, true, locked;
+    NodeLogQuery: Ga, true, locked;
+    NodeSwap: Ga, true, locked;
+    NominatedNodeNameForExpectation: Beta, true;
+    OpenAPIEnums: Beta, true;
+    OpportunisticBatching: Beta, true;
+    OrderedNamespaceDeletion: Ga, true, locked;
+    PLEGOnDemandRelist: Beta, true;
+    PersistentVolumeClaimUnusedSinceTime: Alpha, false;
+    PodAndContainerStatsFromCRI: Alpha, false;
+    PodCertificateRequest: Beta, false, needs AuthorizeNodeWithSelectors;
+    PodDeletionCost: Beta, true;
+    PodLevelResourceManagers: Alpha, false, needs PodLevelResources;
+    PodLevelResources: Beta, true;
+    PodLifecycleSleepAction: Ga, true, locked;
+    PodLifecycleSleepActionAllowZero: Ga, true, locked, needs PodLifecycleSleepAction;
+    PodLogsQuerySplitStreams: Alpha, false;
+    PodObservedGenerationTracking: Ga, true, locked;
+    PodReadyToStartContainersCondition: Beta, true;
+    PodSchedulingReadiness: Ga, true, locked;
+    PodTopologyLabelsAdmission: Beta, true;
+    PodsAPI: Alpha, false;
+    PortForwardWebsockets: Beta, true;
+    PreferSameTrafficDistribution: Ga, true, locked;
+    PreventStaticPodAPIReferences: Beta, true;
+    ProcMountType: Ga, true, locked, needs UserNamespacesSupport;
+    QOSReserved: Alpha, false;
+    RecoverVolumeExpansionFailure: Ga, true, locked;
+    RecursiveReadOnlyMounts: Ga, true, locked;
+    ReduceDefaultCrashLoopBackOffDecay: Alpha, false;
+    RelaxedDNSSearchValidation: Ga, true, locked;
+    RelaxedEnvironmentVariableValidation: Ga, true, locked;
+    RelaxedServiceNameValidation: Beta, true;
+    ReloadKubeletClientCAFile: Beta, true;
+    ReloadKubeletServerCertificateFile: Beta, true;
+    RemoteRequestHeaderUID: Beta, true;
+    ResilientWatchCacheInitialization: Ga, true, locked;
+    ResourceHealthStatus: Beta, true, needs DynamicResourceAllocation;
+    ResourceHealthStatusMessage: Beta, true, needs ResourceHealthStatus;
+    RestartAllContainersOnContainerExits: Beta, true, needs ContainerRestartRules NodeDeclaredFeatures;
+    RetryGenerateName: Ga, true, locked;
+    RotateKubeletServerCertificate: Beta, true;
+    RuntimeClassInImageCriApi: Alpha, false;
+    SELinuxChangePolicy: Ga, true, locked;
+    SELinuxMount: Beta, false;
+    SELinuxMountReadWriteOncePod: Ga, true, locked;
+    SchedulerAsyncAPICalls: Beta, false;
+    SchedulerAsyncPreemption: Beta, true;
+    SchedulerPopFromBackoffQ: Beta, true;
+    SchedulerQueueingHints: Ga, true, locked;
+    SeparateCacheWatchRPC: Deprecated, false, locked;
+    SeparateTaintEvictionController: Ga, true, locked;
+    ServiceAccountNodeAudienceRestriction: Beta, true;
+    ServiceAccountTokenJTI: Ga, true, locked;
+    ServiceAccountTokenNodeBinding: Ga, true, locked, needs ServiceAccountTokenNodeBindingValidation;
+    ServiceAccountTokenNodeBindingValidation: Ga, true, locked;
+    ServiceAccountTokenPodNodeInfo: Ga, true, locked;
+    ServiceCIDRStatusFieldWiping: Deprecated, true;
+    ShardedListAndWatch: Alpha, false;
+    SidecarContainers: Ga, true, locked;
+    SizeBasedListCostEstimate: Beta, true;
+    StaleControllerConsistencyDaemonSet: Beta, true, needs AtomicFIFO;
+    StaleControllerConsistencyJob: Beta, true, needs AtomicFIFO;
+    StaleControllerConsistencyReplicaSet: Beta, true, needs AtomicFIFO;
+    StaleControllerConsistencyStatefulSet: Beta, true, needs AtomicFIFO;
+    StatefulSetSemanticRevisionComparison: Beta, true;
+    StorageCapacityScoring: Alpha, false;
+    StorageNamespaceIndex: Deprecated, true;
+    StorageVersionAPI: Alpha, false, needs APIServerIdentity;
+    StorageVersionHash: Beta, true;
+    StorageVersionMigrator: Beta, false;
+    StreamingCollectionEncodingToJSON: Ga, true, locked;
+    StreamingCollectionEncodingToProtobuf: Ga, true, locked;
+    StrictIPCIDRValidation: Beta, true;
+    StructuredAuthenticationConfiguration: Ga, true, locked;
+    StructuredAuthenticationConfigurationEgressSelector: Beta, true, needs StructuredAuthenticationConfiguration;
+    StructuredAuthenticationConfigurationJWKSMetrics: Beta, true, needs StructuredAuthenticationConfiguration;
+    SupplementalGroupsPolicy: Ga, true, locked;
+    SystemdWatchdog: Ga, true, locked;
+    TaintTolerationComparisonOperators: Alpha, false;
+    TokenRequestServiceAccountUIDValidation: Beta, true;
+    TopologyAwareWorkloadScheduling: Alpha, false, needs GenericWorkload;
+    TopologyManagerPolicyAlphaOptions: Alpha, false;
+    TopologyManagerPolicyBetaOptions: Beta, true;
+    TopologyManagerPolicyOptions: Ga, true, locked;
+    TranslateStreamCloseWebsocketRequests: Beta, true;
+    UnauthenticatedHTTP2DOSMitigation: Beta, true;
+    UnknownVersionInteroperabilityProxy: Beta, true, needs APIServerIdentity;
+    UnlockWhileProcessingFIFO: Beta, true;
+    UserNamespacesHostNetworkSupport: Alpha, false, needs NodeDeclaredFeatures UserNamespacesSupport;
+    UserNamespacesSupport: Ga, true, locked;
+    VolumeAttributesClass: Ga, true, locked;
+    VolumeLimitScaling: Alpha, false;
+    WatchCacheInitializationPostStartHook: Beta, true;
+    WatchList: Beta, true;
+    WatchListClient: Beta, true;
+    WinDSR: Ga, true, locked;
+    WinOverlay: Ga, true, locked;
+    WindowsCPUAndMemoryAffinity: Alpha, false;
+    WindowsGracefulNodeShutdown: Beta, true, needs GracefulNodeShutdown;
+    WindowsHostNetwork: Deprecated, false;
+    WorkloadAwarePreemption: Alpha, false, needs GangScheduling;
+    WorkloadWithJob: Alpha, false, needs GenericWorkload;
 }
