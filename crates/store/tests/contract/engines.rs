@@ -20,6 +20,8 @@ use kevel_store::{
 use tempfile::TempDir;
 use tokio::time::timeout;
 
+use crate::outside::Outside;
+
 /// Nothing in these tests takes this long unless it hangs.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -59,6 +61,10 @@ impl Store {
             etcd: Some(tokio::sync::Mutex::new(server)),
             _directory: Some(directory),
         })
+    }
+
+    pub async fn outside() -> Option<Store> {
+        Some(Store { engine: Arc::new(Outside::new()), etcd: None, _directory: None })
     }
 
     pub fn engine(&self) -> Arc<dyn Engine> {
