@@ -18,6 +18,7 @@ use kevel_server::request::Warnings;
 use kevel_server::resource::{Resources, Rows};
 use kevel_server::storage::Format;
 use kevel_server::user::User;
+use kevel_server::verb::Verb;
 use kevel_store::Engine;
 use kevel_store::cache::{At, Caches};
 use kevel_store::embedded::{Embedded, Options};
@@ -133,7 +134,7 @@ async fn cost(admission: &Admission, rows: &Rows, pod: &Value) -> Result<Duratio
         resource,
         subresource: "",
         operation: Operation::Create,
-        verb: "create",
+        verb: Verb::Create,
         namespace: "default",
         name: "web",
         user: &user,

@@ -1,5 +1,7 @@
 //! What a server allows that its rules go by.
 
+use crate::features::Feature;
+
 /// What the command line allows. Nothing is allowed by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
@@ -36,18 +38,18 @@ pub struct Features {
 
 impl Features {
     /// Asks for each whether it is on.
-    pub fn new(enabled: impl Fn(&str) -> bool) -> Self {
+    pub fn new(enabled: impl Fn(Feature) -> bool) -> Self {
         Features {
-            cluster_trust_bundle_projection: enabled("ClusterTrustBundleProjection"),
-            container_stop_signals: enabled("ContainerStopSignals"),
-            coordinated_leader_election: enabled("CoordinatedLeaderElection"),
-            dra_workload_resource_claims: enabled("DRAWorkloadResourceClaims"),
-            generic_workload: enabled("GenericWorkload"),
-            hpa_scale_to_zero: enabled("HPAScaleToZero"),
-            pod_certificate_request: enabled("PodCertificateRequest"),
-            topology_aware_workload_scheduling: enabled("TopologyAwareWorkloadScheduling"),
-            volume_limit_scaling: enabled("VolumeLimitScaling"),
-            workload_aware_preemption: enabled("WorkloadAwarePreemption"),
+            cluster_trust_bundle_projection: enabled(Feature::ClusterTrustBundleProjection),
+            container_stop_signals: enabled(Feature::ContainerStopSignals),
+            coordinated_leader_election: enabled(Feature::CoordinatedLeaderElection),
+            dra_workload_resource_claims: enabled(Feature::DRAWorkloadResourceClaims),
+            generic_workload: enabled(Feature::GenericWorkload),
+            hpa_scale_to_zero: enabled(Feature::HPAScaleToZero),
+            pod_certificate_request: enabled(Feature::PodCertificateRequest),
+            topology_aware_workload_scheduling: enabled(Feature::TopologyAwareWorkloadScheduling),
+            volume_limit_scaling: enabled(Feature::VolumeLimitScaling),
+            workload_aware_preemption: enabled(Feature::WorkloadAwarePreemption),
         }
     }
 }

@@ -16,6 +16,7 @@ mod coordination;
 mod csi;
 mod default_service_accounts;
 mod event;
+pub mod features;
 mod flowcontrol;
 mod identity_lease;
 mod kind;

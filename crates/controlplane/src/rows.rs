@@ -19,6 +19,7 @@ use crate::capabilities::Capabilities;
 use crate::kind::{self, Kind, KindStrategy};
 use crate::kinds::{self, KINDS};
 use crate::pod;
+use kevel_server::verb::Verb;
 
 pub use self::storages::{StorageOptions, group_resource, storages};
 
@@ -156,7 +157,7 @@ pub fn rows(
             short_names: resource.short.iter().map(|s| (*s).to_owned()).collect(),
             categories: resource.categories.iter().map(|s| (*s).to_owned()).collect(),
             namespaced: resource.namespaced,
-            verbs: resource.verbs.to_vec(),
+            verbs: Verb::parse_all(resource.verbs)?,
             ty: schema(resource.group, resource.version, resource.kind)?,
             strategy: Arc::new(KindStrategy::new(kind, capabilities)),
             allocation: config.allocation(kind),
@@ -204,7 +205,7 @@ fn subresource(
     };
     let ty = schema(sub.kind_group, sub.kind_version, sub.kind)?;
     let kind = GroupVersionKind::from_static(sub.kind_group, sub.kind_version, sub.kind);
-    Ok((name.to_owned(), Subresource { kind, verbs: sub.verbs.to_vec(), ty, part }))
+    Ok((name.to_owned(), Subresource { kind, verbs: Verb::parse_all(sub.verbs)?, ty, part }))
 }
 
 #[cfg(test)]

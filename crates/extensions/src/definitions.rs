@@ -15,6 +15,7 @@ use crate::definition::{GROUP, PLURAL};
 use crate::rows::Place;
 use crate::stored_definition::StoredDefinitions;
 use crate::strategy::DefinitionStrategy;
+use kevel_server::verb::Verb;
 
 /// How definitions are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +51,12 @@ pub fn row(place: &Place, form: DefinitionForm) -> Option<Resource> {
         conversion: None,
     };
     let part = Part::Field("status");
-    let status =
-        Subresource { kind: kind.clone(), verbs: status.verbs.to_vec(), ty: ty.clone(), part };
+    let status = Subresource {
+        kind: kind.clone(),
+        verbs: Verb::parse_all(status.verbs).ok()?,
+        ty: ty.clone(),
+        part,
+    };
     let owned = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect();
     Some(Resource {
         kind,
@@ -60,7 +65,7 @@ pub fn row(place: &Place, form: DefinitionForm) -> Option<Resource> {
         short_names: owned(resource.short),
         categories: owned(resource.categories),
         namespaced: false,
-        verbs: resource.verbs.to_vec(),
+        verbs: Verb::parse_all(resource.verbs).ok()?,
         ty,
         strategy: Arc::new(DefinitionStrategy),
         allocation: None,

@@ -14,6 +14,7 @@ use kevel_server::handler::{Handler, Response};
 use kevel_server::request::Request;
 use kevel_server::resource::Resources;
 use kevel_server::responses::failure_to;
+use kevel_server::verb::Verb;
 
 /// Serves custom objects, whose rows come and go with their definitions.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ impl Handler for CustomResources {
                 self.resources.current().get(group, version, resource).cloned()
             });
             let Some(row) = row else { return not_found(&request) };
-            let across = matches!(info.verb, "list" | "watch");
+            let across = matches!(info.verb, Verb::List | Verb::Watch);
             let fits = match (row.namespaced, info.namespace.is_empty()) {
                 (true, true) => across,
                 (false, false) => false,

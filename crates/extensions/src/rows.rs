@@ -23,6 +23,7 @@ use crate::definition::{Definition, Version};
 use crate::scale::ScalePaths;
 use crate::stored::StoredObjects;
 use crate::strategy::CustomResource;
+use kevel_server::verb::Verb;
 
 /// Where custom objects are kept, and who is asked about them.
 #[derive(Clone)]
@@ -43,9 +44,17 @@ impl std::fmt::Debug for Place {
     }
 }
 
-const VERBS: [&str; 8] =
-    ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-const PART_VERBS: [&str; 3] = ["get", "patch", "update"];
+const VERBS: [Verb; 8] = [
+    Verb::Create,
+    Verb::Delete,
+    Verb::DeleteCollection,
+    Verb::Get,
+    Verb::List,
+    Verb::Patch,
+    Verb::Update,
+    Verb::Watch,
+];
+const PART_VERBS: [Verb; 3] = [Verb::Get, Verb::Patch, Verb::Update];
 
 /// A row for every version that is served; all of them share one storage.
 pub fn rows(definition: Definition<'_>, place: &Place) -> Result<Vec<Resource>, String> {

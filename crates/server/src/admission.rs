@@ -12,6 +12,7 @@ use crate::future::Pending;
 use crate::request::Warnings;
 use crate::resource::Resource;
 use crate::user::User;
+use crate::verb::Verb;
 
 /// What is about to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub struct Attributes<'a> {
     /// What is done.
     pub operation: Operation,
     /// What was asked for: `patch` where the operation is an update, for example.
-    pub verb: &'a str,
+    pub verb: Verb,
     /// The namespace; empty for objects of the cluster.
     pub namespace: &'a str,
     /// The object; empty where its name is still to be made up.

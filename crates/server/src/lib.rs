@@ -51,6 +51,7 @@ pub mod storages;
 pub mod strategy;
 pub mod type_ref;
 pub mod user;
+pub mod verb;
 pub mod version;
 pub mod webhook;
 pub mod zpages;

@@ -9,6 +9,7 @@ use http::{Method, Uri};
 use crate::list_options::{ListOptions, watch};
 use crate::query;
 use crate::selectors::Selectors;
+use crate::verb::Verb;
 
 /// What a path, a query and a method say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub struct RequestInfo {
     /// The path without percent-encoding.
     pub path: String,
     /// `get`, `list`, `watch`, ...; for plain paths the method in lower case.
-    pub verb: &'static str,
+    pub verb: Verb,
     /// `api` or `apis`.
     pub prefix: &'static str,
     /// The API group; empty for the core group.
@@ -105,7 +106,7 @@ impl RequestInfo {
     fn locate(&mut self, mut parts: Vec<String>, uri: &Uri) {
         self.verb_in_path = matches!(parts[0].as_str(), "watch" | "proxy");
         if self.verb_in_path {
-            self.verb = if parts.remove(0) == "watch" { "watch" } else { "proxy" };
+            self.verb = if parts.remove(0) == "watch" { Verb::Watch } else { Verb::Proxy };
         }
         let Some(first) = parts.first() else {
             let asked = uri.path_and_query().map_or("", |asked| asked.as_str());
@@ -130,7 +131,7 @@ impl RequestInfo {
         let mut parts = parts.into_iter();
         self.resource = parts.next().unwrap_or_default();
         self.name = parts.next().unwrap_or_default();
-        if self.verb != "proxy" {
+        if self.verb != Verb::Proxy {
             self.subresource = parts.next().unwrap_or_default();
         }
     }
@@ -138,8 +139,8 @@ impl RequestInfo {
     /// Tells list, watch and deletecollection from get and delete.
     fn refine(&mut self) {
         match (self.verb, self.name.is_empty()) {
-            ("get", true) => {
-                self.verb = if watch(&self.query) { "watch" } else { "list" };
+            (Verb::Get, true) => {
+                self.verb = if watch(&self.query) { Verb::Watch } else { Verb::List };
                 self.read_list_options();
                 // A selector for one name is a request for that name, as far as permission goes.
                 if let Some(Ok(options)) = &self.list_options
@@ -149,11 +150,11 @@ impl RequestInfo {
                     self.name = name.to_owned();
                 }
             }
-            ("delete", true) => {
-                self.verb = "deletecollection";
+            (Verb::Delete, true) => {
+                self.verb = Verb::DeleteCollection;
                 self.read_list_options();
             }
-            ("watch", _) => self.read_list_options(),
+            (Verb::Watch, _) => self.read_list_options(),
             _ => {}
         }
         // The old form may be a request for one object, which heeds no selectors.
@@ -178,29 +179,29 @@ fn is_path_segment(name: &str) -> bool {
     !name.contains(['/', '%']) && !matches!(name, "." | "..")
 }
 
-fn verb(method: &Method) -> &'static str {
+fn verb(method: &Method) -> Verb {
     match *method {
-        Method::POST => "create",
-        Method::GET | Method::HEAD => "get",
-        Method::PUT => "update",
-        Method::PATCH => "patch",
-        Method::DELETE => "delete",
-        _ => "",
+        Method::POST => Verb::Create,
+        Method::GET | Method::HEAD => Verb::Get,
+        Method::PUT => Verb::Update,
+        Method::PATCH => Verb::Patch,
+        Method::DELETE => Verb::Delete,
+        _ => Verb::Unknown,
     }
 }
 
-fn plain_verb(method: &Method) -> &'static str {
+fn plain_verb(method: &Method) -> Verb {
     match *method {
-        Method::GET => "get",
-        Method::HEAD => "head",
-        Method::POST => "post",
-        Method::PUT => "put",
-        Method::PATCH => "patch",
-        Method::DELETE => "delete",
-        Method::OPTIONS => "options",
-        Method::CONNECT => "connect",
-        Method::TRACE => "trace",
-        _ => "",
+        Method::GET => Verb::Get,
+        Method::HEAD => Verb::Head,
+        Method::POST => Verb::Post,
+        Method::PUT => Verb::Put,
+        Method::PATCH => Verb::Patch,
+        Method::DELETE => Verb::Delete,
+        Method::OPTIONS => Verb::Options,
+        Method::CONNECT => Verb::Connect,
+        Method::TRACE => Verb::Trace,
+        _ => Verb::Unknown,
     }
 }
 
@@ -219,7 +220,7 @@ mod tests {
             return format!("{} plain", info.verb);
         }
         [
-            info.verb,
+            info.verb.as_str(),
             info.prefix,
             &info.group,
             &info.version,

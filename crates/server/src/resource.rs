@@ -22,6 +22,7 @@ use crate::scale::Scale;
 use crate::storage::Storage;
 use crate::strategy::Strategy;
 use crate::type_ref::TypeRef;
+use crate::verb::Verb;
 
 /// A resource in one version of its group.
 pub struct Resource {
@@ -38,7 +39,7 @@ pub struct Resource {
     /// Whether its objects are in namespaces.
     pub namespaced: bool,
     /// `create`, `get`, ..., sorted.
-    pub verbs: Vec<&'static str>,
+    pub verbs: Vec<Verb>,
     /// The type of its objects.
     pub ty: TypeRef,
     /// What is special about the kind.
@@ -74,7 +75,7 @@ pub struct Subresource {
     /// The kind of what is read and written.
     pub kind: GroupVersionKind,
     /// What can be done with it.
-    pub verbs: Vec<&'static str>,
+    pub verbs: Vec<Verb>,
     /// The type of what is read and written.
     pub ty: TypeRef,
     /// What of the object it is.
@@ -148,7 +149,7 @@ impl Resource {
     }
 
     /// Whether it can be done with this resource.
-    pub fn allows(&self, verb: &str) -> bool {
+    pub fn allows(&self, verb: Verb) -> bool {
         self.verbs.contains(&verb)
     }
 

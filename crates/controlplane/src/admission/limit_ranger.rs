@@ -12,6 +12,7 @@ use kevel_server::future::Pending;
 use super::lister::Lister;
 use super::resource_list::{self, PodResources, ResourceList};
 use super::{Context, Registration};
+use crate::features::Feature;
 
 /// Where it is written down what a pod was given.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
@@ -31,7 +32,7 @@ pub struct LimitRanger {
 
 impl LimitRanger {
     pub fn new(context: &Context<'_>) -> Result<Self, String> {
-        let pod_level: fn(&str) -> bool = match (context.feature)("PodLevelResources") {
+        let pod_level: fn(&str) -> bool = match (context.feature)(Feature::PodLevelResources) {
             true => |name| matches!(name, "cpu" | "memory"),
             false => |_| false,
         };

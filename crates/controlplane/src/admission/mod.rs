@@ -56,6 +56,8 @@ use self::lister::Lister;
 use self::resource_claims::ResourceClaims;
 use self::unenforced::Unenforced;
 
+use crate::features::Feature;
+
 /// The plug-ins that the command line knows, a line each, in the order in which they run
 /// (`AllOrderedPlugins`). Each file says what else there is to say about its own.
 pub static PLUGINS: &[Registration] = &[
@@ -144,7 +146,7 @@ pub struct Context<'a> {
     /// The whole server's.
     pub authorizer: &'a Arc<dyn Authorizer>,
     /// Whether a feature gate is on.
-    pub feature: &'a dyn Fn(&str) -> bool,
+    pub feature: &'a dyn Fn(Feature) -> bool,
     /// What the configuration file says about a plug-in.
     pub configuration: &'a dyn Fn(&str) -> Result<Option<String>, String>,
     /// Of pods that do not say.

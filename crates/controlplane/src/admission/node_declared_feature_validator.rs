@@ -11,6 +11,7 @@ use kevel_store::cache::At;
 
 use super::lister::Lister;
 use super::{Context, Registration};
+use crate::features::Feature;
 
 /// What a change may need of a node, and whether it does. Sorted by name.
 const FEATURES: [(&str, Needs); 2] = [
@@ -37,7 +38,7 @@ pub struct NodeDeclaredFeatureValidator {
 
 impl NodeDeclaredFeatureValidator {
     pub fn new(context: &Context<'_>) -> Result<Self, String> {
-        let enabled = (context.feature)("NodeDeclaredFeatures");
+        let enabled = (context.feature)(Feature::NodeDeclaredFeatures);
         Ok(NodeDeclaredFeatureValidator { nodes: context.lister("", "nodes")?, enabled })
     }
 

@@ -12,13 +12,14 @@ use kevel_server::future::Pending;
 use super::lister::Lister;
 use super::storage_object_in_use_protection::add_finalizer;
 use super::{Context, Registration};
+use crate::features::Feature;
 
 const GROUP: &str = "scheduling.k8s.io";
 const VERSION: &str = "v1alpha2";
 const FINALIZER: &str = "scheduling.k8s.io/podgroup-protection";
 
 fn enabled(context: &Context<'_>) -> bool {
-    (context.feature)("GenericWorkload")
+    (context.feature)(Feature::GenericWorkload)
 }
 
 /// The objects of a resource, where the gate is on and it is served.

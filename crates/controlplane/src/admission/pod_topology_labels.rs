@@ -10,6 +10,7 @@ use kevel_store::cache::At;
 
 use super::lister::Lister;
 use super::{Context, Registration};
+use crate::features::Feature;
 
 const LABELS: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 
@@ -27,7 +28,7 @@ pub struct PodTopologyLabels {
 
 impl PodTopologyLabels {
     pub fn new(context: &Context<'_>) -> Result<Self, String> {
-        let enabled = (context.feature)("PodTopologyLabelsAdmission");
+        let enabled = (context.feature)(Feature::PodTopologyLabelsAdmission);
         Ok(PodTopologyLabels { nodes: context.lister("", "nodes")?, enabled })
     }
 

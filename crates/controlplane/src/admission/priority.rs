@@ -10,6 +10,7 @@ use kevel_store::cache::At;
 
 use super::lister::Lister;
 use super::{Context, Registration};
+use crate::features::Feature;
 
 const GROUP: &str = "scheduling.k8s.io";
 
@@ -36,7 +37,7 @@ impl Priority {
     pub fn new(context: &Context<'_>) -> Result<Self, String> {
         Ok(Priority {
             classes: context.lister(GROUP, "priorityclasses")?,
-            pod_groups: (context.feature)("WorkloadAwarePreemption"),
+            pod_groups: (context.feature)(Feature::WorkloadAwarePreemption),
         })
     }
 

@@ -15,6 +15,7 @@ use kevel_server::selectors::NO_SELECTORS;
 use kevel_server::user::User;
 
 use super::{Context, Lister};
+use crate::features::Feature;
 
 const GROUP: &str = "resource.k8s.io";
 /// The label of namespaces whose claims may have access to devices that are in use.
@@ -35,7 +36,7 @@ impl ResourceClaims {
         Ok(ResourceClaims {
             authorizer: context.authorizer.clone(),
             namespaces: context.lister("", "namespaces")?,
-            granular: (context.feature)("DRAResourceClaimGranularStatusAuthorization"),
+            granular: (context.feature)(Feature::DRAResourceClaimGranularStatusAuthorization),
         })
     }
 
@@ -102,7 +103,7 @@ impl ResourceClaims {
         if same("allocation") && same("reservedFor") {
             return None;
         }
-        let verb = attributes.verb;
+        let verb = attributes.verb.as_str();
         let refused = self.refused(attributes, verb, "binding", "", "").await?;
         let root = Path::new("status");
         Some(FieldError::forbidden(

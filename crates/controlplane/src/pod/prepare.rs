@@ -263,15 +263,16 @@ mod tests {
     use kevel_codec::json::{Unknown, decode_any};
 
     use super::*;
+    use crate::features::Feature;
 
     const POD: &str = r#"{"spec": {"schedulingGroup": {"podGroupName": "g"},
         "containers": [{"name": "c", "lifecycle": {"stopSignal": "SIGTERM"}}],
         "volumes": [{"projected": {"sources": [{"clusterTrustBundle": {}}, {"podCertificate": {}}]}}]}}"#;
 
     /// Which fields of features a new pod keeps where one gate is on.
-    fn kept(gate: &str) -> Vec<&'static str> {
+    fn kept(gate: Option<Feature>) -> Vec<&'static str> {
         let mut pod = decode_any(POD.as_bytes(), Unknown::Report).unwrap().value;
-        let features = Features::new(|name| name == gate);
+        let features = Features::new(|feature| Some(feature) == gate);
         create(&mut pod, &Capabilities { features, ..Capabilities::default() });
         let mut text = Vec::new();
         kevel_codec::json::encode_any(&pod, &mut text);
@@ -283,13 +284,13 @@ mod tests {
     #[test]
     fn fields_of_features_that_are_off_go() {
         for (gate, expected) in [
-            ("", &[][..]),
-            ("GenericWorkload", &["schedulingGroup"]),
-            ("ContainerStopSignals", &["stopSignal"]),
-            ("ClusterTrustBundleProjection", &["clusterTrustBundle"]),
-            ("PodCertificateRequest", &["podCertificate"]),
+            (None, &[][..]),
+            (Some(Feature::GenericWorkload), &["schedulingGroup"]),
+            (Some(Feature::ContainerStopSignals), &["stopSignal"]),
+            (Some(Feature::ClusterTrustBundleProjection), &["clusterTrustBundle"]),
+            (Some(Feature::PodCertificateRequest), &["podCertificate"]),
         ] {
-            assert_eq!(kept(gate), expected, "{gate}");
+            assert_eq!(kept(gate), expected, "{gate:?}");
         }
     }
 }

@@ -42,7 +42,7 @@ async fn kinds_are_judged_as_the_reference_judges_them() {
 
 #[tokio::test]
 async fn kinds_behind_gates_are_judged_as_the_reference_judges_them() {
-    let features = Features::new(|gate| GATES.contains(&gate));
+    let features = Features::new(|gate| GATES.contains(&gate.to_string().as_str()));
     let server = InMemory::with_features(features).await;
     compare(GATED_FILES, &server).await;
 }

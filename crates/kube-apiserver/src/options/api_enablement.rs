@@ -5,6 +5,7 @@ use crate::flags::{ConfigurationMap, EFFECTIVE, Value, parse_bool, section};
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersion;
 use kevel_api::quote::quote;
+use kevel_controlplane::features::Feature;
 use std::collections::{BTreeMap, BTreeSet};
 use tracing::warn;
 
@@ -192,7 +193,7 @@ impl ResourceConfig {
     /// Without the resources whose feature is off, whatever `--runtime-config` says: what keeps them
     /// safe is off with it.
     pub(super) fn without_disabled(mut self, gates: &FeatureGates) -> Self {
-        for (group, plural, gate) in GATED.iter().filter(|(.., gate)| !gates.enabled(gate)) {
+        for (group, plural, gate) in GATED.iter().filter(|(.., gate)| !gates.enabled(*gate)) {
             let asked = self.enabled.iter().any(|((g, _, p), on)| *on && (g, p) == (group, plural));
             if asked {
                 warn!("{gate} storage is disabled because the {gate} feature gate is disabled");
@@ -212,12 +213,12 @@ impl ResourceConfig {
 }
 
 /// Resources that are served only if a feature is on, too.
-const GATED: &[(&str, &str, &str)] = &[
-    ("certificates.k8s.io", "clustertrustbundles", "ClusterTrustBundle"),
-    ("certificates.k8s.io", "podcertificaterequests", "PodCertificateRequest"),
-    ("scheduling.k8s.io", "podgroups", "GenericWorkload"),
-    ("scheduling.k8s.io", "workloads", "GenericWorkload"),
-    ("storagemigration.k8s.io", "storageversionmigrations", "StorageVersionMigrator"),
+const GATED: &[(&str, &str, Feature)] = &[
+    ("certificates.k8s.io", "clustertrustbundles", Feature::ClusterTrustBundle),
+    ("certificates.k8s.io", "podcertificaterequests", Feature::PodCertificateRequest),
+    ("scheduling.k8s.io", "podgroups", Feature::GenericWorkload),
+    ("scheduling.k8s.io", "workloads", Feature::GenericWorkload),
+    ("storagemigration.k8s.io", "storageversionmigrations", Feature::StorageVersionMigrator),
 ];
 
 /// Every version of a group that may be named.

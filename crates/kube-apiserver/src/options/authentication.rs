@@ -4,6 +4,7 @@ use super::feature_gates::FeatureGates;
 use crate::flags::{EFFECTIVE, Given, StringArray, StringPairs, Strings, section};
 use kevel_api::duration::Duration;
 use kevel_api::quote::quote;
+use kevel_controlplane::features::Feature;
 use std::collections::BTreeSet;
 
 section! {
@@ -118,7 +119,7 @@ impl Authentication {
             return (flags && incomplete).then(|| error.to_owned()).into_iter().collect();
         }
         let mut errors = Vec::new();
-        let gate = "StructuredAuthenticationConfiguration";
+        let gate = Feature::StructuredAuthenticationConfiguration;
         if !gates.enabled(gate) {
             errors
                 .push(format!("set --feature-gates={gate}=true to use authentication-config file"));
@@ -186,7 +187,7 @@ impl Authentication {
         if uid.is_empty() {
             return errors;
         }
-        if gates.enabled("RemoteRequestHeaderUID") {
+        if gates.enabled(Feature::RemoteRequestHeaderUID) {
             errors.extend(blank("requestheader-uid-headers", uid));
             if !uid.iter().any(|name| name.eq_ignore_ascii_case("X-Remote-Uid")) {
                 errors.push(

@@ -6,6 +6,7 @@ use kevel_api::duration::Duration;
 use kevel_api::field_error::{FieldError, Path};
 use kevel_api::quantity::Quantity;
 use kevel_api::quote::quote;
+use kevel_controlplane::features::Feature;
 
 section! {
     /// Options of the log.
@@ -100,7 +101,7 @@ impl Logs {
         if !matches!(format, "text" | "json") {
             let path = Path::new("format");
             errors.push(FieldError::invalid(&path, format, "Unsupported log format"));
-        } else if format == "json" && !gates.enabled("LoggingBetaOptions") {
+        } else if format == "json" && !gates.enabled(Feature::LoggingBetaOptions) {
             let disabled = "Log format json is disabled, see LoggingBetaOptions feature";
             errors.push(FieldError::forbidden(&Path::new("format"), disabled));
         }
@@ -115,7 +116,7 @@ impl Logs {
         ] {
             let format = options.child(format);
             for (field, used) in [("splitStream", split), ("infoBufferSize", buffer.value() != 0)] {
-                if used && !gates.enabled("LoggingAlphaOptions") {
+                if used && !gates.enabled(Feature::LoggingAlphaOptions) {
                     let disabled = "Feature LoggingAlphaOptions is disabled";
                     errors.push(FieldError::forbidden(&format.child(field), disabled));
                 }

@@ -4,6 +4,7 @@ use super::feature_gates::FeatureGates;
 use crate::flags::{EFFECTIVE, PENDING, PortRange, Strings, section};
 use kevel_api::duration::Duration;
 use kevel_api::quote::quote;
+use kevel_controlplane::features::Feature;
 
 section! {
     /// Options that belong to this server alone: services, kubelets, aggregation, peers.
@@ -89,7 +90,7 @@ section! {
 impl Misc {
     /// Peers are reached only if they may be asked for what this server does not know.
     pub(super) fn peer_errors(&self, gates: &FeatureGates) -> Vec<String> {
-        let gate = "UnknownVersionInteroperabilityProxy";
+        let gate = Feature::UnknownVersionInteroperabilityProxy;
         let flags = [
             ("peer-ca-file", &self.peer_ca_file),
             ("peer-advertise-ip", &self.peer_advertise_ip),

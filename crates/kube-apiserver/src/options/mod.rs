@@ -34,7 +34,7 @@ pub use compatibility::{EffectiveVersion, MajorMinor};
 pub use complete::{CompletedOptions, GeneratedCert};
 pub use egress_selector::EgressSelector;
 pub use etcd::Etcd;
-pub use feature_gates::{FeatureGates, Gate, Stage};
+pub use feature_gates::FeatureGates;
 pub use features::Features;
 pub use generic::GenericServerRun;
 pub use global::{Global, VersionRequest};

@@ -2,6 +2,7 @@
 
 use super::{CompletedOptions, StorageKind};
 use kevel_api::quote::quote;
+use kevel_controlplane::features::Feature;
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -141,7 +142,7 @@ impl CompletedOptions {
                     .to_owned(),
             );
         }
-        let gate = "ExternalServiceAccountTokenSigner";
+        let gate = Feature::ExternalServiceAccountTokenSigner;
         if !self.feature_gates.enabled(gate) {
             errors.push(format!(
                 "setting `--service-account-signing-endpoint` requires enabling {gate} feature gate"
@@ -166,8 +167,8 @@ impl CompletedOptions {
 
     fn service_ip_errors(&self) -> Vec<String> {
         let gates = &self.feature_gates;
-        let bitmap = !gates.enabled("MultiCIDRServiceAllocator")
-            || !gates.enabled("DisableAllocatorDualWrite");
+        let bitmap = !gates.enabled(Feature::MultiCIDRServiceAllocator)
+            || !gates.enabled(Feature::DisableAllocatorDualWrite);
         self.service_ips.validate(&self.flags.misc.service_cluster_ip_range, bitmap)
     }
 

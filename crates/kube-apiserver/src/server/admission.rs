@@ -10,6 +10,7 @@ use kevel_codec::json::{Unknown, encode_any};
 use kevel_codec::yaml;
 use kevel_controlplane::DefaultServiceAccounts;
 use kevel_controlplane::admission::{self, Context, TolerationSeconds};
+use kevel_controlplane::features::Feature;
 use kevel_extensions::Extensions;
 use kevel_server::admission::Admission;
 use kevel_server::resource::Resources;
@@ -46,7 +47,7 @@ pub fn admission(
     extensions: &Extensions,
 ) -> Result<Admission, String> {
     let Authorization { rbac, authorizer, .. } = &config.authorization;
-    let feature = |name: &str| config.options.feature_gates.enabled(name);
+    let feature = |gate: Feature| config.options.feature_gates.enabled(gate);
     let flags = &config.options.flags.admission;
     let file = ConfigurationFile::load(Path::new(&flags.admission_control_config_file))?;
     let context = Context {

@@ -17,6 +17,7 @@ use kevel_auth::service_account::{
     LegacyTokens, Objects, OpenIdMetadata, Signer, TokenRequest, TokenUses, Verifier, tracking,
 };
 use kevel_controlplane::Answers;
+use kevel_controlplane::features::Feature;
 use kevel_server::authentication::{
     Anonymous, AudienceAgnostic, AuthenticatedGroup, Authenticator, BearerToken, ClientCertificate,
     TokenAuthenticator, TokenFile, TokenUnion, Union, WebSocketToken,
@@ -289,7 +290,7 @@ fn issuer(options: &CompletedOptions) -> Result<Option<Issuer>, String> {
         max_expiration: max_expiration(options),
         extend_expiration: flags.service_account_extend_token_expiration,
         extended_expiration: EXTENDED,
-        check_uid: options.feature_gates.enabled("TokenRequestServiceAccountUIDValidation"),
+        check_uid: options.feature_gates.enabled(Feature::TokenRequestServiceAccountUIDValidation),
     }))
 }
 
@@ -347,7 +348,7 @@ async fn external_issuer(
         max_expiration: if max == 0 { longest } else { max },
         extend_expiration: flags.service_account_extend_token_expiration,
         extended_expiration: EXTENDED.min(longest),
-        check_uid: options.feature_gates.enabled("TokenRequestServiceAccountUIDValidation"),
+        check_uid: options.feature_gates.enabled(Feature::TokenRequestServiceAccountUIDValidation),
     })
 }
 

@@ -10,6 +10,7 @@ use kevel_auth::authorization::{
 use kevel_auth::reviews::{AccessReview, RulesReview};
 use kevel_auth::{Rbac, Sources, aggregate_cluster_roles};
 use kevel_controlplane::Answers;
+use kevel_controlplane::features::Feature;
 use kevel_server::authorization::Authorizer;
 use kevel_server::controller::Client;
 use kevel_server::lifecycle::Tasks;
@@ -162,10 +163,10 @@ fn configuration(options: &CompletedOptions) -> AuthorizationConfiguration {
 fn node_features(options: &CompletedOptions) -> NodeFeatures {
     let enabled = |name| options.feature_gates.enabled(name);
     NodeFeatures {
-        cluster_trust_bundle: enabled("ClusterTrustBundle"),
+        cluster_trust_bundle: enabled(Feature::ClusterTrustBundle),
         service_account_token_for_credential_providers: enabled(
-            "KubeletServiceAccountTokenForCredentialProviders",
+            Feature::KubeletServiceAccountTokenForCredentialProviders,
         ),
-        pod_certificate_request: enabled("PodCertificateRequest"),
+        pod_certificate_request: enabled(Feature::PodCertificateRequest),
     }
 }

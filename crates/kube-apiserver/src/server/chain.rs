@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kevel_auth::bootstrap;
 use kevel_controlplane::admission::report_unenforced;
+use kevel_controlplane::features::Feature;
 use kevel_controlplane::{
     Capabilities, Features, IdentityLease, RowsConfig, collect_identity_leases, priority_classes,
     rows, system_namespaces,
@@ -149,7 +150,7 @@ fn start_kube(config: &Config) -> Result<(), String> {
     let namespaces = system_namespaces(client.clone(), storages.required("", "namespaces")?);
     controllers.push(("start-system-namespaces-controller", Box::pin(namespaces)));
     controllers.into_iter().try_for_each(|(name, controller)| hooks.run(name, controller))?;
-    if options.feature_gates.enabled("APIServerIdentity") {
+    if options.feature_gates.enabled(Feature::APIServerIdentity) {
         let lease = IdentityLease::new(client.clone(), server_id(), hostname());
         hooks.run("start-kube-apiserver-identity-lease-controller", lease.keep())?;
         let collector = collect_identity_leases(client.clone());

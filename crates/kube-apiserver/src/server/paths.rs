@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kevel_controlplane::features::Feature;
 use kevel_server::delegate::Path;
 use kevel_server::handler::Handler;
 use kevel_server::health::HealthHandler;
@@ -41,14 +42,14 @@ impl PlainPaths {
         paths.list("/version", version);
         paths.list("/metrics", metrics.clone());
         paths.list("/metrics/slis", slis);
-        let enabled = |gate: &str| config.options.feature_gates.enabled(gate);
+        let enabled = |gate: Feature| config.options.feature_gates.enabled(gate);
         let flags = &config.options.flags;
-        if enabled("ComponentFlagz") {
+        if enabled(Feature::ComponentFlagz) {
             let values = flags.flags().into_iter();
             let values = values.map(|(flag, value)| (flag.name().to_owned(), value.text()));
             paths.list("/flagz", Arc::new(Served(Flagz(values.collect()))));
         }
-        if enabled("ComponentStatusz") {
+        if enabled(Feature::ComponentStatusz) {
             let worth_a_look = WORTH_A_LOOK.map(str::to_owned).to_vec();
             let page = Statusz::new(Info::default(), worth_a_look);
             paths.list("/statusz", Arc::new(Served(page)));

@@ -14,6 +14,7 @@ use kevel_api::time::MicroTime;
 
 use super::object;
 use crate::user::User;
+use crate::verb::Verb;
 
 /// How much of a request is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,7 +84,7 @@ pub struct Event {
     pub audit_id: String,
     pub stage: Stage,
     pub request_uri: String,
-    pub verb: &'static str,
+    pub verb: Verb,
     /// Who asked; nobody knows who is refused for that.
     pub user: Option<Arc<User>>,
     /// For whom they spoke.
@@ -193,7 +194,7 @@ impl Event {
             ("id", self.audit_id.clone()),
             ("stage", self.stage.name().to_owned()),
             ("ip", or(&ip, "<unknown>")),
-            ("method", self.verb.to_owned()),
+            ("method", self.verb.to_string()),
             ("user", or(user.map_or("", |user| &user.name), "<none>")),
             ("groups", or(&groups, "<none>")),
             ("as", other.map_or_else(|| "<self>".to_owned(), |user| user.name.clone())),
@@ -235,7 +236,7 @@ mod tests {
             audit_id: "42".into(),
             stage: Stage::ResponseComplete,
             request_uri: "/api/v1/namespaces/default/pods?a=1&b=2".into(),
-            verb: "create",
+            verb: Verb::Create,
             user: Some(Arc::new(user)),
             source_ips: vec![IpAddr::from([127, 0, 0, 1])],
             user_agent: "kubectl/v1.36".into(),

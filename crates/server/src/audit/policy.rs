@@ -94,7 +94,7 @@ impl Rule {
         let in_group = |user: &User| user.groups.iter().any(|group| any(&self.user_groups, group));
         if !self.users.is_empty() && !user.is_some_and(|user| any(&self.users, &user.name))
             || !self.user_groups.is_empty() && !user.is_some_and(in_group)
-            || !is(&self.verbs, info.verb)
+            || !is(&self.verbs, info.verb.as_str())
         {
             return false;
         }

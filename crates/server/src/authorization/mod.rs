@@ -72,7 +72,7 @@ impl<'a> Attributes<'a> {
     pub fn of(info: &'a RequestInfo, user: &'a User) -> Self {
         Attributes {
             user,
-            verb: info.verb,
+            verb: info.verb.as_str(),
             is_resource: info.is_resource,
             path: &info.path,
             group: &info.group,

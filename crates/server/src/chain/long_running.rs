@@ -1,8 +1,9 @@
 //! Which requests last as long as they last.
 
 use crate::request_info::RequestInfo;
+use crate::verb::Verb;
 
-const VERBS: [&str; 2] = ["watch", "proxy"];
+const VERBS: [Verb; 2] = [Verb::Watch, Verb::Proxy];
 const SUBRESOURCES: [&str; 5] = ["attach", "exec", "proxy", "log", "portforward"];
 
 /// Whether a request has no time limit: a watch, a connection into a Pod, a profile.

@@ -13,9 +13,10 @@ use crate::handler::{Filter, Handler, Response};
 use crate::metrics::{InFlightWatermark, Metrics};
 use crate::request::Request;
 use crate::user::PRIVILEGED;
+use crate::verb::Verb;
 
 const MESSAGE: &str = "Too many requests, please try again later.";
-const READ_ONLY: [&str; 3] = ["get", "list", "watch"];
+const READ_ONLY: [Verb; 3] = [Verb::Get, Verb::List, Verb::Watch];
 
 /// Limits how many requests are under way, those that read and those that write apart. 0 is no
 /// limit.

@@ -9,6 +9,7 @@ use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::lifecycle::{InFlight, RequestGroup};
 use crate::request::Request;
+use crate::verb::Verb;
 
 /// Counts watches, and ends each in its turn: their clients do not come back all at once.
 #[derive(Debug)]
@@ -16,7 +17,7 @@ pub(super) struct WatchTermination(pub RequestGroup);
 
 impl Filter for WatchTermination {
     fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
-        if request.info.verb != "watch" {
+        if request.info.verb != Verb::Watch {
             return next.handle(request);
         }
         let Some(in_flight) = self.0.enter() else {

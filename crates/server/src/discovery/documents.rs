@@ -13,6 +13,7 @@ use super::priority::{self, Priority};
 use super::storage_version_hash;
 use super::{Group, RemoteVersion};
 use crate::resource::{Resource, Rows, Subresource, api_version};
+use crate::verb::Verb;
 
 /// The rows of all servers of the chain at one moment.
 #[derive(Debug)]
@@ -236,12 +237,20 @@ fn foreign<'k>(resource: &Resource, kind: &'k GroupVersionKind) -> (&'k str, &'k
 }
 
 /// The order in which the verbs of custom kinds are listed.
-const CUSTOM_VERBS: [&str; 8] =
-    ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+const CUSTOM_VERBS: [Verb; 8] = [
+    Verb::Delete,
+    Verb::DeleteCollection,
+    Verb::Get,
+    Verb::List,
+    Verb::Patch,
+    Verb::Create,
+    Verb::Update,
+    Verb::Watch,
+];
 
-fn verbs(resource: &Resource) -> Vec<&'static str> {
+fn verbs(resource: &Resource) -> Vec<Verb> {
     match resource.is_custom() {
-        true => CUSTOM_VERBS.into_iter().filter(|verb| resource.allows(verb)).collect(),
+        true => CUSTOM_VERBS.into_iter().filter(|verb| resource.allows(*verb)).collect(),
         false => resource.verbs.clone(),
     }
 }

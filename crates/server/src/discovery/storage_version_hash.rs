@@ -4,11 +4,12 @@ use compact_str::CompactString;
 use ring::digest;
 
 use crate::resource::Resource;
+use crate::verb::Verb;
 
 /// The hash of a resource's storage version; none for what is answered and not stored.
 pub(super) fn of(resource: &Resource) -> Option<CompactString> {
     // What is stored can be watched; what only looks stored (component statuses) cannot.
-    let storage = resource.storage.as_ref().filter(|_| resource.allows("watch"))?;
+    let storage = resource.storage.as_ref().filter(|_| resource.allows(Verb::Watch))?;
     let kind = &storage.kind;
     let known = WRITTEN_AS.iter().find(|(group, name, _)| kind.group == group && kind.kind == name);
     let version = known.map_or(kind.version.as_str(), |(_, _, version)| version);

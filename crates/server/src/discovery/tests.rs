@@ -19,6 +19,7 @@ use crate::resource::{Custom, Part, Resource, Subresource};
 use crate::storage::{Format, Storage, StorageConfig};
 use crate::strategy::{Generic, Strategy};
 use crate::type_ref::TypeRef;
+use crate::verb::Verb;
 
 /// What a resource is made of that is not a field or a name.
 struct Keep {
@@ -141,7 +142,12 @@ pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
             let ty = schema(sub.kind_group, sub.kind_version, sub.kind);
             Some((
                 name.to_owned(),
-                Subresource { kind, verbs: sub.verbs.to_vec(), ty, part: Part::Other },
+                Subresource {
+                    kind,
+                    verbs: Verb::parse_all(sub.verbs).unwrap(),
+                    ty,
+                    part: Part::Other,
+                },
             ))
         });
         Resource {
@@ -151,7 +157,7 @@ pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
             short_names: r.short.iter().map(|s| s.to_string()).collect(),
             categories: r.categories.iter().map(|s| s.to_string()).collect(),
             namespaced: r.namespaced,
-            verbs: r.verbs.to_vec(),
+            verbs: Verb::parse_all(r.verbs).unwrap(),
             answer: None,
             storage: r.verbs.contains(&"get").then(|| keep.storage(stored, ty.clone(), r.path)),
             ty,
@@ -180,7 +186,7 @@ pub(crate) fn widgets() -> Resource {
     let scale = GroupVersionKind::from_static("autoscaling", "v1", "Scale");
     let sub = |kind: &GroupVersionKind, part| Subresource {
         kind: kind.clone(),
-        verbs: vec!["get", "patch", "update"],
+        verbs: vec![Verb::Get, Verb::Patch, Verb::Update],
         ty: ty.clone(),
         part,
     };
@@ -198,14 +204,14 @@ pub(crate) fn widgets() -> Resource {
         categories: Vec::new(),
         namespaced: true,
         verbs: vec![
-            "create",
-            "delete",
-            "deletecollection",
-            "get",
-            "list",
-            "patch",
-            "update",
-            "watch",
+            Verb::Create,
+            Verb::Delete,
+            Verb::DeleteCollection,
+            Verb::Get,
+            Verb::List,
+            Verb::Patch,
+            Verb::Update,
+            Verb::Watch,
         ],
         ty,
         strategy: Arc::new(Generic),

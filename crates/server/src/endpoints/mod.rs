@@ -43,6 +43,7 @@ use crate::strategy::Strategy;
 use crate::user::User;
 
 use self::versions::Asked;
+use crate::verb::Verb;
 
 /// What all endpoints of a server share.
 #[derive(Default)]
@@ -159,7 +160,7 @@ impl Endpoints {
                 let error = StatusError::not_acceptable(&negotiate::BODY_TYPES);
                 return failure_to(&request, error);
             }
-            Err(_) if matches!(request.info.verb, "list" | "watch") => {
+            Err(_) if matches!(request.info.verb, Verb::List | Verb::Watch) => {
                 let error = negotiate::not_acceptable(&negotiate::ANSWER_TYPES);
                 return failure_to(&request, error);
             }
@@ -167,7 +168,7 @@ impl Endpoints {
         };
         let form = accepted.clone();
         // A watch goes out event by event.
-        let compress = request.info.verb != "watch" && gzip::is_accepted(headers);
+        let compress = request.info.verb != Verb::Watch && gzip::is_accepted(headers);
         match self.dispatch(resources, resource, request, accepted).await {
             Ok(response) if compress => gzip::compress(response),
             Ok(response) => response,
@@ -190,20 +191,20 @@ impl Endpoints {
         let verb = request.info.verb;
         let ask =
             Ask { endpoints: self, resources, resource, subresource, request, accepted, user };
-        if let Some(answer) = ask.answerer().filter(|_| verb == "create").cloned() {
+        if let Some(answer) = ask.answerer().filter(|_| verb == Verb::Create).cloned() {
             return ask.answer(&*answer).await;
         }
         let storage = resource.storage.as_ref().ok_or_else(|| bare(405))?;
         let call = Call { ask, storage, asked: Asked::default() };
         match verb {
-            "get" => call.get().await,
-            "list" => call.list().await,
-            "watch" => call.watch().await,
-            "create" => call.create().await,
-            "update" => call.update().await,
-            "patch" => call.patch().await,
-            "delete" => call.delete().await,
-            "deletecollection" => call.delete_collection().await,
+            Verb::Get => call.get().await,
+            Verb::List => call.list().await,
+            Verb::Watch => call.watch().await,
+            Verb::Create => call.create().await,
+            Verb::Update => call.update().await,
+            Verb::Patch => call.patch().await,
+            Verb::Delete => call.delete().await,
+            Verb::DeleteCollection => call.delete_collection().await,
             _ => Err(bare(405)),
         }
     }

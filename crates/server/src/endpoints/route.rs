@@ -7,28 +7,32 @@ use kevel_api::status::StatusError;
 use crate::failure::{bare, unserved};
 use crate::request_info::{Depth, RequestInfo};
 use crate::resource::{Resource, Subresource};
+use crate::verb::Verb;
 
 /// Methods and what they mean.
-type Routes = &'static [(Method, &'static str)];
+type Routes = &'static [(Method, Verb)];
 
-const COLLECTION: Routes =
-    &[(Method::GET, "list"), (Method::POST, "create"), (Method::DELETE, "deletecollection")];
+const COLLECTION: Routes = &[
+    (Method::GET, Verb::List),
+    (Method::POST, Verb::Create),
+    (Method::DELETE, Verb::DeleteCollection),
+];
 /// Across namespaces nothing is made or deleted.
-const ALL_NAMESPACES: Routes = &[(Method::GET, "list")];
+const ALL_NAMESPACES: Routes = &[(Method::GET, Verb::List)];
 const OBJECT: Routes = &[
-    (Method::GET, "get"),
-    (Method::PUT, "update"),
-    (Method::PATCH, "patch"),
-    (Method::DELETE, "delete"),
+    (Method::GET, Verb::Get),
+    (Method::PUT, Verb::Update),
+    (Method::PATCH, Verb::Patch),
+    (Method::DELETE, Verb::Delete),
 ];
 const SUBRESOURCE: Routes = &[
-    (Method::GET, "get"),
-    (Method::POST, "create"),
-    (Method::PUT, "update"),
-    (Method::PATCH, "patch"),
-    (Method::DELETE, "delete"),
+    (Method::GET, Verb::Get),
+    (Method::POST, Verb::Create),
+    (Method::PUT, Verb::Update),
+    (Method::PATCH, Verb::Patch),
+    (Method::DELETE, Verb::Delete),
 ];
-const WATCH: Routes = &[(Method::GET, "watch")];
+const WATCH: Routes = &[(Method::GET, Verb::Watch)];
 
 /// Checks a request to a resource; the subresource that it is about, if it is about one.
 pub(super) fn check<'r>(
@@ -40,7 +44,7 @@ pub(super) fn check<'r>(
         "" => None,
         name => Some(resource.subresources.get(name).ok_or_else(unserved)?),
     };
-    let allows = |verb: &str| match subresource {
+    let allows = |verb: Verb| match subresource {
         None => resource.allows(verb),
         Some(sub) => sub.verbs.contains(&verb),
     };
@@ -56,22 +60,22 @@ fn check_built_in(
     resource: &Resource,
     info: &RequestInfo,
     method: &Method,
-    allows: impl Fn(&str) -> bool,
+    allows: impl Fn(Verb) -> bool,
 ) -> Result<(), StatusError> {
     if info.in_namespace && !resource.namespaced {
         return Err(unserved());
     }
     let all_namespaces = resource.namespaced && !info.in_namespace;
     let routes = match (info.depth, info.verb_in_path) {
-        (Depth::Collection, true) if info.verb == "watch" => WATCH,
-        (Depth::Object, true) if info.verb == "watch" && !all_namespaces => WATCH,
+        (Depth::Collection, true) if info.verb == Verb::Watch => WATCH,
+        (Depth::Object, true) if info.verb == Verb::Watch && !all_namespaces => WATCH,
         (Depth::Collection, false) if all_namespaces => ALL_NAMESPACES,
         (Depth::Collection, false) => COLLECTION,
         (Depth::Object, false) if !all_namespaces => OBJECT,
         (Depth::Subresource, false) if !all_namespaces => SUBRESOURCE,
         _ => return Err(unserved()),
     };
-    let mut routes = routes.iter().filter(|(_, verb)| allows(verb)).peekable();
+    let mut routes = routes.iter().filter(|(_, verb)| allows(*verb)).peekable();
     if routes.peek().is_none() {
         return Err(unserved());
     }
@@ -80,10 +84,10 @@ fn check_built_in(
     match *verb {
         // Without a name, another verb was authorized.
         _ if below && info.name.is_empty() => Err(name_required()),
-        "list" if info.verb == "watch" && !allows("watch") => {
-            Err(StatusError::method_not_supported(&resource.group_resource(), "watch"))
+        Verb::List if info.verb == Verb::Watch && !allows(Verb::Watch) => {
+            Err(StatusError::method_not_supported(&resource.group_resource(), Verb::Watch.as_str()))
         }
-        "list" if info.verb == "watch" => Ok(()),
+        Verb::List if info.verb == Verb::Watch => Ok(()),
         verb if verb == info.verb => Ok(()),
         _ => Err(bare(405)),
     }
@@ -93,13 +97,16 @@ fn check_built_in(
 fn check_custom(
     resource: &Resource,
     info: &RequestInfo,
-    allows: impl Fn(&str) -> bool,
+    allows: impl Fn(Verb) -> bool,
 ) -> Result<(), StatusError> {
     if !allows(info.verb) {
-        return Err(StatusError::method_not_supported(&resource.group_resource(), info.verb));
+        return Err(StatusError::method_not_supported(
+            &resource.group_resource(),
+            info.verb.as_str(),
+        ));
     }
     match info.verb {
-        "update" if info.name.is_empty() => Err(name_required()),
+        Verb::Update if info.name.is_empty() => Err(name_required()),
         _ => Ok(()),
     }
 }

@@ -4,6 +4,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, header};
 
 use crate::request_info::RequestInfo;
+use crate::verb::Verb;
 
 /// Subresources that are connections.
 const CONNECT: [&str; 5] = ["log", "exec", "portforward", "attach", "proxy"];
@@ -13,10 +14,10 @@ const OTHER: &str = "other";
 
 /// `resource`, `namespace` or `cluster`; nothing for a plain path.
 pub fn scope(info: &RequestInfo) -> &'static str {
-    let collection = matches!(info.verb, "list" | "watch" | "deletecollection");
+    let collection = matches!(info.verb, Verb::List | Verb::Watch | Verb::DeleteCollection);
     match info {
         info if !info.is_resource => "",
-        info if !collection && (!info.name.is_empty() || info.verb == "create") => "resource",
+        info if !collection && (!info.name.is_empty() || info.verb == Verb::Create) => "resource",
         info if !info.namespace.is_empty() => "namespace",
         _ => "cluster",
     }
@@ -28,7 +29,7 @@ pub fn verb(info: &RequestInfo, parts: &Parts) -> &'static str {
         return "CONNECT";
     }
     match parts.method {
-        Method::GET | Method::HEAD if info.verb == "watch" => "WATCH",
+        Method::GET | Method::HEAD if info.verb == Verb::Watch => "WATCH",
         Method::GET | Method::HEAD => match scope(info) {
             "" | "resource" => "GET",
             _ => "LIST",

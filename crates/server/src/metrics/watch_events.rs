@@ -8,6 +8,7 @@ use http::request::Parts;
 use super::Metrics;
 use super::metric::{Counter, Histogram};
 use crate::request_info::RequestInfo;
+use crate::verb::Verb;
 
 /// The metrics of a watch's events, on the request that began it.
 #[derive(Clone, Debug)]
@@ -32,7 +33,7 @@ impl WatchEvents {
 impl Metrics {
     /// Counts the events of a request, if it is a watch.
     pub(crate) fn count_watch_events(&self, info: &RequestInfo, extensions: &mut Extensions) {
-        if info.verb == "watch" {
+        if info.verb == Verb::Watch {
             let labels = [info.group.as_str(), &info.version, &info.resource];
             let total = self.watch_events.with(&labels);
             let sizes = self.watch_events_sizes.with(&labels);

@@ -10,6 +10,7 @@ use super::component::Component;
 use super::operation_id::{id_and_tag, titled};
 use crate::resource::{Resource, Subresource};
 use crate::type_ref::TypeRef;
+use crate::verb::Verb;
 
 /// What can be done on a path, by method.
 pub(super) type PathItem<'r> = BTreeMap<&'static str, Operation<'r>>;
@@ -93,8 +94,8 @@ struct Routes<'r, 'p> {
 }
 
 /// A verb as an operation: what it is called, how it is asked, what it takes.
-struct Verb {
-    verb: &'static str,
+struct VerbOperation {
+    verb: Verb,
     /// What the operation's name begins with.
     prefix: &'static str,
     action: &'static str,
@@ -104,57 +105,57 @@ struct Verb {
     codes: [&'static [u16]; 2],
 }
 
-const VERBS: [Verb; 7] = [
-    Verb {
-        verb: "get",
+const VERBS: [VerbOperation; 7] = [
+    VerbOperation {
+        verb: Verb::Get,
         prefix: "read",
         action: "get",
         method: "get",
         options: [&[], &["GetOptions"]],
         codes: [&[200], &[200]],
     },
-    Verb {
-        verb: "list",
+    VerbOperation {
+        verb: Verb::List,
         prefix: "list",
         action: "list",
         method: "get",
         options: [&["ListOptions"], &["ListOptions"]],
         codes: [&[200], &[200]],
     },
-    Verb {
-        verb: "create",
+    VerbOperation {
+        verb: Verb::Create,
         prefix: "create",
         action: "post",
         method: "post",
         options: [&["CreateOptions"], &["CreateOptions"]],
         codes: [&[200, 201, 202], &[200, 201, 202]],
     },
-    Verb {
-        verb: "update",
+    VerbOperation {
+        verb: Verb::Update,
         prefix: "replace",
         action: "put",
         method: "put",
         options: [&["UpdateOptions"], &["UpdateOptions"]],
         codes: [&[200, 201], &[200, 201]],
     },
-    Verb {
-        verb: "patch",
+    VerbOperation {
+        verb: Verb::Patch,
         prefix: "patch",
         action: "patch",
         method: "patch",
         options: [&["PatchOptions"], &["PatchOptions"]],
         codes: [&[200, 201], &[200]],
     },
-    Verb {
-        verb: "delete",
+    VerbOperation {
+        verb: Verb::Delete,
         prefix: "delete",
         action: "delete",
         method: "delete",
         options: [&["DeleteOptions"], &["DeleteOptions"]],
         codes: [&[200, 202], &[200, 202]],
     },
-    Verb {
-        verb: "deletecollection",
+    VerbOperation {
+        verb: Verb::DeleteCollection,
         prefix: "deletecollection",
         action: "deletecollection",
         method: "delete",
@@ -179,15 +180,16 @@ impl<'r> Routes<'r, '_> {
             if !resource.allows(verb.verb) {
                 continue;
             }
-            let on_collection = matches!(verb.verb, "list" | "create" | "deletecollection");
+            let on_collection =
+                matches!(verb.verb, Verb::List | Verb::Create | Verb::DeleteCollection);
             let path = if on_collection { &collection } else { &item };
             self.verb(verb, path, None, self.scope(), "");
-            if verb.verb == "list" && resource.namespaced {
+            if verb.verb == Verb::List && resource.namespaced {
                 self.verb(verb, &everywhere, None, "", "ForAllNamespaces");
             }
         }
         // The old paths of watches are older than custom kinds.
-        if resource.allows("watch") && resource.allows("list") && !resource.is_custom() {
+        if resource.allows(Verb::Watch) && resource.allows(Verb::List) && !resource.is_custom() {
             self.watch(&collection, self.scope(), "watchlist", "List");
             self.watch(&item, self.scope(), "watch", "");
             if resource.namespaced {
@@ -223,7 +225,7 @@ impl<'r> Routes<'r, '_> {
 
     fn verb(
         &mut self,
-        verb: &Verb,
+        verb: &VerbOperation,
         path: &str,
         sub: Option<(&str, &'r Subresource)>,
         scope: &str,
@@ -248,7 +250,7 @@ impl<'r> Routes<'r, '_> {
             let fields = meta(options).map(option_parameters).unwrap_or_default();
             let fields = fields.into_iter().filter(|field| {
                 let watching = WATCHING.contains(&field.name.as_str());
-                resource.is_custom() || verb.verb != "deletecollection" || !watching
+                resource.is_custom() || verb.verb != Verb::DeleteCollection || !watching
             });
             parameters.extend(fields);
         }
@@ -258,20 +260,20 @@ impl<'r> Routes<'r, '_> {
         let mut answer = Content::Of(own);
         let mut body = None;
         match verb.verb {
-            "list" => {
+            Verb::List => {
                 produces = self.streaming();
                 answer = Content::Of(Component::list_of(resource).unwrap_or(own));
             }
-            "create" | "update" => body = Some(own),
-            "patch" => {
+            Verb::Create | Verb::Update => body = Some(own),
+            Verb::Patch => {
                 body = Some(Component::Patch);
                 consumes =
                     if resource.is_custom() { CUSTOM_PATCHES.to_vec() } else { PATCHES.to_vec() };
             }
-            "delete" | "deletecollection" => {
-                let bare = resource.is_custom() && verb.verb == "deletecollection";
+            Verb::Delete | Verb::DeleteCollection => {
+                let bare = resource.is_custom() && verb.verb == Verb::DeleteCollection;
                 body = meta("DeleteOptions").filter(|_| !bare).map(Component::BuiltIn);
-                let whole = verb.verb == "delete" && resource.strategy.returns_deleted_object();
+                let whole = verb.verb == Verb::Delete && resource.strategy.returns_deleted_object();
                 answer = Content::Of(if whole { own } else { status });
             }
             _ => {}
@@ -292,7 +294,7 @@ impl<'r> Routes<'r, '_> {
             }),
             parameters,
             body: body.map(Content::Of),
-            body_required: !matches!(verb.verb, "delete" | "deletecollection"),
+            body_required: !matches!(verb.verb, Verb::Delete | Verb::DeleteCollection),
             consumes,
             produces,
             answers: codes.iter().map(|code| (*code, answer)).collect(),
@@ -325,7 +327,7 @@ impl<'r> Routes<'r, '_> {
 
     /// A subresource that is a connection: any method it takes, its options as parameters.
     fn connect(&mut self, path: &str, name: &str, sub: &'r Subresource) {
-        let proxy = sub.verbs.contains(&"update");
+        let proxy = sub.verbs.contains(&Verb::Update);
         let methods: &[&str] = if proxy { &CONNECT_METHODS } else { &CONNECT_METHODS[..2] };
         let forms = [(path.to_owned(), ""), (format!("{path}/{{path}}"), "WithPath")];
         for (path, suffix) in forms.iter().take(if proxy { 2 } else { 1 }) {

@@ -11,6 +11,8 @@ use kevel_test_support::{EtcdServer, PATIENCE, until};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
+use crate::outside::Outside;
+
 /// A fresh, empty store.
 pub struct Store {
     engine: Arc<dyn Engine>,
@@ -47,6 +49,10 @@ impl Store {
             etcd: Some(tokio::sync::Mutex::new(server)),
             _directory: Some(directory),
         })
+    }
+
+    pub async fn outside() -> Option<Store> {
+        Some(Store { engine: Arc::new(Outside::new()), etcd: None, _directory: None })
     }
 
     pub fn engine(&self) -> Arc<dyn Engine> {

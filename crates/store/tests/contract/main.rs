@@ -1,5 +1,5 @@
-//! The store contract, held against every engine: embedded in a directory, embedded in memory, and
-//! a real etcd when there is one (in `KEVEL_ETCD`, or on the `PATH`).
+//! The store contract, held against every engine: embedded in a directory, embedded in memory, a real etcd
+//! when there is one (in `KEVEL_ETCD`, or on the `PATH`), and one that is not of this crate.
 
 // Helpers of tests are tests too.
 #![allow(clippy::unwrap_used)]
@@ -7,6 +7,7 @@
 mod concurrency;
 mod cut_off;
 mod engines;
+mod outside;
 mod reads;
 mod reconnect;
 mod tls;
@@ -26,6 +27,7 @@ macro_rules! contract {
         crate::contract!(@engine embedded: $($name)*);
         crate::contract!(@engine memory: $($name)*);
         crate::contract!(@engine etcd: $($name)*);
+        crate::contract!(@engine outside: $($name)*);
     };
     (@engine $engine:ident: $($name:ident)*) => {
         mod $engine {

@@ -12,6 +12,7 @@ use kevel_server::future::Pending;
 use super::super::Context;
 use super::{GROUP, may};
 use crate::admission::Registration;
+use crate::features::Feature;
 
 /// `ClusterTrustBundleAttest`, as the command line knows it.
 pub const REGISTRATION: Registration = Registration::on("ClusterTrustBundleAttest", |context| {
@@ -27,7 +28,7 @@ pub struct ClusterTrustBundleAttest {
 
 impl ClusterTrustBundleAttest {
     pub fn new(context: &Context<'_>) -> Self {
-        let enabled = (context.feature)("ClusterTrustBundle");
+        let enabled = (context.feature)(Feature::ClusterTrustBundle);
         ClusterTrustBundleAttest { authorizer: context.authorizer.clone(), enabled }
     }
 }

@@ -22,6 +22,7 @@ use kevel_server::storage::{Storage, local_key};
 use kevel_store::cache::At;
 
 use super::{Context, Registration};
+use crate::features::Feature;
 
 /// The namespace of nodes' leases.
 const NODE_LEASES: &str = "kube-node-lease";
@@ -74,10 +75,12 @@ impl NodeRestriction {
             authorizer: context.authorizer.clone(),
             features: Features {
                 insecure_certificate_signing_requests: (context.feature)(
-                    "AllowInsecureKubeletCertificateSigningRequests",
+                    Feature::AllowInsecureKubeletCertificateSigningRequests,
                 ),
-                pod_certificate_request: (context.feature)("PodCertificateRequest"),
-                audience_restriction: (context.feature)("ServiceAccountNodeAudienceRestriction"),
+                pod_certificate_request: (context.feature)(Feature::PodCertificateRequest),
+                audience_restriction: (context.feature)(
+                    Feature::ServiceAccountNodeAudienceRestriction,
+                ),
             },
         })
     }

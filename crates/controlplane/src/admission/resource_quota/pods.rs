@@ -10,6 +10,7 @@ use super::super::Context;
 use super::super::resource_list::{self, PodResources, ResourceList, is_extended, is_native};
 use super::evaluator::{Evaluator, ONE};
 use super::scopes::Scope;
+use crate::features::Feature;
 use crate::pod::qos;
 
 /// What is limited under a name of its own.
@@ -44,7 +45,7 @@ pub(super) struct Pods {
 
 impl Pods {
     pub fn new(context: &Context<'_>) -> Self {
-        let enabled = (context.feature)("PodLevelResources");
+        let enabled = (context.feature)(Feature::PodLevelResources);
         let pod_level: fn(&str) -> bool = if enabled { of_pod } else { |_| false };
         let resources = PodResources { status: true, overhead: true, pod_level };
         Pods { resources, pod_level: enabled }

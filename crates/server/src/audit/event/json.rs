@@ -14,7 +14,7 @@ impl Event {
         member(out, ",auditID", &self.audit_id);
         member(out, ",stage", self.stage.name());
         member(out, ",requestURI", &self.request_uri);
-        member(out, ",verb", self.verb);
+        member(out, ",verb", self.verb.as_str());
         key(out, ",user");
         match &self.user {
             Some(user) => write_user(out, user),

@@ -1,44 +1,14 @@
 //! Features that can be switched on and off.
 
-mod known;
-
 use crate::flags::{Multimap, parse_bool};
 use kevel_api::field_error::aggregate;
-use known::KNOWN;
+use kevel_controlplane::features::{Feature, Gate, Stage};
 use std::collections::BTreeMap;
-
-/// A feature that can be switched.
-#[derive(Clone, Copy, Debug)]
-pub struct Gate {
-    /// Its name.
-    pub name: &'static str,
-    /// How far it is.
-    pub stage: Stage,
-    /// Whether it is on unless switched.
-    pub default: bool,
-    /// Whether it can no longer be switched.
-    pub locked: bool,
-    /// The features that it does not work without.
-    pub needs: &'static [&'static str],
-}
-
-/// How far a feature is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// New, and off.
-    Alpha,
-    /// Tried.
-    Beta,
-    /// There to stay; the gate will go.
-    Ga,
-    /// On its way out.
-    Deprecated,
-}
 
 /// Which features are on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeatureGates {
-    switched: BTreeMap<&'static str, bool>,
+    switched: BTreeMap<Feature, bool>,
 }
 
 impl FeatureGates {
@@ -65,47 +35,39 @@ impl FeatureGates {
         Self::switch(&wanted)
     }
 
-    /// Whether a feature is on; one that does not exist is not.
-    pub fn enabled(&self, name: &str) -> bool {
-        let gate = known(name);
-        gate.is_some_and(|gate| self.switched.get(name).copied().unwrap_or(gate.default))
-    }
-
-    /// Every feature.
-    pub fn known() -> &'static [Gate] {
-        KNOWN
+    /// Whether a feature is on.
+    pub fn enabled(&self, feature: Feature) -> bool {
+        self.switched.get(&feature).copied().unwrap_or(feature.gate().default)
     }
 
     /// What is wrong with switches on which security rests and that have no effect yet.
     pub fn refused(&self) -> Vec<String> {
-        let switched = |(name, value, _): &&(&str, bool, &str)| self.enabled(name) == *value;
+        let switched =
+            |(feature, value, _): &&(Feature, bool, &str)| self.enabled(*feature) == *value;
         let refused = REFUSED.iter().filter(switched);
-        let error = |(name, value, why): &(&str, bool, &str)| {
-            format!("--feature-gates={name}={value} is not supported by this server yet: {why}")
+        let error = |(feature, value, why): &(Feature, bool, &str)| {
+            format!("--feature-gates={feature}={value} is not supported by this server yet: {why}")
         };
         refused.map(error).collect()
     }
 
     /// The features that were switched and are not looked at by this server.
     pub fn without_effect(&self) -> Vec<String> {
-        let ours = |name: &&&str| !EFFECTIVE.contains(*name);
-        let default = |name: &str| known(name).is_some_and(|gate| gate.default);
-        let switched = self.switched.iter().filter(|(name, value)| **value != default(name));
-        switched
-            .filter(|(name, _)| ours(name))
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect()
+        let switched = self.switched.iter().filter(|(f, value)| **value != f.gate().default);
+        let silent = switched.filter(|(feature, _)| !EFFECTIVE.contains(feature));
+        silent.map(|(feature, value)| format!("{feature}={value}")).collect()
     }
 
     /// What to tell those who switch features that will not be switches for long.
     pub fn warnings(&self) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
-        self.switched.iter().filter_map(|(&name, &value)| {
-            let stage = match known(name)?.stage {
+        self.switched.iter().filter_map(|(feature, &value)| {
+            let gate = feature.gate();
+            let stage = match gate.stage {
                 Stage::Deprecated => "deprecated",
                 Stage::Ga => "GA",
                 _ => return None,
             };
-            Some((stage, name, value))
+            Some((stage, gate.name, value))
         })
     }
 
@@ -113,22 +75,23 @@ impl FeatureGates {
         let mut gates = FeatureGates::default();
         let mut errors = Vec::new();
         for (&name, &value) in wanted.iter().filter(|(name, _)| !is_many(name)) {
-            let Some(gate) = known(name) else {
+            let Some(feature) = Feature::from_name(name) else {
                 return Err(format!("unrecognized feature gate: {name}"));
             };
+            let gate = feature.gate();
             if gate.locked && gate.default != value {
                 errors.push(format!(
                     "cannot set feature gate {name} to {value}, feature is locked to {}",
                     gate.default
                 ));
             }
-            gates.switched.insert(gate.name, value);
+            gates.switched.insert(feature, value);
         }
         // A feature that is named itself goes before those that are switched with all of a stage.
         for (name, stage) in [("AllAlpha", Stage::Alpha), ("AllBeta", Stage::Beta)] {
             if let Some(&value) = wanted.get(name) {
-                for gate in KNOWN.iter().filter(|gate| gate.stage == stage) {
-                    gates.switched.entry(gate.name).or_insert(value);
+                for gate in Feature::gates().iter().filter(|gate| gate.stage == stage) {
+                    gates.switched.entry(gate.feature).or_insert(value);
                 }
             }
         }
@@ -143,9 +106,9 @@ impl FeatureGates {
 
     fn unmet_needs(&self) -> Vec<String> {
         let unmet = |gate: &Gate| {
-            let off: Vec<&str> =
-                gate.needs.iter().copied().filter(|name| !self.enabled(name)).collect();
-            let unmet = self.enabled(gate.name) && !off.is_empty();
+            let off = gate.needs.iter().filter(|needed| !self.enabled(**needed));
+            let off: Vec<&str> = off.map(|needed| needed.gate().name).collect();
+            let unmet = self.enabled(gate.feature) && !off.is_empty();
             unmet.then(|| {
                 format!(
                     "{} is enabled, but depends on features that are disabled: [{}]",
@@ -154,50 +117,50 @@ impl FeatureGates {
                 )
             })
         };
-        KNOWN.iter().filter_map(unmet).collect()
+        Feature::gates().iter().filter_map(unmet).collect()
     }
 }
 
 /// The features whose switch this server looks at.
-const EFFECTIVE: &[&str] = &[
-    "APIServerIdentity",
-    "AllowInsecureKubeletCertificateSigningRequests",
-    "ClusterTrustBundle",
-    "ClusterTrustBundleProjection",
-    "ComponentFlagz",
-    "ComponentStatusz",
-    "ContainerStopSignals",
-    "CoordinatedLeaderElection",
-    "DRAResourceClaimGranularStatusAuthorization",
-    "DRAWorkloadResourceClaims",
-    "GenericWorkload",
-    "HPAScaleToZero",
-    "KubeletServiceAccountTokenForCredentialProviders",
-    "LoggingAlphaOptions",
-    "LoggingBetaOptions",
-    "NodeDeclaredFeatures",
-    "PodCertificateRequest",
-    "PodLevelResources",
-    "PodTopologyLabelsAdmission",
-    "RemoteRequestHeaderUID",
-    "ServiceAccountNodeAudienceRestriction",
-    "StorageVersionMigrator",
-    "TokenRequestServiceAccountUIDValidation",
-    "TopologyAwareWorkloadScheduling",
-    "UnknownVersionInteroperabilityProxy",
-    "VolumeLimitScaling",
-    "WorkloadAwarePreemption",
+const EFFECTIVE: &[Feature] = &[
+    Feature::APIServerIdentity,
+    Feature::AllowInsecureKubeletCertificateSigningRequests,
+    Feature::ClusterTrustBundle,
+    Feature::ClusterTrustBundleProjection,
+    Feature::ComponentFlagz,
+    Feature::ComponentStatusz,
+    Feature::ContainerStopSignals,
+    Feature::CoordinatedLeaderElection,
+    Feature::DRAResourceClaimGranularStatusAuthorization,
+    Feature::DRAWorkloadResourceClaims,
+    Feature::GenericWorkload,
+    Feature::HPAScaleToZero,
+    Feature::KubeletServiceAccountTokenForCredentialProviders,
+    Feature::LoggingAlphaOptions,
+    Feature::LoggingBetaOptions,
+    Feature::NodeDeclaredFeatures,
+    Feature::PodCertificateRequest,
+    Feature::PodLevelResources,
+    Feature::PodTopologyLabelsAdmission,
+    Feature::RemoteRequestHeaderUID,
+    Feature::ServiceAccountNodeAudienceRestriction,
+    Feature::StorageVersionMigrator,
+    Feature::TokenRequestServiceAccountUIDValidation,
+    Feature::TopologyAwareWorkloadScheduling,
+    Feature::UnknownVersionInteroperabilityProxy,
+    Feature::VolumeLimitScaling,
+    Feature::WorkloadAwarePreemption,
 ];
 
 /// Switches that close something which this server would leave open, and what that is.
-const REFUSED: &[(&str, bool, &str)] = &[
-    ("AllowParsingUserUIDFromCertAuth", false, "uids would be taken from certificates"),
-    ("ConstrainedImpersonation", false, "verbs of constrained impersonation would be honoured"),
+const REFUSED: &[(Feature, bool, &str)] = &[
+    (Feature::AllowParsingUserUIDFromCertAuth, false, "uids would be taken from certificates"),
+    (
+        Feature::ConstrainedImpersonation,
+        false,
+        "verbs of constrained impersonation would be honoured",
+    ),
 ];
-
-fn known(name: &str) -> Option<&'static Gate> {
-    KNOWN.get(KNOWN.binary_search_by(|gate| gate.name.cmp(name)).ok()?)
-}
 
 fn is_many(name: &str) -> bool {
     matches!(name, "AllAlpha" | "AllBeta")
@@ -215,38 +178,34 @@ mod tests {
     }
 
     #[test]
-    fn gates_are_sorted_and_their_defaults_agree() {
-        assert!(KNOWN.is_sorted_by_key(|gate| gate.name));
+    fn the_defaults_of_gates_agree() {
         assert_eq!(FeatureGates::default().unmet_needs(), [""; 0]);
-        let unknown = KNOWN.iter().flat_map(|gate| gate.needs).find(|name| known(name).is_none());
-        assert_eq!(unknown, None);
     }
 
     #[test]
     fn gates_that_rules_look_at_have_an_effect() {
         let asked = std::cell::RefCell::new(Vec::new());
         let features = kevel_controlplane::Features::new(|gate| {
-            asked.borrow_mut().push(gate.to_owned());
+            asked.borrow_mut().push(gate);
             FeatureGates::default().enabled(gate)
         });
         assert_eq!(features, kevel_controlplane::Features::default());
-        let silent = asked.take().into_iter().find(|gate| !EFFECTIVE.contains(&gate.as_str()));
+        let silent = asked.take().into_iter().find(|gate| !EFFECTIVE.contains(gate));
         assert_eq!(silent, None);
     }
 
     #[test]
     fn features_are_switched() {
-        for (flag, name, enabled) in [
-            ("", "APIServerTracing", true),
-            ("", "NoSuchFeature", false),
-            ("OpenAPIEnums=false", "OpenAPIEnums", false),
-            ("kube:OpenAPIEnums=F", "OpenAPIEnums", false),
-            ("AllAlpha=true", "MemoryQoS", true),
-            ("AllAlpha=true,MemoryQoS=false", "MemoryQoS", false),
-            ("MemoryQoS=false,AllAlpha=true", "MemoryQoS", false),
-            ("AllAlpha=false", "APIServerTracing", true),
+        for (flag, feature, enabled) in [
+            ("", Feature::APIServerTracing, true),
+            ("OpenAPIEnums=false", Feature::OpenAPIEnums, false),
+            ("kube:OpenAPIEnums=F", Feature::OpenAPIEnums, false),
+            ("AllAlpha=true", Feature::MemoryQoS, true),
+            ("AllAlpha=true,MemoryQoS=false", Feature::MemoryQoS, false),
+            ("MemoryQoS=false,AllAlpha=true", Feature::MemoryQoS, false),
+            ("AllAlpha=false", Feature::APIServerTracing, true),
         ] {
-            assert_eq!(gates(flag).unwrap().enabled(name), enabled, "{flag}");
+            assert_eq!(gates(flag).unwrap().enabled(feature), enabled, "{flag}");
         }
     }
 
