@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use kevel_fuzz::api::{Api, request};
 use kevel_server::body::Body;
-use kevel_server::handler::{Handler, Response};
 use kevel_server::future::Pending;
+use kevel_server::handler::{Handler, Response};
 use kevel_server::negotiate;
 use kevel_server::query::unescape;
 use kevel_server::request::Request;

@@ -37,9 +37,9 @@ fuzz_target!(|data: &[u8]| {
 
 fn judge(strategy: &dyn Strategy, object: &Value, old: Option<&Value>) {
     let mut new = object.clone();
-    strategy.prepare_create(&mut new);
+    strategy.prepare_for_create(&mut new);
     strategy.sign(&mut new, &User { name: "jane".into(), ..User::default() });
-    let _ = strategy.check_create(&new);
+    let _ = strategy.validate_create(&new);
     strategy.warnings(&new, None);
     // A change is judged beside what was accepted; here, beside anything, which the store may hold.
     change(strategy, object, &new);
@@ -50,18 +50,18 @@ fn judge(strategy: &dyn Strategy, object: &Value, old: Option<&Value>) {
     strategy.held(&new);
     strategy.begin_delete(&mut new);
     let name = object.str_at(&["metadata", "name"]);
-    strategy.check_name(name, false);
-    strategy.check_name(name, true);
+    strategy.validate_name(name, false);
+    strategy.validate_name(name, true);
 }
 
 fn change(strategy: &dyn Strategy, object: &Value, old: &Value) {
     let mut new = object.clone();
-    strategy.prepare_update(&mut new, old);
-    let _ = strategy.check_update(&new, old);
+    strategy.prepare_for_update(&mut new, old);
+    let _ = strategy.validate_update(&new, old);
     strategy.warnings(&new, Some(old));
     let mut new = object.clone();
-    strategy.prepare_status(&mut new, old);
-    let _ = strategy.check_status(&new, old);
+    strategy.prepare_for_status_update(&mut new, old);
+    let _ = strategy.validate_status_update(&new, old);
 }
 
 /// The rows of all built-in kinds. Nothing is stored: only their rules are asked.

@@ -57,7 +57,7 @@ impl Api {
         options.parse(arguments).expect("flags");
         let mut options = options.complete().expect("flags");
         assert_eq!(options.validate(), Vec::<String>::new());
-        options.options.secure_serving.secure_port = 0;
+        options.flags.secure_serving.secure_port = 0;
         let (handler, running) = runtime.block_on(async {
             let prepared = server::prepare(options).await.expect("a server");
             let handler = prepared.handler.clone();
