@@ -265,6 +265,8 @@ impl WatchSource for Follower {
     fn next(&mut self) -> Pending<'_, Result<WatchResponse>> {
         Box::pin(async move {
             loop {
+                // Who asks for progress over and over leaves others their turn.
+                tokio::task::consume_budget().await;
                 self.ticks.mark_unchanged();
                 if let Some(response) = self.step()? {
                     return Ok(response);
