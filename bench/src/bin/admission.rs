@@ -1,4 +1,4 @@
-//! What the admission plug-ins cost a new pod: `cargo run --release -p kevel-bench --bin admission`.
+//! What the admission plug-ins cost a new pod: `cargo run --profile dist -p kevel-bench --bin admission`.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What the embedded store costs, beside a bare log that appends and syncs with the same batching.
 //!
-//! `cargo run --release -p kevel-bench --bin store [-- DIRECTORY]`; the directory decides the disk.
+//! `cargo run --profile dist -p kevel-bench --bin store [-- DIRECTORY]`; the directory decides the disk.
 //! Each measurement runs in a process of its own, so that memory is its own too.
 
 use std::{
