@@ -1,0 +1,1 @@
+//! Expressions of policies and match conditions: where they are compiled, what they are evaluated with.

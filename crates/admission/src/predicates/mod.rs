@@ -1,0 +1,1 @@
+//! Which writes a webhook or policy is about.
