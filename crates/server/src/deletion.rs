@@ -32,14 +32,26 @@ pub struct DeleteOptions {
     pub propagation: Option<String>,
     /// The old form of `propagation`.
     pub orphan_dependents: Option<bool>,
-    /// Whether nothing is to be written.
-    pub dry_run: bool,
+    /// The stages that are left out: none of them, or `All`.
+    pub dry_run: Vec<String>,
 }
 
 impl DeleteOptions {
+    /// The stages that options as an object leave out.
+    pub fn stages(options: &Value) -> Vec<String> {
+        let stages = options.list_at(&["dryRun"]).iter();
+        stages.filter_map(|stage| stage.as_str().map(str::to_owned)).collect()
+    }
+
+    /// Whether nothing is to be written.
+    pub fn is_dry_run(&self) -> bool {
+        !self.dry_run.is_empty()
+    }
+
     /// Whether an object is the one that is meant.
     pub fn check(&self, resource: &Resource, object: &Value) -> Result<(), StatusError> {
-        let kind = GroupResource::new("", resource.kind.kind.clone());
+        // The reference names the kind where others name the resource.
+        let kind = GroupResource::new(resource.kind.group.clone(), resource.kind.kind.clone());
         let name = metadata::text(object, "name");
         let uid = metadata::text(object, "uid");
         if let Some(asked) = self.uid.as_deref().filter(|asked| *asked != uid) {

@@ -72,7 +72,7 @@ impl Resource {
                 fresh: true,
                 allocation: self.allocation.clone(),
             };
-            deletion.carry_out(plan, without_revision(object), options.dry_run).await
+            deletion.carry_out(plan, without_revision(object), options.is_dry_run()).await
         };
         let read = |_| self.current(namespace, name);
         let removed = guaranteed_update(At::Consistent, read, delete, || self.modified(name));

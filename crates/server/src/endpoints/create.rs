@@ -144,7 +144,7 @@ impl StoredRequest<'_> {
     ) -> Result<Response, StatusError> {
         let to = self.resource.kind.group_version();
         let value = self.storage.convert(stored, &self.storage.kind, &to).await?;
-        self.value(code, value).await
+        self.value(code, self.view(value)?).await
     }
 
     /// An object in the version that it is stored in, without what is not stored.

@@ -229,31 +229,38 @@ fn check_custom_kind(
 
 /// Refuses an object of another kind than the path's.
 fn check_kind(expected: &GroupVersionKind, version: &str, kind: &str) -> Result<(), StatusError> {
-    let wanted = api_version(&expected.group, &expected.version);
-    if (version.is_empty() || version == wanted) && (kind.is_empty() || kind == expected.kind) {
-        return Ok(());
-    }
+    let Some(why) = other_kind(expected, version, kind) else { return Ok(()) };
     let found = GroupVersionKind::from_api_version_and_kind(version, kind);
-    let known = kevel_api::builtin::schema(&found.group, &found.version, &found.kind).is_some();
-    let why = if known {
-        let internal = if expected.group.is_empty() {
-            "core"
-        } else {
-            expected.group.split('.').next().unwrap_or_default()
-        };
-        format!(
-            "converting ({}.{}) to ({internal}.{}): unknown conversion",
-            found.version, found.kind, expected.kind
-        )
-    } else {
-        let scheme = "pkg/api/legacyscheme/scheme.go:30";
-        format!("no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{scheme}\"")
-    };
     Err(StatusError::bad_request(format!(
         "{kind} in version \"{version}\" cannot be handled as a {}: {why}",
         expected.kind,
         version = found.version,
     )))
+}
+
+/// Why an object that says to be of a kind is not one of the path's kind, if so. What it does not say is
+/// as the path has it.
+pub(super) fn other_kind(expected: &GroupVersionKind, version: &str, kind: &str) -> Option<String> {
+    let wanted = api_version(&expected.group, &expected.version);
+    let version = if version.is_empty() { &wanted } else { version };
+    let kind = if kind.is_empty() { expected.kind.as_str() } else { kind };
+    if version == wanted && kind == expected.kind {
+        return None;
+    }
+    let found = GroupVersionKind::from_api_version_and_kind(version, kind);
+    let known = kevel_api::builtin::schema(&found.group, &found.version, &found.kind).is_some();
+    if known {
+        let internal = match expected.group.as_str() {
+            "" => "core",
+            group => group.split('.').next().unwrap_or_default(),
+        };
+        return Some(format!(
+            "converting ({}.{}) to ({internal}.{}): unknown conversion",
+            found.version, found.kind, expected.kind
+        ));
+    }
+    let scheme = "pkg/api/legacyscheme/scheme.go:30";
+    Some(format!("no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{scheme}\""))
 }
 
 fn unhandled(kind: &GroupVersionKind, error: &dyn std::fmt::Display) -> StatusError {

@@ -10,7 +10,7 @@ use super::StoredRequest;
 use super::update::Existing;
 use crate::admission::{Attributes, Operation};
 use crate::deletion::{DeleteOptions, Deletion, DeletionPlan, Outcome, before_delete};
-use crate::failure::{cache_error, unserved};
+use crate::failure::unserved;
 use crate::guaranteed_update::{Failed, guaranteed_update};
 use crate::handler::Response;
 use crate::metadata;
@@ -34,20 +34,19 @@ impl StoredRequest<'_> {
         self.delete_response(deleted, &options).await
     }
 
+    /// Deletes what a list with the same options shows, and answers with that list.
     pub(super) async fn delete_collection(mut self) -> Result<Response, StatusError> {
-        let selection = self.selection()?;
+        self.selection()?;
         let options = self.delete_options().await?;
-        let snapshot = self.storage.cache.snapshot(At::Consistent).await.map_err(cache_error)?;
-        let mut items = Vec::new();
-        for object in snapshot.range(&selection.prefix, None).filter(|o| selection.matches(o)) {
-            items.push(object.clone());
+        let page = self.page().await?;
+        for object in &page.items {
             match self.delete_named(object.name(), &options).await {
                 // Somebody else deleted it first.
                 Err(error) if error.reason() == kevel_api::status::reason::NOT_FOUND => {}
                 deleted => drop(deleted?),
             }
         }
-        self.list_of_deleted(items, snapshot.revision()).await
+        self.list_response(page).await
     }
 
     async fn delete_named(
@@ -72,7 +71,7 @@ impl StoredRequest<'_> {
         let old = &existing.value;
         options.check(self.resource, old)?;
         let namespace = metadata::text(old, "namespace");
-        let attributes = self.attributes(Operation::Delete, options.dry_run);
+        let attributes = self.attributes(Operation::Delete, options.is_dry_run());
         let attributes = Attributes { namespace, name, old: Some(old), ..attributes };
         let admission = &self.endpoints.admission;
         admission.admit(&attributes, None).await?;
@@ -95,7 +94,7 @@ impl StoredRequest<'_> {
             (DeletionPlan::Mark(_), _) | (_, Some(_)) => self.to_storage(old.clone()).await?,
             _ => Value::Null,
         };
-        match deletion.carry_out(plan, before, options.dry_run).await? {
+        match deletion.carry_out(plan, before, options.is_dry_run()).await? {
             Outcome::Gone(None) => Ok(Deleted::Done(old.clone())),
             Outcome::Gone(Some(last)) => {
                 let wire = self.wire(&last.bytes, last.revision)?;

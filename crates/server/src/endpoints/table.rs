@@ -209,12 +209,16 @@ pub(super) fn metadata_only(mut object: Value, version: &str) -> Value {
 
 /// A list of objects that are nothing but metadata.
 pub(super) fn metadata_list(items: ThinVec<Value>, metadata: Map, version: &str) -> Value {
-    Value::Map(Map::from_iter([
+    let mut list = Map::from_iter([
         ("kind", Value::from("PartialObjectMetadataList")),
         ("apiVersion", format!("meta.k8s.io/{version}").as_str().into()),
         ("metadata", metadata.into()),
-        ("items", Value::List(items)),
-    ]))
+    ]);
+    // One without items is sent as `null`, unlike a list of whole objects.
+    if !items.is_empty() {
+        list.insert("items", Value::List(items));
+    }
+    list.into()
 }
 
 /// What is sent of an object of which only the metadata is wanted.
