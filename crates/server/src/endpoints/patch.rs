@@ -10,7 +10,7 @@ use kevel_codec::json;
 use kevel_patch::{json_patch, merge_patch, strategic, unstructured, unstructured_but_fields};
 
 use super::StoredRequest;
-use super::decode::{settle, with_defaults};
+use super::decode::{normalize, with_defaults};
 use super::options::{FieldValidation, WriteOptions};
 use super::route::name_required;
 use super::update::Existing;
@@ -151,7 +151,7 @@ impl StoredRequest<'_> {
             default::drop_nulls(&mut value, self.ty().schema());
         }
         let value = with_defaults(value, &self.ty())?;
-        let mut value = settle(value, self.kind(), &self.ty())?;
+        let mut value = normalize(value, self.kind(), &self.ty())?;
         self.identify(&mut value)?;
         self.unview(value, &existing.value)
     }
