@@ -36,13 +36,13 @@ pub struct Attributes<'a> {
     pub subresource: &'a str,
     /// What is done.
     pub operation: Operation,
-    /// What was asked for: `patch` where the operation is an update, for example.
+    /// The verb of the request: `patch` where the operation is an update, for example.
     pub verb: Verb,
     /// The namespace; empty for objects of the cluster.
     pub namespace: &'a str,
     /// The object; empty where its name is still to be made up.
     pub name: &'a str,
-    /// Who does it.
+    /// The authenticated user.
     pub user: &'a User,
     /// Whether nothing is to be written.
     pub dry_run: bool,

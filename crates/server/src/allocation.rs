@@ -15,7 +15,7 @@ use kevel_store::Error;
 
 use crate::future::Pending;
 
-/// Who gives objects of a kind what they need.
+/// Allocates what objects of a kind need (`BeginCreate`, `BeginUpdate`).
 pub trait Allocation: Send + Sync + 'static {
     /// Takes what a new object needs and writes it into the object, after admission and before the
     /// object is prepared and checked. A dry run takes nothing. An error refuses the write.
@@ -43,7 +43,7 @@ pub trait Taken: Send + 'static {
 pub(crate) struct Claim(Option<Box<dyn Taken>>);
 
 impl Claim {
-    /// Takes what a write needs. Who does not wait for it leaves nothing behind.
+    /// Takes what a write needs; a caller that does not wait for it leaves nothing behind.
     pub async fn begin(begin: Begin) -> Result<(Value, Claim), StatusError> {
         let taken = to_the_end(async move {
             let (object, taken) = begin.await?;
@@ -116,7 +116,7 @@ pub(crate) async fn to_the_end<T: Send + 'static>(
     }
 }
 
-/// Does work that nobody waits for. When the runtime has ended there is nobody to do it.
+/// Does work in the background, unless the runtime has ended.
 fn spawn(work: Pending<'static, ()>) {
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
         runtime.spawn(work);

@@ -105,7 +105,7 @@ enum PageFormat {
     Object(MediaType, &'static str),
 }
 
-/// The best form that suits a client: objects only for those who name the kind.
+/// The best format that a client accepts: objects only for those that name the kind.
 fn page_format<P: Page>(accept: &str) -> Option<PageFormat> {
     if accept.trim().is_empty() {
         return Some(PageFormat::Text);

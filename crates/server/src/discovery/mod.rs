@@ -174,7 +174,7 @@ impl Filter for Discovery {
     }
 }
 
-/// What a path asks about.
+/// What a path names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target<'p> {
     Api,
@@ -400,7 +400,7 @@ fn encode(value: &Value, schema: Schema<'_>, media: MediaType) -> Result<Bytes, 
     Ok(text.into())
 }
 
-/// Indented, where a person asks.
+/// Indented, on request and for browsers and curl.
 fn pretty(body: Bytes, media: MediaType, request: &Request) -> Bytes {
     let asked = crate::query::first(&request.info.query, "pretty");
     let agent = request.header(header::USER_AGENT);

@@ -86,7 +86,7 @@ impl StoredRequest<'_> {
         let config = decoded.map_err(|e| StatusError::bad_request(e.to_string()))?.value;
         check_size(&config)?;
         let Some(scale) = self.scale() else { return Ok(config) };
-        // Who applies a scale applies an object of which nothing else is said.
+        // Applying a scale is applying an object that says nothing else.
         let mut object = Value::Map(Map::from_iter([
             ("apiVersion", Value::from(self.resource.api_version().as_str())),
             ("kind", Value::from(self.resource.kind.kind.as_str())),

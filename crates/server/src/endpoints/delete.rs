@@ -42,7 +42,7 @@ impl StoredRequest<'_> {
         for object in snapshot.range(&selection.prefix, None).filter(|o| selection.matches(o)) {
             items.push(object.clone());
             match self.delete_named(object.name(), &options).await {
-                // Somebody else deleted it first.
+                // It has been deleted meanwhile.
                 Err(error) if error.reason() == kevel_api::status::reason::NOT_FOUND => {}
                 deleted => drop(deleted?),
             }

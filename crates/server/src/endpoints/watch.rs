@@ -229,7 +229,7 @@ impl Encoder {
         }
     }
 
-    /// Whether somebody must be asked for the version of an object that is wanted.
+    /// Whether a webhook must convert the object to the version of the request.
     fn remote(&self, object: &Object) -> bool {
         let shown = |wire: &Bytes| self.storage.shows(wire, &self.resource.kind);
         self.storage.converts_remotely() && !object.wire().is_ok_and(shown)

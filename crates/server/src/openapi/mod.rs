@@ -91,7 +91,7 @@ impl OpenApi {
         OpenApi { remote: Some(remote), ..self }
     }
 
-    /// Who is asked for a document that is another server's.
+    /// Where a document of another server comes from.
     fn elsewhere(&self, request: &Request) -> Option<(&Arc<dyn Remote>, String)> {
         let remote = self.remote.as_ref()?;
         let name = request.info.path.strip_prefix("/openapi/v3/")?;
@@ -199,7 +199,7 @@ impl OpenApi {
             return Some(kept);
         }
         let _making = self.making.lock().await;
-        // Whoever was before may have made it.
+        // Another request may have made it meanwhile.
         if let Some(kept) = self.kept(&document, hash) {
             return Some(kept);
         }
