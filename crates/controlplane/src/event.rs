@@ -182,8 +182,8 @@ fn validate_update(event: Field, old: Field) {
             let shown = match *field {
                 "regarding" => shown_reference(new),
                 "related" if new.is_set() => shown_reference(new),
-                "related" => new.shown_or_null(),
-                _ => new.shown(),
+                "related" => new.bad_value_or_null(),
+                _ => new.bad_value(),
             };
             event.at(called).invalid_as(shown, IMMUTABLE);
         }

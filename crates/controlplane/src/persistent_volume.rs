@@ -110,19 +110,19 @@ fn prepare_for_status_update(volume: &mut Value, old: &Value, _: &Capabilities) 
 
 fn check(volume: Field, any_values: bool) {
     let metadata = volume.at("metadata");
-    spec(volume.at("spec"), metadata.at("name").str(), Place::Alone, any_values);
+    spec(volume.at("spec"), metadata.at("name").str(), VolumeContext::Standalone, any_values);
 }
 
 /// Where the spec of a volume stands.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Place {
-    Alone,
+pub enum VolumeContext {
+    Standalone,
     /// In a VolumeAttachment.
     Inline,
 }
 
-pub fn spec(spec: Field, volume: &str, place: Place, any_values: bool) {
-    let inline = place == Place::Inline;
+pub fn spec(spec: Field, volume: &str, context: VolumeContext, any_values: bool) {
+    let inline = context == VolumeContext::Inline;
     let capacity = spec.at("capacity");
     if inline {
         for field in ["claimRef", "capacity"] {
@@ -140,7 +140,7 @@ pub fn spec(spec: Field, volume: &str, place: Place, any_values: bool) {
     if !inline {
         capacity.must("");
         if capacity.key("storage").is_absent() || capacity.len() > 1 {
-            capacity.unsupported_as(capacity.shown_or_null(), &["storage"]);
+            capacity.unsupported_as(capacity.bad_value_or_null(), &["storage"]);
         }
         for (_, size) in capacity.entries() {
             valid_size(size);

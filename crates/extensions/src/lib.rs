@@ -22,5 +22,5 @@ pub mod validation;
 pub use controllers::Controllers;
 pub use definitions::DefinitionForm;
 pub use handler::CustomResources;
-pub use rows::Place;
+pub use rows::RestOptions;
 pub use server::Extensions;

@@ -83,7 +83,7 @@ pub(crate) enum DeletionPlan {
     Remove,
     /// It gets a deletionTimestamp, and stays until its finalizers are gone or its grace period is over.
     Mark(Value),
-    /// It gets a deletionTimestamp, for those who watch, and is removed.
+    /// It gets a deletionTimestamp, for watchers to see, and is removed.
     MarkAndRemove(Value),
 }
 

@@ -102,7 +102,7 @@ fn check_owners(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors) {
         }
         if (said("apiVersion"), said("kind")) == ("v1", "Event") {
             let why = "/v1, Kind=Event is disallowed from being an owner";
-            errors.add(|| FieldError::invalid(path, shown(owner), why));
+            errors.add(|| FieldError::invalid(path, bad_value(owner), why));
         }
         if owner.at(&["controller"]).and_then(Value::as_bool) == Some(true) {
             let name = format!("{}/{}", said("kind"), said("name"));
@@ -113,7 +113,7 @@ fn check_owners(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors) {
                         "Only one reference can have Controller set to true. Found \"true\" in \
                          references for {first} and {name}"
                     );
-                    FieldError::invalid(path, shown(all), why)
+                    FieldError::invalid(path, bad_value(all), why)
                 }),
             }
         }
@@ -121,8 +121,8 @@ fn check_owners(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors) {
 }
 
 /// A value as it stands in a message.
-fn shown(value: &Value) -> BadValue {
-    BadValue::Text(kevel_codec::json::shown(value))
+fn bad_value(value: &Value) -> BadValue {
+    BadValue::Text(kevel_codec::json::message_text(value))
 }
 
 fn check_finalizers(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors) {

@@ -25,7 +25,7 @@ impl Resource {
         found.map(|(object, _)| object).ok_or_else(|| self.not_found(name))
     }
 
-    /// Changes an object, again when somebody else came first. Nothing is written in a dry run.
+    /// Changes an object, again after a conflict. Nothing is written in a dry run.
     pub async fn modify(
         &self,
         namespace: &str,

@@ -63,9 +63,9 @@ pub struct Resource {
 pub struct Custom {
     /// `WidgetList`
     pub list_kind: String,
-    /// The OpenAPI schema of its version as JSON, for those who want to read it.
+    /// The OpenAPI schema of its version as JSON.
     pub schema: Bytes,
-    /// What everybody is told who uses this version.
+    /// The warning of a deprecated version.
     pub warning: Option<String>,
 }
 

@@ -37,7 +37,7 @@ pub trait Strategy: Send + Sync + 'static {
         &[]
     }
 
-    /// Writes down who makes an object, where the kind keeps that.
+    /// Writes the creating user into the object, where the kind keeps that.
     fn sign(&self, _object: &mut Value, _user: &User) {}
 
     /// What the client should know about an object that is accepted; `old` is what it replaces
@@ -61,7 +61,7 @@ pub trait Strategy: Send + Sync + 'static {
         kevel_api::name::generate_name(base)
     }
 
-    /// What all who use the kind should know, because it is on its way out.
+    /// The warning that a deprecated version sends with every response.
     fn deprecation(&self) -> Option<&'static str> {
         None
     }
@@ -97,7 +97,7 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
-    /// What becomes of an object's dependents when nobody says (`DefaultGarbageCollectionPolicy`).
+    /// What becomes of an object's dependents by default (`DefaultGarbageCollectionPolicy`).
     fn default_dependents(&self) -> Dependents {
         Dependents::Collected
     }

@@ -42,7 +42,7 @@ fn check(level: Field) {
 fn check_spec(spec: Field, name: &str) {
     let (ty, limited, exempt) = (spec.at("type"), spec.at("limited"), spec.at("exempt"));
     if (name == EXEMPT) != (ty.str() == "Exempt") {
-        ty.invalid_as(ty.shown_as_json(), "must be 'Exempt' if and only if `name` is 'exempt'");
+        ty.invalid_as(ty.bad_value_as_json(), "must be 'Exempt' if and only if `name` is 'exempt'");
     }
     match ty.str() {
         "Exempt" => {

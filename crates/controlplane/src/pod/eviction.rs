@@ -34,7 +34,9 @@ impl Creater for Eviction {
         Box::pin(async move {
             request.check_name(&eviction, "Eviction")?;
             let mut options = delete_options(&eviction);
-            options.dry_run |= request.dry_run;
+            if request.dry_run {
+                options.dry_run = vec!["All".to_owned()];
+            }
             let pods = request.resource;
             let pod = pods.find(request.namespace, request.name).await?;
             let mut refusal = None;

@@ -90,7 +90,7 @@ fn validate_update(slice: Field, old: Field) {
         check_endpoints(&endpoints, ty.str());
     }
     if ty.str() != old.at("addressType").str() {
-        ty.invalid_as(ty.shown_as_json(), IMMUTABLE);
+        ty.invalid_as(ty.bad_value_as_json(), IMMUTABLE);
     }
 }
 

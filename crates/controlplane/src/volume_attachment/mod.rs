@@ -5,7 +5,7 @@ use kevel_server::strategy::STATUS_METADATA;
 
 use crate::columns;
 use crate::kind::Kind;
-use crate::persistent_volume::{self, Place};
+use crate::persistent_volume::{self, VolumeContext};
 use crate::pod::volume_source;
 use crate::rules::Rules;
 use crate::validation::{Field, IMMUTABLE};
@@ -58,7 +58,7 @@ fn source(source: Field) {
     match (inline.is_set(), name.is_set()) {
         (false, false) => source.required(ONE),
         (true, true) => source.forbidden(ONE),
-        (true, false) => persistent_volume::spec(inline, "", Place::Inline, false),
+        (true, false) => persistent_volume::spec(inline, "", VolumeContext::Inline, false),
         (false, true) => {
             name.must("must specify non empty persistentVolumeName");
         }

@@ -11,7 +11,7 @@ use kevel_patch::managed_fields::ApplyError;
 use kevel_store::cache::At;
 
 use super::StoredRequest;
-use super::decode::{check_size, settle, with_defaults};
+use super::decode::{check_size, normalize, with_defaults};
 use super::options::{FieldValidation, WriteOptions};
 use super::update::Existing;
 use crate::guaranteed_update::{Failed, guaranteed_update};
@@ -86,7 +86,7 @@ impl StoredRequest<'_> {
         let config = decoded.map_err(|e| StatusError::bad_request(e.to_string()))?.value;
         check_size(&config)?;
         let Some(scale) = self.scale() else { return Ok(config) };
-        // Who applies a scale applies an object of which nothing else is said.
+        // Applying a scale is applying an object that says nothing else.
         let mut object = Value::Map(Map::from_iter([
             ("apiVersion", Value::from(self.resource.api_version().as_str())),
             ("kind", Value::from(self.resource.kind.kind.as_str())),
@@ -125,7 +125,7 @@ impl StoredRequest<'_> {
             options.field_validation,
         )?;
         let value = with_defaults(value, &self.resource.ty)?;
-        let mut value = settle(value, &self.resource.kind, &self.resource.ty)?;
+        let mut value = normalize(value, &self.resource.kind, &self.resource.ty)?;
         let uid = metadata::text(&value, "uid");
         if live.is_none() && !uid.is_empty() {
             let why = format!(

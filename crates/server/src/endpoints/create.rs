@@ -159,7 +159,7 @@ impl StoredRequest<'_> {
         Ok(object)
     }
 
-    /// What the server says about a new object, whatever the client said.
+    /// What the server says about a new object, whatever the client said (the first half of `BeforeCreate`).
     fn prepare_new(&self, object: &mut Value) {
         metadata::set(object, "uid", Some(metadata::new_uid().as_str().into()));
         metadata::set(object, "creationTimestamp", Some(Time::now().to_string().as_str().into()));

@@ -25,7 +25,7 @@ impl ResourceRequest<'_> {
         let media = negotiate::body(self.request.header(http::header::CONTENT_TYPE))?;
         let body = self.request.read_body().await?;
         let object = with_defaults(self.decode(&body, media, kind, ty, validation)?, ty)?;
-        let object = settle(object, kind, ty)?;
+        let object = normalize(object, kind, ty)?;
         self.request.audit.request_object(&object, ty.schema());
         Ok(object)
     }
@@ -166,8 +166,9 @@ impl Room {
 }
 
 /// Brings fields that say the same thing twice to agree, before anybody looks at them, and an object
-/// into the one form that rules know: with `spec`, `status` and the like, however it was sent.
-pub(super) fn settle(
+/// into the one form that rules know: with `spec`, `status` and the like, however it was sent. (What the
+/// reference gets by converting to its internal version.)
+pub(super) fn normalize(
     mut object: Value,
     kind: &GroupVersionKind,
     ty: &TypeRef,
@@ -178,8 +179,8 @@ pub(super) fn settle(
     fill_in_structs(&mut object, ty);
     let read =
         |text: &str| json::decode_any(text.as_bytes(), json::Unknown::Ignore).ok().map(|d| d.value);
-    let settled = convert::convert(object, kind, &kind.group_version(), &read);
-    settled.map_err(StatusError::bad_request)
+    let normalized = convert::convert(object, kind, &kind.group_version(), &read);
+    normalized.map_err(StatusError::bad_request)
 }
 
 /// In Go a struct of an object is there whether it was sent or not. JSON tells an empty one from none,
@@ -260,7 +261,9 @@ pub(super) fn other_kind(expected: &GroupVersionKind, version: &str, kind: &str)
         ));
     }
     let scheme = "pkg/api/legacyscheme/scheme.go:30";
-    Some(format!("no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{scheme}\""))
+    Some(format!(
+        "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{scheme}\""
+    ))
 }
 
 fn unhandled(kind: &GroupVersionKind, error: &dyn std::fmt::Display) -> StatusError {

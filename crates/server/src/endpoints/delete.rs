@@ -41,7 +41,7 @@ impl StoredRequest<'_> {
         let page = self.page().await?;
         for object in &page.items {
             match self.delete_named(object.name(), &options).await {
-                // Somebody else deleted it first.
+                // It has been deleted meanwhile.
                 Err(error) if error.reason() == kevel_api::status::reason::NOT_FOUND => {}
                 deleted => drop(deleted?),
             }

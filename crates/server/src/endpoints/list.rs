@@ -170,7 +170,7 @@ impl StoredRequest<'_> {
         if as_served || rows_of_stored || !self.storage.converts_remotely() {
             return trees.response(page.items, frame, ty.as_ref());
         }
-        // Somebody else is asked for all of them at once.
+        // A webhook converts all of them at once.
         let wires = page.items.iter().map(|item| item.wire().map_err(ToOwned::to_owned));
         let items = wires.map(|wire| self.storage.read(wire?)).collect::<Result<_, String>>();
         let to = self.resource.kind.group_version();
@@ -212,7 +212,7 @@ fn list_metadata(page: &Page) -> Map {
     metadata
 }
 
-/// The part of a snapshot that a request asks for.
+/// The part of a snapshot that a request selects.
 fn page(
     snapshot: &Snapshot,
     selection: &Selection,

@@ -102,7 +102,7 @@ impl StoredRequest<'_> {
         Ok(Selection { prefix, labels, fields, paths: self.storage.fields.clone() })
     }
 
-    /// What the query asks for, of many objects.
+    /// The objects that the query selects.
     pub(super) fn list_options(&self) -> Result<&ListOptions, StatusError> {
         match &self.request.info.list_options {
             Some(Ok(options)) => options.validate().map(|()| options),

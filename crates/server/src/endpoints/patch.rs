@@ -14,7 +14,7 @@ use kevel_patch::{
 };
 
 use super::StoredRequest;
-use super::decode::{other_kind, settle, with_defaults};
+use super::decode::{normalize, other_kind, with_defaults};
 use super::options::{FieldValidation, WriteOptions};
 use super::route::name_required;
 use super::update::Existing;
@@ -164,7 +164,7 @@ impl StoredRequest<'_> {
             default::drop_nulls(&mut value, self.ty().schema());
         }
         let value = with_defaults(value, &self.ty())?;
-        let mut value = settle(value, self.kind(), &self.ty())?;
+        let mut value = normalize(value, self.kind(), &self.ty())?;
         self.identify(&mut value)?;
         self.unview(value, &existing.value)
     }
@@ -178,9 +178,8 @@ impl StoredRequest<'_> {
     ) -> Result<Value, String> {
         let ty = self.ty();
         if let TypeRef::BuiltIn(_) = &ty {
-            let meta = json::type_meta(text).map_err(|error| {
-                format!("couldn't get version/kind; json parse error: {error}")
-            })?;
+            let meta = json::type_meta(text)
+                .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
             if meta.api_version.is_empty() {
                 return self.decode_internal(text, problems, options);
             }

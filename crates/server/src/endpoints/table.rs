@@ -25,7 +25,7 @@ pub(super) struct Printer {
     /// The type of what is answered.
     ty: TypeRef,
     pub include: Include,
-    /// The version of `meta.k8s.io` that was asked for.
+    /// The version of `meta.k8s.io` that the client accepts.
     version: String,
 }
 
@@ -64,7 +64,7 @@ impl Printer {
         })
     }
 
-    /// An object, in the version that was asked for, as a table of one row.
+    /// An object, in the version of the request, as a table of one row.
     pub async fn object(&self, object: Value) -> Result<Value, StatusError> {
         let stored = match self.converts() {
             true => {
@@ -146,7 +146,7 @@ impl Printer {
         Ok(Some(Value::Raw(text.into())))
     }
 
-    /// An object in the version that was asked for.
+    /// An object in the version of the request.
     fn served(&self, object: Value) -> Result<Value, StatusError> {
         if !self.converts() {
             return Ok(object);

@@ -1,3 +1,5 @@
+//! Updates: replacing an object (`BeforeUpdate`).
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -57,7 +59,7 @@ impl StoredRequest<'_> {
         }
     }
 
-    /// Makes the object that somebody wants to replace, if they may make it.
+    /// Creates the object that is to be replaced, if the user may create it.
     async fn create_missing(
         &self,
         object: Value,
@@ -71,7 +73,7 @@ impl StoredRequest<'_> {
         self.create_once(object, false, options).await
     }
 
-    /// Who writes an object that is not there needs the right to create it, too.
+    /// An update of an object that is not there needs permission to create it, too.
     pub(super) async fn authorize_create(&self) -> Result<(), StatusError> {
         let Some(authorizer) = &self.endpoints.authorizer else {
             let why = "no authorizer provided, unable to authorize a create on update";
@@ -95,7 +97,7 @@ impl StoredRequest<'_> {
         }
     }
 
-    /// Replaces an object by what `make` makes of it, again when somebody else came first.
+    /// Replaces an object by what `make` makes of it, again after a conflict.
     pub(super) async fn replace(
         &self,
         options: &WriteOptions,
@@ -110,7 +112,7 @@ impl StoredRequest<'_> {
         guaranteed_update(At::Any, read, write, || self.modified(self.name())).await
     }
 
-    /// Others always came first.
+    /// The error of a write with too many conflicts.
     pub(super) fn modified(&self, name: &str) -> StatusError {
         StatusError::modified(&self.group_resource(), name)
     }
@@ -287,7 +289,7 @@ impl StoredRequest<'_> {
         Ok(wire.bytes)
     }
 
-    /// Who replaces an object replaces the one that they mean.
+    /// A UID in the request must be that of the object.
     fn check_uid(&self, object: &Value, old: &Value) -> Result<(), StatusError> {
         let (asked, there) = (metadata::text(object, "uid"), metadata::text(old, "uid"));
         match asked.is_empty() || asked == there {
@@ -296,7 +298,7 @@ impl StoredRequest<'_> {
         }
     }
 
-    /// What a write says about the version that it changes must be true.
+    /// A resourceVersion in the request must be that of the object.
     fn check_preconditions(&self, object: &Value, old: &Value) -> Result<(), Failed> {
         let asked = metadata::text(object, "resourceVersion");
         if asked.is_empty() || asked == "0" {
@@ -316,7 +318,7 @@ impl StoredRequest<'_> {
         Ok(())
     }
 
-    /// An object of the same name is not the one that was meant.
+    /// The error of a UID that is not the object's.
     fn other_uid(&self, asked: &str, there: &str) -> StatusError {
         let message = format!(
             "Precondition failed: UID in precondition: {asked}, UID in object meta: {there}"

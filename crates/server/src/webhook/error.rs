@@ -13,7 +13,7 @@ use http::{Response, StatusCode, header};
 pub enum Error {
     /// There was no answer.
     Connection {
-        /// What was asked: `Post "https://webhook/authorize"`.
+        /// The request: `Post "https://webhook/authorize"`.
         request: String,
         /// What went wrong.
         reason: String,
@@ -22,12 +22,12 @@ pub enum Error {
     },
     /// There was no answer in time.
     Timeout {
-        /// What was asked.
+        /// The request.
         request: String,
     },
     /// The answer is larger than anybody wants to read.
     TooLarge {
-        /// What was asked.
+        /// The request.
         request: String,
         /// How many bytes would have been read.
         limit: usize,
