@@ -7,7 +7,7 @@ use kevel_api::name;
 use kevel_server::strategy::Dependents;
 
 use crate::columns;
-use crate::kind::{Kind, Selectable};
+use crate::kind::{Kind, MetadataChecks, Selectable};
 use crate::rules::Rules;
 use crate::validation::{Field, IMMUTABLE, record};
 
@@ -37,6 +37,7 @@ pub static CORE: Kind = Kind {
         validate_update: |event, _| reported(event, &CORE_NAMES),
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::None,
     ..Kind::new("", "events")
 };
 

@@ -6,7 +6,7 @@ use kevel_api::value::{Map, Value};
 
 use crate::capabilities::Capabilities;
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::persistent_volume_claim::valid_size;
 use crate::pod::node_selector;
 use crate::pod::volume_source as source;
@@ -23,6 +23,7 @@ pub static KIND: Kind = Kind {
         prepare_for_status_update,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::MetaTwice,
     ..Kind::new("", "persistentvolumes")
 };
 

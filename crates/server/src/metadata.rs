@@ -158,16 +158,29 @@ fn check_annotations(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors
 pub(crate) fn check_update(object: &Value, old: &Value) -> FieldErrors {
     let root = Path::new("metadata");
     let mut errors = FieldErrors::new();
+    errors.extend(check_new_finalizers(object, old, &root.child("finalizers")));
     for field in ["name", "namespace", "uid", "creationTimestamp"] {
         let (new, old) = (text(object, field), text(old, field));
         if new != old {
             errors.push(FieldError::invalid(&root.child(field), new, "field is immutable"));
         }
     }
-    // The reference finds this twice, and says so in the causes.
-    for _ in 0..2 {
-        errors.extend(check_new_finalizers(object, old, &root.child("finalizers")));
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let of =
+            |object: &'_ Value| object.at(&["metadata", field]).cloned().unwrap_or(Value::Null);
+        let (new, old) = (of(object), of(old));
+        if new != old {
+            errors.push(FieldError::invalid(
+                &root.child(field),
+                bad_value(&new),
+                "field is immutable",
+            ));
+        }
     }
+    let metadata = object.at(&["metadata"]).unwrap_or(&Value::Null);
+    check_labels(metadata, &root.child("labels"), &mut errors);
+    check_annotations(metadata, &root.child("annotations"), &mut errors);
+    check_owners(metadata, &root.child("ownerReferences"), &mut errors);
     errors
 }
 

@@ -5,6 +5,24 @@ use kevel_api::value::Value;
 
 use crate::user::User;
 
+/// How often, and where, the rules of a kind look at the metadata of an object that is updated. It shows in
+/// the causes that a client gets: what is wrong is told once for each look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetadataChecks {
+    /// Not at all.
+    None,
+    /// At what changed (`ValidateObjectMetaUpdate`), before everything else.
+    Update,
+    /// At what changed, then at all of it (`ValidateObjectMeta`), before everything else.
+    UpdateThenMeta,
+    /// At all of it, before everything else.
+    Meta,
+    /// Twice at all of it.
+    MetaTwice,
+    /// At all of it before everything else, and at what changed after it.
+    MetaThenUpdate,
+}
+
 /// The rules of a kind. The defaults serve any kind that has no rules of its own.
 pub trait Strategy: Send + Sync + 'static {
     /// Makes a new object ready, after defaulting and before admission and validation
@@ -49,6 +67,12 @@ pub trait Strategy: Send + Sync + 'static {
     /// Whether an update may come without a resourceVersion (`AllowUnconditionalUpdate`).
     fn allow_unconditional_update(&self) -> bool {
         true
+    }
+
+    /// How the kind's own rules look at the metadata of an object that is updated, after those of all kinds
+    /// have.
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::Update
     }
 
     /// What is wrong with a name; `prefix` when it is one to be completed.

@@ -9,7 +9,7 @@ use kevel_server::strategy::Dependents;
 use super::{indexes, job_status};
 use crate::capabilities::Capabilities;
 use crate::columns;
-use crate::kind::{Kind, Selectable};
+use crate::kind::{Kind, MetadataChecks, Selectable};
 use crate::pod::template;
 use crate::rules::Rules;
 use crate::validation::Field;
@@ -31,6 +31,7 @@ pub static KIND: Kind = Kind {
         warnings: |job, old| warnings(job, old, template::IN_SPEC),
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::MetaThenUpdate,
     ..Kind::new("batch", "jobs")
 };
 

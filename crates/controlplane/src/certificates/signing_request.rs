@@ -11,7 +11,7 @@ use kevel_server::user::User;
 
 use super::{bytes, conditions, signer_name};
 use crate::columns;
-use crate::kind::{Kind, Selectable, Subresource};
+use crate::kind::{Kind, MetadataChecks, Selectable, Subresource};
 use crate::rules::Rules;
 use crate::validation::Field;
 
@@ -47,6 +47,7 @@ pub static KIND: Kind = Kind {
         },
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::MetaThenUpdate,
     ..Kind::new("certificates.k8s.io", "certificatesigningrequests")
 };
 

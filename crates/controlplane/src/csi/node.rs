@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use kevel_api::value::{Value, equivalent};
 
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::pod::volume_source;
 use crate::rules::Rules;
 use crate::validation::{Field, IMMUTABLE, bad_value};
@@ -20,6 +20,7 @@ pub static KIND: Kind = Kind {
         validate_update,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::Meta,
     ..Kind::new("storage.k8s.io", "csinodes")
 };
 

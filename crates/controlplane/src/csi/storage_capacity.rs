@@ -4,7 +4,7 @@ use kevel_api::name;
 use kevel_api::value::Value;
 use kevel_api::warning::WarningList;
 
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::node_labels;
 use crate::rules::Rules;
 use crate::validation::{self, Field, IMMUTABLE};
@@ -25,6 +25,7 @@ pub static KIND: Kind = Kind {
         warnings,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::MetaThenUpdate,
     ..Kind::new("storage.k8s.io", "csistoragecapacities")
 };
 

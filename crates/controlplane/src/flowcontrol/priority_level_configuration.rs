@@ -4,7 +4,7 @@ use kevel_server::strategy::STATUS_METADATA;
 
 use super::mandatory::{self, EXEMPT};
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
 use crate::validation::Field;
 
@@ -19,6 +19,7 @@ pub static KIND: Kind = Kind {
         validate_status_update: super::validate_status_update,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::Meta,
     ..Kind::new("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations")
 };
 

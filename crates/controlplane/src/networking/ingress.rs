@@ -8,7 +8,7 @@ use kevel_api::value::Value;
 
 use super::typed_reference;
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
 use crate::validation::Field;
 
@@ -24,6 +24,7 @@ pub static KIND: Kind = Kind {
         warnings,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::UpdateThenMeta,
     ..Kind::new("networking.k8s.io", "ingresses")
 };
 

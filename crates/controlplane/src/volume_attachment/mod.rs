@@ -4,7 +4,7 @@ use kevel_api::name;
 use kevel_server::strategy::STATUS_METADATA;
 
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::persistent_volume::{self, VolumeContext};
 use crate::pod::volume_source;
 use crate::rules::Rules;
@@ -22,6 +22,7 @@ pub static VOLUME_ATTACHMENT: Kind = Kind {
         validate_status_update: check_update,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::Meta,
     ..Kind::new("storage.k8s.io", "volumeattachments")
 };
 

@@ -29,11 +29,8 @@ impl StoredRequest<'_> {
             "" => self.fill_in_namespace(&mut object)?,
             _ => self.identify(&mut object)?,
         }
-        if !metadata::text(&object, "resourceVersion").is_empty() {
-            return Err(StatusError::unknown(
-                500,
-                "resourceVersion should not be set on objects to be created",
-            ));
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+            metadata::set(&mut object, field, None);
         }
         let generated = metadata::text(&object, "name").is_empty()
             && !metadata::text(&object, "generateName").is_empty();
@@ -110,14 +107,22 @@ impl StoredRequest<'_> {
         options: &WriteOptions,
         claim: &mut Claim,
     ) -> Result<Response, StatusError> {
-        let stored = self.to_storage(object).await?;
+        let version =
+            object.at(&["metadata", "resourceVersion"]).filter(|v| !v.is_empty()).cloned();
+        let mut stored = self.to_storage(object).await?;
         let key = self.write_key(&stored)?;
+        // The store minds, which a dry run does not reach.
+        if version.is_some() && !options.dry_run {
+            let why = "resourceVersion should not be set on objects to be created";
+            return Err(StatusError::unknown(500, why));
+        }
         let bytes = self.storage.encode(&stored);
         let revision = if options.dry_run {
             let there = self.storage.engine.get(&key, None).await.map_err(store_error)?;
             if there.entry.is_some() {
                 return Err(StatusError::already_exists(&self.group_resource(), name));
             }
+            metadata::set(&mut stored, "resourceVersion", version);
             return self.written(StatusCode::CREATED, stored).await;
         } else {
             let (storage, value) = (self.storage.clone(), bytes.clone());
@@ -163,9 +168,6 @@ impl StoredRequest<'_> {
     fn prepare_new(&self, object: &mut Value) {
         metadata::set(object, "uid", Some(metadata::new_uid().as_str().into()));
         metadata::set(object, "creationTimestamp", Some(Time::now().to_string().as_str().into()));
-        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
-            metadata::set(object, field, None);
-        }
         let reset = self.resource.has_status() && !self.resource.strategy.keeps_status();
         if let Some(object) = object.as_map_mut().filter(|_| reset) {
             object.remove("status");

@@ -20,6 +20,7 @@ use crate::failure::{cache_error, unserved};
 use crate::guaranteed_update::{Failed, Versioned, guaranteed_update};
 use crate::handler::Response;
 use crate::latency_trackers::{LatencyTrackers, Phase};
+use crate::list_options::parse_uint;
 use crate::metadata;
 use crate::resource::SubresourceKind;
 
@@ -192,12 +193,11 @@ impl StoredRequest<'_> {
             false => strategy.prepare_for_update(&mut object, old),
         }
         self.count_generation(&mut object, old);
-        let mut errors = self.resource.validate_metadata(&object);
-        errors.append(metadata::check_update(&object, old));
-        errors.append(match status {
+        let errors = match status {
             true => strategy.validate_status_update(&object, old),
             false => strategy.validate_update(&object, old),
-        });
+        };
+        let errors = self.resource.validate_update(&object, old, errors);
         if !errors.is_empty() {
             return Err(
                 StatusError::invalid(&self.resource.group_kind(), self.name(), errors).into()
@@ -300,8 +300,11 @@ impl StoredRequest<'_> {
 
     /// A resourceVersion in the request must be that of the object.
     fn check_preconditions(&self, object: &Value, old: &Value) -> Result<(), Failed> {
-        let asked = metadata::text(object, "resourceVersion");
-        if asked.is_empty() || asked == "0" {
+        let asked = match metadata::text(object, "resourceVersion") {
+            "" => 0,
+            text => parse_uint(text).map_err(|error| StatusError::unknown(500, error))?,
+        };
+        if asked == 0 {
             if self.strategy().allow_unconditional_update() {
                 return Ok(());
             }
@@ -312,7 +315,7 @@ impl StoredRequest<'_> {
             let kind = GroupKind::new(resource.group, resource.resource);
             return Err(StatusError::invalid(&kind, self.name(), error).into());
         }
-        if asked != metadata::text(old, "resourceVersion") {
+        if asked.to_string() != metadata::text(old, "resourceVersion") {
             return Err(StatusError::modified(&self.group_resource(), self.name()).into());
         }
         Ok(())
@@ -324,7 +327,10 @@ impl StoredRequest<'_> {
             "Precondition failed: UID in precondition: {asked}, UID in object meta: {there}"
         );
         let key = self.storage.key(self.namespace(), self.name());
-        let key = String::from_utf8_lossy(&key).into_owned();
+        // The reference says where it is below the prefix of all keys, `/registry`.
+        let key = String::from_utf8_lossy(&key);
+        let below = key.get(1..).and_then(|key| key.find('/')).map_or(0, |slash| slash + 1);
+        let key = key.get(below..).unwrap_or_default().to_owned();
         let error = kevel_api::status::StorageError::invalid_object(key, message);
         error.to_status("update", &self.group_resource(), self.name())
     }
@@ -335,11 +341,15 @@ impl StoredRequest<'_> {
         if metadata::text(object, "uid").is_empty() {
             metadata::set(object, "uid", old.at(&["metadata", "uid"]).cloned());
         }
-        for field in
-            ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
-        {
-            let kept = old.at(&["metadata", field]).cloned();
-            metadata::set(object, field, kept);
+        for field in ["creationTimestamp", "selfLink"] {
+            metadata::set(object, field, old.at(&["metadata", field]).cloned());
+        }
+        if let Some(time) = old.at(&["metadata", "deletionTimestamp"]) {
+            metadata::set(object, "deletionTimestamp", Some(time.clone()));
+        }
+        let period = ["metadata", "deletionGracePeriodSeconds"];
+        if let (None, Some(period)) = (object.at(&period), old.at(&period)) {
+            metadata::set(object, "deletionGracePeriodSeconds", Some(period.clone()));
         }
         match self.subresource.map(|sub| &sub.role) {
             None => self.resource.reset_fields().for_each(|field| copy(old, object, &[field])),
