@@ -25,6 +25,7 @@ mod endpoint;
 mod error;
 mod kubeconfig;
 mod tls;
+mod validation;
 
 pub use backoff::Backoff;
 pub use client::{Client, MAX_ANSWER, REQUEST_TIMEOUT};
@@ -32,3 +33,4 @@ pub use documents::Documents;
 pub use endpoint::{Credentials, Endpoint, Identity};
 pub use error::{Error, succeeded};
 pub use tls::config as tls_config;
+pub use validation::{validate_webhook_service, validate_webhook_url};
