@@ -8,13 +8,14 @@ use kevel_store::cache::At;
 
 use super::StoredRequest;
 use super::update::Existing;
-use crate::admission::{Attributes, Operation};
+use crate::admission::{Attributes, Operation, OperationOptions};
 use crate::deletion::{DeleteOptions, Deletion, DeletionPlan, Outcome, before_delete};
 use crate::failure::unserved;
 use crate::guaranteed_update::{Failed, guaranteed_update};
 use crate::handler::Response;
 use crate::metadata;
 use crate::responses::status_response;
+use crate::verb::Verb;
 
 /// What became of a deletion.
 enum Deleted {
@@ -70,13 +71,13 @@ impl StoredRequest<'_> {
     ) -> Result<Deleted, Failed> {
         let old = &existing.value;
         options.check(self.resource, old)?;
+        let plan = before_delete(&*self.resource.strategy, old, options);
         let namespace = metadata::text(old, "namespace");
-        let attributes = self.attributes(Operation::Delete, options.is_dry_run());
-        let attributes = Attributes { namespace, name, old: Some(old), ..attributes };
-        let admission = &self.endpoints.admission;
-        admission.admit(&attributes, None).await?;
-        admission.validate(&attributes, None).await?;
-        let plan = match before_delete(&*self.resource.strategy, old, options) {
+        // What is going without this request is not deleted by it.
+        if !matches!(plan, DeletionPlan::AlreadyDeleting) {
+            self.admit_deletion(old, options).await?;
+        }
+        let plan = match plan {
             DeletionPlan::Mark(object) => DeletionPlan::Mark(self.to_storage(object).await?),
             DeletionPlan::MarkAndRemove(object) => {
                 DeletionPlan::MarkAndRemove(self.to_storage(object).await?)
@@ -102,6 +103,24 @@ impl StoredRequest<'_> {
             }
             Outcome::Kept(now) => Ok(Deleted::Pending(self.wire(&now.bytes, now.revision)?)),
         }
+    }
+
+    /// Asks the plug-ins about the end of an object. Of one among many they are not told the name, but the object.
+    async fn admit_deletion(
+        &self,
+        old: &Value,
+        options: &DeleteOptions,
+    ) -> Result<(), StatusError> {
+        let attributes = self.attributes(Operation::Delete, options.is_dry_run());
+        let effective = match self.request.info.verb {
+            Verb::DeleteCollection => options.clone(),
+            _ => options.effective(&*self.resource.strategy, old),
+        };
+        let options = OperationOptions::Delete(&effective);
+        let attributes = Attributes { old: Some(old), options, ..attributes };
+        let admission = &self.endpoints.admission;
+        admission.admit(&attributes, None).await?;
+        admission.validate(&attributes, None).await
     }
 
     /// An object that is gone is told about by a `Status`; one that is still there is shown.
