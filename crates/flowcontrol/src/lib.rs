@@ -1,0 +1,1 @@
+//! Priority and fairness, without HTTP: who is served now, who waits, and who is refused.
