@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_server::columns::NameAndCreation;
-use kevel_server::resource::{Part, Resource, Subresource};
+use kevel_server::resource::{Resource, Subresource, SubresourceKind};
 use kevel_server::storage::{Format, Storage, StorageConfig};
 use kevel_server::type_ref::TypeRef;
 use kevel_store::keys::{self, Origin};
@@ -50,12 +50,12 @@ pub fn row(place: &Place, form: DefinitionForm) -> Option<Resource> {
         },
         conversion: None,
     };
-    let part = Part::Field("status");
+    let role = SubresourceKind::Status;
     let status = Subresource {
         kind: kind.clone(),
         verbs: Verb::parse_all(status.verbs).ok()?,
         ty: ty.clone(),
-        part,
+        role,
     };
     let owned = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect();
     Some(Resource {
@@ -71,7 +71,7 @@ pub fn row(place: &Place, form: DefinitionForm) -> Option<Resource> {
         allocation: None,
         columns: Arc::new(NameAndCreation),
         storage: Some(Arc::new(Storage::new(config, place.engine.clone(), &place.caches))),
-        answer: None,
+        creater: None,
         subresources: BTreeMap::from([("status".to_owned(), status)]),
         custom: None,
     })

@@ -10,7 +10,7 @@ use kevel_api::gvk::GroupVersionKind;
 use kevel_api::value::{Map, Value};
 use kevel_codec::json;
 use kevel_server::discovery::priority::compare_versions;
-use kevel_server::resource::{Custom, Part, Resource, Subresource};
+use kevel_server::resource::{Custom, Resource, Subresource, SubresourceKind};
 use kevel_server::storage::{Format, Storage, StorageConfig};
 use kevel_server::type_ref::TypeRef;
 use kevel_store::Engine;
@@ -108,7 +108,7 @@ pub fn rows(definition: Definition<'_>, place: &Place) -> Result<Vec<Resource>, 
         allocation: None,
         columns: Arc::new(CustomColumns::new(version)),
         storage: Some(storage.clone()),
-        answer: None,
+        creater: None,
         custom: Some(Custom {
             list_kind: names.list_kind().to_owned(),
             schema,
@@ -161,15 +161,15 @@ fn subresources(
     let mut parts = BTreeMap::new();
     let verbs = PART_VERBS.to_vec();
     if version.has_status() {
-        let part = Part::Field("status");
-        let sub = Subresource { kind: kind.clone(), verbs: verbs.clone(), ty: ty.clone(), part };
+        let role = SubresourceKind::Status;
+        let sub = Subresource { kind: kind.clone(), verbs: verbs.clone(), ty: ty.clone(), role };
         parts.insert("status".to_owned(), sub);
     }
     let scale = version.scale().zip(builtin::schema("autoscaling", "v1", "Scale"));
     if let Some((scale, schema)) = scale {
         let kind = GroupVersionKind::from_static("autoscaling", "v1", "Scale");
-        let part = Part::Scale(ScalePaths::read(scale).scale());
-        let sub = Subresource { kind, verbs, ty: TypeRef::BuiltIn(schema), part };
+        let role = SubresourceKind::Scale(ScalePaths::read(scale).scale());
+        let sub = Subresource { kind, verbs, ty: TypeRef::BuiltIn(schema), role };
         parts.insert("scale".to_owned(), sub);
     }
     parts

@@ -2,7 +2,7 @@
 //! are derived from the table of rows. Rows come and go while the server runs; readers take the table
 //! without a lock.
 
-mod answer;
+mod creater;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use kevel_api::field_error::{FieldErrors, Path};
 use kevel_api::gvk::{GroupKind, GroupResource, GroupVersionKind};
 use kevel_api::value::Value;
 
-pub use answer::{Answer, Answered, Answerer, Asked};
+pub use creater::{CreateRequest, Created, Creater};
 
 use crate::allocation::Allocation;
 use crate::columns::Columns;
@@ -48,10 +48,10 @@ pub struct Resource {
     pub allocation: Option<Arc<dyn Allocation>>,
     /// What people see of its objects.
     pub columns: Arc<dyn Columns>,
-    /// `None` for kinds that are answered, not stored.
+    /// `None` for kinds that are not stored.
     pub storage: Option<Arc<Storage>>,
-    /// Who answers a creation, where it is not an object to be stored.
-    pub answer: Option<Answerer>,
+    /// What a POST creates, where that is not an object to be stored.
+    pub creater: Option<Arc<dyn Creater>>,
     /// By name, sorted.
     pub subresources: BTreeMap<String, Subresource>,
     /// What only custom kinds have.
@@ -78,29 +78,29 @@ pub struct Subresource {
     pub verbs: Vec<Verb>,
     /// The type of what is read and written.
     pub ty: TypeRef,
-    /// What of the object it is.
-    pub part: Part,
+    /// What it is to its object.
+    pub role: SubresourceKind,
 }
 
-/// What a subresource is of its object.
-#[derive(Clone)]
-pub enum Part {
-    /// The object, of which only this field and the metadata can be written.
-    Field(&'static str),
-    /// How many there are of it.
+/// The kinds of subresources: what one is to its object.
+#[derive(Clone, Debug)]
+pub enum SubresourceKind {
+    /// The object, of which only `status` and the metadata can be written.
+    Status,
+    /// How many replicas there are of it, as an object of `autoscaling`.
     Scale(Scale),
-    /// The object, of which only some places can be written, by rules of their own.
-    Places(Places),
-    /// Something that is asked for by a creation (`serviceaccounts/token`).
-    Answer(Answerer),
-    /// Something that this server does not answer yet.
-    Other,
+    /// The object, of which only some fields can be written, by a strategy of their own (`pods/resize`).
+    Fields(WritableFields),
+    /// Something that a POST creates and that is not stored (`serviceaccounts/token`).
+    NamedCreater(Arc<dyn Creater>),
+    /// Something that this server does not serve yet.
+    NotServed,
 }
 
-/// The places of an object that a subresource writes.
+/// The fields of an object that a subresource writes.
 #[derive(Clone)]
-pub struct Places {
-    /// In which `*` is every item of a list.
+pub struct WritableFields {
+    /// Paths, in which `*` is every item of a list.
     pub paths: &'static [&'static [&'static str]],
     /// Whether labels, annotations and the like can be written, too.
     pub metadata: bool,
@@ -108,21 +108,9 @@ pub struct Places {
     pub strategy: Arc<dyn Strategy>,
 }
 
-impl std::fmt::Debug for Places {
+impl std::fmt::Debug for WritableFields {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Places").field("paths", &self.paths).finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for Part {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Part::Field(field) => write!(f, "Field({field})"),
-            Part::Scale(scale) => scale.fmt(f),
-            Part::Places(places) => places.fmt(f),
-            Part::Answer(answerer) => answerer.fmt(f),
-            Part::Other => f.write_str("Other"),
-        }
+        f.debug_struct("WritableFields").field("paths", &self.paths).finish_non_exhaustive()
     }
 }
 
@@ -165,14 +153,17 @@ impl Resource {
         metadata::check_metadata(metadata, &Path::new("metadata"), self.namespaced, &validate_name)
     }
 
+    /// Whether its objects have a status that is written by a path of its own.
+    pub fn has_status(&self) -> bool {
+        let status = self.subresources.get("status");
+        status.is_some_and(|sub| matches!(sub.role, SubresourceKind::Status))
+    }
+
     /// The fields that a write to the object itself leaves alone: those that its strategy names, and
-    /// those that are written apart, as the status is where a kind has one.
+    /// the status where that is a subresource (`GetResetFields`).
     pub(crate) fn reset_fields(&self) -> impl Iterator<Item = &'static str> + '_ {
-        let apart = self.subresources.values().filter_map(|sub| match &sub.part {
-            Part::Field(field) => Some(*field),
-            _ => None,
-        });
-        self.strategy.reset_fields().iter().copied().chain(apart)
+        let status = self.has_status().then_some("status");
+        self.strategy.reset_fields().iter().copied().chain(status)
     }
 
     /// The kind of its lists: `PodList`.

@@ -11,7 +11,7 @@ use kevel_api::value::{Map, Value};
 use kevel_codec::json;
 use kevel_server::authorization::{Attributes, Authorizer, Decision};
 use kevel_server::future::Pending;
-use kevel_server::resource::{Answer, Answered, Asked};
+use kevel_server::resource::{CreateRequest, Created, Creater};
 use kevel_server::selectors::NO_SELECTORS;
 use kevel_server::user::User;
 
@@ -56,18 +56,22 @@ impl AccessReview {
         AccessReview { authorizer, form: Form::Own }
     }
 
-    async fn review(&self, asked: &Asked<'_>, mut review: Value) -> Result<Answered, StatusError> {
-        let errors = check(self.form, &review, asked.resource.ty.schema());
+    async fn review(
+        &self,
+        request: &CreateRequest<'_>,
+        mut review: Value,
+    ) -> Result<Created, StatusError> {
+        let errors = check(self.form, &review, request.resource.ty.schema());
         if !errors.is_empty() {
             // The reference judges a form of the object that has lost its kind.
-            let kind = GroupKind::new(asked.resource.kind.group.clone(), "");
+            let kind = GroupKind::new(request.resource.kind.group.clone(), "");
             return Err(StatusError::invalid(&kind, "", errors));
         }
-        let status = self.judge(&review, asked.user).await;
+        let status = self.judge(&review, request.user).await;
         if let Some(review) = review.as_map_mut() {
             review.insert("status", status);
         }
-        Ok(Answered::Object(review))
+        Ok(Created::Object(review))
     }
 
     async fn judge(&self, review: &Value, own: &User) -> Value {
@@ -95,13 +99,13 @@ impl AccessReview {
     }
 }
 
-impl Answer for AccessReview {
-    fn answer<'a>(
+impl Creater for AccessReview {
+    fn create<'a>(
         &'a self,
-        asked: &'a Asked<'a>,
+        request: &'a CreateRequest<'a>,
         object: Value,
-    ) -> Pending<'a, Result<Answered, StatusError>> {
-        Box::pin(self.review(asked, object))
+    ) -> Pending<'a, Result<Created, StatusError>> {
+        Box::pin(self.review(request, object))
     }
 }
 

@@ -35,7 +35,7 @@ use super::{PreparedServer, health, services};
 pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     let metrics = config.metrics.clone();
 
-    config.answers.check()?;
+    config.creaters.check()?;
     let kube_rows = install(&config, |group| group != EXTENSIONS && group != AGGREGATOR)?;
     let extensions = extensions(&config);
     let endpoints = Arc::new(Endpoints {
@@ -118,7 +118,7 @@ fn install_as(
         wanted,
         &RowsConfig {
             storages: &config.storages,
-            answers: config.answers.clone(),
+            creaters: config.creaters.clone(),
             allocations: allocations.collect(),
             capabilities,
         },

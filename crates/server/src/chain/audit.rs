@@ -115,7 +115,7 @@ impl Audited {
             body: Vec::new(),
         });
         let began = Instant::now();
-        response.map(|body| Body::pieces(Answer { body, kept, began, audited: Some(self) }))
+        response.map(|body| Body::pieces(AuditedBody { body, kept, began, audited: Some(self) }))
     }
 
     async fn panicked(mut self, message: &str) {
@@ -165,8 +165,8 @@ impl Drop for Audited {
     }
 }
 
-/// An answer in pieces: complete when the last one has been sent, or its client is gone.
-struct Answer {
+/// A response in pieces: complete when the last one has been sent, or its client is gone.
+struct AuditedBody {
     body: Body,
     kept: Option<Kept>,
     began: Instant,
@@ -195,7 +195,7 @@ impl Kept {
     }
 }
 
-impl Pieces for Answer {
+impl Pieces for AuditedBody {
     fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
         let piece = ready!(self.body.poll_piece(context));
         match (&piece, &mut self.kept) {
@@ -207,7 +207,7 @@ impl Pieces for Answer {
     }
 }
 
-impl Answer {
+impl AuditedBody {
     fn complete(&mut self) {
         if let (Some(audited), Some(kept)) = (&self.audited, self.kept.take()) {
             let content_type = kept.content_type.clone();

@@ -10,7 +10,7 @@ use kevel_codec::{json, yaml};
 use kevel_patch::managed_fields::ApplyError;
 use kevel_store::cache::At;
 
-use super::Call;
+use super::StoredRequest;
 use super::decode::{check_size, settle, with_defaults};
 use super::options::{FieldValidation, WriteOptions};
 use super::update::Existing;
@@ -19,7 +19,7 @@ use crate::handler::Response;
 use crate::metadata;
 use crate::negotiate::MediaType;
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     pub(super) async fn apply(&self, body: &Bytes) -> Result<Response, StatusError> {
         let mut options = self.write_options("PatchOptions")?;
         if self.parameter("fieldManager").unwrap_or_default().is_empty() {
@@ -32,15 +32,16 @@ impl Call<'_> {
         self.request.audit.request_patch(body);
         let config = self.read_config(body, &options)?;
         let (config, options) = (&config, &options);
-        let make =
-            |call: &Self, existing: &Existing| call.applied(Some(&existing.value), config, options);
+        let make = |request: &Self, existing: &Existing| {
+            request.applied(Some(&existing.value), config, options)
+        };
         let read = |at| self.existing(at);
         let write = |existing: Option<Existing>| async move {
             let Some(existing) = existing else {
                 return self.create_applied(config, options).await;
             };
             let apply = || drop(self.applied(Some(&existing.value), config, options));
-            self.ask_for_versions(apply).await?;
+            self.convert_versions(apply).await?;
             self.replace_once(&existing, options, make).await
         };
         guaranteed_update(At::Any, read, write, || self.modified(self.name())).await

@@ -3,7 +3,7 @@ use kevel_api::status::StatusError;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
 
-use super::Call;
+use super::StoredRequest;
 use super::options::WriteOptions;
 use crate::admission::{Attributes, Operation};
 use crate::allocation::Claim;
@@ -11,13 +11,12 @@ use crate::failure::{store_error, unserved};
 use crate::handler::Response;
 use crate::latency_trackers::{LatencyTrackers, Phase};
 use crate::metadata;
-use crate::resource::Part;
 use crate::storage::drop_empty;
 
 /// How often a generated name is tried again.
 const NAME_ATTEMPTS: usize = 8;
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     pub(super) async fn create(mut self) -> Result<Response, StatusError> {
         if self.subresource.is_some() {
             return Err(unserved());
@@ -58,7 +57,7 @@ impl Call<'_> {
         self.prepare_new(&mut object);
         if options.tracked {
             let record = || self.record(None, &mut object.clone(), options);
-            self.ask_for_versions(record).await?;
+            self.convert_versions(record).await?;
             self.record(None, &mut object, options);
         }
         // Empty where a name is made up, which comes after what plug-ins change.
@@ -167,12 +166,7 @@ impl Call<'_> {
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
             metadata::set(object, field, None);
         }
-        let status = self
-            .resource
-            .subresources
-            .get("status")
-            .is_some_and(|sub| matches!(sub.part, Part::Field("status")));
-        let reset = status && !self.resource.strategy.keeps_status();
+        let reset = self.resource.has_status() && !self.resource.strategy.keeps_status();
         if let Some(object) = object.as_map_mut().filter(|_| reset) {
             object.remove("status");
         }

@@ -8,13 +8,13 @@ use kevel_api::value::{Map, Value};
 use kevel_api::{convert, default};
 use kevel_codec::{json, protobuf, yaml};
 
-use super::Ask;
+use super::ResourceRequest;
 use super::options::FieldValidation;
 use crate::negotiate::{self, MediaType};
 use crate::resource::api_version;
 use crate::type_ref::TypeRef;
 
-impl Ask<'_> {
+impl ResourceRequest<'_> {
     /// Reads the body as an object of the kind that the path speaks, with its defaults.
     pub(super) async fn decode_body(
         &mut self,

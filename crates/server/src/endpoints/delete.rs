@@ -6,10 +6,10 @@ use kevel_api::status::{SUCCESS, Status, StatusDetails, StatusError};
 use kevel_api::value::Value;
 use kevel_store::cache::At;
 
-use super::Call;
+use super::StoredRequest;
 use super::update::Existing;
 use crate::admission::{Attributes, Operation};
-use crate::deletion::{Course, DeleteOptions, Doomed, Outcome, course};
+use crate::deletion::{DeleteOptions, Deletion, DeletionPlan, Outcome, before_delete};
 use crate::failure::{cache_error, unserved};
 use crate::guaranteed_update::{Failed, guaranteed_update};
 use crate::handler::Response;
@@ -24,7 +24,7 @@ enum Deleted {
     Pending(Bytes),
 }
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     pub(super) async fn delete(mut self) -> Result<Response, StatusError> {
         if self.subresource.is_some() {
             return Err(unserved());
@@ -77,24 +77,25 @@ impl Call<'_> {
         let admission = &self.endpoints.admission;
         admission.admit(&attributes, None).await?;
         admission.validate(&attributes, None).await?;
-        let course = course(&*self.resource.strategy, old, options);
-        let course = match course {
-            Course::Mark(object) => Course::Mark(self.to_storage(object).await?),
-            Course::MarkAndGo(object) => Course::MarkAndGo(self.to_storage(object).await?),
-            course => course,
+        let plan = match before_delete(&*self.resource.strategy, old, options) {
+            DeletionPlan::Mark(object) => DeletionPlan::Mark(self.to_storage(object).await?),
+            DeletionPlan::MarkAndRemove(object) => {
+                DeletionPlan::MarkAndRemove(self.to_storage(object).await?)
+            }
+            plan => plan,
         };
-        let doomed = Doomed {
+        let deletion = Deletion {
             storage: self.storage.clone(),
             key: self.storage.key(namespace, name),
             revision: existing.revision,
             fresh: existing.fresh,
             allocation: self.resource.allocation.clone(),
         };
-        let before = match (&course, &doomed.allocation) {
-            (Course::Mark(_), _) | (_, Some(_)) => self.to_storage(old.clone()).await?,
+        let before = match (&plan, &deletion.allocation) {
+            (DeletionPlan::Mark(_), _) | (_, Some(_)) => self.to_storage(old.clone()).await?,
             _ => Value::Null,
         };
-        match doomed.carry_out(course, before, options.dry_run).await? {
+        match deletion.carry_out(plan, before, options.dry_run).await? {
             Outcome::Gone(None) => Ok(Deleted::Done(old.clone())),
             Outcome::Gone(Some(last)) => {
                 let wire = self.wire(&last.bytes, last.revision)?;

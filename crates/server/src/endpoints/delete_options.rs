@@ -7,7 +7,7 @@ use kevel_api::gvk::{GroupKind, GroupVersionKind};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
-use super::Call;
+use super::StoredRequest;
 use super::options::FieldValidation;
 use crate::deletion::DeleteOptions;
 use crate::failure::unserved;
@@ -15,7 +15,7 @@ use crate::list_options::truthy;
 use crate::negotiate::{self, MediaType};
 use crate::type_ref::TypeRef;
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     /// The options of a deletion: a body, or else the query.
     pub(super) async fn delete_options(&mut self) -> Result<DeleteOptions, StatusError> {
         let media = self.request.header(http::header::CONTENT_TYPE).to_owned();

@@ -11,7 +11,7 @@ use kevel_codec::base64;
 use kevel_store::Revision;
 use kevel_store::cache::{At, Object, Selection, Snapshot};
 
-use super::Call;
+use super::StoredRequest;
 use super::list_pieces::{ItemShape, ListPieces, Trees};
 use super::table::{self, Printer};
 use crate::failure::cache_error;
@@ -33,7 +33,7 @@ struct Page {
     remaining: Option<u64>,
 }
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     pub(super) async fn list(self) -> Result<Response, StatusError> {
         let selection = self.selection()?;
         let limit = usize::try_from(self.list_options()?.limit).unwrap_or(0);

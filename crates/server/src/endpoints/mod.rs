@@ -1,8 +1,8 @@
 //! The verbs of resources.
 
-mod answer;
 mod apply;
 mod create;
+mod creater;
 mod decode;
 mod delete;
 mod delete_options;
@@ -36,21 +36,21 @@ use crate::failure::bare;
 use crate::handler::Response;
 use crate::negotiate::{self, Accepted};
 use crate::request::Request;
-use crate::resource::{Part, Resource, Resources, Subresource};
+use crate::resource::{Resource, Resources, Subresource, SubresourceKind};
 use crate::responses::{failure_in, failure_to};
 use crate::storage::Storage;
 use crate::strategy::Strategy;
 use crate::user::User;
 
-use self::versions::Asked;
+use self::versions::ConvertedVersions;
 use crate::verb::Verb;
 
 /// What all endpoints of a server share.
 #[derive(Default)]
 pub struct Endpoints {
-    /// Who changes and judges what is written.
+    /// The admission chain of all writes.
     pub admission: Admission,
-    /// Asked again where one verb turns into another: who updates what is not there creates it.
+    /// Authorizes once more where one verb turns into another: an update or apply that creates.
     pub authorizer: Option<Arc<dyn Authorizer>>,
 }
 
@@ -61,9 +61,9 @@ impl std::fmt::Debug for Endpoints {
 }
 
 /// A request to a resource.
-pub(crate) struct Ask<'a> {
+pub(crate) struct ResourceRequest<'a> {
     pub endpoints: &'a Endpoints,
-    /// The rows of the server that is asked.
+    /// The rows of the server.
     pub resources: &'a Resources,
     pub resource: &'a Arc<Resource>,
     pub subresource: Option<&'a Subresource>,
@@ -73,28 +73,28 @@ pub(crate) struct Ask<'a> {
 }
 
 /// A request to a resource whose objects are stored.
-pub(crate) struct Call<'a> {
-    ask: Ask<'a>,
+pub(crate) struct StoredRequest<'a> {
+    resource_request: ResourceRequest<'a>,
     pub storage: &'a Arc<Storage>,
-    /// The versions that somebody else had to be asked for.
-    asked: Asked,
+    /// The object in versions that a conversion webhook has made.
+    converted: ConvertedVersions,
 }
 
-impl<'a> Deref for Call<'a> {
-    type Target = Ask<'a>;
+impl<'a> Deref for StoredRequest<'a> {
+    type Target = ResourceRequest<'a>;
 
-    fn deref(&self) -> &Ask<'a> {
-        &self.ask
+    fn deref(&self) -> &ResourceRequest<'a> {
+        &self.resource_request
     }
 }
 
-impl DerefMut for Call<'_> {
+impl DerefMut for StoredRequest<'_> {
     fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.ask
+        &mut self.resource_request
     }
 }
 
-impl Ask<'_> {
+impl ResourceRequest<'_> {
     pub fn parameter(&self, name: &str) -> Option<&str> {
         crate::query::first(&self.request.info.query, name)
     }
@@ -117,8 +117,8 @@ impl Ask<'_> {
         self.resource.group_resource()
     }
 
-    /// What admission is told about the write that is asked for. Who knows better which object it
-    /// concerns says so over this.
+    /// The attributes of this write for admission; the caller overrides name, namespace or old object
+    /// where it knows better.
     pub fn attributes(&self, operation: Operation, dry_run: bool) -> Attributes<'_> {
         Attributes {
             resource: self.resource,
@@ -137,8 +137,8 @@ impl Ask<'_> {
 
     /// The rules of what is written here: the object's, or its subresource's own.
     pub fn strategy(&self) -> &dyn Strategy {
-        match self.subresource.map(|sub| &sub.part) {
-            Some(Part::Places(places)) => &*places.strategy,
+        match self.subresource.map(|sub| &sub.role) {
+            Some(SubresourceKind::Fields(fields)) => &*fields.strategy,
             _ => &*self.resource.strategy,
         }
     }
@@ -189,22 +189,31 @@ impl Endpoints {
         }
         let user = request.user.clone().unwrap_or_else(|| Arc::new(User::anonymous()));
         let verb = request.info.verb;
-        let ask =
-            Ask { endpoints: self, resources, resource, subresource, request, accepted, user };
-        if let Some(answer) = ask.answerer().filter(|_| verb == Verb::Create).cloned() {
-            return ask.answer(&*answer).await;
+        let endpoints = self;
+        let request = ResourceRequest {
+            endpoints,
+            resources,
+            resource,
+            subresource,
+            request,
+            accepted,
+            user,
+        };
+        if let Some(creater) = request.creater().filter(|_| verb == Verb::Create).cloned() {
+            return request.create_unstored(&*creater).await;
         }
         let storage = resource.storage.as_ref().ok_or_else(|| bare(405))?;
-        let call = Call { ask, storage, asked: Asked::default() };
+        let converted = ConvertedVersions::default();
+        let request = StoredRequest { resource_request: request, storage, converted };
         match verb {
-            Verb::Get => call.get().await,
-            Verb::List => call.list().await,
-            Verb::Watch => call.watch().await,
-            Verb::Create => call.create().await,
-            Verb::Update => call.update().await,
-            Verb::Patch => call.patch().await,
-            Verb::Delete => call.delete().await,
-            Verb::DeleteCollection => call.delete_collection().await,
+            Verb::Get => request.get().await,
+            Verb::List => request.list().await,
+            Verb::Watch => request.watch().await,
+            Verb::Create => request.create().await,
+            Verb::Update => request.update().await,
+            Verb::Patch => request.patch().await,
+            Verb::Delete => request.delete().await,
+            Verb::DeleteCollection => request.delete_collection().await,
             _ => Err(bare(405)),
         }
     }

@@ -7,7 +7,7 @@ use kevel_api::status::StatusError;
 use kevel_store::Revision;
 use kevel_store::cache::{At, Selection};
 
-use super::{Ask, Call};
+use super::{ResourceRequest, StoredRequest};
 use crate::list_options::{ListOptions, parse_int, truthy};
 
 /// What becomes of fields that a kind does not have.
@@ -28,7 +28,7 @@ pub(super) struct WriteOptions {
     pub tracked: bool,
 }
 
-impl Ask<'_> {
+impl ResourceRequest<'_> {
     pub(super) fn write_options(&self, kind: &str) -> Result<WriteOptions, StatusError> {
         let mut errors = Vec::new();
         let dry_run: Vec<&str> = self.parameters("dryRun").collect();
@@ -77,7 +77,7 @@ impl Ask<'_> {
     }
 }
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     /// The objects that a list or watch is about.
     pub(super) fn selection(&self) -> Result<Selection, StatusError> {
         let ListOptions { labels, mut fields, .. } = self.list_options()?.clone();

@@ -9,7 +9,7 @@ use kevel_api::value::Value;
 use kevel_codec::json;
 use kevel_patch::{json_patch, merge_patch, strategic, unstructured, unstructured_but_fields};
 
-use super::Call;
+use super::StoredRequest;
 use super::decode::{settle, with_defaults};
 use super::options::{FieldValidation, WriteOptions};
 use super::route::name_required;
@@ -32,7 +32,7 @@ enum Patch {
     Strategic(Value),
 }
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     pub(super) async fn patch(mut self) -> Result<Response, StatusError> {
         self.check_writable()?;
         let content_type = self.request.header(http::header::CONTENT_TYPE);
@@ -59,7 +59,8 @@ impl Call<'_> {
         let body = self.request.read_body().await?;
         self.request.audit.request_patch(&body);
         let patch = self.read_patch(&media, &body, &options)?;
-        self.replace(&options, |call, existing| call.patched(existing, &patch, &options)).await
+        self.replace(&options, |request, existing| request.patched(existing, &patch, &options))
+            .await
     }
 
     fn read_patch(

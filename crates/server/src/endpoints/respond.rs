@@ -7,13 +7,13 @@ use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
 use super::table::Printer;
-use super::{Ask, Call};
+use super::{ResourceRequest, StoredRequest};
 use crate::handler::Response;
 use crate::negotiate::{MediaType, Shape};
 use crate::responses::{encode, respond};
 use crate::type_ref::TypeRef;
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     /// An object's wire bytes as an answer. In the version and format that it is kept in, nothing
     /// of it is looked at.
     pub(super) async fn object(
@@ -81,7 +81,7 @@ impl Call<'_> {
     }
 }
 
-impl Ask<'_> {
+impl ResourceRequest<'_> {
     /// The kind of what is sent and answered: the object's, or that of its subresource.
     pub(super) fn kind(&self) -> &GroupVersionKind {
         self.subresource.map_or(&self.resource.kind, |sub| &sub.kind)

@@ -5,16 +5,16 @@ use kevel_api::gvk::{GroupKind, GroupResource};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
-use super::Call;
+use super::StoredRequest;
 use crate::metadata;
-use crate::resource::Part;
+use crate::resource::SubresourceKind;
 use crate::scale::Scale;
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     /// The scale that the request is about, if it is.
     pub(super) fn scale(&self) -> Option<&Scale> {
-        match self.subresource.map(|sub| &sub.part) {
-            Some(Part::Scale(scale)) => Some(scale),
+        match self.subresource.map(|sub| &sub.role) {
+            Some(SubresourceKind::Scale(scale)) => Some(scale),
             _ => None,
         }
     }

@@ -10,10 +10,10 @@ use kevel_api::value::{Map, Value};
 use kevel_codec::json;
 use thin_vec::ThinVec;
 
-use super::Call;
+use super::StoredRequest;
 use super::watch::INITIAL_EVENTS_END;
 use crate::columns::{Column, Columns, CustomScale, NameAndCreation, Scale, descriptions};
-use crate::resource::{Part, Resource};
+use crate::resource::{Resource, SubresourceKind};
 use crate::storage::Storage;
 use crate::type_ref::TypeRef;
 
@@ -21,7 +21,7 @@ use crate::type_ref::TypeRef;
 pub(super) struct Printer {
     resource: Arc<Resource>,
     storage: Arc<Storage>,
-    of: Of,
+    content: RowContent,
     /// The type of what is answered.
     ty: TypeRef,
     pub include: Include,
@@ -29,12 +29,12 @@ pub(super) struct Printer {
     version: String,
 }
 
-/// What the rows are of.
+/// What a row shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Of {
-    Objects,
+enum RowContent {
+    Object,
     Scale,
-    /// What some other subresource answers.
+    /// The object of some other subresource.
     Other,
 }
 
@@ -48,18 +48,18 @@ pub(super) enum Include {
 
 impl Printer {
     /// The printer that a request wants.
-    pub fn new(call: &Call<'_>, version: &str) -> Result<Self, StatusError> {
-        let of = match call.subresource.map(|sub| &sub.part) {
-            None | Some(Part::Field(_) | Part::Places(_)) => Of::Objects,
-            Some(Part::Scale(_)) => Of::Scale,
-            Some(_) => Of::Other,
+    pub fn new(request: &StoredRequest<'_>, version: &str) -> Result<Self, StatusError> {
+        let content = match request.subresource.map(|sub| &sub.role) {
+            None | Some(SubresourceKind::Status | SubresourceKind::Fields(_)) => RowContent::Object,
+            Some(SubresourceKind::Scale(_)) => RowContent::Scale,
+            Some(_) => RowContent::Other,
         };
         Ok(Printer {
-            resource: call.resource.clone(),
-            storage: call.storage.clone(),
-            of,
-            ty: call.ty(),
-            include: Include::parse(call.parameter("includeObject").unwrap_or_default())?,
+            resource: request.resource.clone(),
+            storage: request.storage.clone(),
+            content,
+            ty: request.ty(),
+            include: Include::parse(request.parameter("includeObject").unwrap_or_default())?,
             version: version.to_owned(),
         })
     }
@@ -87,11 +87,11 @@ impl Printer {
     }
 
     pub fn columns(&self) -> &dyn Columns {
-        match self.of {
-            Of::Objects => &*self.resource.columns,
-            Of::Scale if self.resource.is_custom() => &CustomScale,
-            Of::Scale => &Scale,
-            Of::Other => &NameAndCreation,
+        match self.content {
+            RowContent::Object => &*self.resource.columns,
+            RowContent::Scale if self.resource.is_custom() => &CustomScale,
+            RowContent::Scale => &Scale,
+            RowContent::Other => &NameAndCreation,
         }
     }
 
@@ -159,7 +159,7 @@ impl Printer {
     /// Whether rows are made of another version than is served. A custom kind's are not: each of
     /// its versions has columns of its own.
     fn converts(&self) -> bool {
-        self.of == Of::Objects
+        self.content == RowContent::Object
             && !self.resource.is_custom()
             && !self.storage.stores(&self.resource.kind)
     }

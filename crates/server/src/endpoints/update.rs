@@ -9,7 +9,7 @@ use kevel_api::value::{Map, Value, equivalent};
 use kevel_store::Revision;
 use kevel_store::cache::{At, Object};
 
-use super::Call;
+use super::StoredRequest;
 use super::options::WriteOptions;
 use crate::admission::{Attributes, Operation};
 use crate::allocation::{self, Claim};
@@ -19,7 +19,7 @@ use crate::guaranteed_update::{Failed, Versioned, guaranteed_update};
 use crate::handler::Response;
 use crate::latency_trackers::{LatencyTrackers, Phase};
 use crate::metadata;
-use crate::resource::Part;
+use crate::resource::SubresourceKind;
 
 /// What is there now: its tree in the served version, its wire bytes and revision.
 pub(super) struct Existing {
@@ -36,7 +36,7 @@ impl Versioned for Existing {
     }
 }
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     pub(super) async fn update(mut self) -> Result<Response, StatusError> {
         let options = self.write_options("UpdateOptions")?;
         self.check_writable()?;
@@ -45,9 +45,9 @@ impl Call<'_> {
         let mut object = self.decode_body(&kind, &ty, options.field_validation).await?;
         self.identify(&mut object)?;
         let creates = self.subresource.is_none() && self.strategy().allow_create_on_update();
-        let make = |call: &Self, existing: &Existing| {
-            call.check_uid(&object, &existing.value)?;
-            call.unview(object.clone(), &existing.value)
+        let make = |request: &Self, existing: &Existing| {
+            request.check_uid(&object, &existing.value)?;
+            request.unview(object.clone(), &existing.value)
         };
         match self.replace(&options, make).await {
             Err(error) if creates && error.reason() == reason::NOT_FOUND => {
@@ -89,8 +89,8 @@ impl Call<'_> {
 
     /// Whether what the path names can be written as an object.
     pub(super) fn check_writable(&self) -> Result<(), StatusError> {
-        match self.subresource.map(|sub| &sub.part) {
-            Some(Part::Answer(_) | Part::Other) => Err(unserved()),
+        match self.subresource.map(|sub| &sub.role) {
+            Some(SubresourceKind::NamedCreater(_) | SubresourceKind::NotServed) => Err(unserved()),
             _ => Ok(()),
         }
     }
@@ -157,7 +157,7 @@ impl Call<'_> {
         self.carry_over(&mut object, old);
         if options.tracked {
             let record = || self.record(Some(old), &mut object.clone(), options);
-            self.ask_for_versions(record).await?;
+            self.convert_versions(record).await?;
             self.record(Some(old), &mut object, options);
         }
         let attributes = self.attributes(Operation::Update, options.dry_run);
@@ -184,7 +184,7 @@ impl Call<'_> {
         claim: &mut Claim,
     ) -> Result<Response, Failed> {
         let (strategy, old) = (self.strategy(), &existing.value);
-        let status = matches!(self.subresource.map(|sub| &sub.part), Some(Part::Field("status")));
+        let status = matches!(self.subresource.map(|sub| &sub.role), Some(SubresourceKind::Status));
         match status {
             true => strategy.prepare_for_status_update(&mut object, old),
             false => strategy.prepare_for_update(&mut object, old),
@@ -339,25 +339,25 @@ impl Call<'_> {
             let kept = old.at(&["metadata", field]).cloned();
             metadata::set(object, field, kept);
         }
-        match self.subresource.map(|sub| &sub.part) {
+        match self.subresource.map(|sub| &sub.role) {
             None => self.resource.reset_fields().for_each(|field| copy(old, object, &[field])),
             // The metadata of a custom object is not for its status to say.
-            Some(Part::Field(written)) if self.resource.is_custom() => {
+            Some(SubresourceKind::Status) if self.resource.is_custom() => {
                 metadata::set(object, "uid", old.at(&["metadata", "uid"]).cloned());
-                keep_all_but(&[&[written]], false, object, old);
+                keep_all_but(&[&["status"]], false, object, old);
             }
-            Some(Part::Field(written)) => {
+            Some(SubresourceKind::Status) => {
                 let all = old.as_map().into_iter().chain(object.as_map());
                 let others: Vec<String> = all
                     .flat_map(|map| map.iter().map(|(field, _)| field.to_owned()))
-                    .filter(|field| field != *written && field != "metadata")
+                    .filter(|field| field != "status" && field != "metadata")
                     .collect();
                 others.iter().for_each(|field| copy(old, object, &[field]));
                 let kept = self.resource.strategy.kept_by_status();
                 kept.iter().for_each(|field| copy(old, object, &["metadata", field]));
             }
-            Some(Part::Places(places)) => {
-                keep_all_but(places.paths, places.metadata, object, old);
+            Some(SubresourceKind::Fields(fields)) => {
+                keep_all_but(fields.paths, fields.metadata, object, old);
             }
             Some(_) => {}
         }
@@ -398,11 +398,11 @@ fn wanted(object: &Value, status: bool) -> impl Iterator<Item = (&str, &Value)> 
     fields.filter(move |(name, _)| *name != "metadata" && (status || *name != "status"))
 }
 
-/// Keeps everything of an object but the places that may be written.
-fn keep_all_but(places: &[&[&str]], metadata: bool, object: &mut Value, old: &Value) {
+/// Keeps everything of an object but the fields that may be written.
+fn keep_all_but(paths: &[&[&str]], metadata: bool, object: &mut Value, old: &Value) {
     let mut kept = old.clone();
-    places.iter().for_each(|path| copy(object, &mut kept, path));
-    // Who owns what, and which version is replaced, is not for the places to say.
+    paths.iter().for_each(|path| copy(object, &mut kept, path));
+    // Who owns what, and which version is replaced, is written whichever the fields are.
     let written: &[&[&str]] = match metadata {
         true => &[&["metadata"]],
         false => &[
@@ -438,8 +438,8 @@ fn copy(from: &Value, to: &mut Value, path: &[&str]) {
                 "*" => Value::List(Default::default()),
                 _ => Map::new().into(),
             };
-            let place = map.entry_or_insert_with(name, nothing);
-            copy(value.unwrap_or(&nothing()), place, rest);
+            let field = map.entry_or_insert_with(name, nothing);
+            copy(value.unwrap_or(&nothing()), field, rest);
         }
     }
 }

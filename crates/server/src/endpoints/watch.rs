@@ -13,7 +13,7 @@ use kevel_store::cache::{At, CacheError, Change, Delivery, Form, Object};
 
 use super::table::{Include, Printer};
 use super::watch_stream::Stream;
-use super::{Call, websocket};
+use super::{StoredRequest, websocket};
 use crate::body::Body;
 use crate::failure::cache_error;
 use crate::handler::Response;
@@ -30,7 +30,7 @@ const MIN_TIMEOUT: Duration = Duration::from_secs(1800);
 /// Says that the initial state is complete.
 pub(super) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     pub(super) async fn watch(self) -> Result<Response, StatusError> {
         let selection = self.selection()?;
         let options = self.list_options()?;
@@ -113,15 +113,15 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    fn new(call: &Call<'_>) -> Result<Self, StatusError> {
-        if call.accepted.media == MediaType::Yaml {
+    fn new(request: &StoredRequest<'_>) -> Result<Self, StatusError> {
+        if request.accepted.media == MediaType::Yaml {
             return Err(crate::negotiate::not_acceptable(&crate::negotiate::ANSWER_TYPES));
         }
-        let printer = match &call.accepted.shape {
-            Shape::Table(version) => Some(Printer::new(call, version)?),
+        let printer = match &request.accepted.shape {
+            Shape::Table(version) => Some(Printer::new(request, version)?),
             _ => None,
         };
-        let (shape, meta) = match &call.accepted.shape {
+        let (shape, meta) = match &request.accepted.shape {
             Shape::Whole => ("Whole", ""),
             Shape::Metadata(meta) | Shape::MetadataList(meta) => ("Metadata", meta.as_str()),
             Shape::Table(meta) => match printer.as_ref().map(|printer| printer.include) {
@@ -131,21 +131,21 @@ impl Encoder {
             },
         };
         // Versions of one kind are told apart by what their objects begin with.
-        let prefix = call.kind_prefix();
-        let media = call.accepted.media.name();
+        let prefix = request.kind_prefix();
+        let media = request.accepted.media.name();
         let form =
             |headers: &str| Form::from([media, shape, meta, headers, prefix.as_str()].join("\n"));
         Ok(Encoder {
-            resource: call.resource.clone(),
-            storage: call.storage.clone(),
-            media: call.accepted.media,
-            shape: call.accepted.shape.clone(),
+            resource: request.resource.clone(),
+            storage: request.storage.clone(),
+            media: request.accepted.media,
+            shape: request.accepted.shape.clone(),
             headers: printer.is_some(),
             printer,
             form: form(""),
             form_with_headers: form("headers"),
             prefix,
-            sent: WatchEvents::of(&call.request.parts).cloned(),
+            sent: WatchEvents::of(&request.request.parts).cloned(),
         })
     }
 

@@ -45,7 +45,7 @@ pub(super) struct Requests {
 }
 
 impl Service<http::Request<Incoming>> for Requests {
-    type Response = http::Response<Answer>;
+    type Response = http::Response<ResponseBody>;
     type Error = Broken;
     type Future = Pending<'static, Result<Self::Response, Broken>>;
 
@@ -57,7 +57,7 @@ impl Service<http::Request<Incoming>> for Requests {
         let (mut parts, body) = request.into_parts();
         let has_host = parts.headers.contains_key(header::HOST);
         let bad_request = |exchange, why| -> Self::Future {
-            let answer = bad_request(why).map(|body| Answer {
+            let answer = bad_request(why).map(|body| ResponseBody {
                 body,
                 backlog: None,
                 _exchange: Some(exchange),
@@ -100,7 +100,12 @@ impl Service<http::Request<Incoming>> for Requests {
                 drop_body(&mut response);
             }
             let exchange = next.plan(&mut response, on_upgrade, exchange);
-            Ok(response.map(|body| Answer { body, backlog, _exchange: exchange, _slot: slot }))
+            Ok(response.map(|body| ResponseBody {
+                body,
+                backlog,
+                _exchange: exchange,
+                _slot: slot,
+            }))
         })
     }
 }
@@ -135,14 +140,14 @@ fn bad_request(why: &str) -> Response {
 
 /// The body of an answer; the exchange is over when it has gone out, or nobody wants it any more.
 /// Or it goes on in another protocol.
-pub(super) struct Answer {
+pub(super) struct ResponseBody {
     body: Body,
     backlog: Option<Arc<Backlog>>,
     _exchange: Option<Exchange>,
     _slot: Option<OwnedSemaphorePermit>,
 }
 
-impl http_body::Body for Answer {
+impl http_body::Body for ResponseBody {
     type Data = Bytes;
     type Error = Broken;
 

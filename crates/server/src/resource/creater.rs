@@ -1,5 +1,7 @@
-//! What is asked by creating an object that is not stored: a review, a token, an eviction.
+//! What a POST of a kind that is not stored makes (`rest.Creater` without a store behind it): a review,
+//! a token, a binding, an eviction.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use kevel_api::status::{Status, StatusError};
@@ -11,22 +13,22 @@ use crate::request::Warnings;
 use crate::resource::{Resource, Resources};
 use crate::user::User;
 
-/// Answers a creation.
-pub trait Answer: Send + Sync + 'static {
+/// Creates something that is not an object to be stored (`Creater`, and `NamedCreater` for subresources).
+pub trait Creater: Debug + Send + Sync + 'static {
     /// What the client gets for its object, which has been decoded, defaulted and admitted.
-    fn answer<'a>(
+    fn create<'a>(
         &'a self,
-        asked: &'a Asked<'a>,
+        request: &'a CreateRequest<'a>,
         object: Value,
-    ) -> Pending<'a, Result<Answered, StatusError>>;
+    ) -> Pending<'a, Result<Created, StatusError>>;
 }
 
-/// Where and by whom something is asked.
+/// A creation that a [`Creater`] answers: by whom, and of what.
 #[derive(Debug)]
-pub struct Asked<'a> {
-    /// The row that is asked.
+pub struct CreateRequest<'a> {
+    /// The resource that the path names.
     pub resource: &'a Arc<Resource>,
-    /// The rows of the server that is asked.
+    /// The rows of the server.
     pub resources: &'a Resources,
     /// The subresource; empty for the resource itself.
     pub subresource: &'a str,
@@ -34,19 +36,19 @@ pub struct Asked<'a> {
     pub namespace: &'a str,
     /// The object whose subresource this is; empty otherwise.
     pub name: &'a str,
-    /// Who asks.
+    /// The authenticated user.
     pub user: &'a Arc<User>,
     /// Whether nothing is to be written.
     pub dry_run: bool,
-    /// Where is put what the client should know.
+    /// Warnings for the client.
     pub warnings: &'a Warnings,
-    /// Where what is decided is noted for the auditors.
+    /// The audit event, for annotations.
     pub audit: &'a AuditContext,
 }
 
-impl Asked<'_> {
-    /// Refuses what is sent to an object and names another one. Of what is sent to no object in
-    /// particular, the name is its own.
+impl CreateRequest<'_> {
+    /// Refuses an object that names another one than the path does. Where the path names none, the
+    /// object's own name counts.
     pub fn check_name(&self, sent: &Value, kind: &str) -> Result<(), StatusError> {
         match self.name.is_empty() || self.name == sent.str_at(&["metadata", "name"]) {
             true => Ok(()),
@@ -57,36 +59,11 @@ impl Asked<'_> {
     }
 }
 
-/// An answer.
+/// What a [`Creater`] made.
 #[derive(Debug)]
-pub enum Answered {
+pub enum Created {
     /// An object of the kind that was sent.
     Object(Value),
     /// That it was done.
     Status(Status),
-}
-
-/// An [`Answer`] to be shared.
-#[derive(Clone)]
-pub struct Answerer(Arc<dyn Answer>);
-
-impl Answerer {
-    /// Who answers, whatever it is made of.
-    pub fn new(answer: impl Answer) -> Self {
-        Answerer(Arc::new(answer))
-    }
-}
-
-impl std::ops::Deref for Answerer {
-    type Target = dyn Answer;
-
-    fn deref(&self) -> &Self::Target {
-        &*self.0
-    }
-}
-
-impl std::fmt::Debug for Answerer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Answerer")
-    }
 }

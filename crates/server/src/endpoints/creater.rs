@@ -1,31 +1,35 @@
-//! Creations that are answered rather than stored.
+//! Creations of what is not stored, by the [`Creater`] of a kind or subresource.
+
+use std::sync::Arc;
 
 use http::StatusCode;
 use kevel_api::status::StatusError;
 
-use super::Ask;
+use super::ResourceRequest;
 use super::table::{METADATA, metadata_only};
 use crate::admission::Operation;
 use crate::handler::Response;
 use crate::negotiate::{self, Shape};
-use crate::resource::Part;
-use crate::resource::{Answer, Answered, Answerer, Asked};
+use crate::resource::{CreateRequest, Created, Creater, SubresourceKind};
 use crate::responses::status_response;
 
-impl Ask<'_> {
-    /// Who answers a creation here.
-    pub(super) fn answerer(&self) -> Option<&Answerer> {
+impl ResourceRequest<'_> {
+    /// What creates what is sent here, where that is not stored.
+    pub(super) fn creater(&self) -> Option<&Arc<dyn Creater>> {
         match self.subresource {
-            None => self.resource.answer.as_ref(),
-            Some(sub) => match &sub.part {
-                Part::Answer(answerer) => Some(answerer),
+            None => self.resource.creater.as_ref(),
+            Some(sub) => match &sub.role {
+                SubresourceKind::NamedCreater(creater) => Some(creater),
                 _ => None,
             },
         }
     }
 
-    pub(super) async fn answer(mut self, answer: &dyn Answer) -> Result<Response, StatusError> {
-        // Nobody prints what is answered.
+    pub(super) async fn create_unstored(
+        mut self,
+        creater: &dyn Creater,
+    ) -> Result<Response, StatusError> {
+        // What is not stored has no columns.
         if matches!(self.accepted.shape, Shape::Table(_) | Shape::MetadataList(_)) {
             return Err(StatusError::not_acceptable(&negotiate::BODY_TYPES));
         }
@@ -34,12 +38,12 @@ impl Ask<'_> {
         let kind = self.kind().clone();
         let mut object = self.decode_body(&kind, &ty, options.field_validation).await?;
         self.fill_in_namespace(&mut object)?;
-        self.record_asked(&mut object, &options);
+        self.record_unstored(&mut object, &options);
         let attributes = self.attributes(Operation::Create, options.dry_run);
         let admission = &self.endpoints.admission;
         admission.admit(&attributes, Some(&mut object)).await?;
         admission.validate(&attributes, Some(&object)).await?;
-        let asked = Asked {
+        let request = CreateRequest {
             resource: self.resource,
             resources: self.resources,
             subresource: &self.request.info.subresource,
@@ -50,15 +54,15 @@ impl Ask<'_> {
             warnings: &self.request.warnings,
             audit: &self.request.audit,
         };
-        match answer.answer(&asked, object).await? {
-            Answered::Object(value) => {
+        match creater.create(&request, object).await? {
+            Created::Object(value) => {
                 let (value, ty) = match &self.accepted.shape {
                     Shape::Metadata(version) => (metadata_only(value, version), METADATA.clone()),
                     _ => (value, ty),
                 };
                 self.encoded(StatusCode::CREATED, &value, Some(&ty))
             }
-            Answered::Status(mut status) => {
+            Created::Status(mut status) => {
                 if status.code == 0 {
                     status.code = StatusCode::CREATED.as_u16();
                 }
