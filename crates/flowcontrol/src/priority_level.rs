@@ -172,6 +172,11 @@ impl PriorityLevel {
         })
     }
 
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        self.with(|state| state.queues.check());
+    }
+
     fn with<T>(&self, change: impl FnOnce(&mut LevelState) -> T) -> T {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let result = change(&mut state);

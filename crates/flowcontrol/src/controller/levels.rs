@@ -125,7 +125,8 @@ pub(super) fn adjust(levels: &mut Levels, server_limit: u32, now: Instant) -> f6
     fair_fraction
 }
 
-fn set_current_limits(levels: &mut Levels) -> f64 {
+/// Divides the seats by what levels want.
+pub(super) fn set_current_limits(levels: &mut Levels) -> f64 {
     let nominal_sum: i64 = levels.values().map(|level| i64::from(level.limits.nominal)).sum();
     let mut remaining = nominal_sum;
     let (mut lower_sum, mut lower_now_sum) = (0i64, 0i64);

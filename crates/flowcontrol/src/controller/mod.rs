@@ -252,6 +252,11 @@ impl Controller {
         }
     }
 
+    #[cfg(test)]
+    fn check(&self) {
+        self.levels().iter().for_each(|level| level.check());
+    }
+
     fn lock(&self) -> MutexGuard<'_, ControllerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
