@@ -98,7 +98,7 @@ mod tests {
             grace_period: Some(0),
             uid: Some("u".into()),
             propagation: Some("Orphan".into()),
-            dry_run: true,
+            dry_run: vec!["All".to_owned()],
             ..DeleteOptions::default()
         };
         assert_eq!(

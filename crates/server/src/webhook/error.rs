@@ -152,9 +152,9 @@ mod tests {
             assert_eq!(error.is_transient(), expected, "{code} {retry_after:?}");
         }
         let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
-        assert!(!Error::connection(String::new(), &refused).is_transient());
+        assert!(!Error::connection(String::new(), &refused, "").is_transient());
         let reset = io::Error::from(io::ErrorKind::ConnectionReset);
-        assert!(Error::connection(String::new(), &reset).is_transient());
+        assert!(Error::connection(String::new(), &reset, "").is_transient());
     }
 
     #[test]
