@@ -621,6 +621,21 @@ impl<'t> Field<'t> {
     }
 }
 
+/// The type of what lies so many lists and maps down in a Go type: `*[]v1.Foo` is one of `v1.Foo`.
+pub fn go_element_type(go: &str, down: usize) -> Option<&str> {
+    let go = go.trim_start_matches('*');
+    match down {
+        0 => Some(go),
+        _ => {
+            let element = go.strip_prefix("[]").or_else(|| {
+                let (_, value) = go.strip_prefix("map[")?.split_once(']')?;
+                Some(value)
+            })?;
+            go_element_type(element, down - 1)
+        }
+    }
+}
+
 impl Table {
     /// A text of the table.
     pub fn str(&self, s: Str) -> &str {

@@ -33,6 +33,7 @@
 
 mod ast;
 mod checker;
+mod composition;
 mod cost;
 mod declared;
 mod environment;
@@ -45,12 +46,13 @@ mod source;
 mod types;
 mod value;
 
+pub use composition::Variables;
 pub use cost::CostEstimate;
 pub use declared::{DeclType, MAX_REQUEST_SIZE, ObjectType, escape, unescape};
 pub use environment::{Builder, Environment};
 pub use error::Error;
 pub use library::{
-    Authorizer, Decision, Extension, ResourceCheck, Url, compile_regex, compile_regex_within,
+    Authorizer, Decision, Extension, ResourceCheck, compile_regex, compile_regex_within,
 };
 pub use parser::{MAX_EXPRESSION_SIZE, MAX_RECURSION};
 pub use program::{

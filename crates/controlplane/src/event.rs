@@ -7,7 +7,7 @@ use kevel_api::name;
 use kevel_server::strategy::Dependents;
 
 use crate::columns;
-use crate::kind::{Kind, Selectable};
+use crate::kind::{Kind, MetadataChecks, Selectable};
 use crate::rules::Rules;
 use crate::validation::{Field, IMMUTABLE, record};
 
@@ -37,6 +37,7 @@ pub static CORE: Kind = Kind {
         validate_update: |event, _| reported(event, &CORE_NAMES),
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::None,
     ..Kind::new("", "events")
 };
 
@@ -182,8 +183,8 @@ fn validate_update(event: Field, old: Field) {
             let shown = match *field {
                 "regarding" => shown_reference(new),
                 "related" if new.is_set() => shown_reference(new),
-                "related" => new.shown_or_null(),
-                _ => new.shown(),
+                "related" => new.bad_value_or_null(),
+                _ => new.bad_value(),
             };
             event.at(called).invalid_as(shown, IMMUTABLE);
         }

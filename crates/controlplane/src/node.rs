@@ -9,7 +9,7 @@ use kevel_api::value::Value;
 
 use crate::capabilities::Capabilities;
 use crate::columns;
-use crate::kind::{Kind, Selectable, Subresource};
+use crate::kind::{Kind, MetadataChecks, Selectable, Subresource};
 use crate::pod::{resources, taint_effect};
 use crate::rules::Rules;
 use crate::validation::{Field, record};
@@ -34,6 +34,7 @@ pub static KIND: Kind = Kind {
         warnings,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::MetaThenUpdate,
     ..Kind::new("", "nodes")
 };
 

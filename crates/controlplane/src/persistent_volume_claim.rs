@@ -6,7 +6,7 @@ use kevel_api::quantity::Quantity;
 use kevel_api::value::{Map, Value, equivalent};
 
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::persistent_volume::{access_modes, volume_mode};
 use crate::pod::resources;
 use crate::rules::Rules;
@@ -23,6 +23,7 @@ pub static KIND: Kind = Kind {
         validate_status_update,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::UpdateThenMeta,
     ..Kind::new("", "persistentvolumeclaims")
 };
 

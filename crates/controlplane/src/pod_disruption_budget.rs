@@ -3,7 +3,7 @@
 use kevel_api::value::Value;
 
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
 use crate::validation::{Field, record};
 
@@ -28,6 +28,9 @@ pub static KIND: Kind = Kind {
         },
         ..Rules::NONE
     },
+    // Any name that can stand in a path will do.
+    validate_name: kevel_api::name::is_path_segment_name,
+    metadata_checks: MetadataChecks::None,
     ..Kind::new("policy", "poddisruptionbudgets")
 };
 

@@ -20,7 +20,7 @@ use kevel_api::value::{Map, Value, equivalent};
 
 use crate::capabilities::Capabilities;
 
-pub use go::{record, shown};
+pub use go::{bad_value, record};
 pub use number::NOT_POSITIVE;
 
 /// A place in an object that is checked.
@@ -241,10 +241,10 @@ impl Field<'_, '_> {
     }
 
     /// The value as messages show it; not written down where there will be no message.
-    pub fn shown(&self) -> BadValue {
+    pub fn bad_value(&self) -> BadValue {
         match self.is_full() {
             true => BadValue::Omitted,
-            false => shown(self.value),
+            false => bad_value(self.value),
         }
     }
 
@@ -254,16 +254,16 @@ impl Field<'_, '_> {
     }
 
     /// The same of a list, a map or a pointer, which shows when it is none.
-    pub fn shown_or_null(&self) -> BadValue {
+    pub fn bad_value_or_null(&self) -> BadValue {
         match self.is_set() {
-            true => self.shown(),
+            true => self.bad_value(),
             false => BadValue::Text("null".to_owned()),
         }
     }
 
     /// The value has the wrong form.
     pub fn invalid(&self, detail: impl Into<Cow<'static, str>>) {
-        self.add(|| FieldError::invalid(&self.path, self.shown(), detail));
+        self.add(|| FieldError::invalid(&self.path, self.bad_value(), detail));
     }
 
     /// The value has the wrong form, and is shown as `value`.
@@ -280,7 +280,7 @@ impl Field<'_, '_> {
     }
 
     pub fn duplicate(&self) {
-        self.add(|| FieldError::duplicate(&self.path, self.shown()));
+        self.add(|| FieldError::duplicate(&self.path, self.bad_value()));
     }
 
     pub fn duplicate_as(&self, value: impl Into<BadValue>) {
@@ -293,7 +293,7 @@ impl Field<'_, '_> {
     }
 
     pub fn not_found(&self) {
-        self.add(|| FieldError::not_found(&self.path, self.shown()));
+        self.add(|| FieldError::not_found(&self.path, self.bad_value()));
     }
 
     pub fn too_long(&self, max: usize) {
@@ -308,7 +308,7 @@ impl Field<'_, '_> {
     pub fn unsupported(&self, supported: &[&str]) {
         let value = || match self.value {
             Some(Value::String(text)) => BadValue::named_string(text),
-            Some(value) => shown(Some(value)),
+            Some(value) => bad_value(Some(value)),
             None => BadValue::named_string(""),
         };
         self.add(|| FieldError::not_supported(&self.path, value(), supported));
@@ -375,7 +375,7 @@ impl Field<'_, '_> {
     /// The same of a pointer, a list or a map.
     pub fn immutable_or_null(&self, old: &Field) {
         if !self.same(old) {
-            self.invalid_as(self.shown_or_null(), IMMUTABLE);
+            self.invalid_as(self.bad_value_or_null(), IMMUTABLE);
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::delegate::not_found;
 use kevel_server::endpoints::Endpoints;
 use kevel_server::future::Pending;
@@ -98,7 +98,7 @@ impl Plugin for Terminating {
         attributes: &'a Attributes<'a>,
         _: Option<&'a mut Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
-        settled(self.check(attributes))
+        ready(self.check(attributes))
     }
 
     fn validate<'a>(
@@ -106,6 +106,6 @@ impl Plugin for Terminating {
         attributes: &'a Attributes<'a>,
         _: Option<&'a Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
-        settled(self.check(attributes))
+        ready(self.check(attributes))
     }
 }

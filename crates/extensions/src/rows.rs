@@ -25,9 +25,9 @@ use crate::stored::StoredObjects;
 use crate::strategy::CustomResource;
 use kevel_server::verb::Verb;
 
-/// Where custom objects are kept, and who is asked about them.
+/// Where custom objects are stored, and how their webhooks are found (`CRDRESTOptionsGetter`).
 #[derive(Clone)]
-pub struct Place {
+pub struct RestOptions {
     /// `/registry`
     pub prefix: String,
     /// Where objects are stored.
@@ -38,9 +38,9 @@ pub struct Place {
     pub resolve: Resolve,
 }
 
-impl std::fmt::Debug for Place {
+impl std::fmt::Debug for RestOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Place").field("prefix", &self.prefix).finish_non_exhaustive()
+        f.debug_struct("RestOptions").field("prefix", &self.prefix).finish_non_exhaustive()
     }
 }
 
@@ -57,13 +57,14 @@ const VERBS: [Verb; 8] = [
 const PART_VERBS: [Verb; 3] = [Verb::Get, Verb::Patch, Verb::Update];
 
 /// A row for every version that is served; all of them share one storage.
-pub fn rows(definition: Definition<'_>, place: &Place) -> Result<Vec<Resource>, String> {
+pub fn rows(definition: Definition<'_>, options: &RestOptions) -> Result<Vec<Resource>, String> {
     let names = definition.accepted_names();
     let kind = |version: &str| GroupVersionKind::new(definition.group(), version, names.kind());
     let types = types(definition)?;
     let stored = definition.storage_version().ok_or("no storage version")?;
     let ty = types.get(stored).cloned().ok_or("no storage version")?;
-    let versions = Arc::new(Versions::new(types.clone(), Webhook::of(definition, &place.resolve)?));
+    let versions =
+        Arc::new(Versions::new(types.clone(), Webhook::of(definition, &options.resolve)?));
     let form = StoredObjects { kind: kind(stored), ty: ty.clone(), versions: versions.clone() };
     let fields: BTreeSet<&str> =
         definition.versions().flat_map(Version::selectable_fields).collect();
@@ -72,7 +73,7 @@ pub fn rows(definition: Definition<'_>, place: &Place) -> Result<Vec<Resource>, 
         kind: kind(stored),
         ty,
         prefix: keys::resource_prefix(
-            &place.prefix,
+            &options.prefix,
             Origin::Extension,
             definition.group(),
             names.plural(),
@@ -92,9 +93,9 @@ pub fn rows(definition: Definition<'_>, place: &Place) -> Result<Vec<Resource>, 
         served.push((version, ty, schema, strategy));
     }
     // Last: what is made before it may fail, and what is there would be gone.
-    let storage = Arc::new(Storage::new(config, place.engine.clone(), &place.caches));
+    let storage = Arc::new(Storage::new(config, options.engine.clone(), &options.caches));
     let owned = |list: Vec<&str>| list.into_iter().map(str::to_owned).collect::<Vec<_>>();
-    let row = |(version, ty, schema, strategy): Served<'_>| Resource {
+    let row = |(version, ty, schema, strategy): ServedVersion<'_>| Resource {
         kind: kind(version.name()),
         plural: names.plural().to_owned(),
         singular: names.singular().to_owned(),
@@ -119,7 +120,7 @@ pub fn rows(definition: Definition<'_>, place: &Place) -> Result<Vec<Resource>, 
 }
 
 /// A version, the type of its objects, its schema as text, and its rules.
-type Served<'v> = (Version<'v>, TypeRef, Bytes, Arc<CustomResource>);
+type ServedVersion<'v> = (Version<'v>, TypeRef, Bytes, Arc<CustomResource>);
 
 /// A schema as text, which takes less room than its tree.
 fn text_of(schema: Option<&Value>) -> Bytes {

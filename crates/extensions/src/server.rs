@@ -11,7 +11,7 @@ use crate::controllers::Controllers;
 use crate::definition::{GROUP, PLURAL};
 use crate::definitions::{self, DefinitionForm};
 use crate::handler::Terminating;
-use crate::rows::Place;
+use crate::rows::RestOptions;
 
 /// The rows of the server.
 #[derive(Debug)]
@@ -21,19 +21,19 @@ pub struct Extensions {
     /// The rows of custom kinds, as many as there are definitions.
     pub custom: Arc<Resources>,
     terminating: Arc<Terminating>,
-    place: Place,
+    options: RestOptions,
 }
 
 impl Extensions {
     /// A server whose definitions are stored in this form.
-    pub fn new(place: Place, form: DefinitionForm) -> Self {
+    pub fn new(options: RestOptions, form: DefinitionForm) -> Self {
         let definitions = Resources::default();
-        definitions.install(definitions::row(&place, form));
+        definitions.install(definitions::row(&options, form));
         Extensions {
             definitions: Arc::new(definitions),
             custom: Arc::default(),
             terminating: Arc::default(),
-            place,
+            options,
         }
     }
 
@@ -53,7 +53,7 @@ impl Extensions {
             row,
             self.custom.clone(),
             self.terminating.clone(),
-            self.place.clone(),
+            self.options.clone(),
             client,
             signal::Sender::new(false),
         )

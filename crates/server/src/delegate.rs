@@ -19,7 +19,7 @@ use crate::responses::failure_to;
 pub struct Path {
     /// The path; with `/` at its end, all that is below it.
     pub path: String,
-    /// Who answers there.
+    /// What serves it.
     pub handler: Arc<dyn Handler>,
 }
 
@@ -29,7 +29,7 @@ impl std::fmt::Debug for Path {
     }
 }
 
-/// A server of the chain: resources, plain paths, and who is asked next.
+/// A server of the chain (`DelegationTarget`): resources, plain paths, and the next server.
 pub struct Delegate {
     /// What it is called in messages.
     pub name: &'static str,
@@ -39,7 +39,7 @@ pub struct Delegate {
     pub endpoints: Arc<Endpoints>,
     /// What it serves beside resources.
     pub paths: Vec<Path>,
-    /// Who is asked for what it does not have.
+    /// What serves everything else.
     pub next: Option<Arc<dyn Handler>>,
 }
 
@@ -81,7 +81,7 @@ impl Handler for Delegate {
             if let Some(resource) = row {
                 return self.endpoints.serve(&self.resources, &resource, request).await;
             }
-            // The group is this server's, and nobody behind it has it too.
+            // The group is this server's, and no server behind it has it too.
             if known {
                 return failure_to(&request, unserved());
             }
@@ -101,7 +101,7 @@ fn group_of(path: &str) -> Option<&str> {
     }
 }
 
-/// What is served by nobody, or by nobody yet.
+/// The end of the chain: what no server has, or none yet.
 pub fn not_found(request: &Request) -> Response {
     if request.parts.extensions.get::<MuxAndDiscoveryIncomplete>().is_some() {
         return failure_to(request, too_early());

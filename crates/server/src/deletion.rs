@@ -32,14 +32,26 @@ pub struct DeleteOptions {
     pub propagation: Option<String>,
     /// The old form of `propagation`.
     pub orphan_dependents: Option<bool>,
-    /// Whether nothing is to be written.
-    pub dry_run: bool,
+    /// The stages that are left out: none of them, or `All`.
+    pub dry_run: Vec<String>,
 }
 
 impl DeleteOptions {
+    /// The stages that options as an object leave out.
+    pub fn stages(options: &Value) -> Vec<String> {
+        let stages = options.list_at(&["dryRun"]).iter();
+        stages.filter_map(|stage| stage.as_str().map(str::to_owned)).collect()
+    }
+
+    /// Whether nothing is to be written.
+    pub fn is_dry_run(&self) -> bool {
+        !self.dry_run.is_empty()
+    }
+
     /// Whether an object is the one that is meant.
     pub fn check(&self, resource: &Resource, object: &Value) -> Result<(), StatusError> {
-        let kind = GroupResource::new("", resource.kind.kind.clone());
+        // The reference names the kind where others name the resource.
+        let kind = GroupResource::new(resource.kind.group.clone(), resource.kind.kind.clone());
         let name = metadata::text(object, "name");
         let uid = metadata::text(object, "uid");
         if let Some(asked) = self.uid.as_deref().filter(|asked| *asked != uid) {
@@ -60,6 +72,22 @@ impl DeleteOptions {
         }
         Ok(())
     }
+
+    /// What is really done, with what the kind adds to what was said: the time that an object gets, or which namespace
+    /// is meant.
+    pub(crate) fn effective(&self, strategy: &dyn Strategy, old: &Value) -> Self {
+        let mut options = self.clone();
+        let deleting = !metadata::text(old, "deletionTimestamp").is_empty();
+        if strategy.graceful() && !deleting {
+            let granted = strategy.grace_period(old, options.grace_period);
+            options.grace_period = granted.or(options.grace_period);
+        }
+        // Only the kind matters: whose deletion begins another way, namespaces, means the one that was found.
+        if strategy.begin_delete(&mut Value::Null) {
+            options.uid.get_or_insert_with(|| metadata::text(old, "uid").to_owned());
+        }
+        options
+    }
 }
 
 /// What a deletion does to an object.
@@ -71,7 +99,7 @@ pub(crate) enum DeletionPlan {
     Remove,
     /// It gets a deletionTimestamp, and stays until its finalizers are gone or its grace period is over.
     Mark(Value),
-    /// It gets a deletionTimestamp, for those who watch, and is removed.
+    /// It gets a deletionTimestamp, for watchers to see, and is removed.
     MarkAndRemove(Value),
 }
 

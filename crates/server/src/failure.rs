@@ -19,7 +19,7 @@ pub fn unserved() -> StatusError {
     bare(404)
 }
 
-/// After how many seconds a client is to ask again for what is not loaded yet.
+/// `Retry-After` in seconds while a cache is not loaded yet.
 const INITIALIZING_RETRY: i32 = 1;
 
 /// What a failure of the cache is to a client.
@@ -51,7 +51,7 @@ pub(crate) fn store_error(error: kevel_store::Error) -> StatusError {
 }
 
 /// Several errors as one, in the words of the reference: `[first, second]`.
-pub(crate) fn aggregate(mut errors: Vec<String>) -> Option<String> {
+pub fn aggregate(mut errors: Vec<String>) -> Option<String> {
     let mut seen = std::collections::HashSet::new();
     errors.retain(|error| seen.insert(error.clone()));
     match errors.len() {

@@ -24,7 +24,7 @@ pub enum Shape {
     /// Objects as they are.
     #[default]
     Whole,
-    /// Rows for people; the version of `meta.k8s.io` that was asked for.
+    /// Rows for people; the version of `meta.k8s.io` that is accepted.
     Table(String),
     /// Metadata only.
     Metadata(String),
@@ -96,7 +96,7 @@ pub fn answer(
     accept(header.unwrap_or_default(), wants_pretty(headers, query), protobuf)
 }
 
-/// Whether somebody wants to read the answer: who says so, a browser, or curl.
+/// Whether the response is indented: on request, and for browsers and curl.
 pub(crate) fn wants_pretty(headers: &HeaderMap, query: &[(String, String)]) -> bool {
     let asked = query.iter().find(|(key, _)| key == "pretty");
     let person = || {
@@ -169,7 +169,7 @@ pub fn accept(header: &str, pretty: bool, protobuf: bool) -> Result<Accepted, St
     Err(not_acceptable(&BODY_TYPES))
 }
 
-/// What a client is told whom nothing of this suits.
+/// The 406 for a client that accepts none of these.
 pub fn not_acceptable(types: &[&str]) -> StatusError {
     let types = types.join(", ");
     bare_with(406, &format!("406: Not Acceptable\n\nAvailable representations: {types}"))

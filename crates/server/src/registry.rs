@@ -25,7 +25,7 @@ impl Resource {
         found.map(|(object, _)| object).ok_or_else(|| self.not_found(name))
     }
 
-    /// Changes an object, again when somebody else came first. Nothing is written in a dry run.
+    /// Changes an object, again after a conflict. Nothing is written in a dry run.
     pub async fn modify(
         &self,
         namespace: &str,
@@ -72,7 +72,7 @@ impl Resource {
                 fresh: true,
                 allocation: self.allocation.clone(),
             };
-            deletion.carry_out(plan, without_revision(object), options.dry_run).await
+            deletion.carry_out(plan, without_revision(object), options.is_dry_run()).await
         };
         let read = |_| self.current(namespace, name);
         let removed = guaranteed_update(At::Consistent, read, delete, || self.modified(name));

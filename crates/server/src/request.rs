@@ -25,9 +25,9 @@ pub struct Request {
     pub body: RequestBody,
     /// What path, method and query say.
     pub info: RequestInfo,
-    /// Whom it came by.
+    /// The connection that it came by.
     pub connection: Arc<Connection>,
-    /// Who asks; filled in by authentication.
+    /// The user; filled in by authentication.
     pub user: Option<Arc<User>>,
     /// When it came.
     pub received: Received,
@@ -39,7 +39,7 @@ pub struct Request {
     pub weight: Weight,
     /// What it is called in the audit log.
     pub audit_id: String,
-    /// What is kept of the request, for whoever has to add to it.
+    /// The request's audit event.
     pub audit: AuditContext,
 }
 
@@ -72,7 +72,7 @@ pub enum RequestBody {
 }
 
 impl Request {
-    /// A request as it comes in; `None` where nobody can read its path.
+    /// A request as it comes in; `None` where its path cannot be read.
     pub fn new(
         parts: http::request::Parts,
         body: RequestBody,

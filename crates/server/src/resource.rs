@@ -11,6 +11,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use kevel_api::field_error::{FieldErrors, Path};
 use kevel_api::gvk::{GroupKind, GroupResource, GroupVersionKind};
+use kevel_api::name::is_path_segment_name;
 use kevel_api::value::Value;
 
 pub use creater::{CreateRequest, Created, Creater};
@@ -20,7 +21,7 @@ use crate::columns::Columns;
 use crate::metadata;
 use crate::scale::Scale;
 use crate::storage::Storage;
-use crate::strategy::Strategy;
+use crate::strategy::{MetadataChecks, Strategy};
 use crate::type_ref::TypeRef;
 use crate::verb::Verb;
 
@@ -63,9 +64,9 @@ pub struct Resource {
 pub struct Custom {
     /// `WidgetList`
     pub list_kind: String,
-    /// The OpenAPI schema of its version as JSON, for those who want to read it.
+    /// The OpenAPI schema of its version as JSON.
     pub schema: Bytes,
-    /// What everybody is told who uses this version.
+    /// The warning of a deprecated version.
     pub warning: Option<String>,
 }
 
@@ -131,6 +132,12 @@ impl Resource {
         self.kind.group_kind()
     }
 
+    /// The kind of what is read and written at a subresource; of the objects where it is empty.
+    pub fn kind_of(&self, subresource: &str) -> &GroupVersionKind {
+        let part = self.subresources.get(subresource);
+        part.map_or(&self.kind, |subresource| &subresource.kind)
+    }
+
     /// `apps/v1`, `v1`
     pub fn api_version(&self) -> String {
         api_version(&self.kind.group, &self.kind.version)
@@ -148,9 +155,49 @@ impl Resource {
 
     /// What is wrong with the metadata of an object (`ValidateObjectMeta`).
     pub(crate) fn validate_metadata(&self, object: &Value) -> FieldErrors {
+        self.metadata_errors(object, &|name, prefix| self.strategy.validate_name(name, prefix))
+    }
+
+    /// What is wrong with the metadata of an object that is updated, as its strategy looks at it, around what
+    /// that says of the rest (`BeforeUpdate`).
+    pub(crate) fn validate_update(
+        &self,
+        object: &Value,
+        old: &Value,
+        rest: FieldErrors,
+    ) -> FieldErrors {
+        let mut errors = self.metadata_errors(object, &is_path_segment_name);
+        errors.append(metadata::check_update(object, old));
+        let (meta, update) =
+            (|| self.validate_metadata(object), || metadata::check_update(object, old));
+        let checks = self.strategy.metadata_checks();
+        match checks {
+            MetadataChecks::None => {}
+            MetadataChecks::Update => errors.append(update()),
+            MetadataChecks::UpdateThenMeta => {
+                errors.append(update());
+                errors.append(meta());
+            }
+            MetadataChecks::Meta | MetadataChecks::MetaThenUpdate => errors.append(meta()),
+            MetadataChecks::MetaTwice => {
+                errors.append(meta());
+                errors.append(meta());
+            }
+        }
+        errors.append(rest);
+        if checks == MetadataChecks::MetaThenUpdate {
+            errors.append(update());
+        }
+        errors
+    }
+
+    fn metadata_errors(
+        &self,
+        object: &Value,
+        validate_name: &dyn Fn(&str, bool) -> Vec<String>,
+    ) -> FieldErrors {
         let metadata = object.at(&["metadata"]).unwrap_or(&Value::Null);
-        let validate_name = |name: &str, prefix: bool| self.strategy.validate_name(name, prefix);
-        metadata::check_metadata(metadata, &Path::new("metadata"), self.namespaced, &validate_name)
+        metadata::check_metadata(metadata, &Path::new("metadata"), self.namespaced, validate_name)
     }
 
     /// Whether its objects have a status that is written by a path of its own.

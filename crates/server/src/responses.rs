@@ -13,13 +13,12 @@ use crate::handler::Response;
 use crate::negotiate::{self, Accepted, MediaType};
 use crate::request::Request;
 
-/// A failure as an answer, in JSON.
+/// A failure as a response, in JSON.
 pub fn failure(error: StatusError) -> Response {
     failure_in(error, &Accepted::default())
 }
 
-/// A failure as an answer to a request, in the form that its client reads. Who reads none that there
-/// is gets JSON.
+/// A failure as the response to a request, in a format that its client accepts, or in JSON.
 pub fn failure_to(request: &Request, error: StatusError) -> Response {
     let accepted = negotiate::answer(&request.parts.headers, &request.info.query, true);
     let json = || Accepted { pretty: true, ..Accepted::default() };

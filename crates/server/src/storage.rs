@@ -67,10 +67,10 @@ pub trait Conversion: std::fmt::Debug + Send + Sync + 'static {
         to: &'a GroupVersion,
     ) -> Pending<'a, Result<Vec<Value>, StatusError>>;
 
-    /// The same object in another version, if nobody has to be asked for it.
+    /// The same object in another version, if that needs no webhook.
     fn convert_at_once(&self, object: Value, to: &GroupVersion) -> Option<Value>;
 
-    /// Whether somebody else is asked.
+    /// Whether a webhook converts.
     fn is_remote(&self) -> bool;
 
     /// The type of the kind's objects in a version.
@@ -89,7 +89,7 @@ pub struct Storage {
     pub engine: Arc<dyn Engine>,
     /// Where they are read.
     pub cache: Arc<Cache>,
-    /// What field selectors may ask for.
+    /// The fields that selectors may name.
     pub fields: Arc<[FieldPath]>,
     /// How long objects are kept, if not until they are deleted.
     pub time_to_live: Option<Duration>,
@@ -215,7 +215,7 @@ impl Storage {
         }
     }
 
-    /// The same object in another version, if nobody has to be asked for it.
+    /// The same object in another version, if that needs no webhook.
     pub fn convert_at_once(
         &self,
         value: Value,
@@ -240,7 +240,7 @@ impl Storage {
         convert::convert(value, from, to, &read).map_err(StatusError::internal)
     }
 
-    /// Whether somebody else is asked for other versions of an object.
+    /// Whether a webhook converts objects to other versions.
     pub fn converts_remotely(&self) -> bool {
         self.conversion.as_ref().is_some_and(|conversion| conversion.is_remote())
     }
@@ -351,7 +351,7 @@ impl Decode for StoredDecode {
         let schema = self.ty.schema();
         let envelope = protobuf::decode_object(stored).map_err(|error| error.to_string())?;
         let mut value = envelope.decode(schema).map_err(|error| error.to_string())?;
-        // Who wrote it may have known fewer defaults.
+        // It may have been written by a version with fewer defaults.
         default::apply(&mut value, schema);
         let mut text = Vec::with_capacity(stored.len() * 2);
         json::encode(&value, schema, &mut text);

@@ -54,20 +54,20 @@ pub fn encode_any(value: &Value, out: &mut Vec<u8>) {
 
 /// A value as messages show it: as JSON, of which no more is written than errors quote
 /// ([`MAX_VALUE_BYTES`]). The text of a value that is larger is cut somewhere after that.
-pub fn shown(value: &Value) -> String {
+pub fn message_text(value: &Value) -> String {
     let mut out = Vec::new();
-    write_shown(value, &mut out);
+    write_message_text(value, &mut out);
     String::from_utf8(out).unwrap_or_default()
 }
 
-fn write_shown(value: &Value, out: &mut Vec<u8>) {
+fn write_message_text(value: &Value, out: &mut Vec<u8>) {
     match value {
         _ if out.len() > MAX_VALUE_BYTES => {}
         Value::String(text) => write_json_string(out, &cut(MAX_VALUE_BYTES, text)),
         Value::Raw(text) => write_raw(&cut(MAX_VALUE_BYTES, text), out),
         Value::List(items) => {
             let room = MAX_VALUE_BYTES - out.len();
-            write_list(items.get(..room).unwrap_or(items), out, write_shown);
+            write_list(items.get(..room).unwrap_or(items), out, write_message_text);
         }
         Value::Map(map) => {
             out.push(b'{');
@@ -80,7 +80,7 @@ fn write_shown(value: &Value, out: &mut Vec<u8>) {
                 }
                 write_json_string(out, &cut(MAX_VALUE_BYTES, key));
                 out.push(b':');
-                write_shown(value, out);
+                write_message_text(value, out);
             }
             out.push(b'}');
         }

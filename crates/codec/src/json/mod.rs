@@ -27,7 +27,7 @@ mod text;
 mod type_meta;
 
 pub use decode::{Decoded, Unknown, decode, decode_any};
-pub use encode::{encode, encode_any, shown};
+pub use encode::{encode, encode_any, message_text};
 pub use error::{Error, MAX_STRICT_ERRORS, StrictError, StrictProblem, strict_message};
 pub(crate) use float::{positional, shortest, write_float, write_int};
 pub use pretty::{encode_any_pretty, encode_pretty, indent};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 use kevel_server::storage::Storage;
 use kevel_server::storages::Storages;
@@ -46,7 +46,7 @@ impl Plugin for Unenforced {
             }
             attributes.warnings.add(warning);
         }
-        settled(Ok(()))
+        ready(Ok(()))
     }
 }
 

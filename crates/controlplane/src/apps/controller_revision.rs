@@ -3,7 +3,7 @@
 use kevel_api::value::Value;
 
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
 use crate::validation::Field;
 
@@ -11,6 +11,7 @@ use crate::validation::Field;
 pub static KIND: Kind = Kind {
     columns: columns::apps::CONTROLLER_REVISION,
     rules: Rules { validate_create, validate_update, ..Rules::NONE },
+    metadata_checks: MetadataChecks::UpdateThenMeta,
     ..Kind::new("apps", "controllerrevisions")
 };
 

@@ -65,11 +65,11 @@ fn spec(spec: Field, old: Option<Field>) {
     let labels = spec.down("template.metadata.labels");
     if selector.selects(&labels) == Some(false) {
         let why = "`selector` does not match template `labels`";
-        labels.invalid_as(labels.shown_or_null(), why);
+        labels.invalid_as(labels.bad_value_or_null(), why);
     }
     if selector.is_set() && is_empty(selector) {
         let why = "empty selector is invalid for daemonset";
-        selector.invalid_as(selector.shown_selector(), why);
+        selector.invalid_as(selector.bad_selector(), why);
     }
     template::check(spec.at("template"), old.as_ref().map(|old| old.at("template")));
     runs_for_good(spec.at("template"), "DaemonSet");
@@ -97,7 +97,7 @@ fn rolling_update(rolling: Field) {
     match (int_or_percent(unavailable) != 0, int_or_percent(surge) != 0) {
         (true, true) => {
             let why = "may not be set when maxUnavailable is non-zero";
-            surge.invalid_as(surge.shown_as_json(), why);
+            surge.invalid_as(surge.bad_value_as_json(), why);
         }
         (false, false) => unavailable.required("cannot be 0 when maxSurge is 0"),
         _ => {}

@@ -81,7 +81,7 @@ fn rolling_update(rolling: Field) {
     surge.non_negative_or_percent();
     if int_or_percent(unavailable) == 0 && int_or_percent(surge) == 0 {
         let shown = match unavailable.get() {
-            Some(Value::String(_)) => unavailable.shown_as_json(),
+            Some(Value::String(_)) => unavailable.bad_value_as_json(),
             _ => unavailable.int().into(),
         };
         unavailable.invalid_as(shown, "may not be 0 when `maxSurge` is 0");

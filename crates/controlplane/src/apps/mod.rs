@@ -19,7 +19,7 @@ fn selector_and_template(spec: Field, old: Option<Field>, kind: &'static str) {
     selector(spec.at("selector"), kind);
     let selector = spec.at("selector");
     if is_broken(selector) {
-        return selector.invalid_as(selector.shown_selector(), "invalid label selector");
+        return selector.invalid_as(selector.bad_selector(), "invalid label selector");
     }
     matches_template(spec);
     replicated(spec.at("template"), old, "ReplicaSet");
@@ -33,7 +33,7 @@ fn selector(selector: Field, kind: &'static str) {
     selector.label_selector(false);
     if is_empty(selector) {
         let why = format!("empty selector is invalid for {kind}");
-        selector.invalid_as(selector.shown_selector(), why);
+        selector.invalid_as(selector.bad_selector(), why);
     }
 }
 
@@ -51,7 +51,7 @@ fn matches_template(spec: Field) {
     let anything = selector.is_set() && is_empty(selector);
     if !anything && selector.selects(&labels) == Some(false) {
         let why = "`selector` does not match template `labels`";
-        labels.invalid_as(labels.shown_or_null(), why);
+        labels.invalid_as(labels.bad_value_or_null(), why);
     }
 }
 
@@ -73,7 +73,7 @@ fn runs_for_good(template: Field, kind: &'static str) {
 fn immutable_selector(spec: Field, old: Field) {
     let selector = spec.at("selector");
     if !selector.same(&old.at("selector")) {
-        selector.invalid_as(selector.shown_selector(), IMMUTABLE);
+        selector.invalid_as(selector.bad_selector(), IMMUTABLE);
     }
 }
 

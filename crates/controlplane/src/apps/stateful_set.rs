@@ -96,7 +96,7 @@ fn spec(spec: Field, old: Option<Field>, checks: Checks) {
     }
     selector(spec.at("selector"), "statefulset");
     if is_broken(spec.at("selector")) {
-        spec.at("selector").invalid_as(spec.at("selector").shown_selector(), "");
+        spec.at("selector").invalid_as(spec.at("selector").bad_selector(), "");
     } else {
         matches_template(spec);
         check_template(spec, old, checks);
@@ -129,7 +129,7 @@ fn rolling_update(rolling: Field) {
     if unavailable.is_set() {
         unavailable.non_negative_or_percent();
         if int_or_percent(unavailable) == 0 {
-            unavailable.invalid_as(unavailable.shown_as_json(), "cannot be 0");
+            unavailable.invalid_as(unavailable.bad_value_as_json(), "cannot be 0");
         }
         unavailable.at_most_all();
     }

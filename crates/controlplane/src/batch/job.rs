@@ -9,7 +9,7 @@ use kevel_server::strategy::Dependents;
 use super::{indexes, job_status};
 use crate::capabilities::Capabilities;
 use crate::columns;
-use crate::kind::{Kind, Selectable};
+use crate::kind::{Kind, MetadataChecks, Selectable};
 use crate::pod::template;
 use crate::rules::Rules;
 use crate::validation::Field;
@@ -31,6 +31,7 @@ pub static KIND: Kind = Kind {
         warnings: |job, old| warnings(job, old, template::IN_SPEC),
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::MetaThenUpdate,
     ..Kind::new("batch", "jobs")
 };
 
@@ -143,12 +144,12 @@ fn generated_selector(job: Field, old: Option<Field>) {
         if label.is_absent() {
             label.required(format!("must be '{value}'"));
         } else if label.str() != *value {
-            label.invalid_as(labels.shown(), format!("must be '{value}'"));
+            label.invalid_as(labels.bad_value(), format!("must be '{value}'"));
         }
     }
     let expected: Map = expected.into_iter().map(|(key, value)| (key, value.into())).collect();
     if selector.selects(&labels.with(Some(&expected.into()))) == Some(false) {
-        selector.invalid_as(selector.shown_selector(), "`selector` not auto-generated");
+        selector.invalid_as(selector.bad_selector(), "`selector` not auto-generated");
     }
 }
 
@@ -162,7 +163,8 @@ fn spec_and_selector(field: Field, old: Option<Field>) {
     }
     let labels = field.down("template.metadata.labels");
     if selector.selects(&labels) == Some(false) {
-        labels.invalid_as(labels.shown_or_null(), "`selector` does not match template `labels`");
+        labels
+            .invalid_as(labels.bad_value_or_null(), "`selector` does not match template `labels`");
     }
 }
 
@@ -310,7 +312,7 @@ fn exit_codes(codes: Field, containers: &HashSet<&str>) {
     }
     let values = codes.at("values");
     if values.is_empty() {
-        values.invalid_as(values.shown_or_null(), "at least one value is required");
+        values.invalid_as(values.bad_value_or_null(), "at least one value is required");
     } else if values.len() > MAX_EXIT_CODES {
         values.too_many(values.len(), MAX_EXIT_CODES);
     }
@@ -400,7 +402,7 @@ fn validate_update(job: Field, old: Field) {
     completions(spec, was);
     let selector = spec.at("selector");
     if !selector.same(&was.at("selector")) {
-        selector.invalid_as(selector.shown_selector(), crate::validation::IMMUTABLE);
+        selector.invalid_as(selector.bad_selector(), crate::validation::IMMUTABLE);
     }
     pod_template(spec, was, old);
     for field in

@@ -5,7 +5,7 @@ use kevel_server::strategy::STATUS_METADATA;
 
 use super::mandatory::{self, EXEMPT};
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
 use crate::validation::{Field, record};
 
@@ -20,6 +20,7 @@ pub static KIND: Kind = Kind {
         validate_status_update: super::validate_status_update,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::Meta,
     ..Kind::new("flowcontrol.apiserver.k8s.io", "flowschemas")
 };
 

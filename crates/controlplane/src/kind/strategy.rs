@@ -2,7 +2,7 @@
 
 use kevel_api::field_error::FieldErrors;
 use kevel_api::value::Value;
-use kevel_server::strategy::{Dependents, Strategy};
+use kevel_server::strategy::{Dependents, MetadataChecks, Strategy};
 use kevel_server::user::User;
 
 use super::Kind;
@@ -35,6 +35,10 @@ impl KindStrategy {
 impl Strategy for KindStrategy {
     fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
         (self.kind.validate_name)(name, prefix)
+    }
+
+    fn metadata_checks(&self) -> MetadataChecks {
+        self.kind.metadata_checks
     }
 
     fn generate_name(&self, base: &str) -> String {

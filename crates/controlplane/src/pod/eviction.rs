@@ -34,13 +34,15 @@ impl Creater for Eviction {
         Box::pin(async move {
             request.check_name(&eviction, "Eviction")?;
             let mut options = delete_options(&eviction);
-            options.dry_run |= request.dry_run;
+            if request.dry_run {
+                options.dry_run = vec!["All".to_owned()];
+            }
             let pods = request.resource;
             let pod = pods.find(request.namespace, request.name).await?;
             let mut refusal = None;
             let fixed = match unbudgeted(&pod) {
                 Some(fixed) => fixed,
-                None => match self.spend(request, &pod, options.dry_run).await? {
+                None => match self.spend(request, &pod, options.is_dry_run()).await? {
                     Spent::Free => false,
                     Spent::Unhealthy(budget) => {
                         refusal = Some(budget);
@@ -234,7 +236,7 @@ async fn evict(
     mut options: DeleteOptions,
 ) -> Result<(), StatusError> {
     let (namespace, name) = (request.namespace, request.name);
-    if !options.dry_run {
+    if !options.is_dry_run() {
         let marked = pods.modify(namespace, name, false, |pod| {
             options.check(pods, pod)?;
             Condition {
@@ -263,6 +265,6 @@ fn delete_options(eviction: &Value) -> DeleteOptions {
         resource_version: text(&["preconditions", "resourceVersion"]),
         propagation: text(&["propagationPolicy"]),
         orphan_dependents: options.at(&["orphanDependents"]).and_then(Value::as_bool),
-        dry_run: options.at(&["dryRun"]).is_some_and(|list| !list.is_empty()),
+        dry_run: DeleteOptions::stages(options),
     }
 }

@@ -68,7 +68,9 @@ pub fn check(spec: Field, metadata: Option<Field>, options: &Options) {
         let name = group.at("podGroupName");
         match name.is_set() {
             true => name.object_name(name::name_is_dns_subdomain),
-            false => name.invalid_as(name.shown_or_null(), "must specify one of: `podGroupName`"),
+            false => {
+                name.invalid_as(name.bad_value_or_null(), "must specify one of: `podGroupName`")
+            }
         }
     }
     env::file_volumes(spec);

@@ -7,7 +7,7 @@ use kevel_api::name;
 use kevel_api::value::Value;
 
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::node_labels;
 use crate::pod::{Options, resources, toleration};
 use crate::rules::Rules;
@@ -27,6 +27,7 @@ pub static KIND: Kind = Kind {
         warnings,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::MetaThenUpdate,
     ..Kind::new("node.k8s.io", "runtimeclasses")
 };
 

@@ -176,6 +176,6 @@ fn change_of_families(spec: &Field, before: &Field) {
 fn strings(field: &Field) -> BadValue {
     match field.is_absent() {
         true => BadValue::Text("null".into()),
-        false => field.shown(),
+        false => field.bad_value(),
     }
 }

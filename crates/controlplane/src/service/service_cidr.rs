@@ -42,7 +42,7 @@ fn validate_update(network: Field, old: Field) {
         _ => {
             let shown = match cidrs.is_absent() {
                 true => BadValue::Text("null".into()),
-                false => cidrs.shown(),
+                false => cidrs.bad_value(),
             };
             cidrs.invalid_as(shown, IMMUTABLE);
         }
@@ -54,7 +54,7 @@ fn check_cidrs(cidrs: &Field) {
         return cidrs.required("at least one CIDR required");
     }
     if cidrs.len() > 2 {
-        let BadValue::Text(list) = cidrs.shown() else { return };
+        let BadValue::Text(list) = cidrs.bad_value() else { return };
         let shown = BadValue::Text(format!("{{\"CIDRs\":{list}}}"));
         return cidrs.invalid_as(shown, "may only hold up to 2 values");
     }

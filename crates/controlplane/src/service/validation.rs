@@ -329,7 +329,7 @@ fn needs_health_check(spec: &Field) -> bool {
 /// A text behind a pointer as Go shows it.
 pub fn pointer(field: &Field) -> BadValue {
     match field.is_set() {
-        true => field.shown_as_json(),
+        true => field.bad_value_as_json(),
         false => BadValue::Text("null".into()),
     }
 }

@@ -58,7 +58,7 @@ fn server_storage_version(version: Field) {
     let all: HashSet<&str> = known.iter().copied().collect();
     if !all.contains(encoding.str()) {
         let why = format!("decodableVersions must include encodingVersion {}", encoding.str());
-        decodable.invalid_as(decodable.shown_or_null(), why);
+        decodable.invalid_as(decodable.bad_value_or_null(), why);
     }
     for served in version.at("servedVersions").items() {
         api_version(served);

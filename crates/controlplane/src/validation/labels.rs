@@ -5,7 +5,7 @@ use kevel_api::name;
 use kevel_api::selector::label::LabelSelector;
 use kevel_api::value::Value;
 
-use super::{Field, shown};
+use super::{Field, bad_value};
 
 /// The most that annotations may have, names and values together.
 const MAX_ANNOTATIONS: usize = 256 << 10;
@@ -80,7 +80,7 @@ impl Field<'_, '_> {
     }
 
     /// A label selector as messages show it: labels first, and nothing that is empty.
-    pub fn shown_selector(&self) -> BadValue {
+    pub fn bad_selector(&self) -> BadValue {
         if self.is_absent() {
             return BadValue::Text("null".to_owned());
         }
@@ -89,7 +89,7 @@ impl Field<'_, '_> {
         }
         let mut parts = Vec::new();
         let mut add = |name: &str, value: Option<&Value>| {
-            if let BadValue::Text(text) = shown(value.filter(|value| !value.is_empty())) {
+            if let BadValue::Text(text) = bad_value(value.filter(|value| !value.is_empty())) {
                 parts.push(format!("{name:?}:{text}"));
             }
         };

@@ -1,4 +1,4 @@
-//! What a request carries on its way, for everybody to add to.
+//! The audit event that a request carries through the chain.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -116,7 +116,7 @@ impl AuditContext {
         }
     }
 
-    /// Asks the policy, and notes who asks for what. `false` if nothing is kept.
+    /// Evaluates the policy and notes user and request. `false` if the level is `None`.
     pub(crate) fn begin(&self, request: &AuditedRequest<'_>) -> bool {
         let (Some(shared), Some(mut state)) = (&self.0, self.state()) else {
             return false;
@@ -172,7 +172,7 @@ impl AuditContext {
         }
     }
 
-    /// The same for a request that nobody waits for any more.
+    /// The same for a request whose client is gone.
     pub(crate) fn process_detached(&self, stage: Stage) {
         if let Some((auditor, event)) = self.at(stage) {
             auditor.process_detached(event);

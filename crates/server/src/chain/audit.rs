@@ -1,4 +1,4 @@
-//! What happened, for people who must know later: see [`crate::audit`].
+//! Audits the request: see [`crate::audit`].
 
 use std::io::Read as _;
 use std::pin::Pin;
@@ -130,7 +130,7 @@ impl Audited {
         self.audit.process(Stage::Panic).await;
     }
 
-    /// Why there is no answer: it would have come too late, or nobody waits for it.
+    /// Why there is no response: its deadline is over, or its client is gone.
     fn given_up(&self) -> Status {
         if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return out_of_time().into_status();
@@ -213,7 +213,7 @@ impl AuditedBody {
             let content_type = kept.content_type.clone();
             audited.audit.response_object(&content_type, &kept.whole());
         }
-        // Those who watch are waiting for something to happen.
+        // A watch waits for events: that is no latency.
         let audited = self.audited.take().filter(|audited| !audited.long_running);
         if let Some(trackers) = audited.as_ref().and_then(|audited| audited.trackers.as_ref()) {
             trackers.add(Phase::ResponseWrite, self.began.elapsed());

@@ -70,7 +70,7 @@ impl Client {
         self.send(Method::PUT, path, body.into(), "application/json").await
     }
 
-    /// Applies a configuration under a manager's name, whoever else owns what it sets.
+    /// Applies a configuration as a field manager, by force.
     pub async fn apply(
         &self,
         path: &str,

@@ -7,17 +7,19 @@ use kevel_api::status::{StatusCause, StatusError, cause};
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
 use kevel_codec::{json, yaml};
+use kevel_patch::from_unstructured;
 use kevel_patch::managed_fields::ApplyError;
 use kevel_store::cache::At;
 
 use super::StoredRequest;
-use super::decode::{check_size, settle, with_defaults};
+use super::decode::{check_size, normalize, with_defaults};
 use super::options::{FieldValidation, WriteOptions};
 use super::update::Existing;
 use crate::guaranteed_update::{Failed, guaranteed_update};
 use crate::handler::Response;
 use crate::metadata;
 use crate::negotiate::MediaType;
+use crate::resource::Resource;
 
 impl StoredRequest<'_> {
     pub(super) async fn apply(&self, body: &Bytes) -> Result<Response, StatusError> {
@@ -86,7 +88,7 @@ impl StoredRequest<'_> {
         let config = decoded.map_err(|e| StatusError::bad_request(e.to_string()))?.value;
         check_size(&config)?;
         let Some(scale) = self.scale() else { return Ok(config) };
-        // Who applies a scale applies an object of which nothing else is said.
+        // Applying a scale is applying an object that says nothing else.
         let mut object = Value::Map(Map::from_iter([
             ("apiVersion", Value::from(self.resource.api_version().as_str())),
             ("kind", Value::from(self.resource.kind.kind.as_str())),
@@ -115,17 +117,17 @@ impl StoredRequest<'_> {
         });
         let mut tree = applied.map_err(apply_error)?;
         self.forget_time_of_scales(&mut tree);
-        let mut text = Vec::new();
-        json::encode_any(&tree, &mut text);
-        let value = self.decode(
-            &text.into(),
-            MediaType::Json,
-            &self.resource.kind,
-            &self.resource.ty,
-            options.field_validation,
-        )?;
+        let value = match self.decode_applied(&tree, options) {
+            // The converter has other words, and takes some of what the decoder does not.
+            Err(error) if self.resource.ty.schema().is_custom() => return Err(error),
+            Err(error) if from_unstructured(&mut tree, self.resource.ty.schema()).is_ok() => {
+                self.decode_applied(&tree, options).map_err(|_| error)?
+            }
+            Err(_) => return Err(self.unconvertible(tree)),
+            Ok(value) => value,
+        };
         let value = with_defaults(value, &self.resource.ty)?;
-        let mut value = settle(value, &self.resource.kind, &self.resource.ty)?;
+        let mut value = normalize(value, &self.resource.kind, &self.resource.ty)?;
         let uid = metadata::text(&value, "uid");
         if live.is_none() && !uid.is_empty() {
             let why = format!(
@@ -139,6 +141,29 @@ impl StoredRequest<'_> {
         }
         self.identify(&mut value)?;
         Ok(value)
+    }
+}
+
+impl StoredRequest<'_> {
+    fn decode_applied(&self, tree: &Value, options: &WriteOptions) -> Result<Value, StatusError> {
+        let mut text = Vec::new();
+        json::encode_any(tree, &mut text);
+        let Resource { kind, ty, .. } = &**self.resource;
+        self.decode(&text.into(), MediaType::Json, kind, ty, options.field_validation)
+    }
+
+    /// What was applied is no object of the kind.
+    fn unconvertible(&self, mut tree: Value) -> StatusError {
+        let kind = &self.resource.kind;
+        let why = from_unstructured(&mut tree, self.resource.ty.schema()).err().unwrap_or_default();
+        let (namespace, name) = (self.namespace(), self.name());
+        StatusError::unknown(
+            500,
+            format!(
+                "failed to convert new object ({namespace}/{name}; {kind}) to proper version: unable \
+                 to convert unstructured object to {kind}: {why}"
+            ),
+        )
     }
 }
 

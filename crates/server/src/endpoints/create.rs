@@ -29,12 +29,7 @@ impl StoredRequest<'_> {
             "" => self.fill_in_namespace(&mut object)?,
             _ => self.identify(&mut object)?,
         }
-        if !metadata::text(&object, "resourceVersion").is_empty() {
-            return Err(StatusError::unknown(
-                500,
-                "resourceVersion should not be set on objects to be created",
-            ));
-        }
+        wipe_system_fields(&mut object);
         let generated = metadata::text(&object, "name").is_empty()
             && !metadata::text(&object, "generateName").is_empty();
         if generated {
@@ -54,7 +49,6 @@ impl StoredRequest<'_> {
         generated: bool,
         options: &WriteOptions,
     ) -> Result<Response, StatusError> {
-        self.prepare_new(&mut object);
         if options.tracked {
             let record = || self.record(None, &mut object.clone(), options);
             self.convert_versions(record).await?;
@@ -62,9 +56,13 @@ impl StoredRequest<'_> {
         }
         // Empty where a name is made up, which comes after what plug-ins change.
         let name = metadata::text(&object, "name").to_owned();
-        let attributes = self.attributes(Operation::Create, options.dry_run);
-        let attributes = Attributes { name: &name, ..attributes };
+        let mut attributes = self.attributes(Operation::Create, options.dry_run);
+        attributes.name = &name;
+        if self.is_of_namespaces() {
+            attributes.namespace = &name;
+        }
         self.endpoints.admission.admit(&attributes, Some(&mut object)).await?;
+        fill_system_fields(&mut object);
         if generated {
             let base = metadata::text(&object, "generateName");
             let name = self.resource.strategy.generate_name(base);
@@ -87,6 +85,7 @@ impl StoredRequest<'_> {
         options: &WriteOptions,
         claim: &mut Claim,
     ) -> Result<Response, StatusError> {
+        self.reset_new(&mut object);
         self.resource.strategy.sign(&mut object, &self.user);
         self.resource.strategy.prepare_for_create(&mut object);
         let mut errors = self.resource.validate_metadata(&object);
@@ -110,14 +109,22 @@ impl StoredRequest<'_> {
         options: &WriteOptions,
         claim: &mut Claim,
     ) -> Result<Response, StatusError> {
-        let stored = self.to_storage(object).await?;
+        let version =
+            object.at(&["metadata", "resourceVersion"]).filter(|v| !v.is_empty()).cloned();
+        let mut stored = self.to_storage(object).await?;
         let key = self.write_key(&stored)?;
+        // The store minds, which a dry run does not reach.
+        if version.is_some() && !options.dry_run {
+            let why = "resourceVersion should not be set on objects to be created";
+            return Err(StatusError::unknown(500, why));
+        }
         let bytes = self.storage.encode(&stored);
         let revision = if options.dry_run {
             let there = self.storage.engine.get(&key, None).await.map_err(store_error)?;
             if there.entry.is_some() {
                 return Err(StatusError::already_exists(&self.group_resource(), name));
             }
+            metadata::set(&mut stored, "resourceVersion", version);
             return self.written(StatusCode::CREATED, stored).await;
         } else {
             let (storage, value) = (self.storage.clone(), bytes.clone());
@@ -144,7 +151,7 @@ impl StoredRequest<'_> {
     ) -> Result<Response, StatusError> {
         let to = self.resource.kind.group_version();
         let value = self.storage.convert(stored, &self.storage.kind, &to).await?;
-        self.value(code, value).await
+        self.value(code, self.view(value)?).await
     }
 
     /// An object in the version that it is stored in, without what is not stored.
@@ -159,13 +166,8 @@ impl StoredRequest<'_> {
         Ok(object)
     }
 
-    /// What the server says about a new object, whatever the client said.
-    fn prepare_new(&self, object: &mut Value) {
-        metadata::set(object, "uid", Some(metadata::new_uid().as_str().into()));
-        metadata::set(object, "creationTimestamp", Some(Time::now().to_string().as_str().into()));
-        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
-            metadata::set(object, field, None);
-        }
+    /// Takes away what a new object does not have yet: a status, and a generation but the first.
+    fn reset_new(&self, object: &mut Value) {
         let reset = self.resource.has_status() && !self.resource.strategy.keeps_status();
         if let Some(object) = object.as_map_mut().filter(|_| reset) {
             object.remove("status");
@@ -173,6 +175,19 @@ impl StoredRequest<'_> {
         let counted = self.resource.strategy.counts_generation();
         metadata::set(object, "generation", counted.then_some(Value::Int(1)));
     }
+}
+
+/// Drops what only the server says about a new object (`WipeObjectMetaSystemFields`).
+fn wipe_system_fields(object: &mut Value) {
+    const SYSTEM: [&str; 5] =
+        ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
+    SYSTEM.into_iter().for_each(|field| metadata::set(object, field, None));
+}
+
+/// Says it, whatever the client and the plug-ins said (`FillObjectMetaSystemFields`).
+fn fill_system_fields(object: &mut Value) {
+    metadata::set(object, "uid", Some(metadata::new_uid().as_str().into()));
+    metadata::set(object, "creationTimestamp", Some(Time::now().to_string().as_str().into()));
 }
 
 fn exists(error: &StatusError) -> bool {

@@ -25,7 +25,7 @@ impl ResourceRequest<'_> {
         let media = negotiate::body(self.request.header(http::header::CONTENT_TYPE))?;
         let body = self.request.read_body().await?;
         let object = with_defaults(self.decode(&body, media, kind, ty, validation)?, ty)?;
-        let object = settle(object, kind, ty)?;
+        let object = normalize(object, kind, ty)?;
         self.request.audit.request_object(&object, ty.schema());
         Ok(object)
     }
@@ -166,8 +166,9 @@ impl Room {
 }
 
 /// Brings fields that say the same thing twice to agree, before anybody looks at them, and an object
-/// into the one form that rules know: with `spec`, `status` and the like, however it was sent.
-pub(super) fn settle(
+/// into the one form that rules know: with `spec`, `status` and the like, however it was sent. (What the
+/// reference gets by converting to its internal version.)
+pub(super) fn normalize(
     mut object: Value,
     kind: &GroupVersionKind,
     ty: &TypeRef,
@@ -178,8 +179,8 @@ pub(super) fn settle(
     fill_in_structs(&mut object, ty);
     let read =
         |text: &str| json::decode_any(text.as_bytes(), json::Unknown::Ignore).ok().map(|d| d.value);
-    let settled = convert::convert(object, kind, &kind.group_version(), &read);
-    settled.map_err(StatusError::bad_request)
+    let normalized = convert::convert(object, kind, &kind.group_version(), &read);
+    normalized.map_err(StatusError::bad_request)
 }
 
 /// In Go a struct of an object is there whether it was sent or not. JSON tells an empty one from none,
@@ -229,31 +230,40 @@ fn check_custom_kind(
 
 /// Refuses an object of another kind than the path's.
 fn check_kind(expected: &GroupVersionKind, version: &str, kind: &str) -> Result<(), StatusError> {
-    let wanted = api_version(&expected.group, &expected.version);
-    if (version.is_empty() || version == wanted) && (kind.is_empty() || kind == expected.kind) {
-        return Ok(());
-    }
+    let Some(why) = other_kind(expected, version, kind) else { return Ok(()) };
     let found = GroupVersionKind::from_api_version_and_kind(version, kind);
-    let known = kevel_api::builtin::schema(&found.group, &found.version, &found.kind).is_some();
-    let why = if known {
-        let internal = if expected.group.is_empty() {
-            "core"
-        } else {
-            expected.group.split('.').next().unwrap_or_default()
-        };
-        format!(
-            "converting ({}.{}) to ({internal}.{}): unknown conversion",
-            found.version, found.kind, expected.kind
-        )
-    } else {
-        let scheme = "pkg/api/legacyscheme/scheme.go:30";
-        format!("no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{scheme}\"")
-    };
     Err(StatusError::bad_request(format!(
         "{kind} in version \"{version}\" cannot be handled as a {}: {why}",
         expected.kind,
         version = found.version,
     )))
+}
+
+/// Why an object that says to be of a kind is not one of the path's kind, if so. What it does not say is
+/// as the path has it.
+pub(super) fn other_kind(expected: &GroupVersionKind, version: &str, kind: &str) -> Option<String> {
+    let wanted = api_version(&expected.group, &expected.version);
+    let version = if version.is_empty() { &wanted } else { version };
+    let kind = if kind.is_empty() { expected.kind.as_str() } else { kind };
+    if version == wanted && kind == expected.kind {
+        return None;
+    }
+    let found = GroupVersionKind::from_api_version_and_kind(version, kind);
+    let known = kevel_api::builtin::schema(&found.group, &found.version, &found.kind).is_some();
+    if known {
+        let internal = match expected.group.as_str() {
+            "" => "core",
+            group => group.split('.').next().unwrap_or_default(),
+        };
+        return Some(format!(
+            "converting ({}.{}) to ({internal}.{}): unknown conversion",
+            found.version, found.kind, expected.kind
+        ));
+    }
+    let scheme = "pkg/api/legacyscheme/scheme.go:30";
+    Some(format!(
+        "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{scheme}\""
+    ))
 }
 
 fn unhandled(kind: &GroupVersionKind, error: &dyn std::fmt::Display) -> StatusError {

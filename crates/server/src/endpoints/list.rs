@@ -25,9 +25,9 @@ struct Continue {
     after: String,
 }
 
-/// What a list is, besides its items.
-struct Page {
-    items: Vec<Arc<Object>>,
+/// A list, or as much of it as was asked for.
+pub(super) struct Page {
+    pub items: Vec<Arc<Object>>,
     revision: Revision,
     token: Option<String>,
     remaining: Option<u64>,
@@ -35,14 +35,19 @@ struct Page {
 
 impl StoredRequest<'_> {
     pub(super) async fn list(self) -> Result<Response, StatusError> {
+        let page = self.page().await?;
+        self.list_response(page).await
+    }
+
+    /// The objects that selectors, limit and continue token ask for.
+    pub(super) async fn page(&self) -> Result<Page, StatusError> {
         let selection = self.selection()?;
         let limit = usize::try_from(self.list_options()?.limit).unwrap_or(0);
         let token = Some(self.list_options()?.continue_token.as_str()).filter(|t| !t.is_empty());
         let token = token.map(|token| read_token(token, &selection.prefix)).transpose()?;
         let at = self.list_at(token.as_ref(), limit)?;
         let snapshot = self.storage.cache.snapshot(at).await.map_err(cache_error)?;
-        let page = page(&snapshot, &selection, token.as_ref(), limit);
-        self.list_response(page).await
+        Ok(page(&snapshot, &selection, token.as_ref(), limit))
     }
 
     /// How fresh a list is wanted.
@@ -72,7 +77,7 @@ impl StoredRequest<'_> {
         })
     }
 
-    async fn list_response(&self, page: Page) -> Result<Response, StatusError> {
+    pub(super) async fn list_response(&self, page: Page) -> Result<Response, StatusError> {
         let mut size = 0;
         let mut as_served = true;
         for item in &page.items {
@@ -165,7 +170,7 @@ impl StoredRequest<'_> {
         if as_served || rows_of_stored || !self.storage.converts_remotely() {
             return trees.response(page.items, frame, ty.as_ref());
         }
-        // Somebody else is asked for all of them at once.
+        // A webhook converts all of them at once.
         let wires = page.items.iter().map(|item| item.wire().map_err(ToOwned::to_owned));
         let items = wires.map(|wire| self.storage.read(wire?)).collect::<Result<_, String>>();
         let to = self.resource.kind.group_version();
@@ -185,15 +190,6 @@ impl StoredRequest<'_> {
             ("metadata", metadata.into()),
             ("items", Value::List(items)),
         ]))
-    }
-
-    /// A list of objects that are gone, as they were.
-    pub(super) async fn list_of_deleted(
-        &self,
-        items: Vec<Arc<Object>>,
-        revision: Revision,
-    ) -> Result<Response, StatusError> {
-        self.list_response(Page { items, revision, token: None, remaining: None }).await
     }
 
     fn list_type(&self) -> Option<crate::type_ref::TypeRef> {
@@ -216,7 +212,7 @@ fn list_metadata(page: &Page) -> Map {
     metadata
 }
 
-/// The part of a snapshot that a request asks for.
+/// The part of a snapshot that a request selects.
 fn page(
     snapshot: &Snapshot,
     selection: &Selection,

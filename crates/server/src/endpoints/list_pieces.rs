@@ -212,14 +212,14 @@ impl Trees {
         Ok(respond(StatusCode::OK, media, Body::pieces(list)))
     }
 
-    /// The answer for items that somebody else has made.
+    /// The response for items that a webhook has converted.
     pub fn whole(
         self,
         items: Vec<Value>,
         frame: impl Fn(thin_vec::ThinVec<Value>) -> Value,
         ty: Option<&TypeRef>,
     ) -> Result<Response, StatusError> {
-        let items: Result<_, _> = items.into_iter().map(|item| self.shown(item)).collect();
+        let items: Result<_, _> = items.into_iter().map(|item| self.shaped(item)).collect();
         encode(StatusCode::OK, &frame(items?), ty.map(TypeRef::schema), &self.accepted)
     }
 
@@ -242,7 +242,7 @@ impl Trees {
         Ok((head.to_vec(), rest.get(placeholder.len()..).unwrap_or_default().to_vec()))
     }
 
-    /// The tree of an object, in the version that rows are made of, or that was asked for.
+    /// The tree of an object, in the version that rows are made of, or that of the request.
     fn served(&self, wire: &Bytes) -> Result<Value, StatusError> {
         let value = self.storage.read(wire).map_err(StatusError::internal)?;
         let as_stored = matches!(self.shape, ItemShape::Row(..)) && !self.resource.is_custom();
@@ -254,8 +254,8 @@ impl Trees {
         served.ok_or_else(|| StatusError::internal("the object has no such version"))
     }
 
-    /// What is shown of an object.
-    fn shown(&self, mut object: Value) -> Result<Value, StatusError> {
+    /// An object in the shape that the client accepts.
+    fn shaped(&self, mut object: Value) -> Result<Value, StatusError> {
         match &self.shape {
             ItemShape::Row(printer, now) => printer.row(object, *now),
             ItemShape::Metadata(version) => Ok(table::metadata_only(object, version)),
@@ -271,7 +271,7 @@ impl Trees {
     }
 
     fn write(&self, object: Value, out: &mut Vec<u8>) -> Result<(), StatusError> {
-        let value = self.shown(object)?;
+        let value = self.shaped(object)?;
         let ty = match &self.shape {
             ItemShape::Whole => self.resource.ty.clone(),
             ItemShape::Row(..) => table::ROW.clone(),

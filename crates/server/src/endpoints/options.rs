@@ -32,10 +32,7 @@ impl ResourceRequest<'_> {
     pub(super) fn write_options(&self, kind: &str) -> Result<WriteOptions, StatusError> {
         let mut errors = Vec::new();
         let dry_run: Vec<&str> = self.parameters("dryRun").collect();
-        if dry_run.iter().any(|value| *value != "All") {
-            let path = Path::new("dryRun");
-            errors.push(FieldError::not_supported(&path, BadValue::strings(&dry_run), ["All"]));
-        }
+        errors.extend(unsupported_dry_run(&dry_run));
         let field_validation = match self.parameter("fieldValidation").unwrap_or_default() {
             "" | "Warn" => FieldValidation::Warn,
             "Ignore" => FieldValidation::Ignore,
@@ -105,7 +102,7 @@ impl StoredRequest<'_> {
         Ok(Selection { prefix, labels, fields, paths: self.storage.fields.clone() })
     }
 
-    /// What the query asks for, of many objects.
+    /// The objects that the query selects.
     pub(super) fn list_options(&self) -> Result<&ListOptions, StatusError> {
         match &self.request.info.list_options {
             Some(Ok(options)) => options.validate().map(|()| options),
@@ -176,6 +173,15 @@ impl StoredRequest<'_> {
             Some(revision) => At::NotOlderThan(revision),
         })
     }
+}
+
+/// What is wrong with the stages that a dry run leaves out: there is one, all of them.
+pub(super) fn unsupported_dry_run(stages: &[impl AsRef<str>]) -> Option<FieldError> {
+    let stages: Vec<&str> = stages.iter().map(AsRef::as_ref).collect();
+    let known = stages.iter().all(|stage| *stage == "All");
+    let error =
+        || FieldError::not_supported(&Path::new("dryRun"), BadValue::strings(&stages), ["All"]);
+    (!known).then(error)
 }
 
 fn bad_revision(text: &str) -> FieldError {

@@ -1,4 +1,4 @@
-//! Who owns which field: kept with every write.
+//! Field ownership (`managedFields`), kept with every write.
 
 use kevel_api::time::Time;
 use kevel_api::value::Value;

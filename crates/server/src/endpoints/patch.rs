@@ -4,13 +4,17 @@ use bytes::Bytes;
 use kevel_api::default;
 use kevel_api::field_error::{FieldError, Path};
 use kevel_api::gvk::GroupKind;
+use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
-use kevel_api::value::Value;
+use kevel_api::value::{Map, Value};
 use kevel_codec::json;
-use kevel_patch::{json_patch, merge_patch, strategic, unstructured, unstructured_but_fields};
+use kevel_patch::go_format::Plain;
+use kevel_patch::{
+    from_unstructured, json_patch, merge_patch, strategic, unstructured, unstructured_but_fields,
+};
 
 use super::StoredRequest;
-use super::decode::{settle, with_defaults};
+use super::decode::{normalize, other_kind, with_defaults};
 use super::options::{FieldValidation, WriteOptions};
 use super::route::name_required;
 use super::update::Existing;
@@ -25,7 +29,12 @@ const COPY_LIMIT: usize = 3 << 20;
 const CUSTOM_PATCHES: [&str; 3] =
     ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
 
-/// A patch that has been read.
+/// A patch that has been read, with what is wrong with it that only strict clients mind.
+struct ReadPatch {
+    patch: Patch,
+    problems: Vec<String>,
+}
+
 enum Patch {
     Json(json_patch::Patch),
     Merge(Value),
@@ -58,9 +67,13 @@ impl StoredRequest<'_> {
         let options = self.write_options("PatchOptions")?;
         let body = self.request.read_body().await?;
         self.request.audit.request_patch(&body);
-        let patch = self.read_patch(&media, &body, &options)?;
-        self.replace(&options, |request, existing| request.patched(existing, &patch, &options))
-            .await
+        // A patch that cannot be read counts where there is something to patch.
+        let patch = self.read_patch(&media, &body, &options);
+        self.replace(&options, |request, existing| {
+            let patch = patch.as_ref().map_err(StatusError::clone)?;
+            request.patched(existing, patch, &options)
+        })
+        .await
     }
 
     fn read_patch(
@@ -68,11 +81,8 @@ impl StoredRequest<'_> {
         media: &str,
         body: &Bytes,
         options: &WriteOptions,
-    ) -> Result<Patch, StatusError> {
-        let unknown = match options.field_validation {
-            FieldValidation::Ignore => json::Unknown::Ignore,
-            _ => json::Unknown::Report,
-        };
+    ) -> Result<ReadPatch, StatusError> {
+        let unknown = unknown_fields(options);
         let (patch, problems) = match media {
             "application/json-patch+json" => {
                 let read = json_patch::Patch::decode(body, unknown);
@@ -94,26 +104,25 @@ impl StoredRequest<'_> {
                 }
             }
         };
-        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        if options.field_validation == FieldValidation::Strict && !problems.is_empty() {
-            return Err(StatusError::bad_request(json::strict_message(&problems)));
-        }
-        problems.into_iter().for_each(|problem| self.request.warnings.add(problem));
-        Ok(patch)
+        let problems = problems.iter().map(ToString::to_string).collect();
+        Ok(ReadPatch { patch, problems })
     }
 
     /// The object that a patch makes of another.
     fn patched(
         &self,
         existing: &Existing,
-        patch: &Patch,
+        read: &ReadPatch,
         options: &WriteOptions,
     ) -> Result<Value, StatusError> {
+        let ReadPatch { patch, problems } = read;
         let ty = self.ty();
         let schema = ty.schema();
         let scale = self.scale().map(|_| self.view(existing.value.clone())).transpose()?;
         let object = scale.as_ref().unwrap_or(&existing.value);
         if let Patch::Merge(patch) = patch
+            && problems.is_empty()
+            && !changes_kind(patch)
             && let Some(value) = merge_patch::apply_typed(object, patch, schema)
         {
             return self.finish_patched(value, existing);
@@ -129,15 +138,19 @@ impl StoredRequest<'_> {
                 strategic::apply(document, patch.clone(), schema).map_err(|error| match error {
                     strategic::Error::Format(_) => StatusError::bad_request(error.to_string()),
                     strategic::Error::Unprocessable(_) => bare(422),
-                    strategic::Error::Other(_) => StatusError::internal(error),
+                    strategic::Error::Other(_) => StatusError::unknown(500, error.to_string()),
                 })?
             }
         };
         let mut text = Vec::new();
         json::encode_any(&changed, &mut text);
-        let value = self.decode_patched(&text, options).map_err(|why| {
+        let value = match patch {
+            Patch::Strategic(_) => self.convert_patched(changed, &text, problems, options),
+            _ => self.decode_patched(&text, problems, options),
+        };
+        let value = value.map_err(|why| {
             let shown = match patch {
-                Patch::Strategic(patch) => go_map(patch),
+                Patch::Strategic(patch) => Plain(patch).to_string(),
                 _ => String::from_utf8_lossy(&text).into_owned(),
             };
             let error = FieldError::invalid(&Path::new("patch"), shown, why);
@@ -151,44 +164,116 @@ impl StoredRequest<'_> {
             default::drop_nulls(&mut value, self.ty().schema());
         }
         let value = with_defaults(value, &self.ty())?;
-        let mut value = settle(value, self.kind(), &self.ty())?;
+        let mut value = normalize(value, self.kind(), &self.ty())?;
         self.identify(&mut value)?;
         self.unview(value, &existing.value)
     }
 
-    /// What a patch made, as an object of the kind that it was; or why it is none.
-    fn decode_patched(&self, text: &[u8], options: &WriteOptions) -> Result<Value, String> {
-        let unknown = match options.field_validation {
-            FieldValidation::Ignore => json::Unknown::Ignore,
-            FieldValidation::Warn | FieldValidation::Strict => json::Unknown::Report,
-        };
-        let decoded = json::decode(text, self.ty().schema(), unknown);
-        let decoded = decoded.map_err(|error| error.to_string())?;
-        let problems: Vec<String> = decoded.strict.iter().map(ToString::to_string).collect();
-        if options.field_validation == FieldValidation::Strict && !problems.is_empty() {
-            return Err(json::strict_message(&problems));
+    /// What a JSON or merge patch made, as an object of the kind that it says it is; or why it is none.
+    fn decode_patched(
+        &self,
+        text: &[u8],
+        problems: &[String],
+        options: &WriteOptions,
+    ) -> Result<Value, String> {
+        let ty = self.ty();
+        if let TypeRef::BuiltIn(_) = &ty {
+            let meta = json::type_meta(text)
+                .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+            if meta.api_version.is_empty() {
+                return self.decode_internal(text, problems, options);
+            }
+            if let Some(why) = other_kind(self.kind(), &meta.api_version, &meta.kind) {
+                return Err(why);
+            }
         }
-        problems.into_iter().for_each(|problem| self.request.warnings.add(problem));
-        Ok(decoded.value)
+        let decoded = json::decode(text, ty.schema(), unknown_fields(options));
+        let decoded = decoded.map_err(|error| error.to_string())?;
+        let unknown = decoded.strict.iter().map(ToString::to_string);
+        self.mind(problems.iter().cloned().chain(unknown).collect(), options)?;
+        let mut value = decoded.value;
+        if let TypeRef::BuiltIn(_) = &ty {
+            self.set_kind(&mut value);
+        }
+        Ok(value)
+    }
+
+    /// What a strategic merge patch made. It stays of the kind that it was, whatever the patch says.
+    fn convert_patched(
+        &self,
+        mut changed: Value,
+        text: &[u8],
+        problems: &[String],
+        options: &WriteOptions,
+    ) -> Result<Value, String> {
+        let ty = self.ty();
+        let decoded = match json::decode(text, ty.schema(), unknown_fields(options)) {
+            Ok(decoded) => decoded,
+            // The converter has other words, and takes some of what the decoder does not.
+            Err(error) => {
+                from_unstructured(&mut changed, ty.schema())?;
+                let mut text = Vec::new();
+                json::encode_any(&changed, &mut text);
+                let again = json::decode(&text, ty.schema(), unknown_fields(options));
+                again.map_err(|_| error.to_string())?
+            }
+        };
+        let mut unknown: Vec<String> = decoded.strict.iter().map(ToString::to_string).collect();
+        unknown.sort();
+        self.mind(problems.iter().cloned().chain(unknown).collect(), options)?;
+        let mut value = decoded.value;
+        self.set_kind(&mut value);
+        Ok(value)
+    }
+
+    /// A document without a version is taken for one in the reference's internal version, whose fields have
+    /// other names: it knows none of them.
+    fn decode_internal(
+        &self,
+        text: &[u8],
+        problems: &[String],
+        options: &WriteOptions,
+    ) -> Result<Value, String> {
+        let document = json::decode_any(text, json::Unknown::Ignore);
+        let document = document.map_err(|error| error.to_string())?.value;
+        let fields = document.as_map().into_iter().flat_map(|map| map.iter());
+        let fields = fields.filter(|(name, _)| !matches!(*name, "apiVersion" | "kind"));
+        let unknown = fields.map(|(name, _)| format!("unknown field {}", quote(name)));
+        self.mind(problems.iter().cloned().chain(unknown).collect(), options)?;
+        let mut empty = Value::Map(Map::new());
+        self.set_kind(&mut empty);
+        Ok(empty)
+    }
+
+    /// What only strict clients mind: an error for them, warnings for others who want to know.
+    fn mind(&self, problems: Vec<String>, options: &WriteOptions) -> Result<(), String> {
+        match options.field_validation {
+            FieldValidation::Strict if !problems.is_empty() => Err(json::strict_message(&problems)),
+            FieldValidation::Ignore => Ok(()),
+            _ => {
+                problems.into_iter().for_each(|problem| self.request.warnings.add(problem));
+                Ok(())
+            }
+        }
+    }
+
+    fn set_kind(&self, object: &mut Value) {
+        let kind = self.kind();
+        if let Some(map) = object.as_map_mut() {
+            map.insert("apiVersion", kind.group_version().to_string().as_str().into());
+            map.insert("kind", kind.kind.as_str().into());
+        }
     }
 }
 
-/// A patch as Go prints a map.
-fn go_map(value: &Value) -> String {
-    match value {
-        Value::Map(map) => {
-            let entries = map.iter().map(|(key, value)| format!("{key}:{}", go_map(value)));
-            format!("map[{}]", entries.collect::<Vec<_>>().join(" "))
-        }
-        Value::List(list) => {
-            format!("[{}]", list.iter().map(go_map).collect::<Vec<_>>().join(" "))
-        }
-        Value::Null => "<nil>".into(),
-        Value::String(text) => text.to_string(),
-        other => {
-            let mut text = Vec::new();
-            json::encode_any(other, &mut text);
-            String::from_utf8_lossy(&text).into_owned()
-        }
+fn unknown_fields(options: &WriteOptions) -> json::Unknown {
+    match options.field_validation {
+        FieldValidation::Ignore => json::Unknown::Ignore,
+        FieldValidation::Warn | FieldValidation::Strict => json::Unknown::Report,
     }
+}
+
+/// Whether a merge patch says anything about what the object is.
+fn changes_kind(patch: &Value) -> bool {
+    ["apiVersion", "kind"].iter().any(|field| patch.at(&[field]).is_some())
 }

@@ -47,7 +47,7 @@ impl StoredRequest<'_> {
         }
     }
 
-    /// An object's tree in the version that was asked for.
+    /// An object's tree in the version of the request.
     pub(super) async fn served(&self, wire: &[u8]) -> Result<Value, StatusError> {
         self.request.weight.weigh(wire.len()).await;
         let value = self.storage.read(wire).map_err(StatusError::internal)?;
@@ -58,7 +58,7 @@ impl StoredRequest<'_> {
         self.storage.convert(value, &self.storage.kind, &to).await
     }
 
-    /// An object's tree as an answer, in the shape and format that was asked for.
+    /// An object's tree as a response, in the shape and format that the client accepts.
     pub(super) async fn value(
         &self,
         code: StatusCode,
@@ -92,7 +92,7 @@ impl ResourceRequest<'_> {
         self.subresource.map_or_else(|| self.resource.ty.clone(), |sub| sub.ty.clone())
     }
 
-    /// A tree in the format that was asked for.
+    /// A tree in the format that the client accepts.
     pub(super) fn encoded(
         &self,
         code: StatusCode,

@@ -25,7 +25,7 @@ pub(super) struct Printer {
     /// The type of what is answered.
     ty: TypeRef,
     pub include: Include,
-    /// The version of `meta.k8s.io` that was asked for.
+    /// The version of `meta.k8s.io` that the client accepts.
     version: String,
 }
 
@@ -64,7 +64,7 @@ impl Printer {
         })
     }
 
-    /// An object, in the version that was asked for, as a table of one row.
+    /// An object, in the version of the request, as a table of one row.
     pub async fn object(&self, object: Value) -> Result<Value, StatusError> {
         let stored = match self.converts() {
             true => {
@@ -146,7 +146,7 @@ impl Printer {
         Ok(Some(Value::Raw(text.into())))
     }
 
-    /// An object in the version that was asked for.
+    /// An object in the version of the request.
     fn served(&self, object: Value) -> Result<Value, StatusError> {
         if !self.converts() {
             return Ok(object);
@@ -209,12 +209,16 @@ pub(super) fn metadata_only(mut object: Value, version: &str) -> Value {
 
 /// A list of objects that are nothing but metadata.
 pub(super) fn metadata_list(items: ThinVec<Value>, metadata: Map, version: &str) -> Value {
-    Value::Map(Map::from_iter([
+    let mut list = Map::from_iter([
         ("kind", Value::from("PartialObjectMetadataList")),
         ("apiVersion", format!("meta.k8s.io/{version}").as_str().into()),
         ("metadata", metadata.into()),
-        ("items", Value::List(items)),
-    ]))
+    ]);
+    // One without items is sent as `null`, unlike a list of whole objects.
+    if !items.is_empty() {
+        list.insert("items", Value::List(items));
+    }
+    list.into()
 }
 
 /// What is sent of an object of which only the metadata is wanted.

@@ -1,3 +1,5 @@
+//! Updates: replacing an object (`BeforeUpdate`).
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,6 +13,7 @@ use kevel_store::cache::{At, Object};
 
 use super::StoredRequest;
 use super::options::WriteOptions;
+use super::timestamps::ignore_managed_fields_timestamps;
 use crate::admission::{Attributes, Operation};
 use crate::allocation::{self, Claim};
 use crate::authorization::{self, Decision, forbidden};
@@ -18,6 +21,7 @@ use crate::failure::{cache_error, unserved};
 use crate::guaranteed_update::{Failed, Versioned, guaranteed_update};
 use crate::handler::Response;
 use crate::latency_trackers::{LatencyTrackers, Phase};
+use crate::list_options::parse_uint;
 use crate::metadata;
 use crate::resource::SubresourceKind;
 
@@ -57,7 +61,7 @@ impl StoredRequest<'_> {
         }
     }
 
-    /// Makes the object that somebody wants to replace, if they may make it.
+    /// Creates the object that is to be replaced, if the user may create it.
     async fn create_missing(
         &self,
         object: Value,
@@ -71,7 +75,7 @@ impl StoredRequest<'_> {
         self.create_once(object, false, options).await
     }
 
-    /// Who writes an object that is not there needs the right to create it, too.
+    /// An update of an object that is not there needs permission to create it, too.
     pub(super) async fn authorize_create(&self) -> Result<(), StatusError> {
         let Some(authorizer) = &self.endpoints.authorizer else {
             let why = "no authorizer provided, unable to authorize a create on update";
@@ -95,7 +99,7 @@ impl StoredRequest<'_> {
         }
     }
 
-    /// Replaces an object by what `make` makes of it, again when somebody else came first.
+    /// Replaces an object by what `make` makes of it, again after a conflict.
     pub(super) async fn replace(
         &self,
         options: &WriteOptions,
@@ -110,7 +114,7 @@ impl StoredRequest<'_> {
         guaranteed_update(At::Any, read, write, || self.modified(self.name())).await
     }
 
-    /// Others always came first.
+    /// The error of a write with too many conflicts.
     pub(super) fn modified(&self, name: &str) -> StatusError {
         StatusError::modified(&self.group_resource(), name)
     }
@@ -154,7 +158,6 @@ impl StoredRequest<'_> {
         let mut object = make(self, existing)?;
         let old = &existing.value;
         self.check_preconditions(&object, old)?;
-        self.carry_over(&mut object, old);
         if options.tracked {
             let record = || self.record(Some(old), &mut object.clone(), options);
             self.convert_versions(record).await?;
@@ -163,6 +166,8 @@ impl StoredRequest<'_> {
         let attributes = self.attributes(Operation::Update, options.dry_run);
         let attributes = Attributes { old: Some(old), ..attributes };
         self.admit(&attributes, &mut object).await?;
+        // After the plug-ins: they may change no more than their client.
+        self.carry_over(&mut object, old);
         let mut claim = Claim::default();
         let allocation = self.resource.allocation.as_ref().filter(|_| self.subresource.is_none());
         if let Some(allocation) = allocation.cloned() {
@@ -190,12 +195,11 @@ impl StoredRequest<'_> {
             false => strategy.prepare_for_update(&mut object, old),
         }
         self.count_generation(&mut object, old);
-        let mut errors = self.resource.validate_metadata(&object);
-        errors.append(metadata::check_update(&object, old));
-        errors.append(match status {
+        let errors = match status {
             true => strategy.validate_status_update(&object, old),
             false => strategy.validate_update(&object, old),
-        });
+        };
+        let errors = self.resource.validate_update(&object, old, errors);
         if !errors.is_empty() {
             return Err(
                 StatusError::invalid(&self.resource.group_kind(), self.name(), errors).into()
@@ -203,6 +207,7 @@ impl StoredRequest<'_> {
         }
         let warnings = strategy.warnings(&object, Some(old));
         warnings.into_iter().for_each(|warning| self.request.warnings.add(warning));
+        ignore_managed_fields_timestamps(&mut object, old);
         self.validate(attributes, &object).await?;
         let code = StatusCode::OK;
         let stored = self.to_storage(object).await?;
@@ -287,7 +292,7 @@ impl StoredRequest<'_> {
         Ok(wire.bytes)
     }
 
-    /// Who replaces an object replaces the one that they mean.
+    /// A UID in the request must be that of the object.
     fn check_uid(&self, object: &Value, old: &Value) -> Result<(), StatusError> {
         let (asked, there) = (metadata::text(object, "uid"), metadata::text(old, "uid"));
         match asked.is_empty() || asked == there {
@@ -296,10 +301,13 @@ impl StoredRequest<'_> {
         }
     }
 
-    /// What a write says about the version that it changes must be true.
+    /// A resourceVersion in the request must be that of the object.
     fn check_preconditions(&self, object: &Value, old: &Value) -> Result<(), Failed> {
-        let asked = metadata::text(object, "resourceVersion");
-        if asked.is_empty() || asked == "0" {
+        let asked = match metadata::text(object, "resourceVersion") {
+            "" => 0,
+            text => parse_uint(text).map_err(|error| StatusError::unknown(500, error))?,
+        };
+        if asked == 0 {
             if self.strategy().allow_unconditional_update() {
                 return Ok(());
             }
@@ -310,19 +318,22 @@ impl StoredRequest<'_> {
             let kind = GroupKind::new(resource.group, resource.resource);
             return Err(StatusError::invalid(&kind, self.name(), error).into());
         }
-        if asked != metadata::text(old, "resourceVersion") {
+        if asked.to_string() != metadata::text(old, "resourceVersion") {
             return Err(StatusError::modified(&self.group_resource(), self.name()).into());
         }
         Ok(())
     }
 
-    /// An object of the same name is not the one that was meant.
+    /// The error of a UID that is not the object's.
     fn other_uid(&self, asked: &str, there: &str) -> StatusError {
         let message = format!(
             "Precondition failed: UID in precondition: {asked}, UID in object meta: {there}"
         );
         let key = self.storage.key(self.namespace(), self.name());
-        let key = String::from_utf8_lossy(&key).into_owned();
+        // The reference says where it is below the prefix of all keys, `/registry`.
+        let key = String::from_utf8_lossy(&key);
+        let below = key.get(1..).and_then(|key| key.find('/')).map_or(0, |slash| slash + 1);
+        let key = key.get(below..).unwrap_or_default().to_owned();
         let error = kevel_api::status::StorageError::invalid_object(key, message);
         error.to_status("update", &self.group_resource(), self.name())
     }
@@ -333,11 +344,15 @@ impl StoredRequest<'_> {
         if metadata::text(object, "uid").is_empty() {
             metadata::set(object, "uid", old.at(&["metadata", "uid"]).cloned());
         }
-        for field in
-            ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
-        {
-            let kept = old.at(&["metadata", field]).cloned();
-            metadata::set(object, field, kept);
+        for field in ["creationTimestamp", "selfLink"] {
+            metadata::set(object, field, old.at(&["metadata", field]).cloned());
+        }
+        if let Some(time) = old.at(&["metadata", "deletionTimestamp"]) {
+            metadata::set(object, "deletionTimestamp", Some(time.clone()));
+        }
+        let period = ["metadata", "deletionGracePeriodSeconds"];
+        if let (None, Some(period)) = (object.at(&period), old.at(&period)) {
+            metadata::set(object, "deletionGracePeriodSeconds", Some(period.clone()));
         }
         match self.subresource.map(|sub| &sub.role) {
             None => self.resource.reset_fields().for_each(|field| copy(old, object, &[field])),

@@ -1,4 +1,4 @@
-//! The versions of an object, for those who keep its ownership: each manager's fields are those of the
+//! The versions of an object, for the field manager: each manager's fields are those of the
 //! version that it wrote.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

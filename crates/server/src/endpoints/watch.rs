@@ -9,7 +9,7 @@ use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
 use kevel_codec::{json, protobuf};
 use kevel_store::Revision;
-use kevel_store::cache::{At, CacheError, Change, Delivery, Form, Object};
+use kevel_store::cache::{At, CacheError, Change, Delivery, EncoderId, Object};
 
 use super::table::{Include, Printer};
 use super::watch_stream::Stream;
@@ -94,7 +94,7 @@ fn spread() -> f64 {
     (hasher.finish() >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Writes events in the form that was asked for.
+/// Writes events in the version, shape and format that the client accepts.
 pub(super) struct Encoder {
     resource: Arc<Resource>,
     storage: Arc<Storage>,
@@ -104,10 +104,10 @@ pub(super) struct Encoder {
     printer: Option<Printer>,
     /// Whether the next table says what its columns are, as only the first of a watch does.
     headers: bool,
-    /// What tells the form from others, for sharing what is written in it.
-    form: Form,
+    /// By which encoded events are shared with other watchers.
+    id: EncoderId,
     /// The same of a table that says what its columns are.
-    form_with_headers: Form,
+    id_with_headers: EncoderId,
     prefix: String,
     sent: Option<WatchEvents>,
 }
@@ -133,8 +133,9 @@ impl Encoder {
         // Versions of one kind are told apart by what their objects begin with.
         let prefix = request.kind_prefix();
         let media = request.accepted.media.name();
-        let form =
-            |headers: &str| Form::from([media, shape, meta, headers, prefix.as_str()].join("\n"));
+        let id = |headers: &str| {
+            EncoderId::from([media, shape, meta, headers, prefix.as_str()].join("\n"))
+        };
         Ok(Encoder {
             resource: request.resource.clone(),
             storage: request.storage.clone(),
@@ -142,8 +143,8 @@ impl Encoder {
             shape: request.accepted.shape.clone(),
             headers: printer.is_some(),
             printer,
-            form: form(""),
-            form_with_headers: form("headers"),
+            id: id(""),
+            id_with_headers: id("headers"),
             prefix,
             sent: WatchEvents::of(&request.request.parts).cloned(),
         })
@@ -173,9 +174,9 @@ impl Encoder {
         }
     }
 
-    /// An event; its bytes are shared by all who are sent it in this form.
+    /// An event; its bytes are shared by all who are sent the same.
     pub(super) async fn event(&mut self, delivery: &Delivery) -> Bytes {
-        let Some(object) = delivery.event.shown(delivery.change) else { return Bytes::new() };
+        let Some(object) = delivery.event.object(delivery.change) else { return Bytes::new() };
         let name = match delivery.change {
             Change::Added => "ADDED",
             Change::Modified => "MODIFIED",
@@ -187,8 +188,8 @@ impl Encoder {
             self.sent(frame.len());
             return frame.into();
         }
-        let form = if self.headers { &self.form_with_headers } else { &self.form };
-        let encoded = delivery.event.encoded(form, delivery.change, || {
+        let id = if self.headers { &self.id_with_headers } else { &self.id };
+        let encoded = delivery.event.encoded(id, delivery.change, || {
             let mut frame = Vec::new();
             self.object(name, object, &mut frame);
             frame.into()
@@ -228,7 +229,7 @@ impl Encoder {
         }
     }
 
-    /// Whether somebody must be asked for the version of an object that is wanted.
+    /// Whether a webhook must convert the object to the version of the request.
     fn remote(&self, object: &Object) -> bool {
         let shown = |wire: &Bytes| self.storage.shows(wire, &self.resource.kind);
         self.storage.converts_remotely() && !object.wire().is_ok_and(shown)

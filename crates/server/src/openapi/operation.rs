@@ -93,7 +93,7 @@ struct Routes<'r, 'p> {
     paths: &'p mut BTreeMap<String, PathItem<'r>>,
 }
 
-/// A verb as an operation: what it is called, how it is asked, what it takes.
+/// A verb as an operation: its name, method and parameters.
 struct VerbOperation {
     verb: Verb,
     /// What the operation's name begins with.

@@ -38,7 +38,7 @@ pub(super) struct Requests {
     pub most: usize,
     /// What waits to be sent, where pieces must not be taken before.
     pub backlog: Option<Arc<Backlog>>,
-    /// How long a client may take to send a body that nobody reads.
+    /// How long a client may take to send a body that is not read.
     pub patience: Duration,
     /// What comes after the last answer.
     pub next: Arc<Next>,
@@ -138,7 +138,7 @@ fn bad_request(why: &str) -> Response {
     response
 }
 
-/// The body of an answer; the exchange is over when it has gone out, or nobody wants it any more.
+/// The body of a response; the exchange is over when it has been sent, or its client is gone.
 /// Or it goes on in another protocol.
 pub(super) struct ResponseBody {
     body: Body,

@@ -4,13 +4,13 @@ use kevel_api::field_error::BadValue;
 use kevel_api::value::Value;
 
 /// A part of an object, as an error about it shows it.
-pub(crate) fn shown(value: &Value) -> BadValue {
+pub(crate) fn bad_value(value: &Value) -> BadValue {
     match value {
         Value::Bool(value) => BadValue::from(*value),
         Value::Int(value) => BadValue::from(*value),
         Value::Float(value) => BadValue::from(*value),
         Value::String(text) => BadValue::from(text.as_str()),
-        value => BadValue::Text(kevel_codec::json::shown(value)),
+        value => BadValue::Text(kevel_codec::json::message_text(value)),
     }
 }
 

@@ -4,8 +4,8 @@ use std::fmt;
 
 /// The path from the root to a value; printed only when there is something to say.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
-    parent: Option<&'a Place<'a>>,
+pub(crate) struct DottedPath<'a> {
+    parent: Option<&'a DottedPath<'a>>,
     step: Step<'a>,
 }
 
@@ -18,34 +18,36 @@ enum Step<'a> {
     Index(usize),
 }
 
-impl<'a> Place<'a> {
-    pub const ROOT: Place<'static> = Place { parent: None, step: Step::Root };
+impl<'a> DottedPath<'a> {
+    pub const ROOT: DottedPath<'static> = DottedPath { parent: None, step: Step::Root };
 
     pub fn is_root(&self) -> bool {
         matches!(self.step, Step::Root)
     }
 
-    pub fn property<'b>(&'b self, name: &'b str) -> Place<'b> {
-        Place { parent: Some(self), step: Step::Property(name) }
+    pub fn property<'b>(&'b self, name: &'b str) -> DottedPath<'b> {
+        DottedPath { parent: Some(self), step: Step::Property(name) }
     }
 
-    pub fn additional<'b>(&'b self, key: &'b str) -> Place<'b> {
-        Place { parent: Some(self), step: Step::Additional(key) }
+    pub fn additional<'b>(&'b self, key: &'b str) -> DottedPath<'b> {
+        DottedPath { parent: Some(self), step: Step::Additional(key) }
     }
 
-    pub fn index(&self, index: usize) -> Place<'_> {
-        Place { parent: Some(self), step: Step::Index(index) }
+    pub fn index(&self, index: usize) -> DottedPath<'_> {
+        DottedPath { parent: Some(self), step: Step::Index(index) }
     }
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for DottedPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(parent) = self.parent {
             parent.fmt(f)?;
         }
         match self.step {
             Step::Root => Ok(()),
-            Step::Property(name) if self.parent.is_none_or(Place::is_root) => f.write_str(name),
+            Step::Property(name) if self.parent.is_none_or(DottedPath::is_root) => {
+                f.write_str(name)
+            }
             Step::Property(name) | Step::Additional(name) => write!(f, ".{name}"),
             Step::Index(index) => write!(f, "[{index}]"),
         }

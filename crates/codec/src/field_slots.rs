@@ -8,32 +8,32 @@ use thin_vec::ThinVec;
 
 /// Which fields of a struct have a value on the stack, and where.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct FieldSlots {
     /// Where on the stack the struct's values begin.
     base: usize,
     /// A bit for each field that has a place.
     placed: u64,
-    places: [u8; MAX_FIELDS],
+    slots: [u8; MAX_FIELDS],
 }
 
-impl Places {
-    /// Places from here on up.
+impl FieldSlots {
+    /// Slots from here on up.
     #[inline]
     pub(crate) fn above(values: &[Value]) -> Self {
-        Places { base: values.len(), placed: 0, places: [0; MAX_FIELDS] }
+        FieldSlots { base: values.len(), placed: 0, slots: [0; MAX_FIELDS] }
     }
 
     /// The place of a field on the stack, if it has one.
     #[inline]
     pub(crate) fn of(&self, position: usize) -> Option<usize> {
         let placed = self.placed >> position & 1 != 0;
-        placed.then(|| self.base + usize::from(self.places[position]))
+        placed.then(|| self.base + usize::from(self.slots[position]))
     }
 
     /// Puts the value of a field that has no place onto the stack.
     #[inline]
     pub(crate) fn push(&mut self, position: usize, value: Value, values: &mut Vec<Value>) {
-        self.places[position] = (values.len() - self.base) as u8;
+        self.slots[position] = (values.len() - self.base) as u8;
         self.placed |= 1 << position;
         values.push(value);
     }
@@ -45,7 +45,7 @@ impl Places {
         let fields = &mut values[self.base..];
         let mut left = self.placed;
         if fields.iter().any(Value::is_null) {
-            let null = |position: &usize| fields[usize::from(self.places[*position])].is_null();
+            let null = |position: &usize| fields[usize::from(self.slots[*position])].is_null();
             let nulls = (0..MAX_FIELDS).filter(|p| left >> p & 1 != 0).filter(null);
             left &= !nulls.fold(0, |set, position| set | 1 << position);
         }
@@ -57,7 +57,7 @@ impl Places {
             let position = left.trailing_zeros() as usize % MAX_FIELDS;
             left &= left.wrapping_sub(1);
             of.set_key(position, key);
-            *value = std::mem::take(&mut fields[usize::from(self.places[position])]);
+            *value = std::mem::take(&mut fields[usize::from(self.slots[position])]);
         }
         values.truncate(self.base);
         // Fields are sorted by name in the schema, so that a position is as good as a name.
