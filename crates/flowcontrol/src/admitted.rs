@@ -24,8 +24,8 @@ pub enum Started {
     Rejected(Rejected),
 }
 
-/// The seats of a request that is executed. They are given back when this is dropped: after the answer,
-/// or, of a watch, when it has begun.
+/// The seats of a request that is executed. They are given back when this is dropped: after the
+/// answer, or, of a watch, when it has begun.
 #[derive(Debug)]
 #[must_use = "seats are given back when this is dropped"]
 pub struct Admitted {
@@ -34,8 +34,8 @@ pub struct Admitted {
     since: Instant,
 }
 
-/// A place in a queue: a future of the seats, or of a refusal when the time is over. It is given up when
-/// this is dropped.
+/// A place in a queue: a future of the seats, or of a refusal when the time is over. It is given up
+/// when this is dropped.
 #[derive(Debug)]
 #[must_use = "a place is given up when this is dropped"]
 pub struct Waiting {

@@ -1,7 +1,7 @@
 //! How much work a request will be, by what it asks for.
 //!
-//! The numbers are the reference's, with which its users have set their shares and limits. What this
-//! server measures of itself replaces them here, each with the benchmark that it comes from.
+//! The numbers are the reference's, with which its users have set their shares and limits. What
+//! this server measures of itself replaces them here, each with the benchmark that it comes from.
 
 use std::time::Duration;
 
@@ -125,8 +125,9 @@ impl WorkEstimator {
         WorkEstimate::seats(self.minimum_seats)
     }
 
-    /// Estimates a list, or the state that a watch begins with. Of a resource that somebody else serves
-    /// nothing is known. `max_seats` is the priority level's ([`crate::FlowSchema::max_seats`]).
+    /// Estimates a list, or the state that a watch begins with. Of a resource that somebody else
+    /// serves nothing is known. `max_seats` is the priority level's
+    /// ([`crate::FlowSchema::max_seats`]).
     pub fn list(
         &self,
         request: &ListRequest<'_>,
@@ -160,7 +161,8 @@ impl WorkEstimator {
         }
         let seats = watches.div_ceil(self.watches_per_seat.max(1));
         let work = SeatSeconds::of(seats, self.event_duration);
-        // A wide request keeps seats empty until there are enough for it: it is made longer instead.
+        // A wide request keeps seats empty until there are enough for it: it is made longer
+        // instead.
         let final_seats = seats.min(most);
         WorkEstimate {
             initial_seats: 1,

@@ -15,7 +15,8 @@ pub struct Gauges {
     pub levels: Vec<LevelGauges>,
     /// The part of its demand that each level gets that may (`seat_fair_frac`).
     pub fair_fraction: f64,
-    /// How many requests may wait, and be executed: the denominators of `read_vs_write_current_requests`.
+    /// How many requests may wait, and be executed: the denominators of
+    /// `read_vs_write_current_requests`.
     pub max_waiting: u64,
     /// The same of those that are executed.
     pub max_executing: u64,
@@ -100,4 +101,59 @@ fn level_gauges(
 fn bounds(all: impl Iterator<Item = SeatSeconds> + Clone) -> Option<(f64, f64)> {
     let (least, most) = (all.clone().min()?, all.max()?);
     Some((least.to_f64(), most.to_f64()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{RequestDigest, Started, Unobserved, WorkEstimate, notation};
+
+    #[tokio::test(start_paused = true)]
+    async fn gauges_are_read_when_they_are_asked_for() {
+        let controller = Controller::new(10, Arc::new(Unobserved));
+        let (levels, schemas) = notation::parse(
+            "
+level one queue shares=5 lendable=0 borrowing=0 queues=4 hand=1 length=10
+schema all 100 one ByUser
+  for user=*
+  at * *
+",
+        );
+        controller.configure(&levels, &schemas);
+        let start = |user: &str| {
+            let digest = RequestDigest { user, verb: "get", path: "/", ..RequestDigest::default() };
+            let until = Instant::now() + Duration::from_secs(60);
+            let estimate = WorkEstimate::seats(5);
+            controller.start(&digest, controller.classify(&digest), estimate, until)
+        };
+        let Started::Admitted(first) = start("a") else { panic!("there are five seats") };
+        let _second = start("a");
+        tokio::time::advance(Duration::from_secs(2)).await;
+
+        let gauges = controller.gauges();
+        assert_eq!((gauges.max_waiting, gauges.max_executing), (40, 10));
+        let one = gauges.levels.iter().find(|level| level.name == "one").unwrap();
+        // Five seats for one queue in two seconds.
+        assert_eq!((one.r, one.last_dispatch), (10.0, Some((0.0, 0.0))));
+        assert_eq!(one.next_s_bounds, Some((0.015, 0.015)));
+        assert_eq!(one.next_discounted_s_bounds, Some((0.0, 0.0)));
+        let seconds = |histogram: &TimingRatioHistogram| {
+            let (above, all) = (histogram.sum() / 1e9, histogram.cumulative().pop().unwrap().1);
+            (above, all / 1_000_000_000)
+        };
+        assert_eq!(seconds(&one.request_utilization_waiting), (2.0 / 40.0, 2));
+        assert_eq!(seconds(&one.request_utilization_executing), (2.0 / 5.0, 2));
+        assert_eq!(seconds(&one.seat_utilization), (2.0, 2));
+        assert_eq!(seconds(&one.demand_seats), (4.0, 2));
+        drop(first);
+        controller.adjust();
+        let gauges = controller.gauges();
+        let one = gauges.levels.iter().find(|level| level.name == "one").unwrap();
+        assert_eq!(one.next_s_bounds, None);
+        let SeatDemand { average, deviation, high_watermark, smoothed } = one.demand;
+        assert_eq!((average, deviation, high_watermark, smoothed), (10.0, 0.0, 10, 10.0));
+    }
 }

@@ -1,9 +1,9 @@
 //! Priority and fairness, without HTTP: who is served now, who waits, and who is refused.
 //!
-//! A request is classified by the first [`FlowSchema`] that it matches, which leads to a priority level.
-//! Each level has seats; a request takes as many as it is work, or waits in one of the level's
-//! queues, which are served in turn, so that one who asks a lot waits for itself. [`Controller`] is where
-//! to begin; `ARCHITECTURE.md` says how it is built.
+//! A request is classified by the first [`FlowSchema`] that it matches, which leads to a priority
+//! level. Each level has seats; a request takes as many as it is work, or waits in one of the
+//! level's queues, which are served in turn, so that one who asks a lot waits for itself.
+//! [`Controller`] is where to begin; `ARCHITECTURE.md` says how it is built.
 
 mod admitted;
 pub mod bootstrap;

@@ -1,7 +1,7 @@
 //! The metrics by their names, labels and buckets: what is to be registered.
 //!
-//! All names begin with `apiserver_flowcontrol_`. [`crate::FlowObserver`] and [`crate::Gauges`] say which
-//! of their parts is which metric. Those that the reference hides for their age are left out.
+//! All names begin with `apiserver_flowcontrol_`. [`crate::FlowObserver`] and [`crate::Gauges`] say
+//! which of their parts is which metric. Those that the reference hides for their age are left out.
 
 /// A metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -238,3 +238,24 @@ pub const METRICS: &[Metric] = &[
         "[ALPHA] Seats of a priority level now.",
     ),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_once_and_bounds_ascend() {
+        let mut names: Vec<_> = METRICS.iter().map(|metric| metric.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!((names.len(), METRICS.len()), (32, 32));
+        for metric in METRICS {
+            assert!(metric.name.starts_with("apiserver_flowcontrol_"), "{}", metric.name);
+            let maturity = ["[ALPHA] ", "[BETA] "];
+            assert!(maturity.iter().any(|said| metric.help.starts_with(said)), "{}", metric.name);
+            if let Kind::Histogram(bounds) | Kind::TimingHistogram(bounds) = metric.kind {
+                assert!(bounds.is_sorted_by(|a, b| a < b), "{}", metric.name);
+            }
+        }
+    }
+}

@@ -70,8 +70,8 @@ pub trait Observer: Send + Sync {
 
 /// Is told about the requests of one flow schema in one priority level.
 ///
-/// Some of it is told while the level is locked: an observer adds to counters, and does not call back.
-/// In brackets stand the metrics, all of which begin with `apiserver_flowcontrol_`.
+/// Some of it is told while the level is locked: an observer adds to counters, and does not call
+/// back. In brackets stand the metrics, all of which begin with `apiserver_flowcontrol_`.
 pub trait FlowObserver: Send + Sync {
     /// A request is refused (`rejected_requests_total`).
     fn rejected(&self, _reason: RejectReason) {}
@@ -82,10 +82,12 @@ pub trait FlowObserver: Send + Sync {
     /// So many more, or less, wait (`current_inqueue_requests`, `current_inqueue_seats`).
     fn in_queue(&self, _requests: i64, _seats: i64) {}
 
-    /// So many more, or less, are executed (`current_executing_requests`; `current_executing_seats`).
+    /// So many more, or less, are executed (`current_executing_requests`;
+    /// `current_executing_seats`).
     fn executing(&self, _requests: i64, _seats: i64) {}
 
-    /// A request has come into a queue which has this length now (`request_queue_length_after_enqueue`).
+    /// A request has come into a queue which has this length now
+    /// (`request_queue_length_after_enqueue`).
     fn queue_length(&self, _length: usize) {}
 
     /// A request that is not exempt has waited for so long, if only for no time

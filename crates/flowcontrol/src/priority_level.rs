@@ -145,6 +145,9 @@ impl PriorityLevel {
     pub(crate) fn retire(&self) -> bool {
         self.with(|state| {
             state.retired = state.queues.is_idle();
+            if state.retired {
+                state.queues.abandon();
+            }
             state.retired
         })
     }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 /// A time-weighted histogram of a ratio: of each nanosecond it is counted how large the ratio was.
 ///
-/// Who has one tells it how much time passes before the ratio changes, so that several share a clock.
+/// Who has one tells it how much time passes before the ratio changes, so that several share a
+/// clock.
 #[derive(Clone, Debug)]
 pub struct TimingRatioHistogram {
     bounds: &'static [f64],

@@ -29,8 +29,8 @@ pub struct WatchRegistration {
 }
 
 impl WatchTracker {
-    /// Counts a watch. One that selects an object by an indexed field (`spec.nodeName` of pods) is woken
-    /// for few changes, and should not be counted.
+    /// Counts a watch. One that selects an object by an indexed field (`spec.nodeName` of pods) is
+    /// woken for few changes, and should not be counted.
     pub fn register(&self, digest: &RequestDigest<'_>) -> WatchRegistration {
         let key = Key::new(digest);
         let own = match (digest.namespace, digest.name) {

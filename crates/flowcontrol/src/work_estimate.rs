@@ -7,7 +7,8 @@ use std::time::Duration;
 pub struct WorkEstimate {
     /// The seats that it takes while it is served.
     pub initial_seats: u32,
-    /// The seats that it takes after that: the work that it leaves to others, watch events above all.
+    /// The seats that it takes after that: the work that it leaves to others, watch events above
+    /// all.
     pub final_seats: u32,
     /// How long it takes those. Its client does not wait for it.
     pub additional_latency: Duration,

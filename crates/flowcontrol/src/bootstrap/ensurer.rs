@@ -42,9 +42,9 @@ pub enum Action {
 
 /// What is to be done, in this order, given what there is.
 ///
-/// What is missing is made. The spec of a mandatory object is set right, that of a suggested one if its
-/// annotation says so, or, where that says nothing, if nobody has changed the spec since it was made. An
-/// object that the server kept and that it does not know any more is removed.
+/// What is missing is made. The spec of a mandatory object is set right, that of a suggested one if
+/// its annotation says so, or, where that says nothing, if nobody has changed the spec since it was
+/// made. An object that the server kept and that it does not know any more is removed.
 pub fn ensure(priority_levels: &[Value], flow_schemas: &[Value]) -> Vec<Action> {
     use Resource::{FlowSchemas, PriorityLevelConfigurations};
     let (suggested, mandatory) = (false, true);

@@ -1,7 +1,7 @@
 //! The flow schemas and priority levels that a cluster starts with.
 //!
-//! Mandatory ones are always in effect, suggested ones are for administrators to change. The numbers,
-//! names and rules are the reference's.
+//! Mandatory ones are always in effect, suggested ones are for administrators to change. The
+//! numbers, names and rules are the reference's.
 
 mod ensurer;
 mod objects;

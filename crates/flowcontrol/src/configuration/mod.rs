@@ -26,8 +26,8 @@ pub(crate) struct Configuration {
 }
 
 impl Configuration {
-    /// A configuration of schemas, in the order in which they are tried. What none of them is about goes to
-    /// `catch_all`, which is one of them.
+    /// A configuration of schemas, in the order in which they are tried. What none of them is about
+    /// goes to `catch_all`, which is one of them.
     pub(crate) fn new(schemas: Vec<Arc<FlowSchema>>, catch_all: Arc<FlowSchema>) -> Self {
         Configuration { schemas: schemas.into_boxed_slice(), catch_all }
     }

@@ -25,8 +25,8 @@ pub(crate) struct PriorityLevelConfiguration {
 const DEFAULT_SHARES: u32 = 30;
 
 impl PriorityLevelConfiguration {
-    /// Reads one; the error says why it cannot be used. Validation lets none of those through, but the
-    /// store may have been written by others.
+    /// Reads one; the error says why it cannot be used. Validation lets none of those through, but
+    /// the store may have been written by others.
     pub(crate) fn new(object: &Value) -> Result<Self, String> {
         let name = object.str_at(&["metadata", "name"]);
         let spec = |field: &str| object.at(&["spec", field]);

@@ -22,11 +22,12 @@ const MINIMUM_TARGET: f64 = 0.001;
 /// Sums that differ by less are the same.
 const EPSILON: f64 = 1e-7;
 
-/// Finds the one fraction at which the classes, each given that part of its target and kept within its
-/// bounds, have `total` together. There is none where the bounds do not allow it.
+/// Finds the one fraction at which the classes, each given that part of its target and kept within
+/// its bounds, have `total` together. There is none where the bounds do not allow it.
 ///
-/// What they have together never falls as the fraction grows, and grows evenly between fractions at which
-/// a class comes to one of its bounds. So it is enough to look at those, and to go on in between.
+/// What they have together never falls as the fraction grows, and grows evenly between fractions at
+/// which a class comes to one of its bounds. So it is enough to look at those, and to go on in
+/// between.
 pub(super) fn allocate(total: f64, classes: &[Class]) -> Option<Allocation> {
     let seats_at = |fraction: f64| classes.iter().map(move |class| class.at(fraction));
     let sum_at = |fraction: f64| seats_at(fraction).sum::<f64>();
@@ -104,7 +105,8 @@ mod tests {
         }
     }
 
-    /// The definition: within bounds, the sum is right, and who has not its fair part is at a bound.
+    /// The definition: within bounds, the sum is right, and who has not its fair part is at a
+    /// bound.
     #[test]
     fn every_allocation_is_the_one_that_is_asked_for() {
         let mut random = Random::new(15);

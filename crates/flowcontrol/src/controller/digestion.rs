@@ -164,8 +164,8 @@ impl Digestion<'_> {
     }
 }
 
-/// Of the levels for which there is no object, keeps those that are mandatory and those that drain. The
-/// others are handed back.
+/// Of the levels for which there is no object, keeps those that are mandatory and those that drain.
+/// The others are handed back.
 fn keep_busy(old: Levels, levels: &mut Levels) -> Vec<Level> {
     let mut leaving = Vec::new();
     for (name, level) in old {

@@ -63,8 +63,8 @@ impl Level {
         }
     }
 
-    /// The most seats that a request of a level with queues should be estimated at: with more, few flows
-    /// of small levels would get through.
+    /// The most seats that a request of a level with queues should be estimated at: with more, few
+    /// flows of small levels would get through.
     fn max_seats(&self) -> u32 {
         let Some(hand_size) = self.configuration.hand_size else {
             return 0;
@@ -84,8 +84,8 @@ impl Level {
     }
 }
 
-/// Gives each level the seats that its shares come to. They may be a few more than the server's, for
-/// parts are rounded up.
+/// Gives each level the seats that its shares come to. They may be a few more than the server's,
+/// for parts are rounded up.
 pub(super) fn set_nominal_limits(levels: &mut Levels, server_limit: u32) {
     let shares = |level: &Level| u64::from(level.configuration.nominal_concurrency_shares);
     let all_shares = levels.values().map(shares).sum::<u64>().max(1);
@@ -107,8 +107,8 @@ pub(super) fn set_nominal_limits(levels: &mut Levels, server_limit: u32) {
     }
 }
 
-/// Lends the seats that levels do not use to those that can use more, and tells each how many it has.
-/// The answer is the fair fraction, for a metric.
+/// Lends the seats that levels do not use to those that can use more, and tells each how many it
+/// has. The answer is the fair fraction, for a metric.
 pub(super) fn adjust(levels: &mut Levels, server_limit: u32, now: Instant) -> f64 {
     for level in levels.values_mut() {
         level.demand.update(level.level.take_demand(now));

@@ -46,7 +46,13 @@ const WAIT_PART: u32 = 4;
 /// # use tokio::time::Instant;
 /// let controller = Controller::new(600, Arc::new(Unobserved));
 /// let groups = ["system:authenticated".to_owned()];
-/// let digest = RequestDigest { user: "jane", groups: &groups, verb: "get", path: "/version", ..RequestDigest::default() };
+/// let digest = RequestDigest {
+///     user: "jane",
+///     groups: &groups,
+///     verb: "get",
+///     path: "/version",
+///     ..RequestDigest::default()
+/// };
 /// let flow_schema = controller.classify(&digest);
 /// assert_eq!(flow_schema.name(), "catch-all");
 /// let estimate = WorkEstimator::default().other();
@@ -75,8 +81,8 @@ struct ControllerState {
 }
 
 impl Controller {
-    /// A controller of so many seats, `--max-requests-inflight` and `--max-mutating-requests-inflight`
-    /// together, with the mandatory configuration.
+    /// A controller of so many seats, `--max-requests-inflight` and
+    /// `--max-mutating-requests-inflight` together, with the mandatory configuration.
     pub fn new(server_limit: u32, observer: Arc<dyn Observer>) -> Arc<Self> {
         let signal = Arc::new(Signal::default());
         let mut levels = Levels::new();
@@ -160,8 +166,8 @@ impl Controller {
         }
     }
 
-    /// Takes all PriorityLevelConfigurations and FlowSchemas (v1, with defaults) in the place of those
-    /// that it had. The answer is what is to be written and said about them.
+    /// Takes all PriorityLevelConfigurations and FlowSchemas (v1, with defaults) in the place of
+    /// those that it had. The answer is what is to be written and said about them.
     pub fn configure(
         &self,
         priority_levels: &[impl Borrow<Value>],
@@ -181,8 +187,8 @@ impl Controller {
         Digested { status_updates, ignored }
     }
 
-    /// Lends and takes back seats from time to time, forgets levels that have drained, and wakes who waits
-    /// for seats that linger. To be run as long as the server does.
+    /// Lends and takes back seats from time to time, forgets levels that have drained, and wakes
+    /// who waits for seats that linger. To be run as long as the server does.
     pub async fn run(&self) {
         let mut adjust_at = Instant::now();
         loop {
@@ -269,7 +275,8 @@ impl fmt::Debug for Controller {
 }
 
 /// Until when a request may wait for its seats: a quarter of the time that it has since it was
-/// received, or `default` (a quarter of `--request-timeout`) if it has no deadline; a minute at most.
+/// received, or `default` (a quarter of `--request-timeout`) if it has no deadline; a minute at
+/// most.
 pub fn wait_until(received: Instant, deadline: Option<Instant>, default: Duration) -> Instant {
     let limit = match deadline {
         Some(deadline) => deadline.saturating_duration_since(received) / WAIT_PART,

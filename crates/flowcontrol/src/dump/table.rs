@@ -15,8 +15,8 @@ impl Table {
         Table { rows: vec![headers.iter().map(|&header| header.to_owned()).collect()] }
     }
 
-    /// Adds a line with as many cells as there are headers. Names may have anything in them: what would
-    /// end a line or a cell is not shown.
+    /// Adds a line with as many cells as there are headers. Names may have anything in them: what
+    /// would end a line or a cell is not shown.
     pub(super) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         let clean = |cell: String| match cell.contains(char::is_control) {
             true => cell.replace(char::is_control, "?"),

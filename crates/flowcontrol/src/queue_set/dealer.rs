@@ -50,8 +50,8 @@ impl Dealer {
         self.deck
     }
 
-    /// Deals a hand: the number is read as digits, of which each says how many of the cards that are
-    /// left are passed over.
+    /// Deals a hand: the number is read as digits, of which each says how many of the cards that
+    /// are left are passed over.
     pub(crate) fn deal(self, mut number: u64) -> Hand {
         let mut hand = Hand { cards: [0; MAX_HAND], len: 0 };
         // What has been dealt, in ascending order.

@@ -39,7 +39,7 @@ impl QueueSet {
     /// Gives seats back.
     pub(super) fn release(&mut self, held: &Lingering) {
         self.totals.seats_in_use -= held.seats;
-        held.flow.observer().executing(0, -i64::from(held.seats));
+        held.observer.executing(0, -i64::from(held.seats));
         if let Some(queue) = held.queue {
             self.totals.queued_seats_in_use -= held.seats;
             self.queues.change(queue, &mut self.requests, |queue, _| {
@@ -48,8 +48,8 @@ impl QueueSet {
         }
     }
 
-    /// Whether a request of this width can be given its seats. One that is wider than the level gets the
-    /// level for itself.
+    /// Whether a request of this width can be given its seats. One that is wider than the level
+    /// gets the level for itself.
     pub(super) fn can_accommodate(&self, seats: u32) -> bool {
         match self.queuing {
             Queuing::Exempt => true,

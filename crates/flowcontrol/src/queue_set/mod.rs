@@ -25,7 +25,7 @@ pub(crate) use requests::{Request, Requests, Slot, State};
 
 use crate::configuration::FlowSchema;
 use crate::digest::RequestDetails;
-use crate::observer::RejectReason;
+use crate::observer::{FlowObserver, RejectReason};
 use crate::seat_seconds::SeatSeconds;
 use crate::work_estimate::WorkEstimate;
 
@@ -106,10 +106,11 @@ pub(crate) struct QueueSet {
     woken: Vec<Waker>,
 }
 
+/// Seats that are held. It does not know the flow schema, which knows the level, which has this.
 struct Lingering {
     seats: u32,
     queue: Option<u32>,
-    flow: Arc<FlowSchema>,
+    observer: Arc<dyn FlowObserver>,
 }
 
 impl QueueSet {
@@ -213,7 +214,7 @@ impl QueueSet {
                 queue.next_dispatch_r += took - guessed;
             });
         }
-        let lingering = Lingering { seats, queue, flow };
+        let lingering = Lingering { seats, queue, observer: flow.observer.clone() };
         if estimate.additional_latency.is_zero() {
             self.release(&lingering);
         } else {
@@ -224,8 +225,8 @@ impl QueueSet {
         self.dispatch(now);
     }
 
-    /// A request does not want to wait any longer. If it has its seats already nothing is done, and the
-    /// answer is no.
+    /// A request does not want to wait any longer. If it has its seats already nothing is done, and
+    /// the answer is no.
     pub(crate) fn leave(&mut self, now: Instant, slot: Slot, reason: RejectReason) -> bool {
         if self.requests[slot].started().is_some() {
             return false;
@@ -238,8 +239,8 @@ impl QueueSet {
         true
     }
 
-    /// Looks whether a request has its seats by now; it is woken otherwise when it has. The answer is
-    /// since when.
+    /// Looks whether a request has its seats by now; it is woken otherwise when it has. The answer
+    /// is since when.
     pub(crate) fn poll(&mut self, slot: Slot, waker: &Waker) -> Option<Instant> {
         let state = &mut self.requests[slot].state;
         match state {
@@ -260,6 +261,14 @@ impl QueueSet {
     pub(crate) fn tick(&mut self, now: Instant) {
         self.sync(now);
         self.dispatch(now);
+    }
+
+    /// Gives back all seats that linger, for nobody will come back to this.
+    pub(crate) fn abandon(&mut self) {
+        for held in std::mem::take(&mut self.lingering).into_values() {
+            self.release(&held);
+        }
+        self.note();
     }
 
     /// When somebody who waits may be dispatched though nothing happens until then.

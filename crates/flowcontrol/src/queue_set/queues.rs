@@ -117,8 +117,8 @@ impl Queues {
         }
     }
 
-    /// The queue whose oldest request would be finished first; of several the one that comes next after
-    /// the queue that was served last.
+    /// The queue whose oldest request would be finished first; of several the one that comes next
+    /// after the queue that was served last.
     pub(crate) fn next(&self, served_last: u32) -> Option<u32> {
         let &(finish_r, first) = self.ready.first()?;
         let behind = self.ready.range((finish_r, served_last.saturating_add(1))..).next();

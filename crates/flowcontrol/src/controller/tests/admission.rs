@@ -123,7 +123,25 @@ fn the_time_to_wait_is_a_part_of_the_time_there_is() {
     assert_eq!(wait_until(now + seconds(5), Some(now), seconds(1)), now + seconds(5));
 }
 
-/// What a request that waits costs: its slot, what is kept of it for dumps, its future and its timer.
+#[tokio::test(start_paused = true)]
+async fn nothing_outlives_the_controller_but_requests() {
+    let controller = controller(100, ONE_LEVEL);
+    let digest = by("jane");
+    let latency = Duration::from_secs(9);
+    let lingering = WorkEstimate { initial_seats: 1, final_seats: 9, additional_latency: latency };
+    drop(controller.admit(&digest, |_| lingering, later(1)).await);
+    let seats = admitted(&controller, "jane", 86);
+    let waiting = waiting(&controller, "jane", 1);
+    let schema = Arc::downgrade(&controller.classify(&digest));
+    drop(controller);
+    assert!(schema.upgrade().is_some());
+    drop(seats);
+    drop(waiting.await);
+    assert!(schema.upgrade().is_none());
+}
+
+/// What a request that waits costs: its slot, what is kept of it for dumps, its future and its
+/// timer.
 #[test]
 fn who_waits_holds_little() {
     let bytes = size_of::<Request>() + MAX_DETAILS + size_of::<Waiting>();

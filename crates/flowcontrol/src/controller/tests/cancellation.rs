@@ -111,7 +111,7 @@ fn check(controller: &Controller, counter: &Counter, requests: &Requests) {
     assert_eq!(told(&counter.0.waiting), i64::from(waiting));
     assert_eq!(told(&counter.0.executing), i64::from(executing));
     assert_eq!(told(&counter.0.seats_waiting), i64::from(sum(|level| level.seats_waiting)));
-    assert!(told(&counter.0.seats_executing) >= i64::from(sum(|level| level.seats_in_use)));
+    assert_eq!(told(&counter.0.seats_executing), i64::from(sum(|level| level.seats_in_use)));
 }
 
 #[tokio::test(start_paused = true)]

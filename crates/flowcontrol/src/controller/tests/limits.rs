@@ -24,8 +24,8 @@ fn limits(controller: &Controller) -> (Vec<String>, f64) {
     (gauges.levels.iter().map(line).collect(), gauges.fair_fraction)
 }
 
-/// What the reference's metrics say on a fresh cluster with 60 seats on which an administrator has made
-/// two requests at a time.
+/// What the reference's metrics say on a fresh cluster with 60 seats on which an administrator has
+/// made two requests at a time.
 #[tokio::test(start_paused = true)]
 async fn a_fresh_cluster_has_the_references_limits() {
     let controller = with_bootstrap(60);
@@ -106,7 +106,8 @@ fn check(text: &str) {
     assert_eq!(found, expected, "{text}");
 }
 
-/// Each line: a level, the high watermark and the smoothed demand of its seats, and how many it gets.
+/// Each line: a level, the high watermark and the smoothed demand of its seats, and how many it
+/// gets.
 #[tokio::test(start_paused = true)]
 async fn seats_are_lent_to_those_who_can_use_them() {
     // Nobody asks for anything: what can be lent is spread by what must be kept.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::random::Random;
 
-/// Runs flows against each other: each keeps so many requests of this width and duration in the level.
-/// The answer is how many of each were served, and how long each waited at most.
+/// Runs flows against each other: each keeps so many requests of this width and duration in the
+/// level. The answer is how many of each were served, and how long each waited at most.
 fn run(limit: u32, flows: &[(u64, u32, u64)], end: Duration) -> Vec<(u64, Duration)> {
     let mut bench = Bench::new(queues(flows.len() as i64, 1, 1000), limit);
     bench.checked = false;
@@ -71,8 +71,8 @@ fn greedy_flows_share_evenly_by_the_seats_that_they_hold() {
     };
     let narrow = held(8, &[(50, 1, 10), (200, 1, 10), (100, 1, 3), (50, 1, 40)]);
     assert!(spread(&narrow) < 0.02, "{narrow:?}");
-    // Seats stay empty while a wide one waits for another: virtual time runs ahead of the work that is
-    // done, and a flow with fewer requests has no claim to what was when they had not come.
+    // Seats stay empty while a wide one waits for another: virtual time runs ahead of the work that
+    // is done, and a flow with fewer requests has no claim to what was when they had not come.
     let wide = held(8, &[(50, 1, 10), (200, 1, 10), (50, 2, 10), (50, 1, 40)]);
     assert!(spread(&wide) < 0.1, "{wide:?}");
 }

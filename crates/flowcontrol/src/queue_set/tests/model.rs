@@ -1,7 +1,7 @@
 //! Fair queuing as it is defined, computed the slow way, and random arrivals at both.
 //!
-//! The model has a list of queues with lists of requests, computes every sum anew, looks at every queue
-//! for each decision, and goes through every point of time at which something happens.
+//! The model has a list of queues with lists of requests, computes every sum anew, looks at every
+//! queue for each decision, and goes through every point of time at which something happens.
 
 use std::collections::{BTreeMap, VecDeque};
 
