@@ -94,6 +94,22 @@ impl Type {
         }
     }
 
+    /// The name with those of its parameters, as what is said about a whole expression has it; the
+    /// checker's issues have shorter names ([`Display`](fmt::Display)).
+    ///
+    /// ```
+    /// use kevel_cel::Type;
+    /// assert_eq!(Type::list(Type::Any).full_name(), "list(google.protobuf.Any)");
+    /// assert_eq!(Type::list(Type::Any).to_string(), "list(any)");
+    /// ```
+    pub fn full_name(&self) -> String {
+        let parameters: Vec<String> = self.parameters().into_iter().map(Type::full_name).collect();
+        match parameters.is_empty() {
+            true => self.name().to_owned(),
+            false => format!("{}({})", self.name(), parameters.join(", ")),
+        }
+    }
+
     pub(crate) fn is_dyn(&self) -> bool {
         matches!(self, Type::Dyn | Type::Any)
     }

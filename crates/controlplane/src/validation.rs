@@ -304,6 +304,14 @@ impl Field<'_, '_> {
         self.add(|| FieldError::too_many(&self.path, Some(actual), max));
     }
 
+    /// No more than so many items or entries; whether that is so.
+    pub fn at_most(&self, max: usize) -> bool {
+        if self.len() > max {
+            self.too_many(self.len(), max);
+        }
+        self.len() <= max
+    }
+
     /// The value is none of those that there are.
     pub fn unsupported(&self, supported: &[&str]) {
         let value = || match self.value {

@@ -8,6 +8,7 @@ mod convert;
 mod extension;
 mod format_string;
 mod formats;
+mod includes;
 mod json_patch;
 mod list;
 mod list_extension;
@@ -38,6 +39,7 @@ pub use url::Url;
 
 pub(crate) use convert::convert;
 pub(crate) use format_string::check_format;
+pub(crate) use includes::MAX_VALUES as MAX_INCLUDES;
 pub(crate) use operator::{add, append, contains};
 pub(crate) use regex::RegexFunction;
 
@@ -162,6 +164,9 @@ pub(crate) static BASE: LazyLock<Functions> = LazyLock::new(|| {
 /// What expressions that make JSON patches have besides.
 pub(crate) static JSON_PATCH: LazyLock<Functions> =
     LazyLock::new(|| functions(&[json_patch::ROWS]));
+
+/// What expressions about devices have besides.
+pub(crate) static INCLUDES: LazyLock<Functions> = LazyLock::new(|| functions(&[includes::ROWS]));
 
 fn functions(libraries: &[&[Row]]) -> Functions {
     let mut functions = Functions::new();

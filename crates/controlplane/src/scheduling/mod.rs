@@ -19,14 +19,6 @@ fn changed(field: Field) {
     field.invalid_as(BadValue::Text("null".to_owned()), IMMUTABLE);
 }
 
-/// No more than so many items.
-fn at_most(list: Field, max: usize) -> bool {
-    if list.len() > max {
-        list.too_many(list.len(), max);
-    }
-    list.len() <= max
-}
-
 /// Of each key one item; a second one is shown as `shown` says.
 fn unique(list: Field, key: &str, shown: fn(Field) -> BadValue) {
     let mut seen = HashSet::new();

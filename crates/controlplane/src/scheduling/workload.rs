@@ -4,7 +4,7 @@ use kevel_api::field_error::BadValue;
 use kevel_api::name;
 use kevel_api::value::Value;
 
-use super::{at_most, changed, differs, group, unique};
+use super::{changed, differs, group, unique};
 use crate::capabilities::Capabilities;
 use crate::columns::Columns;
 use crate::kind::Kind;
@@ -63,7 +63,7 @@ fn spec(spec: Field) {
 }
 
 fn count(templates: Field) -> bool {
-    at_most(templates, MAX_TEMPLATES) && templates.must("")
+    templates.at_most(MAX_TEMPLATES) && templates.must("")
 }
 
 /// A template in the order of its fields.
