@@ -140,7 +140,7 @@ pub fn spec(spec: Field, volume: &str, place: Place, any_values: bool) {
     if !inline {
         capacity.must("");
         if capacity.key("storage").is_absent() || capacity.len() > 1 {
-            capacity.unsupported_as(capacity.shown_or_null(), &["storage"]);
+            capacity.unsupported_as(capacity.shown(), &["storage"]);
         }
         for (_, size) in capacity.entries() {
             valid_size(size);

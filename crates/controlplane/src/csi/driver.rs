@@ -60,7 +60,7 @@ fn validate_update(driver: Field, old: Field) {
     if !now.at("attachRequired").same(&was.at("attachRequired")) {
         attach_required(now, |field| field.invalid_as(now.at("attachRequired").shown(), IMMUTABLE));
     }
-    now.at("volumeLifecycleModes").immutable_or_null(&was.at("volumeLifecycleModes"));
+    now.at("volumeLifecycleModes").immutable(&was.at("volumeLifecycleModes"));
 }
 
 /// Says something about a field that the reference calls by another name.

@@ -14,7 +14,7 @@ use crate::columns::{self, Columns};
 use crate::kind::Kind;
 use crate::persistent_volume_claim::template_metadata;
 use crate::rules::Rules;
-use crate::validation::{Field, NOT_POSITIVE};
+use crate::validation::{Field, NOT_POSITIVE, null};
 
 /// `resourceclaims`
 pub static RESOURCE_CLAIM: Kind = Kind {
@@ -141,7 +141,7 @@ fn request(request: Field) {
             request.required("exactly one of `exactly` or `firstAvailable` is required");
         }
         (true, true) => request.invalid_as(
-            request.with(None).shown_or_null(),
+            null(),
             "exactly one of `exactly` or `firstAvailable` is required, but multiple fields are set",
         ),
         (true, false) => each_named(alternatives, MAX_ALTERNATIVES, "name", |alternative| {

@@ -84,9 +84,8 @@ fn device_id(device: &Value) -> [&str; 4] {
 }
 
 fn shown_id(id: &[&str; 4]) -> BadValue {
-    let names = ["Driver", "Pool", "Device", "ShareID"];
-    let values = id.map(Value::from);
-    record(&std::array::from_fn::<_, 4, _>(|index| (names[index], Some(&values[index]))))
+    let [driver, pool, device, share] = *id;
+    record(&[("Driver", driver), ("Pool", pool), ("Device", device), ("ShareID", share)])
 }
 
 /// Checks a change of the status.
@@ -214,7 +213,7 @@ pub(super) fn binding_conditions(device: Field) {
         (failed, needed, "bindingFailureConditions are required to use bindingConditions"),
     ] {
         if list.is_empty() && !other.is_empty() {
-            list.invalid_as(list.shown_or_null(), why);
+            list.invalid(why);
         }
     }
 }

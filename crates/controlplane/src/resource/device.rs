@@ -6,7 +6,7 @@ use super::slice::{check_counters, only_true};
 use super::{capacity, each, each_named, one_of, taint};
 use crate::pod::node_selector;
 use crate::pod::resources::is_native;
-use crate::validation::Field;
+use crate::validation::{Field, null};
 use kevel_api::field_error::BadValue;
 
 /// The most attributes and capacities of a device, taken together.
@@ -148,7 +148,7 @@ fn place(device: Field, elsewhere: bool) {
     if !elsewhere {
         if ["nodeName", "nodeSelector", "allNodes"].iter().any(|name| device.at(name).is_set()) {
             device.invalid_as(
-                device.with(None).shown_or_null(),
+                null(),
                 "`nodeName`, `nodeSelector` and `allNodes` can only be set if \
                  `perDeviceNodeSelection` is set to true in the ResourceSlice spec",
             );

@@ -5,7 +5,6 @@
 
 use std::collections::HashSet;
 
-use kevel_api::field_error::BadValue;
 use kevel_api::name;
 use kevel_server::strategy::STATUS_METADATA;
 
@@ -13,7 +12,7 @@ use super::GROUP;
 use crate::columns;
 use crate::kind::Kind;
 use crate::rules::Rules;
-use crate::validation::{Field, IMMUTABLE};
+use crate::validation::{Field, IMMUTABLE, null};
 
 /// `resourcepoolstatusrequests`
 pub static RESOURCE_POOL_STATUS_REQUEST: Kind = Kind {
@@ -26,7 +25,7 @@ pub static RESOURCE_POOL_STATUS_REQUEST: Kind = Kind {
         validate_update: |request, old| {
             let spec = request.at("spec");
             if !spec.same(&old.at("spec")) {
-                spec.invalid_as(BadValue::Text("null".to_owned()), IMMUTABLE);
+                spec.invalid_as(null(), IMMUTABLE);
             }
         },
         validate_status_update: |request, old| status(request.at("status"), old.at("status")),
@@ -84,7 +83,7 @@ fn status(status: Field, old: Field) {
     let conditions = status.at("conditions");
     if old.is_set() {
         if changed {
-            status.invalid_as(status.shown_or_null(), IMMUTABLE);
+            status.invalid(IMMUTABLE);
         }
     } else {
         conditions.conditions();
@@ -107,7 +106,7 @@ fn status(status: Field, old: Field) {
         let mut seen = HashSet::new();
         for condition in conditions.items() {
             if !seen.insert(condition.at("type").str()) {
-                condition.duplicate();
+                condition.duplicate_as(condition.shown_versioned());
             }
         }
     }

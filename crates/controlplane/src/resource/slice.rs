@@ -11,7 +11,7 @@ use crate::columns;
 use crate::kind::{Kind, Selectable};
 use crate::pod::node_selector;
 use crate::rules::Rules;
-use crate::validation::{Field, IMMUTABLE, NOT_POSITIVE};
+use crate::validation::{Field, NOT_POSITIVE};
 
 /// `resourceslices`
 pub static RESOURCE_SLICE: Kind = Kind {
@@ -119,11 +119,7 @@ fn spec(spec: Field, old: Option<Field>) {
     if let Some(old) = old {
         pool.at("name").immutable(&old.down("pool.name"));
         driver.immutable(&old.at("driver"));
-        let node = spec.at("nodeName");
-        if !node.same(&old.at("nodeName")) {
-            let shown = if node.is_set() { node.shown_as_json() } else { node.shown_or_null() };
-            node.invalid_as(shown, IMMUTABLE);
-        }
+        spec.at("nodeName").immutable(&old.at("nodeName"));
     }
     where_devices_are(spec);
     let (devices, counters) = (spec.at("devices"), spec.at("sharedCounters"));
@@ -174,7 +170,7 @@ fn where_devices_are(spec: Field) {
         node_selector(selector, false);
         let terms = selector.at("nodeSelectorTerms");
         if terms.len() != 1 {
-            terms.invalid_as(terms.shown_or_null(), "must have exactly one node selector term");
+            terms.invalid("must have exactly one node selector term");
         }
     }
     for (field, name) in

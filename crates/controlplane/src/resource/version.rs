@@ -16,14 +16,14 @@ const MAIN: &str = "v1";
 /// Checks an object in the form of v1.
 pub(super) fn check(object: Field, check: impl FnOnce(Field)) {
     if let Some(value) = object.get() {
-        check(object.with(Some(&as_v1(value))));
+        object.converted(&as_v1(value), check);
     }
 }
 
 /// Checks a change in the form of v1.
 pub(super) fn check_update(object: Field, old: Field, check: impl FnOnce(Field, Field)) {
     if let (Some(new), Some(was)) = (object.get(), old.get()) {
-        check(object.with(Some(&as_v1(new))), old.with(Some(&as_v1(was))));
+        object.converted(&as_v1(new), |object| check(object, object.with(Some(&as_v1(was)))));
     }
 }
 

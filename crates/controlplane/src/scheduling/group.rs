@@ -60,7 +60,7 @@ pub(super) fn gated(group: Field) {
     }
     let claims = group.at("resourceClaims");
     if claims.at_most(MAX_CLAIMS) {
-        unique(claims, "name", |claim| claim.shown());
+        unique(claims, "name");
         claims.items().for_each(claim);
     }
     let mode = group.at("disruptionMode");
@@ -95,7 +95,7 @@ pub(super) fn claim_statuses(statuses: Field, old: Field) {
     if statuses.same(&old) || !statuses.at_most(MAX_CLAIMS) {
         return;
     }
-    unique(statuses, "name", |status| status.shown());
+    unique(statuses, "name");
     for status in statuses.items() {
         form_if_set(status.at("resourceClaimName"), name::is_long_name);
     }

@@ -58,7 +58,7 @@ async fn compare(files: &[&str], server: &InMemory) {
         assert_eq!(cases.record(known), text, "{file} is not as `conformance rules` writes it");
         for (number, case) in cases.cases.iter().enumerate() {
             let found = cases.play(number, server).await;
-            if !found.is(&case.expected) {
+            if found != case.expected {
                 differ.push(format!("{file}\n{}\nfound {found:#?}", case.text));
             }
         }
