@@ -141,7 +141,7 @@ pub fn spec(spec: Field, volume: &str, context: VolumeContext, any_values: bool)
     if !inline {
         capacity.must("");
         if capacity.key("storage").is_absent() || capacity.len() > 1 {
-            capacity.unsupported_as(capacity.bad_value_or_null(), &["storage"]);
+            capacity.unsupported_as(capacity.bad_value(), &["storage"]);
         }
         for (_, size) in capacity.entries() {
             valid_size(size);

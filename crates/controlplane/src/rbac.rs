@@ -5,7 +5,7 @@ use kevel_api::name;
 use crate::columns;
 use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
-use crate::validation::{Field, record};
+use crate::validation::Field;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -121,12 +121,7 @@ fn role_binding(binding: Field, namespaced: bool) {
 fn same_role(binding: Field, old: Field) {
     let role = binding.at("roleRef");
     if !role.same(&old.at("roleRef")) {
-        let shown = record(&[
-            ("APIGroup", role.at("apiGroup").get()),
-            ("Kind", role.at("kind").get()),
-            ("Name", role.at("name").get()),
-        ]);
-        role.invalid_as(shown, "cannot change roleRef");
+        role.invalid("cannot change roleRef");
     }
 }
 

@@ -166,7 +166,7 @@ fn scope_selector(spec: Field) {
         }
         seen.insert(scope);
     }
-    let shown = || spec.at("scopes").bad_value_or_null();
+    let shown = || spec.at("scopes").bad_value();
     (0..conflict(&seen)).for_each(|_| list.invalid_as(shown(), "conflicting scopes"));
 }
 
@@ -181,7 +181,7 @@ fn validate_update(quota: Field, old: Field) {
     };
     if sorted(quota) != sorted(old) {
         let scopes = quota.down("spec.scopes");
-        scopes.invalid_as(scopes.bad_value_or_null(), IMMUTABLE);
+        scopes.invalid(IMMUTABLE);
     }
 }
 

@@ -30,5 +30,5 @@ fn validate_create(revision: Field) {
 
 fn validate_update(revision: Field, old: Field) {
     revision.at("revision").non_negative();
-    revision.at("data").immutable_or_null(&old.at("data"));
+    revision.at("data").immutable(&old.at("data"));
 }

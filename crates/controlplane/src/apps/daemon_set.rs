@@ -2,9 +2,7 @@
 
 use kevel_api::value::{Map, Value, equivalent};
 
-use super::{
-    immutable_selector, int_or_percent, is_empty, not_decremented, runs_for_good, unknown_strategy,
-};
+use super::{immutable_selector, int_or_percent, is_empty, not_decremented, runs_for_good};
 use crate::capabilities::Capabilities;
 use crate::columns;
 use crate::kind::Kind;
@@ -65,11 +63,11 @@ fn spec(spec: Field, old: Option<Field>) {
     let labels = spec.down("template.metadata.labels");
     if selector.selects(&labels) == Some(false) {
         let why = "`selector` does not match template `labels`";
-        labels.invalid_as(labels.bad_value_or_null(), why);
+        labels.invalid(why);
     }
     if selector.is_set() && is_empty(selector) {
         let why = "empty selector is invalid for daemonset";
-        selector.invalid_as(selector.bad_selector(), why);
+        selector.invalid(why);
     }
     template::check(spec.at("template"), old.as_ref().map(|old| old.at("template")));
     runs_for_good(spec.at("template"), "DaemonSet");
@@ -84,7 +82,7 @@ fn update_strategy(strategy: Field) {
         ("OnDelete", _) => {}
         ("RollingUpdate", false) => rolling.required(""),
         ("RollingUpdate", true) => rolling_update(rolling),
-        _ => unknown_strategy(strategy, &["RollingUpdate", "OnDelete"]),
+        _ => strategy.unsupported(&["RollingUpdate", "OnDelete"]),
     }
 }
 

@@ -170,7 +170,7 @@ fn check(request: Field, allowed: &Allowed) {
     let spec = request.at("spec");
     if let Err(error) = check_request(&bytes(spec.at("request"))) {
         let asked = spec.at("request");
-        asked.invalid_as(asked.bad_value_or_null(), error);
+        asked.invalid(error);
     }
     check_usages(spec.at("usages"), allowed);
     let signer = spec.at("signerName");

@@ -62,7 +62,7 @@ fn validate_update(driver: Field, old: Field) {
             field.invalid_as(now.at("attachRequired").bad_value(), IMMUTABLE)
         });
     }
-    now.at("volumeLifecycleModes").immutable_or_null(&was.at("volumeLifecycleModes"));
+    now.at("volumeLifecycleModes").immutable(&was.at("volumeLifecycleModes"));
 }
 
 /// Says something about a field that the reference calls by another name.

@@ -8,7 +8,7 @@ use crate::columns;
 use crate::kind::{Kind, MetadataChecks};
 use crate::pod::volume_source;
 use crate::rules::Rules;
-use crate::validation::{Field, IMMUTABLE, bad_value};
+use crate::validation::{Field, IMMUTABLE};
 
 /// `csinodes`
 pub static KIND: Kind = Kind {
@@ -67,7 +67,7 @@ fn validate_update(node: Field, old: Field) {
         let before = but_for_amount(was);
         for driver in new.get(was.at("name").str()).into_iter().flatten() {
             if !equivalent(Some(driver), Some(&before)) {
-                list.invalid_as(bad_value(Some(driver)), IMMUTABLE);
+                list.invalid_as(list.index(0).with(Some(driver)).bad_value(), IMMUTABLE);
             }
         }
     }

@@ -18,7 +18,7 @@ pub static KIND: Kind = Kind {
             let topology = capacity.at("nodeTopology");
             check(capacity, old.at("nodeTopology").fails(|was| was.label_selector(false)));
             if !topology.same(&old.at("nodeTopology")) {
-                topology.invalid_as(topology.bad_selector(), IMMUTABLE);
+                topology.invalid(IMMUTABLE);
             }
             capacity.at("storageClassName").immutable(&old.at("storageClassName"));
         },

@@ -7,7 +7,7 @@ use super::mandatory::{self, EXEMPT};
 use crate::columns;
 use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
-use crate::validation::{Field, record};
+use crate::validation::Field;
 
 /// `flowschemas`
 pub static KIND: Kind = Kind {
@@ -60,8 +60,7 @@ fn check_spec(spec: Field, name: &str) {
     let methods = ["ByNamespace", "ByUser"];
     if method.is_set() && !methods.contains(&method.at("type").str()) {
         // The reference shows all of the method.
-        let shown = record(&[("Type", method.at("type").get())]);
-        method.at("type").unsupported_as(shown, &methods);
+        method.at("type").unsupported_as(method.bad_value(), &methods);
     }
     let level = spec.at("priorityLevelConfiguration");
     if level.at("name").must("must reference a priority level") {

@@ -66,7 +66,7 @@ fn check(spec: Field, tolerates: Tolerates) {
     let (rules, backend) = (spec.at("rules"), spec.at("defaultBackend"));
     if rules.is_empty() && backend.is_absent() {
         let why = "either `defaultBackend` or `rules` must be specified";
-        spec.invalid_as(rules.bad_value_or_null(), why);
+        spec.invalid_as(rules.bad_value(), why);
     }
     if backend.is_set() {
         check_backend(backend);

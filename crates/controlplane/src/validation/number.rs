@@ -93,12 +93,4 @@ impl Field<'_, '_> {
             self.invalid_as(self.bad_value_as_json(), "must not be greater than 100%");
         }
     }
-
-    /// A text as JSON shows it, as the reference does for texts that have a type of their own.
-    pub fn bad_value_as_json(&self) -> BadValue {
-        match self.get() {
-            Some(Value::String(text)) => BadValue::named_string(text),
-            _ => self.bad_value(),
-        }
-    }
 }

@@ -319,7 +319,6 @@ async fn metadata_of_a_status_is_written_where_the_kind_lets_it_be() {
         ("deployments", [true, false]),
         ("flowschemas", [true, true]),
         ("namespaces", [false, false]),
-        ("resourceclaims", [true, true]),
         ("volumeattachments", [true, true]),
     ] {
         let found = ["labels", "annotations"].map(|f| kept.contains(&format!("{plural} {f}")));
