@@ -12,7 +12,7 @@ use crate::go_format::{Plain, Syntax, go_type};
 
 /// Why a tree is not of its type: paths and messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TypeErrors(Vec<(String, String)>);
+pub struct TypeErrors(Vec<(String, String)>);
 
 impl fmt::Display for TypeErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
