@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use kevel_api::gvk::GroupVersionKind;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
@@ -25,6 +26,24 @@ pub enum Operation {
     Delete,
     /// A connection to one, such as `exec`.
     Connect,
+}
+
+impl Operation {
+    /// As the API writes it: `CREATE`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Operation::Create => "CREATE",
+            Operation::Update => "UPDATE",
+            Operation::Delete => "DELETE",
+            Operation::Connect => "CONNECT",
+        }
+    }
+
+    /// The operation of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        let all = [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
+        all.into_iter().find(|operation| operation.name() == name)
+    }
 }
 
 /// A write on its way to the store.
@@ -54,7 +73,12 @@ pub struct Attributes<'a> {
     pub old: Option<&'a Value>,
 }
 
-impl Attributes<'_> {
+impl<'a> Attributes<'a> {
+    /// The kind of what is sent: the row's, or that of the subresource (`Scale`, `Eviction`).
+    pub fn kind(&self) -> &'a GroupVersionKind {
+        self.resource.kind_of(self.subresource)
+    }
+
     /// Whether objects of this resource are written themselves, not a subresource of them.
     pub fn is(&self, group: &str, plural: &str) -> bool {
         self.subresource.is_empty() && self.concerns(group, plural)

@@ -143,6 +143,12 @@ impl Resource {
         self.kind.group_kind()
     }
 
+    /// The kind of what is read and written at a subresource; of the objects where it is empty.
+    pub fn kind_of(&self, subresource: &str) -> &GroupVersionKind {
+        let part = self.subresources.get(subresource);
+        part.map_or(&self.kind, |subresource| &subresource.kind)
+    }
+
     /// `apps/v1`, `v1`
     pub fn api_version(&self) -> String {
         api_version(&self.kind.group, &self.kind.version)

@@ -1,0 +1,73 @@
+//! The rows that are the same objects in other versions or groups (`EquivalentResourceMapper`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use kevel_server::resource::{Resource, Resources, Rows};
+
+/// Rows by what they share. Found out once for each state of the tables.
+#[derive(Debug)]
+pub(super) struct Equivalents {
+    tables: Vec<Arc<Resources>>,
+    known: ArcSwap<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The tables that this was found out from.
+    rows: Vec<Arc<Rows>>,
+    /// In the order of the tables.
+    shared: HashMap<String, Vec<Arc<Resource>>>,
+}
+
+impl Equivalents {
+    pub fn new(tables: Vec<Arc<Resources>>) -> Self {
+        Equivalents { tables, known: ArcSwap::default() }
+    }
+
+    /// The other rows of the objects of a row that have this subresource, too.
+    pub fn of(&self, resource: &Resource, subresource: &str) -> Arc<[Arc<Resource>]> {
+        let known = self.known();
+        let shared = known.shared.get(&identity(resource)).map_or(&[][..], Vec::as_slice);
+        let same = |row: &Resource| row.kind == resource.kind && row.plural == resource.plural;
+        let has =
+            |row: &Resource| subresource.is_empty() || row.subresources.contains_key(subresource);
+        shared.iter().filter(|row| !same(row) && has(row)).cloned().collect()
+    }
+
+    fn known(&self) -> Arc<Known> {
+        let known = self.known.load();
+        let current = |known: &Known| {
+            known.rows.len() == self.tables.len()
+                && known.rows.iter().zip(&self.tables).all(|(k, t)| Arc::ptr_eq(k, &t.current()))
+        };
+        if current(&known) {
+            return Arc::clone(&known);
+        }
+        let known = Arc::new(Known::new(self.tables.iter().map(|table| table.current().clone())));
+        self.known.store(known.clone());
+        known
+    }
+}
+
+impl Known {
+    fn new(tables: impl Iterator<Item = Arc<Rows>>) -> Self {
+        let rows: Vec<Arc<Rows>> = tables.collect();
+        let mut shared: HashMap<String, Vec<Arc<Resource>>> = HashMap::new();
+        for row in rows.iter().flat_map(|rows| rows.all()) {
+            shared.entry(identity(row)).or_default().push(row.clone());
+        }
+        // One that is alone has no equivalent.
+        shared.retain(|_, rows| rows.len() > 1);
+        Known { rows, shared }
+    }
+}
+
+/// What equivalent rows have in common: where their objects are, or what they are called if they are not stored.
+fn identity(row: &Resource) -> String {
+    match &row.storage {
+        Some(storage) => storage.prefix.clone(),
+        None => format!("{}/{}", row.kind.group, row.plural),
+    }
+}

@@ -1,0 +1,68 @@
+//! The selectors of a webhook or policy: of the namespace a write is in, and of the object.
+
+use kevel_api::selector::label::LabelSelector;
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_server::admission::{Attributes, Operation};
+
+use super::Subject;
+
+/// What labels must be like. One that cannot be read is an error of every write that it would decide on.
+#[derive(Clone, Debug)]
+pub(super) struct Selectors {
+    namespace: Result<LabelSelector, String>,
+    object: Result<LabelSelector, String>,
+}
+
+impl Selectors {
+    pub fn new(criteria: &Value) -> Self {
+        let selector = |field| {
+            LabelSelector::from_value(criteria.at(&[field])).map_err(|error| error.to_string())
+        };
+        Selectors { namespace: selector("namespaceSelector"), object: selector("objectSelector") }
+    }
+
+    /// Whether the object is selected, as it was or as it will be.
+    pub fn match_object(
+        &self,
+        attributes: &Attributes<'_>,
+        object: Option<&Value>,
+    ) -> Result<bool, StatusError> {
+        let selector = self.object.as_ref().map_err(StatusError::internal)?;
+        if selector.is_empty() {
+            return Ok(true);
+        }
+        // The options of a connection have no labels, not even none.
+        let object = object.filter(|_| attributes.operation != Operation::Connect);
+        Ok([object, attributes.old].into_iter().flatten().any(|object| selects(selector, object)))
+    }
+
+    /// Whether the namespace is selected that a write is in. What is in none is not let off.
+    pub async fn match_namespace(
+        &self,
+        subject: &Subject<'_>,
+        object: Option<&Value>,
+    ) -> Result<bool, StatusError> {
+        let attributes = subject.attributes;
+        let of_namespaces = attributes.resource.plural == "namespaces";
+        if attributes.namespace.is_empty() && !of_namespaces {
+            return Ok(true);
+        }
+        let selector = self.namespace.as_ref().map_err(StatusError::internal)?;
+        if selector.is_empty() {
+            return Ok(true);
+        }
+        let written = matches!(attributes.operation, Operation::Create | Operation::Update);
+        if of_namespaces && attributes.subresource.is_empty() && written {
+            // What is written is not what is known of the namespace yet.
+            return Ok(object.is_some_and(|object| selects(selector, object)));
+        }
+        let namespace = subject.namespace().await?;
+        Ok(selector.matches(|key| namespace.label(key)))
+    }
+}
+
+fn selects(selector: &LabelSelector, object: &Value) -> bool {
+    let labels = object.at(&["metadata", "labels"]).and_then(Value::as_map);
+    selector.matches(|key| labels?.get(key)?.as_str())
+}
