@@ -1,7 +1,7 @@
 //! Declared types: what fields an object has, and how large values of a type can be.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::parser::RESERVED;
 use crate::types::Type;
@@ -62,13 +62,19 @@ pub struct ObjectType {
     /// What it is called in messages.
     pub name: Arc<str>,
     pub(crate) fields: BTreeMap<Arc<str>, Arc<DeclType>>,
+    /// Whether there may be any others.
+    pub(crate) open: bool,
 }
+
+/// What a field is of which nothing is declared.
+static UNDECLARED: LazyLock<Arc<DeclType>> = LazyLock::new(|| DeclType::simple(Type::Dyn).into());
 
 impl ObjectType {
     /// The type of a field by its escaped name; a keyword may also stand for itself.
     pub fn field(&self, name: &str) -> Option<&Arc<DeclType>> {
         let keyword = || RESERVED.contains(&name).then(|| self.fields.get(&*format!("__{name}__")));
-        self.fields.get(name).or_else(|| keyword().flatten())
+        let undeclared = || self.open.then(|| &*UNDECLARED);
+        self.fields.get(name).or_else(|| keyword().flatten()).or_else(undeclared)
     }
 }
 
@@ -112,7 +118,8 @@ impl DeclType {
             .into_iter()
             .filter_map(|(name, ty)| Some((escape(name)?.into(), Arc::new(ty))))
             .collect();
-        DeclType::of(DeclKind::Object(Arc::new(ObjectType { name: name.into(), fields })), 2)
+        let object = ObjectType { name: name.into(), fields, open: false };
+        DeclType::of(DeclKind::Object(Arc::new(object)), 2)
     }
 
     /// The same type, with a bound on its characters, bytes, elements or entries.

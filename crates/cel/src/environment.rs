@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::checker::check;
+use crate::composition::Variables;
 use crate::declared::{DeclType, ObjectType};
 use crate::evaluator::plan;
 use crate::library::{BASE, Function, JSON_PATCH};
@@ -16,12 +17,14 @@ use crate::types::Type;
 #[derive(Clone, Debug)]
 pub struct Environment(Arc<Declarations>);
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Declarations {
     variables: HashMap<Arc<str>, Arc<DeclType>>,
     objects: HashMap<Arc<str>, Arc<ObjectType>>,
     /// The objects that expressions can make.
     made: HashSet<Arc<str>>,
+    /// `Object`: so begin the names of objects that expressions can make with any fields.
+    dynamic: Option<Arc<ObjectType>>,
     bindings: bool,
     json_patch: bool,
 }
@@ -40,24 +43,46 @@ impl Environment {
         Builder::default()
     }
 
+    /// Starts with what is declared here.
+    pub fn extend(&self) -> Builder {
+        Builder(Declarations::clone(&self.0))
+    }
+
     /// Parses, checks and plans an expression.
     pub fn compile(&self, text: &str) -> Result<Program, CompileError> {
+        self.compile_on_stack(text, None)
+    }
+
+    /// The same, where a variable has these fields.
+    pub fn compile_with(&self, text: &str, variables: &Variables) -> Result<Program, CompileError> {
+        self.compile_on_stack(text, Some(variables))
+    }
+
+    fn compile_on_stack(
+        &self,
+        text: &str,
+        variables: Option<&Variables>,
+    ) -> Result<Program, CompileError> {
         if text.len() <= SHORT {
-            return self.compile_here(text);
+            return self.compile_here(text, variables);
         }
         // What nests as deep as is allowed takes more stack than the caller may have left.
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().stack_size(STACK_SIZE);
-            let compiled = thread.spawn_scoped(scope, || self.compile_here(text));
+            let compiled = thread.spawn_scoped(scope, || self.compile_here(text, variables));
             compiled.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(|| {
                 Err(CompileError::Program("expression could not be compiled".to_owned()))
             })
         })
     }
 
-    fn compile_here(&self, text: &str) -> Result<Program, CompileError> {
+    fn compile_here(
+        &self,
+        text: &str,
+        variables: Option<&Variables>,
+    ) -> Result<Program, CompileError> {
         let ast = parse(text, self.0.bindings)?;
-        let checked = check(&ast, self)?;
+        let checked = check(&ast, self, variables)?;
         let plan = plan(&ast, &checked, self).map_err(CompileError::Program)?;
         Ok(Program::new(ast, checked, plan, self.clone()))
     }
@@ -92,18 +117,30 @@ impl Environment {
             "uint" => Some(Type::Uint),
             "optional_type" => Some(Type::optional(Type::Dyn)),
             "net.IP" | "net.CIDR" => opaque(name),
+            _ if self.is_dynamic(name) => Some(Type::object(name)),
             _ => self.0.objects.get(name).map(|object| Type::Object(object.name.clone())),
         }
     }
 
     /// An object type by name.
     pub(crate) fn object(&self, name: &str) -> Option<&ObjectType> {
+        if self.is_dynamic(name) {
+            return self.0.dynamic.as_deref();
+        }
         self.0.objects.get(name).map(|object| &**object)
     }
 
     /// Whether expressions can make values of an object type.
     pub(crate) fn can_make(&self, name: &str) -> bool {
-        self.0.made.contains(name)
+        self.0.made.contains(name) || self.is_dynamic(name)
+    }
+
+    /// Whether a name is of objects whose fields nobody has declared.
+    pub(crate) fn is_dynamic(&self, name: &str) -> bool {
+        self.0.dynamic.as_ref().is_some_and(|root| {
+            let below = name.strip_prefix(&*root.name);
+            below.is_some_and(|below| below.is_empty() || below.starts_with('.'))
+        })
     }
 
     pub(crate) fn function(&self, name: &str) -> Option<&'static Function> {
@@ -128,6 +165,14 @@ impl Builder {
             self.0.objects.insert(object.name.clone(), object.clone());
             self.0.made.insert(object.name.clone());
         });
+        self
+    }
+
+    /// Declares objects whose fields are not known, by how their names begin: with `Object`,
+    /// expressions can make `Object{spec: Object.spec{…}}`.
+    pub fn dynamic_object_types(mut self, root: &str) -> Self {
+        let fields = Default::default();
+        self.0.dynamic = Some(Arc::new(ObjectType { name: root.into(), fields, open: true }));
         self
     }
 

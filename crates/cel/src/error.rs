@@ -42,6 +42,11 @@ impl Error {
         self.kind == Kind::CostLimit
     }
 
+    /// Whether evaluation was stopped from outside, or for want of an answer.
+    pub fn is_interrupted(&self) -> bool {
+        self.kind == Kind::Interrupted
+    }
+
     /// Whether evaluation was stopped, for its cost or from outside.
     pub fn is_cancelled(&self) -> bool {
         self.kind != Kind::Failed

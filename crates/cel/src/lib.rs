@@ -33,6 +33,7 @@
 
 mod ast;
 mod checker;
+mod composition;
 mod cost;
 mod declared;
 mod environment;
@@ -45,6 +46,7 @@ mod source;
 mod types;
 mod value;
 
+pub use composition::Variables;
 pub use cost::CostEstimate;
 pub use declared::{DeclType, MAX_REQUEST_SIZE, ObjectType, escape, unescape};
 pub use environment::{Builder, Environment};

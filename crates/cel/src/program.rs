@@ -1,11 +1,11 @@
 //! Expressions that can be evaluated.
 
-use std::cell::{Cell, OnceCell};
 use std::fmt;
 use std::sync::Arc;
 
 use crate::ast::{Ast, ExprKind, Literal, operator};
 use crate::checker::Checked;
+use crate::composition::{Composed, Variables};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::evaluator::{Plan, evaluate};
@@ -127,19 +127,8 @@ impl fmt::Debug for Budget<'_> {
 #[derive(Debug, Default)]
 pub struct Activation<'a> {
     variables: Vec<(&'a str, Value<'a>)>,
-    pub(crate) compositions: Vec<Composition<'a>>,
+    pub(crate) compositions: Vec<Composed<'a>>,
 }
-
-/// A variable whose fields are expressions themselves, each evaluated when it is first looked at.
-#[derive(Debug)]
-pub(crate) struct Composition<'a> {
-    name: &'a str,
-    fields: Vec<(&'a str, &'a Program, Computed<'a>)>,
-    cost: Cell<u64>,
-}
-
-/// What a field came to, once it was looked at.
-type Computed<'a> = OnceCell<Result<Value<'a>, Error>>;
 
 impl<'a> Activation<'a> {
     /// An activation without variables.
@@ -154,14 +143,10 @@ impl<'a> Activation<'a> {
     }
 
     /// Gives a variable its fields, which are expressions over the same variables and over the
-    /// fields in front of them: the `variables` of an admission policy.
-    pub fn compose(
-        &mut self,
-        name: &'a str,
-        fields: impl IntoIterator<Item = (&'a str, &'a Program)>,
-    ) -> &mut Self {
-        let fields = fields.into_iter().map(|(name, program)| (name, program, OnceCell::new()));
-        self.compositions.push(Composition { name, fields: fields.collect(), cost: Cell::new(0) });
+    /// fields in front of them: the `variables` of an admission policy. What comes of one that does
+    /// not compile is that it does not.
+    pub fn compose(&mut self, name: &'a str, variables: &'a Variables) -> &mut Self {
+        self.compositions.push(Composed::new(name, variables));
         self
     }
 
@@ -174,29 +159,7 @@ impl<'a> Activation<'a> {
         self.variables.iter().rev().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
-    pub(crate) fn composition(&self, name: &str) -> Option<&Composition<'a>> {
+    pub(crate) fn composition(&self, name: &str) -> Option<&Composed<'a>> {
         self.compositions.iter().find(|composition| composition.name == name)
-    }
-}
-
-impl<'a> Composition<'a> {
-    pub(crate) fn has(&self, field: &str) -> bool {
-        self.fields.iter().any(|(name, _, _)| *name == field)
-    }
-
-    /// The value of a field, evaluated if it was not yet.
-    pub(crate) fn field(
-        &self,
-        field: &str,
-        activation: &Activation<'a>,
-        budget: Budget<'_>,
-    ) -> Option<Result<Value<'a>, Error>> {
-        let (_, program, cell) = self.fields.iter().find(|(name, _, _)| *name == field)?;
-        if let Some(known) = cell.get() {
-            return Some(known.clone());
-        }
-        let Evaluation { result, cost } = program.evaluate(activation, budget);
-        self.cost.set(self.cost.get().saturating_add(cost));
-        Some(cell.get_or_init(|| result).clone())
     }
 }

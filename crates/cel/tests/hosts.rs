@@ -8,16 +8,21 @@ mod common;
 use common::{json, show};
 use kevel_cel::{
     Activation, Authorizer, Budget, Decision, DeclType, Environment, Program, ResourceCheck, Type,
-    Value,
+    Value, Variables,
 };
 
 struct Recorded;
 
 /// Allows what it is asked about `pods`, and repeats the question as the reason.
 impl Authorizer for Recorded {
-    fn authorize_path(&self, account: Option<(&str, &str)>, path: &str, verb: &str) -> Decision {
+    fn authorize_path(
+        &self,
+        account: Option<(&str, &str)>,
+        path: &str,
+        verb: &str,
+    ) -> Option<Decision> {
         let reason = format!("{account:?} {verb} {path}");
-        Decision { allowed: path == "/healthz", reason, error: None }
+        (path != "/wait").then(|| Decision { allowed: path == "/healthz", reason, error: None })
     }
 
     fn authorize_resource(
@@ -25,7 +30,7 @@ impl Authorizer for Recorded {
         account: Option<(&str, &str)>,
         check: &ResourceCheck,
         verb: &str,
-    ) -> Decision {
+    ) -> Option<Decision> {
         let ResourceCheck {
             group,
             resource,
@@ -39,7 +44,7 @@ impl Authorizer for Recorded {
             "{account:?} {verb} {group}/{resource}/{subresource} {namespace}/{name} {field_selector} {label_selector}"
         );
         let error = (resource == "broken").then(|| "broken".to_owned());
-        Decision { allowed: resource == "pods", reason, error }
+        Some(Decision { allowed: resource == "pods", reason, error })
     }
 }
 
@@ -77,6 +82,8 @@ fn authorizer() {
     for (expression, expected) in [
         ("authorizer.path('/healthz').check('get').allowed()", "true [350003]"),
         ("authorizer.path('')", "error: path must not be empty"),
+        ("true || authorizer.path('/wait').check('get').allowed()", "true [0]"),
+        ("authorizer.path('/wait').check('get').allowed() || true", "error: operation interrupted"),
         ("authorizer.group('').resource('pods').check('create').allowed()", "true [350004]"),
         (
             "authorizer.group('apps').resource('x').subresource('status').namespace('ns').name('n').check('get').reason()",
@@ -100,36 +107,42 @@ fn authorizer() {
 
 #[test]
 fn variables_are_evaluated_once_and_when_needed() {
-    let variables = DeclType::object(
-        "kubernetes.variables",
-        [
-            ("name", DeclType::simple(Type::Dyn)),
-            ("broken", DeclType::simple(Type::Int)),
-            ("twice", DeclType::simple(Type::Dyn)),
-        ],
-    );
+    let declared = DeclType::object("kubernetes.variables", []);
     let environment = Environment::builder()
         .variable("object", DeclType::simple(Type::Dyn))
-        .variable("variables", variables)
+        .variable("variables", declared)
         .build();
-    let compile = |text: &str| environment.compile(text).unwrap();
-    let (name, broken) = (compile("object.name"), compile("1 / 0"));
-    let twice = compile("variables.name + variables.name");
+    let mut variables = Variables::new("kubernetes.variables");
+    for (name, expression) in
+        [("name", "object.name"), ("broken", "1 / 0"), ("twice", "variables.name + variables.name")]
+    {
+        let program = environment.compile_with(expression, &variables).unwrap();
+        variables.push(name, Ok(program));
+    }
+    variables.push("none", Err("why".to_owned()));
+    let unknown = environment.compile_with("variables.later", &variables).unwrap_err();
+    assert!(unknown.to_string().contains("undefined field 'later'"));
     let object = json(r#"{"name": "n"}"#);
     for (expression, expected, cost, composition_cost) in [
         ("variables.twice == 'nn'", "true", 3, 7),
         ("object.name", "\"n\"", 2, 0),
         ("variables.name == variables.name", "true", 5, 2),
-        ("has(variables.broken)", "true", 1, 0),
+        ("has(variables.name)", "true", 1, 2),
+        (
+            "has(variables.broken)",
+            r#"composited variable "broken" fails to evaluate: division by zero"#,
+            1,
+            1,
+        ),
+        ("variables.none", r#"composited variable "none" fails to compile: why"#, 2, 0),
         ("variables.broken == 1 || true", "true", 3, 1),
     ] {
-        let program = compile(expression);
+        let program = environment.compile_with(expression, &variables).unwrap();
         let mut activation = Activation::new();
-        activation
-            .bind("object", Value::from_tree(&object))
-            .compose("variables", [("name", &name), ("broken", &broken), ("twice", &twice)]);
+        activation.bind("object", Value::from_tree(&object)).compose("variables", &variables);
         let evaluation = program.evaluate(&activation, Budget::default());
-        assert_eq!(show(&evaluation.result.unwrap()), expected, "{expression}");
+        let found = evaluation.result.as_ref().map_or_else(ToString::to_string, show);
+        assert_eq!(found, expected, "{expression}");
         let costs = (evaluation.cost, activation.take_composition_cost());
         assert_eq!(costs, (cost, composition_cost), "{expression}");
     }
@@ -137,9 +150,7 @@ fn variables_are_evaluated_once_and_when_needed() {
 
 #[test]
 fn objects_are_made() {
-    let spec = DeclType::object("Object.spec", [("replicas", DeclType::simple(Type::Int))]);
-    let object = DeclType::object("Object", [("spec", spec)]);
-    let environment = Environment::builder().object_types(&object).json_patch().build();
+    let environment = Environment::builder().dynamic_object_types("Object").json_patch().build();
     for (expression, expected) in [
         ("Object{spec: Object.spec{replicas: 1 + 1}}", "Object{spec: Object.spec{replicas: 2}}"),
         ("Object{spec: Object.spec{?replicas: optional.none()}}.spec", "Object.spec{}"),
@@ -148,11 +159,11 @@ fn objects_are_made() {
             "JSONPatch{op: 'add', path: '/a/' + jsonpatch.escapeKey('x/y~z'), value: {'k': 1}}",
             r#"JSONPatch{op: "add", path: "/a/x~1y~0z", value: {"k": 1}}"#,
         ),
-        (
-            "Object{spec: 1}",
-            "expected type of field 'spec' is 'Object.spec' but provided type is 'int'",
-        ),
-        ("Object{status: 1}", "undefined field 'status'"),
+        ("Object{spec: 1}.spec", "1"),
+        ("Object{}.nothing", "null"),
+        ("Object", "reference to undefined type: Object"),
+        ("JSONPatch{op: 1}", "expected type of field 'op' is 'string' but provided type is 'int'"),
+        ("Objects{status: 1}", "undeclared reference to 'Objects'"),
     ] {
         let found = match environment.compile(expression) {
             Ok(program) => {

@@ -51,7 +51,7 @@ pub(crate) fn store_error(error: kevel_store::Error) -> StatusError {
 }
 
 /// Several errors as one, in the words of the reference: `[first, second]`.
-pub(crate) fn aggregate(mut errors: Vec<String>) -> Option<String> {
+pub fn aggregate(mut errors: Vec<String>) -> Option<String> {
     let mut seen = std::collections::HashSet::new();
     errors.retain(|error| seen.insert(error.clone()));
     match errors.len() {

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::ast::{Ast, Comprehension, Expr, ExprId, ExprKind, Literal, operator};
+use crate::composition::Variables;
 use crate::environment::Environment;
 use crate::library::Function;
 use crate::source::Issues;
@@ -31,10 +32,15 @@ pub(crate) enum Reference {
 }
 
 /// Checks an expression.
-pub(crate) fn check(ast: &Ast, environment: &Environment) -> Result<Checked, Issues> {
+pub(crate) fn check(
+    ast: &Ast,
+    environment: &Environment,
+    variables: Option<&Variables>,
+) -> Result<Checked, Issues> {
     let mut checker = Checker {
         ast,
         environment,
+        variables,
         issues: Issues::new(&ast.source),
         substitutions: Substitutions::default(),
         scopes: Vec::new(),
@@ -53,6 +59,7 @@ pub(crate) fn check(ast: &Ast, environment: &Environment) -> Result<Checked, Iss
 struct Checker<'c> {
     ast: &'c Ast,
     environment: &'c Environment,
+    variables: Option<&'c Variables>,
     issues: Issues,
     substitutions: Substitutions,
     /// The variables of the comprehensions around, innermost last.
@@ -170,6 +177,10 @@ impl Checker<'_> {
     }
 
     fn field_type(&mut self, id: ExprId, object: &str, field: &str) -> Type {
+        let variable = self.variables.and_then(|variables| variables.field_type(object, field));
+        if let Some(ty) = variable {
+            return ty;
+        }
         match self.environment.object(object).map(|object| object.field(field)) {
             Some(Some(field)) => return field.to_type(),
             Some(None) => self.report(id, format!("undefined field '{field}'")),

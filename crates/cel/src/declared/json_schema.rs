@@ -77,7 +77,7 @@ fn object(name: &str, schema: &Tree, is_root: bool) -> Option<DeclType> {
         return Some(DeclType::of(kind, 2).with_max_elements(max));
     }
     let required = schema.at(&["required"]).and_then(Tree::as_list).unwrap_or_default();
-    let mut object = ObjectType { name: name.into(), fields: Default::default() };
+    let mut object = ObjectType { name: name.into(), fields: Default::default(), open: false };
     let mut min_size = 2;
     let properties = schema.at(&["properties"]).and_then(Tree::as_map);
     for (field, property) in properties.into_iter().flat_map(|map| map.iter()) {

@@ -55,7 +55,8 @@ fn declare(name: &str, schema: Schema<'_>, depth: usize) -> DeclType {
         Some((escaped.into(), Arc::new(ty)))
     });
     let fields = fields.collect();
-    DeclType::of(DeclKind::Object(Arc::new(ObjectType { name: name.into(), fields })), min_size)
+    let object = ObjectType { name: name.into(), fields, open: false };
+    DeclType::of(DeclKind::Object(Arc::new(object)), min_size)
 }
 
 fn of_scalar(scalar: Scalar) -> DeclType {

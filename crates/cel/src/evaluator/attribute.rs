@@ -149,9 +149,6 @@ impl<'e, 'a> Evaluator<'e, 'a> {
             Subject::Composition(name) => {
                 let Some(composition) = self.activation.composition(name) else { return Ok(None) };
                 let field = key.as_str().unwrap_or_default();
-                if qualifier.test_only && composition.has(field) {
-                    return Ok(Some(Value::Bool(true)));
-                }
                 return match composition.field(field, self.activation, self.budget) {
                     Some(outcome) => outcome.map(Some),
                     None if tested => Ok(None),
@@ -171,7 +168,7 @@ impl<'e, 'a> Evaluator<'e, 'a> {
                 match object.fields.iter().find(|(known, _)| &**known == name) {
                     Some((_, value)) => Ok(Some(value.clone())),
                     None if tested => Ok(None),
-                    None => Err(no_such_key(&key)),
+                    None => Ok(Some(Value::Null)),
                 }
             }
             _ if tested => Ok(None),

@@ -198,6 +198,9 @@ impl Planner<'_> {
                     ("duration" | "timestamp", _) | (_, None) => {
                         Err(format!("reference to undefined type: {name}"))
                     }
+                    _ if self.environment.is_dynamic(name) => {
+                        Err(format!("reference to undefined type: {name}"))
+                    }
                     (_, Some(ty)) => Ok(Plan::Constant(Value::Type(ty))),
                 };
             }

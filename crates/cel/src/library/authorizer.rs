@@ -9,7 +9,8 @@ use super::{Extension, Row, ordered, row};
 use crate::error::Error;
 use crate::value::Value;
 
-/// Who answers the questions of expressions.
+/// Who answers the questions of expressions. One that is not answered at once ends the evaluation
+/// (see [`Error::is_cancelled`]); it can be done again when the answer is known.
 pub trait Authorizer: Send + Sync {
     /// Whether a user may access a path. The user is the request's, or else a service account given
     /// by namespace and name.
@@ -18,7 +19,7 @@ pub trait Authorizer: Send + Sync {
         service_account: Option<(&str, &str)>,
         path: &str,
         verb: &str,
-    ) -> Decision;
+    ) -> Option<Decision>;
 
     /// Whether a user may do something to a resource.
     fn authorize_resource(
@@ -26,7 +27,7 @@ pub trait Authorizer: Send + Sync {
         service_account: Option<(&str, &str)>,
         check: &ResourceCheck,
         verb: &str,
-    ) -> Decision;
+    ) -> Option<Decision>;
 }
 
 /// An answer.
@@ -41,7 +42,7 @@ pub struct Decision {
 }
 
 /// What resource a question is about; empty fields are not given.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ResourceCheck {
     /// The API group.
     pub group: String,
@@ -246,6 +247,7 @@ fn check<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
         }
         _ => return Err(Error::no_such_overload()),
     };
+    let decision = decision.ok_or_else(Error::interrupted)?;
     Ok(Value::Extension(Extension::Decision(decision.into())))
 }
 

@@ -170,7 +170,7 @@ impl<'a> Value<'a> {
             Value::Timestamp(timestamp) => timestamp.instant() == (MIN_SECONDS, 0),
             Value::List(list) => list.is_empty(),
             Value::Map(map) => map.is_empty(),
-            Value::Object(object) => object.fields.iter().all(|(_, value)| value.is_zero()),
+            Value::Object(object) => object.fields.is_empty(),
             _ => false,
         }
     }

@@ -1,0 +1,169 @@
+//! Compiling expressions.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kevel_cel::{CompileError, Program, Type, Variables};
+
+use super::environment::{OptionalVariableDeclarations, VARIABLES_TYPE, environment};
+
+/// Compiles expressions of webhooks or of one policy.
+#[derive(Clone, Debug)]
+pub struct Compiler {
+    variables: Option<Variables>,
+}
+
+/// What an expression must come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Returns {
+    /// Whatever it is: a variable.
+    Anything,
+    /// A condition.
+    Bool,
+    /// A message.
+    String,
+    /// The value of an audit annotation.
+    StringOrNull,
+    /// JSON patches.
+    JsonPatches,
+    /// An apply configuration.
+    Object,
+}
+
+/// An expression, be it that it does not compile.
+#[derive(Clone, Debug)]
+pub struct Expression {
+    /// As it was written.
+    pub text: Arc<str>,
+    /// What can be evaluated, or why not.
+    pub program: Result<Program, Error>,
+}
+
+/// What is wrong with an expression, or with its evaluation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// Whose fault it is.
+    pub kind: ErrorKind,
+    /// In the words of the reference.
+    pub detail: String,
+}
+
+/// Whose fault an [`Error`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The expression's.
+    Invalid,
+    /// The server's, or that of a constant in the expression.
+    Internal,
+    /// The expression's, or those of its fellows: they cost too much, and none is evaluated any more.
+    OutOfBudget,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.detail)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl Error {
+    pub(super) fn invalid(detail: impl Into<String>) -> Self {
+        Error { kind: ErrorKind::Invalid, detail: detail.into() }
+    }
+
+    pub(super) fn internal(detail: impl Into<String>) -> Self {
+        Error { kind: ErrorKind::Internal, detail: detail.into() }
+    }
+
+    pub(super) fn out_of_budget() -> Self {
+        let detail = "validation failed due to running out of cost budget, no further validation \
+                      rules will be run";
+        Error { kind: ErrorKind::OutOfBudget, detail: detail.to_owned() }
+    }
+}
+
+impl Compiler {
+    /// Compiles expressions that know no `variables`: match conditions of webhooks.
+    pub fn new() -> Self {
+        Compiler { variables: None }
+    }
+
+    /// Compiles expressions of a policy. Its variables come first, in order: see
+    /// [`Compiler::variable`].
+    pub fn composited() -> Self {
+        Compiler { variables: Some(Variables::new(VARIABLES_TYPE)) }
+    }
+
+    /// Compiles a variable, which the expressions after it know: if it does not compile, they fail
+    /// when they look at it.
+    pub fn variable(
+        &mut self,
+        name: &str,
+        expression: &str,
+        declarations: OptionalVariableDeclarations,
+    ) -> Result<(), Error> {
+        let compiled = self.compile(expression, Returns::Anything, declarations).program;
+        let result = compiled.as_ref().map(|_| ()).map_err(Clone::clone);
+        if let Some(variables) = &mut self.variables {
+            variables.push(name, compiled.map_err(|error| error.detail));
+        }
+        result
+    }
+
+    /// Compiles an expression.
+    pub fn compile(
+        &self,
+        expression: &str,
+        returns: Returns,
+        declarations: OptionalVariableDeclarations,
+    ) -> Expression {
+        let environment = environment(declarations, self.variables.is_some());
+        let program = match &self.variables {
+            Some(variables) => environment.compile_with(expression, variables),
+            None => environment.compile(expression),
+        };
+        let program = match program {
+            Ok(program) => returns.check(&program.output_type()).map(|()| program),
+            Err(CompileError::Issues(issues)) => {
+                Err(Error::invalid(format!("compilation failed: {issues}")))
+            }
+            Err(CompileError::Program(why)) => {
+                Err(Error::internal(format!("program instantiation failed: {why}")))
+            }
+        };
+        Expression { text: expression.into(), program }
+    }
+
+    /// The variables, for whoever evaluates what was compiled here.
+    pub fn variables(&self) -> Option<&Variables> {
+        self.variables.as_ref()
+    }
+}
+
+impl Default for Compiler {
+    fn default() -> Self {
+        Compiler::new()
+    }
+}
+
+impl Returns {
+    fn check(self, found: &Type) -> Result<(), Error> {
+        let types = match self {
+            Returns::Anything => return Ok(()),
+            Returns::Bool => vec![Type::Bool],
+            Returns::String => vec![Type::String],
+            Returns::StringOrNull => vec![Type::String, Type::Null],
+            Returns::JsonPatches => vec![Type::list(Type::object("JSONPatch"))],
+            Returns::Object => vec![Type::object("Object")],
+        };
+        if types.contains(found) {
+            return Ok(());
+        }
+        let names: Vec<String> = types.iter().map(ToString::to_string).collect();
+        Err(Error::invalid(match &names[..] {
+            [name] => format!("must evaluate to {name} but got {found}"),
+            names => format!("must evaluate to one of [{}] but got {found}", names.join(" ")),
+        }))
+    }
+}

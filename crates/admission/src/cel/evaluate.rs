@@ -1,0 +1,113 @@
+//! Evaluating expressions for a request.
+
+use std::time::{Duration, Instant};
+
+use kevel_api::value::Value as Tree;
+use kevel_cel::{Activation, Budget, ResourceCheck, Value, Variables};
+use kevel_server::admission::Attributes;
+
+use super::environment::{
+    AUTHORIZER, NAMESPACE, OBJECT, OLD_OBJECT, PARAMS, REQUEST, REQUEST_RESOURCE, VARIABLES,
+};
+use super::{CachingAuthorizer, Error, Expression};
+
+/// What the variables are. It borrows everything, and is made anew as often as needed.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// The write.
+    pub attributes: &'a Attributes<'a>,
+    /// `request`: see [`admission_request`](super::admission_request).
+    pub request: &'a Tree,
+    /// `object`, null for deletions: see [`versioned_object`](super::versioned_object).
+    pub object: Option<&'a Tree>,
+    /// `oldObject`, null for creations.
+    pub old_object: Option<&'a Tree>,
+    /// `params`, null where there are none.
+    pub params: Option<&'a Tree>,
+    /// `namespaceObject`, null for what is in no namespace: see
+    /// [`namespace_object`](super::namespace_object).
+    pub namespace: Option<&'a Tree>,
+    /// `authorizer`; nothing where expressions may not ask.
+    pub authorizer: Option<&'a CachingAuthorizer<'a>>,
+    /// `variables`: see [`Compiler::variables`](super::Compiler::variables).
+    pub variables: Option<&'a Variables>,
+}
+
+/// Evaluates expressions over an input, one after the other, within a budget. What a variable came
+/// to is kept for the expressions after it.
+#[derive(Debug)]
+pub struct Evaluator<'a> {
+    activation: Activation<'a>,
+    remaining: u64,
+    elapsed: Duration,
+}
+
+impl<'a> Evaluator<'a> {
+    /// Evaluates over `input` what costs `budget` at most, all together.
+    pub fn new(input: &Input<'a>, budget: u64) -> Self {
+        let tree = |tree: Option<&'a Tree>| tree.map_or(Value::Null, Value::from_tree);
+        let mut activation = Activation::new();
+        activation
+            .bind(OBJECT, tree(input.object))
+            .bind(OLD_OBJECT, tree(input.old_object))
+            .bind(PARAMS, tree(input.params))
+            .bind(REQUEST, tree(Some(input.request)))
+            .bind(NAMESPACE, tree(input.namespace));
+        if let Some(authorizer) = input.authorizer {
+            let check = request_resource(input.attributes);
+            activation
+                .bind(AUTHORIZER, Value::authorizer(authorizer))
+                .bind(REQUEST_RESOURCE, Value::resource_check(authorizer, check));
+        }
+        if let Some(variables) = input.variables {
+            activation.compose(VARIABLES, variables);
+        }
+        Evaluator { activation, remaining: budget, elapsed: Duration::ZERO }
+    }
+
+    /// What is left of the budget, for expressions that are evaluated over another input.
+    pub fn remaining(&self) -> u64 {
+        self.remaining
+    }
+
+    /// How long the last expression took.
+    pub fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+
+    /// Evaluates an expression. The outer error is that of all of them: nothing more can be
+    /// evaluated. The inner one is the expression's own.
+    pub fn evaluate(&mut self, expression: &Expression) -> Result<Result<Value<'a>, Error>, Error> {
+        self.elapsed = Duration::ZERO;
+        let program = match &expression.program {
+            Ok(program) => program,
+            Err(error) => return Ok(Err(Error::invalid(format!("compilation error: {error}")))),
+        };
+        let started = Instant::now();
+        let evaluation = program.evaluate(&self.activation, Budget::default());
+        self.charge(self.activation.take_composition_cost())?;
+        self.elapsed = started.elapsed();
+        self.charge(evaluation.cost)?;
+        Ok(evaluation.result.map_err(|error| {
+            let text = &expression.text;
+            Error::invalid(format!("expression '{text}' resulted in error: {error}"))
+        }))
+    }
+
+    fn charge(&mut self, cost: u64) -> Result<(), Error> {
+        self.remaining = self.remaining.checked_sub(cost).ok_or_else(Error::out_of_budget)?;
+        Ok(())
+    }
+}
+
+/// What `authorizer.requestResource` is about.
+fn request_resource(attributes: &Attributes<'_>) -> ResourceCheck {
+    ResourceCheck {
+        group: attributes.resource.kind.group.to_string(),
+        resource: attributes.resource.plural.clone(),
+        subresource: attributes.subresource.to_owned(),
+        namespace: attributes.namespace.to_owned(),
+        name: attributes.name.to_owned(),
+        ..ResourceCheck::default()
+    }
+}
