@@ -60,6 +60,22 @@ impl DeleteOptions {
         }
         Ok(())
     }
+
+    /// What is really done, with what the kind adds to what was said: the time that an object gets, or which namespace
+    /// is meant.
+    pub(crate) fn effective(&self, strategy: &dyn Strategy, old: &Value) -> Self {
+        let mut options = self.clone();
+        let deleting = !metadata::text(old, "deletionTimestamp").is_empty();
+        if strategy.graceful() && !deleting {
+            let granted = strategy.grace_period(old, options.grace_period);
+            options.grace_period = granted.or(options.grace_period);
+        }
+        // Only the kind matters: whose deletion begins another way, namespaces, means the one that was found.
+        if strategy.begin_delete(&mut Value::Null) {
+            options.uid.get_or_insert_with(|| metadata::text(old, "uid").to_owned());
+        }
+        options
+    }
 }
 
 /// What a deletion does to an object.

@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use kevel_server::metrics::{Counter, Description, Family, Histogram, Metrics};
 
-use super::request::operation;
 use super::{
     Compiler, Error, Evaluator, Expression, Input, OptionalVariableDeclarations,
     RUNTIME_COST_BUDGET_MATCH_CONDITIONS, Returns,
@@ -142,7 +141,7 @@ impl MatchConditions {
         let Evaluated { result, errors } = evaluated
             .unwrap_or_else(|error| Evaluated { result: self.failed(vec![error]), errors: 0 });
         let Matcher { kind, step, name } = &self.matcher;
-        let labels = [&**name, kind, step, operation(input.attributes.operation)];
+        let labels = [&**name, kind, step, input.attributes.operation.name()];
         for _ in 0..errors {
             metrics.errors.with(&labels).increment();
         }

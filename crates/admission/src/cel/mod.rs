@@ -14,6 +14,8 @@ mod environment;
 mod evaluate;
 mod match_conditions;
 mod request;
+#[cfg(test)]
+mod tests;
 
 pub use authorizer::CachingAuthorizer;
 pub use compile::{Compiler, Error, ErrorKind, Expression, Returns};

@@ -4,7 +4,7 @@ use kevel_api::gvk::GroupVersionKind;
 use kevel_api::schema::Schema;
 use kevel_api::value::{Map, Value};
 use kevel_patch::unstructured;
-use kevel_server::admission::{Attributes, Operation};
+use kevel_server::admission::Attributes;
 use kevel_server::resource::{Resource, api_version};
 
 /// What `request` is: what is asked for (`requestKind`, ...) and, with `matchPolicy: Equivalent`,
@@ -18,9 +18,9 @@ pub fn admission_request(
     let subresource = attributes.subresource;
     let mut request = Map::new();
     request.insert("uid", "".into());
-    request.insert("kind", kind(part_kind(matched, subresource)));
+    request.insert("kind", kind(matched.kind_of(subresource)));
     request.insert("resource", resource(matched));
-    request.insert("requestKind", kind(part_kind(asked, subresource)));
+    request.insert("requestKind", kind(attributes.kind()));
     request.insert("requestResource", resource(asked));
     let texts = [
         ("subResource", subresource),
@@ -31,28 +31,13 @@ pub fn admission_request(
     for (field, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
         request.insert(field, text.into());
     }
-    request.insert("operation", operation(attributes.operation).into());
+    request.insert("operation", attributes.operation.name().into());
     request.insert("userInfo", user_info(attributes));
     request.insert("object", Value::Null);
     request.insert("oldObject", Value::Null);
     request.insert("dryRun", attributes.dry_run.into());
     request.insert("options", options.cloned().unwrap_or(Value::Null));
     request.into()
-}
-
-/// The name of an operation, as rules, reviews and metrics have it.
-pub(super) fn operation(operation: Operation) -> &'static str {
-    match operation {
-        Operation::Create => "CREATE",
-        Operation::Update => "UPDATE",
-        Operation::Delete => "DELETE",
-        Operation::Connect => "CONNECT",
-    }
-}
-
-/// The kind of what is written: that of the subresource, where it has its own.
-fn part_kind<'r>(resource: &'r Resource, subresource: &str) -> &'r GroupVersionKind {
-    resource.subresources.get(subresource).map_or(&resource.kind, |part| &part.kind)
 }
 
 fn kind(kind: &GroupVersionKind) -> Value {

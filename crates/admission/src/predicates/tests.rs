@@ -6,7 +6,7 @@ use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_codec::json::Unknown;
 use kevel_codec::yaml;
-use kevel_server::admission::Operation;
+use kevel_server::admission::{Operation, OperationOptions};
 use kevel_server::audit::AuditContext;
 use kevel_server::columns::NameAndCreation;
 use kevel_server::request::Warnings;
@@ -152,6 +152,10 @@ impl World {
             warnings: &Warnings::default(),
             audit: &AuditContext::default(),
             old: old.as_ref(),
+            options: OperationOptions::None,
+            deadline: None,
+            trackers: None,
+            reinvocation: None,
         };
         let subject = self.matcher.subject(&attributes);
         match criteria.matches(&subject, object.as_ref()).await {

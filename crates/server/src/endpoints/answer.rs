@@ -7,6 +7,7 @@ use super::Ask;
 use super::table::{METADATA, metadata_only};
 use crate::admission::Operation;
 use crate::handler::Response;
+use crate::metadata;
 use crate::negotiate::{self, Shape};
 use crate::resource::Part;
 use crate::resource::{Answer, Answered, Answerer, Asked};
@@ -35,7 +36,11 @@ impl Ask<'_> {
         let mut object = self.decode_body(&kind, &ty, options.field_validation).await?;
         self.fill_in_namespace(&mut object)?;
         self.record_asked(&mut object, &options);
-        let attributes = self.attributes(Operation::Create, options.dry_run);
+        let mut attributes = self.attributes(Operation::Create, options.dry_run);
+        let name = metadata::text(&object, "name").to_owned();
+        if attributes.name.is_empty() {
+            attributes.name = &name;
+        }
         let admission = &self.endpoints.admission;
         admission.admit(&attributes, Some(&mut object)).await?;
         admission.validate(&attributes, Some(&object)).await?;

@@ -55,7 +55,7 @@ impl Call<'_> {
         generated: bool,
         options: &WriteOptions,
     ) -> Result<Response, StatusError> {
-        self.prepare_new(&mut object);
+        self.wipe_system_fields(&mut object);
         if options.tracked {
             let record = || self.record(None, &mut object.clone(), options);
             self.ask_for_versions(record).await?;
@@ -63,9 +63,13 @@ impl Call<'_> {
         }
         // Empty where a name is made up, which comes after what plug-ins change.
         let name = metadata::text(&object, "name").to_owned();
-        let attributes = self.attributes(Operation::Create, options.dry_run);
-        let attributes = Attributes { name: &name, ..attributes };
+        let mut attributes = self.attributes(Operation::Create, options.dry_run);
+        attributes.name = &name;
+        if self.is_of_namespaces() {
+            attributes.namespace = &name;
+        }
         self.endpoints.admission.admit(&attributes, Some(&mut object)).await?;
+        self.fill_system_fields(&mut object);
         if generated {
             let base = metadata::text(&object, "generateName");
             let name = self.resource.strategy.generate_name(base);
@@ -88,6 +92,7 @@ impl Call<'_> {
         options: &WriteOptions,
         claim: &mut Claim,
     ) -> Result<Response, StatusError> {
+        self.reset_new(&mut object);
         self.resource.strategy.sign(&mut object, &self.user);
         self.resource.strategy.prepare_for_create(&mut object);
         let mut errors = self.resource.validate_metadata(&object);
@@ -160,13 +165,27 @@ impl Call<'_> {
         Ok(object)
     }
 
-    /// What the server says about a new object, whatever the client said.
-    fn prepare_new(&self, object: &mut Value) {
+    /// Drops what only the server says about a new object (`WipeObjectMetaSystemFields`).
+    fn wipe_system_fields(&self, object: &mut Value) {
+        const SYSTEM: [&str; 5] = [
+            "uid",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "selfLink",
+        ];
+        SYSTEM.into_iter().for_each(|field| metadata::set(object, field, None));
+    }
+
+    /// Says it, whatever the client and the plug-ins said (`FillObjectMetaSystemFields`).
+    fn fill_system_fields(&self, object: &mut Value) {
+        self.wipe_system_fields(object);
         metadata::set(object, "uid", Some(metadata::new_uid().as_str().into()));
         metadata::set(object, "creationTimestamp", Some(Time::now().to_string().as_str().into()));
-        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
-            metadata::set(object, field, None);
-        }
+    }
+
+    /// Takes away what a new object does not have yet: a status, and a generation but the first.
+    fn reset_new(&self, object: &mut Value) {
         let status = self
             .resource
             .subresources

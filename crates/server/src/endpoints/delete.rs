@@ -8,13 +8,14 @@ use kevel_store::cache::At;
 
 use super::Call;
 use super::update::Existing;
-use crate::admission::{Attributes, Operation};
+use crate::admission::{Attributes, Operation, OperationOptions};
 use crate::deletion::{Course, DeleteOptions, Doomed, Outcome, course};
 use crate::failure::{cache_error, unserved};
 use crate::guaranteed_update::{Failed, guaranteed_update};
 use crate::handler::Response;
 use crate::metadata;
 use crate::responses::status_response;
+use crate::verb::Verb;
 
 /// What became of a deletion.
 enum Deleted {
@@ -71,13 +72,12 @@ impl Call<'_> {
     ) -> Result<Deleted, Failed> {
         let old = &existing.value;
         options.check(self.resource, old)?;
-        let namespace = metadata::text(old, "namespace");
-        let attributes = self.attributes(Operation::Delete, options.dry_run);
-        let attributes = Attributes { namespace, name, old: Some(old), ..attributes };
-        let admission = &self.endpoints.admission;
-        admission.admit(&attributes, None).await?;
-        admission.validate(&attributes, None).await?;
         let course = course(&*self.resource.strategy, old, options);
+        let namespace = metadata::text(old, "namespace");
+        // What is going without this request is not deleted by it.
+        if !matches!(course, Course::Already) {
+            self.admit_deletion(old, options).await?;
+        }
         let course = match course {
             Course::Mark(object) => Course::Mark(self.to_storage(object).await?),
             Course::MarkAndGo(object) => Course::MarkAndGo(self.to_storage(object).await?),
@@ -102,6 +102,24 @@ impl Call<'_> {
             }
             Outcome::Kept(now) => Ok(Deleted::Pending(self.wire(&now.bytes, now.revision)?)),
         }
+    }
+
+    /// Asks the plug-ins about the end of an object. Of one among many they are not told the name, but the object.
+    async fn admit_deletion(
+        &self,
+        old: &Value,
+        options: &DeleteOptions,
+    ) -> Result<(), StatusError> {
+        let attributes = self.attributes(Operation::Delete, options.dry_run);
+        let effective = match self.request.info.verb {
+            Verb::DeleteCollection => options.clone(),
+            _ => options.effective(&*self.resource.strategy, old),
+        };
+        let options = OperationOptions::Delete(&effective);
+        let attributes = Attributes { old: Some(old), options, ..attributes };
+        let admission = &self.endpoints.admission;
+        admission.admit(&attributes, None).await?;
+        admission.validate(&attributes, None).await
     }
 
     /// An object that is gone is told about by a `Status`; one that is still there is shown.

@@ -11,6 +11,7 @@ use kevel_store::cache::{At, Object};
 
 use super::Call;
 use super::options::WriteOptions;
+use super::timestamps::ignore_managed_fields_timestamps;
 use crate::admission::{Attributes, Operation};
 use crate::allocation::{self, Claim};
 use crate::authorization::{self, Decision, forbidden};
@@ -154,7 +155,6 @@ impl Call<'_> {
         let mut object = make(self, existing)?;
         let old = &existing.value;
         self.check_preconditions(&object, old)?;
-        self.carry_over(&mut object, old);
         if options.tracked {
             let record = || self.record(Some(old), &mut object.clone(), options);
             self.ask_for_versions(record).await?;
@@ -163,6 +163,8 @@ impl Call<'_> {
         let attributes = self.attributes(Operation::Update, options.dry_run);
         let attributes = Attributes { old: Some(old), ..attributes };
         self.admit(&attributes, &mut object).await?;
+        // After the plug-ins: they may change no more than their client.
+        self.carry_over(&mut object, old);
         let mut claim = Claim::default();
         let allocation = self.resource.allocation.as_ref().filter(|_| self.subresource.is_none());
         if let Some(allocation) = allocation.cloned() {
@@ -203,6 +205,7 @@ impl Call<'_> {
         }
         let warnings = strategy.warnings(&object, Some(old));
         warnings.into_iter().for_each(|warning| self.request.warnings.add(warning));
+        ignore_managed_fields_timestamps(&mut object, old);
         self.validate(attributes, &object).await?;
         let code = StatusCode::OK;
         let stored = self.to_storage(object).await?;

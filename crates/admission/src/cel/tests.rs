@@ -1,0 +1,324 @@
+//! Expressions and what comes of them, as text.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kevel_api::gvk::GroupVersionKind;
+use kevel_api::value::Value;
+use kevel_api::{builtin, quote::quote};
+use kevel_codec::json::{Unknown, decode_any};
+use kevel_server::admission::{Attributes, Operation};
+use kevel_server::audit::AuditContext;
+use kevel_server::authorization::{Attributes as Question, Authorizer, Decision, Opinion};
+use kevel_server::columns::NameAndCreation;
+use kevel_server::future::Pending;
+use kevel_server::metrics::Metrics;
+use kevel_server::request::Warnings;
+use kevel_server::resource::{Part, Resource, Subresource};
+use kevel_server::strategy::Generic;
+use kevel_server::type_ref::TypeRef;
+use kevel_server::user::User;
+use kevel_server::verb::Verb;
+
+use super::*;
+
+/// Allows all but what says no, repeats the question as the reason, and makes wait who asks for it.
+#[derive(Default)]
+struct Repeats {
+    asked: AtomicUsize,
+}
+
+impl Authorizer for Repeats {
+    fn authorize<'a>(&'a self, question: &'a Question<'a>) -> Pending<'a, Opinion> {
+        Box::pin(async move {
+            self.asked.fetch_add(1, Ordering::Relaxed);
+            if question.path.contains("wait") {
+                tokio::task::yield_now().await;
+            }
+            let Question { user, verb, group, version, resource, subresource, .. } = question;
+            let groups = match user.name.as_str() {
+                "jane" => String::new(),
+                _ => format!(" in [{}]", user.groups.join(" ")),
+            };
+            let labels: String =
+                question.selectors.labels.iter().map(|label| format!(" {label}")).collect();
+            let about = match question.is_resource {
+                true => format!(
+                    "{group}/{version}/{resource}/{subresource} {}/{}{labels}",
+                    question.namespace, question.name
+                ),
+                false => question.path.to_owned(),
+            };
+            Opinion {
+                decision: if about.contains("no") { Decision::NoOpinion } else { Decision::Allow },
+                reason: format!("{}{groups} {verb} {about}", user.name),
+                error: (question.path == "/broken").then(|| "broken".to_owned()),
+            }
+        })
+    }
+}
+
+/// A change of the scale of a deployment.
+struct World {
+    row: Resource,
+    user: User,
+    warnings: Warnings,
+    audit: AuditContext,
+    object: Value,
+    namespace: Value,
+    options: Value,
+}
+
+impl World {
+    fn new() -> Self {
+        let ty = TypeRef::BuiltIn(builtin::schema("autoscaling", "v1", "Scale").unwrap());
+        let scale = Subresource {
+            kind: GroupVersionKind::new("autoscaling", "v1", "Scale"),
+            verbs: Vec::new(),
+            ty: ty.clone(),
+            part: Part::Other,
+        };
+        let row = Resource {
+            kind: GroupVersionKind::new("apps", "v1", "Deployment"),
+            plural: "deployments".to_owned(),
+            singular: String::new(),
+            short_names: Vec::new(),
+            categories: Vec::new(),
+            namespaced: true,
+            verbs: Vec::new(),
+            ty,
+            strategy: Arc::new(Generic),
+            allocation: None,
+            columns: Arc::new(NameAndCreation),
+            storage: None,
+            answer: None,
+            subresources: BTreeMap::from([("scale".to_owned(), scale)]),
+            custom: None,
+        };
+        let user = User {
+            name: "jane".to_owned(),
+            groups: vec!["dev".to_owned()],
+            extra: vec![("k".to_owned(), vec!["v".to_owned()])],
+            ..User::default()
+        };
+        let namespace = json(
+            r#"{"metadata":{"name":"ns","labels":{"env":"prod"},"creationTimestamp":"2024-01-01T00:00:00Z",
+                "managedFields":[{}],"ownerReferences":[{}]},"status":{"phase":"Active"}}"#,
+        );
+        let schema = builtin::schema("autoscaling", "v1", "Scale").unwrap();
+        let kind = GroupVersionKind::new("autoscaling", "v1", "Scale");
+        let object = json(r#"{"metadata":{"name":"web"},"spec":{"replicas":3}}"#);
+        World {
+            row,
+            user,
+            warnings: Warnings::default(),
+            audit: AuditContext::default(),
+            object: versioned_object(&object, schema, &kind),
+            namespace: namespace_object(&namespace),
+            options: json(r#"{"kind":"UpdateOptions","apiVersion":"meta.k8s.io/v1"}"#),
+        }
+    }
+
+    fn attributes(&self) -> Attributes<'_> {
+        Attributes {
+            resource: &self.row,
+            subresource: "scale",
+            operation: Operation::Update,
+            verb: Verb::Update,
+            namespace: "ns",
+            name: "web",
+            user: &self.user,
+            dry_run: false,
+            warnings: &self.warnings,
+            audit: &self.audit,
+            old: None,
+        }
+    }
+}
+
+fn json(text: &str) -> Value {
+    decode_any(text.as_bytes(), Unknown::Ignore).unwrap().value
+}
+
+/// Lines without comments, in groups that an empty line or nothing at all ends.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| !line.starts_with('#'))
+}
+
+#[test]
+fn compile() {
+    let mut cases: Vec<(&str, String)> = Vec::new();
+    for line in lines(include_str!("cases/compile.txt")).filter(|line| !line.is_empty()) {
+        let is_case = line.split_once(" | ").is_some_and(|(head, _)| !head.is_empty());
+        match cases.last_mut() {
+            Some((_, said)) if !is_case => said.push_str(&format!("\n{line}")),
+            _ => cases.push((line, String::new())),
+        }
+    }
+    assert!(cases.len() > 30);
+    for (case, expected) in cases {
+        let (head, expression) = case.split_once(" | ").unwrap();
+        let (returns, scope) = head.rsplit_once(' ').unwrap();
+        let returns = match returns {
+            "bool" => Returns::Bool,
+            "string" => Returns::String,
+            "string or null" => Returns::StringOrNull,
+            "anything" => Returns::Anything,
+            "JSONPatches" => Returns::JsonPatches,
+            "Object" => Returns::Object,
+            other => panic!("{other}"),
+        };
+        let declarations = OptionalVariableDeclarations {
+            has_params: scope.contains('p'),
+            has_authorizer: scope.contains('a'),
+            has_patch_types: scope.contains('t'),
+        };
+        let mut compiler = Compiler::new();
+        if scope.contains('v') {
+            compiler = Compiler::composited();
+            let types = OptionalVariableDeclarations { has_patch_types: true, ..declarations };
+            compiler.variable("replicas", "1 + 1", declarations).unwrap();
+            compiler.variable("names", "['a', 'b']", declarations).unwrap();
+            compiler.variable("patch", "JSONPatch{op: 'add'}", types).unwrap();
+            compiler.variable("broken", "x", declarations).unwrap_err();
+        }
+        let found = match compiler.compile(expression, returns, declarations).program {
+            Ok(_) => "ok".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(format!("\n{found}"), expected, "{expression}");
+    }
+}
+
+#[tokio::test]
+async fn evaluate() {
+    const ALL: OptionalVariableDeclarations = OptionalVariableDeclarations {
+        has_params: true,
+        has_authorizer: true,
+        has_patch_types: false,
+    };
+    let mut compiler = Compiler::composited();
+    compiler.variable("name", "object.metadata.name", ALL).unwrap();
+    compiler.variable("broken", "1 / 0", ALL).unwrap();
+    compiler.variable("none", "x", ALL).unwrap_err();
+    let dear = "[1,2,3,4].all(i, authorizer.path('/a').check('get').allowed())";
+    compiler.variable("dear", dear, ALL).unwrap();
+    let world = World::new();
+    let attributes = world.attributes();
+    let request = admission_request(&attributes, attributes.resource, Some(&world.options));
+    let repeats = Repeats::default();
+    let authorizer = CachingAuthorizer::new(&repeats, &world.user);
+    let input = Input {
+        attributes: &attributes,
+        request: &request,
+        object: Some(&world.object),
+        old_object: None,
+        params: None,
+        namespace: Some(&world.namespace),
+        authorizer: Some(&authorizer),
+        variables: compiler.variables(),
+    };
+    let mut lines = lines(include_str!("cases/evaluate.txt")).filter(|line| !line.is_empty());
+    let mut lines = std::iter::from_fn(|| lines.next()).peekable();
+    while let Some(text) = lines.next() {
+        let mut expected = lines.next().unwrap().to_owned();
+        while let Some(more) = lines.next_if(|line| line.starts_with(" | ")) {
+            expected.push_str(&format!("\n{more}"));
+        }
+        let expression = compiler.compile(text, Returns::Anything, ALL);
+        let mut evaluator = Evaluator::new(&input, RUNTIME_COST_BUDGET);
+        let found = match evaluator.evaluate(&expression).unwrap() {
+            Ok(kevel_cel::Value::String(text)) => quote(&text),
+            Ok(value) => value.to_string(),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(found, expected, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn match_conditions() {
+    let declarations = OptionalVariableDeclarations { has_authorizer: true, ..Default::default() };
+    let world = World::new();
+    let attributes = world.attributes();
+    let request = admission_request(&attributes, attributes.resource, None);
+    for case in include_str!("cases/match_conditions.txt").split("\n\n").skip(1) {
+        let mut lines = lines(case);
+        let failure_policy = FailurePolicy::new(lines.next());
+        let mut lines = lines.collect::<Vec<_>>();
+        let counted = lines.pop_if(|line| !line.starts_with("=>")).unwrap_or_default();
+        let expected = lines.pop().unwrap().trim_start_matches("=> ");
+        let names: Vec<String> = (0..lines.len()).map(|number| number.to_string()).collect();
+        let conditions = MatchConditions::compile(
+            &Compiler::new(),
+            names.iter().map(String::as_str).zip(lines),
+            declarations,
+            failure_policy,
+            Matcher { kind: "webhook", step: "admit", name: "w".into() },
+        );
+        let repeats = Repeats::default();
+        let authorizer = CachingAuthorizer::new(&repeats, &world.user);
+        let input = Input {
+            attributes: &attributes,
+            request: &request,
+            object: Some(&world.object),
+            old_object: None,
+            params: None,
+            namespace: Some(&world.namespace),
+            authorizer: Some(&authorizer),
+            variables: None,
+        };
+        let metrics = Metrics::default();
+        let counters = MatchConditionMetrics::new(&metrics);
+        let found = match conditions.matches(&input, &counters).await {
+            MatchResult::Matches => "matches".to_owned(),
+            MatchResult::Excluded { failed_condition: None } => "excluded".to_owned(),
+            MatchResult::Excluded { failed_condition: Some(name) } => format!("excluded by {name}"),
+            MatchResult::Failed(error) => error.replace('\n', ""),
+        };
+        assert_eq!(found, expected, "{case}");
+        let shown = metrics.show();
+        let count = |name: &str| {
+            let line = format!(
+                r#"apiserver_admission_match_condition_{name}_total{{kind="webhook",name="w",operation="UPDATE",type="admit"}} "#
+            );
+            shown.split_once(&line).map(|(_, rest)| rest.lines().next().unwrap_or_default())
+        };
+        let parts = [("exclusions", "exclusions"), ("errors", "evaluation_errors")];
+        let parts =
+            parts.iter().filter_map(|(title, name)| Some(format!("{title} {}", count(name)?)));
+        assert_eq!(parts.collect::<Vec<_>>().join(" "), counted, "{case}");
+    }
+}
+
+#[tokio::test]
+async fn questions_are_asked_once() {
+    let declarations = OptionalVariableDeclarations { has_authorizer: true, ..Default::default() };
+    let world = World::new();
+    let attributes = world.attributes();
+    let request = admission_request(&attributes, attributes.resource, None);
+    let repeats = Repeats::default();
+    let authorizer = CachingAuthorizer::new(&repeats, &world.user);
+    let input = Input {
+        attributes: &attributes,
+        request: &request,
+        object: None,
+        old_object: None,
+        params: None,
+        namespace: None,
+        authorizer: Some(&authorizer),
+        variables: None,
+    };
+    // What must be waited for is asked twice: at once, and when there is time.
+    for (path, asked) in [("/a", 1), ("/a", 1), ("/wait", 3), ("/wait", 3), ("/b", 4)] {
+        let text = format!("authorizer.path('{path}').check('get').allowed()");
+        let expression = Compiler::new().compile(&text, Returns::Bool, declarations);
+        let evaluate = || {
+            let mut evaluator = Evaluator::new(&input, RUNTIME_COST_BUDGET);
+            evaluator.evaluate(&expression).unwrap().unwrap_or(kevel_cel::Value::Null).as_bool()
+        };
+        assert_eq!(authorizer.settle(evaluate).await, Ok(Some(true)));
+        assert_eq!(repeats.asked.load(Ordering::Relaxed), asked, "{path}");
+    }
+}
