@@ -17,7 +17,8 @@ use crate::predicates::{Matched, Subject};
 /// A write in one version: what the variables of expressions are.
 #[derive(Debug)]
 pub(super) struct Versioned {
-    pub kind: GroupVersionKind,
+    /// Which row it is as the policy wants it.
+    pub row: GroupVersionKind,
     /// `object`, if there is one.
     pub object: Option<Value>,
     /// `oldObject`, if there is one.
@@ -53,7 +54,7 @@ impl Versioned {
             Matched::AsRequested => None,
             Matched::Equivalent(_) => Some(as_requested(&request)),
         };
-        Ok(Versioned { kind: to.clone(), object, old_object, request, conditions_request })
+        Ok(Versioned { row: row.kind.clone(), object, old_object, request, conditions_request })
     }
 
     /// What `request` is in match conditions.

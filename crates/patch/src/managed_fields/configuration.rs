@@ -10,7 +10,7 @@ use super::atom::{Atom, TypeRef};
 use super::merge::merge;
 use super::path::PathElement;
 use super::set::PathText;
-use super::validate::{Duplicates, TypeErrors, validate};
+use super::validate::{Duplicates, TypeErrors, validate, validate_made};
 
 /// Why a configuration cannot be laid over an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub fn merge_configuration(
     schema: Schema<'_>,
 ) -> Result<Value, ConfigurationError> {
     let ty = TypeRef::of(schema);
-    validate(config, ty, Duplicates::Forbid).map_err(ConfigurationError::Config)?;
+    validate_made(config, ty).map_err(ConfigurationError::Config)?;
     let mut atomics = Atomics::default();
     atomics.find(config, ty);
     if !atomics.found.is_empty() {

@@ -133,7 +133,7 @@ struct Request<'r> {
 
 impl Request<'_> {
     async fn invoke(&mut self, invocation: &Invocation<'_, Validator>) {
-        let Invocation { policy, binding, matched, param } = invocation;
+        let Invocation { policy, binding, param, .. } = invocation;
         let index = match self.version(invocation).await {
             Ok(index) => index,
             Err(error) => {
@@ -154,7 +154,6 @@ impl Request<'_> {
             authorizer: Some(self.authorizer),
             variables: validator.variables(),
         };
-        let _ = matched;
         let metrics = &self.plugin.match_conditions;
         let result = match validator.conditions.matches(&conditions, metrics).await {
             MatchResult::Matches => {
@@ -173,8 +172,8 @@ impl Request<'_> {
         &mut self,
         invocation: &Invocation<'_, Validator>,
     ) -> Result<usize, StatusError> {
-        let kind = invocation.matched.kind(self.attributes);
-        if let Some(index) = self.versions.iter().position(|version| version.kind == *kind) {
+        let row = &invocation.matched.resource(self.attributes).kind;
+        if let Some(index) = self.versions.iter().position(|version| version.row == *row) {
             return Ok(index);
         }
         let made = Versioned::new(self.attributes, &invocation.matched, self.object).await?;
