@@ -156,8 +156,9 @@ impl Params {
             }
         };
         if objects.is_empty() && reference.deny {
-            return Err("no params found for policy binding with `Deny` parameterNotFoundAction"
-                .to_owned());
+            return Err(
+                "no params found for policy binding with `Deny` parameterNotFoundAction".to_owned()
+            );
         }
         let mut params = Vec::with_capacity(objects.len());
         for object in &objects {

@@ -10,8 +10,9 @@ use kevel_server::storage::Storage;
 use kevel_store::cache::{At, Cache, CacheError, Object, Selection, Snapshot};
 use tokio::sync::{Notify, watch};
 
-use super::definition::{Binding, Evaluator, Hook, Policy};
 use super::Follow;
+use super::definition::{Binding, Evaluator, Hook, Policy};
+use crate::predicates::Matcher;
 
 /// How long a request waits for the policies of a server that has just started.
 const READY_WAIT: Duration = Duration::from_secs(10);
@@ -44,11 +45,11 @@ impl<E: Evaluator> Source<E> {
         *self.ready.borrow()
     }
 
-    /// Waits until they were; `false` if that takes too long.
-    pub async fn wait_until_ready(&self) -> bool {
+    /// Waits until they were, and until namespaces are known; `false` if that takes too long.
+    pub async fn wait_until_ready(&self, matcher: &Matcher) -> bool {
         let mut ready = self.ready.clone();
-        let ready = ready.wait_for(|ready| *ready);
-        tokio::time::timeout(READY_WAIT, ready).await.is_ok_and(|ready| ready.is_ok())
+        let wait = async { ready.wait_for(|ready| *ready).await.is_ok() && matcher.ready().await };
+        tokio::time::timeout(READY_WAIT, wait).await.unwrap_or(false)
     }
 
     /// The policies as they are now.
@@ -135,7 +136,8 @@ impl<E: Evaluator> Refresher<E> {
         }
         let mut hooks = Vec::new();
         for (name, bindings) in bound {
-            let Some(policy) = policies.get(&name).and_then(|object| self.policy(before, object)) else {
+            let Some(policy) = policies.get(&name).and_then(|object| self.policy(before, object))
+            else {
                 continue;
             };
             known.policies.insert(policy.name.clone(), policy.clone());

@@ -27,6 +27,7 @@ mod pod_resize_validator;
 mod pod_security;
 mod pod_toleration_restriction;
 mod pod_topology_labels;
+mod policies;
 mod priority;
 mod resource_claims;
 mod resource_list;
@@ -45,9 +46,13 @@ pub use unenforced::report_unenforced;
 
 use std::sync::Arc;
 
+use kevel_admission::cel::MatchConditionMetrics;
+use kevel_admission::predicates::Matcher;
 use kevel_server::admission::Plugin;
 use kevel_server::authorization::Authorizer;
 use kevel_server::controller::Client;
+use kevel_server::future::Pending;
+use kevel_server::metrics::Metrics;
 use kevel_server::resource::{Resources, Rows};
 use kevel_server::storage::Storage;
 
@@ -96,9 +101,9 @@ pub static PLUGINS: &[Registration] = &[
     node_declared_feature_validator::REGISTRATION,
     pod_groups::JOB_VALIDATION,
     pod_resize_validator::REGISTRATION,
-    unbuilt::MUTATING_ADMISSION_POLICY,
+    policies::MUTATING,
     unbuilt::MUTATING_ADMISSION_WEBHOOK,
-    unbuilt::VALIDATING_ADMISSION_POLICY,
+    policies::VALIDATING,
     unbuilt::VALIDATING_ADMISSION_WEBHOOK,
     resource_quota::REGISTRATION,
     always::ALWAYS_DENY,
@@ -155,6 +160,14 @@ pub struct Context<'a> {
     pub tables: Vec<Arc<Resources>>,
     /// Who makes what plug-ins want to be there.
     pub client: Client,
+    /// What predicates of webhooks and policies look up.
+    pub matcher: Arc<Matcher>,
+    /// Where plug-ins count.
+    pub metrics: Arc<Metrics>,
+    /// What is counted about match conditions of webhooks and policies.
+    pub match_conditions: MatchConditionMetrics,
+    /// Takes what a plug-in runs for as long as the server does, under the plug-in's name.
+    pub follow: &'a dyn Fn(&'static str, Pending<'static, ()>),
 }
 
 impl std::fmt::Debug for Context<'_> {

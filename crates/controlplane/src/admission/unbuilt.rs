@@ -7,17 +7,9 @@ use super::Registration;
 /// `ImagePolicyWebhook`: somebody else says which images may be used.
 pub const IMAGE_POLICY_WEBHOOK: Registration = Registration::unbuilt("ImagePolicyWebhook", false);
 
-/// `MutatingAdmissionPolicy`: objects are changed by expressions.
-pub const MUTATING_ADMISSION_POLICY: Registration =
-    Registration::unbuilt("MutatingAdmissionPolicy", true);
-
 /// `MutatingAdmissionWebhook`: objects are changed by somebody else.
 pub const MUTATING_ADMISSION_WEBHOOK: Registration =
     Registration::unbuilt("MutatingAdmissionWebhook", true);
-
-/// `ValidatingAdmissionPolicy`: objects are refused by expressions.
-pub const VALIDATING_ADMISSION_POLICY: Registration =
-    Registration::unbuilt("ValidatingAdmissionPolicy", true);
 
 /// `ValidatingAdmissionWebhook`: objects are refused by somebody else.
 pub const VALIDATING_ADMISSION_WEBHOOK: Registration =

@@ -15,11 +15,7 @@ const GROUP: &str = "admissionregistration.k8s.io";
 
 /// The kinds, and what does not happen.
 const KINDS: &[(&str, &str)] = &[
-    ("mutatingadmissionpolicies", "nothing is changed by it"),
-    ("mutatingadmissionpolicybindings", "nothing is changed by it"),
     ("mutatingwebhookconfigurations", "its webhooks are not called"),
-    ("validatingadmissionpolicies", "nothing is refused by it"),
-    ("validatingadmissionpolicybindings", "nothing is refused by it"),
     ("validatingwebhookconfigurations", "its webhooks are not called"),
 ];
 

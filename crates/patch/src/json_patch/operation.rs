@@ -166,7 +166,8 @@ impl Operation {
         if path.is_empty() {
             return if *document == self.value { Ok(()) } else { Err(failed()) };
         }
-        let missing = || format!("test operation does not apply: is missing path: {path}: {MISSING}");
+        let missing =
+            || format!("test operation does not apply: is missing path: {path}: {MISSING}");
         let place = Place::find(document, path).ok_or_else(|| Error::Apply(missing()))?;
         let wrong = |error| Error::Apply(format!("error in test for path: '{path}': {error}"));
         let found = place.get().map_err(wrong)?;

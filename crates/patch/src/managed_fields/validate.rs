@@ -165,9 +165,7 @@ impl Walker {
         // The reference prints a pointer to its wrapper of the value, each time another way.
         let got = match scalar {
             ScalarType::Numeric if value.is_null() => "structpb.NullValue".to_owned(),
-            ScalarType::String if value.is_null() => {
-                "&value.valueUnstructured{Value:0}".to_owned()
-            }
+            ScalarType::String if value.is_null() => "&value.valueUnstructured{Value:0}".to_owned(),
             ScalarType::Numeric => go_type(value).to_owned(),
             ScalarType::String => {
                 format!("&value.valueUnstructured{{Value:{}}}", Syntax(&as_floats(value)))

@@ -80,7 +80,7 @@ impl Plugin for MutatingAdmissionPolicy {
             return settled(Ok(()));
         }
         Box::pin(async move {
-            if !self.source.is_ready() && !self.source.wait_until_ready().await {
+            if !self.source.is_ready() && !self.source.wait_until_ready(&self.matcher).await {
                 return Err(not_ready(attributes));
             }
             let hooks = Arc::clone(&self.source.hooks());
@@ -334,10 +334,9 @@ impl Failure {
     fn new(policy: &Policy<Mutator>, binding: Option<&Binding>, message: String) -> Self {
         let name = &policy.name;
         let message = match binding {
-            Some(binding) => format!(
-                "policy '{name}' with binding '{}' denied request: {message}",
-                binding.name
-            ),
+            Some(binding) => {
+                format!("policy '{name}' with binding '{}' denied request: {message}", binding.name)
+            }
             None => format!("policy \"{name}\" denied request: {message}"),
         };
         Failure { message, reason: reason::INVALID }

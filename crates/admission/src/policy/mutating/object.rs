@@ -62,7 +62,10 @@ impl Patched<'_> {
             )));
         }
         if let Some(config) = config.as_map_mut() {
-            config.insert("apiVersion", api_version(&self.kind.group, &self.kind.version).as_str().into());
+            config.insert(
+                "apiVersion",
+                api_version(&self.kind.group, &self.kind.version).as_str().into(),
+            );
             config.insert("kind", self.kind.kind.as_str().into());
         }
         let merged = merge_configuration(tree, &config, self.ty.schema());
@@ -78,7 +81,8 @@ impl Patched<'_> {
     }
 
     fn read_patched(&self, patched: &Value) -> Result<Value, PatchError> {
-        let internal = |error: &dyn std::fmt::Display| PatchError::Status(StatusError::internal(error));
+        let internal =
+            |error: &dyn std::fmt::Display| PatchError::Status(StatusError::internal(error));
         let mut text = Vec::new();
         json::encode_any(patched, &mut text);
         let read = json::decode(&text, self.ty.schema(), json::Unknown::Report);

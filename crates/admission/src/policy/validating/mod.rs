@@ -73,7 +73,7 @@ impl Plugin for ValidatingAdmissionPolicy {
             return settled(Ok(()));
         }
         Box::pin(async move {
-            if !self.source.is_ready() && !self.source.wait_until_ready().await {
+            if !self.source.is_ready() && !self.source.wait_until_ready(&self.matcher).await {
                 return Err(not_ready(attributes));
             }
             let hooks = Arc::clone(&self.source.hooks());

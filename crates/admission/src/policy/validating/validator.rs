@@ -62,9 +62,15 @@ pub(super) struct Decision {
 /// What is to be noted for the auditors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Annotation {
-    Publish { key: String, value: String },
+    Publish {
+        key: String,
+        value: String,
+    },
     /// It could not be evaluated, which counts against the write.
-    Failed { message: String, elapsed: Duration },
+    Failed {
+        message: String,
+        elapsed: Duration,
+    },
 }
 
 /// What a message may cost, beyond what it is stopped at: its last step is counted when it was done.
@@ -78,8 +84,7 @@ impl Evaluator for Validator {
             has_authorizer: true,
             has_patch_types: false,
         };
-        let of_messages =
-            OptionalVariableDeclarations { has_authorizer: false, ..declarations };
+        let of_messages = OptionalVariableDeclarations { has_authorizer: false, ..declarations };
         let failure_policy = failure_policy(spec);
         let mut compiler = Compiler::composited();
         for (name, expression) in named(spec, "variables", "expression") {
@@ -204,11 +209,7 @@ impl Validator {
     }
 
     /// The messages that are made by expressions, where they are any good.
-    fn messages(
-        &self,
-        input: &Input<'_>,
-        budget: u64,
-    ) -> Result<Vec<Option<String>>, Error> {
+    fn messages(&self, input: &Input<'_>, budget: u64) -> Result<Vec<Option<String>>, Error> {
         let mut evaluation = Evaluation::new(input, budget);
         let message = |validation: &Validation| {
             let Some(expression) = &validation.message_expression else { return Ok(None) };
