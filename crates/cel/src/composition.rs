@@ -43,6 +43,11 @@ impl Variables {
         self.fields.push(Variable { ty, program: program.map_err(Into::into) });
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.fields.len()
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()

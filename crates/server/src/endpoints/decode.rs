@@ -165,6 +165,19 @@ impl Room {
     }
 }
 
+/// An object that a plug-in has changed, as if a client had sent it so: with its defaults, and in the one
+/// form that rules know.
+pub fn settle_changed(
+    mut object: Value,
+    kind: &GroupVersionKind,
+    ty: &TypeRef,
+) -> Result<Value, StatusError> {
+    if let TypeRef::Custom(..) = ty {
+        default::drop_nulls(&mut object, ty.schema());
+    }
+    normalize(with_defaults(object, ty)?, kind, ty)
+}
+
 /// Brings fields that say the same thing twice to agree, before anybody looks at them, and an object
 /// into the one form that rules know: with `spec`, `status` and the like, however it was sent. (What the
 /// reference gets by converting to its internal version.)

@@ -25,6 +25,8 @@ mod watch;
 mod watch_stream;
 mod websocket;
 
+pub use self::decode::settle_changed;
+
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

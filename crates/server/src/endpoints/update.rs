@@ -72,7 +72,7 @@ impl StoredRequest<'_> {
             return Err(self.other_uid(uid, ""));
         }
         self.authorize_create().await?;
-        self.create_once(object, false, options).await
+        self.create_once(object, options).await
     }
 
     /// An update of an object that is not there needs permission to create it, too.
