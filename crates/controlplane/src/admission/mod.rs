@@ -27,6 +27,7 @@ mod pod_resize_validator;
 mod pod_security;
 mod pod_toleration_restriction;
 mod pod_topology_labels;
+mod policy_params;
 mod priority;
 mod resource_claims;
 mod resource_list;
@@ -53,6 +54,7 @@ use kevel_server::storage::Storage;
 
 use self::certificates::PodCertificateSigning;
 use self::lister::Lister;
+use self::policy_params::PolicyParams;
 use self::resource_claims::ResourceClaims;
 use self::unenforced::Unenforced;
 
@@ -186,6 +188,7 @@ pub fn always(context: &Context<'_>) -> Result<Vec<Arc<dyn Plugin>>, String> {
         Arc::new(Unenforced),
         Arc::new(PodCertificateSigning(context.authorizer.clone())),
         Arc::new(ResourceClaims::new(context)?),
+        Arc::new(PolicyParams::new(context)),
     ])
 }
 
