@@ -66,7 +66,7 @@ async fn record(files: &[&str], client: &Client) -> Result<()> {
             outcomes.push(cases.play(number, client).await);
         }
         let known = cases.cases.iter().map(|case| &case.expected);
-        let changed = known.zip(&outcomes).filter(|(known, found)| *found != **known).count();
+        let changed = known.zip(&outcomes).filter(|(known, found)| found != known).count();
         fs::write(&path, cases.record(&outcomes))?;
         println!("{file}: {} cases, {changed} with other answers than before", outcomes.len());
     }
