@@ -69,8 +69,10 @@ impl Call<'_> {
             attributes.namespace = &name;
         }
         self.endpoints.admission.admit(&attributes, Some(&mut object)).await?;
+        // Plug-ins can take away what the request says, and name what it does not.
+        self.fill_in_namespace(&mut object)?;
         self.fill_system_fields(&mut object);
-        if generated {
+        if generated && metadata::text(&object, "name").is_empty() {
             let base = metadata::text(&object, "generateName");
             let name = self.resource.strategy.generate_name(base);
             metadata::set(&mut object, "name", Some(name.as_str().into()));
