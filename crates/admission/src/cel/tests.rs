@@ -8,7 +8,7 @@ use kevel_api::gvk::GroupVersionKind;
 use kevel_api::value::Value;
 use kevel_api::{builtin, quote::quote};
 use kevel_codec::json::{Unknown, decode_any};
-use kevel_server::admission::{Attributes, Operation};
+use kevel_server::admission::{Attributes, Operation, OperationOptions};
 use kevel_server::audit::AuditContext;
 use kevel_server::authorization::{Attributes as Question, Authorizer, Decision, Opinion};
 use kevel_server::columns::NameAndCreation;
@@ -133,6 +133,10 @@ impl World {
             warnings: &self.warnings,
             audit: &self.audit,
             old: None,
+            options: OperationOptions::None,
+            deadline: None,
+            trackers: None,
+            reinvocation: None,
         }
     }
 }

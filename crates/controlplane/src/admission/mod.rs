@@ -38,16 +38,16 @@ mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
 mod tolerations;
 mod unbuilt;
-mod unenforced;
+mod webhooks;
 
 pub use default_toleration_seconds::TolerationSeconds;
 pub use namespace_lifecycle::NamespaceLifecycle;
-pub use unenforced::report_unenforced;
 
 use std::sync::Arc;
 
 use kevel_admission::cel::MatchConditionMetrics;
 use kevel_admission::predicates::Matcher;
+use kevel_admission::webhook::{Resolve, WebhookMetrics};
 use kevel_server::admission::Plugin;
 use kevel_server::authorization::Authorizer;
 use kevel_server::controller::Client;
@@ -59,7 +59,6 @@ use kevel_server::storage::Storage;
 use self::certificates::PodCertificateSigning;
 use self::lister::Lister;
 use self::resource_claims::ResourceClaims;
-use self::unenforced::Unenforced;
 
 use crate::features::Feature;
 
@@ -102,9 +101,9 @@ pub static PLUGINS: &[Registration] = &[
     pod_groups::JOB_VALIDATION,
     pod_resize_validator::REGISTRATION,
     policies::MUTATING,
-    unbuilt::MUTATING_ADMISSION_WEBHOOK,
+    webhooks::MUTATING,
     policies::VALIDATING,
-    unbuilt::VALIDATING_ADMISSION_WEBHOOK,
+    webhooks::VALIDATING,
     resource_quota::REGISTRATION,
     always::ALWAYS_DENY,
 ];
@@ -166,6 +165,10 @@ pub struct Context<'a> {
     pub metrics: Arc<Metrics>,
     /// What is counted about match conditions of webhooks and policies.
     pub match_conditions: MatchConditionMetrics,
+    /// What is counted about webhooks.
+    pub webhooks: WebhookMetrics,
+    /// Where the services are that are webhooks.
+    pub resolve: Resolve,
     /// Takes what a plug-in runs for as long as the server does, under the plug-in's name.
     pub follow: &'a dyn Fn(&'static str, Pending<'static, ()>),
 }
@@ -196,7 +199,6 @@ impl Context<'_> {
 /// What every server does, whatever its flags say.
 pub fn always(context: &Context<'_>) -> Result<Vec<Arc<dyn Plugin>>, String> {
     Ok(vec![
-        Arc::new(Unenforced),
         Arc::new(PodCertificateSigning(context.authorizer.clone())),
         Arc::new(ResourceClaims::new(context)?),
     ])

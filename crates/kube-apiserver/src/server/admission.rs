@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kevel_admission::cel::MatchConditionMetrics;
 use kevel_admission::predicates::Matcher;
+use kevel_admission::webhook::WebhookMetrics;
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
 use kevel_auth::Escalation;
@@ -18,6 +19,7 @@ use kevel_server::admission::Admission;
 use kevel_server::lifecycle::HookContext;
 use kevel_server::resource::Resources;
 
+use super::aggregator::service_resolver;
 use super::authentication::Controller;
 use super::authorization::Authorization;
 use super::config::Config;
@@ -58,6 +60,7 @@ pub fn admission(
     let file = ConfigurationFile::load(Path::new(&flags.admission_control_config_file))?;
     let tables = vec![kube.clone(), extensions.definitions.clone(), extensions.custom.clone()];
     let namespaces = config.storages.required("", "namespaces")?;
+    let resolver = service_resolver(config)?;
     let followers = Mutex::new(Vec::new());
     let follow = |name, follower| {
         followers.lock().unwrap_or_else(PoisonError::into_inner).push((name, follower));
@@ -76,6 +79,8 @@ pub fn admission(
         client: config.client.clone(),
         metrics: config.metrics.clone(),
         match_conditions: MatchConditionMetrics::new(&config.metrics),
+        webhooks: WebhookMetrics::new(&config.metrics),
+        resolve: Arc::new(move |namespace, name, port| resolver.resolve(namespace, name, port)),
         follow: &follow,
     };
     let names = &config.options.admission_plugins;

@@ -4,7 +4,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use kevel_auth::bootstrap;
-use kevel_controlplane::admission::report_unenforced;
 use kevel_controlplane::features::Feature;
 use kevel_controlplane::{
     Capabilities, Features, IdentityLease, RowsConfig, collect_identity_leases, priority_classes,
@@ -17,7 +16,6 @@ use kevel_server::delegate::Delegate;
 use kevel_server::discovery::{Addresses, Discovery, Rule};
 use kevel_server::endpoints::Endpoints;
 use kevel_server::handler::{Filtered, Handler};
-use kevel_server::lifecycle::HookContext;
 use kevel_server::metrics::Metrics;
 use kevel_server::openapi::OpenApi;
 use kevel_server::resource::{Resource, Resources};
@@ -142,11 +140,6 @@ fn start_kube(config: &Config) -> Result<(), String> {
     let mut controllers = authentication.controllers(options, certificates, storages, client)?;
     controllers.extend(authorization.controllers(options, storages, client));
     controllers.extend(admission::controllers(config)?);
-    let (name, report) = ("report-unenforced-policies", report_unenforced(storages));
-    hooks.add_post_start(name, move |context: HookContext| async move {
-        context.tasks.spawn_finite(name, report);
-        Ok(())
-    })?;
     let namespaces = system_namespaces(client.clone(), storages.required("", "namespaces")?);
     controllers.push(("start-system-namespaces-controller", Box::pin(namespaces)));
     controllers.into_iter().try_for_each(|(name, controller)| hooks.run(name, controller))?;

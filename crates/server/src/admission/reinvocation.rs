@@ -34,6 +34,11 @@ impl Reinvocation {
         self.requested.store(true, Relaxed);
     }
 
+    /// Whether somebody asked for it.
+    pub fn is_requested(&self) -> bool {
+        self.requested.load(Relaxed)
+    }
+
     /// What a plug-in remembers from round to round.
     pub fn with<T: Default + Send + 'static, R>(
         &self,
@@ -55,6 +60,6 @@ impl Reinvocation {
 
     /// Begins the second round, if somebody asked for it in the first.
     pub(super) fn begin_second_round(&self) -> bool {
-        self.requested.load(Relaxed) && !self.is_reinvoke.swap(true, Relaxed)
+        self.is_requested() && !self.is_reinvoke.swap(true, Relaxed)
     }
 }

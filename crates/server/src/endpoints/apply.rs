@@ -57,7 +57,7 @@ impl Call<'_> {
         }
         self.authorize_create().await?;
         let object = self.applied(None, config, options)?;
-        match self.create_once(object, false, options).await {
+        match self.create_once(object, options).await {
             Err(error) if error.reason() == kevel_api::status::reason::ALREADY_EXISTS => {
                 Err(Failed::Changed)
             }

@@ -40,19 +40,18 @@ impl Call<'_> {
             && !metadata::text(&object, "generateName").is_empty();
         if generated {
             for _ in 1..NAME_ATTEMPTS {
-                match self.create_once(object.clone(), generated, &options).await {
+                match self.create_once(object.clone(), &options).await {
                     Err(error) if exists(&error) => {}
                     result => return result,
                 }
             }
         }
-        self.create_once(object, generated, &options).await
+        self.create_once(object, &options).await
     }
 
     pub(super) async fn create_once(
         &self,
         mut object: Value,
-        generated: bool,
         options: &WriteOptions,
     ) -> Result<Response, StatusError> {
         self.wipe_system_fields(&mut object);
@@ -72,8 +71,8 @@ impl Call<'_> {
         // Plug-ins can take away what the request says, and name what it does not.
         self.fill_in_namespace(&mut object)?;
         self.fill_system_fields(&mut object);
-        if generated && metadata::text(&object, "name").is_empty() {
-            let base = metadata::text(&object, "generateName");
+        let base = metadata::text(&object, "generateName");
+        if metadata::text(&object, "name").is_empty() && !base.is_empty() {
             let name = self.resource.strategy.generate_name(base);
             metadata::set(&mut object, "name", Some(name.as_str().into()));
         }

@@ -69,7 +69,7 @@ impl Call<'_> {
             return Err(self.other_uid(uid, ""));
         }
         self.authorize_create().await?;
-        self.create_once(object, false, options).await
+        self.create_once(object, options).await
     }
 
     /// Who writes an object that is not there needs the right to create it, too.

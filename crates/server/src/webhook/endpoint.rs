@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::connector::Dial;
+
 /// A server outside: its address, why it is believed, and who calls it.
 #[derive(Clone, Default)]
 pub struct Endpoint {
@@ -18,6 +20,12 @@ pub struct Endpoint {
     pub identity: Option<Identity>,
     /// What is said in the `Authorization` header.
     pub credentials: Credentials,
+    /// Where connections lead, if not to the host of the URL.
+    pub dial: Option<Dial>,
+    /// Speak HTTP/1.1 only: each call may then reach another of the servers behind one address.
+    pub http1_only: bool,
+    /// What the caller calls itself, if not by the server's name.
+    pub user_agent: Option<&'static str>,
 }
 
 /// A certificate and its key (PEM).

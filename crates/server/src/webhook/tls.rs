@@ -40,14 +40,17 @@ pub fn config(endpoint: &Endpoint) -> Result<ClientConfig, String> {
     })
 }
 
+/// The authorities of a bundle. As in the reference, one that can be read is enough; the others vouch for nobody.
 fn roots(pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate = certificate.map_err(|error| error.to_string())?;
-        roots.add(certificate).map_err(|error| error.to_string())?;
+    let mut wrong = "unable to parse bytes as PEM block".to_owned();
+    for certificate in CertificateDer::pem_slice_iter(pem).flatten() {
+        if let Err(error) = roots.add(certificate) {
+            wrong = format!("failed to parse certificate: {error}");
+        }
     }
     match roots.is_empty() {
-        true => Err("unable to load root certificates: no certificates found".to_owned()),
+        true => Err(format!("unable to load root certificates: {wrong}")),
         false => Ok(roots),
     }
 }
