@@ -20,7 +20,7 @@ use self::mutator::{Mutation, Mutator};
 use self::object::{PatchError, Patched};
 use self::reinvocation::{Key, Reinvocations};
 use super::definition::{Binding, Policy};
-use super::dispatch::{Invocation, Misconfigured, select};
+use super::dispatch::{Invocation, Misconfigured, Turn, select};
 use super::metrics::{NO_ERROR, PolicyMetrics, error_type};
 use super::params::{Kinds, Params};
 use super::source::{Hooks, Source};
@@ -158,7 +158,9 @@ impl Request<'_> {
             let object = self.object.as_deref().cloned();
             self.remember(|known| known.begin_second_round(object.as_ref()));
         }
+        let mut turn = Turn::begin();
         for invocation in invocations {
+            turn.yield_if_long().await;
             self.invoke(invocation, failures).await?;
         }
         if self.dirty {

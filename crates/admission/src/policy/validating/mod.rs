@@ -15,7 +15,7 @@ use kevel_server::future::Pending;
 use self::annotations::{AuditAnnotations, validation_failure};
 use self::validator::{Annotation, Decision, ValidateResult, Validator};
 use super::definition::{Action, Binding, Policy};
-use super::dispatch::{Invocation, select};
+use super::dispatch::{Invocation, Turn, select};
 use super::metrics::{PolicyMetrics, error_type};
 use super::params::{Kinds, Params};
 use super::source::{Hooks, Source};
@@ -106,7 +106,9 @@ impl ValidatingAdmissionPolicy {
             annotations: AuditAnnotations::default(),
             denial: None,
         };
+        let mut turn = Turn::begin();
         for selected in selected {
+            turn.yield_if_long().await;
             match selected {
                 Ok(invocation) => request.invoke(&invocation).await,
                 Err(error) => request.misconfigured(error.policy, error.binding, error.message()),
