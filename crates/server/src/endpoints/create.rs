@@ -61,6 +61,8 @@ impl StoredRequest<'_> {
             attributes.namespace = &name;
         }
         self.endpoints.admission.admit(&attributes, Some(&mut object)).await?;
+        // Plug-ins can take away what the request says, and name what it does not.
+        self.fill_in_namespace(&mut object)?;
         fill_system_fields(&mut object);
         let base = metadata::text(&object, "generateName");
         if metadata::text(&object, "name").is_empty() && !base.is_empty() {
