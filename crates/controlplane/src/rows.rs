@@ -8,7 +8,10 @@ use std::sync::Arc;
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_server::allocation::Allocation;
-use kevel_server::resource::{Creater, Resource, Subresource, SubresourceKind, WritableFields};
+use kevel_server::columns::ScaleColumns;
+use kevel_server::resource::{
+    Conventions, Creater, Resource, Subresource, SubresourceKind, WritableFields,
+};
 use kevel_server::scale::Scale;
 use kevel_server::storage::Storage;
 use kevel_server::storages::Storages;
@@ -150,8 +153,10 @@ pub fn rows(
                 && sub.path.split_once('/').is_some_and(|(of, _)| of == resource.path)
         });
         let subresources = subresources.map(|sub| subresource(sub, kind, creaters, capabilities));
+        let storage = config.storage(kind)?;
         rows.push(Resource {
             kind: GroupVersionKind::from_static(resource.group, resource.version, resource.kind),
+            list_kind: format!("{}List", resource.kind),
             plural: resource.path.to_owned(),
             singular: resource.singular.to_owned(),
             short_names: resource.short.iter().map(|s| (*s).to_owned()).collect(),
@@ -162,13 +167,18 @@ pub fn rows(
             strategy: Arc::new(KindStrategy::new(kind, capabilities)),
             allocation: config.allocation(kind),
             columns: Arc::new(kind.columns),
-            storage: config.storage(kind)?,
+            conventions: Conventions::typed(storage.as_ref().is_some_and(has_fields)),
+            storage,
             creater: creaters.get(resource),
             subresources: subresources.collect::<Result<_, String>>()?,
-            custom: None,
         });
     }
     Ok(rows)
+}
+
+/// Whether selectors may name fields beside name and namespace: then the kind converts their labels.
+fn has_fields(storage: &Arc<Storage>) -> bool {
+    !storage.fields.is_empty()
 }
 
 /// The type of a kind, which must be there.
@@ -198,6 +208,8 @@ fn subresource(
                 wanted: words(kind::REPLICAS),
                 there: words(kind::STATUS_REPLICAS),
                 selector: selector(words(kind::SELECTOR)),
+                checked: true,
+                columns: &ScaleColumns,
             })
         }
         kind::Subresource::NamedCreater => {

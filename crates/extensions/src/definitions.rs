@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_server::columns::NameAndCreation;
-use kevel_server::resource::{Resource, Subresource, SubresourceKind};
+use kevel_server::resource::{Conventions, Resource, Subresource, SubresourceKind};
 use kevel_server::storage::{Format, Storage, StorageConfig};
 use kevel_server::type_ref::TypeRef;
 use kevel_store::keys::{self, Origin};
@@ -59,6 +59,7 @@ pub fn row(options: &RestOptions, form: DefinitionForm) -> Option<Resource> {
     };
     let owned = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect();
     Some(Resource {
+        list_kind: format!("{}List", kind.kind),
         kind,
         plural: PLURAL.to_owned(),
         singular: resource.singular.to_owned(),
@@ -73,6 +74,6 @@ pub fn row(options: &RestOptions, form: DefinitionForm) -> Option<Resource> {
         storage: Some(Arc::new(Storage::new(config, options.engine.clone(), &options.caches))),
         creater: None,
         subresources: BTreeMap::from([("status".to_owned(), status)]),
-        custom: None,
+        conventions: Conventions::typed(false),
     })
 }

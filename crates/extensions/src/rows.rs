@@ -10,7 +10,9 @@ use kevel_api::gvk::GroupVersionKind;
 use kevel_api::value::{Map, Value};
 use kevel_codec::json;
 use kevel_server::discovery::priority::compare_versions;
-use kevel_server::resource::{Custom, Resource, Subresource, SubresourceKind};
+use kevel_server::resource::{
+    Conventions, Published, Resource, Routing, Subresource, SubresourceKind,
+};
 use kevel_server::storage::{Format, Storage, StorageConfig};
 use kevel_server::type_ref::TypeRef;
 use kevel_store::Engine;
@@ -44,13 +46,14 @@ impl std::fmt::Debug for RestOptions {
     }
 }
 
+/// In the order in which the reference lists them.
 const VERBS: [Verb; 8] = [
-    Verb::Create,
     Verb::Delete,
     Verb::DeleteCollection,
     Verb::Get,
     Verb::List,
     Verb::Patch,
+    Verb::Create,
     Verb::Update,
     Verb::Watch,
 ];
@@ -89,7 +92,9 @@ pub fn rows(definition: Definition<'_>, options: &RestOptions) -> Result<Vec<Res
     for version in definition.versions().filter(|version| version.is_served()) {
         let ty = types.get(version.name()).cloned().ok_or("a version without a type")?;
         let schema = text_of(version.schema());
-        let strategy = Arc::new(CustomResource::new(definition, version, schema.clone()));
+        let warning = deprecation(definition, version);
+        let strategy = CustomResource::new(definition, version, schema.clone(), warning);
+        let strategy = Arc::new(strategy);
         served.push((version, ty, schema, strategy));
     }
     // Last: what is made before it may fail, and what is there would be gone.
@@ -97,6 +102,7 @@ pub fn rows(definition: Definition<'_>, options: &RestOptions) -> Result<Vec<Res
     let owned = |list: Vec<&str>| list.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let row = |(version, ty, schema, strategy): ServedVersion<'_>| Resource {
         kind: kind(version.name()),
+        list_kind: names.list_kind().to_owned(),
         plural: names.plural().to_owned(),
         singular: names.singular().to_owned(),
         short_names: owned(names.short_names()),
@@ -110,11 +116,13 @@ pub fn rows(definition: Definition<'_>, options: &RestOptions) -> Result<Vec<Res
         columns: Arc::new(CustomColumns::new(version)),
         storage: Some(storage.clone()),
         creater: None,
-        custom: Some(Custom {
-            list_kind: names.list_kind().to_owned(),
-            schema,
-            warning: deprecation(definition, version),
-        }),
+        conventions: Conventions {
+            routing: Routing::Verbs,
+            protobuf: false,
+            strategic_merge_patch: false,
+            field_label_conversion: true,
+            published: Published::Definition(schema),
+        },
     };
     Ok(served.into_iter().map(row).collect())
 }

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use kevel_server::admission::Plugin;
 use kevel_server::controller::Client;
+use kevel_server::delegate::Delegate;
+use kevel_server::endpoints::Endpoints;
 use kevel_server::resource::{Resource, Resources};
 use tokio::sync::watch as signal;
 
 use crate::controllers::Controllers;
 use crate::definition::{GROUP, PLURAL};
 use crate::definitions::{self, DefinitionForm};
-use crate::handler::Terminating;
 use crate::rows::RestOptions;
+use crate::terminating::Terminating;
 
 /// The rows of the server.
 #[derive(Debug)]
@@ -34,6 +36,18 @@ impl Extensions {
             custom: Arc::default(),
             terminating: Arc::default(),
             options,
+        }
+    }
+
+    /// The server of custom objects, the last of the chain.
+    pub fn custom_resources(&self, endpoints: Arc<Endpoints>) -> Delegate {
+        Delegate {
+            name: "custom resources",
+            resources: self.custom.clone(),
+            owns_groups: false,
+            endpoints,
+            paths: Vec::new(),
+            next: None,
         }
     }
 

@@ -7,7 +7,7 @@ use kevel_api::status::StatusError;
 
 use crate::body::Body;
 use crate::chain::MuxAndDiscoveryIncomplete;
-use crate::endpoints::Endpoints;
+use crate::endpoints::{Endpoints, in_scope};
 use crate::failure::unserved;
 use crate::future::Pending;
 use crate::handler::{Handler, Response};
@@ -35,6 +35,9 @@ pub struct Delegate {
     pub name: &'static str,
     /// What it serves, now.
     pub resources: Arc<Resources>,
+    /// Whether its groups are its alone: what it does not have of them is refused here. The groups of
+    /// custom resources are not: each resource comes and goes by itself.
+    pub owns_groups: bool,
     /// The verbs, as all servers of the chain have them.
     pub endpoints: Arc<Endpoints>,
     /// What it serves beside resources.
@@ -74,14 +77,13 @@ impl Handler for Delegate {
                 let group = group_of(&info.path);
                 let known = rows.groups().iter().any(|(served, _)| Some(served.as_str()) == group);
                 let row = info.served_by().and_then(|(group, version, resource)| {
-                    rows.get(group, version, resource).cloned()
+                    rows.get(group, version, resource).filter(|row| in_scope(row, info)).cloned()
                 });
-                (known, row)
+                (known && self.owns_groups, row)
             };
             if let Some(resource) = row {
                 return self.endpoints.serve(&self.resources, &resource, request).await;
             }
-            // The group is this server's, and no server behind it has it too.
             if known {
                 return failure_to(&request, unserved());
             }

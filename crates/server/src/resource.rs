@@ -2,18 +2,19 @@
 //! are derived from the table of rows. Rows come and go while the server runs; readers take the table
 //! without a lock.
 
+mod conventions;
 mod creater;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use bytes::Bytes;
 use kevel_api::field_error::{FieldErrors, Path};
 use kevel_api::gvk::{GroupKind, GroupResource, GroupVersionKind};
 use kevel_api::name::is_path_segment_name;
 use kevel_api::value::Value;
 
+pub use conventions::{Conventions, Published, Routing};
 pub use creater::{CreateRequest, Created, Creater};
 
 use crate::allocation::Allocation;
@@ -29,6 +30,8 @@ use crate::verb::Verb;
 pub struct Resource {
     /// The kind of its objects, in the version that is served.
     pub kind: GroupVersionKind,
+    /// `PodList`
+    pub list_kind: String,
     /// `pods`
     pub plural: String,
     /// What one of them is called.
@@ -39,7 +42,7 @@ pub struct Resource {
     pub categories: Vec<String>,
     /// Whether its objects are in namespaces.
     pub namespaced: bool,
-    /// `create`, `get`, ..., sorted.
+    /// `create`, `get`, ..., in the order in which discovery lists them.
     pub verbs: Vec<Verb>,
     /// The type of its objects.
     pub ty: TypeRef,
@@ -55,19 +58,8 @@ pub struct Resource {
     pub creater: Option<Arc<dyn Creater>>,
     /// By name, sorted.
     pub subresources: BTreeMap<String, Subresource>,
-    /// What only custom kinds have.
-    pub custom: Option<Custom>,
-}
-
-/// What a custom kind says of itself, and what built-in kinds go by rule.
-#[derive(Clone, Debug)]
-pub struct Custom {
-    /// `WidgetList`
-    pub list_kind: String,
-    /// The OpenAPI schema of its version as JSON.
-    pub schema: Bytes,
-    /// The warning of a deprecated version.
-    pub warning: Option<String>,
+    /// How it is served, where kinds differ.
+    pub conventions: Conventions,
 }
 
 /// What stands below an object.
@@ -148,11 +140,6 @@ impl Resource {
         self.verbs.contains(&verb)
     }
 
-    /// Whether this is a custom kind. Lists of those name the kind of each item, for example.
-    pub fn is_custom(&self) -> bool {
-        self.custom.is_some()
-    }
-
     /// What is wrong with the metadata of an object (`ValidateObjectMeta`).
     pub(crate) fn validate_metadata(&self, object: &Value) -> FieldErrors {
         self.metadata_errors(object, &|name, prefix| self.strategy.validate_name(name, prefix))
@@ -211,14 +198,6 @@ impl Resource {
     pub(crate) fn reset_fields(&self) -> impl Iterator<Item = &'static str> + '_ {
         let status = self.has_status().then_some("status");
         self.strategy.reset_fields().iter().copied().chain(status)
-    }
-
-    /// The kind of its lists: `PodList`.
-    pub fn list_kind(&self) -> String {
-        match &self.custom {
-            Some(custom) => custom.list_kind.clone(),
-            None => format!("{}List", self.kind.kind),
-        }
     }
 }
 

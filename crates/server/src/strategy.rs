@@ -86,7 +86,7 @@ pub trait Strategy: Send + Sync + 'static {
     }
 
     /// The warning that a deprecated version sends with every response.
-    fn deprecation(&self) -> Option<&'static str> {
+    fn deprecation(&self) -> Option<&str> {
         None
     }
 
@@ -151,6 +151,23 @@ pub trait Strategy: Send + Sync + 'static {
 /// The metadata that a write to the status leaves alone where a kind's status says nothing but the
 /// status (`ResetObjectMetaForStatus`).
 pub const STATUS_METADATA: [&str; 4] = ["annotations", "finalizers", "labels", "ownerReferences"];
+
+/// All metadata but what every write says: `managedFields` and the `resourceVersion` that it replaces.
+pub const ALL_METADATA: [&str; 13] = [
+    "annotations",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "selfLink",
+    "uid",
+];
 
 /// What becomes of the dependents of an object that is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

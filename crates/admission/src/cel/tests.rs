@@ -15,7 +15,7 @@ use kevel_server::columns::NameAndCreation;
 use kevel_server::future::Pending;
 use kevel_server::metrics::Metrics;
 use kevel_server::request::Warnings;
-use kevel_server::resource::{Resource, Subresource, SubresourceKind};
+use kevel_server::resource::{Conventions, Resource, Subresource, SubresourceKind};
 use kevel_server::strategy::Generic;
 use kevel_server::type_ref::TypeRef;
 use kevel_server::user::User;
@@ -94,7 +94,7 @@ impl World {
             storage: None,
             creater: None,
             subresources: BTreeMap::from([("scale".to_owned(), scale)]),
-            custom: None,
+            conventions: Conventions::typed(false),
         };
         let user = User {
             name: "jane".to_owned(),

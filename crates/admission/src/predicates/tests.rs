@@ -10,7 +10,7 @@ use kevel_server::admission::{Operation, OperationOptions};
 use kevel_server::audit::AuditContext;
 use kevel_server::columns::NameAndCreation;
 use kevel_server::request::Warnings;
-use kevel_server::resource::{Subresource, SubresourceKind};
+use kevel_server::resource::{Conventions, Subresource, SubresourceKind};
 use kevel_server::storage::{Format, StorageConfig};
 use kevel_server::strategy::Generic;
 use kevel_server::type_ref::TypeRef;
@@ -116,7 +116,7 @@ impl World {
                 storage,
                 creater: None,
                 subresources: subresources.iter().map(subresource).collect(),
-                custom: None,
+                conventions: Conventions::typed(false),
             }]);
         }
         let namespaces = storages["namespaces"].clone();

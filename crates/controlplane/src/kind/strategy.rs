@@ -45,7 +45,7 @@ impl Strategy for KindStrategy {
         (self.kind.generate_name)(base)
     }
 
-    fn deprecation(&self) -> Option<&'static str> {
+    fn deprecation(&self) -> Option<&str> {
         self.kind.deprecation
     }
 

@@ -22,8 +22,8 @@ use tokio::sync::watch as signal;
 use self::known::Known;
 use self::serving::Serving;
 use crate::definition::{Definition, GROUP, PLURAL, condition};
-use crate::handler::Terminating;
 use crate::rows::RestOptions;
+use crate::terminating::Terminating;
 
 /// How long the informer waits before it begins anew.
 const RETRY: Duration = Duration::from_millis(200);

@@ -9,8 +9,8 @@ use kevel_codec::json;
 use kevel_server::resource::Resources;
 
 use crate::definition::{Definition, condition};
-use crate::handler::Terminating;
 use crate::rows::{RestOptions, rows};
+use crate::terminating::Terminating;
 
 /// The rows of custom kinds, and which definitions they are of.
 #[derive(Debug)]

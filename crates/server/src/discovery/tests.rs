@@ -15,7 +15,7 @@ use kevel_test_support::facts;
 use super::*;
 use crate::columns::NameAndCreation;
 use crate::request::{Connection, RequestBody};
-use crate::resource::{Custom, Resource, Subresource, SubresourceKind};
+use crate::resource::{Conventions, Published, Resource, Routing, Subresource, SubresourceKind};
 use crate::storage::{Format, Storage, StorageConfig};
 use crate::strategy::{Generic, Strategy};
 use crate::type_ref::TypeRef;
@@ -151,6 +151,7 @@ pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
             ))
         });
         Resource {
+            list_kind: format!("{}List", r.kind),
             kind,
             plural: r.path.to_owned(),
             singular: r.singular.to_owned(),
@@ -165,7 +166,7 @@ pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
             columns: Arc::new(NameAndCreation),
             allocation: None,
             subresources: subs.collect(),
-            custom: None,
+            conventions: Conventions::typed(false),
         }
     });
     let resources = Resources::default();
@@ -198,18 +199,19 @@ pub(crate) fn widgets() -> Resource {
         creater: None,
         storage: Some(Keep::new().storage(kind.clone(), ty.clone(), "widgets")),
         kind,
+        list_kind: "WidgetList".into(),
         plural: "widgets".into(),
         singular: "widget".into(),
         short_names: vec!["wd".into()],
         categories: Vec::new(),
         namespaced: true,
         verbs: vec![
-            Verb::Create,
             Verb::Delete,
             Verb::DeleteCollection,
             Verb::Get,
             Verb::List,
             Verb::Patch,
+            Verb::Create,
             Verb::Update,
             Verb::Watch,
         ],
@@ -218,11 +220,13 @@ pub(crate) fn widgets() -> Resource {
         columns: Arc::new(NameAndCreation),
         subresources,
         allocation: None,
-        custom: Some(Custom {
-            list_kind: "WidgetList".into(),
-            schema: text.as_slice().into(),
-            warning: None,
-        }),
+        conventions: Conventions {
+            routing: Routing::Verbs,
+            protobuf: false,
+            strategic_merge_patch: false,
+            field_label_conversion: true,
+            published: Published::Definition(text.as_slice().into()),
+        },
     }
 }
 

@@ -97,8 +97,7 @@ impl StoredRequest<'_> {
         metadata::set(&mut object, "name", Some(name.unwrap_or(self.name()).into()));
         let namespace = config.at(&["metadata", "namespace"]).cloned();
         metadata::set(&mut object, "namespace", namespace);
-        // Of a custom object, nobody asks which one is meant.
-        let uid = config.at(&["metadata", "uid"]).filter(|_| !self.resource.is_custom());
+        let uid = config.at(&["metadata", "uid"]).filter(|_| scale.checked);
         metadata::set(&mut object, "uid", uid.cloned());
         scale.set(&mut object, &config);
         Ok(object)
@@ -136,8 +135,8 @@ impl StoredRequest<'_> {
             );
             return Err(StatusError::conflict(&self.group_resource(), self.name(), why));
         }
-        if let (Some(_), Some(live)) = (self.scale(), live) {
-            self.check_scale_uid(config, live)?;
+        if let (Some(scale), Some(live)) = (self.scale(), live) {
+            self.check_scale_uid(scale, config, live)?;
         }
         self.identify(&mut value)?;
         Ok(value)

@@ -161,7 +161,7 @@ impl StoredRequest<'_> {
         let mut object = self.storage.convert(object, &self.resource.kind, &to).await?;
         metadata::set(&mut object, "resourceVersion", None);
         metadata::set(&mut object, "selfLink", None);
-        if !self.resource.is_custom() {
+        if !self.storage.ty.is_unstructured() {
             drop_empty(&mut object, self.storage.ty.schema());
         }
         Ok(object)

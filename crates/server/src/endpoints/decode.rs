@@ -71,7 +71,7 @@ impl ResourceRequest<'_> {
         };
         let decoded = json::decode(text, ty.schema(), unknown);
         // What is said twice, or in letters of another case, is only seen by looking for it.
-        let plain = unknown == json::Unknown::Report && !ty.schema().is_custom();
+        let plain = unknown == json::Unknown::Report && !ty.is_unstructured();
         match &decoded {
             Ok(decoded) if plain && decoded.strict.is_empty() => {
                 let said = |field| decoded.value.str_at(&[field]);
@@ -82,14 +82,14 @@ impl ResourceRequest<'_> {
                     let why = format!("couldn't get version/kind; json parse error: {error}");
                     unrecognized(kind, &why, original)
                 })?;
-                match ty {
-                    TypeRef::BuiltIn(_) => check_kind(kind, &meta.api_version, &meta.kind)?,
-                    TypeRef::Custom(..) => check_custom_kind(kind, &meta, original)?,
+                match ty.is_unstructured() {
+                    false => check_kind(kind, &meta.api_version, &meta.kind)?,
+                    true => check_unstructured_kind(kind, &meta, original)?,
                 }
             }
         }
         let mut decoded = decoded.map_err(|error| unhandled(kind, &error))?;
-        if let TypeRef::Custom(..) = ty {
+        if ty.is_unstructured() {
             decoded.strict.sort_by(|a, b| found_at(a).cmp(&found_at(b)));
         }
         let problems: Vec<String> = duplicates
@@ -104,7 +104,7 @@ impl ResourceRequest<'_> {
             problems.into_iter().for_each(|problem| self.request.warnings.add(problem));
         }
         let mut value = decoded.value;
-        if let TypeRef::Custom(..) = ty {
+        if ty.is_unstructured() {
             default::drop_nulls(&mut value, ty.schema());
         } else if let Value::Map(map) = &mut value {
             // What the path says goes where the body says nothing.
@@ -186,7 +186,7 @@ pub(super) fn normalize(
     kind: &GroupVersionKind,
     ty: &TypeRef,
 ) -> Result<Value, StatusError> {
-    if let TypeRef::Custom(..) = ty {
+    if ty.is_unstructured() {
         return Ok(object);
     }
     fill_in_structs(&mut object, ty);
@@ -210,7 +210,7 @@ fn fill_in_structs(object: &mut Value, ty: &TypeRef) {
     });
 }
 
-/// When a strict error of a custom object is found: what is said twice while reading, then what the
+/// When a strict error of an unstructured object is found: what is said twice while reading, then what the
 /// metadata does not have, then what the schema does not have, by name.
 fn found_at(error: &json::StrictError) -> (u8, &str) {
     match error.problem {
@@ -220,9 +220,9 @@ fn found_at(error: &json::StrictError) -> (u8, &str) {
     }
 }
 
-/// Refuses a custom object of another version than the path's. That it is of another kind is found
+/// Refuses an unstructured object of another version than the path's. That it is of another kind is found
 /// out later.
-fn check_custom_kind(
+fn check_unstructured_kind(
     expected: &GroupVersionKind,
     meta: &json::TypeMeta,
     body: &[u8],

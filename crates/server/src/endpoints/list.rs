@@ -17,7 +17,9 @@ use super::table::{self, Printer};
 use crate::failure::cache_error;
 use crate::handler::Response;
 use crate::negotiate::{MediaType, Shape};
+use crate::resource::Resource;
 use crate::responses::respond;
+use crate::type_ref::TypeRef;
 
 /// Where a list was cut, and as of when it goes on.
 struct Continue {
@@ -98,18 +100,19 @@ impl StoredRequest<'_> {
             head.extend_from_slice(&tail);
             return Ok(respond(StatusCode::OK, MediaType::Json.name(), head));
         }
-        // Custom kinds name the kind of each item.
-        let prefix =
-            if self.resource.is_custom() { self.kind_prefix().into() } else { Bytes::from("{") };
+        // Each item of an unstructured list names its kind.
+        let prefix = match self.resource.ty.is_unstructured() {
+            true => self.kind_prefix().into(),
+            false => Bytes::from("{"),
+        };
         Ok(ListPieces::wire((head, tail), page.items, prefix, size).response())
     }
 
     /// What stands before and behind the items.
     fn list_frame(&self, page: &Page) -> (Vec<u8>, Vec<u8>) {
-        let (kind, version) = (self.resource.list_kind(), self.resource.api_version());
-        if self.resource.is_custom() {
-            // A custom kind's list is a tree without a type: it is sorted, and always says how to
-            // go on.
+        let (kind, version) = (&self.resource.list_kind, self.resource.api_version());
+        if self.resource.ty.is_unstructured() {
+            // An unstructured list is sorted by key, and always says how to go on.
             let token = page.token.as_deref().unwrap_or_default();
             let remaining = page.remaining.map(|left| format!(r#""remainingItemCount":{left},"#));
             let metadata = format!(
@@ -165,7 +168,7 @@ impl StoredRequest<'_> {
             _ => self.whole_list(items, metadata.clone()),
         };
         let (resource, storage) = (self.resource.clone(), self.storage.clone());
-        let rows_of_stored = printer.is_some() && !self.resource.is_custom();
+        let rows_of_stored = printer.is_some() && !self.resource.columns.per_version();
         let trees = Trees { resource, storage, accepted: self.accepted.clone(), shape };
         if as_served || rows_of_stored || !self.storage.converts_remotely() {
             return trees.response(page.items, frame, ty.as_ref());
@@ -181,22 +184,22 @@ impl StoredRequest<'_> {
 
     /// A list of whole objects.
     fn whole_list(&self, items: thin_vec::ThinVec<Value>, mut metadata: Map) -> Value {
-        if self.resource.is_custom() {
+        if self.resource.ty.is_unstructured() {
             metadata.entry_or_insert_with("continue", || "".into());
         }
         Value::Map(Map::from_iter([
-            ("kind", Value::from(self.resource.list_kind().as_str())),
+            ("kind", Value::from(self.resource.list_kind.as_str())),
             ("apiVersion", self.resource.api_version().as_str().into()),
             ("metadata", metadata.into()),
             ("items", Value::List(items)),
         ]))
     }
 
-    fn list_type(&self) -> Option<crate::type_ref::TypeRef> {
-        let kind = &self.resource.kind;
-        let name = self.resource.list_kind();
-        let schema = kevel_api::builtin::schema(&kind.group, &kind.version, &name)?;
-        (!self.resource.is_custom()).then_some(crate::type_ref::TypeRef::BuiltIn(schema))
+    /// The type of a list; an unstructured one has none.
+    fn list_type(&self) -> Option<TypeRef> {
+        let Resource { kind, list_kind, ty, .. } = &**self.resource;
+        let schema = kevel_api::builtin::schema(&kind.group, &kind.version, list_kind)?;
+        (!ty.is_unstructured()).then_some(TypeRef::BuiltIn(schema))
     }
 }
 

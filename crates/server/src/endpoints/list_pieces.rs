@@ -245,7 +245,8 @@ impl Trees {
     /// The tree of an object, in the version that rows are made of, or that of the request.
     fn served(&self, wire: &Bytes) -> Result<Value, StatusError> {
         let value = self.storage.read(wire).map_err(StatusError::internal)?;
-        let as_stored = matches!(self.shape, ItemShape::Row(..)) && !self.resource.is_custom();
+        let row = matches!(self.shape, ItemShape::Row(..));
+        let as_stored = row && !self.resource.columns.per_version();
         if as_stored || self.storage.shows(wire, &self.resource.kind) {
             return Ok(value);
         }
@@ -260,8 +261,9 @@ impl Trees {
             ItemShape::Row(printer, now) => printer.row(object, *now),
             ItemShape::Metadata(version) => Ok(table::metadata_only(object, version)),
             ItemShape::Whole => {
-                // The kind of a built-in list's items goes without saying.
-                if let Some(map) = object.as_map_mut().filter(|_| !self.resource.is_custom()) {
+                // The kind of a typed list's items goes without saying.
+                let typed = !self.resource.ty.is_unstructured();
+                if let Some(map) = object.as_map_mut().filter(|_| typed) {
                     map.remove("kind");
                     map.remove("apiVersion");
                 }

@@ -41,12 +41,13 @@ use crate::handler::Response;
 use crate::latency_trackers::LatencyTrackers;
 use crate::negotiate::{self, Accepted};
 use crate::request::{Received, Request};
-use crate::resource::{Resource, Resources, Subresource, SubresourceKind};
+use crate::resource::{Resource, Resources, Routing, Subresource, SubresourceKind};
 use crate::responses::{failure_in, failure_to};
 use crate::storage::Storage;
 use crate::strategy::Strategy;
 use crate::user::User;
 
+pub(crate) use self::route::in_scope;
 use self::versions::ConvertedVersions;
 use crate::verb::Verb;
 
@@ -178,50 +179,28 @@ impl ResourceRequest<'_> {
 }
 
 impl Endpoints {
-    /// Answers a request to a resource of this server.
+    /// Serves a request to a resource of this server.
     pub async fn serve(
         &self,
         resources: &Resources,
         resource: &Arc<Resource>,
         request: Request,
     ) -> Response {
-        let headers = &request.parts.headers;
-        let query = &request.info.query;
-        let accepted = match negotiate::answer(headers, query, !resource.is_custom()) {
-            Ok(accepted) => accepted,
-            Err(_) if resource.is_custom() => {
-                let error = StatusError::not_acceptable(&negotiate::BODY_TYPES);
-                return failure_to(&request, error);
-            }
-            Err(_) if matches!(request.info.verb, Verb::List | Verb::Watch) => {
-                let error = negotiate::not_acceptable(&negotiate::ANSWER_TYPES);
-                return failure_to(&request, error);
-            }
+        let routed = route::check(resource, &request.info, &request.parts.method);
+        let routed = routed.and_then(|subresource| Ok((subresource, accept(resource, &request)?)));
+        // Without a route there is no warning of a deprecated version.
+        if routed.is_ok() || resource.conventions.routing == Routing::Verbs {
+            resource.strategy.deprecation().into_iter().for_each(|text| request.warnings.add(text));
+        }
+        let (subresource, accepted) = match routed {
+            Ok(routed) => routed,
             Err(error) => return failure_to(&request, error),
         };
         let form = accepted.clone();
         // A watch goes out event by event.
-        let compress = request.info.verb != Verb::Watch && gzip::is_accepted(headers);
-        match self.dispatch(resources, resource, request, accepted).await {
-            Ok(response) if compress => gzip::compress(response),
-            Ok(response) => response,
-            Err(error) => failure_in(error, &form),
-        }
-    }
-
-    async fn dispatch(
-        &self,
-        resources: &Resources,
-        resource: &Arc<Resource>,
-        request: Request,
-        accepted: Accepted,
-    ) -> Result<Response, StatusError> {
-        let subresource = route::check(resource, &request.info, &request.parts.method)?;
-        if let Some(warning) = resource.strategy.deprecation() {
-            request.warnings.add(warning);
-        }
+        let watch = request.info.verb == Verb::Watch;
+        let compress = !watch && gzip::is_accepted(&request.parts.headers);
         let user = request.user.clone().unwrap_or_else(|| Arc::new(User::anonymous()));
-        let verb = request.info.verb;
         let endpoints = self;
         let request = ResourceRequest {
             endpoints,
@@ -232,12 +211,38 @@ impl Endpoints {
             accepted,
             user,
         };
-        if let Some(creater) = request.creater().filter(|_| verb == Verb::Create).cloned() {
-            return request.create_unstored(&*creater).await;
+        match request.dispatch().await {
+            Ok(response) if compress => gzip::compress(response),
+            Ok(response) => response,
+            Err(error) => failure_in(error, &form),
+        }
+    }
+}
+
+/// The form of the response to a request to a resource.
+fn accept(resource: &Resource, request: &Request) -> Result<Accepted, StatusError> {
+    let conventions = &resource.conventions;
+    let (headers, query) = (&request.parts.headers, &request.info.query);
+    let accepted = negotiate::answer(headers, query, conventions.protobuf);
+    accepted.map_err(|error| match (conventions.routing, request.info.verb) {
+        (Routing::Verbs, _) => StatusError::not_acceptable(&negotiate::BODY_TYPES),
+        (Routing::Routes, Verb::List | Verb::Watch) => {
+            negotiate::not_acceptable(&negotiate::ANSWER_TYPES)
+        }
+        (Routing::Routes, _) => error,
+    })
+}
+
+impl ResourceRequest<'_> {
+    /// Serves the request by its verb.
+    async fn dispatch(self) -> Result<Response, StatusError> {
+        let (resource, verb) = (self.resource, self.request.info.verb);
+        if let Some(creater) = self.creater().filter(|_| verb == Verb::Create).cloned() {
+            return self.create_unstored(&*creater).await;
         }
         let storage = resource.storage.as_ref().ok_or_else(|| bare(405))?;
         let converted = ConvertedVersions::default();
-        let request = StoredRequest { resource_request: request, storage, converted };
+        let request = StoredRequest { resource_request: self, storage, converted };
         match verb {
             Verb::Get => request.get().await,
             Verb::List => request.list().await,

@@ -81,9 +81,7 @@ impl StoredRequest<'_> {
         for requirement in fields.requirements_mut() {
             let field = self.selectable(&requirement.field).ok_or_else(|| {
                 let field = &requirement.field;
-                // Kinds with fields of their own have words of their own.
-                let own = self.resource.is_custom() || !self.storage.fields.is_empty();
-                StatusError::bad_request(match own {
+                StatusError::bad_request(match self.resource.conventions.field_label_conversion {
                     true => format!("field label not supported: {field}"),
                     false => format!(
                         "\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""

@@ -62,8 +62,8 @@ impl StoredRequest<'_> {
         match self.subresource.map(|sub| &sub.role) {
             Some(SubresourceKind::Status) => {
                 let kept = self.resource.strategy.kept_by_status();
-                let metadata = !self.resource.is_custom() && kept != STATUS_METADATA;
-                let metadata = metadata.then(|| field("metadata"));
+                let written = !STATUS_METADATA.iter().all(|field| kept.contains(field));
+                let metadata = written.then(|| field("metadata"));
                 Filter::Include([field("status")].into_iter().chain(metadata).collect())
             }
             Some(SubresourceKind::Fields(fields)) => {

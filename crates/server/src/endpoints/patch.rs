@@ -20,14 +20,17 @@ use super::route::name_required;
 use super::update::Existing;
 use crate::failure::{bare, bare_with};
 use crate::handler::Response;
-use crate::type_ref::TypeRef;
+use crate::resource::Routing;
 
 /// How many bytes the `copy` operations of one patch may add.
 const COPY_LIMIT: usize = 3 << 20;
 
-/// The patches that custom kinds take, as error messages list them.
-const CUSTOM_PATCHES: [&str; 3] =
-    ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
+const JSON_PATCH: &str = "application/json-patch+json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
+const APPLY_PATCH: &str = "application/apply-patch+yaml";
+/// The types of patches, as error messages list them.
+const PATCH_TYPES: [&str; 4] = [JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH];
 
 /// A patch that has been read, with what is wrong with it that only strict clients mind.
 struct ReadPatch {
@@ -46,21 +49,14 @@ impl StoredRequest<'_> {
         self.check_writable()?;
         let content_type = self.request.header(http::header::CONTENT_TYPE);
         let media = content_type.split(';').next().unwrap_or_default().trim().to_owned();
-        let known = ["application/json-patch+json", "application/merge-patch+json"];
-        let strategic = "application/strategic-merge-patch+json";
-        if media == "application/apply-patch+yaml" {
+        if media == APPLY_PATCH {
             if self.name().is_empty() {
                 return Err(name_required());
             }
             let body = self.request.read_body().await?;
             return self.apply(&body).await;
         }
-        if !known.contains(&media.as_str()) && (media != strategic || self.resource.is_custom()) {
-            return Err(match self.resource.is_custom() {
-                true => StatusError::unsupported_media_type(&CUSTOM_PATCHES),
-                false => bare_with(415, "415: Unsupported Media Type"),
-            });
-        }
+        self.check_patch_type(&media)?;
         if self.name().is_empty() {
             return Err(name_required());
         }
@@ -76,6 +72,23 @@ impl StoredRequest<'_> {
         .await
     }
 
+    /// Refuses patches that the kind does not take.
+    fn check_patch_type(&self, media: &str) -> Result<(), StatusError> {
+        let conventions = &self.resource.conventions;
+        let taken =
+            |media: &&str| conventions.strategic_merge_patch || *media != STRATEGIC_MERGE_PATCH;
+        if PATCH_TYPES.into_iter().filter(taken).any(|known| known == media) {
+            return Ok(());
+        }
+        Err(match conventions.routing {
+            Routing::Routes => bare_with(415, "415: Unsupported Media Type"),
+            Routing::Verbs => {
+                let types: Vec<&str> = PATCH_TYPES.into_iter().filter(taken).collect();
+                StatusError::unsupported_media_type(&types)
+            }
+        })
+    }
+
     fn read_patch(
         &self,
         media: &str,
@@ -84,7 +97,7 @@ impl StoredRequest<'_> {
     ) -> Result<ReadPatch, StatusError> {
         let unknown = unknown_fields(options);
         let (patch, problems) = match media {
-            "application/json-patch+json" => {
+            JSON_PATCH => {
                 let read = json_patch::Patch::decode(body, unknown);
                 let (patch, problems) = read.map_err(|error| match error {
                     json_patch::Error::TooManyOperations(_) => {
@@ -99,7 +112,7 @@ impl StoredRequest<'_> {
                 let (patch, problems) =
                     read.map_err(|error| StatusError::bad_request(error.to_string()))?;
                 match media {
-                    "application/merge-patch+json" => (Patch::Merge(patch), problems),
+                    MERGE_PATCH => (Patch::Merge(patch), problems),
                     _ => (Patch::Strategic(patch), problems),
                 }
             }
@@ -160,7 +173,7 @@ impl StoredRequest<'_> {
     }
 
     fn finish_patched(&self, mut value: Value, existing: &Existing) -> Result<Value, StatusError> {
-        if let TypeRef::Custom(..) = self.ty() {
+        if self.ty().is_unstructured() {
             default::drop_nulls(&mut value, self.ty().schema());
         }
         let value = with_defaults(value, &self.ty())?;
@@ -177,7 +190,7 @@ impl StoredRequest<'_> {
         options: &WriteOptions,
     ) -> Result<Value, String> {
         let ty = self.ty();
-        if let TypeRef::BuiltIn(_) = &ty {
+        if !ty.is_unstructured() {
             let meta = json::type_meta(text)
                 .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
             if meta.api_version.is_empty() {
@@ -192,7 +205,7 @@ impl StoredRequest<'_> {
         let unknown = decoded.strict.iter().map(ToString::to_string);
         self.mind(problems.iter().cloned().chain(unknown).collect(), options)?;
         let mut value = decoded.value;
-        if let TypeRef::BuiltIn(_) = &ty {
+        if !ty.is_unstructured() {
             self.set_kind(&mut value);
         }
         Ok(value)

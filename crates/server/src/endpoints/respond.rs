@@ -41,7 +41,7 @@ impl StoredRequest<'_> {
     pub(super) fn kind_prefix(&self) -> String {
         let kind = &self.resource.kind.kind;
         let version = self.resource.api_version();
-        match self.resource.is_custom() {
+        match self.resource.ty.is_unstructured() {
             true => format!(r#"{{"apiVersion":"{version}","kind":"{kind}","#),
             false => format!(r#"{{"kind":"{kind}","apiVersion":"{version}","#),
         }

@@ -12,7 +12,7 @@ use thin_vec::ThinVec;
 
 use super::StoredRequest;
 use super::watch::INITIAL_EVENTS_END;
-use crate::columns::{Column, Columns, CustomScale, NameAndCreation, Scale, descriptions};
+use crate::columns::{Column, Columns, NameAndCreation, descriptions};
 use crate::resource::{Resource, SubresourceKind};
 use crate::storage::Storage;
 use crate::type_ref::TypeRef;
@@ -30,10 +30,10 @@ pub(super) struct Printer {
 }
 
 /// What a row shows.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum RowContent {
     Object,
-    Scale,
+    Scale(&'static dyn Columns),
     /// The object of some other subresource.
     Other,
 }
@@ -51,7 +51,7 @@ impl Printer {
     pub fn new(request: &StoredRequest<'_>, version: &str) -> Result<Self, StatusError> {
         let content = match request.subresource.map(|sub| &sub.role) {
             None | Some(SubresourceKind::Status | SubresourceKind::Fields(_)) => RowContent::Object,
-            Some(SubresourceKind::Scale(_)) => RowContent::Scale,
+            Some(SubresourceKind::Scale(scale)) => RowContent::Scale(scale.columns),
             Some(_) => RowContent::Other,
         };
         Ok(Printer {
@@ -89,8 +89,7 @@ impl Printer {
     pub fn columns(&self) -> &dyn Columns {
         match self.content {
             RowContent::Object => &*self.resource.columns,
-            RowContent::Scale if self.resource.is_custom() => &CustomScale,
-            RowContent::Scale => &Scale,
+            RowContent::Scale(columns) => columns,
             RowContent::Other => &NameAndCreation,
         }
     }
@@ -113,7 +112,7 @@ impl Printer {
         table.into()
     }
 
-    /// The row of a stored object, or of a custom kind's served one.
+    /// The row of an object: as it is stored, or as it is served where versions have columns of their own.
     pub fn row(&self, object: Value, now: MicroTime) -> Result<Value, StatusError> {
         let columns = self.columns();
         let cells = columns.cells(&object, now).into_iter().collect();
@@ -156,11 +155,10 @@ impl Printer {
         served.ok_or_else(|| StatusError::internal("the object has no such version"))
     }
 
-    /// Whether rows are made of another version than is served. A custom kind's are not: each of
-    /// its versions has columns of its own.
+    /// Whether rows are made of another version than is served.
     fn converts(&self) -> bool {
-        self.content == RowContent::Object
-            && !self.resource.is_custom()
+        matches!(self.content, RowContent::Object)
+            && !self.resource.columns.per_version()
             && !self.storage.stores(&self.resource.kind)
     }
 }

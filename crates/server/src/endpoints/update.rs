@@ -356,11 +356,6 @@ impl StoredRequest<'_> {
         }
         match self.subresource.map(|sub| &sub.role) {
             None => self.resource.reset_fields().for_each(|field| copy(old, object, &[field])),
-            // The metadata of a custom object is not for its status to say.
-            Some(SubresourceKind::Status) if self.resource.is_custom() => {
-                metadata::set(object, "uid", old.at(&["metadata", "uid"]).cloned());
-                keep_all_but(&[&["status"]], false, object, old);
-            }
             Some(SubresourceKind::Status) => {
                 let all = old.as_map().into_iter().chain(object.as_map());
                 let others: Vec<String> = all
@@ -385,10 +380,9 @@ impl StoredRequest<'_> {
         if !self.resource.strategy.counts_generation() {
             return;
         }
-        // A custom kind without a path for its status has it as any other field.
-        let status =
-            self.resource.is_custom() && !self.resource.subresources.contains_key("status");
-        let same = match self.resource.is_custom() {
+        // Without a path of its own, the status is a field as any other.
+        let status = !self.resource.has_status();
+        let same = match self.resource.ty.is_unstructured() {
             true => wanted(object, status).eq(wanted(old, status)),
             false => {
                 let of = |object, name| Value::at(object, &[name]);

@@ -3,7 +3,6 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kevel_api::builtin;
 use kevel_api::gvk::GroupVersion;
 use kevel_api::schema::Schema;
 use kevel_api::status::StatusError;
@@ -12,7 +11,6 @@ use kevel_patch::managed_fields::{Filter, OtherVersions};
 
 use super::StoredRequest;
 use crate::storage::Storage;
-use crate::type_ref::TypeRef;
 
 /// How often a webhook is called for versions that turn out to be needed.
 const MAX_ROUNDS: usize = 8;
@@ -28,10 +26,7 @@ pub(super) struct Versions<'a> {
 impl OtherVersions for Versions<'_> {
     fn schema(&self, api_version: &str) -> Option<Schema<'_>> {
         let version: GroupVersion = api_version.parse().ok()?;
-        match &self.storage.ty {
-            TypeRef::Custom(..) => Some(self.storage.custom_type(&version.version)?.schema()),
-            TypeRef::BuiltIn(_) => builtin::schema(&version.group, &version.version, self.kind),
-        }
+        self.storage.schema_in(&version)
     }
 
     fn convert(&self, object: &Value, api_version: &str) -> Option<Value> {

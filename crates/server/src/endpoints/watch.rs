@@ -215,7 +215,7 @@ impl Encoder {
             return;
         }
         let to = self.resource.kind.group_version();
-        let as_stored = self.printer.is_some() && !self.resource.is_custom();
+        let as_stored = self.printer.is_some() && !self.resource.columns.per_version();
         let value = self.storage.read(wire).and_then(|value| match as_stored {
             true => Ok(value),
             false => {

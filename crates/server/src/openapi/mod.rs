@@ -5,7 +5,7 @@
 //! derived from, so that the list of them needs none of them.
 
 mod component;
-mod custom;
+mod definition;
 mod document;
 mod facts;
 mod hash;

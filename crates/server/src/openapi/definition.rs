@@ -1,4 +1,4 @@
-//! Custom kinds as OpenAPI schemas: what their definitions say, whole and in place.
+//! Kinds of definitions as OpenAPI schemas: what the definitions say, whole and in place.
 
 use kevel_api::builtin;
 use kevel_api::value::{Map, Value};
@@ -52,9 +52,9 @@ const DOCUMENTS: [&str; 2] = ["default", "example"];
 const ALTERNATIVES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 impl<'r> Components<'r> {
-    /// A custom kind.
-    pub(super) fn custom(&mut self, row: &'r Resource) -> Value {
-        let said = row.custom.as_ref().map(|custom| custom.schema.as_ref()).unwrap_or_default();
+    /// The kind of a definition.
+    pub(super) fn defined(&mut self, row: &'r Resource) -> Value {
+        let said = row.conventions.published.definition().map(AsRef::as_ref).unwrap_or_default();
         let said = json::decode_any(said, json::Unknown::Ignore).map(|read| read.value);
         let empty = Map::new();
         let said = said.as_ref().ok().and_then(Value::as_map).unwrap_or(&empty);
@@ -73,16 +73,16 @@ impl<'r> Components<'r> {
         Value::Map(out)
     }
 
-    /// A list of a custom kind.
-    pub(super) fn custom_list(&mut self, row: &'r Resource) -> Value {
-        let list_kind = row.list_kind();
+    /// A list of the kind of a definition.
+    pub(super) fn defined_list(&mut self, row: &'r Resource) -> Value {
+        let list_kind = &row.list_kind;
         let items = object([
             (
                 "description",
                 format!("List of {}. More info: {CONVENTIONS}", row.plural).as_str().into(),
             ),
             ("type", "array".into()),
-            ("items", self.reference(Component::Custom(row))),
+            ("items", self.reference(Component::Defined(row))),
         ]);
         let mut properties = Map::from_iter([("items", items)]);
         for field in ["apiVersion", "kind"] {
@@ -101,7 +101,7 @@ impl<'r> Components<'r> {
             ("type", "object".into()),
             ("required", strings(["items"])),
             ("properties", Value::Map(properties)),
-            ("x-kubernetes-group-version-kind", list([kind(row, &list_kind)])),
+            ("x-kubernetes-group-version-kind", list([kind(row, list_kind)])),
         ]);
         put(&mut out, "x-kubernetes-selectable-fields", selectable_fields(row));
         Value::Map(out)
