@@ -94,6 +94,7 @@ impl World {
             storage: None,
             creater: None,
             subresources: BTreeMap::from([("scale".to_owned(), scale)]),
+            list_kind: String::new(),
             conventions: Conventions::typed(false),
         };
         let user = User {

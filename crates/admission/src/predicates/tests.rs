@@ -116,6 +116,7 @@ impl World {
                 storage,
                 creater: None,
                 subresources: subresources.iter().map(subresource).collect(),
+                list_kind: String::new(),
                 conventions: Conventions::typed(false),
             }]);
         }
