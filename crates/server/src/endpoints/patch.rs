@@ -10,6 +10,7 @@ use kevel_codec::json;
 use kevel_patch::{json_patch, merge_patch, strategic, unstructured, unstructured_but_fields};
 
 use super::StoredRequest;
+use super::apply::Configuration;
 use super::decode::{normalize, with_defaults};
 use super::options::{FieldValidation, WriteOptions};
 use super::route::name_required;
@@ -44,8 +45,11 @@ impl StoredRequest<'_> {
             if self.name().is_empty() {
                 return Err(name_required());
             }
-            let body = self.request.read_body().await?;
-            return self.apply(&body).await;
+            let configuration = match self.request.take_object() {
+                Some(tree) => Configuration::Tree(tree),
+                None => Configuration::Text(self.request.read_body().await?),
+            };
+            return self.apply(configuration).await;
         }
         self.check_patch_type(&media)?;
         if self.name().is_empty() {
@@ -53,7 +57,7 @@ impl StoredRequest<'_> {
         }
         let options = self.write_options("PatchOptions")?;
         let body = self.request.read_body().await?;
-        self.request.audit.request_patch(&body);
+        self.request.audit.request_patch(|| body.clone());
         let patch = self.read_patch(&media, &body, &options)?;
         self.replace(&options, |request, existing| request.patched(existing, &patch, &options))
             .await
