@@ -41,6 +41,8 @@ pub struct Accepted {
     pub shape: Shape,
     /// Indented for people.
     pub pretty: bool,
+    /// Not written where it need not be: the server's own client takes trees and failures as they are.
+    pub in_process: bool,
 }
 
 const JSON: &str = "application/json";
@@ -164,7 +166,7 @@ pub fn accept(header: &str, pretty: bool, protobuf: bool) -> Result<Accepted, St
             continue;
         }
         let pretty = pretty || get("pretty") == "1" || get("pretty") == "true";
-        return Ok(Accepted { media, shape, pretty });
+        return Ok(Accepted { media, shape, pretty, in_process: false });
     }
     Err(not_acceptable(&BODY_TYPES))
 }

@@ -522,7 +522,7 @@ impl<'a, 't> Decoder<'a, 't> {
 
 /// Whether a field of this type need not be kept.
 #[inline]
-fn is_zero(value: &Value, schema: Schema<'_>) -> bool {
+pub(super) fn is_zero(value: &Value, schema: Schema<'_>) -> bool {
     match value {
         Value::Null | Value::Bool(false) | Value::Int(0) => true,
         Value::Float(f) => *f == 0.0,

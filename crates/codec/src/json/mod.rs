@@ -24,6 +24,7 @@ mod pretty;
 mod raw;
 mod scalar;
 mod scan;
+mod structured;
 mod text;
 mod type_meta;
 
@@ -34,6 +35,7 @@ pub(crate) use float::{positional, shortest, write_float, write_int};
 pub use message::{Form, message_text, message_text_as};
 pub use pretty::{encode_any_pretty, encode_pretty, indent};
 pub use raw::compact;
+pub use structured::structured;
 pub use type_meta::{TypeMeta, type_meta};
 
 /// How deep a tree may be. Go's readers allow ten times as much, on stacks that grow.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 use http::header;
 use http::request::Parts;
 use kevel_api::schema::Schema;
@@ -102,9 +103,9 @@ impl AuditContext {
     }
 
     /// Notes what was sent: a patch.
-    pub fn request_patch(&self, patch: &[u8]) {
+    pub fn request_patch(&self, patch: impl FnOnce() -> Bytes) {
         if let Some(mut state) = self.audited(Level::Request) {
-            state.event.request_object = object::patch(patch);
+            state.event.request_object = object::patch(&patch());
         }
     }
 
@@ -161,6 +162,14 @@ impl AuditContext {
         if let Some(mut state) = self.audited(Level::RequestResponse) {
             let kept = object::answer(content_type, body, state.omit_managed_fields);
             state.event.response_object = kept;
+        }
+    }
+
+    /// The same of an object that is not written for its client.
+    pub(crate) fn response_tree(&self, object: &Value, schema: Schema<'_>) {
+        if let Some(mut state) = self.audited(Level::RequestResponse) {
+            let kept = object::typed(object, schema, state.omit_managed_fields);
+            state.event.response_object = Some(kept);
         }
     }
 

@@ -18,7 +18,9 @@ use crate::body::{Body, Piece, Pieces};
 use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::latency_trackers::{LatencyTrackers, Phase};
+use crate::negotiate::MediaType;
 use crate::request::Request;
+use crate::responses::InHand;
 
 /// Requests that take longer are annotated with how long they took.
 const SLOW: Duration = Duration::from_millis(500);
@@ -74,6 +76,17 @@ pub(super) fn failed(request: &Request, response: &Response) -> Pending<'static,
 /// Notes the answer: its code, what it says about a failure, and what it holds.
 fn answered(audit: &AuditContext, response: &Response) {
     let code = response.status().as_u16();
+    match response.extensions().get() {
+        Some(InHand::Object(object, ty)) => {
+            audit.respond(ResponseStatus::code(code));
+            return audit.response_tree(object, ty.schema());
+        }
+        Some(InHand::Failure(status)) => {
+            audit.respond(ResponseStatus::of(status));
+            return audit.response_object(MediaType::Json.name(), &status.to_json());
+        }
+        None => {}
+    }
     let body = response.body().bytes().unwrap_or_default();
     audit.respond(ResponseStatus::read(code, content_type(response), &body));
     audit.response_object(content_type(response), &body);

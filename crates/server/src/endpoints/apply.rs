@@ -19,10 +19,22 @@ use crate::guaranteed_update::{Failed, guaranteed_update};
 use crate::handler::Response;
 use crate::metadata;
 use crate::negotiate::MediaType;
+use crate::request::json_text;
 use crate::resource::Resource;
 
+/// What is to be applied, before it is read.
+pub(super) enum Configuration {
+    /// YAML, or JSON, which is YAML.
+    Text(Bytes),
+    /// A tree that is in hand.
+    Tree(Value),
+}
+
 impl StoredRequest<'_> {
-    pub(super) async fn apply(&self, body: &Bytes) -> Result<Response, StatusError> {
+    pub(super) async fn apply(
+        &self,
+        configuration: Configuration,
+    ) -> Result<Response, StatusError> {
         let mut options = self.write_options("PatchOptions")?;
         if self.parameter("fieldManager").unwrap_or_default().is_empty() {
             let path = Path::new("fieldManager");
@@ -31,8 +43,18 @@ impl StoredRequest<'_> {
             return Err(StatusError::invalid(&kind, "", error));
         }
         options.tracked = false;
-        self.request.audit.request_patch(body);
-        let config = self.read_config(body, &options)?;
+        let config = match configuration {
+            Configuration::Text(body) => {
+                self.request.audit.request_patch(|| body.clone());
+                self.read_config(&body, &options)?
+            }
+            Configuration::Tree(tree) => {
+                self.request.audit.request_patch(|| json_text(&tree));
+                tree
+            }
+        };
+        check_size(&config)?;
+        let config = self.unscaled(config);
         let (config, options) = (&config, &options);
         let make = |request: &Self, existing: &Existing| {
             request.applied(Some(&existing.value), config, options)
@@ -68,7 +90,7 @@ impl StoredRequest<'_> {
         }
     }
 
-    /// What a client wants to be applied.
+    /// Reads what is to be applied.
     fn read_config(&self, body: &Bytes, options: &WriteOptions) -> Result<Value, StatusError> {
         let json = yaml::to_json(body).map_err(|error| {
             let message = format!("error decoding YAML: error converting YAML to JSON: {error}");
@@ -86,8 +108,12 @@ impl StoredRequest<'_> {
         }
         let decoded = json::decode_any(&json.text, json::Unknown::Ignore);
         let config = decoded.map_err(|e| StatusError::bad_request(e.to_string()))?.value;
-        check_size(&config)?;
-        let Some(scale) = self.scale() else { return Ok(config) };
+        Ok(config)
+    }
+
+    /// The object that a configuration is about, of which it may be the scale.
+    fn unscaled(&self, config: Value) -> Value {
+        let Some(scale) = self.scale() else { return config };
         // Applying a scale is applying an object that says nothing else.
         let mut object = Value::Map(Map::from_iter([
             ("apiVersion", Value::from(self.resource.api_version().as_str())),
@@ -100,7 +126,7 @@ impl StoredRequest<'_> {
         let uid = config.at(&["metadata", "uid"]).filter(|_| scale.checked);
         metadata::set(&mut object, "uid", uid.cloned());
         scale.set(&mut object, &config);
-        Ok(object)
+        object
     }
 
     /// The object that applying makes of what is there.

@@ -126,7 +126,7 @@ impl StoredRequest<'_> {
                 return Err(StatusError::already_exists(&self.group_resource(), name));
             }
             metadata::set(&mut stored, "resourceVersion", version);
-            return self.written(StatusCode::CREATED, stored).await;
+            return self.written(StatusCode::CREATED, stored, None).await;
         } else {
             let (storage, value) = (self.storage.clone(), bytes.clone());
             let created = claim.write(async move {
@@ -140,16 +140,22 @@ impl StoredRequest<'_> {
                 error => store_error(error),
             })?
         };
+        if self.accepted.in_process {
+            let version = Value::from(revision.to_string().as_str());
+            return self.written(StatusCode::CREATED, stored, Some(version)).await;
+        }
         let wire = self.storage.wire(&bytes, revision).map_err(StatusError::internal)?;
         self.object(StatusCode::CREATED, &wire.bytes).await
     }
 
-    /// An object that was not written, as it would be.
+    /// An object that has been written, or would have been, without reading it again.
     pub(super) async fn written(
         &self,
         code: StatusCode,
-        stored: Value,
+        mut stored: Value,
+        version: Option<Value>,
     ) -> Result<Response, StatusError> {
+        metadata::set(&mut stored, "resourceVersion", version);
         let to = self.resource.kind.group_version();
         let value = self.storage.convert(stored, &self.storage.kind, &to).await?;
         self.value(code, self.view(value)?).await

@@ -65,7 +65,7 @@ impl ResourceRequest<'_> {
                     Shape::Metadata(version) => (metadata_only(value, version), METADATA.clone()),
                     _ => (value, ty),
                 };
-                self.encoded(StatusCode::CREATED, &value, Some(&ty))
+                self.encoded(StatusCode::CREATED, value, &ty)
             }
             Created::Status(mut status) => {
                 if status.code == 0 {

@@ -11,6 +11,7 @@ use kevel_codec::{json, protobuf, yaml};
 use super::ResourceRequest;
 use super::options::FieldValidation;
 use crate::negotiate::{self, MediaType};
+use crate::request::json_text;
 use crate::resource::api_version;
 use crate::type_ref::TypeRef;
 
@@ -22,9 +23,15 @@ impl ResourceRequest<'_> {
         ty: &TypeRef,
         validation: FieldValidation,
     ) -> Result<Value, StatusError> {
-        let media = negotiate::body(self.request.header(http::header::CONTENT_TYPE))?;
-        let body = self.request.read_body().await?;
-        let object = with_defaults(self.decode(&body, media, kind, ty, validation)?, ty)?;
+        let object = match self.request.take_object() {
+            Some(tree) => self.decode_tree(&tree, kind, ty, validation)?,
+            None => {
+                let media = negotiate::body(self.request.header(http::header::CONTENT_TYPE))?;
+                let body = self.request.read_body().await?;
+                self.decode(&body, media, kind, ty, validation)?
+            }
+        };
+        let object = with_defaults(object, ty)?;
         let object = normalize(object, kind, ty)?;
         self.request.audit.request_object(&object, ty.schema());
         Ok(object)
@@ -54,6 +61,22 @@ impl ResourceRequest<'_> {
                 envelope.decode(ty.schema()).map_err(|error| unhandled(kind, &error))
             }
         }
+    }
+
+    /// An object that is in hand, as its text would be decoded. What is wrong with it the decoder tells.
+    fn decode_tree(
+        &self,
+        tree: &Value,
+        kind: &GroupVersionKind,
+        ty: &TypeRef,
+        validation: FieldValidation,
+    ) -> Result<Value, StatusError> {
+        let Some(mut object) = json::structured(tree, ty.schema()) else {
+            return self.decode(&json_text(tree), MediaType::Json, kind, ty, validation);
+        };
+        check_kind(kind, object.str_at(&["apiVersion"]), object.str_at(&["kind"]))?;
+        set_kind(&mut object, kind);
+        Ok(object)
     }
 
     fn decode_json(
@@ -106,12 +129,18 @@ impl ResourceRequest<'_> {
         let mut value = decoded.value;
         if ty.is_unstructured() {
             default::drop_nulls(&mut value, ty.schema());
-        } else if let Value::Map(map) = &mut value {
-            // What the path says goes where the body says nothing.
-            map.insert("apiVersion", api_version(&kind.group, &kind.version).as_str().into());
-            map.insert("kind", kind.kind.as_str().into());
+        } else {
+            set_kind(&mut value, kind);
         }
         Ok(value)
+    }
+}
+
+/// What the path says goes where the body says nothing.
+fn set_kind(object: &mut Value, kind: &GroupVersionKind) {
+    if let Value::Map(map) = object {
+        map.insert("apiVersion", api_version(&kind.group, &kind.version).as_str().into());
+        map.insert("kind", kind.kind.as_str().into());
     }
 }
 

@@ -224,6 +224,8 @@ fn accept(resource: &Resource, request: &Request) -> Result<Accepted, StatusErro
     let conventions = &resource.conventions;
     let (headers, query) = (&request.parts.headers, &request.info.query);
     let accepted = negotiate::answer(headers, query, conventions.protobuf);
+    let in_process = request.in_process;
+    let accepted = accepted.map(|accepted| Accepted { in_process, ..accepted });
     accepted.map_err(|error| match (conventions.routing, request.info.verb) {
         (Routing::Verbs, _) => StatusError::not_acceptable(&negotiate::BODY_TYPES),
         (Routing::Routes, Verb::List | Verb::Watch) => {

@@ -14,6 +14,7 @@ use kevel_patch::{
 };
 
 use super::StoredRequest;
+use super::apply::Configuration;
 use super::decode::{normalize, other_kind, with_defaults};
 use super::options::{FieldValidation, WriteOptions};
 use super::route::name_required;
@@ -53,8 +54,11 @@ impl StoredRequest<'_> {
             if self.name().is_empty() {
                 return Err(name_required());
             }
-            let body = self.request.read_body().await?;
-            return self.apply(&body).await;
+            let configuration = match self.request.take_object() {
+                Some(tree) => Configuration::Tree(tree),
+                None => Configuration::Text(self.request.read_body().await?),
+            };
+            return self.apply(configuration).await;
         }
         self.check_patch_type(&media)?;
         if self.name().is_empty() {
@@ -62,7 +66,7 @@ impl StoredRequest<'_> {
         }
         let options = self.write_options("PatchOptions")?;
         let body = self.request.read_body().await?;
-        self.request.audit.request_patch(&body);
+        self.request.audit.request_patch(|| body.clone());
         // A patch that cannot be read counts where there is something to patch.
         let patch = self.read_patch(&media, &body, &options);
         self.replace(&options, |request, existing| {

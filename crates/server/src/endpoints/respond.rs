@@ -10,7 +10,7 @@ use super::table::Printer;
 use super::{ResourceRequest, StoredRequest};
 use crate::handler::Response;
 use crate::negotiate::{MediaType, Shape};
-use crate::responses::{encode, respond};
+use crate::responses::{InHand, encode, respond};
 use crate::type_ref::TypeRef;
 
 impl StoredRequest<'_> {
@@ -68,7 +68,7 @@ impl StoredRequest<'_> {
             Shape::Whole => (value, self.ty()),
             Shape::Table(version) => {
                 let table = Printer::new(self, version)?.object(value).await?;
-                return self.encoded(code, &table, Some(&super::table::TABLE));
+                return self.encoded(code, table, &super::table::TABLE);
             }
             Shape::Metadata(version) => {
                 (super::table::metadata_only(value, version), super::table::METADATA.clone())
@@ -77,7 +77,7 @@ impl StoredRequest<'_> {
                 return Err(crate::negotiate::not_acceptable(&crate::negotiate::BODY_TYPES));
             }
         };
-        self.encoded(code, &value, Some(&ty))
+        self.encoded(code, value, &ty)
     }
 }
 
@@ -92,13 +92,16 @@ impl ResourceRequest<'_> {
         self.subresource.map_or_else(|| self.resource.ty.clone(), |sub| sub.ty.clone())
     }
 
-    /// A tree in the format that the client accepts.
+    /// A tree in the format that the client accepts; as it is for the server's own.
     pub(super) fn encoded(
         &self,
         code: StatusCode,
-        value: &Value,
-        ty: Option<&TypeRef>,
+        value: Value,
+        ty: &TypeRef,
     ) -> Result<Response, StatusError> {
-        encode(code, value, ty.map(TypeRef::schema), &self.accepted)
+        if self.accepted.in_process {
+            return Ok(InHand::Object(value, ty.clone()).response(code));
+        }
+        encode(code, &value, Some(ty.schema()), &self.accepted)
     }
 }

@@ -209,13 +209,10 @@ impl StoredRequest<'_> {
         warnings.into_iter().for_each(|warning| self.request.warnings.add(warning));
         ignore_managed_fields_timestamps(&mut object, old);
         self.validate(attributes, &object).await?;
-        let code = StatusCode::OK;
         let stored = self.to_storage(object).await?;
         if options.dry_run {
-            let mut stored = stored;
             let version = old.at(&["metadata", "resourceVersion"]).cloned();
-            metadata::set(&mut stored, "resourceVersion", version);
-            return Ok(self.written(code, stored).await?);
+            return Ok(self.written(StatusCode::OK, stored, version).await?);
         }
         self.store_changed(existing, stored, claim).await
     }
@@ -266,6 +263,7 @@ impl StoredRequest<'_> {
             && stored.at(&["metadata", "finalizers"]).is_none_or(Value::is_empty)
             && stored.at(&["metadata", "deletionGracePeriodSeconds"]).is_none_or(Value::is_empty)
             && !self.resource.strategy.held(&stored);
+        let in_hand = self.accepted.in_process.then(|| stored.clone());
         let (storage, expected) = (self.storage.clone(), existing.revision);
         let revision = if released {
             let allocation = self.resource.allocation.clone();
@@ -284,6 +282,10 @@ impl StoredRequest<'_> {
             let updated = LatencyTrackers::track(&self.request, Phase::Storage, updated).await;
             updated?
         };
+        if let Some(stored) = in_hand {
+            let version = Value::from(revision.to_string().as_str());
+            return Ok(self.written(StatusCode::OK, stored, Some(version)).await?);
+        }
         Ok(self.object(StatusCode::OK, &wire.restamped(revision).bytes).await?)
     }
 
