@@ -164,7 +164,7 @@ pub fn rows(
             namespaced: resource.namespaced,
             verbs: Verb::parse_all(resource.verbs)?,
             ty: schema(resource.group, resource.version, resource.kind)?,
-            strategy: Arc::new(KindStrategy::new(kind, capabilities)),
+            strategy: Arc::new(KindStrategy::new(kind, resource.version, capabilities)),
             allocation: config.allocation(kind),
             columns: Arc::new(kind.columns),
             conventions: Conventions::typed(storage.as_ref().is_some_and(has_fields)),

@@ -112,7 +112,7 @@ impl StoredRequest<'_> {
     ) -> Result<Response, StatusError> {
         let version =
             object.at(&["metadata", "resourceVersion"]).filter(|v| !v.is_empty()).cloned();
-        let mut stored = self.to_storage(object).await?;
+        let stored = self.to_storage(object).await?;
         let key = self.write_key(&stored)?;
         // The store minds, which a dry run does not reach.
         if version.is_some() && !options.dry_run {
@@ -125,8 +125,7 @@ impl StoredRequest<'_> {
             if there.entry.is_some() {
                 return Err(StatusError::already_exists(&self.group_resource(), name));
             }
-            metadata::set(&mut stored, "resourceVersion", version);
-            return self.written(StatusCode::CREATED, stored, None).await;
+            return self.written(StatusCode::CREATED, stored, version).await;
         } else {
             let (storage, value) = (self.storage.clone(), bytes.clone());
             let created = claim.write(async move {
