@@ -9,9 +9,9 @@ use crate::{CONFIG_MAPS, HookServer, Hooked, Kind, allow, base64, config_map};
 async fn connections_are_kept_and_shared() {
     let hooked = Hooked::start(&[]).await;
     hooked.hooks.on("/allow", |_| allow());
-    let webhook = || hooked.webhook("/allow", json!({}));
-    hooked.configure(Kind::Mutating, "m", &[webhook(), webhook()]).await;
-    hooked.configure(Kind::Validating, "v", &[webhook()]).await;
+    let webhook = |name: &str| hooked.webhook("/allow", json!({"name": name}));
+    hooked.configure(Kind::Mutating, "m", &[webhook("a.hook.test"), webhook("b.hook.test")]).await;
+    hooked.configure(Kind::Validating, "v", &[webhook("a.hook.test")]).await;
     let before = hooked.hooks.connections();
     for name in ["a", "b", "c", "d"] {
         hooked.cluster.ok("admin", &format!("POST {CONFIG_MAPS}"), &config_map(name)).await;
