@@ -71,7 +71,8 @@ impl Environment {
             let thread = std::thread::Builder::new().stack_size(STACK_SIZE);
             let compiled = thread.spawn_scoped(scope, || self.compile_here(text, variables));
             compiled.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(|| {
-                Err(CompileError::Program("expression could not be compiled".to_owned()))
+                let why = "expression could not be compiled".to_owned();
+                Err(CompileError::Program { why, output_type: Type::Dyn })
             })
         })
     }
@@ -83,7 +84,9 @@ impl Environment {
     ) -> Result<Program, CompileError> {
         let ast = parse(text, self.0.bindings)?;
         let checked = check(&ast, self, variables)?;
-        let plan = plan(&ast, &checked, self).map_err(CompileError::Program)?;
+        let output_type = || checked.types.get(&ast.root.id).cloned().unwrap_or(Type::Dyn);
+        let plan = plan(&ast, &checked, self)
+            .map_err(|why| CompileError::Program { why, output_type: output_type() })?;
         Ok(Program::new(ast, checked, plan, self.clone()))
     }
 

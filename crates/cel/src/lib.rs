@@ -52,7 +52,7 @@ pub use declared::{DeclType, MAX_REQUEST_SIZE, ObjectType, escape, unescape};
 pub use environment::{Builder, Environment};
 pub use error::Error;
 pub use library::{
-    Authorizer, Decision, Extension, ResourceCheck, Url, compile_regex, compile_regex_within,
+    Authorizer, Decision, Extension, ResourceCheck, compile_regex, compile_regex_within,
 };
 pub use parser::{MAX_EXPRESSION_SIZE, MAX_RECURSION};
 pub use program::{

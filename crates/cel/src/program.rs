@@ -24,7 +24,12 @@ pub enum CompileError {
     /// It cannot be parsed, or its types do not fit.
     Issues(Issues),
     /// A constant in it makes no sense: a regular expression that is none, `int('x')`.
-    Program(String),
+    Program {
+        /// What makes no sense.
+        why: String,
+        /// The type that the result would have.
+        output_type: Type,
+    },
 }
 
 impl From<Issues> for CompileError {
@@ -37,7 +42,7 @@ impl fmt::Display for CompileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CompileError::Issues(issues) => issues.fmt(f),
-            CompileError::Program(message) => f.write_str(message),
+            CompileError::Program { why, .. } => f.write_str(why),
         }
     }
 }

@@ -94,6 +94,17 @@ impl Type {
         }
     }
 
+    /// The name with its parameters, as values are said to have it: `list(null_type)`. The checker's
+    /// messages call some types otherwise, which [`Display`](fmt::Display) does.
+    pub fn full_name(&self) -> String {
+        let parameters: Vec<String> =
+            self.parameters().iter().map(|parameter| parameter.full_name()).collect();
+        match parameters.is_empty() {
+            true => self.name().to_owned(),
+            false => format!("{}({})", self.name(), parameters.join(", ")),
+        }
+    }
+
     pub(crate) fn is_dyn(&self) -> bool {
         matches!(self, Type::Dyn | Type::Any)
     }

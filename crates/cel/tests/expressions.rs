@@ -75,7 +75,7 @@ fn results_and_costs() {
         let (expression, expected) = line.split_once("  =>  ").expect(line);
         let found = match environment.compile(expression) {
             Err(CompileError::Issues(issues)) => format!("issues: {issues}"),
-            Err(CompileError::Program(message)) => format!("no program: {message}"),
+            Err(CompileError::Program { why, .. }) => format!("no program: {why}"),
             Ok(program) => {
                 let evaluation = program.evaluate(&activation, Budget::default());
                 let outcome = match evaluation.result {

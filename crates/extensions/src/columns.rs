@@ -8,7 +8,7 @@ use kevel_codec::json;
 use kevel_server::columns::{Column, Columns, since};
 
 use crate::definition::Version;
-use crate::json_path::JsonPath;
+use kevel_api::json_path::JsonPath;
 
 /// The columns of a version.
 #[derive(Debug)]

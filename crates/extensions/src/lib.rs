@@ -9,7 +9,6 @@ pub mod conversion;
 pub mod definition;
 mod definitions;
 mod handler;
-pub mod json_path;
 pub mod rows;
 pub mod scale;
 pub mod schema;

@@ -128,8 +128,10 @@ impl Compiler {
             Err(CompileError::Issues(issues)) => {
                 Err(Error::invalid(format!("compilation failed: {issues}")))
             }
-            Err(CompileError::Program(why)) => {
-                Err(Error::internal(format!("program instantiation failed: {why}")))
+            Err(CompileError::Program { why, output_type }) => {
+                returns.check(&output_type).and_then(|()| {
+                    Err(Error::internal(format!("program instantiation failed: {why}")))
+                })
             }
         };
         Expression { text: expression.into(), program }
@@ -160,7 +162,8 @@ impl Returns {
         if types.contains(found) {
             return Ok(());
         }
-        let names: Vec<String> = types.iter().map(ToString::to_string).collect();
+        let names: Vec<String> = types.iter().map(Type::full_name).collect();
+        let found = found.full_name();
         Err(Error::invalid(match &names[..] {
             [name] => format!("must evaluate to {name} but got {found}"),
             names => format!("must evaluate to one of [{}] but got {found}", names.join(" ")),

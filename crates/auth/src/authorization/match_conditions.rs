@@ -95,13 +95,18 @@ impl MatchConditions {
 
 impl Condition {
     fn compile(expression: &str) -> Result<Self, String> {
-        let program = ENVIRONMENT.compile(expression).map_err(|error| match error {
-            CompileError::Issues(issues) => format!("compilation failed: {issues}"),
-            CompileError::Program(error) => format!("program instantiation failed: {error}"),
-        })?;
-        match program.output_type() {
-            Type::Bool => Ok(Condition { expression: expression.to_owned(), program }),
-            other => Err(format!("must evaluate to bool but got {other}")),
+        let (program, output_type) = match ENVIRONMENT.compile(expression) {
+            Ok(program) => (Ok(program.clone()), program.output_type()),
+            Err(CompileError::Program { why, output_type }) => {
+                (Err(format!("program instantiation failed: {why}")), output_type)
+            }
+            Err(CompileError::Issues(issues)) => {
+                return Err(format!("compilation failed: {issues}"));
+            }
+        };
+        match output_type {
+            Type::Bool => Ok(Condition { expression: expression.to_owned(), program: program? }),
+            other => Err(format!("must evaluate to bool but got {}", other.full_name())),
         }
     }
 

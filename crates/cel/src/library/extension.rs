@@ -3,12 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use kevel_api::url::Url;
+
 use super::authorizer::{AuthorizerValue, CheckValue, DecisionValue};
 use super::formats::Format;
 use super::net::{Address, Network};
 use super::quantity::QuantityValue;
 use super::semver::Version;
-use super::url::Url;
 use crate::error::Error;
 use crate::types::Type;
 

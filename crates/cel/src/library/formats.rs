@@ -2,10 +2,10 @@
 
 use kevel_api::name;
 
-use super::url::Url;
 use super::{Extension, Row, ordered, row};
 use crate::error::Error;
 use crate::value::{Timestamp, Value};
+use kevel_api::url::Url;
 
 /// A format by name.
 #[derive(Debug)]

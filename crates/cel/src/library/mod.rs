@@ -34,7 +34,6 @@ use crate::value::Value;
 pub use authorizer::{Authorizer, Decision, ResourceCheck};
 pub use extension::Extension;
 pub use re2::{compile as compile_regex, compile_within as compile_regex_within};
-pub use url::Url;
 
 pub(crate) use convert::convert;
 pub(crate) use format_string::check_format;

@@ -28,6 +28,7 @@ mod pod_security;
 mod pod_toleration_restriction;
 mod pod_topology_labels;
 mod policies;
+mod policy_params;
 mod priority;
 mod resource_claims;
 mod resource_list;
@@ -58,6 +59,7 @@ use kevel_server::storage::Storage;
 
 use self::certificates::PodCertificateSigning;
 use self::lister::Lister;
+use self::policy_params::PolicyParams;
 use self::resource_claims::ResourceClaims;
 
 use crate::features::Feature;
@@ -201,6 +203,7 @@ pub fn always(context: &Context<'_>) -> Result<Vec<Arc<dyn Plugin>>, String> {
     Ok(vec![
         Arc::new(PodCertificateSigning(context.authorizer.clone())),
         Arc::new(ResourceClaims::new(context)?),
+        Arc::new(PolicyParams::new(context)),
     ])
 }
 

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
 
 use kevel_api::duration::Duration;
-use kevel_cel::Url;
+use kevel_api::url::Url;
 use regex::Regex;
 
 use super::email::is_email;

@@ -1,6 +1,6 @@
 //! The rules of a schema (`x-kubernetes-validations`), compiled.
 
-use kevel_cel::{CompileError, DeclType, Environment, MAX_REQUEST_SIZE, Program, Type};
+use kevel_cel::{CompileError, DeclType, Environment, Issues, MAX_REQUEST_SIZE, Program, Type};
 
 use super::field_path;
 use super::props::Props;
@@ -68,12 +68,10 @@ impl Rule {
         let (text, message) = (rule.text("rule"), rule.text("message"));
         let title = if message.is_empty() { text.trim() } else { message.trim() };
         let program = (!text.trim().is_empty()).then(|| {
-            let program = environment.compile(text).map_err(|error| match error {
-                CompileError::Issues(issues) => format!("compilation failed: {issues}"),
-                CompileError::Program(why) => format!("program instantiation failed: {why}"),
-            })?;
-            match program.output_type() {
-                Type::Bool => Ok(program),
+            let (program, output_type) = compile(text, environment)
+                .map_err(|issues| format!("compilation failed: {issues}"))?;
+            match output_type {
+                Type::Bool => program.map_err(|why| format!("program instantiation failed: {why}")),
                 _ => Err("cel expression must evaluate to a bool".to_owned()),
             }
         });
@@ -104,12 +102,27 @@ impl Rule {
 }
 
 fn compile_message(text: &str, environment: &Environment) -> Result<Program, String> {
-    let program = environment.compile(text).map_err(|error| match error {
-        CompileError::Issues(issues) => format!("messageExpression compilation failed: {issues}"),
-        CompileError::Program(why) => format!("messageExpression instantiation failed: {why}"),
-    })?;
-    match program.output_type() {
-        Type::String => Ok(program),
+    let (program, output_type) = compile(text, environment)
+        .map_err(|issues| format!("messageExpression compilation failed: {issues}"))?;
+    match output_type {
+        Type::String => {
+            program.map_err(|why| format!("messageExpression instantiation failed: {why}"))
+        }
         _ => Err("messageExpression must evaluate to a string".to_owned()),
+    }
+}
+
+/// What type an expression has counts before what makes no sense in it.
+fn compile(
+    text: &str,
+    environment: &Environment,
+) -> Result<(Result<Program, String>, Type), Issues> {
+    match environment.compile(text) {
+        Ok(program) => {
+            let output_type = program.output_type();
+            Ok((Ok(program), output_type))
+        }
+        Err(CompileError::Program { why, output_type }) => Ok((Err(why), output_type)),
+        Err(CompileError::Issues(issues)) => Err(issues),
     }
 }

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use kevel_api::field_error::{BadValue, FieldError, Path};
 use kevel_api::name;
 use kevel_api::value::Value;
-use kevel_cel::Url;
 use kevel_codec::base64;
 use kevel_server::certificates::CaBundle;
+use kevel_server::webhook::{validate_webhook_service, validate_webhook_url};
 
 use super::definition::Definition;
 use super::options::Options;
@@ -77,8 +77,10 @@ pub(crate) fn has_bad_ca_bundle(definition: &Definition<'_>) -> bool {
 
 fn check_client(client: Props<'_>, options: &Options, path: &Path<'_>) -> Vec<FieldError> {
     let mut errors = match (client.get("url"), client.get("service")) {
-        (Some(url), None) => check_url(url.as_str().unwrap_or_default(), &path.child("url")),
-        (None, Some(service)) => check_service(Props::new(service), &path.child("service")),
+        (Some(url), None) => {
+            validate_webhook_url(&path.child("url"), url.as_str().unwrap_or_default())
+        }
+        (None, Some(service)) => validate_webhook_service(&path.child("service"), service),
         _ => vec![FieldError::required(path, "exactly one of url or service is required")],
     };
     let bundle = client.text("caBundle");
@@ -88,72 +90,6 @@ fn check_client(client: Props<'_>, options: &Options, path: &Path<'_>) -> Vec<Fi
     {
         let shown = BadValue::named_string(bundle);
         errors.push(FieldError::invalid(&path.child("caBundle"), shown, why));
-    }
-    errors
-}
-
-fn check_url(text: &str, path: &Path<'_>) -> Vec<FieldError> {
-    const FORM: &str = "; desired format: https://host[/path]";
-    let url = match Url::parse(text) {
-        Ok(url) => url,
-        Err(why) => {
-            let why = format!("url must be a valid URL: {why}{FORM}");
-            return vec![FieldError::required(path, why)];
-        }
-    };
-    let host = format!("host must be specified{FORM}");
-    let scheme = format!("'https' is the only allowed URL scheme{FORM}");
-    let wrong = [
-        (url.scheme() != "https", url.scheme(), &*scheme),
-        (url.host().is_empty(), url.host(), &*host),
-        (
-            url.user().is_some(),
-            url.user().unwrap_or_default(),
-            "user information is not permitted in the URL",
-        ),
-        (!url.fragment().is_empty(), url.fragment(), "fragments are not permitted in the URL"),
-        (!url.query().is_empty(), url.query(), "query parameters are not permitted in the URL"),
-    ];
-    let wrong = wrong.into_iter().filter(|(is_wrong, _, _)| *is_wrong);
-    wrong.map(|(_, part, why)| FieldError::invalid(path, part, why.to_owned())).collect()
-}
-
-fn check_service(service: Props<'_>, path: &Path<'_>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    // The reference takes each for the other here, and says so.
-    for (field, said) in [("name", "namespace"), ("namespace", "name")] {
-        if service.text(said).is_empty() {
-            errors.push(FieldError::required(&path.child(field), ""));
-        }
-    }
-    let port = service.int("port").unwrap_or(0);
-    let problems = name::is_valid_port_num(port);
-    if !problems.is_empty() {
-        let why = format!("port is not valid: {}", problems.join(", "));
-        errors.push(FieldError::invalid(&path.child("port"), port, why));
-    }
-    let (said, path) = (service.text("path"), path.child("path"));
-    if matches!(said, "" | "/") {
-        return errors;
-    }
-    let mut invalid = |why: String| errors.push(FieldError::invalid(&path, said, why));
-    if said == "//" {
-        invalid("segment[0] may not be empty".to_owned());
-        return errors;
-    }
-    if !said.starts_with('/') {
-        invalid("must start with a '/'".to_owned());
-    }
-    let first = said.chars().next().map_or(0, char::len_utf8);
-    let rest = said.get(first..).unwrap_or_default();
-    for (index, step) in rest.strip_suffix('/').unwrap_or(rest).split('/').enumerate() {
-        if step.is_empty() {
-            invalid(format!("segment[{index}] may not be empty"));
-            continue;
-        }
-        for problem in name::is_dns1123_subdomain(step) {
-            invalid(format!("segment[{index}]: {problem}"));
-        }
     }
     errors
 }

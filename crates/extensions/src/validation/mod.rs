@@ -20,8 +20,8 @@ use std::collections::BTreeMap;
 
 use kevel_api::field_error::{BadValue, FieldError, Path};
 use kevel_api::name;
+use kevel_api::url::Url;
 use kevel_api::value::Value;
-use kevel_cel::Url;
 
 use crate::schema::props::{Props, expand};
 use crate::schema::with_stack;

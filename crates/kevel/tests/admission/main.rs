@@ -9,6 +9,7 @@ mod limit_ranger;
 mod namespaces;
 mod pod_security;
 mod pods;
+mod policy_params;
 mod priority;
 mod resource_claims;
 mod resource_quota;

@@ -27,6 +27,7 @@ mod error;
 pub mod failure;
 mod kubeconfig;
 mod tls;
+mod validation;
 
 pub use backoff::Backoff;
 pub use client::{Client, MAX_ANSWER, REQUEST_TIMEOUT};
@@ -36,3 +37,4 @@ pub use endpoint::{Credentials, Endpoint, Identity};
 pub use error::{Error, succeeded};
 pub use kubeconfig::Users;
 pub use tls::config as tls_config;
+pub use validation::{validate_webhook_service, validate_webhook_url};

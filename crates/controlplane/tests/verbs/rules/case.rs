@@ -27,6 +27,12 @@ use kevel_codec::json::{Unknown, decode_any, encode_any};
 
 /// The files with cases, below the sources of the control plane.
 pub const FILES: &[&str] = &[
+    "admissionregistration/cases/mutating_admission_policies.txt",
+    "admissionregistration/cases/mutating_admission_policy_bindings.txt",
+    "admissionregistration/cases/mutating_webhook_configurations.txt",
+    "admissionregistration/cases/validating_admission_policies.txt",
+    "admissionregistration/cases/validating_admission_policy_bindings.txt",
+    "admissionregistration/cases/validating_webhook_configurations.txt",
     "apps/cases/controller_revisions.txt",
     "apps/cases/daemon_sets.txt",
     "apps/cases/deployments.txt",
@@ -53,6 +59,10 @@ pub const FILES: &[&str] = &[
 /// The same of kinds and fields that are there only when asked for: of servers with all versions of all
 /// groups and [`GATES`].
 pub const GATED_FILES: &[&str] = &[
+    "admissionregistration/cases/mutating_admission_policies_v1alpha1.txt",
+    "admissionregistration/cases/mutating_admission_policies_v1beta1.txt",
+    "admissionregistration/cases/mutating_admission_policy_bindings_v1alpha1.txt",
+    "admissionregistration/cases/mutating_admission_policy_bindings_v1beta1.txt",
     "autoscaling/cases/to_zero.txt",
     "coordination/cases/lease_candidates.txt",
     "coordination/cases/lease_candidates_v1alpha2.txt",

@@ -1,0 +1,248 @@
+//! Who may have a policy read its parameters: what is said about them in an answer is read by its author.
+//! The reference has this among the rules of the kinds; it cannot be switched off.
+
+use std::sync::Arc;
+
+use kevel_api::field_error::{FieldError, Path};
+use kevel_api::gvk::{GroupVersion, GroupVersionKind};
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::authorization::{self, Authorizer, Decision};
+use kevel_server::future::Pending;
+use kevel_server::resource::Resources;
+use kevel_server::selectors::NO_SELECTORS;
+use kevel_server::user::{PRIVILEGED, User};
+
+use super::{Context, Lister};
+
+const GROUP: &str = "admissionregistration.k8s.io";
+
+/// A kind of policies, the kind of their bindings, and how the reference speaks of refusals.
+type Policies = (&'static str, &'static str, Words);
+
+const POLICIES: [Policies; 2] = [
+    (
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        Words { failed: "failed to authorize request: ", user_first: true },
+    ),
+    (
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+        Words { failed: "", user_first: false },
+    ),
+];
+
+/// What differs between the reference's two sets of refusals.
+#[derive(Clone, Copy)]
+struct Words {
+    failed: &'static str,
+    /// One of them takes the user for the verb, and the verb for the user.
+    user_first: bool,
+}
+
+/// Asks whether those who write policies and bindings may read the parameters.
+pub struct PolicyParams {
+    authorizer: Arc<dyn Authorizer>,
+    /// As [`POLICIES`], where they are served.
+    policies: [Option<Lister>; 2],
+    /// All resources, by which kinds are found.
+    tables: Vec<Arc<Resources>>,
+}
+
+impl PolicyParams {
+    pub fn new(context: &Context<'_>) -> Self {
+        let lister = |plural: &str| {
+            let mut rows = context.rows.all();
+            let row = rows.find(|row| row.kind.group == GROUP && row.plural == plural)?;
+            row.storage.clone().map(Lister::new)
+        };
+        PolicyParams {
+            authorizer: context.authorizer.clone(),
+            policies: POLICIES.map(|(plural, ..)| lister(plural)),
+            tables: context.tables.clone(),
+        }
+    }
+
+    /// A policy says of which kind its parameters are: all objects of the kind are asked for.
+    async fn policy(&self, attributes: &Attributes<'_>, policy: &Value) -> Option<String> {
+        let kind = policy.at(&["spec", "paramKind"])?;
+        if attributes.old.and_then(|old| old.at(&["spec", "paramKind"])) == Some(kind) {
+            return None;
+        }
+        let user = attributes.user;
+        let params = self.resolve(kind);
+        let (allowed, error) = self.may(user, "get", &params, "*", "*").await;
+        if error.is_some() || allowed {
+            return error;
+        }
+        let (name, version) = (kind.str_at(&["kind"]), kind.str_at(&["apiVersion"]));
+        Some(format!(
+            "user {} must have \"get\" permission on all objects of the referenced paramKind \
+             (kind={name}, apiVersion={version})",
+            shown(user)
+        ))
+    }
+
+    /// A binding says which objects they are.
+    async fn binding(
+        &self,
+        attributes: &Attributes<'_>,
+        binding: &Value,
+        policies: Option<&Lister>,
+        words: Words,
+    ) -> Result<Option<String>, StatusError> {
+        let Some(reference) = binding.at(&["spec", "paramRef"]) else { return Ok(None) };
+        let name = binding.str_at(&["spec", "policyName"]);
+        let policy = match policies {
+            Some(policies) => policies.find("", name).await?,
+            None => None,
+        };
+        let kind = policy.as_ref().and_then(|policy| policy.at(&["spec", "paramKind"]));
+        let params = kind.map_or_else(Params::anything, |kind| self.resolve(kind));
+        let object = reference.str_at(&["name"]);
+        let verb = if object.is_empty() { "list" } else { "get" };
+        let namespace = reference.str_at(&["namespace"]);
+        let (allowed, error) = self.may(attributes.user, verb, &params, namespace, object).await;
+        if let Some(error) = error {
+            return Ok(Some(format!("{}{error}", words.failed)));
+        }
+        if allowed {
+            return Ok(None);
+        }
+        let user = shown(attributes.user);
+        let lacks = format!(
+            "to determine minimum required permissions and user {user} does not have \"{verb}\" \
+             permission for all groups, versions and resources"
+        );
+        Ok(Some(match kind {
+            _ if policy.is_none() => format!("unable to get policy {name} {lacks}"),
+            Some(kind) if params.resource == "*" => {
+                let (version, kind) = (kind.str_at(&["apiVersion"]), kind.str_at(&["kind"]));
+                format!("unable to resolve paramKind &{{{version} {kind}}} {lacks}")
+            }
+            _ => {
+                let (who, what) = if words.user_first { (&*user, verb) } else { (verb, &*user) };
+                format!(
+                    "user {who} does not have \"{what}\" permission on the object referenced by \
+                     paramRef"
+                )
+            }
+        }))
+    }
+
+    /// The resource of a kind; all of its version where nobody serves it.
+    fn resolve(&self, kind: &Value) -> Params {
+        let Ok(version) = kind.str_at(&["apiVersion"]).parse::<GroupVersion>() else {
+            return Params::anything();
+        };
+        let kind = version.with_kind(kind.str_at(&["kind"]));
+        let resource = self.tables.iter().find_map(|table| plural(table, &kind));
+        let resource = resource.unwrap_or_else(|| "*".to_owned());
+        Params { group: kind.group.to_string(), version: kind.version.to_string(), resource }
+    }
+
+    /// Whether a user may do something, or why nobody knows.
+    async fn may(
+        &self,
+        user: &User,
+        verb: &str,
+        params: &Params,
+        namespace: &str,
+        name: &str,
+    ) -> (bool, Option<String>) {
+        if user.groups.iter().any(|group| group == PRIVILEGED) {
+            return (true, None);
+        }
+        let asked = authorization::Attributes {
+            user,
+            verb,
+            is_resource: true,
+            path: "",
+            group: &params.group,
+            version: &params.version,
+            namespace,
+            resource: &params.resource,
+            subresource: "",
+            name,
+            selectors: &NO_SELECTORS,
+        };
+        let opinion = self.authorizer.authorize(&asked).await;
+        (opinion.decision == Decision::Allow, opinion.error)
+    }
+}
+
+/// What parameters are objects of.
+struct Params {
+    group: String,
+    version: String,
+    resource: String,
+}
+
+impl Params {
+    /// Of whatever there is.
+    fn anything() -> Self {
+        let [group, version, resource] = ["*"; 3].map(str::to_owned);
+        Params { group, version, resource }
+    }
+}
+
+fn plural(table: &Resources, kind: &GroupVersionKind) -> Option<String> {
+    let rows = table.current();
+    let mut rows = rows.version(&kind.group, &kind.version)?.values();
+    rows.find(|row| row.kind == *kind).map(|row| row.plural.clone())
+}
+
+/// A user as the reference's messages show it.
+fn shown(user: &User) -> String {
+    let mut extra: Vec<String> =
+        user.extra.iter().map(|(key, values)| format!("{key}:[{}]", values.join(" "))).collect();
+    extra.sort();
+    let (groups, extra) = (user.groups.join(" "), extra.join(" "));
+    format!("&{{{} {} [{groups}] map[{extra}]}}", user.name, user.uid)
+}
+
+impl Plugin for PolicyParams {
+    fn name(&self) -> &'static str {
+        "PolicyParams"
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        let written = matches!(attributes.operation, Operation::Create | Operation::Update);
+        let ours = written && attributes.resource.kind.group == GROUP;
+        let Some(object) = object.filter(|_| ours) else { return settled(Ok(())) };
+        let each = POLICIES.iter().zip(&self.policies);
+        for ((policies, bindings, words), lister) in each {
+            if attributes.is(GROUP, policies) && object.at(&["spec", "paramKind"]).is_some() {
+                return Box::pin(async move {
+                    let why = self.policy(attributes, object).await;
+                    refuse(attributes, object, "paramKind", why)
+                });
+            }
+            if attributes.is(GROUP, bindings) && object.at(&["spec", "paramRef"]).is_some() {
+                return Box::pin(async move {
+                    let why = self.binding(attributes, object, lister.as_ref(), *words).await?;
+                    refuse(attributes, object, "paramRef", why)
+                });
+            }
+        }
+        settled(Ok(()))
+    }
+}
+
+fn refuse(
+    attributes: &Attributes<'_>,
+    object: &Value,
+    field: &'static str,
+    why: Option<String>,
+) -> Result<(), StatusError> {
+    let Some(why) = why else { return Ok(()) };
+    let error = FieldError::forbidden(&Path::new("spec").child(field), why);
+    let name = object.str_at(&["metadata", "name"]);
+    Err(StatusError::invalid(&attributes.resource.group_kind(), name, vec![error]))
+}
