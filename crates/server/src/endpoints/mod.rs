@@ -1,5 +1,6 @@
 //! The verbs of resources.
 
+mod admission;
 mod answer;
 mod apply;
 mod create;
@@ -29,18 +30,16 @@ pub use self::decode::settle_changed;
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use kevel_api::gvk::GroupResource;
 use kevel_api::status::StatusError;
 
-use crate::admission::{Admission, Attributes, Operation, OperationOptions};
+use crate::admission::Admission;
 use crate::authorization::Authorizer;
 use crate::failure::bare;
 use crate::handler::Response;
-use crate::latency_trackers::LatencyTrackers;
 use crate::negotiate::{self, Accepted};
-use crate::request::{Received, Request};
+use crate::request::Request;
 use crate::resource::{Part, Resource, Resources, Subresource};
 use crate::responses::{failure_in, failure_to};
 use crate::storage::Storage;
@@ -49,10 +48,6 @@ use crate::user::User;
 
 use self::versions::Asked;
 use crate::verb::Verb;
-
-/// How long a write may take, whatever the request allows (`requestTimeoutUpperBound`): who is asked about it must not
-/// keep it from ever being done.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(34);
 
 /// What all endpoints of a server share.
 #[derive(Default)]
@@ -124,48 +119,6 @@ impl Ask<'_> {
 
     pub fn group_resource(&self) -> GroupResource {
         self.resource.group_resource()
-    }
-
-    /// What admission is told about the write that is asked for. Who knows better which object it
-    /// concerns says so over this.
-    pub fn attributes(&self, operation: Operation, dry_run: bool) -> Attributes<'_> {
-        let info = &self.request.info;
-        Attributes {
-            resource: self.resource,
-            subresource: &info.subresource,
-            operation,
-            verb: info.verb,
-            namespace: if self.is_of_namespaces() { &info.namespace } else { self.namespace() },
-            name: self.name(),
-            user: &self.user,
-            dry_run,
-            warnings: &self.request.warnings,
-            audit: &self.request.audit,
-            old: None,
-            options: match operation {
-                Operation::Create => OperationOptions::Create(&info.query),
-                Operation::Update => OperationOptions::Update(&info.query),
-                Operation::Delete | Operation::Connect => OperationOptions::None,
-            },
-            deadline: self.write_deadline(),
-            trackers: LatencyTrackers::of(&self.request),
-            reinvocation: None,
-        }
-    }
-
-    /// Whether the request is about namespaces themselves.
-    pub fn is_of_namespaces(&self) -> bool {
-        self.resource.plural == "namespaces" && self.resource.kind.group.is_empty()
-    }
-
-    /// When a write must be through. Many deletions at once may take as long as any request.
-    fn write_deadline(&self) -> Option<Instant> {
-        let Received { started, .. } = self.request.received;
-        let bound = match self.request.info.verb {
-            Verb::DeleteCollection => None,
-            _ => started.checked_add(WRITE_TIMEOUT),
-        };
-        [self.request.deadline, bound].into_iter().flatten().min()
     }
 
     /// The rules of what is written here: the object's, or its subresource's own.

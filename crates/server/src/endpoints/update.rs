@@ -218,37 +218,6 @@ impl Call<'_> {
         self.store_changed(existing, stored, claim).await
     }
 
-    /// Lets the plug-ins change what the client may write here.
-    async fn admit(
-        &self,
-        attributes: &Attributes<'_>,
-        object: &mut Value,
-    ) -> Result<(), StatusError> {
-        let admission = &self.endpoints.admission;
-        let (Some(scale), Some(old)) = (self.scale(), attributes.old) else {
-            return admission.admit(attributes, Some(object)).await;
-        };
-        let old = self.view(old.clone())?;
-        let mut view = self.view(object.clone())?;
-        admission.admit(&Attributes { old: Some(&old), ..*attributes }, Some(&mut view)).await?;
-        scale.set(object, &view);
-        Ok(())
-    }
-
-    /// Shows the plug-ins what will be stored.
-    async fn validate(
-        &self,
-        attributes: &Attributes<'_>,
-        object: &Value,
-    ) -> Result<(), StatusError> {
-        let admission = &self.endpoints.admission;
-        let (Some(_), Some(old)) = (self.scale(), attributes.old) else {
-            return admission.validate(attributes, Some(object)).await;
-        };
-        let (old, view) = (self.view(old.clone())?, self.view(object.clone())?);
-        admission.validate(&Attributes { old: Some(&old), ..*attributes }, Some(&view)).await
-    }
-
     /// Writes an object over the one that was read; nothing where nothing changed.
     async fn store_changed(
         &self,
@@ -271,7 +240,7 @@ impl Call<'_> {
             let deleted = allocation::delete(allocation, stored, deleted);
             claim.write(deleted).await?
         } else if wire.bytes == existing.wire {
-            if !existing.fresh {
+            if !existing.fresh && !self.is_current(existing).await? {
                 return Err(Failed::Changed);
             }
             existing.revision
@@ -283,6 +252,13 @@ impl Call<'_> {
             updated?
         };
         Ok(self.object(StatusCode::OK, &wire.restamped(revision).bytes).await?)
+    }
+
+    /// Whether what the cache had at hand is what is there now.
+    async fn is_current(&self, existing: &Existing) -> Result<bool, StatusError> {
+        let key = self.local_key(self.name())?;
+        let found = self.storage.cache.get(&key, At::Consistent).await.map_err(cache_error)?;
+        Ok(found.is_some_and(|object| object.revision() == existing.revision))
     }
 
     pub(super) fn wire(&self, stored: &Bytes, revision: Revision) -> Result<Bytes, StatusError> {
