@@ -159,7 +159,7 @@ pub fn rows(
             namespaced: resource.namespaced,
             verbs: Verb::parse_all(resource.verbs)?,
             ty: schema(resource.group, resource.version, resource.kind)?,
-            strategy: Arc::new(KindStrategy::new(kind, capabilities)),
+            strategy: Arc::new(KindStrategy::new(kind, resource.version, capabilities)),
             allocation: config.allocation(kind),
             columns: Arc::new(kind.columns),
             storage: config.storage(kind)?,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use kevel_api::name;
 
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, deprecated_since};
 use crate::rules::Rules;
 use crate::validation::Field;
 
@@ -45,6 +45,13 @@ pub static VOLUME_ATTRIBUTES_CLASS: Kind = Kind {
         },
         ..Rules::NONE
     },
+    deprecated_versions: &[(
+        "v1beta1",
+        concat!(
+            deprecated_since!("storage.k8s.io/v1beta1", "VolumeAttributesClass", 34, 37),
+            "; use storage.k8s.io/v1 VolumeAttributesClass"
+        ),
+    )],
     ..Kind::new("storage.k8s.io", "volumeattributesclasses")
 };
 

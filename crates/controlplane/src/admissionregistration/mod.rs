@@ -31,6 +31,7 @@ const fn kind(plural: &'static str, rules: Rules) -> Kind {
     Kind {
         counts_generation: true,
         allow_unconditional_update: false,
+        standard_finalizers: false,
         rules: Rules { warnings, ..rules },
         ..Kind::new(GROUP, plural)
     }

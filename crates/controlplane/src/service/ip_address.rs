@@ -4,7 +4,7 @@ use kevel_api::field_error::BadValue;
 use kevel_api::name;
 
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, deprecated_since};
 use crate::rules::Rules;
 use crate::validation::{Field, IMMUTABLE};
 
@@ -14,6 +14,10 @@ pub static KIND: Kind = Kind {
     generate_name: |base| base.to_owned(),
     columns: columns::networking::IP_ADDRESS,
     rules: Rules { validate_create, validate_update, ..Rules::NONE },
+    deprecated_versions: &[(
+        "v1beta1",
+        deprecated_since!("networking.k8s.io/v1beta1", "IPAddress", 34, 37),
+    )],
     ..Kind::new("networking.k8s.io", "ipaddresses")
 };
 
