@@ -20,5 +20,6 @@ pub mod schema;
 pub mod selector;
 pub mod status;
 pub mod time;
+pub mod unified_diff;
 pub mod value;
 pub mod warning;

@@ -11,7 +11,7 @@ use crate::persistent_volume_claim::valid_size;
 use crate::pod::node_selector;
 use crate::pod::volume_source as source;
 use crate::rules::Rules;
-use crate::validation::{Field, NOT_POSITIVE};
+use crate::validation::{Field, IMMUTABLE, NOT_POSITIVE};
 
 pub static KIND: Kind = Kind {
     returns_deleted_object: true,
@@ -305,16 +305,14 @@ fn validate_update(volume: Field, old: Field) {
     // The reference checks everything twice, and says so in the causes.
     check(volume, odd);
     check(volume, odd);
-    if SOURCES.iter().any(|(name, ..)| !same_source(spec.at(name), was.at(name))) {
-        spec.at("persistentvolumesource")
-            .forbidden("spec.persistentvolumesource is immutable after creation\n");
+    immutable_source(spec, was);
+    let mode = spec.at("volumeMode");
+    if !mode.same(&was.at("volumeMode")) {
+        volume.at("volumeMode").invalid_as(mode.shown_by_type(), IMMUTABLE);
     }
-    let mode = volume.at("volumeMode");
-    mode.with(spec.at("volumeMode").get()).immutable(&was.at("volumeMode"));
-    let affinity = volume.at("nodeAffinity");
-    let affinity = affinity.with(spec.at("nodeAffinity").get());
     if was.at("nodeAffinity").is_set() && !same_affinity(spec, was) {
-        affinity.invalid("field is immutable, except for updating from beta label to GA");
+        let why = "field is immutable, except for updating from beta label to GA";
+        volume.at("nodeAffinity").invalid_as(spec.at("nodeAffinity").shown(), why);
     }
     let class = spec.at("volumeAttributesClassName");
     if was.at("volumeAttributesClassName").is_set() && class.is_absent() {
@@ -322,14 +320,21 @@ fn validate_update(volume: Field, old: Field) {
     }
 }
 
-/// A CSI volume may be given the secret that enlarges it.
-fn same_source(source: Field, old: Field) -> bool {
-    let added = |key: &str| key == "controllerExpandSecretRef" && old.at(key).is_absent();
-    if source.is_absent() || old.is_absent() {
-        return source.is_absent() == old.is_absent();
+/// Where a volume is does not change; a CSI volume may be given the secret that enlarges it.
+fn immutable_source(spec: Field, old: Field) {
+    const SECRET: &str = "controllerExpandSecretRef";
+    let mut rest = spec.get().cloned().unwrap_or(Value::Null);
+    let had = old.at("csi");
+    if had.is_set() && had.at(SECRET).is_absent() {
+        rest.at_mut(&["csi"]).and_then(Value::as_map_mut).map(|csi| csi.remove(SECRET));
     }
-    let keys = source.keys().chain(old.keys());
-    keys.into_iter().all(|key| added(key) || source.at(key).same(&old.at(key)))
+    let rest = spec.with(Some(&rest));
+    if SOURCES.iter().any(|(name, ..)| !rest.at(name).same(&old.at(name))) {
+        spec.at("persistentvolumesource").forbidden(format!(
+            "spec.persistentvolumesource is immutable after creation\n{}",
+            rest.differences_of_inlined("PersistentVolumeSource", &old)
+        ));
+    }
 }
 
 /// Labels that were renamed may be replaced by what they are called now.

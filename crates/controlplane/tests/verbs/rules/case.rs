@@ -42,6 +42,8 @@ pub const FILES: &[&str] = &[
     "csi/cases/storage_capacities.txt",
     "flowcontrol/cases/flow_schemas.txt",
     "flowcontrol/cases/priority_level_configurations.txt",
+    "persistent_volume/cases/persistent_volumes.txt",
+    "persistent_volume_claim/cases/persistent_volume_claims.txt",
     "pod/cases/pods.txt",
     "priority_class/cases/priority_classes.txt",
     "resource/cases/device_classes.txt",
@@ -240,8 +242,8 @@ fn errors(code: u16, answer: &Value) -> Vec<String> {
     if code < 400 {
         return Vec::new();
     }
-    // Some end in a comparison of Go values, line by line.
-    let line = |text: &str| without_uids(text.lines().next().unwrap_or_default().trim_end());
+    // Some go on for several lines.
+    let line = |text: &str| without_uids(text.replace('\n', "\\n").trim_end());
     let mut errors = Vec::new();
     for cause in answer.list_at(&["details", "causes"]) {
         let (field, message) = (cause.str_at(&["field"]), cause.str_at(&["message"]));
