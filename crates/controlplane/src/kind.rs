@@ -68,8 +68,6 @@ pub struct Kind {
     pub rules: Rules,
     /// What people see of its objects.
     pub columns: Columns,
-    /// What all who use the kind should know, because it is on its way out.
-    pub deprecation: Option<&'static str>,
 }
 
 impl Kind {
@@ -99,7 +97,6 @@ impl Kind {
             subresources: &[],
             rules: Rules::NONE,
             columns: Columns::NAME_AND_CREATION,
-            deprecation: None,
         }
     }
 

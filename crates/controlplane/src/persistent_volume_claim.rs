@@ -4,13 +4,14 @@ use kevel_api::field_error::BadValue;
 use kevel_api::name;
 use kevel_api::quantity::Quantity;
 use kevel_api::value::{Map, Value};
+use kevel_api::warning::WarningList;
 
 use crate::columns;
 use crate::kind::Kind;
 use crate::persistent_volume::{access_modes, volume_mode};
-use crate::pod::resources;
+use crate::pod::{resources, warnings as pod_warnings};
 use crate::rules::Rules;
-use crate::validation::{Field, IMMUTABLE, NOT_POSITIVE};
+use crate::validation::{Field, IMMUTABLE, NOT_POSITIVE, errors};
 
 pub static KIND: Kind = Kind {
     returns_deleted_object: true,
@@ -21,6 +22,7 @@ pub static KIND: Kind = Kind {
         prepare_for_update: |claim, old, _| prepare(claim, Some(old)),
         validate_update,
         validate_status_update,
+        warnings: |claim, _| warnings(claim),
         ..Rules::NONE
     },
     ..Kind::new("", "persistentvolumeclaims")
@@ -36,6 +38,20 @@ const RESIZE_STATES: &[&str] = &[
 ];
 
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+
+fn warnings(claim: &Value) -> Vec<String> {
+    let mut out = WarningList::default();
+    errors(claim, |claim| {
+        let notes = claim.down("metadata.annotations");
+        let note = notes.key(CLASS_ANNOTATION);
+        if note.is_set() {
+            let why = "deprecated since v1.8; use \"storageClassName\" attribute instead";
+            out.add_with(|| format!("{}: {why}", note.path()));
+        }
+        pod_warnings::claim_spec(claim.at("spec"), &mut out);
+    });
+    out.into_said()
+}
 
 /// A claim waits for its volume; where its content comes from is said in two places alike.
 fn prepare(claim: &mut Value, old: Option<&Value>) {

@@ -159,7 +159,13 @@ pub fn rows(
             namespaced: resource.namespaced,
             verbs: Verb::parse_all(resource.verbs)?,
             ty: schema(resource.group, resource.version, resource.kind)?,
-            strategy: Arc::new(KindStrategy::new(kind, capabilities)),
+            strategy: Arc::new(
+                KindStrategy::new(kind, capabilities).in_version(builtin::deprecation(
+                    resource.group,
+                    resource.version,
+                    resource.kind,
+                )),
+            ),
             allocation: config.allocation(kind),
             columns: Arc::new(kind.columns),
             storage: config.storage(kind)?,

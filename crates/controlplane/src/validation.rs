@@ -243,13 +243,13 @@ impl Field<'_, '_> {
         }
     }
 
-    /// The value has the wrong form, so many times.
-    pub fn invalid_times(&self, times: usize, value: impl Fn() -> BadValue, detail: &'static str) {
+    /// Says something so many times, as the reference does.
+    pub fn repeat(&self, times: usize, say: impl Fn()) {
         for done in 0..times {
             if self.is_full() {
                 return self.context.errors.borrow_mut().add_untold(times - done);
             }
-            self.invalid_as(value(), detail);
+            say();
         }
     }
 

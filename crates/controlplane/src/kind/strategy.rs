@@ -18,6 +18,8 @@ pub(crate) struct KindStrategy {
     /// The kind's own, or those of a subresource that writes a part of its objects.
     rules: Rules,
     capabilities: Capabilities,
+    /// What who uses the version is warned of.
+    deprecation: Option<&'static str>,
 }
 
 impl KindStrategy {
@@ -26,9 +28,14 @@ impl KindStrategy {
         KindStrategy::with_rules(kind, kind.rules, capabilities)
     }
 
+    /// The same in a version that may be on its way out.
+    pub fn in_version(self, deprecation: Option<&'static str>) -> Self {
+        KindStrategy { deprecation, ..self }
+    }
+
     /// The strategy of writes to a part of the objects of a kind, which has rules of its own.
     pub fn with_rules(kind: &'static Kind, rules: Rules, capabilities: Capabilities) -> Self {
-        KindStrategy { kind, rules, capabilities }
+        KindStrategy { kind, rules, capabilities, deprecation: None }
     }
 }
 
@@ -42,7 +49,7 @@ impl Strategy for KindStrategy {
     }
 
     fn deprecation(&self) -> Option<&'static str> {
-        self.kind.deprecation
+        self.deprecation
     }
 
     fn returns_deleted_object(&self) -> bool {

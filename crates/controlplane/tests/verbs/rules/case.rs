@@ -15,7 +15,8 @@
 //! The first lines of a file say where objects are created, and what they are unless a case changes
 //! it. The first line of a case is `create`, `update` or a subresource that is updated. `was` changes
 //! the object that is there, other lines the one that is written over it (or the new one); `$NONE` is
-//! no value at all. `!` is an error, all of them in order; `=` is a field of what would be stored.
+//! no value at all. `!` is an error and `~` a warning, all of them in order; `=` is a field of what would
+//! be stored.
 //! Errors and fields are what the reference said: `conformance rules` asks it, and writes them down.
 //! What it says twice stands there once, and uids are `UID`.
 
@@ -53,6 +54,7 @@ pub const FILES: &[&str] = &[
     "resource/cases/resource_slices.txt",
     "runtime_class/cases/runtime_classes.txt",
     "service/cases/services.txt",
+    "storage_class/cases/storage_classes.txt",
     "volume_attachment/cases/volume_attachments.txt",
 ];
 
@@ -116,14 +118,22 @@ pub struct Case<'t> {
 pub struct Outcome {
     /// What was wrong with it.
     errors: Vec<String>,
+    /// What the client should know.
+    warnings: Vec<String>,
     /// The fields of what would be stored that a case asks for, as JSON.
     fields: Vec<String>,
 }
 
 /// Who is asked.
 pub trait Server {
-    /// The code of an answer, and its body.
-    async fn send(&self, method: &str, path: &str, body: &Value) -> (u16, Value);
+    async fn send(&self, method: &str, path: &str, body: &Value) -> Answer;
+}
+
+/// An answer: its code, what it warns of, and its body.
+pub struct Answer {
+    pub code: u16,
+    pub warnings: Vec<String>,
+    pub body: Value,
 }
 
 impl<'t> Cases<'t> {
@@ -144,7 +154,7 @@ impl<'t> Cases<'t> {
         let mut object = self.object.clone();
         let name = format!("{}-{number}", object.str_at(&["metadata", "name"]));
         object.make_map(&["metadata"]).insert("name", name.as_str().into());
-        let (code, answer) = match case.operation {
+        let answer = match case.operation {
             "create" => {
                 case.changes().for_each(|line| set(&mut object, line));
                 server.send("POST", &format!("{}?dryRun=All", self.path), &object).await
@@ -157,7 +167,7 @@ impl<'t> Cases<'t> {
                 server.send("PUT", &path, &object).await
             }
         };
-        case.outcome(code, &answer)
+        case.outcome(answer)
     }
 
     /// Makes the object that is there before a case changes it.
@@ -170,14 +180,14 @@ impl<'t> Cases<'t> {
     ) -> Value {
         let was = || case.lines.iter().filter_map(|line| line.strip_prefix("was "));
         was().for_each(|line| set(&mut object, line));
-        let (code, mut there) = server.send("POST", self.path, &object).await;
+        let Answer { code, body: mut there, .. } = server.send("POST", self.path, &object).await;
         assert_eq!(code, 201, "{}\n{}", case.text, json(Some(&there)));
         if was().any(|line| line.starts_with("status")) {
             was().for_each(|line| set(&mut there, line));
             let path = format!("{}/{name}/status", self.path);
-            let (code, answer) = server.send("PUT", &path, &there).await;
-            assert_eq!(code, 200, "{}\n{}", case.text, json(Some(&answer)));
-            there = answer;
+            let Answer { code, body, .. } = server.send("PUT", &path, &there).await;
+            assert_eq!(code, 200, "{}\n{}", case.text, json(Some(&body)));
+            there = body;
         }
         there
     }
@@ -188,7 +198,8 @@ impl<'t> Cases<'t> {
         for (case, outcome) in self.cases.iter().zip(outcomes) {
             text.push('\n');
             let mut fields = outcome.fields.iter();
-            for line in case.text.lines().filter(|line| !line.trim_start().starts_with("! ")) {
+            let said = |line: &&str| !line.trim_start().starts_with(['!', '~']);
+            for line in case.text.lines().filter(said) {
                 match line.trim_start().strip_prefix("= ") {
                     Some(field) => {
                         let path = field.split(' ').next().unwrap_or_default();
@@ -199,6 +210,7 @@ impl<'t> Cases<'t> {
                 }
             }
             outcome.errors.iter().for_each(|error| writeln!(text, "  ! {error}").unwrap());
+            outcome.warnings.iter().for_each(|about| writeln!(text, "  ~ {about}").unwrap());
         }
         text
     }
@@ -211,10 +223,12 @@ impl<'t> Case<'t> {
         let operation = lines.next()?;
         let lines: Vec<&str> = lines.collect();
         let errors = lines.iter().filter_map(|line| line.strip_prefix("! "));
+        let warnings = lines.iter().filter_map(|line| line.strip_prefix("~ "));
         let fields = lines.iter().filter_map(|line| line.strip_prefix("= "));
         let values = fields.map(|field| field.split_once(' ').map_or("", |(_, value)| value));
         let expected = Outcome {
             errors: errors.map(str::to_owned).collect(),
+            warnings: warnings.map(str::to_owned).collect(),
             fields: values.map(str::to_owned).collect(),
         };
         Some(Case { text, operation, lines, expected })
@@ -222,18 +236,18 @@ impl<'t> Case<'t> {
 
     /// The lines that change what is written.
     fn changes(&self) -> impl Iterator<Item = &'t str> {
-        let others = ["was ", "! ", "= "];
+        let others = ["was ", "! ", "~ ", "= "];
         let lines = self.lines.iter().copied();
         lines.filter(move |line| !others.iter().any(|begin| line.starts_with(begin)))
     }
 
-    fn outcome(&self, code: u16, answer: &Value) -> Outcome {
+    fn outcome(&self, Answer { code, warnings, body }: Answer) -> Outcome {
         let fields = self.lines.iter().filter_map(|line| line.strip_prefix("= "));
         let fields = fields.map(|field| {
             let path = field.split(' ').next().unwrap_or_default();
-            place(answer, path).map_or("$NONE".to_owned(), |found| without_uids(&json(Some(found))))
+            place(&body, path).map_or("$NONE".to_owned(), |found| without_uids(&json(Some(found))))
         });
-        Outcome { errors: errors(code, answer), fields: fields.collect() }
+        Outcome { errors: errors(code, &body), warnings, fields: fields.collect() }
     }
 }
 
