@@ -13,7 +13,7 @@ mod auto_register;
 mod availability;
 mod crd_registration;
 mod discovery;
-mod failure;
+
 mod hooks;
 mod identity;
 mod lanes;

@@ -10,13 +10,12 @@ use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use kevel_server::incoming::IncomingBody;
 use kevel_server::user::User;
-use kevel_server::webhook::{Endpoint, Identity, tls_config};
+use kevel_server::webhook::{Endpoint, Identity, failure, tls_config};
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::api_service::{ApiService, ServiceReference};
-use crate::failure;
 use crate::identity;
 use crate::lanes::{Lanes, Lease};
 

@@ -11,6 +11,7 @@ use kevel_api::builtin;
 use kevel_api::name;
 use kevel_server::scale::Selector;
 use kevel_server::strategy::Dependents;
+pub use kevel_server::strategy::MetadataChecks;
 use kevel_store::keys::{self, Origin};
 
 use crate::columns::Columns;
@@ -28,6 +29,8 @@ pub struct Kind {
     pub plural: &'static str,
     /// What is wrong with a name; with `true`, with one that will be completed.
     pub validate_name: fn(&str, bool) -> Vec<String>,
+    /// How its rules look at the metadata of an object that is updated.
+    pub metadata_checks: MetadataChecks,
     /// Makes a name of `generateName`.
     pub generate_name: fn(&str) -> String,
     /// What field selectors may ask for, beside name and namespace.
@@ -102,6 +105,7 @@ impl Kind {
             group,
             plural,
             validate_name: name::name_is_dns_subdomain,
+            metadata_checks: MetadataChecks::Update,
             generate_name: name::generate_name,
             selectable_fields: &[],
             field_labels: &[],

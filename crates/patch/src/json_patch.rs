@@ -40,12 +40,16 @@ pub enum Error {
     TooManyOperations(usize),
     /// It does not fit the document: 422; the reference keeps this message to itself.
     Apply(String),
+    /// A test of it failed, to the same effect.
+    TestFailed(String),
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::Decode(message) | Error::Apply(message) => f.write_str(message),
+            Error::Decode(message) | Error::Apply(message) | Error::TestFailed(message) => {
+                f.write_str(message)
+            }
             Error::TooManyOperations(count) => write!(
                 f,
                 "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {count}"
@@ -57,6 +61,11 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Patch {
+    /// A patch of these operations.
+    pub fn new(operations: Vec<Operation>) -> Self {
+        Patch { operations }
+    }
+
     /// The operations, in order.
     pub fn operations(&self) -> &[Operation] {
         &self.operations
@@ -80,7 +89,7 @@ impl Patch {
     pub fn apply(&self, mut document: Value, copy_limit: usize) -> Result<Value, Error> {
         let mut limits = Limits::new(copy_limit, depth(&document));
         for operation in &self.operations {
-            operation.apply(&mut document, &mut limits).map_err(Error::Apply)?;
+            operation.apply(&mut document, &mut limits)?;
             if limits.depth > MAX_DEPTH {
                 limits.measure(&document).map_err(Error::Apply)?;
             }

@@ -1,8 +1,15 @@
 //! What a cluster allows: plug-ins that see every write before it is stored.
 
+mod options;
+mod reinvocation;
+
+pub use options::OperationOptions;
+pub use reinvocation::Reinvocation;
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::status::StatusError;
@@ -10,6 +17,7 @@ use kevel_api::value::Value;
 
 use crate::audit::AuditContext;
 use crate::future::Pending;
+use crate::latency_trackers::LatencyTrackers;
 use crate::request::Warnings;
 use crate::resource::Resource;
 use crate::user::User;
@@ -49,19 +57,19 @@ impl Operation {
 /// A write on its way to the store.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a> {
-    /// The row that is asked.
+    /// The resource that is written.
     pub resource: &'a Resource,
     /// The subresource; empty for the object itself.
     pub subresource: &'a str,
     /// What is done.
     pub operation: Operation,
-    /// What was asked for: `patch` where the operation is an update, for example.
+    /// The verb of the request: `patch` where the operation is an update, for example.
     pub verb: Verb,
-    /// The namespace; empty for objects of the cluster.
+    /// The namespace; empty for objects of the cluster. A namespace is in itself.
     pub namespace: &'a str,
-    /// The object; empty where its name is still to be made up.
+    /// The object; empty where its name is still to be made up, and for each of many that are deleted at once.
     pub name: &'a str,
-    /// Who does it.
+    /// The authenticated user.
     pub user: &'a User,
     /// Whether nothing is to be written.
     pub dry_run: bool,
@@ -71,6 +79,14 @@ pub struct Attributes<'a> {
     pub audit: &'a AuditContext,
     /// What is there now, for updates and deletions.
     pub old: Option<&'a Value>,
+    /// How it is to be done.
+    pub options: OperationOptions<'a>,
+    /// When the answer must have been given.
+    pub deadline: Option<Instant>,
+    /// Where the time goes.
+    pub trackers: Option<&'a LatencyTrackers>,
+    /// Which round this is, of those who may change the object.
+    pub reinvocation: Option<&'a Reinvocation>,
 }
 
 impl<'a> Attributes<'a> {
@@ -117,8 +133,8 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// What a plug-in says when it needs not wait for anything. Consent costs no allocation.
-pub fn settled<'a>(result: Result<(), StatusError>) -> Pending<'a, Result<(), StatusError>> {
+/// The answer of a plug-in that waits for nothing. Consent costs no allocation.
+pub fn ready<'a>(result: Result<(), StatusError>) -> Pending<'a, Result<(), StatusError>> {
     match result {
         Ok(()) => Box::pin(Consent),
         refused => Box::pin(std::future::ready(refused)),
@@ -147,7 +163,7 @@ pub trait Plugin: Send + Sync + 'static {
         _attributes: &'a Attributes<'a>,
         _object: Option<&'a mut Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
-        settled(Ok(()))
+        ready(Ok(()))
     }
 
     /// Sees the object as it will be stored.
@@ -156,7 +172,7 @@ pub trait Plugin: Send + Sync + 'static {
         _attributes: &'a Attributes<'a>,
         _object: Option<&'a Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
-        settled(Ok(()))
+        ready(Ok(()))
     }
 }
 
@@ -178,8 +194,23 @@ impl Admission {
         Admission { plugins }
     }
 
-    /// Lets the plug-ins change the object, or refuse.
+    /// Lets the plug-ins change the object, or refuse. Where one of them asks for it, all of them see once more what
+    /// became of it.
     pub async fn admit(
+        &self,
+        attributes: &Attributes<'_>,
+        mut object: Option<&mut Value>,
+    ) -> Result<(), StatusError> {
+        let reinvocation = Reinvocation::default();
+        let attributes = Attributes { reinvocation: Some(&reinvocation), ..*attributes };
+        self.admit_once(&attributes, object.as_deref_mut()).await?;
+        match reinvocation.begin_second_round() {
+            true => self.admit_once(&attributes, object).await,
+            false => Ok(()),
+        }
+    }
+
+    async fn admit_once(
         &self,
         attributes: &Attributes<'_>,
         mut object: Option<&mut Value>,

@@ -55,7 +55,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("rows: all that is known about a resource", &["resource"]),
     ("documents made of rows", &["discovery", "openapi"]),
-    ("what a cluster says to a write, and what is done to an object", &["admission", "deletion"]),
+    ("what is done to an object, and what a cluster says to a write", &["deletion", "admission"]),
     ("writes from inside, past admission", &["registry"]),
     ("the verbs of resources, and the server that finds them by path", &["endpoints", "delegate"]),
     ("who asks the server from inside, through all of the above", &["controller"]),

@@ -1,1 +1,218 @@
-//! Webhooks that are asked about writes.
+//! Webhooks: who else is asked about a write, and may change it.
+//!
+//! ```text
+//! configurations (cache) ── compiled on change ──▶ Source ── load ──▶ [Webhook]
+//! write ─▶ predicates ─▶ match conditions ─▶ version that was asked for ─▶ AdmissionReview ─▶ verdict, patch
+//! ```
+//!
+//! - `definition`: a webhook, read once
+//! - `source`: all of them, as they are now
+//! - `client`: how they are reached, and as whom
+//! - `versions`: the object, in the version that a webhook wants
+//! - `review`: what is sent, and what may come back
+//! - `call`: one webhook asked; `failure` says what counts as one that could not be
+//! - [`mutating`] one after the other, [`validating`] all at once
+
+mod annotations;
+mod call;
+mod client;
+mod definition;
+mod failure;
+mod metrics;
+pub mod mutating;
+mod patch;
+mod review;
+mod source;
+pub mod validating;
+mod versions;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_server::admission::Attributes;
+use kevel_server::authorization::Authorizer;
+use kevel_server::future::Pending;
+use kevel_server::storage::Storage;
+
+use crate::cel::{
+    CachingAuthorizer, FailurePolicy, Input, MatchConditionMetrics, MatchResult, admission_request,
+    versioned_object,
+};
+use crate::predicates::{Matcher, is_exempt};
+
+use self::annotations::Place;
+use self::definition::Webhook;
+use self::failure::{Failure, timed_out};
+use self::metrics::ErrorType;
+use self::source::Source;
+use self::versions::Versioned;
+
+pub use client::{ClientManager, Resolve};
+pub use metrics::WebhookMetrics;
+pub use mutating::MutatingAdmissionWebhook;
+pub use review::{AdmissionResponse, ReviewError, ReviewVersion, verify};
+pub use validating::ValidatingAdmissionWebhook;
+
+/// What the plug-ins of webhooks are made of.
+pub struct Config {
+    /// Where the configurations are.
+    pub configurations: Arc<Storage>,
+    /// What predicates look up.
+    pub matcher: Arc<Matcher>,
+    /// Who answers the questions of match conditions.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// How webhooks are reached.
+    pub clients: Arc<ClientManager>,
+    /// Where calls are counted.
+    pub metrics: WebhookMetrics,
+    /// Where match conditions are counted.
+    pub match_conditions: MatchConditionMetrics,
+}
+
+impl std::fmt::Debug for Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Config")
+            .field("configurations", &self.configurations)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What keeps a plug-in's webhooks up to date, for as long as the server runs.
+pub type Follow = Pending<'static, ()>;
+
+/// What both plug-ins have.
+#[derive(Debug)]
+struct Webhooks {
+    source: Source,
+    config: Config,
+}
+
+impl Webhooks {
+    fn new(config: Config, step: definition::Step) -> (Self, Follow) {
+        let (source, follow) = Source::new(config.configurations.clone(), step);
+        (Webhooks { source, config }, follow)
+    }
+
+    /// The webhooks to be asked about a write, if there may be any.
+    async fn hooks(
+        &self,
+        attributes: &Attributes<'_>,
+    ) -> Result<Arc<Vec<Arc<Webhook>>>, StatusError> {
+        let ready = self.source.wait_until_ready(&self.config.matcher).await;
+        match ready {
+            true => Ok(self.source.webhooks()),
+            false => Err(attributes.forbidden(None, "not yet ready to handle request")),
+        }
+    }
+
+    /// Whether nobody need be asked, at a glance.
+    fn is_idle(&self, attributes: &Attributes<'_>) -> bool {
+        is_exempt(attributes) || self.source.is_empty()
+    }
+
+    /// Counts a call.
+    fn observe<T>(
+        &self,
+        webhook: &Webhook,
+        attributes: &Attributes<'_>,
+        elapsed: Duration,
+        result: &Result<T, Failure>,
+    ) {
+        let fails = webhook.failure_policy == FailurePolicy::Fail;
+        let (code, refused) = match result {
+            Ok(_) => (200, None),
+            Err(Failure::Calling(error)) => {
+                (error.code, fails.then_some(ErrorType::CallingWebhook))
+            }
+            Err(Failure::TimedOut) => (503, fails.then_some(ErrorType::CallingWebhook)),
+            Err(Failure::Rejected(error)) => (error.status().code, Some(ErrorType::NoError)),
+            Err(Failure::Internal(_)) => (0, Some(ErrorType::ApiServerInternal)),
+        };
+        let (metrics, operation) = (&self.config.metrics, attributes.operation);
+        if let Some(error) = refused {
+            metrics.observe_rejection(webhook, operation, error, code);
+        }
+        metrics.observe(webhook, operation, elapsed, code, refused.is_some());
+    }
+
+    /// What follows from a call that failed: a refusal, or nothing where that is to be ignored.
+    fn judge(
+        &self,
+        webhook: &Webhook,
+        attributes: &Attributes<'_>,
+        place: Place,
+        failure: Failure,
+    ) -> Result<(), StatusError> {
+        let name = &*webhook.name;
+        match failure {
+            Failure::Rejected(error) | Failure::Internal(error) => {
+                tracing::warn!("rejected by webhook {name:?}: {error}");
+                Err(error)
+            }
+            Failure::TimedOut => Err(timed_out()),
+            Failure::Calling(error) => {
+                let message = error.message(name);
+                match webhook.failure_policy {
+                    FailurePolicy::Fail => {
+                        tracing::warn!("Failed calling webhook, failing closed {name}: {message}");
+                        Err(StatusError::internal(message))
+                    }
+                    FailurePolicy::Ignore => {
+                        tracing::warn!("Failed calling webhook, failing open {name}: {message}");
+                        self.config.metrics.observe_fail_open(name, webhook.step);
+                        place.failed_open(webhook, attributes);
+                        Ok(())
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the match conditions of a webhook hold.
+    async fn conditions_hold(
+        &self,
+        webhook: &Webhook,
+        attributes: &Attributes<'_>,
+        authorizer: &CachingAuthorizer<'_>,
+        versioned: &Versioned<'_>,
+    ) -> Result<bool, StatusError> {
+        if webhook.conditions.is_empty() {
+            return Ok(true);
+        }
+        let tree = |object: &Value| versioned_object(object, versioned.ty.schema(), versioned.kind);
+        let (object, old) = (versioned.object.map(tree), versioned.old.map(tree));
+        let options = attributes.options.object();
+        let mut request = admission_request(attributes, versioned.resource, options.as_ref());
+        // They see the kind that the webhook is about, but the resource that was asked for.
+        let asked = request.at(&["requestResource"]).cloned();
+        if let (Some(request), Some(asked)) = (request.as_map_mut(), asked) {
+            request.insert("resource", asked);
+        }
+        let input = Input {
+            attributes,
+            request: &request,
+            object: object.as_ref(),
+            old_object: old.as_ref(),
+            params: None,
+            namespace: None,
+            authorizer: Some(authorizer),
+            variables: None,
+        };
+        let result = webhook.conditions.matches(&input, &self.config.match_conditions).await;
+        match result {
+            MatchResult::Matches => Ok(true),
+            MatchResult::Excluded { .. } => Ok(false),
+            MatchResult::Failed(error) => {
+                tracing::warn!(
+                    webhook = &*webhook.name,
+                    error,
+                    "Failed evaluating match conditions, failing closed"
+                );
+                let resource = attributes.resource.group_resource();
+                Err(StatusError::forbidden(&resource, attributes.name, error))
+            }
+        }
+    }
+}

@@ -27,6 +27,7 @@ mod pod_resize_validator;
 mod pod_security;
 mod pod_toleration_restriction;
 mod pod_topology_labels;
+mod policies;
 mod policy_params;
 mod priority;
 mod resource_claims;
@@ -38,17 +39,21 @@ mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
 mod tolerations;
 mod unbuilt;
-mod unenforced;
+mod webhooks;
 
 pub use default_toleration_seconds::TolerationSeconds;
 pub use namespace_lifecycle::NamespaceLifecycle;
-pub use unenforced::report_unenforced;
 
 use std::sync::Arc;
 
+use kevel_admission::cel::MatchConditionMetrics;
+use kevel_admission::predicates::Matcher;
+use kevel_admission::webhook::{Resolve, WebhookMetrics};
 use kevel_server::admission::Plugin;
 use kevel_server::authorization::Authorizer;
 use kevel_server::controller::Client;
+use kevel_server::future::Pending;
+use kevel_server::metrics::Metrics;
 use kevel_server::resource::{Resources, Rows};
 use kevel_server::storage::Storage;
 
@@ -56,7 +61,6 @@ use self::certificates::PodCertificateSigning;
 use self::lister::Lister;
 use self::policy_params::PolicyParams;
 use self::resource_claims::ResourceClaims;
-use self::unenforced::Unenforced;
 
 use crate::features::Feature;
 
@@ -98,10 +102,10 @@ pub static PLUGINS: &[Registration] = &[
     node_declared_feature_validator::REGISTRATION,
     pod_groups::JOB_VALIDATION,
     pod_resize_validator::REGISTRATION,
-    unbuilt::MUTATING_ADMISSION_POLICY,
-    unbuilt::MUTATING_ADMISSION_WEBHOOK,
-    unbuilt::VALIDATING_ADMISSION_POLICY,
-    unbuilt::VALIDATING_ADMISSION_WEBHOOK,
+    policies::MUTATING,
+    webhooks::MUTATING,
+    policies::VALIDATING,
+    webhooks::VALIDATING,
     resource_quota::REGISTRATION,
     always::ALWAYS_DENY,
 ];
@@ -157,6 +161,18 @@ pub struct Context<'a> {
     pub tables: Vec<Arc<Resources>>,
     /// Who makes what plug-ins want to be there.
     pub client: Client,
+    /// What predicates of webhooks and policies look up.
+    pub matcher: Arc<Matcher>,
+    /// Where plug-ins count.
+    pub metrics: Arc<Metrics>,
+    /// What is counted about match conditions of webhooks and policies.
+    pub match_conditions: MatchConditionMetrics,
+    /// What is counted about webhooks.
+    pub webhooks: WebhookMetrics,
+    /// Where the services are that are webhooks.
+    pub resolve: Resolve,
+    /// Takes what a plug-in runs for as long as the server does, under the plug-in's name.
+    pub follow: &'a dyn Fn(&'static str, Pending<'static, ()>),
 }
 
 impl std::fmt::Debug for Context<'_> {
@@ -185,7 +201,6 @@ impl Context<'_> {
 /// What every server does, whatever its flags say.
 pub fn always(context: &Context<'_>) -> Result<Vec<Arc<dyn Plugin>>, String> {
     Ok(vec![
-        Arc::new(Unenforced),
         Arc::new(PodCertificateSigning(context.authorizer.clone())),
         Arc::new(ResourceClaims::new(context)?),
         Arc::new(PolicyParams::new(context)),

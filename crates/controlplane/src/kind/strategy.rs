@@ -2,7 +2,7 @@
 
 use kevel_api::field_error::FieldErrors;
 use kevel_api::value::Value;
-use kevel_server::strategy::{Dependents, Strategy};
+use kevel_server::strategy::{Dependents, MetadataChecks, Strategy};
 use kevel_server::user::User;
 
 use super::Kind;
@@ -52,11 +52,15 @@ impl Strategy for KindStrategy {
         (self.kind.validate_name)(name, prefix)
     }
 
+    fn metadata_checks(&self) -> MetadataChecks {
+        self.kind.metadata_checks
+    }
+
     fn generate_name(&self, base: &str) -> String {
         (self.kind.generate_name)(base)
     }
 
-    fn deprecation(&self) -> Option<&'static str> {
+    fn deprecation(&self) -> Option<&str> {
         self.deprecation
     }
 

@@ -1,4 +1,4 @@
-//! What is closed unless somebody opens it, and what only looks closed.
+//! What is closed unless somebody opens it.
 
 use serde_json::{Value, json};
 
@@ -102,71 +102,4 @@ async fn privileged_containers_are_for_those_who_ask_for_them() {
     open.ok("admin", &patch, &body).await;
     closed.stop().await;
     open.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn who_writes_a_policy_is_told_that_it_is_not_enforced() {
-    let cluster = cluster(&[]).await;
-    let webhook = json!({"name": "a.b.c", "sideEffects": "None", "admissionReviewVersions": ["v1"],
-        "clientConfig": {"url": "https://127.0.0.1/"}});
-    let rules = json!({"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
-        "resources": ["pods"], "operations": ["CREATE"]}]});
-    let validations = json!([{"expression": "false"}]);
-    let mutations = json!([{"patchType": "JSONPatch", "jsonPatch": {"expression": "[]"}}]);
-    for (plural, kind, object, missing) in [
-        (
-            "mutatingwebhookconfigurations",
-            "MutatingWebhookConfiguration",
-            json!({"webhooks": [webhook]}),
-            "its webhooks are not called",
-        ),
-        (
-            "validatingwebhookconfigurations",
-            "ValidatingWebhookConfiguration",
-            json!({"webhooks": [webhook]}),
-            "its webhooks are not called",
-        ),
-        (
-            "validatingadmissionpolicies",
-            "ValidatingAdmissionPolicy",
-            json!({"spec": {"matchConstraints": rules, "validations": validations}}),
-            "nothing is refused by it",
-        ),
-        (
-            "validatingadmissionpolicybindings",
-            "ValidatingAdmissionPolicyBinding",
-            json!({"spec": {"policyName": "p", "validationActions": ["Deny"]}}),
-            "nothing is refused by it",
-        ),
-        (
-            "mutatingadmissionpolicies",
-            "MutatingAdmissionPolicy",
-            json!({"spec": {"matchConstraints": rules, "mutations": mutations,
-                "reinvocationPolicy": "Never"}}),
-            "nothing is changed by it",
-        ),
-        (
-            "mutatingadmissionpolicybindings",
-            "MutatingAdmissionPolicyBinding",
-            json!({"spec": {"policyName": "p"}}),
-            "nothing is changed by it",
-        ),
-    ] {
-        let mut object = object;
-        object["metadata"] = json!({"name": "p"});
-        let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}");
-        let expected =
-            vec![format!("299 - \"{kind} is not enforced by this server yet: {missing}\"")];
-        let (warnings, stored) =
-            cluster.warned("admin", &format!("POST {path}"), &object.to_string()).await;
-        assert_eq!(warnings, expected, "{stored}");
-        let mut changed = stored.clone();
-        changed["metadata"]["labels"] = json!({"a": "b"});
-        let put = format!("PUT {path}/p");
-        let (warnings, _) = cluster.warned("admin", &put, &changed.to_string()).await;
-        assert_eq!(warnings, expected, "{put}");
-        let (warnings, _) = cluster.warned("admin", &format!("GET {path}/p"), "").await;
-        assert_eq!(warnings, [""; 0], "reading {kind}");
-    }
-    cluster.stop().await;
 }

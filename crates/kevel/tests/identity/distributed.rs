@@ -112,7 +112,11 @@ async fn whoever_tells_groups_must_be_believed() {
             "error while getting distributed claim JWT: 403 Forbidden".to_owned(),
         ),
         (&*endpoint, "", "error while getting distributed claim JWT: 403 Forbidden".to_owned()),
-        (nobody, "of-jane", format!("Get \"{nobody}\": Connection refused (os error 111)")),
+        (
+            nobody,
+            "of-jane",
+            format!("Get \"{nobody}\": dial tcp localhost:1: connect: connection refused"),
+        ),
         (
             "http://localhost:1/",
             "of-jane",

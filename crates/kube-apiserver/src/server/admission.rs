@@ -1,8 +1,11 @@
 //! What every write to any of the servers passes: what the options say of it.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use kevel_admission::cel::MatchConditionMetrics;
+use kevel_admission::predicates::Matcher;
+use kevel_admission::webhook::WebhookMetrics;
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
 use kevel_auth::Escalation;
@@ -13,8 +16,10 @@ use kevel_controlplane::admission::{self, Context, TolerationSeconds};
 use kevel_controlplane::features::Feature;
 use kevel_extensions::Extensions;
 use kevel_server::admission::Admission;
+use kevel_server::lifecycle::HookContext;
 use kevel_server::resource::Resources;
 
+use super::aggregator::service_resolver;
 use super::authentication::Controller;
 use super::authorization::Authorization;
 use super::config::Config;
@@ -40,6 +45,9 @@ const ACCOUNT_FLAGS: [&str; 7] = [
     "token_auth_file",
 ];
 
+/// The hook that lets plug-ins follow what they go by.
+const HOOK: &str = "start-apiserver-admission-initializer";
+
 /// The plug-ins, in order.
 pub fn admission(
     config: &Config,
@@ -50,6 +58,13 @@ pub fn admission(
     let feature = |gate: Feature| config.options.feature_gates.enabled(gate);
     let flags = &config.options.flags.admission;
     let file = ConfigurationFile::load(Path::new(&flags.admission_control_config_file))?;
+    let tables = vec![kube.clone(), extensions.definitions.clone(), extensions.custom.clone()];
+    let namespaces = config.storages.required("", "namespaces")?;
+    let resolver = service_resolver(config)?;
+    let followers = Mutex::new(Vec::new());
+    let follow = |name, follower| {
+        followers.lock().unwrap_or_else(PoisonError::into_inner).push((name, follower));
+    };
     let context = Context {
         rows: &kube.current(),
         authorizer,
@@ -59,8 +74,14 @@ pub fn admission(
             not_ready: flags.default_not_ready_toleration_seconds,
             unreachable: flags.default_unreachable_toleration_seconds,
         },
-        tables: vec![kube.clone(), extensions.definitions.clone(), extensions.custom.clone()],
+        matcher: Arc::new(Matcher::new(namespaces, tables.clone())),
+        tables,
         client: config.client.clone(),
+        metrics: config.metrics.clone(),
+        match_conditions: MatchConditionMetrics::new(&config.metrics),
+        webhooks: WebhookMetrics::new(&config.metrics),
+        resolve: Arc::new(move |namespace, name, port| resolver.resolve(namespace, name, port)),
+        follow: &follow,
     };
     let names = &config.options.admission_plugins;
     let unbuilt = admission::PLUGINS.iter().filter(|plugin| !plugin.is_built());
@@ -77,6 +98,11 @@ pub fn admission(
     plugins.extend(admission::always(&context)?);
     plugins.push(Arc::new(Escalation::new(rbac.clone(), authorizer.clone())));
     plugins.push(extensions.admission());
+    let followers = followers.into_inner().unwrap_or_else(PoisonError::into_inner);
+    config.lifecycle.hooks.add_post_start(HOOK, |context: HookContext| async move {
+        followers.into_iter().for_each(|(name, follower)| context.spawn(name, follower));
+        Ok(())
+    })?;
     Ok(Admission::new(plugins))
 }
 

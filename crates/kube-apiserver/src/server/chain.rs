@@ -4,20 +4,18 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use kevel_auth::bootstrap;
-use kevel_controlplane::admission::report_unenforced;
 use kevel_controlplane::features::Feature;
 use kevel_controlplane::{
     Capabilities, Features, IdentityLease, RowsConfig, collect_identity_leases, priority_classes,
     rows, system_namespaces,
 };
-use kevel_extensions::{CustomResources, Extensions};
+use kevel_extensions::Extensions;
 use kevel_server::audit::Auditor;
 use kevel_server::chain;
 use kevel_server::delegate::Delegate;
 use kevel_server::discovery::{Addresses, Discovery, Rule};
 use kevel_server::endpoints::Endpoints;
 use kevel_server::handler::{Filtered, Handler};
-use kevel_server::lifecycle::HookContext;
 use kevel_server::metrics::Metrics;
 use kevel_server::openapi::OpenApi;
 use kevel_server::resource::{Resource, Resources};
@@ -35,7 +33,7 @@ use super::{PreparedServer, health, services};
 pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     let metrics = config.metrics.clone();
 
-    config.answers.check()?;
+    config.creaters.check()?;
     let kube_rows = install(&config, |group| group != EXTENSIONS && group != AGGREGATOR)?;
     let extensions = extensions(&config);
     let endpoints = Arc::new(Endpoints {
@@ -44,11 +42,17 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     });
     let server = |name, resources, next: Arc<dyn Handler>| {
         let (endpoints, next) = (endpoints.clone(), Some(next));
-        Arc::new(Delegate { name, resources, endpoints, paths: Vec::new(), next })
+        Arc::new(Delegate {
+            name,
+            resources,
+            owns_groups: true,
+            endpoints,
+            paths: Vec::new(),
+            next,
+        })
     };
-    let custom =
-        CustomResources { resources: extensions.custom.clone(), endpoints: endpoints.clone() };
-    let definitions = server("apiextensions", extensions.definitions.clone(), Arc::new(custom));
+    let custom = Arc::new(extensions.custom_resources(endpoints.clone()));
+    let definitions = server("apiextensions", extensions.definitions.clone(), custom);
     let kube = server("kube", kube_rows, definitions);
     start_kube(&config)?;
     let controllers = extensions.controllers(config.client.clone())?;
@@ -79,6 +83,7 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     let front = Delegate {
         name: "front",
         resources: Arc::default(),
+        owns_groups: false,
         endpoints: Arc::default(),
         paths: paths.served,
         next: Some(front_server),
@@ -118,7 +123,7 @@ fn install_as(
         wanted,
         &RowsConfig {
             storages: &config.storages,
-            answers: config.answers.clone(),
+            creaters: config.creaters.clone(),
             allocations: allocations.collect(),
             capabilities,
         },
@@ -142,11 +147,6 @@ fn start_kube(config: &Config) -> Result<(), String> {
     let mut controllers = authentication.controllers(options, certificates, storages, client)?;
     controllers.extend(authorization.controllers(options, storages, client));
     controllers.extend(admission::controllers(config)?);
-    let (name, report) = ("report-unenforced-policies", report_unenforced(storages));
-    hooks.add_post_start(name, move |context: HookContext| async move {
-        context.tasks.spawn_finite(name, report);
-        Ok(())
-    })?;
     let namespaces = system_namespaces(client.clone(), storages.required("", "namespaces")?);
     controllers.push(("start-system-namespaces-controller", Box::pin(namespaces)));
     controllers.into_iter().try_for_each(|(name, controller)| hooks.run(name, controller))?;

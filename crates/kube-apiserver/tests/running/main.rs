@@ -13,7 +13,6 @@ mod killed;
 mod protocol;
 mod shutdown;
 mod slowloris;
-mod unenforced;
 mod unread;
 mod watches;
 mod written;

@@ -6,7 +6,7 @@ use compact_str::CompactString;
 use kevel_api::value::{Map, Value};
 use kevel_codec::json::encode_any;
 
-use super::{Limits, depth};
+use super::{Error, Limits, depth};
 
 /// One step of a JSON patch. What it lacks is told when it is applied.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,13 +35,19 @@ impl Operation {
         self.op.as_deref().unwrap_or("unknown")
     }
 
-    pub(super) fn apply(&self, document: &mut Value, limits: &mut Limits) -> Result<(), String> {
+    pub(super) fn apply(&self, document: &mut Value, limits: &mut Limits) -> Result<(), Error> {
+        if self.op() == "test" {
+            return self.test(document);
+        }
+        self.change(document, limits).map_err(Error::Apply)
+    }
+
+    fn change(&self, document: &mut Value, limits: &mut Limits) -> Result<(), String> {
         match self.op() {
             "add" => self.add(document, limits),
             "remove" => self.remove(document, limits),
             "replace" => self.replace(document, limits),
             "move" => self.move_from(document, limits),
-            "test" => self.test(document),
             "copy" => self.copy_from(document, limits),
             other => Err(format!("Unexpected kind: {other}")),
         }
@@ -154,17 +160,17 @@ impl Operation {
         added.map_err(|error| format!("error while adding value during copy: {error}"))
     }
 
-    fn test(&self, document: &mut Value) -> Result<(), String> {
-        let path = self.path()?;
-        let failed = || format!("testing value {path} failed: test failed");
+    fn test(&self, document: &mut Value) -> Result<(), Error> {
+        let path = self.path().map_err(Error::Apply)?;
+        let failed = || Error::TestFailed(format!("testing value {path} failed: test failed"));
         if path.is_empty() {
             return if *document == self.value { Ok(()) } else { Err(failed()) };
         }
-        let place = Place::find(document, path).ok_or_else(|| {
-            format!("test operation does not apply: is missing path: {path}: {MISSING}")
-        })?;
-        let found =
-            place.get().map_err(|error| format!("error in test for path: '{path}': {error}"))?;
+        let missing =
+            || format!("test operation does not apply: is missing path: {path}: {MISSING}");
+        let place = Place::find(document, path).ok_or_else(|| Error::Apply(missing()))?;
+        let wrong = |error| Error::Apply(format!("error in test for path: '{path}': {error}"));
+        let found = place.get().map_err(wrong)?;
         // What an object does not have equals `null`.
         if *found.unwrap_or(&Value::Null) == self.value { Ok(()) } else { Err(failed()) }
     }

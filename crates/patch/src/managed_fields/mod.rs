@@ -8,6 +8,7 @@
 mod apply;
 mod atom;
 mod compare;
+mod configuration;
 mod conflict;
 mod creation;
 mod entry;
@@ -27,6 +28,7 @@ mod update;
 mod validate;
 
 pub use apply::ApplyError;
+pub use configuration::{ConfigurationError, merge_configuration};
 pub use conflict::{Conflict, Conflicts};
 pub use entry::{DecodeError, ManagerId, Operation, check};
 pub use field_manager::{FieldManager, OtherVersions};
@@ -34,3 +36,4 @@ pub use fields_v1::FieldsError;
 pub use filter::Filter;
 pub use path::PathElement;
 pub use set::Set;
+pub use validate::TypeErrors;

@@ -12,7 +12,7 @@ use crate::go_format::{Plain, Syntax, go_type};
 
 /// Why a tree is not of its type: paths and messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TypeErrors(Vec<(String, String)>);
+pub struct TypeErrors(Vec<(String, String)>);
 
 impl fmt::Display for TypeErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -39,9 +39,30 @@ pub(super) fn validate(
     ty: TypeRef<'_>,
     duplicates: Duplicates,
 ) -> Result<(), TypeErrors> {
-    let mut walker = Walker { duplicates, path: Vec::new(), errors: Vec::new() };
+    check(value, ty, duplicates, Nulls::Allow)
+}
+
+/// Checks a configuration that an expression made: CEL's null is none of Go's.
+pub(super) fn validate_made(value: &Value, ty: TypeRef<'_>) -> Result<(), TypeErrors> {
+    check(value, ty, Duplicates::Forbid, Nulls::Forbid)
+}
+
+fn check(
+    value: &Value,
+    ty: TypeRef<'_>,
+    duplicates: Duplicates,
+    nulls: Nulls,
+) -> Result<(), TypeErrors> {
+    let mut walker = Walker { duplicates, nulls, path: Vec::new(), errors: Vec::new() };
     walker.value(value, ty);
     if walker.errors.is_empty() { Ok(()) } else { Err(TypeErrors(walker.errors)) }
+}
+
+/// Whether nothing is a value of every type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nulls {
+    Allow,
+    Forbid,
 }
 
 /// Whether elements of a list may be the same. A configuration may not say a thing twice; objects
@@ -54,6 +75,7 @@ pub(super) enum Duplicates {
 
 struct Walker {
     duplicates: Duplicates,
+    nulls: Nulls,
     path: Vec<PathElement>,
     errors: Vec<(String, String)>,
 }
@@ -68,7 +90,10 @@ impl Walker {
 
     fn value(&mut self, value: &Value, ty: TypeRef<'_>) {
         match (ty.atom(Some(value)), value) {
-            (_, Value::Null) => {}
+            (_, Value::Null) if self.nulls == Nulls::Allow => {}
+            (_, Value::Null) if ty.is_open() => {
+                self.error("expected any scalar, got &{NULL_VALUE}".to_owned());
+            }
             (Atom::Scalar(scalar), _) => self.scalar(value, scalar),
             (Atom::List(list), Value::List(items)) => self.list(items, list),
             (Atom::Map(map_type), Value::Map(map)) => {
@@ -139,6 +164,8 @@ impl Walker {
         }
         // The reference prints a pointer to its wrapper of the value, each time another way.
         let got = match scalar {
+            ScalarType::Numeric if value.is_null() => "structpb.NullValue".to_owned(),
+            ScalarType::String if value.is_null() => "&value.valueUnstructured{Value:0}".to_owned(),
             ScalarType::Numeric => go_type(value).to_owned(),
             ScalarType::String => {
                 format!("&value.valueUnstructured{{Value:{}}}", Syntax(&as_floats(value)))
@@ -164,6 +191,9 @@ fn repeated(elements: &[PathElement]) -> Vec<bool> {
 }
 
 fn pointer(value: &Value) -> String {
+    if value.is_null() {
+        return "&{NULL_VALUE}".to_owned();
+    }
     format!("&{{{}}}", Plain(&as_floats(value)))
 }
 

@@ -8,27 +8,25 @@ use http::{HeaderValue, Method, Request, Response, header};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::pki_types::ServerName;
 
+use super::connector::Connector;
 use super::endpoint::{Credentials, Endpoint};
 use super::error::Error;
-use super::tls;
+use super::{failure, tls};
 use crate::certificates::Dynamic;
 
-/// How long a call may take where nobody says otherwise, its answer included.
+/// How long a call may take by default, its response included.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The largest answer that is read: a patch of the largest object, in base64, twice.
 pub const MAX_ANSWER: usize = 8 << 20;
 
-/// How long a connection is kept that nobody uses.
+/// How long an idle connection is kept.
 const IDLE: Duration = Duration::from_secs(90);
 /// How many of them.
 const MAX_IDLE: usize = 25;
-/// How long it may take to connect.
-const CONNECT: Duration = Duration::from_secs(30);
 /// After how long without a word an HTTP/2 connection is tried, and how long it has to answer:
 /// otherwise calls would go to a peer that vanished until the system gives up.
 const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(15));
@@ -38,7 +36,7 @@ pub(super) const USER_AGENT: HeaderValue =
     HeaderValue::from_static(concat!("kube-apiserver/kevel-", env!("CARGO_PKG_VERSION")));
 
 /// Connections that are kept, by server.
-pub(super) type Connections = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+pub(super) type Connections = legacy::Client<HttpsConnector<Connector>, Full<Bytes>>;
 
 /// Speaks to one server: HTTP/2 or HTTP/1.1, on connections that are kept.
 pub struct Client {
@@ -48,6 +46,7 @@ pub struct Client {
     /// The path of the endpoint's URL, without a slash at its end.
     base: String,
     authorization: Authorization,
+    user_agent: HeaderValue,
 }
 
 /// The `Authorization` header.
@@ -64,12 +63,13 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client of an endpoint. Nothing is connected before somebody calls.
+    /// A client of an endpoint. Nothing is connected before the first call.
     pub fn new(endpoint: Endpoint) -> Result<Self, String> {
         let (scheme, authority, base) = location(&endpoint)?;
         let http = connections(&endpoint)?;
         let authorization = Authorization::new(endpoint.credentials)?;
-        Ok(Client { http, scheme, authority, base, authorization })
+        let user_agent = endpoint.user_agent.map_or(USER_AGENT, HeaderValue::from_static);
+        Ok(Client { http, scheme, authority, base, authorization, user_agent })
     }
 
     /// Posts JSON to a path below that of the endpoint; an empty one is the endpoint itself.
@@ -97,7 +97,8 @@ impl Client {
         let what = |method: &Method| {
             let verb = if method == Method::POST { "Post" } else { "Get" };
             let Client { scheme, authority, base, .. } = self;
-            format!("{verb} \"{scheme}://{authority}{base}{path}\"")
+            let slash = if base.is_empty() && path.starts_with('?') { "/" } else { "" };
+            format!("{verb} \"{scheme}://{authority}{base}{slash}{path}\"")
         };
         let asked = what(&method);
         let invalid =
@@ -128,7 +129,7 @@ impl Client {
         let mut request = Request::builder().method(&method).uri(uri);
         if let Some(headers) = request.headers_mut() {
             headers.insert(header::ACCEPT, JSON);
-            headers.insert(header::USER_AGENT, USER_AGENT);
+            headers.insert(header::USER_AGENT, self.user_agent.clone());
             if method == Method::POST {
                 headers.insert(header::CONTENT_TYPE, JSON);
             }
@@ -140,7 +141,7 @@ impl Client {
     }
 }
 
-/// Connections that are made as an endpoint says. Nothing is connected before somebody asks.
+/// Connections that are made as an endpoint says. Nothing is connected before the first call.
 pub(super) fn connections(endpoint: &Endpoint) -> Result<Connections, String> {
     let tls = tls::config(endpoint)?;
     let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
@@ -152,10 +153,11 @@ pub(super) fn connections(endpoint: &Endpoint) -> Result<Connections, String> {
         }
         None => builder,
     };
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    tcp.set_connect_timeout(Some(CONNECT));
+    let connector = Connector::new(endpoint.dial.clone());
+    let connector = match endpoint.http1_only {
+        true => builder.enable_http1().wrap_connector(connector),
+        false => builder.enable_all_versions().wrap_connector(connector),
+    };
     Ok(legacy::Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
@@ -163,7 +165,7 @@ pub(super) fn connections(endpoint: &Endpoint) -> Result<Connections, String> {
         .pool_max_idle_per_host(MAX_IDLE)
         .http2_keep_alive_interval(PING.0)
         .http2_keep_alive_timeout(PING.1)
-        .build(builder.enable_all_versions().wrap_connector(tcp)))
+        .build(connector))
 }
 
 /// A request, and its whole answer.
@@ -172,13 +174,14 @@ pub(super) async fn exchange(
     request: Request<Full<Bytes>>,
     asked: &str,
 ) -> Result<Response<Bytes>, Error> {
+    let address = request.uri().authority().map_or("", Authority::as_str).to_owned();
     let answer = http.request(request).await;
-    let answer = answer.map_err(|error| Error::connection(asked.to_owned(), &error))?;
+    let answer = answer.map_err(|error| Error::connection(asked.to_owned(), &error, &address))?;
     let (parts, body) = answer.into_parts();
     let body = Limited::new(body, MAX_ANSWER).collect().await;
     let body = body.map_err(|error| match error.is::<LengthLimitError>() {
         true => Error::TooLarge { request: asked.to_owned(), limit: MAX_ANSWER },
-        false => Error::connection(asked.to_owned(), &*error),
+        false => Error::Answer { reason: failure::of_answer(&*error, &address) },
     })?;
     Ok(Response::from_parts(parts, body.to_bytes()))
 }

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// A server outside: its address, why it is believed, and who calls it.
+use super::connector::Dial;
+
+/// A remote server: its address, how it is verified, and the credentials that are sent to it.
 #[derive(Clone, Default)]
 pub struct Endpoint {
     /// The URL of the server; its path goes before those of requests.
@@ -12,12 +14,18 @@ pub struct Endpoint {
     pub ca: Option<Vec<u8>>,
     /// The name that its certificate must have, if not that of the URL.
     pub server_name: Option<String>,
-    /// Believe whoever answers.
+    /// Skip verification.
     pub insecure_skip_tls_verify: bool,
     /// The certificate that is shown to it.
     pub identity: Option<Identity>,
     /// What is said in the `Authorization` header.
     pub credentials: Credentials,
+    /// Where connections lead, if not to the host of the URL.
+    pub dial: Option<Dial>,
+    /// Speak HTTP/1.1 only: each call may then reach another of the servers behind one address.
+    pub http1_only: bool,
+    /// What the caller calls itself, if not by the server's name.
+    pub user_agent: Option<&'static str>,
 }
 
 /// A certificate and its key (PEM).
@@ -39,7 +47,7 @@ pub enum Identity {
     },
 }
 
-/// What a caller says about who it is.
+/// The credentials that are sent.
 #[derive(Clone, Default)]
 pub enum Credentials {
     /// Nothing.
@@ -58,7 +66,7 @@ pub enum Credentials {
     },
 }
 
-// Keys, tokens and passwords are for nobody to see.
+// Keys, tokens and passwords are not printed.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint").field("url", &self.url).finish_non_exhaustive()

@@ -8,12 +8,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
 
+use super::failure;
+
 /// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// There was no answer.
     Connection {
-        /// What was asked: `Post "https://webhook/authorize"`.
+        /// The request: `Post "https://webhook/authorize"`.
         request: String,
         /// What went wrong.
         reason: String,
@@ -22,12 +24,17 @@ pub enum Error {
     },
     /// There was no answer in time.
     Timeout {
-        /// What was asked.
+        /// The request.
         request: String,
+    },
+    /// The answer broke off.
+    Answer {
+        /// What went wrong.
+        reason: String,
     },
     /// The answer is larger than anybody wants to read.
     TooLarge {
-        /// What was asked.
+        /// The request.
         request: String,
         /// How many bytes would have been read.
         limit: usize,
@@ -49,14 +56,18 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         match self {
             Error::Connection { lost, .. } => *lost,
-            Error::Timeout { .. } | Error::TooLarge { .. } => false,
+            Error::Timeout { .. } | Error::Answer { .. } | Error::TooLarge { .. } => false,
             Error::Status { code, retry_after, .. } => {
                 retry_after.is_some() || matches!(code.as_u16(), 429 | 500 | 504)
             }
         }
     }
 
-    pub(super) fn connection(request: String, error: &(dyn StdError + 'static)) -> Self {
+    pub(super) fn connection(
+        request: String,
+        error: &(dyn StdError + 'static),
+        address: &str,
+    ) -> Self {
         let causes = || std::iter::successors(Some(error), |&error| error.source());
         let lost = causes().any(|cause| {
             let broken = cause.downcast_ref::<io::Error>().is_some_and(|error| {
@@ -64,9 +75,7 @@ impl Error {
             });
             broken || cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_timeout)
         });
-        // The innermost cause says what the others only wrap.
-        let reason = causes().last().map(ToString::to_string).unwrap_or_default();
-        Error::Connection { request, reason, lost }
+        Error::Connection { request, reason: failure::of_request(error, address), lost }
     }
 }
 
@@ -75,6 +84,10 @@ impl fmt::Display for Error {
         match self {
             Error::Connection { request, reason, .. } => write!(f, "{request}: {reason}"),
             Error::Timeout { request } => write!(f, "{request}: context deadline exceeded"),
+            Error::Answer { reason } => write!(
+                f,
+                "unexpected error when reading response body. Please retry. Original error: {reason}"
+            ),
             Error::TooLarge { request, limit } => {
                 write!(f, "{request}: the answer is larger than {limit} bytes")
             }
@@ -139,9 +152,9 @@ mod tests {
             assert_eq!(error.is_transient(), expected, "{code} {retry_after:?}");
         }
         let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
-        assert!(!Error::connection(String::new(), &refused).is_transient());
+        assert!(!Error::connection(String::new(), &refused, "").is_transient());
         let reset = io::Error::from(io::ErrorKind::ConnectionReset);
-        assert!(Error::connection(String::new(), &reset).is_transient());
+        assert!(Error::connection(String::new(), &reset, "").is_transient());
     }
 
     #[test]

@@ -47,12 +47,7 @@ fn parse(text: &[u8], folder: &Path) -> Result<Endpoint, String> {
         None if user_name.is_empty() => &Value::Null,
         None => return Err(missing("user", user_name)),
     };
-    for (part, field) in UNSUPPORTED {
-        let holder = if part == "cluster" { cluster } else { user };
-        if holder.at(&[field]).is_some_and(|value| !value.is_empty()) {
-            return Err(format!("{field} is not supported for webhooks"));
-        }
-    }
+    refuse_unsupported(Some(cluster), user)?;
     Ok(Endpoint {
         url: match cluster.str_at(&["server"]) {
             "" => return Err(format!("no server found for cluster {cluster_name:?}")),
@@ -63,7 +58,65 @@ fn parse(text: &[u8], folder: &Path) -> Result<Endpoint, String> {
         insecure_skip_tls_verify: insecure(cluster),
         identity: identity(user, folder)?,
         credentials: credentials(user, folder)?,
+        ..Endpoint::default()
     })
+}
+
+/// As whom servers are called, by what they are called (`AuthenticationInfoResolver`).
+#[derive(Debug, Default)]
+pub struct Users {
+    config: Value,
+    folder: PathBuf,
+}
+
+impl Users {
+    /// Reads the users of a kubeconfig file, whose names are those of servers.
+    pub fn from_kubeconfig(path: &Path) -> Result<Self, String> {
+        let named = |error: String| format!("{}: {error}", path.display());
+        let text = std::fs::read(path).map_err(|error| named(error.to_string()))?;
+        let decoded = yaml::decode_any(&text, Unknown::Ignore);
+        let config = decoded.map_err(|error| named(error.to_string()))?.value;
+        let users = Users { config, folder: path.parent().unwrap_or(Path::new("")).to_owned() };
+        for user in users.config.list_at(&["users"]) {
+            let what = user.at(&["user"]).unwrap_or(&Value::Null);
+            users.read(what).map_err(|error| named(error))?;
+        }
+        Ok(users)
+    }
+
+    /// Who calls a server: `name.namespace.svc:443`, or host and port of a URL. The name itself goes before `*.` and its
+    /// end, the whole before what is left without the port 443, then come `*` and the current context's user.
+    pub fn of(&self, host_port: &str) -> Result<(Option<Identity>, Credentials), String> {
+        let without_port = host_port.strip_suffix(":443");
+        let mut names = std::iter::once(host_port).chain(without_port).flat_map(|target| {
+            let ends = target.match_indices('.').map(move |(at, _)| format!("*{}", &target[at..]));
+            std::iter::once(target.to_owned()).chain(ends)
+        });
+        let user = |name: &str| entry(&self.config, "users", name, "user");
+        let found = names.find_map(|name| user(&name)).or_else(|| user("*"));
+        let found = found.or_else(|| {
+            let current = self.config.str_at(&["current-context"]);
+            let context = entry(&self.config, "contexts", current, "context")?;
+            user(Some(context.str_at(&["user"])).filter(|name| !name.is_empty())?)
+        });
+        found.map_or(Ok((None, Credentials::None)), |user| self.read(user))
+    }
+
+    fn read(&self, user: &Value) -> Result<(Option<Identity>, Credentials), String> {
+        refuse_unsupported(None, user)?;
+        Ok((identity(user, &self.folder)?, credentials(user, &self.folder)?))
+    }
+}
+
+/// Refuses what says something that is not done here.
+fn refuse_unsupported(cluster: Option<&Value>, user: &Value) -> Result<(), String> {
+    for (part, field) in UNSUPPORTED {
+        let holder = if part == "cluster" { cluster } else { Some(user) };
+        if holder.and_then(|holder| holder.at(&[field])).is_some_and(|value| !value.is_empty()) {
+            return Err(format!("{field} is not supported for webhooks"));
+        }
+    }
+    Ok(())
 }
 
 /// What a list of named things holds under a name.
@@ -206,6 +259,36 @@ current-context: there
             endpoint.credentials,
             Credentials::Basic { username, password } if username == "u" && password == "p"
         ));
+    }
+
+    #[test]
+    fn a_server_is_called_as_who_is_named_like_it() {
+        let user = |name: &str| format!("- {{name: '{name}', user: {{token: '{name}'}}}}\n");
+        let of = |names: &[&str], current: &str, target: &str| {
+            let users: String = names.iter().map(|name| user(name)).collect();
+            let contexts = "contexts: [{name: there, context: {user: current}}]";
+            let text = format!("users:\n{users}\n{contexts}\ncurrent-context: '{current}'\n");
+            let config = yaml::decode_any(text.as_bytes(), Unknown::Ignore).unwrap().value;
+            let users = Users { config, folder: PathBuf::new() };
+            match users.of(target).unwrap().1 {
+                Credentials::Token(token) => token,
+                _ => String::new(),
+            }
+        };
+        let svc = "hook.ns.svc:443";
+        for (names, current, target, expected) in [
+            (&["hook.ns.svc:443", "hook.ns.svc", "*"][..], "", svc, "hook.ns.svc:443"),
+            (&["*.ns.svc:443", "hook.ns.svc"], "", svc, "*.ns.svc:443"),
+            (&["*.svc:443", "hook.ns.svc"], "", svc, "*.svc:443"),
+            (&["hook.ns.svc", "*.svc"], "", svc, "hook.ns.svc"),
+            (&["*.svc", "*"], "", svc, "*.svc"),
+            (&["*.svc", "*"], "", "hook.ns.svc:8443", "*"),
+            (&["current"], "there", svc, "current"),
+            (&["current"], "", svc, ""),
+            (&["*", "current"], "there", svc, "*"),
+        ] {
+            assert_eq!(of(names, current, target), expected, "{names:?} {target}");
+        }
     }
 
     #[test]

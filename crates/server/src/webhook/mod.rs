@@ -20,17 +20,21 @@
 
 mod backoff;
 mod client;
+mod connector;
 mod documents;
 mod endpoint;
 mod error;
+pub mod failure;
 mod kubeconfig;
 mod tls;
 mod validation;
 
 pub use backoff::Backoff;
 pub use client::{Client, MAX_ANSWER, REQUEST_TIMEOUT};
+pub use connector::Dial;
 pub use documents::Documents;
 pub use endpoint::{Credentials, Endpoint, Identity};
 pub use error::{Error, succeeded};
+pub use kubeconfig::Users;
 pub use tls::config as tls_config;
 pub use validation::{validate_webhook_service, validate_webhook_url};

@@ -1,4 +1,4 @@
-//! TLS as a client speaks it: whom it believes, and who it says to be.
+//! TLS as a client: the authorities that it trusts, and the certificate that it sends.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub fn config(endpoint: &Endpoint) -> Result<ClientConfig, String> {
             builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(algorithms)))
         }
         (Some(pem), false) => builder.with_root_certificates(roots(pem)?),
-        // A system without authorities believes nobody.
+        // A system without authorities trusts no server.
         (None, false) => match builder.clone().with_native_roots() {
             Ok(builder) => builder,
             Err(_) => builder.with_root_certificates(RootCertStore::empty()),
@@ -40,14 +40,17 @@ pub fn config(endpoint: &Endpoint) -> Result<ClientConfig, String> {
     })
 }
 
+/// The authorities of a bundle. As in the reference, one that can be read is enough; the others vouch for nobody.
 fn roots(pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate = certificate.map_err(|error| error.to_string())?;
-        roots.add(certificate).map_err(|error| error.to_string())?;
+    let mut wrong = "unable to parse bytes as PEM block".to_owned();
+    for certificate in CertificateDer::pem_slice_iter(pem).flatten() {
+        if let Err(error) = roots.add(certificate) {
+            wrong = format!("failed to parse certificate: {error}");
+        }
     }
     match roots.is_empty() {
-        true => Err("unable to load root certificates: no certificates found".to_owned()),
+        true => Err(format!("unable to load root certificates: {wrong}")),
         false => Ok(roots),
     }
 }
@@ -83,7 +86,7 @@ impl ResolvesClientCert for Shown {
     }
 }
 
-/// Believes anybody who holds the key of the certificate that they show.
+/// Accepts any certificate whose key the server holds.
 #[derive(Debug)]
 struct Anybody(WebPkiSupportedAlgorithms);
 

@@ -1,0 +1,131 @@
+//! Which policies, bindings and parameters a write concerns.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kevel_api::value::Value;
+
+use super::definition::{Binding, Evaluator, Hook, Policy};
+use super::params::{Param, Params};
+use crate::predicates::{Matched, Subject};
+
+/// A policy that is to be evaluated, with a binding and one of its parameters.
+#[derive(Debug)]
+pub(super) struct Invocation<'h, E> {
+    pub policy: &'h Policy<E>,
+    pub binding: &'h Binding,
+    /// In which version the policy wants the write.
+    pub matched: Matched,
+    pub param: Option<Arc<Param>>,
+}
+
+/// A policy that cannot be evaluated for how it, or its binding, is made.
+#[derive(Debug)]
+pub(super) struct Misconfigured<'h, E> {
+    pub policy: &'h Policy<E>,
+    /// `None` if it is not the binding's fault.
+    pub binding: Option<&'h Binding>,
+    pub error: String,
+}
+
+impl<E> Misconfigured<'_, E> {
+    pub fn message(&self) -> String {
+        let what = if self.binding.is_some() { "binding" } else { "policy" };
+        format!("failed to configure {what}: {}", self.error)
+    }
+}
+
+/// What follows from a policy and its binding.
+pub(super) type Selected<'h, E> = Result<Invocation<'h, E>, Misconfigured<'h, E>>;
+
+/// The policies that a write concerns, in order. Nothing is evaluated yet.
+pub(super) async fn select<'h, E: Evaluator>(
+    hooks: &'h [Hook<E>],
+    subject: &Subject<'_>,
+    object: Option<&Value>,
+    params: &Params,
+) -> Vec<Selected<'h, E>> {
+    let mut selected = Vec::new();
+    for Hook { policy, bindings } in hooks {
+        match policy.constraints.matches(subject, object).await {
+            Ok(None) => {}
+            Ok(Some(matched)) => {
+                let hook = Matching { policy, matched, subject, object, params };
+                hook.select(bindings, &mut selected).await;
+            }
+            Err(error) => {
+                let error = error.to_string();
+                selected.push(Err(Misconfigured { policy, binding: None, error }));
+            }
+        }
+    }
+    selected
+}
+
+/// A policy that is about a write.
+struct Matching<'h, 's, E> {
+    policy: &'h Policy<E>,
+    matched: Matched,
+    subject: &'s Subject<'s>,
+    object: Option<&'s Value>,
+    params: &'s Params,
+}
+
+impl<'h, E> Matching<'h, '_, E> {
+    async fn select(&self, bindings: &'h [Arc<Binding>], selected: &mut Vec<Selected<'h, E>>) {
+        let policy = self.policy;
+        let kind = policy.param_kind.as_ref();
+        let row = match kind.map(|kind| self.params.row(kind)).transpose() {
+            Ok(row) => row,
+            Err(error) => {
+                selected.push(Err(Misconfigured { policy, binding: None, error }));
+                return;
+            }
+        };
+        for binding in bindings {
+            if let Some(resources) = &binding.resources {
+                match resources.matches(self.subject, self.object).await {
+                    Ok(Some(_)) => {}
+                    Ok(None) => continue,
+                    Err(error) => {
+                        let error = error.to_string();
+                        let binding = Some(&**binding);
+                        selected.push(Err(Misconfigured { policy, binding, error }));
+                        continue;
+                    }
+                }
+            }
+            let namespace = self.subject.attributes.namespace;
+            let reference = binding.param_ref.as_ref();
+            match self.params.collect(kind.zip(row.as_deref()), reference, namespace).await {
+                Ok(params) => selected.extend(params.into_iter().map(|param| {
+                    let matched = self.matched.clone();
+                    Ok(Invocation { policy, binding, matched, param })
+                })),
+                Err(error) => {
+                    selected.push(Err(Misconfigured { policy, binding: Some(binding), error }));
+                }
+            }
+        }
+    }
+}
+
+/// How long expressions are evaluated before others have their turn, and the request's deadline is looked at.
+const TURN: Duration = Duration::from_millis(2);
+
+/// Lets others have their turn between policies: each may compute for a second.
+#[derive(Debug)]
+pub(super) struct Turn(Instant);
+
+impl Turn {
+    pub fn begin() -> Self {
+        Turn(Instant::now())
+    }
+
+    pub async fn yield_if_long(&mut self) {
+        if self.0.elapsed() > TURN {
+            tokio::task::yield_now().await;
+            self.0 = Instant::now();
+        }
+    }
+}

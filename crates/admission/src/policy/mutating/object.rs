@@ -1,0 +1,137 @@
+//! Objects, patched.
+
+use kevel_api::builtin;
+use kevel_api::gvk::GroupVersionKind;
+use kevel_api::quote::quote;
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_codec::json;
+use kevel_patch::json_patch::Error as JsonPatchError;
+use kevel_patch::managed_fields::merge_configuration;
+use kevel_server::resource::api_version;
+use kevel_server::type_ref::TypeRef;
+
+use super::mutator::Change;
+
+/// How many bytes the `copy` operations of one patch may add.
+const COPY_LIMIT: usize = 3 << 20;
+
+/// Why an object is not changed.
+#[derive(Debug)]
+pub(super) enum PatchError {
+    /// For the policy's `failurePolicy` to decide.
+    Policy(String),
+    /// The answer, whatever the policy says.
+    Status(StatusError),
+}
+
+impl From<String> for PatchError {
+    fn from(message: String) -> Self {
+        PatchError::Policy(message)
+    }
+}
+
+/// The type of what is patched.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patched<'r> {
+    pub kind: &'r GroupVersionKind,
+    pub ty: &'r TypeRef,
+    /// Whether the kind belongs to the group and version that serves it: of others (`Scale`, `Eviction`), the reference
+    /// does not find the type when it merges.
+    pub at_home: bool,
+}
+
+impl Patched<'_> {
+    /// An object with a change: its tree becomes an object again, without its defaults.
+    pub fn apply(&self, tree: &Value, change: Change) -> Result<Value, PatchError> {
+        match change {
+            Change::Apply(config) => self.merge(tree, config),
+            Change::Patch(patch) => match patch.apply(tree.clone(), COPY_LIMIT) {
+                Ok(patched) => self.read_patched(&patched),
+                // What a failed test is there for.
+                Err(JsonPatchError::TestFailed(_)) => self.read_patched(tree),
+                Err(error) => Err(PatchError::Policy(format!("JSON Patch: {error}"))),
+            },
+        }
+    }
+
+    fn merge(&self, tree: &Value, mut config: Value) -> Result<Value, PatchError> {
+        if !self.at_home {
+            return Err(PatchError::Policy(format!(
+                "error applying patch: failed to convert patch object to typed object: no \
+                 corresponding type for {}",
+                self.kind
+            )));
+        }
+        if let Some(config) = config.as_map_mut() {
+            config.insert(
+                "apiVersion",
+                api_version(&self.kind.group, &self.kind.version).as_str().into(),
+            );
+            config.insert("kind", self.kind.kind.as_str().into());
+        }
+        let merged = merge_configuration(tree, &config, self.ty.schema());
+        let merged = merged.map_err(|error| format!("error applying patch: {error}"))?;
+        let mut text = Vec::new();
+        json::encode_any(&merged, &mut text);
+        let read = json::decode(&text, self.ty.schema(), json::Unknown::Ignore);
+        let read = read.map_err(|error| {
+            let error = as_converted(&error.to_string());
+            format!("unable to convert unstructured object to {}: {error}", self.kind)
+        })?;
+        Ok(read.value)
+    }
+
+    fn read_patched(&self, patched: &Value) -> Result<Value, PatchError> {
+        let internal =
+            |error: &dyn std::fmt::Display| PatchError::Status(StatusError::internal(error));
+        let mut text = Vec::new();
+        json::encode_any(patched, &mut text);
+        let read = json::decode(&text, self.ty.schema(), json::Unknown::Report);
+        let read = read.map_err(|error| internal(&error))?;
+        if let TypeRef::BuiltIn(_) = self.ty {
+            let problems: Vec<String> = read.strict.iter().map(ToString::to_string).collect();
+            if !problems.is_empty() {
+                return Err(internal(&json::strict_message(&problems)));
+            }
+            self.check_kind(&read.value).map_err(|error| internal(&error))?;
+        }
+        Ok(read.value)
+    }
+
+    fn check_kind(&self, object: &Value) -> Result<(), String> {
+        let said = |field| object.str_at(&[field]);
+        let found = GroupVersionKind::from_api_version_and_kind(said("apiVersion"), said("kind"));
+        if found == *self.kind {
+            return Ok(());
+        }
+        let GroupVersionKind { group, version, kind } = &found;
+        if builtin::schema(group, version, kind).is_none() {
+            let (kind, version) = (quote(kind), quote(&api_version(group, version)));
+            return Err(format!(
+                "no kind {kind} is registered for version {version} in scheme \"{SCHEME}\""
+            ));
+        }
+        let internal = match self.kind.group.split('.').next() {
+            Some("") | None => "core",
+            Some(group) => group,
+        };
+        Err(format!(
+            "failed to convert object: converting ({version}.{kind}) to ({internal}.{}): unknown \
+             conversion",
+            self.kind.kind
+        ))
+    }
+}
+
+/// Where the reference registers kinds, as its messages have it.
+const SCHEME: &str = "pkg/runtime/scheme.go:111";
+
+/// The reference's converter has words of its own for numbers that do not fit.
+fn as_converted(error: &str) -> String {
+    let number = error.starts_with("json: cannot unmarshal number");
+    match error.rsplit_once(" of type ").filter(|_| number) {
+        Some((_, go_type)) => format!("cannot convert float64 to {go_type}"),
+        None => error.to_owned(),
+    }
+}

@@ -1,0 +1,213 @@
+//! Parameters: objects that say in which way a policy is in force.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kevel_api::gvk::{GroupVersion, GroupVersionKind};
+use kevel_api::selector::label::LabelSelector;
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_patch::unstructured;
+use kevel_server::resource::{Resource, Resources};
+use kevel_server::storage::{Storage, local_key};
+use kevel_store::Revision;
+use kevel_store::cache::{At, Object};
+
+use crate::cel::versioned_object;
+
+/// Of how many parameters the trees are kept.
+const REMEMBERED: usize = 1024;
+
+/// The kind of a policy's parameters.
+#[derive(Clone, Debug)]
+pub(super) struct ParamKind {
+    api_version: String,
+    kind: GroupVersionKind,
+}
+
+impl ParamKind {
+    pub fn new(kind: &Value) -> Self {
+        let (api_version, kind) = (kind.str_at(&["apiVersion"]), kind.str_at(&["kind"]));
+        // One that cannot be read was never stored.
+        let version = api_version.parse::<GroupVersion>().unwrap_or_default();
+        ParamKind { api_version: api_version.to_owned(), kind: version.with_kind(kind) }
+    }
+}
+
+/// As Go prints it.
+impl std::fmt::Display for ParamKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "&ParamKind{{APIVersion:{},Kind:{},}}", self.api_version, self.kind.kind)
+    }
+}
+
+/// Which objects are the parameters of a binding.
+#[derive(Clone, Debug)]
+pub(super) struct ParamRef {
+    name: String,
+    /// Empty for the namespace of what is written.
+    namespace: String,
+    selector: Option<Result<LabelSelector, String>>,
+    /// Whether it is an error if there are none.
+    deny: bool,
+}
+
+impl ParamRef {
+    pub fn new(reference: &Value) -> Self {
+        let selector = reference.at(&["selector"]).map(|selector| {
+            LabelSelector::from_value(Some(selector)).map_err(|error| error.to_string())
+        });
+        ParamRef {
+            name: reference.str_at(&["name"]).to_owned(),
+            namespace: reference.str_at(&["namespace"]).to_owned(),
+            selector,
+            deny: reference.str_at(&["parameterNotFoundAction"]) == "Deny",
+        }
+    }
+}
+
+/// A parameter.
+#[derive(Debug)]
+pub(super) struct Param {
+    /// `namespace/name`, or `name`.
+    pub key: String,
+    /// What `params` is.
+    pub tree: Value,
+}
+
+/// The parameters of a server's policies.
+#[derive(Debug)]
+pub(super) struct Params {
+    tables: Vec<Arc<Resources>>,
+    kinds: Kinds,
+    read: Mutex<Trees>,
+}
+
+/// Whether the parameters of built-in kinds say which kind they are of. The reference tells the expressions of
+/// validating policies, and not those of mutating ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kinds {
+    Said,
+    Unsaid,
+}
+
+/// By the kind that was asked for and the key.
+type Trees = HashMap<(GroupVersionKind, String), (Revision, Arc<Param>)>;
+
+impl Params {
+    pub fn new(tables: Vec<Arc<Resources>>, kinds: Kinds) -> Self {
+        Params { tables, kinds, read: Mutex::default() }
+    }
+
+    /// The row of a kind of parameters. Kinds come and go: it is looked for each time.
+    pub fn row(&self, kind: &ParamKind) -> Result<Arc<Resource>, String> {
+        let GroupVersionKind { group, version, kind } = &kind.kind;
+        let found = self.tables.iter().find_map(|table| {
+            let rows = table.current();
+            let mut rows = rows.version(group, version)?.values();
+            rows.find(|row| row.kind.kind == *kind).cloned()
+        });
+        found.ok_or_else(|| {
+            let kind = GroupVersionKind::new(group.clone(), version.clone(), kind.clone());
+            format!("failed to find resource referenced by paramKind: '{kind}'")
+        })
+    }
+
+    /// The parameters of a binding, for a write to a namespace: one for each time that the policy is evaluated, `None`
+    /// if it is without parameters.
+    pub async fn collect(
+        &self,
+        kind: Option<(&ParamKind, &Resource)>,
+        reference: Option<&ParamRef>,
+        namespace: &str,
+    ) -> Result<Vec<Option<Arc<Param>>>, String> {
+        let (Some((kind, row)), Some(reference)) = (kind, reference) else { return Ok(vec![None]) };
+        let namespace = match (row.namespaced, reference.namespace.as_str(), namespace) {
+            (true, "", "") => {
+                return Err("cannot use namespaced paramRef in policy binding that matches \
+                            cluster-scoped resources"
+                    .to_owned());
+            }
+            (true, "", namespace) | (true, namespace, _) => namespace,
+            (false, "", _) => "",
+            (false, ..) => {
+                return Err("paramRef.namespace must not be provided for a cluster-scoped \
+                            `paramKind`"
+                    .to_owned());
+            }
+        };
+        let not_synced = || format!("paramKind kind `{kind}` not yet synced to use for admission");
+        let storage = row.storage.as_ref().ok_or_else(not_synced)?;
+        let snapshot = storage.cache.snapshot(At::Any).await.map_err(|_| not_synced())?;
+        let objects: Vec<Arc<Object>> = match (reference.name.as_str(), &reference.selector) {
+            ("", None) => return Err("one of name or selector must be provided".to_owned()),
+            ("", Some(selector)) => {
+                let selector = selector.as_ref().map_err(Clone::clone)?;
+                let prefix =
+                    if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+                let all = snapshot.range(&prefix, None);
+                all.filter(|object| selector.matches(|key| object.label(key))).cloned().collect()
+            }
+            (_, Some(_)) => {
+                return Err("paramRef.name and paramRef.selector are mutually exclusive".to_owned());
+            }
+            (name, None) => {
+                snapshot.get(&local_key(namespace, name)).cloned().into_iter().collect()
+            }
+        };
+        if objects.is_empty() && reference.deny {
+            return Err(
+                "no params found for policy binding with `Deny` parameterNotFoundAction".to_owned()
+            );
+        }
+        let mut params = Vec::with_capacity(objects.len());
+        for object in &objects {
+            let param = self.read(object, storage, row).await;
+            params.push(Some(param.map_err(|error| error.to_string())?));
+        }
+        Ok(params)
+    }
+
+    /// The tree of a parameter, in the version that was asked for.
+    async fn read(
+        &self,
+        object: &Object,
+        storage: &Storage,
+        row: &Resource,
+    ) -> Result<Arc<Param>, StatusError> {
+        let place = (row.kind.clone(), object.key().to_owned());
+        if let Some((revision, param)) = self.trees().get(&place)
+            && *revision == object.revision()
+        {
+            return Ok(param.clone());
+        }
+        let wire = object.wire().map_err(StatusError::internal)?;
+        let mut value = storage.read(wire).map_err(StatusError::internal)?;
+        if !storage.shows(wire, &row.kind) {
+            let to = row.kind.group_version();
+            value = storage.convert(value, &storage.kind, &to).await?;
+        }
+        let tree = match self.kinds {
+            Kinds::Unsaid if !row.ty.is_unstructured() => {
+                let mut tree = unstructured(&value, row.ty.schema());
+                if let Some(map) = tree.as_map_mut() {
+                    map.remove("apiVersion");
+                    map.remove("kind");
+                }
+                tree
+            }
+            _ => versioned_object(&value, row.ty.schema(), &row.kind),
+        };
+        let param = Arc::new(Param { key: object.key().to_owned(), tree });
+        let mut trees = self.trees();
+        if trees.len() >= REMEMBERED {
+            trees.clear();
+        }
+        trees.insert(place, (object.revision(), param.clone()));
+        Ok(param)
+    }
+
+    fn trees(&self) -> std::sync::MutexGuard<'_, Trees> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,196 @@
+//! The policies that are in force, as they are now.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, Guard};
+use futures_util::future::{join, select};
+use kevel_server::storage::Storage;
+use kevel_store::cache::{At, Cache, CacheError, Object, Selection, Snapshot};
+use tokio::sync::{Notify, watch};
+
+use super::Follow;
+use super::definition::{Binding, Evaluator, Hook, Policy};
+use crate::predicates::Matcher;
+
+/// How long a request waits for the policies of a server that has just started.
+const READY_WAIT: Duration = Duration::from_secs(10);
+
+/// How long to wait before caches that failed are asked again.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// The policies with bindings, by name: what has no binding is not in force.
+pub(super) type Hooks<E> = Vec<Hook<E>>;
+
+/// Compiles policies when they change. Who loads them waits for nothing.
+#[derive(Debug)]
+pub(super) struct Source<E> {
+    hooks: Arc<ArcSwap<Hooks<E>>>,
+    ready: watch::Receiver<bool>,
+}
+
+impl<E: Evaluator> Source<E> {
+    /// The policies of these caches, and what follows the caches.
+    pub fn new(policies: Arc<Storage>, bindings: Arc<Storage>) -> (Self, Follow) {
+        let hooks = Arc::new(ArcSwap::default());
+        let (loaded, ready) = watch::channel(false);
+        let known = Mutex::default();
+        let refresher = Refresher { policies, bindings, hooks: hooks.clone(), loaded, known };
+        (Source { hooks, ready }, Box::pin(Arc::new(refresher).run()))
+    }
+
+    /// Whether the policies were read once.
+    pub fn is_ready(&self) -> bool {
+        *self.ready.borrow()
+    }
+
+    /// Waits until they were, and until namespaces are known; `false` if that takes too long.
+    pub async fn wait_until_ready(&self, matcher: &Matcher) -> bool {
+        let mut ready = self.ready.clone();
+        let wait = async { ready.wait_for(|ready| *ready).await.is_ok() && matcher.ready().await };
+        tokio::time::timeout(READY_WAIT, wait).await.unwrap_or(false)
+    }
+
+    /// The policies as they are now.
+    pub fn hooks(&self) -> Guard<Arc<Hooks<E>>> {
+        self.hooks.load()
+    }
+}
+
+/// Reads policies and bindings anew whenever one of them changes.
+struct Refresher<E> {
+    policies: Arc<Storage>,
+    bindings: Arc<Storage>,
+    hooks: Arc<ArcSwap<Hooks<E>>>,
+    loaded: watch::Sender<bool>,
+    known: Mutex<Known<E>>,
+}
+
+/// What was compiled the last time, and need not be again while it stays the same.
+struct Known<E> {
+    policies: HashMap<Arc<str>, Arc<Policy<E>>>,
+    bindings: HashMap<Arc<str>, Arc<Binding>>,
+}
+
+impl<E> Default for Known<E> {
+    fn default() -> Self {
+        Known { policies: HashMap::new(), bindings: HashMap::new() }
+    }
+}
+
+impl<E: Evaluator> Refresher<E> {
+    async fn run(self: Arc<Self>) {
+        let changed = Notify::new();
+        let (policies, bindings) = (self.policies.cache.clone(), self.bindings.cache.clone());
+        let heard = join(notify(policies, &changed), notify(bindings, &changed));
+        let refresh = self.refresh(&changed);
+        // Both end when the caches are closed, with the server.
+        select(std::pin::pin!(heard), std::pin::pin!(refresh)).await;
+    }
+
+    async fn refresh(self: &Arc<Self>, changed: &Notify) {
+        loop {
+            match self.refresh_once().await {
+                Ok(()) => changed.notified().await,
+                Err(CacheError::Closed) => return,
+                Err(error) => {
+                    tracing::error!("encountered error syncing policies: {error}");
+                    tokio::time::sleep(RETRY).await;
+                }
+            }
+        }
+    }
+
+    async fn refresh_once(self: &Arc<Self>) -> Result<(), CacheError> {
+        let policies = self.policies.cache.snapshot(At::Any).await?;
+        let bindings = self.bindings.cache.snapshot(At::Any).await?;
+        let this = self.clone();
+        // Compiling takes longer than a turn of the runtime should.
+        let compiled = tokio::task::spawn_blocking(move || {
+            let mut known = this.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let (compiled, hooks) = this.compile(&known, &policies, &bindings);
+            *known = compiled;
+            this.hooks.store(Arc::new(hooks));
+        });
+        // A server that stops compiles nothing any more.
+        compiled.await.map_err(|_| CacheError::Closed)?;
+        self.loaded.send_replace(true);
+        Ok(())
+    }
+
+    fn compile(
+        &self,
+        before: &Known<E>,
+        policies: &Snapshot,
+        bindings: &Snapshot,
+    ) -> (Known<E>, Hooks<E>) {
+        report_damage(policies, &self.policies);
+        report_damage(bindings, &self.bindings);
+        let mut known = Known::default();
+        let mut bound: BTreeMap<String, Vec<Arc<Binding>>> = BTreeMap::new();
+        for object in bindings.range("", None) {
+            let Some(binding) = self.binding(before, object) else { continue };
+            known.bindings.insert(binding.name.clone(), binding.clone());
+            bound.entry(binding.policy_name.clone()).or_default().push(binding);
+        }
+        let mut hooks = Vec::new();
+        for (name, bindings) in bound {
+            let Some(policy) = policies.get(&name).and_then(|object| self.policy(before, object))
+            else {
+                continue;
+            };
+            known.policies.insert(policy.name.clone(), policy.clone());
+            hooks.push(Hook { policy, bindings });
+        }
+        (known, hooks)
+    }
+
+    fn policy(&self, known: &Known<E>, object: &Object) -> Option<Arc<Policy<E>>> {
+        match known.policies.get(object.name()) {
+            Some(known) if known.revision == object.revision() => Some(known.clone()),
+            _ => {
+                let value = self.policies.read(object.wire().ok()?).ok()?;
+                Some(Arc::new(Policy::new(object.name(), object.revision(), &value)))
+            }
+        }
+    }
+
+    fn binding(&self, known: &Known<E>, object: &Object) -> Option<Arc<Binding>> {
+        match known.bindings.get(object.name()) {
+            Some(known) if known.revision == object.revision() => Some(known.clone()),
+            _ => {
+                let value = self.bindings.read(object.wire().ok()?).ok()?;
+                Some(Arc::new(Binding::new(object.name(), object.revision(), &value)))
+            }
+        }
+    }
+}
+
+/// What cannot be read cannot be enforced: that must not go unnoticed.
+fn report_damage(snapshot: &Snapshot, storage: &Storage) {
+    for object in snapshot.damaged() {
+        let kind = &storage.kind.kind;
+        tracing::error!(name = object.key(), "{kind} cannot be read, and is not enforced");
+    }
+}
+
+/// Tells of every change, and of every gap in which there may have been one. Ends when the cache is closed.
+async fn notify(cache: Arc<Cache>, changed: &Notify) {
+    loop {
+        match follow(&cache, changed).await {
+            Err(CacheError::Closed) => return,
+            _ => tokio::time::sleep(RETRY).await,
+        }
+    }
+}
+
+async fn follow(cache: &Arc<Cache>, changed: &Notify) -> Result<(), CacheError> {
+    let (_, mut watcher) = cache.list_watch(Selection::default(), At::Consistent).await?;
+    let mut seen = Vec::new();
+    loop {
+        changed.notify_one();
+        watcher.next(&mut seen).await?;
+        seen.clear();
+    }
+}

@@ -1,0 +1,59 @@
+//! What validating policies tell the auditors.
+
+use kevel_api::json_string::write_json_string;
+use kevel_server::audit::AuditContext;
+
+use crate::policy::definition::Binding;
+
+/// The key under which a validation that fails is noted.
+const VALIDATION_FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
+
+/// How much of a value is noted, in bytes.
+const MAX_VALUE: usize = 10 * 1024;
+
+/// The annotations that policies make by expressions, by policy. Values of several bindings stand beside each other.
+#[derive(Debug, Default)]
+pub(super) struct AuditAnnotations(Vec<(String, Vec<String>)>);
+
+impl AuditAnnotations {
+    /// Adds a value to what is noted under a policy's key, unless it is there.
+    pub fn add(&mut self, policy: &str, key: &str, mut value: String) {
+        value.truncate(value.floor_char_boundary(MAX_VALUE));
+        let key = format!("{policy}/{key}");
+        let index = self.0.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
+            self.0.push((key, Vec::new()));
+            self.0.len() - 1
+        });
+        let values = &mut self.0[index].1;
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+
+    /// Notes them all.
+    pub fn publish(&self, audit: &AuditContext) {
+        self.0.iter().for_each(|(key, values)| audit.annotate(key, &values.join(", ")));
+    }
+}
+
+/// What is noted about a validation that fails, and under which key.
+pub(super) fn validation_failure(
+    binding: &Binding,
+    index: usize,
+    message: &str,
+) -> (&'static str, String) {
+    let mut json = Vec::new();
+    for (name, text) in [
+        (&b"[{\"message\":"[..], message),
+        (b",\"policy\":", &binding.policy_name),
+        (b",\"binding\":", &binding.name),
+    ] {
+        json.extend_from_slice(name);
+        write_json_string(&mut json, text);
+    }
+    json.extend_from_slice(format!(",\"expressionIndex\":{index},").as_bytes());
+    let actions: Vec<String> =
+        binding.actions.iter().map(|action| format!("\"{}\"", action.name())).collect();
+    json.extend_from_slice(format!("\"validationActions\":[{}]}}]", actions.join(",")).as_bytes());
+    (VALIDATION_FAILURE, String::from_utf8_lossy(&json).into_owned())
+}

@@ -1,0 +1,296 @@
+//! `ValidatingAdmissionPolicy`: writes are refused by expressions.
+
+mod annotations;
+mod validator;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kevel_api::status::{StatusCause, StatusError, reason};
+use kevel_api::value::Value;
+use kevel_server::admission::{Attributes, Plugin, ready};
+use kevel_server::authorization::Authorizer;
+use kevel_server::future::Pending;
+
+use self::annotations::{AuditAnnotations, validation_failure};
+use self::validator::{Annotation, Decision, ValidateResult, Validator};
+use super::definition::{Action, Binding, Policy};
+use super::dispatch::{Invocation, Turn, select};
+use super::metrics::{PolicyMetrics, error_type};
+use super::params::{Kinds, Params};
+use super::source::{Hooks, Source};
+use super::versions::{Versioned, namespace};
+use super::{Config, Follow, is_excluded, not_ready};
+use crate::cel::{CachingAuthorizer, FailurePolicy, Input, MatchConditionMetrics, MatchResult};
+use crate::predicates::Matcher;
+
+/// What the plug-in is called.
+pub const NAME: &str = "ValidatingAdmissionPolicy";
+
+/// The plug-in.
+pub struct ValidatingAdmissionPolicy {
+    source: Source<Validator>,
+    params: Params,
+    matcher: Arc<Matcher>,
+    authorizer: Arc<dyn Authorizer>,
+    metrics: PolicyMetrics,
+    match_conditions: MatchConditionMetrics,
+}
+
+impl std::fmt::Debug for ValidatingAdmissionPolicy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(NAME)
+    }
+}
+
+impl ValidatingAdmissionPolicy {
+    /// The plug-in, and what keeps its policies up to date.
+    pub fn new(config: Config) -> (Self, Follow) {
+        let (source, follow) = Source::new(config.policies, config.bindings);
+        let plugin = ValidatingAdmissionPolicy {
+            source,
+            params: Params::new(config.tables, Kinds::Said),
+            matcher: config.matcher,
+            authorizer: config.authorizer,
+            metrics: PolicyMetrics::of_validation(&config.metrics),
+            match_conditions: config.match_conditions,
+        };
+        (plugin, follow)
+    }
+}
+
+impl Plugin for ValidatingAdmissionPolicy {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: Option<&'a Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        if self.source.is_ready() && self.source.hooks().is_empty() || is_excluded(attributes) {
+            return ready(Ok(()));
+        }
+        Box::pin(async move {
+            if !self.source.is_ready() && !self.source.wait_until_ready(&self.matcher).await {
+                return Err(not_ready(attributes));
+            }
+            let hooks = Arc::clone(&self.source.hooks());
+            self.dispatch(&hooks, attributes, object).await
+        })
+    }
+}
+
+impl ValidatingAdmissionPolicy {
+    async fn dispatch(
+        &self,
+        hooks: &Hooks<Validator>,
+        attributes: &Attributes<'_>,
+        object: Option<&Value>,
+    ) -> Result<(), StatusError> {
+        let subject = self.matcher.subject(attributes);
+        let selected = select(hooks, &subject, object, &self.params).await;
+        if selected.is_empty() {
+            return Ok(());
+        }
+        let namespace = namespace(&subject).await?;
+        let authorizer = CachingAuthorizer::new(&*self.authorizer, attributes.user);
+        let mut request = Request {
+            plugin: self,
+            attributes,
+            object,
+            namespace: namespace.as_ref(),
+            authorizer: &authorizer,
+            versions: Vec::new(),
+            annotations: AuditAnnotations::default(),
+            denial: None,
+        };
+        let mut turn = Turn::begin();
+        for selected in selected {
+            turn.yield_if_long().await;
+            match selected {
+                Ok(invocation) => request.invoke(&invocation).await,
+                Err(error) => request.misconfigured(error.policy, error.binding, error.message()),
+            }
+        }
+        request.annotations.publish(attributes.audit);
+        request.denial.map_or(Ok(()), |denial| Err(denial.into_status(attributes, object)))
+    }
+}
+
+/// A write while it is judged.
+struct Request<'r> {
+    plugin: &'r ValidatingAdmissionPolicy,
+    attributes: &'r Attributes<'r>,
+    object: Option<&'r Value>,
+    namespace: Option<&'r Value>,
+    authorizer: &'r CachingAuthorizer<'r>,
+    /// The write in the versions that policies wanted so far.
+    versions: Vec<Versioned>,
+    annotations: AuditAnnotations,
+    /// The first of all that speaks against the write.
+    denial: Option<Denial>,
+}
+
+impl Request<'_> {
+    async fn invoke(&mut self, invocation: &Invocation<'_, Validator>) {
+        let Invocation { policy, binding, param, .. } = invocation;
+        let index = match self.version(invocation).await {
+            Ok(index) => index,
+            Err(error) => {
+                let error = format!("failed to convert object version: {error}");
+                let message = format!("failed to configure binding: {error}");
+                return self.misconfigured(policy, Some(binding), message);
+            }
+        };
+        let versioned = &self.versions[index];
+        let validator = &policy.evaluator;
+        let conditions = Input {
+            attributes: self.attributes,
+            request: versioned.conditions_request(),
+            object: versioned.object.as_ref(),
+            old_object: versioned.old_object.as_ref(),
+            params: param.as_ref().map(|param| &param.tree),
+            namespace: self.namespace,
+            authorizer: Some(self.authorizer),
+            variables: validator.variables(),
+        };
+        let metrics = &self.plugin.match_conditions;
+        let result = match validator.conditions.matches(&conditions, metrics).await {
+            MatchResult::Matches => {
+                let input = Input { request: &versioned.request, ..conditions };
+                let ready = self.authorizer.settle(|| validator.validate(&input)).await;
+                ready.unwrap_or_else(|error| validator.failed(error.detail))
+            }
+            MatchResult::Excluded { .. } => return,
+            MatchResult::Failed(message) => validator.failed(message),
+        };
+        self.act(policy, binding, result);
+    }
+
+    /// Where the write stands in the version that a policy wants.
+    async fn version(
+        &mut self,
+        invocation: &Invocation<'_, Validator>,
+    ) -> Result<usize, StatusError> {
+        let row = &invocation.matched.resource(self.attributes).kind;
+        if let Some(index) = self.versions.iter().position(|version| version.row == *row) {
+            return Ok(index);
+        }
+        let made = Versioned::new(self.attributes, &invocation.matched, self.object).await?;
+        self.versions.push(made);
+        Ok(self.versions.len() - 1)
+    }
+
+    /// Does what a binding says about what came of its policy.
+    fn act(&mut self, policy: &Policy<Validator>, binding: &Binding, result: ValidateResult) {
+        let metrics = &self.plugin.metrics;
+        let observe = |message: &str, elapsed: Duration, enforced: &str| {
+            let labels = [&*policy.name, &*binding.name, error_type(message), enforced];
+            metrics.observe(&labels, elapsed);
+        };
+        for decision in result.decisions {
+            let Decision { index, message, elapsed, .. } = &decision;
+            if !decision.denied {
+                observe(message, *elapsed, "allow");
+                continue;
+            }
+            for action in &binding.actions {
+                match action {
+                    Action::Deny => {
+                        observe(message, *elapsed, "deny");
+                        let denial = || Denial::new(policy, Some(binding), &decision);
+                        self.denial.get_or_insert_with(denial);
+                    }
+                    Action::Audit => {
+                        observe(message, *elapsed, "audit");
+                        let (key, value) = validation_failure(binding, *index, message);
+                        self.attributes.audit.annotate(key, &value);
+                    }
+                    Action::Warn => {
+                        observe(message, *elapsed, "warn");
+                        self.attributes.warnings.add(format!(
+                            "Validation failed for ValidatingAdmissionPolicy '{}' with binding \
+                             '{}': {message}",
+                            policy.name, binding.name
+                        ));
+                    }
+                }
+            }
+        }
+        for annotation in result.audit_annotations {
+            match annotation {
+                Annotation::Publish { key, value } => {
+                    self.annotations.add(&policy.name, &key, value);
+                }
+                Annotation::Failed { message, elapsed } => {
+                    observe(&message, elapsed, "deny");
+                    let denial = || Denial::failure(policy, Some(binding), message);
+                    self.denial.get_or_insert_with(denial);
+                }
+            }
+        }
+    }
+
+    /// A policy that cannot be evaluated refuses, unless it says otherwise.
+    fn misconfigured(
+        &mut self,
+        policy: &Policy<Validator>,
+        binding: Option<&Binding>,
+        message: String,
+    ) {
+        if policy.failure_policy == FailurePolicy::Fail {
+            self.denial.get_or_insert_with(|| Denial::failure(policy, binding, message));
+        }
+    }
+}
+
+/// Why a write is refused.
+#[derive(Debug)]
+struct Denial {
+    message: String,
+    reason: String,
+}
+
+impl Denial {
+    fn new(policy: &Policy<Validator>, binding: Option<&Binding>, decision: &Decision) -> Self {
+        let Decision { message, reason, .. } = decision;
+        let name = &policy.name;
+        let message = match binding {
+            Some(binding) => format!(
+                "ValidatingAdmissionPolicy '{name}' with binding '{}' denied request: {message}",
+                binding.name
+            ),
+            None => format!("ValidatingAdmissionPolicy '{name}' denied request: {message}"),
+        };
+        Denial { message, reason: reason.clone() }
+    }
+
+    /// A denial that nobody gave a reason for.
+    fn failure(policy: &Policy<Validator>, binding: Option<&Binding>, message: String) -> Self {
+        let (reason, elapsed) = (String::new(), Duration::ZERO);
+        let decision = Decision { index: 0, denied: true, message, reason, elapsed };
+        Denial::new(policy, binding, &decision)
+    }
+
+    fn into_status(self, attributes: &Attributes<'_>, object: Option<&Value>) -> StatusError {
+        let mut status = attributes.forbidden(object, &self.message).into_status();
+        let reason = if self.reason.is_empty() { reason::INVALID.into() } else { self.reason };
+        status.code = code(&reason);
+        status.reason = reason.into();
+        let cause = StatusCause { message: self.message.into(), ..StatusCause::default() };
+        status.details.get_or_insert_default().causes.push(cause);
+        StatusError::from(status)
+    }
+}
+
+/// The code that goes with a reason that a validation may give.
+fn code(given: &str) -> u16 {
+    match given {
+        reason::FORBIDDEN => 403,
+        reason::UNAUTHORIZED => 401,
+        reason::REQUEST_ENTITY_TOO_LARGE => 413,
+        _ => 422,
+    }
+}

@@ -1,0 +1,88 @@
+//! What auditors and clients learn of a call.
+
+use kevel_api::json_string::write_json_string;
+use kevel_api::name::is_label_key;
+use kevel_codec::json;
+use kevel_server::admission::Attributes;
+use kevel_server::audit::Level;
+
+use super::definition::{Step, Webhook};
+use super::review::AdmissionResponse;
+
+const MUTATION: &str = "mutation.webhook.admission.k8s.io/";
+const PATCH: &str = "patch.webhook.admission.k8s.io/";
+const FAILED_OPEN: [(Step, &str); 2] = [
+    (Step::Admit, "failed-open.mutation.webhook.admission.k8s.io/"),
+    (Step::Validate, "failed-open.validating.webhook.admission.k8s.io/"),
+];
+
+/// Passes on what a webhook says for others: its annotations by its name, its warnings as they are.
+pub(super) fn pass_on(webhook: &str, response: &AdmissionResponse, attributes: &Attributes<'_>) {
+    for (key, value) in &response.audit_annotations {
+        let key = format!("{webhook}/{key}");
+        // A prefix, a slash and a name; without a prefix it would be nobody's.
+        let problems = is_label_key(&key);
+        match problems.is_empty() && key.matches('/').count() == 1 {
+            true => attributes.audit.annotate(&key, value),
+            false => tracing::warn!(
+                webhook,
+                key,
+                "Failed to set admission audit annotation: annotation key has invalid format"
+            ),
+        }
+    }
+    response.warnings.iter().for_each(|warning| attributes.warnings.add(warning.as_str()));
+}
+
+/// Where a call stands among those about a write.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub round: u32,
+    pub index: usize,
+}
+
+impl Place {
+    fn key(self, prefix: &str) -> String {
+        format!("{prefix}round_{}_index_{}", self.round, self.index)
+    }
+
+    /// Notes that a webhook could not be asked and was passed over.
+    pub fn failed_open(self, webhook: &Webhook, attributes: &Attributes<'_>) {
+        let prefix = FAILED_OPEN.iter().find(|(step, _)| *step == webhook.step);
+        if let Some((_, prefix)) = prefix {
+            attributes.audit.annotate(&self.key(prefix), &webhook.name);
+        }
+    }
+
+    /// Notes whether a webhook changed the object.
+    pub fn mutation(self, webhook: &Webhook, mutated: bool, attributes: &Attributes<'_>) {
+        if attributes.audit.level() >= Level::Metadata {
+            let mut value = by(webhook);
+            value.extend_from_slice(br#","mutated":"#);
+            value.extend_from_slice(if mutated { b"true}" } else { b"false}" });
+            attributes.audit.annotate(&self.key(MUTATION), &String::from_utf8_lossy(&value));
+        }
+    }
+
+    /// Notes how a webhook changed it, for those who see what is written.
+    pub fn patch(self, webhook: &Webhook, patch: &[u8], attributes: &Attributes<'_>) {
+        if attributes.audit.level() < Level::Request {
+            return;
+        }
+        let Ok(patch) = json::decode_any(patch, json::Unknown::Ignore) else { return };
+        let mut value = by(webhook);
+        value.extend_from_slice(br#","patch":"#);
+        json::encode_any(&patch.value, &mut value);
+        value.extend_from_slice(br#","patchType":"JSONPatch"}"#);
+        attributes.audit.annotate(&self.key(PATCH), &String::from_utf8_lossy(&value));
+    }
+}
+
+/// The beginning of a note: whose webhook it was.
+fn by(webhook: &Webhook) -> Vec<u8> {
+    let mut value = br#"{"configuration":"#.to_vec();
+    write_json_string(&mut value, &webhook.configuration);
+    value.extend_from_slice(br#","webhook":"#);
+    write_json_string(&mut value, &webhook.name);
+    value
+}

@@ -1,0 +1,209 @@
+//! How webhooks are reached, and as whom.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use kevel_api::value::Value;
+use kevel_codec::base64;
+use kevel_server::webhook::{Client, Endpoint, Users};
+
+/// Where a service is: host and port (`10.0.0.7:443`), by namespace, name and port.
+pub type Resolve = Arc<dyn Fn(&str, &str, i64) -> Result<String, String> + Send + Sync>;
+
+/// The port of services and URLs that name none.
+const HTTPS: i64 = 443;
+
+/// What a caller calls itself.
+const USER_AGENT: &str = "kube-apiserver-admission";
+
+/// Makes clients; webhooks that are reached the same way share one, and its connections.
+pub struct ClientManager {
+    users: Users,
+    resolve: Resolve,
+    clients: Mutex<HashMap<ClientConfig, Weak<Client>>>,
+}
+
+impl std::fmt::Debug for ClientManager {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientManager").field("users", &self.users).finish_non_exhaustive()
+    }
+}
+
+impl ClientManager {
+    /// Clients of services that are where `resolve` says, called as the users of a kubeconfig file, if there is one.
+    pub fn new(kubeconfig: Option<&Path>, resolve: Resolve) -> Result<Self, String> {
+        let users = kubeconfig.map(Users::from_kubeconfig).transpose()?.unwrap_or_default();
+        Ok(ClientManager { users, resolve, clients: Mutex::default() })
+    }
+
+    /// The client of a webhook.
+    pub(super) fn client(&self, config: &ClientConfig) -> Result<Arc<Client>, String> {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.get(config).and_then(Weak::upgrade) {
+            return Ok(client);
+        }
+        let client = Arc::new(Client::new(self.endpoint(config)?)?);
+        clients.retain(|_, client| client.strong_count() > 0);
+        clients.insert(config.clone(), Arc::downgrade(&client));
+        Ok(client)
+    }
+
+    fn endpoint(&self, config: &ClientConfig) -> Result<Endpoint, String> {
+        let mut endpoint = match &config.place {
+            Place::Service { namespace, name, path, port } => {
+                let server_name = format!("{name}.{namespace}.svc");
+                let (resolve, namespace, name, port) =
+                    (self.resolve.clone(), namespace.clone(), name.clone(), *port);
+                Endpoint {
+                    url: format!("https://{server_name}:{port}/{}", path.trim_start_matches('/')),
+                    server_name: Some(server_name),
+                    dial: Some(Arc::new(move || resolve(&namespace, &name, port))),
+                    // A connection of HTTP/2 would lead all calls to one of the servers behind the service.
+                    http1_only: true,
+                    ..Endpoint::default()
+                }
+            }
+            Place::Url(url) => {
+                Endpoint { url: url.clone(), http1_only: !is_local(url), ..Endpoint::default() }
+            }
+            Place::Nowhere => {
+                return Err("webhook configuration must have either service or URL".to_owned());
+            }
+        };
+        endpoint.ca = config.ca()?;
+        endpoint.user_agent = Some(USER_AGENT);
+        (endpoint.identity, endpoint.credentials) = self.users.of(&config.host_port())?;
+        Ok(endpoint)
+    }
+}
+
+/// The `clientConfig` of a webhook.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ClientConfig {
+    place: Place,
+    /// In base64.
+    ca_bundle: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Place {
+    Service { namespace: String, name: String, path: String, port: i64 },
+    Url(String),
+    Nowhere,
+}
+
+impl ClientConfig {
+    pub fn new(config: Option<&Value>) -> Self {
+        let config = config.unwrap_or(&Value::Null);
+        let text = |value: &Value, field: &str| value.str_at(&[field]).to_owned();
+        let place = match (config.at(&["service"]), config.str_at(&["url"])) {
+            (Some(service), _) => Place::Service {
+                namespace: text(service, "namespace"),
+                name: text(service, "name"),
+                path: text(service, "path"),
+                port: service.at(&["port"]).and_then(Value::as_int).unwrap_or(HTTPS),
+            },
+            (None, "") => Place::Nowhere,
+            (None, url) => Place::Url(url.to_owned()),
+        };
+        ClientConfig { place, ca_bundle: text(config, "caBundle") }
+    }
+
+    /// The authorities that vouch for the webhook; nothing said means those of the system.
+    fn ca(&self) -> Result<Option<Vec<u8>>, String> {
+        let mut pem = Vec::new();
+        let decoded = base64::decode_into(&self.ca_bundle, &mut pem);
+        decoded.map_err(|at| format!("caBundle: illegal base64 data at input byte {at}"))?;
+        Ok(Some(pem).filter(|pem| !pem.is_empty()))
+    }
+
+    /// What users for it are called.
+    fn host_port(&self) -> String {
+        match &self.place {
+            Place::Service { namespace, name, port, .. } => {
+                format!("{name}.{namespace}.svc:{port}")
+            }
+            Place::Url(url) => {
+                let authority = authority(url);
+                match has_port(authority) {
+                    true => authority.to_owned(),
+                    false => format!("{authority}:{HTTPS}"),
+                }
+            }
+            Place::Nowhere => String::new(),
+        }
+    }
+}
+
+/// Host and port of a URL.
+fn authority(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().unwrap_or_default()
+}
+
+fn has_port(authority: &str) -> bool {
+    authority.rsplit_once(':').is_some_and(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// Whether a URL is one of this machine, where one server answers.
+fn is_local(url: &str) -> bool {
+    let authority = authority(url);
+    let host = match has_port(authority) {
+        true => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
+        false => authority,
+    };
+    let host = host.trim_matches(['[', ']']);
+    let is_loopback = host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    is_loopback || host.eq_ignore_ascii_case("localhost")
+}
+
+#[cfg(test)]
+mod tests {
+    use kevel_codec::json::Unknown;
+    use kevel_codec::yaml;
+
+    use super::*;
+
+    #[test]
+    fn a_webhook_is_where_its_configuration_says() {
+        for (config, host_port, local) in [
+            ("{service: {namespace: ns, name: hook}}", "hook.ns.svc:443", false),
+            ("{service: {namespace: ns, name: hook, port: 8443}}", "hook.ns.svc:8443", false),
+            ("{url: 'https://a.example/validate'}", "a.example:443", false),
+            ("{url: 'https://a.example:8443/validate'}", "a.example:8443", false),
+            ("{url: 'https://LocalHost:8443'}", "LocalHost:8443", true),
+            ("{url: 'https://127.0.0.9'}", "127.0.0.9:443", true),
+            ("{url: 'https://[::1]:9443/x'}", "[::1]:9443", true),
+            ("{url: 'https://10.0.0.1:9443/x'}", "10.0.0.1:9443", false),
+        ] {
+            let value = yaml::decode_any(config.as_bytes(), Unknown::Report).unwrap().value;
+            let config = ClientConfig::new(Some(&value));
+            assert_eq!(config.host_port(), host_port);
+            assert_eq!(is_local(value.str_at(&["url"])), local, "{host_port}");
+        }
+    }
+
+    #[test]
+    fn who_is_reached_the_same_way_shares_connections() {
+        let manager = ClientManager::new(None, Arc::new(|_, _, _| Err("nowhere".into()))).unwrap();
+        let config = |text: &str| {
+            ClientConfig::new(Some(
+                &yaml::decode_any(text.as_bytes(), Unknown::Report).unwrap().value,
+            ))
+        };
+        let one = manager.client(&config("{url: 'https://a:1'}")).unwrap();
+        assert!(Arc::ptr_eq(&one, &manager.client(&config("{url: 'https://a:1'}")).unwrap()));
+        assert!(!Arc::ptr_eq(&one, &manager.client(&config("{url: 'https://a:2'}")).unwrap()));
+        let broken = manager.client(&config("{url: 'https://a:1', caBundle: aGVsbG8=}"));
+        assert_eq!(
+            broken.unwrap_err(),
+            "unable to load root certificates: unable to parse bytes as PEM block"
+        );
+        assert_eq!(
+            manager.client(&config("{}")).unwrap_err(),
+            "webhook configuration must have either service or URL"
+        );
+    }
+}

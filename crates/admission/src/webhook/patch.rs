@@ -1,0 +1,105 @@
+//! What webhooks make of an object.
+
+use kevel_api::gvk::GroupVersionKind;
+use kevel_api::quote::quote;
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_codec::json;
+use kevel_patch::json_patch::Patch;
+use kevel_patch::managed_fields;
+use kevel_server::admission::Attributes;
+use kevel_server::endpoints::settle_changed;
+use kevel_server::resource::api_version;
+
+use crate::cel::versioned_object;
+
+use super::failure::{CallError, Failure};
+use super::review::AdmissionResponse;
+use super::versions::Versioned;
+
+/// How many bytes the `copy` operations of one patch may add, as for patches of clients.
+const COPY_LIMIT: usize = 3 << 20;
+
+/// The object that a webhook's patch makes of another; `None` where it has none.
+pub(super) fn apply(
+    webhook: &str,
+    response: &AdmissionResponse,
+    versioned: &Versioned<'_>,
+    attributes: &Attributes<'_>,
+) -> Result<Option<Value>, Failure> {
+    if response.patch.is_empty() {
+        return Ok(None);
+    }
+    let patch = Patch::decode(&response.patch, json::Unknown::Ignore);
+    let (patch, _) = patch.map_err(|error| {
+        CallError::new(503, format!("received undecodable patch in webhook response: {error}"))
+    })?;
+    if patch.operations().is_empty() {
+        return Ok(None);
+    }
+    let internal = |error: &dyn std::fmt::Display| Failure::Internal(StatusError::internal(error));
+    let Some(object) = versioned.object else {
+        return Err(internal(&format_args!(
+            "admission webhook {} attempted to modify the object, which is not supported for this \
+             operation",
+            quote(webhook)
+        )));
+    };
+    if response.patch_type != "JSONPatch" {
+        let why = format!("unsupported patch type {}", quote(&response.patch_type));
+        return Err(CallError::new(400, why).into());
+    }
+    let document = versioned_object(object, versioned.ty.schema(), versioned.kind);
+    let patched = patch.apply(document, COPY_LIMIT).map_err(|error| internal(&error))?;
+    let mut changed = read(&patched, versioned).map_err(|error| internal(&error))?;
+    keep_managed_fields(&mut changed, object, attributes);
+    Ok(Some(changed))
+}
+
+/// A patched document as an object of the kind that it was, with its defaults.
+fn read(patched: &Value, versioned: &Versioned<'_>) -> Result<Value, String> {
+    check_kind(patched, versioned.kind)?;
+    let mut text = Vec::new();
+    json::encode_any(patched, &mut text);
+    let decoded = json::decode(&text, versioned.ty.schema(), json::Unknown::Ignore);
+    let value = decoded.map_err(|error| error.to_string())?.value;
+    let mut value =
+        settle_changed(value, versioned.kind, versioned.ty).map_err(|error| error.to_string())?;
+    if let Some(map) = value.as_map_mut() {
+        let version = api_version(&versioned.kind.group, &versioned.kind.version);
+        map.insert("apiVersion", version.as_str().into());
+        map.insert("kind", versioned.kind.kind.as_str().into());
+    }
+    Ok(value)
+}
+
+/// A patch may not make another kind of an object.
+fn check_kind(patched: &Value, expected: &GroupVersionKind) -> Result<(), String> {
+    let (version, kind) = (patched.str_at(&["apiVersion"]), patched.str_at(&["kind"]));
+    let own = api_version(&expected.group, &expected.version);
+    if (version.is_empty() || version == own) && (kind.is_empty() || kind == expected.kind) {
+        return Ok(());
+    }
+    let scheme = "pkg/api/legacyscheme/scheme.go:30";
+    let (kind, version) = (quote(kind), quote(version));
+    Err(format!("no kind {kind} is registered for version {version} in scheme {}", quote(scheme)))
+}
+
+/// Takes back a change of `managedFields` that nobody can read.
+fn keep_managed_fields(object: &mut Value, before: &Value, attributes: &Attributes<'_>) {
+    let path = ["metadata", "managedFields"];
+    if object.at(&path) == before.at(&path) {
+        return;
+    }
+    if let Err(error) = managed_fields::check(object) {
+        let metadata = object.make_map(&["metadata"]);
+        match before.at(&path) {
+            Some(before) => drop(metadata.insert("managedFields", before.clone())),
+            None => drop(metadata.remove("managedFields")),
+        }
+        attributes.warnings.add(format!(
+            ".metadata.managedFields was in an invalid state after admission; this could be caused \
+             by an outdated mutating admission controller; please fix your requests: {error}"
+        ));
+    }
+}
