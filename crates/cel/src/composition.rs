@@ -133,6 +133,9 @@ impl<'a> Composed<'a> {
         if let Some(known) = cell.get() {
             return Some(known.clone());
         }
+        if budget.composition.is_some_and(|most| self.cost.get() > most) {
+            return Some(Err(Error::cost_limit()));
+        }
         let result = match &self.variables.fields.get(place)?.program {
             Ok(program) => {
                 let Evaluation { result, cost } = program.evaluate(activation, budget);

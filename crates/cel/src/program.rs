@@ -131,8 +131,11 @@ pub struct Evaluation<'a> {
 /// How much an evaluation may take.
 #[derive(Clone, Copy, Default)]
 pub struct Budget<'b> {
-    /// The most that it may cost; [`PER_CALL_LIMIT`] if not given.
+    /// The most that it may cost; [`PER_CALL_LIMIT`] if not given. So much may each field of a composed
+    /// variable cost that it looks at.
     pub cost: Option<u64>,
+    /// The most that all those fields may cost together before no more are evaluated.
+    pub composition: Option<u64>,
     /// Asked from time to time whether to stop.
     pub interrupted: Option<&'b dyn Fn() -> bool>,
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use kevel_cel::{
     Activation, Budget, DeclType, Environment, Key, MAX_EXPRESSION_SIZE, Text, Type, Value,
+    Variables,
 };
 
 fn environment() -> Environment {
@@ -150,5 +151,24 @@ fn large_values() {
             true => assert!(result.unwrap_err().is_cost_limit(), "{expression}"),
             false => assert_eq!(result.unwrap().as_bool(), Some(true), "{expression}"),
         }
+    }
+}
+
+/// Types that double with every step are told apart as far as that can be.
+#[test]
+fn large_types() {
+    for (step, times) in [(".map(a, {a: a})", 90), (".map(a, [a, a])", 120)] {
+        let started = Instant::now();
+        compile(format!("[1]{}.size() == 1", step.repeat(times))).unwrap();
+        assert!(started.elapsed() < Duration::from_secs(20), "{step}: {:?}", started.elapsed());
+    }
+    let environment = Environment::builder()
+        .variable("variables", DeclType::object("kubernetes.variables", []))
+        .build();
+    let mut variables = Variables::new("kubernetes.variables");
+    variables.push("v0", Ok(environment.compile("[1]").unwrap()));
+    for i in 1..5000 {
+        let text = format!("{{variables.v{0}: [variables.v{0}]}}", i - 1);
+        variables.push(&format!("v{i}"), Ok(environment.compile_with(&text, &variables).unwrap()));
     }
 }

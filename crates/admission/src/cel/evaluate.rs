@@ -101,7 +101,8 @@ impl<'a> Evaluator<'a> {
             Err(error) => return Ok(Err(Error::invalid(format!("compilation error: {error}")))),
         };
         let started = Instant::now();
-        let evaluation = program.evaluate(&self.activation, Budget::default());
+        let budget = Budget { composition: Some(self.remaining), ..Budget::default() };
+        let evaluation = program.evaluate(&self.activation, budget);
         self.charge(self.activation.take_composition_cost())?;
         self.elapsed = started.elapsed();
         self.charge(evaluation.cost)?;

@@ -327,3 +327,40 @@ async fn questions_are_asked_once() {
         assert_eq!(repeats.asked.load(Ordering::Relaxed), asked, "{path}");
     }
 }
+
+/// Variables may each cost as much as an expression, but not all together more than there is.
+#[test]
+fn variables_share_the_budget() {
+    let mut compiler = Compiler::composited();
+    let all = OptionalVariableDeclarations::default();
+    compiler.variable("v0", "'0123456789'", all).unwrap();
+    for i in 1..=16 {
+        let text = format!("variables.v{0} + variables.v{0}", i - 1);
+        compiler.variable(&format!("v{i}"), &text, all).unwrap();
+    }
+    for i in 0..200 {
+        compiler.variable(&format!("d{i}"), "variables.v16 + 'x'", all).unwrap();
+    }
+    let dear: Vec<String> = (0..200).map(|i| format!("variables.d{i}")).collect();
+    let dear = format!("[{}].size() == 200", dear.join(", "));
+    let world = World::new();
+    let attributes = world.attributes();
+    let request = admission_request(&attributes, attributes.resource, None);
+    let input = Input {
+        attributes: &attributes,
+        request: &request,
+        object: None,
+        old_object: None,
+        params: None,
+        namespace: None,
+        authorizer: None,
+        variables: compiler.variables(),
+    };
+    let dear = compiler.compile(&dear, Returns::Bool, all);
+    let error = Evaluator::new(&input, RUNTIME_COST_BUDGET_MATCH_CONDITIONS).evaluate(&dear);
+    assert_eq!(error.unwrap_err().kind, ErrorKind::OutOfBudget);
+    // One that looks at nothing dear is not held up.
+    let cheap = compiler.compile("variables.v3.size() == 80", Returns::Bool, all);
+    let value = Evaluator::new(&input, RUNTIME_COST_BUDGET).evaluate(&cheap).unwrap().unwrap();
+    assert_eq!(value.as_bool(), Some(true));
+}

@@ -107,6 +107,7 @@ impl Checker<'_> {
             ExprKind::Struct { name, fields } => self.check_struct(expr.id, name, fields),
             ExprKind::Comprehension(comprehension) => self.check_comprehension(comprehension),
         };
+        let ty = self.substitutions.bounded(ty);
         self.checked.types.insert(expr.id, ty.clone());
         ty
     }

@@ -2,6 +2,10 @@
 
 use crate::types::Type;
 
+/// How many parts a type may have that is told from others. What is made of itself twice, again and again,
+/// has more than anybody can compare: it is `dyn`.
+const MAX_TYPE_SIZE: usize = 1000;
+
 /// What is known about type variables. Attempts that fail are undone.
 #[derive(Default)]
 pub(super) struct Substitutions {
@@ -45,7 +49,25 @@ impl Substitutions {
         self.types.get(variable as usize)?.as_ref()
     }
 
+    /// A type, or `dyn` if it has more parts than are told apart.
+    pub fn bounded(&self, ty: Type) -> Type {
+        if self.count(&ty, MAX_TYPE_SIZE).is_some() { ty } else { Type::Dyn }
+    }
+
+    /// What is left of so many parts when those of a type are taken, if they are enough.
+    fn count(&self, ty: &Type, left: usize) -> Option<usize> {
+        let left = left.checked_sub(1)?;
+        match ty {
+            Type::Var(variable) => match self.find(*variable) {
+                Some(known) => self.count(known, left),
+                None => Some(left),
+            },
+            _ => ty.parameters().into_iter().try_fold(left, |left, part| self.count(part, left)),
+        }
+    }
+
     fn set(&mut self, variable: u32, ty: Type) {
+        let ty = self.bounded(ty);
         if let Some(slot) = self.types.get_mut(variable as usize) {
             self.trail.push((variable, slot.replace(ty)));
         }

@@ -181,3 +181,71 @@ fn review_versions(versions: Field, must_be_known: bool) {
         versions.invalid(why);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capabilities::Capabilities;
+    use crate::rules::cases::value;
+
+    /// A configuration with webhooks that are like this, each with other fields.
+    fn configuration(hooks: &[&str]) -> Value {
+        let hooks = hooks.iter().map(|fields| {
+            let mut hook = value(
+                r#"{"name": "a.b.c", "clientConfig": {"url": "https://x"}, "sideEffects": "None",
+                    "admissionReviewVersions": ["v1"]}"#,
+            );
+            for (field, value) in value(fields).as_map().unwrap().iter() {
+                hook.make_map(&[]).insert(field, value.clone());
+            }
+            hook
+        });
+        let mut object = value("{}");
+        object.make_map(&[]).insert("webhooks", Value::List(hooks.collect()));
+        object
+    }
+
+    /// What no server of today would have taken may stay: the reference is read here, for it refuses to
+    /// make such configurations.
+    #[test]
+    fn what_was_stored_before_may_stay() {
+        let bad =
+            r#"{"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Foo"}]}}"#;
+        let odd = r#"{"objectSelector": {"matchExpressions":
+            [{"key": "a", "operator": "In", "values": ["-"]}]}}"#;
+        let condition =
+            r#"{"matchConditions": [{"name": "", "expression": "1"}], "timeoutSeconds": 7}"#;
+        for (was, new, expected) in [
+            (&[r#"{"sideEffects": "Unknown"}"#][..], &[r#"{"sideEffects": "Some"}"#][..], ""),
+            (
+                &[r#"{"sideEffects": "Unknown"}"#],
+                &[r#"{"sideEffects": "Foo"}"#],
+                r#"webhooks[0].sideEffects: Unsupported value: "Foo": supported values: "None", "NoneOnDryRun", "Some", "Unknown""#,
+            ),
+            (&["{}"], &[r#"{"sideEffects": "Some"}"#], r#"webhooks[0].sideEffects: Unsupported value: "Some": supported values: "None", "NoneOnDryRun""#),
+            (&[r#"{"admissionReviewVersions": ["v2"]}"#], &[r#"{"admissionReviewVersions": ["v3"]}"#], ""),
+            (
+                &[r#"{"admissionReviewVersions": []}"#],
+                &[r#"{"admissionReviewVersions": ["v3"]}"#],
+                r#"webhooks[0].admissionReviewVersions: Invalid value: ["v3"]: must include at least one of v1, v1beta1"#,
+            ),
+            (&["{}", "{}"], &["{}", "{}", "{}"], ""),
+            (&["{}"], &["{}", "{}"], r#"webhooks[1].name: Duplicate value: "a.b.c""#),
+            (&[bad], &[odd], ""),
+            (&[odd], &[bad], r#"webhooks[0].namespaceSelector.matchExpressions[0].operator: Invalid value: "Foo": not a valid selector operator"#),
+            // Conditions that stay as they were are not looked at.
+            (&[condition], &[condition], ""),
+            (
+                &[condition],
+                &[condition, r#"{"name": "d.e.f"}"#],
+                "webhooks[0].matchConditions[0].expression: Invalid value: \"1\": must evaluate to bool but got int
+webhooks[0].matchConditions[0].name: Required value",
+            ),
+        ] {
+            let (was, new) = (configuration(was), configuration(new));
+            let errors = Capabilities::default().update_errors(&new, &was, RULES.validate_update);
+            let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            assert_eq!(errors.join("\n"), expected);
+        }
+    }
+}
