@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use kevel_api::value::Value;
 use kevel_controlplane::{RowsConfig, StorageOptions, rows, storages};
 use kevel_fuzz::{Source, typed};
-use kevel_server::resource::{Part, Resource};
+use kevel_server::resource::{Resource, SubresourceKind};
 use kevel_server::storage::Format;
 use kevel_server::strategy::Strategy;
 use kevel_server::user::User;
@@ -29,8 +29,8 @@ fuzz_target!(|data: &[u8]| {
     let old = source.tree(schema).and_then(|tree| typed(&tree, schema));
     judge(&*row.strategy, &object, old.as_ref());
     for subresource in row.subresources.values() {
-        if let (Part::Places(places), Some(old)) = (&subresource.part, &old) {
-            change(&*places.strategy, &object, old);
+        if let (SubresourceKind::Fields(fields), Some(old)) = (&subresource.role, &old) {
+            change(&*fields.strategy, &object, old);
         }
     }
 });

@@ -82,7 +82,7 @@ async fn watchers(pods: &Arc<Cache>, engine: &Arc<dyn Engine>) {
                 for delivery in seen.drain(..) {
                     // The frame is written once and shared: what is left is a copy of a handle.
                     let frame = delivery.event.encoded(&form, delivery.change, || {
-                        let object = delivery.event.shown(delivery.change).expect("an object");
+                        let object = delivery.event.object(delivery.change).expect("an object");
                         object.wire().expect("readable").clone()
                     });
                     std::hint::black_box(frame);

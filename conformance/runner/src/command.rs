@@ -11,7 +11,7 @@ const USAGE: &str = "usage: conformance COMMAND
   nodes FOLDER [--count N]
   diff [--record | --recorded | --expect] [TOPIC...]
   matrix [--record | --recorded]
-  rules
+  rules [FILE...]
   e2e reference|kevel [--limit SECONDS] [--jobs N] [--skip-done] [--all] [FOCUS]
   swap
 KEVEL_APISERVER names the Kevel to use instead of target/release/kube-apiserver.";
@@ -73,7 +73,7 @@ pub async fn run(arguments: Vec<String>) -> Result<bool> {
             };
             e2e::run(server, plan).await
         }
-        Some("rules") => rules::run().await,
+        Some("rules") => rules::run(&arguments.0).await,
         Some("swap") => swap::run().await,
         _ => Err(USAGE.into()),
     }

@@ -52,6 +52,7 @@ enum Type {
         package: String,
         fields: (usize, usize),
         members: (usize, usize),
+        internal: String,
         flags: u8,
     },
     List {
@@ -81,11 +82,16 @@ struct Entry {
 
 const ATOMIC: u8 = 1;
 const DEFAULTS: u8 = 8;
+const EXTERNAL: u8 = 16;
 const POINTER: u16 = 1;
 const ALWAYS: u16 = 2;
 const OMIT_ZERO: u16 = 32;
 const DEFAULTS_BELOW: u16 = 256;
 const WRITTEN_EMPTY: u16 = 512;
+const DIRECT: u16 = 1024;
+
+/// The file whose types the reference has in no other form.
+const EXTERNAL_ONLY: &str = "meta.v1";
 
 /// As in `schema`.
 const MAX_FIELDS: usize = 64;
@@ -177,13 +183,13 @@ impl<'m> Tables<'m> {
                 // The same struct, owned as one value where this field holds it.
                 let full = self.qualify(stem, name);
                 let (module, ty) = self.definitions[&full];
-                let Type::Struct { name, package, fields, members, flags } =
+                let Type::Struct { name, package, fields, members, internal, flags } =
                     self.define(module, ty)?
                 else {
                     return Err(format!("{stem}: {full} cannot be atomic"));
                 };
                 let flags = flags | ATOMIC;
-                let atomic = Type::Struct { name, package, fields, members, flags };
+                let atomic = Type::Struct { name, package, fields, members, internal, flags };
                 Ok(self.add(format!("atomic {full}"), atomic))
             }
             TypeExpr::List(item) => {
@@ -234,9 +240,11 @@ impl<'m> Tables<'m> {
         let fields = self.json_fields(module, ty)?;
         let members = self.protobuf_members(module, ty)?;
         let flags = if ty.facts.has("atomic") { ATOMIC } else { 0 };
+        let flags = flags | if *stem == EXTERNAL_ONLY { EXTERNAL } else { 0 };
+        let internal = self.name_list(ty.facts.list("internal"));
         let name = self.string(&ty.name);
         let package = self.string(&module.version);
-        Ok(Type::Struct { name, package, fields, members, flags })
+        Ok(Type::Struct { name, package, fields, members, internal, flags })
     }
 
     /// The JSON fields of a struct, inlined ones among them, sorted by name.
@@ -273,6 +281,7 @@ impl<'m> Tables<'m> {
             (16, facts.has("nullable")),
             (OMIT_ZERO, facts.has("omitzero")),
             (64, facts.has("type-meta")),
+            (DIRECT, facts.has("direct")),
         ];
         let flags: u16 = flags.iter().filter(|(_, set)| *set).map(|(bit, _)| bit).sum();
         let (key, name) = self.field_name(&field.name);
@@ -282,10 +291,16 @@ impl<'m> Tables<'m> {
         let merge = self.merge(facts);
         let values = facts.get("enum").map(|list| list.trim_matches('"').split(','));
         let values = self.name_list(values.into_iter().flatten());
+        let go_name = match facts.get("name") {
+            Some(name) => self.name_index(name) + 1,
+            None => 0,
+        };
         let before = format!(
             "FieldEntry {{ head: {head:#x}, name: {name}, go: {go}, ty: {ty}, rank: {rank}, "
         );
-        let after = format!("default: {default}, merge: {merge}, values: {values}, key: {key} }}");
+        let after = format!(
+            "default: {default}, merge: {merge}, values: {values}, key: {key}, go_name: {go_name} }}"
+        );
         Ok(Entry { source: (before, after), flags, ty, defaulted: default != 0 })
     }
 
@@ -366,6 +381,16 @@ impl<'m> Tables<'m> {
             self.names.len() - list.len()
         });
         format!("Span({start}, {})", list.len())
+    }
+
+    /// Where a name stands among the names.
+    fn name_index(&mut self, name: &str) -> usize {
+        let name = self.string(name);
+        let found = self.names.iter().position(|known| *known == name);
+        found.unwrap_or_else(|| {
+            self.names.push(name);
+            self.names.len() - 1
+        })
     }
 
     fn string(&mut self, s: &str) -> String {
@@ -470,9 +495,9 @@ impl<'m> Tables<'m> {
                  other: Choice {{ tag: {}, ty: {} }} }}",
                 object.0, object.1, other.0, other.1
             ),
-            Type::Struct { name, package, fields, members, flags } => format!(
+            Type::Struct { name, package, fields, members, internal, flags } => format!(
                 "Type::Struct(Struct {{ name: {name}, package: {package}, fields: Span({}, {}), \
-                 members: Span({}, {}), flags: StructFlags({flags}) }})",
+                 members: Span({}, {}), internal: {internal}, flags: StructFlags({flags}) }})",
                 fields.0, fields.1, members.0, members.1
             ),
         });

@@ -207,6 +207,7 @@ impl<'j> Builder<'j> {
                 merge: 0,
                 values,
                 key: 0,
+                go_name: 0,
             };
             self.fields.push(entry);
         }
@@ -222,6 +223,7 @@ impl<'j> Builder<'j> {
             package: none,
             fields: Span(start, count),
             members: Span(0, 0),
+            internal: Span(0, 0),
             flags: StructFlags(flags),
         };
         Ok(self.add(Type::Struct(ty), defaults))

@@ -13,8 +13,12 @@ use compact_str::CompactString;
 use crate::value::Value;
 
 pub use field_name::FieldName;
+pub use internal::InternalField;
+pub use place::Place;
 
 mod field_name;
+mod internal;
+mod place;
 
 /// An index into [`Table::types`]. With [`BUILTIN`] set it is one into the built-in table instead,
 /// which is how a custom kind refers to `ObjectMeta`.
@@ -119,6 +123,9 @@ pub struct Struct {
     pub fields: Span,
     /// Protobuf members, sorted by tag.
     pub members: Span,
+    /// What the internal form has, where that is not the fields in their order: see
+    /// [`StructSchema::internal_fields`].
+    pub internal: Span,
     /// What else there is to know.
     pub flags: StructFlags,
 }
@@ -139,6 +146,8 @@ impl StructFlags {
     pub const EMBEDDED: u8 = 4;
     /// It or something below it has a default.
     pub const DEFAULTS: u8 = 8;
+    /// There is no internal form of it: the reference has one struct for all versions.
+    pub const EXTERNAL: u8 = 16;
 
     /// Whether a flag is set.
     pub fn has(self, flag: u8) -> bool {
@@ -234,6 +243,8 @@ pub struct FieldEntry {
     pub values: Span,
     /// Where in [`Table::keys`] its name is.
     pub key: u16,
+    /// The name in Go, where no rule gives it: index in [`Table::names`] plus one, 0 for none.
+    pub go_name: u16,
 }
 
 /// A set of facts about a field.
@@ -260,6 +271,8 @@ impl FieldFlags {
     /// A built-in field that is written although the object does not have it: where the tag says
     /// so, and all that is a struct in Go, as nothing of that kind is "empty" there.
     pub const WRITTEN_EMPTY: u16 = 512;
+    /// A pointer here, but not in the internal form.
+    pub const DIRECT: u16 = 1024;
 
     /// Whether a flag is set.
     pub fn has(self, flag: u16) -> bool {
@@ -618,6 +631,21 @@ impl<'t> Field<'t> {
     /// The values it may have; none where any will do.
     pub fn values(self) -> impl ExactSizeIterator<Item = &'t str> {
         self.table.list(self.entry.values)
+    }
+}
+
+/// The type of what lies so many lists and maps down in a Go type: `*[]v1.Foo` is one of `v1.Foo`.
+pub fn go_element_type(go: &str, down: usize) -> Option<&str> {
+    let go = go.trim_start_matches('*');
+    match down {
+        0 => Some(go),
+        _ => {
+            let element = go.strip_prefix("[]").or_else(|| {
+                let (_, value) = go.strip_prefix("map[")?.split_once(']')?;
+                Some(value)
+            })?;
+            go_element_type(element, down - 1)
+        }
     }
 }
 

@@ -148,6 +148,13 @@ impl Expr {
         }
     }
 
+    /// How many nodes stand above each other at most.
+    pub fn nesting(&self) -> usize {
+        let mut below = 0;
+        self.for_each_child(&mut |child| below = below.max(child.nesting()));
+        below + 1
+    }
+
     /// The name that a chain of selections spells, if it is one: `a.b.c`.
     pub fn qualified_name(&self) -> Option<String> {
         match &self.kind {

@@ -26,6 +26,8 @@ pub struct Variables {
 struct Variable {
     ty: Type,
     program: Result<Program, Arc<str>>,
+    /// How deep it nests, with those that it refers to.
+    nesting: usize,
 }
 
 impl Variables {
@@ -39,8 +41,20 @@ impl Variables {
     /// Adds an expression, or why it does not compile. One of the same name is replaced.
     pub fn push(&mut self, name: &str, program: Result<Program, String>) {
         let ty = program.as_ref().map_or(Type::Dyn, |program| declared(&program.output_type()));
+        let nesting = program.as_ref().map_or(0, |program| self.nesting_of(program));
         self.index.insert(name.into(), self.fields.len());
-        self.fields.push(Variable { ty, program: program.map_err(Into::into) });
+        self.fields.push(Variable { ty, program: program.map_err(Into::into), nesting });
+    }
+
+    /// How deep an expression nests with the variables that it refers to, for [`with_stack`](crate::with_stack).
+    pub fn nesting_of(&self, program: &Program) -> usize {
+        let mut deepest = 0;
+        program.for_each_selected(&mut |field| {
+            let place = unescape(field).and_then(|name| self.index.get(name.as_str()));
+            let variable = place.and_then(|place| self.fields.get(*place));
+            deepest = deepest.max(variable.map_or(0, |variable| variable.nesting));
+        });
+        program.nesting() + deepest
     }
 
     /// How many there are.
@@ -62,11 +76,22 @@ impl Variables {
     }
 }
 
+/// How deep the type of a variable is remembered. Of lists in lists in lists, each variable would add a level, and
+/// everybody would look through all of them.
+const MAX_TYPE_NESTING: usize = 32;
+
 /// What the checker remembers of the type of a variable.
 fn declared(ty: &Type) -> Type {
+    declared_within(ty, MAX_TYPE_NESTING)
+}
+
+fn declared_within(ty: &Type, levels: usize) -> Type {
+    let Some(levels) = levels.checked_sub(1) else { return Type::Dyn };
     match ty {
-        Type::List(element) => Type::list(declared(element)),
-        Type::Map(entry) => Type::map(declared(&entry.0), declared(&entry.1)),
+        Type::List(element) => Type::list(declared_within(element, levels)),
+        Type::Map(entry) => {
+            Type::map(declared_within(&entry.0, levels), declared_within(&entry.1, levels))
+        }
         Type::Any
         | Type::Null
         | Type::Bool

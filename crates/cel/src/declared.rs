@@ -27,6 +27,8 @@ pub struct DeclType {
     /// The least number of bytes that a value takes in JSON.
     pub(crate) min_size: u64,
     pub(crate) nullable: bool,
+    /// Of a map: whether a value that is selected as a field is as large as values are declared.
+    entries_by_name: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -80,7 +82,7 @@ impl ObjectType {
 
 impl DeclType {
     fn of(kind: DeclKind, min_size: u64) -> Self {
-        DeclType { kind, max_elements: None, min_size, nullable: false }
+        DeclType { kind, max_elements: None, min_size, nullable: false, entries_by_name: false }
     }
 
     /// A type without anything declared inside: `int`, `dyn`, `kubernetes.Quantity`.
@@ -128,6 +130,21 @@ impl DeclType {
         self
     }
 
+    /// The same map, with a type of its keys.
+    pub fn with_key(mut self, of: DeclType) -> Self {
+        if let DeclKind::Map { key, .. } = &mut self.kind {
+            *key = of.into();
+        }
+        self
+    }
+
+    /// The same map, whose values are as large as they are declared also where they are selected as
+    /// fields: of `m.x`, estimates know as much as of `m['x']`.
+    pub fn with_entries_by_name(mut self) -> Self {
+        self.entries_by_name = true;
+        self
+    }
+
     /// The least number of bytes that a value takes in JSON.
     pub fn min_size(&self) -> u64 {
         self.min_size
@@ -151,6 +168,7 @@ impl DeclType {
             DeclKind::List { element, .. } if step == "@items" => Some(element),
             DeclKind::Map { value, .. } if step == "@values" => Some(value),
             DeclKind::Map { key, .. } if step == "@keys" => Some(key),
+            DeclKind::Map { value, .. } if self.entries_by_name => Some(value),
             DeclKind::Object(object) => object.fields.get(step),
             _ => None,
         }

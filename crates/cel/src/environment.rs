@@ -7,7 +7,7 @@ use crate::checker::check;
 use crate::composition::Variables;
 use crate::declared::{DeclType, ObjectType};
 use crate::evaluator::plan;
-use crate::library::{BASE, Function, JSON_PATCH};
+use crate::library::{BASE, Function, INCLUDES, JSON_PATCH};
 use crate::parser::parse;
 use crate::program::{CompileError, Program};
 use crate::types::Type;
@@ -27,6 +27,7 @@ struct Declarations {
     dynamic: Option<Arc<ObjectType>>,
     bindings: bool,
     json_patch: bool,
+    includes: bool,
 }
 
 /// Makes an [`Environment`].
@@ -148,7 +149,8 @@ impl Environment {
 
     pub(crate) fn function(&self, name: &str) -> Option<&'static Function> {
         let patch = || if self.0.json_patch { JSON_PATCH.get(name) } else { None };
-        BASE.get(name).or_else(patch)
+        let includes = || if self.0.includes { INCLUDES.get(name) } else { None };
+        BASE.get(name).or_else(patch).or_else(includes)
     }
 }
 
@@ -182,6 +184,20 @@ impl Builder {
     /// Allows `cel.bind`.
     pub fn bindings(mut self) -> Self {
         self.0.bindings = true;
+        self
+    }
+
+    /// Allows `includes`: whether a value, or one of a list of at most 48 of them, is another.
+    ///
+    /// ```
+    /// use kevel_cel::{Activation, Budget, Environment};
+    /// let program = Environment::builder().includes().build().compile("[1, 2].includes(2) && !'a'.includes(1)")?;
+    /// let result = program.evaluate(&Activation::new(), Budget::default()).result?;
+    /// assert_eq!(result.as_bool(), Some(true));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn includes(mut self) -> Self {
+        self.0.includes = true;
         self
     }
 

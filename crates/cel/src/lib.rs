@@ -43,6 +43,7 @@ mod library;
 mod parser;
 mod program;
 mod source;
+mod stack;
 mod types;
 mod value;
 
@@ -59,5 +60,6 @@ pub use program::{
     Activation, Budget, CHECK_FREQUENCY, CompileError, Evaluation, PER_CALL_LIMIT, Program,
 };
 pub use source::{Issue, Issues, Location, MAX_ISSUES};
+pub use stack::{MAX_NESTING, with_stack};
 pub use types::Type;
 pub use value::{Key, List, Map, ObjectValue, Text, Timestamp, Value};

@@ -59,11 +59,19 @@ struct Compiled {
     checked: Checked,
     plan: Plan,
     environment: Environment,
+    nesting: usize,
 }
 
 impl Program {
     pub(crate) fn new(ast: Ast, checked: Checked, plan: Plan, environment: Environment) -> Self {
-        Program(Arc::new(Compiled { ast, checked, plan, environment }))
+        let nesting = ast.root.nesting();
+        Program(Arc::new(Compiled { ast, checked, plan, environment, nesting }))
+    }
+
+    /// How deep it nests, for [`with_stack`](crate::with_stack). What variables are made of comes on top: see
+    /// [`Variables::nesting_of`].
+    pub fn nesting(&self) -> usize {
+        self.0.nesting
     }
 
     /// The type of the result.
@@ -85,16 +93,23 @@ impl Program {
     /// Whether the expression selects a field of this name anywhere.
     pub fn selects_field(&self, name: &str) -> bool {
         let mut found = false;
+        self.for_each_selected(&mut |field| found |= field == name);
+        found
+    }
+
+    /// Visits the names of all fields that are selected, of whatever.
+    pub(crate) fn for_each_selected(&self, visit: &mut dyn FnMut(&str)) {
         self.0.ast.root.visit(&mut |node| match &node.kind {
-            ExprKind::Select { field, .. } => found |= &**field == name,
+            ExprKind::Select { field, .. } => visit(field),
             ExprKind::Call { function, args, .. } if &**function == operator::OPT_SELECT => {
-                found |= args.iter().any(|arg| {
-                    matches!(&arg.kind, ExprKind::Literal(Literal::String(field)) if &**field == name)
-                });
+                for arg in args {
+                    if let ExprKind::Literal(Literal::String(field)) = &arg.kind {
+                        visit(field);
+                    }
+                }
             }
             _ => {}
         });
-        found
     }
 
     /// Whether the expression refers to a variable.

@@ -94,11 +94,16 @@ impl Type {
         }
     }
 
-    /// The name with its parameters, as values are said to have it: `list(null_type)`. The checker's
-    /// messages call some types otherwise, which [`Display`](fmt::Display) does.
+    /// The name with those of its parameters, as what is said about a whole expression has it; the
+    /// checker's issues have shorter names ([`Display`](fmt::Display)).
+    ///
+    /// ```
+    /// use kevel_cel::Type;
+    /// assert_eq!(Type::list(Type::Any).full_name(), "list(google.protobuf.Any)");
+    /// assert_eq!(Type::list(Type::Any).to_string(), "list(any)");
+    /// ```
     pub fn full_name(&self) -> String {
-        let parameters: Vec<String> =
-            self.parameters().iter().map(|parameter| parameter.full_name()).collect();
+        let parameters: Vec<String> = self.parameters().into_iter().map(Type::full_name).collect();
         match parameters.is_empty() {
             true => self.name().to_owned(),
             false => format!("{}({})", self.name(), parameters.join(", ")),

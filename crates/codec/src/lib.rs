@@ -1,7 +1,7 @@
 //! JSON, YAML and protobuf, each written once over `Schema`.
 
 pub mod base64;
+mod field_slots;
 pub mod json;
-mod places;
 pub mod protobuf;
 pub mod yaml;

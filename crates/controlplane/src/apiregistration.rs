@@ -3,12 +3,13 @@
 use kevel_store::keys::Origin;
 
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 
 /// `apiservices`
 pub static API_SERVICE: Kind = Kind {
     origin: Origin::Extension,
     allow_unconditional_update: false,
     columns: columns::apiregistration::API_SERVICE,
+    metadata_checks: MetadataChecks::UpdateThenMeta,
     ..Kind::new("apiregistration.k8s.io", "apiservices")
 };

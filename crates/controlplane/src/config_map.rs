@@ -3,7 +3,7 @@
 use kevel_api::name;
 
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
 use crate::secret::{MAX_SIZE, bytes, sealed};
 use crate::validation::Field;
@@ -12,6 +12,7 @@ use crate::validation::Field;
 pub static KIND: Kind = Kind {
     columns: columns::core::CONFIG_MAP,
     rules: Rules { validate_create: check, validate_update, ..Rules::NONE },
+    metadata_checks: MetadataChecks::UpdateThenMeta,
     ..Kind::new("", "configmaps")
 };
 

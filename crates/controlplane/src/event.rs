@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use kevel_api::field_error::BadValue;
 use kevel_api::name;
 use kevel_server::strategy::Dependents;
 
 use crate::columns;
-use crate::kind::{Kind, Selectable};
+use crate::kind::{Kind, MetadataChecks, Selectable};
 use crate::rules::Rules;
-use crate::validation::{Field, IMMUTABLE, record};
+use crate::validation::{Field, IMMUTABLE};
 
 /// Events in the core group. They are stored so while only the other group is served, too.
 pub static CORE: Kind = Kind {
@@ -37,6 +36,7 @@ pub static CORE: Kind = Kind {
         validate_update: |event, _| reported(event, &CORE_NAMES),
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::None,
     ..Kind::new("", "events")
 };
 
@@ -179,27 +179,7 @@ fn validate_update(event: Field, old: Field) {
     for (field, called) in CALLED {
         let new = event.at(field);
         if !new.same(&old.at(field)) {
-            let shown = match *field {
-                "regarding" => shown_reference(new),
-                "related" if new.is_set() => shown_reference(new),
-                "related" => new.shown_or_null(),
-                _ => new.shown(),
-            };
-            event.at(called).invalid_as(shown, IMMUTABLE);
+            event.at(called).invalid_as(new.bad_value_by_type(), IMMUTABLE);
         }
     }
-}
-
-/// A reference to an object, as messages show it.
-fn shown_reference(reference: Field) -> BadValue {
-    let get = |name: &str| reference.at(name).get();
-    record(&[
-        ("Kind", get("kind")),
-        ("Namespace", get("namespace")),
-        ("Name", get("name")),
-        ("UID", get("uid")),
-        ("APIVersion", get("apiVersion")),
-        ("ResourceVersion", get("resourceVersion")),
-        ("FieldPath", get("fieldPath")),
-    ])
 }

@@ -11,6 +11,7 @@ use kevel_api::builtin;
 use kevel_api::name;
 use kevel_server::scale::Selector;
 use kevel_server::strategy::Dependents;
+pub use kevel_server::strategy::MetadataChecks;
 use kevel_store::keys::{self, Origin};
 
 use crate::columns::Columns;
@@ -28,6 +29,8 @@ pub struct Kind {
     pub plural: &'static str,
     /// What is wrong with a name; with `true`, with one that will be completed.
     pub validate_name: fn(&str, bool) -> Vec<String>,
+    /// How its rules look at the metadata of an object that is updated.
+    pub metadata_checks: MetadataChecks,
     /// Makes a name of `generateName`.
     pub generate_name: fn(&str) -> String,
     /// What field selectors may ask for, beside name and namespace.
@@ -70,7 +73,30 @@ pub struct Kind {
     pub columns: Columns,
     /// What all who use the kind should know, because it is on its way out.
     pub deprecation: Option<&'static str>,
+    /// The versions that are on their way out, and what all who use one should know.
+    pub deprecated_versions: &'static [(&'static str, &'static str)],
+    /// Whether finalizers without a domain must be known ones, as those of most kinds.
+    pub standard_finalizers: bool,
 }
+
+/// What all who use a version of a kind should know which is on its way out: since when it is, and when
+/// it will be gone, as minor versions.
+macro_rules! deprecated_since {
+    ($version:literal, $kind:literal, $since:literal, $gone:literal) => {
+        concat!(
+            $version,
+            " ",
+            $kind,
+            " is deprecated in v1.",
+            $since,
+            "+, unavailable in v1.",
+            $gone,
+            "+"
+        )
+    };
+}
+
+pub(crate) use deprecated_since;
 
 impl Kind {
     /// A kind of which there is nothing special to say.
@@ -79,6 +105,7 @@ impl Kind {
             group,
             plural,
             validate_name: name::name_is_dns_subdomain,
+            metadata_checks: MetadataChecks::Update,
             generate_name: name::generate_name,
             selectable_fields: &[],
             field_labels: &[],
@@ -100,6 +127,8 @@ impl Kind {
             rules: Rules::NONE,
             columns: Columns::NAME_AND_CREATION,
             deprecation: None,
+            deprecated_versions: &[],
+            standard_finalizers: true,
         }
     }
 

@@ -53,5 +53,5 @@ mod volume_attachment;
 pub use capabilities::{Capabilities, Features};
 pub use default_service_accounts::DefaultServiceAccounts;
 pub use identity_lease::{IdentityLease, collect_identity_leases};
-pub use rows::{Answers, RowsConfig, StorageOptions, group_resource, rows, storages};
+pub use rows::{Creaters, RowsConfig, StorageOptions, group_resource, rows, storages};
 pub use system_namespaces::system_namespaces;

@@ -6,7 +6,7 @@ use kevel_api::field_error::BadValue;
 use kevel_api::name;
 use kevel_api::quantity::Quantity;
 
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::pod::resources;
 use crate::rules::Rules;
 use crate::validation::Field;
@@ -19,6 +19,7 @@ pub static KIND: Kind = Kind {
         validate_update: |range, _| check(range),
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::Meta,
     ..Kind::new("", "limitranges")
 };
 

@@ -6,7 +6,7 @@ use kevel_api::value::{Map, Value};
 
 use crate::capabilities::Capabilities;
 use crate::columns;
-use crate::kind::{Kind, Selectable, Subresource};
+use crate::kind::{Kind, MetadataChecks, Selectable, Subresource};
 use crate::rules::Rules;
 use crate::validation::Field;
 
@@ -30,6 +30,7 @@ pub static KIND: Kind = Kind {
         held,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::MetaThenUpdate,
     ..Kind::new("", "namespaces")
 };
 

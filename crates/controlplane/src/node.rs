@@ -2,17 +2,17 @@
 
 use std::collections::HashSet;
 
-use kevel_api::field_error::{BadValue, FieldError, FieldErrorKind};
+use kevel_api::field_error::{FieldError, FieldErrorKind};
 use kevel_api::ip;
 use kevel_api::name;
 use kevel_api::value::Value;
 
 use crate::capabilities::Capabilities;
 use crate::columns;
-use crate::kind::{Kind, Selectable, Subresource};
+use crate::kind::{Kind, MetadataChecks, Selectable, Subresource};
 use crate::pod::{resources, taint_effect};
 use crate::rules::Rules;
-use crate::validation::{Field, record};
+use crate::validation::Field;
 
 /// Nodes, which may be made with a status.
 pub static KIND: Kind = Kind {
@@ -34,6 +34,7 @@ pub static KIND: Kind = Kind {
         warnings,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::MetaThenUpdate,
     ..Kind::new("", "nodes")
 };
 
@@ -85,15 +86,8 @@ fn taints(taints: Field) {
         taint_effect(effect);
         let pair = (key.str(), effect.str());
         if !seen.insert(pair) {
-            let null = Value::Null;
-            let shown = record(&[
-                ("Key", key.get()),
-                ("Value", value.get()),
-                ("Effect", effect.get()),
-                ("TimeAdded", Some(taint.at("timeAdded").get().unwrap_or(&null))),
-            ]);
             let why = "taints must be unique by key and effect pair";
-            taint.error(FieldErrorKind::Duplicate, shown, why);
+            taint.error(FieldErrorKind::Duplicate, taint.bad_value(), why);
         }
     }
 }
@@ -175,7 +169,7 @@ fn check_change(node: Field, old: Field) {
         let (ty, at) = (address.at("type"), address.at("address"));
         let pair = (ty.str(), at.str());
         if !seen.insert(pair) {
-            address.duplicate_as(record(&[("Type", ty.get()), ("Address", at.get())]));
+            address.duplicate();
         }
     }
     let (cidrs, before) = (spec.at("podCIDRs"), was.at("podCIDRs"));
@@ -215,8 +209,7 @@ fn config(spec: Field, status: Field) {
 fn config_source(source: Field, wanted: bool) {
     let map = source.at("configMap");
     if map.is_absent() {
-        let shown = BadValue::Text("{\"ConfigMap\":null}".to_owned());
-        return source.invalid_as(shown, "exactly one reference subfield must be non-nil");
+        return source.invalid("exactly one reference subfield must be non-nil");
     }
     for field in ["uid", "resourceVersion"] {
         match (wanted, map.at(field).is_empty()) {

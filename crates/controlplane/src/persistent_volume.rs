@@ -6,7 +6,7 @@ use kevel_api::value::{Map, Value};
 
 use crate::capabilities::Capabilities;
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::persistent_volume_claim::valid_size;
 use crate::pod::node_selector;
 use crate::pod::volume_source as source;
@@ -23,6 +23,7 @@ pub static KIND: Kind = Kind {
         prepare_for_status_update,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::MetaTwice,
     ..Kind::new("", "persistentvolumes")
 };
 
@@ -110,19 +111,19 @@ fn prepare_for_status_update(volume: &mut Value, old: &Value, _: &Capabilities) 
 
 fn check(volume: Field, any_values: bool) {
     let metadata = volume.at("metadata");
-    spec(volume.at("spec"), metadata.at("name").str(), Place::Alone, any_values);
+    spec(volume.at("spec"), metadata.at("name").str(), VolumeContext::Standalone, any_values);
 }
 
 /// Where the spec of a volume stands.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Place {
-    Alone,
+pub enum VolumeContext {
+    Standalone,
     /// In a VolumeAttachment.
     Inline,
 }
 
-pub fn spec(spec: Field, volume: &str, place: Place, any_values: bool) {
-    let inline = place == Place::Inline;
+pub fn spec(spec: Field, volume: &str, context: VolumeContext, any_values: bool) {
+    let inline = context == VolumeContext::Inline;
     let capacity = spec.at("capacity");
     if inline {
         for field in ["claimRef", "capacity"] {
@@ -140,7 +141,7 @@ pub fn spec(spec: Field, volume: &str, place: Place, any_values: bool) {
     if !inline {
         capacity.must("");
         if capacity.key("storage").is_absent() || capacity.len() > 1 {
-            capacity.unsupported_as(capacity.shown_or_null(), &["storage"]);
+            capacity.unsupported_as(capacity.bad_value(), &["storage"]);
         }
         for (_, size) in capacity.entries() {
             valid_size(size);

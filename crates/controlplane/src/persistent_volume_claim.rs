@@ -6,7 +6,7 @@ use kevel_api::quantity::Quantity;
 use kevel_api::value::{Map, Value, equivalent};
 
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::persistent_volume::{access_modes, volume_mode};
 use crate::pod::resources;
 use crate::rules::Rules;
@@ -23,6 +23,7 @@ pub static KIND: Kind = Kind {
         validate_status_update,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::UpdateThenMeta,
     ..Kind::new("", "persistentvolumeclaims")
 };
 
@@ -95,17 +96,35 @@ impl Tolerates {
 
 /// A claim that is made with something else: a pod or a stateful set.
 pub fn template(template: Field) {
-    let metadata = template.at("metadata");
+    template_metadata(template.at("metadata"));
+    spec(template.at("spec"), &Tolerates::default());
+}
+
+/// The metadata of what objects are made of: labels and annotations, and nothing else.
+pub fn template_metadata(metadata: Field) {
+    // In the order of the reference's fields, which makes the first letter of `UID` small.
+    const OTHERS: [(&str, &str); 13] = [
+        ("name", "name"),
+        ("generateName", "generateName"),
+        ("namespace", "namespace"),
+        ("selfLink", "selfLink"),
+        ("uid", "uID"),
+        ("resourceVersion", "resourceVersion"),
+        ("generation", "generation"),
+        ("creationTimestamp", "creationTimestamp"),
+        ("deletionTimestamp", "deletionTimestamp"),
+        ("deletionGracePeriodSeconds", "deletionGracePeriodSeconds"),
+        ("ownerReferences", "ownerReferences"),
+        ("finalizers", "finalizers"),
+        ("managedFields", "managedFields"),
+    ];
     metadata.at("annotations").annotations();
     metadata.at("labels").labels();
-    for field in metadata.keys().filter(|field| !matches!(*field, "annotations" | "labels")) {
-        // The reference makes the first letter of `UID` small.
-        let called = if field == "uid" { "uID" } else { field };
-        if !metadata.at(field).is_empty() {
+    for (field, called) in OTHERS {
+        if metadata.at(field).is_set() {
             metadata.at(called).forbidden("cannot be set");
         }
     }
-    spec(template.at("spec"), &Tolerates::default());
 }
 
 /// The spec of a claim that nothing is known about yet.

@@ -1,11 +1,9 @@
 //! How many pods may be missing at a time.
 
-use kevel_api::value::Value;
-
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
-use crate::validation::{Field, record};
+use crate::validation::Field;
 
 /// Pod disruption budgets.
 pub static KIND: Kind = Kind {
@@ -28,21 +26,16 @@ pub static KIND: Kind = Kind {
         },
         ..Rules::NONE
     },
+    // Any name that can stand in a path will do.
+    validate_name: kevel_api::name::is_path_segment_name,
+    metadata_checks: MetadataChecks::None,
     ..Kind::new("policy", "poddisruptionbudgets")
 };
 
 fn spec(spec: Field, any_values: bool) {
     let (min, max) = (spec.at("minAvailable"), spec.at("maxUnavailable"));
     if min.is_set() && max.is_set() {
-        let null = Value::Null;
-        let shown = [
-            ("MinAvailable", "minAvailable"),
-            ("Selector", "selector"),
-            ("MaxUnavailable", "maxUnavailable"),
-            ("UnhealthyPodEvictionPolicy", "unhealthyPodEvictionPolicy"),
-        ];
-        let shown = shown.map(|(go, name)| (go, Some(spec.at(name).get().unwrap_or(&null))));
-        spec.invalid_as(record(&shown), "minAvailable and maxUnavailable cannot be both set");
+        spec.invalid("minAvailable and maxUnavailable cannot be both set");
     }
     for limit in [min, max] {
         limit.non_negative_or_percent();

@@ -3,9 +3,9 @@
 use kevel_api::name;
 
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
-use crate::validation::{Field, record};
+use crate::validation::Field;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -18,6 +18,7 @@ pub static ROLE: Kind = Kind {
         validate_update: |role, _| policy_rules(role, true),
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::MetaThenUpdate,
     ..Kind::new("rbac.authorization.k8s.io", "roles")
 };
 
@@ -35,6 +36,7 @@ pub static CLUSTER_ROLE: Kind = Kind {
         },
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::MetaThenUpdate,
     ..Kind::new("rbac.authorization.k8s.io", "clusterroles")
 };
 
@@ -51,6 +53,7 @@ pub static ROLE_BINDING: Kind = Kind {
         },
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::MetaThenUpdate,
     ..Kind::new("rbac.authorization.k8s.io", "rolebindings")
 };
 
@@ -67,6 +70,7 @@ pub static CLUSTER_ROLE_BINDING: Kind = Kind {
         },
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::MetaThenUpdate,
     ..Kind::new("rbac.authorization.k8s.io", "clusterrolebindings")
 };
 
@@ -117,12 +121,7 @@ fn role_binding(binding: Field, namespaced: bool) {
 fn same_role(binding: Field, old: Field) {
     let role = binding.at("roleRef");
     if !role.same(&old.at("roleRef")) {
-        let shown = record(&[
-            ("APIGroup", role.at("apiGroup").get()),
-            ("Kind", role.at("kind").get()),
-            ("Name", role.at("name").get()),
-        ]);
-        role.invalid_as(shown, "cannot change roleRef");
+        role.invalid("cannot change roleRef");
     }
 }
 

@@ -123,7 +123,7 @@ fn scopes(spec: Field) {
             list.invalid("unsupported scope");
         }
         let times = unconcerned.by(scope, &spec);
-        list.invalid_times(times, || list.shown(), "unsupported scope applied to resource");
+        list.invalid_times(times, || list.bad_value(), "unsupported scope applied to resource");
     }
     (0..conflict(&list.strings().collect())).for_each(|_| list.invalid("conflicting scopes"));
 }
@@ -140,7 +140,7 @@ fn scope_selector(spec: Field) {
             list.at("scopeName").invalid_as(BadValue::named_string(scope), "unsupported scope");
         }
         let times = unconcerned.by(scope, &spec);
-        list.invalid_times(times, || selector.shown(), "unsupported scope applied to resource");
+        list.invalid_times(times, || selector.bad_value(), "unsupported scope applied to resource");
         let plain =
             SCOPES.contains(&scope) && !matches!(scope, "PriorityClass" | "VolumeAttributesClass");
         if plain && operator != "Exists" {
@@ -156,7 +156,7 @@ fn scope_selector(spec: Field) {
                 "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
             ),
             "Exists" | "DoesNotExist" if !values.is_empty() => list.at("values").invalid_as(
-                values.shown(),
+                values.bad_value(),
                 "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
             ),
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
@@ -166,7 +166,7 @@ fn scope_selector(spec: Field) {
         }
         seen.insert(scope);
     }
-    let shown = || spec.at("scopes").shown_or_null();
+    let shown = || spec.at("scopes").bad_value();
     (0..conflict(&seen)).for_each(|_| list.invalid_as(shown(), "conflicting scopes"));
 }
 
@@ -181,7 +181,7 @@ fn validate_update(quota: Field, old: Field) {
     };
     if sorted(quota) != sorted(old) {
         let scopes = quota.down("spec.scopes");
-        scopes.invalid_as(scopes.shown_or_null(), IMMUTABLE);
+        scopes.invalid(IMMUTABLE);
     }
 }
 

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_server::allocation::Allocation;
-use kevel_server::resource::{Answer, Answerer};
-use kevel_server::resource::{Part, Places, Resource, Subresource};
+use kevel_server::columns::ScaleColumns;
+use kevel_server::resource::{
+    Conventions, Creater, Resource, Subresource, SubresourceKind, WritableFields,
+};
 use kevel_server::scale::Scale;
 use kevel_server::storage::Storage;
 use kevel_server::storages::Storages;
@@ -23,35 +25,36 @@ use kevel_server::verb::Verb;
 
 pub use self::storages::{StorageOptions, group_resource, storages};
 
-/// Who answers creations that are not stored: by group and path (`serviceaccounts/token`).
+/// What creates the kinds and subresources that are not stored, by group and path
+/// (`serviceaccounts/token`).
 #[derive(Clone, Debug)]
-pub struct Answers(HashMap<(&'static str, &'static str), Option<Answerer>>);
+pub struct Creaters(HashMap<(&'static str, &'static str), Option<Arc<dyn Creater>>>);
 
-/// What the built-in kinds answer by themselves.
-impl Default for Answers {
+/// The creaters that need nothing but the rows.
+impl Default for Creaters {
     fn default() -> Self {
-        let mut answers = Answers(HashMap::new());
-        answers.add("", "bindings", pod::Binding);
-        answers.add("", "pods/binding", pod::Binding);
-        answers.add("", "pods/eviction", pod::Eviction);
-        answers
+        let mut creaters = Creaters(HashMap::new());
+        creaters.add("", "bindings", pod::Binding);
+        creaters.add("", "pods/binding", pod::Binding);
+        creaters.add("", "pods/eviction", pod::Eviction);
+        creaters
     }
 }
 
-impl Answers {
-    /// Says who answers.
-    pub fn add(&mut self, group: &'static str, path: &'static str, answer: impl Answer) {
-        self.0.insert((group, path), Some(Answerer::new(answer)));
+impl Creaters {
+    /// Adds the creater of a kind or subresource.
+    pub fn add(&mut self, group: &'static str, path: &'static str, creater: impl Creater) {
+        self.0.insert((group, path), Some(Arc::new(creater)));
     }
 
-    /// Says that nobody does, and that this is meant.
+    /// Says that a kind or subresource is not served, and that this is meant.
     pub fn leave_out(&mut self, group: &'static str, path: &'static str) {
         self.0.insert((group, path), None);
     }
 
-    /// Finds what is asked by a POST and of which nobody has said who answers it.
+    /// Finds a kind or subresource that is created and not stored, and has no creater.
     pub fn check(&self) -> Result<(), String> {
-        let asked = KINDS.iter().flat_map(|kind| {
+        let needed = KINDS.iter().flat_map(|kind| {
             let subresources = kind.subresources.iter();
             let named =
                 subresources.filter(|(_, sub)| matches!(sub, kind::Subresource::NamedCreater));
@@ -59,15 +62,15 @@ impl Answers {
             paths.chain(kind.creater.then(|| kind.plural.to_owned())).map(|path| (kind.group, path))
         });
         let known = |group, path: &str| self.0.keys().any(|known| *known == (group, path));
-        match asked.into_iter().find(|(group, path)| !known(group, path)) {
-            Some((group, path)) => Err(format!("nobody answers {path} of group {group:?}")),
+        match needed.into_iter().find(|(group, path)| !known(group, path)) {
+            Some((group, path)) => Err(format!("{path} of group {group:?} has no creater")),
             None => Ok(()),
         }
     }
 
-    /// Finds answers to what no kind says is asked by a POST.
-    fn check_asked(&self) -> Result<(), String> {
-        let asked = |group: &str, path: &str| {
+    /// Finds creaters of what no kind says has one.
+    fn check_needed(&self) -> Result<(), String> {
+        let needed = |group: &str, path: &str| {
             let (plural, sub) = path.split_once('/').unwrap_or((path, ""));
             let Some(kind) = kinds::find(group, plural) else { return false };
             match sub {
@@ -75,13 +78,13 @@ impl Answers {
                 sub => matches!(kind.subresource(sub), Some(kind::Subresource::NamedCreater)),
             }
         };
-        match self.0.keys().find(|(group, path)| !asked(group, path)) {
-            Some((group, path)) => Err(format!("{path} of group {group:?} is not asked by a POST")),
+        match self.0.keys().find(|(group, path)| !needed(group, path)) {
+            Some((group, path)) => Err(format!("{path} of group {group:?} needs no creater")),
             None => Ok(()),
         }
     }
 
-    fn get(&self, resource: &builtin::Resource) -> Option<Answerer> {
+    fn get(&self, resource: &builtin::Resource) -> Option<Arc<dyn Creater>> {
         self.0.get(&(resource.group, resource.path)).cloned().flatten()
     }
 }
@@ -93,8 +96,8 @@ type GroupResource = (&'static str, &'static str);
 pub struct RowsConfig<'a> {
     /// Where objects are kept.
     pub storages: &'a Storages,
-    /// Who answers what is not stored.
-    pub answers: Answers,
+    /// What creates what is not stored.
+    pub creaters: Creaters,
     /// What the objects of a kind need from elsewhere, by group and plural.
     pub allocations: Vec<(GroupResource, Arc<dyn Allocation>)>,
     /// What the rules go by.
@@ -112,7 +115,7 @@ impl<'a> RowsConfig<'a> {
     pub fn new(storages: &'a Storages) -> Self {
         RowsConfig {
             storages,
-            answers: Answers::default(),
+            creaters: Creaters::default(),
             allocations: Vec::new(),
             capabilities: Capabilities::default(),
         }
@@ -135,10 +138,10 @@ pub fn rows(
     enabled: impl Fn(&builtin::Resource) -> bool,
     config: &RowsConfig<'_>,
 ) -> Result<Vec<Resource>, String> {
-    let RowsConfig { answers, capabilities, .. } = config;
+    let RowsConfig { creaters, capabilities, .. } = config;
     let capabilities = *capabilities;
     kinds::check(KINDS)?;
-    answers.check_asked()?;
+    creaters.check_needed()?;
     let served: Vec<&builtin::Resource> =
         builtin::resources().iter().filter(|resource| enabled(resource)).collect();
     let mut rows = Vec::new();
@@ -149,9 +152,11 @@ pub fn rows(
             (sub.group, sub.version) == (resource.group, resource.version)
                 && sub.path.split_once('/').is_some_and(|(of, _)| of == resource.path)
         });
-        let subresources = subresources.map(|sub| subresource(sub, kind, answers, capabilities));
+        let subresources = subresources.map(|sub| subresource(sub, kind, creaters, capabilities));
+        let storage = config.storage(kind)?;
         rows.push(Resource {
             kind: GroupVersionKind::from_static(resource.group, resource.version, resource.kind),
+            list_kind: format!("{}List", resource.kind),
             plural: resource.path.to_owned(),
             singular: resource.singular.to_owned(),
             short_names: resource.short.iter().map(|s| (*s).to_owned()).collect(),
@@ -159,16 +164,21 @@ pub fn rows(
             namespaced: resource.namespaced,
             verbs: Verb::parse_all(resource.verbs)?,
             ty: schema(resource.group, resource.version, resource.kind)?,
-            strategy: Arc::new(KindStrategy::new(kind, capabilities)),
+            strategy: Arc::new(KindStrategy::new(kind, resource.version, capabilities)),
             allocation: config.allocation(kind),
             columns: Arc::new(kind.columns),
-            storage: config.storage(kind)?,
-            answer: answers.get(resource),
+            conventions: Conventions::typed(storage.as_ref().is_some_and(has_fields)),
+            storage,
+            creater: creaters.get(resource),
             subresources: subresources.collect::<Result<_, String>>()?,
-            custom: None,
         });
     }
     Ok(rows)
+}
+
+/// Whether selectors may name fields beside name and namespace: then the kind converts their labels.
+fn has_fields(storage: &Arc<Storage>) -> bool {
+    !storage.fields.is_empty()
 }
 
 /// The type of a kind, which must be there.
@@ -180,32 +190,36 @@ fn schema(group: &str, version: &str, kind: &str) -> Result<TypeRef, String> {
 fn subresource(
     sub: &builtin::Resource,
     kind: &'static Kind,
-    answers: &Answers,
+    creaters: &Creaters,
     capabilities: Capabilities,
 ) -> Result<(String, Subresource), String> {
     let name = sub.path.split_once('/').map_or("", |(_, name)| name);
     let told = kind.subresource(name);
     let told = told.ok_or_else(|| format!("{kind} does not say what {} is", sub.path))?;
-    let part = match told {
-        kind::Subresource::Status => Part::Field("status"),
+    let role = match told {
+        kind::Subresource::Status => SubresourceKind::Status,
         kind::Subresource::Fields { paths, metadata, rules } => {
             let strategy = Arc::new(KindStrategy::with_rules(kind, rules, capabilities));
-            Part::Places(Places { paths, metadata, strategy })
+            SubresourceKind::Fields(WritableFields { paths, metadata, strategy })
         }
         kind::Subresource::Scale(selector) => {
             let words = |path: [&str; 2]| path.map(str::to_owned).to_vec();
-            Part::Scale(Scale {
+            SubresourceKind::Scale(Scale {
                 wanted: words(kind::REPLICAS),
                 there: words(kind::STATUS_REPLICAS),
                 selector: selector(words(kind::SELECTOR)),
+                checked: true,
+                columns: &ScaleColumns,
             })
         }
-        kind::Subresource::NamedCreater => answers.get(sub).map_or(Part::Other, Part::Answer),
-        kind::Subresource::Connecter => Part::Other,
+        kind::Subresource::NamedCreater => {
+            creaters.get(sub).map_or(SubresourceKind::NotServed, SubresourceKind::NamedCreater)
+        }
+        kind::Subresource::Connecter => SubresourceKind::NotServed,
     };
     let ty = schema(sub.kind_group, sub.kind_version, sub.kind)?;
     let kind = GroupVersionKind::from_static(sub.kind_group, sub.kind_version, sub.kind);
-    Ok((name.to_owned(), Subresource { kind, verbs: Verb::parse_all(sub.verbs)?, ty, part }))
+    Ok((name.to_owned(), Subresource { kind, verbs: Verb::parse_all(sub.verbs)?, ty, role }))
 }
 
 #[cfg(test)]
@@ -213,15 +227,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_is_asked_by_a_post_has_somebody_who_answers_or_is_left_out() {
-        let mut answers = Answers::default();
-        let missing = |path, group| Err(format!("nobody answers {path} of group {group:?}"));
-        assert_eq!(answers.check(), missing("serviceaccounts/token", ""));
-        answers.leave_out("", "serviceaccounts/token");
-        assert_eq!(answers.check(), missing("selfsubjectreviews", "authentication.k8s.io"));
-        assert_eq!(answers.check_asked(), Ok(()));
-        answers.add("", "pods/status", pod::Binding);
-        let other = "pods/status of group \"\" is not asked by a POST";
-        assert_eq!(answers.check_asked(), Err(other.into()));
+    fn whatever_is_created_and_not_stored_has_a_creater_or_is_left_out() {
+        let mut creaters = Creaters::default();
+        let missing = |path, group| Err(format!("{path} of group {group:?} has no creater"));
+        assert_eq!(creaters.check(), missing("serviceaccounts/token", ""));
+        creaters.leave_out("", "serviceaccounts/token");
+        assert_eq!(creaters.check(), missing("selfsubjectreviews", "authentication.k8s.io"));
+        assert_eq!(creaters.check_needed(), Ok(()));
+        creaters.add("", "pods/status", pod::Binding);
+        let other = "pods/status of group \"\" needs no creater";
+        assert_eq!(creaters.check_needed(), Err(other.into()));
     }
 }

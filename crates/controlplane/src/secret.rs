@@ -6,7 +6,7 @@ use kevel_codec::{base64, json};
 use crate::capabilities::Capabilities;
 use crate::columns;
 use crate::config_map::key_form;
-use crate::kind::{Kind, Selectable};
+use crate::kind::{Kind, MetadataChecks, Selectable};
 use crate::rules::Rules;
 use crate::validation::Field;
 
@@ -21,6 +21,7 @@ pub static KIND: Kind = Kind {
         warnings,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::UpdateThenMeta,
     ..Kind::new("", "secrets")
 };
 

@@ -3,7 +3,7 @@
 use kevel_api::value::{Map, Value};
 
 use crate::columns::Columns;
-use crate::kind::{Kind, Subresource};
+use crate::kind::{Kind, MetadataChecks, Subresource};
 use crate::rules::Rules;
 
 /// Service accounts.
@@ -17,6 +17,7 @@ pub static KIND: Kind = Kind {
         warnings,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::UpdateThenMeta,
     ..Kind::new("", "serviceaccounts")
 };
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use kevel_api::name;
 
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks, deprecated_since};
 use crate::rules::Rules;
 use crate::validation::Field;
 
@@ -23,6 +23,7 @@ pub static STORAGE_CLASS: Kind = Kind {
         },
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::MetaThenUpdate,
     ..Kind::new("storage.k8s.io", "storageclasses")
 };
 
@@ -45,6 +46,14 @@ pub static VOLUME_ATTRIBUTES_CLASS: Kind = Kind {
         },
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::UpdateThenMeta,
+    deprecated_versions: &[(
+        "v1beta1",
+        concat!(
+            deprecated_since!("storage.k8s.io/v1beta1", "VolumeAttributesClass", 34, 37),
+            "; use storage.k8s.io/v1 VolumeAttributesClass"
+        ),
+    )],
     ..Kind::new("storage.k8s.io", "volumeattributesclasses")
 };
 

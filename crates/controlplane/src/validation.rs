@@ -4,8 +4,8 @@
 //! errors about it go to. Going down costs nothing, a path is printed when there is an error.
 //! Errors are found in the order in which the reference finds them.
 
+mod bad_value;
 mod conditions;
-mod go;
 mod labels;
 mod number;
 mod path;
@@ -20,7 +20,7 @@ use kevel_api::value::{Map, Value, equivalent};
 
 use crate::capabilities::Capabilities;
 
-pub use go::{record, shown};
+pub use bad_value::{null, record};
 pub use number::NOT_POSITIVE;
 
 /// A place in an object that is checked.
@@ -28,8 +28,16 @@ pub use number::NOT_POSITIVE;
 pub struct Field<'v, 'p> {
     value: Option<&'v Value>,
     path: Path<'p>,
-    errors: &'p RefCell<FieldErrors>,
-    capabilities: &'p Capabilities,
+    context: &'p Context<'p>,
+}
+
+/// What all places of an object have in common.
+#[derive(Clone, Copy)]
+struct Context<'c> {
+    errors: &'c RefCell<FieldErrors>,
+    capabilities: &'c Capabilities,
+    /// The object, whose kind says of what type values are.
+    root: &'c Value,
 }
 
 /// What is wrong with an object, on a server that allows nothing special.
@@ -41,7 +49,8 @@ impl Capabilities {
     /// What is wrong with an object.
     pub(crate) fn errors(&self, object: &Value, check: impl FnOnce(Field)) -> FieldErrors {
         let errors = RefCell::default();
-        check(Field { value: Some(object), path: Path::NONE, errors: &errors, capabilities: self });
+        let context = Context { errors: &errors, capabilities: self, root: object };
+        check(Field { value: Some(object), path: Path::NONE, context: &context });
         errors.into_inner()
     }
 
@@ -121,12 +130,18 @@ impl<'v, 'p> Field<'v, 'p> {
     where
         'p: 'f,
     {
-        Field { value, path, errors: self.errors, capabilities: self.capabilities }
+        Field { value, path, context: self.context }
     }
 
     /// What the server allows.
     pub fn capabilities(&self) -> &'p Capabilities {
-        self.capabilities
+        self.context.capabilities
+    }
+
+    /// Checks the same object in another version. Errors have the places that things have there.
+    pub fn converted(&self, object: &Value, check: impl FnOnce(Field)) {
+        let context = Context { root: object, ..*self.context };
+        check(Field { value: Some(object), path: Path::NONE, context: &context });
     }
 
     pub fn path(&self) -> Path<'p> {
@@ -193,7 +208,8 @@ impl<'v, 'p> Field<'v, 'p> {
     /// Whether a check finds something wrong here, without saying so.
     pub fn fails(&self, check: impl FnOnce(Field)) -> bool {
         let errors = RefCell::default();
-        check(Field { errors: &errors, ..*self });
+        let context = Context { errors: &errors, ..*self.context };
+        check(Field { value: self.value, path: self.path, context: &context });
         !errors.into_inner().is_empty()
     }
 }
@@ -210,13 +226,13 @@ impl Field<'_, '_> {
     }
 
     pub fn push(&self, error: FieldError) {
-        self.errors.borrow_mut().push(error);
+        self.context.errors.borrow_mut().push(error);
     }
 
     /// Adds an error that is made only if it is told.
     pub fn add(&self, error: impl FnOnce() -> FieldError) {
         match self.is_full() {
-            true => self.errors.borrow_mut().add_untold(1),
+            true => self.context.errors.borrow_mut().add_untold(1),
             false => self.push(error()),
         }
     }
@@ -225,45 +241,29 @@ impl Field<'_, '_> {
     pub fn invalid_times(&self, times: usize, value: impl Fn() -> BadValue, detail: &'static str) {
         for done in 0..times {
             if self.is_full() {
-                return self.errors.borrow_mut().add_untold(times - done);
+                return self.context.errors.borrow_mut().add_untold(times - done);
             }
             self.invalid_as(value(), detail);
         }
     }
 
     pub fn extend(&self, errors: impl IntoIterator<Item = FieldError>) {
-        self.errors.borrow_mut().extend(errors);
+        self.context.errors.borrow_mut().extend(errors);
     }
 
     /// How many errors were found so far.
     pub fn found(&self) -> usize {
-        self.errors.borrow().found()
-    }
-
-    /// The value as messages show it; not written down where there will be no message.
-    pub fn shown(&self) -> BadValue {
-        match self.is_full() {
-            true => BadValue::Omitted,
-            false => shown(self.value),
-        }
+        self.context.errors.borrow().found()
     }
 
     /// Whether more errors are only counted.
     fn is_full(&self) -> bool {
-        self.errors.borrow().is_full()
-    }
-
-    /// The same of a list, a map or a pointer, which shows when it is none.
-    pub fn shown_or_null(&self) -> BadValue {
-        match self.is_set() {
-            true => self.shown(),
-            false => BadValue::Text("null".to_owned()),
-        }
+        self.context.errors.borrow().is_full()
     }
 
     /// The value has the wrong form.
     pub fn invalid(&self, detail: impl Into<Cow<'static, str>>) {
-        self.add(|| FieldError::invalid(&self.path, self.shown(), detail));
+        self.add(|| FieldError::invalid(&self.path, self.bad_value(), detail));
     }
 
     /// The value has the wrong form, and is shown as `value`.
@@ -280,7 +280,7 @@ impl Field<'_, '_> {
     }
 
     pub fn duplicate(&self) {
-        self.add(|| FieldError::duplicate(&self.path, self.shown()));
+        self.add(|| FieldError::duplicate(&self.path, self.bad_value()));
     }
 
     pub fn duplicate_as(&self, value: impl Into<BadValue>) {
@@ -293,7 +293,7 @@ impl Field<'_, '_> {
     }
 
     pub fn not_found(&self) {
-        self.add(|| FieldError::not_found(&self.path, self.shown()));
+        self.add(|| FieldError::not_found(&self.path, self.bad_value()));
     }
 
     pub fn too_long(&self, max: usize) {
@@ -304,14 +304,17 @@ impl Field<'_, '_> {
         self.add(|| FieldError::too_many(&self.path, Some(actual), max));
     }
 
+    /// No more than so many items or entries; whether that is so.
+    pub fn at_most(&self, max: usize) -> bool {
+        if self.len() > max {
+            self.too_many(self.len(), max);
+        }
+        self.len() <= max
+    }
+
     /// The value is none of those that there are.
     pub fn unsupported(&self, supported: &[&str]) {
-        let value = || match self.value {
-            Some(Value::String(text)) => BadValue::named_string(text),
-            Some(value) => shown(Some(value)),
-            None => BadValue::named_string(""),
-        };
-        self.add(|| FieldError::not_supported(&self.path, value(), supported));
+        self.add(|| FieldError::not_supported(&self.path, self.bad_value_as_json(), supported));
     }
 
     /// The same of a value that is shown as `value`.
@@ -368,14 +371,7 @@ impl Field<'_, '_> {
     /// What must stay as it was.
     pub fn immutable(&self, old: &Field) {
         if !self.same(old) {
-            self.invalid(IMMUTABLE);
-        }
-    }
-
-    /// The same of a pointer, a list or a map.
-    pub fn immutable_or_null(&self, old: &Field) {
-        if !self.same(old) {
-            self.invalid_as(self.shown_or_null(), IMMUTABLE);
+            self.add(|| FieldError::invalid(&self.path, self.bad_value_by_type(), IMMUTABLE));
         }
     }
 

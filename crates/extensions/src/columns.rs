@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use kevel_api::time::{MicroTime, Time};
 use kevel_api::value::Value;
 use kevel_codec::json;
-use kevel_server::columns::{Column, Columns, since};
+use kevel_server::columns::{Column, Columns, ScaleColumns, since};
 
 use crate::definition::Version;
 use kevel_api::json_path::JsonPath;
@@ -52,6 +52,26 @@ impl CustomColumns {
     }
 }
 
+/// The columns of the scale of custom objects.
+#[derive(Clone, Copy, Debug)]
+pub struct CustomScaleColumns;
+
+impl Columns for CustomScaleColumns {
+    fn definitions(&self) -> &[Column] {
+        const DEFINITIONS: &[Column] = &[
+            Column::NAME,
+            Column::integer("Desired", "Number of desired replicas"),
+            Column::integer("Available", "Number of actual replicas"),
+            AGE,
+        ];
+        DEFINITIONS
+    }
+
+    fn cells(&self, object: &Value, now: MicroTime) -> Vec<Value> {
+        ScaleColumns.cells(object, now)
+    }
+}
+
 /// The column of a version that names none.
 const AGE: Column = Column::typed("date", "Age", "meta.v1.ObjectMeta#creationTimestamp");
 
@@ -68,6 +88,10 @@ impl Columns for CustomColumns {
             found.map_or(Value::Null, |value| cell(&column.ty, value, now))
         });
         std::iter::once(name).chain(cells).collect()
+    }
+
+    fn per_version(&self) -> bool {
+        true
     }
 }
 

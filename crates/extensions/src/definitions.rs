@@ -6,13 +6,13 @@ use std::sync::Arc;
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_server::columns::NameAndCreation;
-use kevel_server::resource::{Part, Resource, Subresource};
+use kevel_server::resource::{Conventions, Resource, Subresource, SubresourceKind};
 use kevel_server::storage::{Format, Storage, StorageConfig};
 use kevel_server::type_ref::TypeRef;
 use kevel_store::keys::{self, Origin};
 
 use crate::definition::{GROUP, PLURAL};
-use crate::rows::Place;
+use crate::rows::RestOptions;
 use crate::stored_definition::StoredDefinitions;
 use crate::strategy::DefinitionStrategy;
 use kevel_server::verb::Verb;
@@ -27,7 +27,7 @@ pub enum DefinitionForm {
 }
 
 /// The row of definitions. `None` where this server was not built with them.
-pub fn row(place: &Place, form: DefinitionForm) -> Option<Resource> {
+pub fn row(options: &RestOptions, form: DefinitionForm) -> Option<Resource> {
     let find = |path: &str| {
         let mut all = builtin::resources().iter();
         all.find(|resource| resource.group == GROUP && resource.path == path)
@@ -39,7 +39,7 @@ pub fn row(place: &Place, form: DefinitionForm) -> Option<Resource> {
     let config = StorageConfig {
         kind: kind.clone(),
         ty: ty.clone(),
-        prefix: keys::resource_prefix(&place.prefix, Origin::Extension, GROUP, PLURAL),
+        prefix: keys::resource_prefix(&options.prefix, Origin::Extension, GROUP, PLURAL),
         format: Format::Json,
         fields: Vec::new(),
         indexed: Vec::new(),
@@ -50,15 +50,16 @@ pub fn row(place: &Place, form: DefinitionForm) -> Option<Resource> {
         },
         conversion: None,
     };
-    let part = Part::Field("status");
+    let role = SubresourceKind::Status;
     let status = Subresource {
         kind: kind.clone(),
         verbs: Verb::parse_all(status.verbs).ok()?,
         ty: ty.clone(),
-        part,
+        role,
     };
     let owned = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect();
     Some(Resource {
+        list_kind: format!("{}List", kind.kind),
         kind,
         plural: PLURAL.to_owned(),
         singular: resource.singular.to_owned(),
@@ -70,9 +71,9 @@ pub fn row(place: &Place, form: DefinitionForm) -> Option<Resource> {
         strategy: Arc::new(DefinitionStrategy),
         allocation: None,
         columns: Arc::new(NameAndCreation),
-        storage: Some(Arc::new(Storage::new(config, place.engine.clone(), &place.caches))),
-        answer: None,
+        storage: Some(Arc::new(Storage::new(config, options.engine.clone(), &options.caches))),
+        creater: None,
         subresources: BTreeMap::from([("status".to_owned(), status)]),
-        custom: None,
+        conventions: Conventions::typed(false),
     })
 }

@@ -10,7 +10,9 @@ use kevel_api::gvk::GroupVersionKind;
 use kevel_api::value::{Map, Value};
 use kevel_codec::json;
 use kevel_server::discovery::priority::compare_versions;
-use kevel_server::resource::{Custom, Part, Resource, Subresource};
+use kevel_server::resource::{
+    Conventions, Published, Resource, Routing, Subresource, SubresourceKind,
+};
 use kevel_server::storage::{Format, Storage, StorageConfig};
 use kevel_server::type_ref::TypeRef;
 use kevel_store::Engine;
@@ -25,9 +27,9 @@ use crate::stored::StoredObjects;
 use crate::strategy::CustomResource;
 use kevel_server::verb::Verb;
 
-/// Where custom objects are kept, and who is asked about them.
+/// Where custom objects are stored, and how their webhooks are found (`CRDRESTOptionsGetter`).
 #[derive(Clone)]
-pub struct Place {
+pub struct RestOptions {
     /// `/registry`
     pub prefix: String,
     /// Where objects are stored.
@@ -38,32 +40,34 @@ pub struct Place {
     pub resolve: Resolve,
 }
 
-impl std::fmt::Debug for Place {
+impl std::fmt::Debug for RestOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Place").field("prefix", &self.prefix).finish_non_exhaustive()
+        f.debug_struct("RestOptions").field("prefix", &self.prefix).finish_non_exhaustive()
     }
 }
 
+/// In the order in which the reference lists them.
 const VERBS: [Verb; 8] = [
-    Verb::Create,
     Verb::Delete,
     Verb::DeleteCollection,
     Verb::Get,
     Verb::List,
     Verb::Patch,
+    Verb::Create,
     Verb::Update,
     Verb::Watch,
 ];
 const PART_VERBS: [Verb; 3] = [Verb::Get, Verb::Patch, Verb::Update];
 
 /// A row for every version that is served; all of them share one storage.
-pub fn rows(definition: Definition<'_>, place: &Place) -> Result<Vec<Resource>, String> {
+pub fn rows(definition: Definition<'_>, options: &RestOptions) -> Result<Vec<Resource>, String> {
     let names = definition.accepted_names();
     let kind = |version: &str| GroupVersionKind::new(definition.group(), version, names.kind());
     let types = types(definition)?;
     let stored = definition.storage_version().ok_or("no storage version")?;
     let ty = types.get(stored).cloned().ok_or("no storage version")?;
-    let versions = Arc::new(Versions::new(types.clone(), Webhook::of(definition, &place.resolve)?));
+    let versions =
+        Arc::new(Versions::new(types.clone(), Webhook::of(definition, &options.resolve)?));
     let form = StoredObjects { kind: kind(stored), ty: ty.clone(), versions: versions.clone() };
     let fields: BTreeSet<&str> =
         definition.versions().flat_map(Version::selectable_fields).collect();
@@ -72,7 +76,7 @@ pub fn rows(definition: Definition<'_>, place: &Place) -> Result<Vec<Resource>, 
         kind: kind(stored),
         ty,
         prefix: keys::resource_prefix(
-            &place.prefix,
+            &options.prefix,
             Origin::Extension,
             definition.group(),
             names.plural(),
@@ -88,14 +92,17 @@ pub fn rows(definition: Definition<'_>, place: &Place) -> Result<Vec<Resource>, 
     for version in definition.versions().filter(|version| version.is_served()) {
         let ty = types.get(version.name()).cloned().ok_or("a version without a type")?;
         let schema = text_of(version.schema());
-        let strategy = Arc::new(CustomResource::new(definition, version, schema.clone()));
+        let warning = deprecation(definition, version);
+        let strategy = CustomResource::new(definition, version, schema.clone(), warning);
+        let strategy = Arc::new(strategy);
         served.push((version, ty, schema, strategy));
     }
     // Last: what is made before it may fail, and what is there would be gone.
-    let storage = Arc::new(Storage::new(config, place.engine.clone(), &place.caches));
+    let storage = Arc::new(Storage::new(config, options.engine.clone(), &options.caches));
     let owned = |list: Vec<&str>| list.into_iter().map(str::to_owned).collect::<Vec<_>>();
-    let row = |(version, ty, schema, strategy): Served<'_>| Resource {
+    let row = |(version, ty, schema, strategy): ServedVersion<'_>| Resource {
         kind: kind(version.name()),
+        list_kind: names.list_kind().to_owned(),
         plural: names.plural().to_owned(),
         singular: names.singular().to_owned(),
         short_names: owned(names.short_names()),
@@ -108,18 +115,20 @@ pub fn rows(definition: Definition<'_>, place: &Place) -> Result<Vec<Resource>, 
         allocation: None,
         columns: Arc::new(CustomColumns::new(version)),
         storage: Some(storage.clone()),
-        answer: None,
-        custom: Some(Custom {
-            list_kind: names.list_kind().to_owned(),
-            schema,
-            warning: deprecation(definition, version),
-        }),
+        creater: None,
+        conventions: Conventions {
+            routing: Routing::Verbs,
+            protobuf: false,
+            strategic_merge_patch: false,
+            field_label_conversion: true,
+            published: Published::Definition(schema),
+        },
     };
     Ok(served.into_iter().map(row).collect())
 }
 
 /// A version, the type of its objects, its schema as text, and its rules.
-type Served<'v> = (Version<'v>, TypeRef, Bytes, Arc<CustomResource>);
+type ServedVersion<'v> = (Version<'v>, TypeRef, Bytes, Arc<CustomResource>);
 
 /// A schema as text, which takes less room than its tree.
 fn text_of(schema: Option<&Value>) -> Bytes {
@@ -161,15 +170,15 @@ fn subresources(
     let mut parts = BTreeMap::new();
     let verbs = PART_VERBS.to_vec();
     if version.has_status() {
-        let part = Part::Field("status");
-        let sub = Subresource { kind: kind.clone(), verbs: verbs.clone(), ty: ty.clone(), part };
+        let role = SubresourceKind::Status;
+        let sub = Subresource { kind: kind.clone(), verbs: verbs.clone(), ty: ty.clone(), role };
         parts.insert("status".to_owned(), sub);
     }
     let scale = version.scale().zip(builtin::schema("autoscaling", "v1", "Scale"));
     if let Some((scale, schema)) = scale {
         let kind = GroupVersionKind::from_static("autoscaling", "v1", "Scale");
-        let part = Part::Scale(ScalePaths::read(scale).scale());
-        let sub = Subresource { kind, verbs, ty: TypeRef::BuiltIn(schema), part };
+        let role = SubresourceKind::Scale(ScalePaths::read(scale).scale());
+        let sub = Subresource { kind, verbs, ty: TypeRef::BuiltIn(schema), role };
         parts.insert("scale".to_owned(), sub);
     }
     parts

@@ -5,6 +5,8 @@ use kevel_api::value::Value;
 use kevel_patch::go_format::{Plain, go_type};
 use kevel_server::scale::{Scale, Selector};
 
+use crate::columns::CustomScaleColumns;
+
 /// Where an object says how many of it are wanted and there: `.spec.replicas`.
 #[derive(Clone, Debug)]
 pub struct ScalePaths {
@@ -31,6 +33,8 @@ impl ScalePaths {
             wanted: owned(&self.spec),
             there: owned(&self.status),
             selector: selector.map_or(Selector::None, |path| Selector::Text(owned(path))),
+            checked: false,
+            columns: &CustomScaleColumns,
         }
     }
 

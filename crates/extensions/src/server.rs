@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use kevel_server::admission::Plugin;
 use kevel_server::controller::Client;
+use kevel_server::delegate::Delegate;
+use kevel_server::endpoints::Endpoints;
 use kevel_server::resource::{Resource, Resources};
 use tokio::sync::watch as signal;
 
 use crate::controllers::Controllers;
 use crate::definition::{GROUP, PLURAL};
 use crate::definitions::{self, DefinitionForm};
-use crate::handler::Terminating;
-use crate::rows::Place;
+use crate::rows::RestOptions;
+use crate::terminating::Terminating;
 
 /// The rows of the server.
 #[derive(Debug)]
@@ -21,19 +23,31 @@ pub struct Extensions {
     /// The rows of custom kinds, as many as there are definitions.
     pub custom: Arc<Resources>,
     terminating: Arc<Terminating>,
-    place: Place,
+    options: RestOptions,
 }
 
 impl Extensions {
     /// A server whose definitions are stored in this form.
-    pub fn new(place: Place, form: DefinitionForm) -> Self {
+    pub fn new(options: RestOptions, form: DefinitionForm) -> Self {
         let definitions = Resources::default();
-        definitions.install(definitions::row(&place, form));
+        definitions.install(definitions::row(&options, form));
         Extensions {
             definitions: Arc::new(definitions),
             custom: Arc::default(),
             terminating: Arc::default(),
-            place,
+            options,
+        }
+    }
+
+    /// The server of custom objects, the last of the chain.
+    pub fn custom_resources(&self, endpoints: Arc<Endpoints>) -> Delegate {
+        Delegate {
+            name: "custom resources",
+            resources: self.custom.clone(),
+            owns_groups: false,
+            endpoints,
+            paths: Vec::new(),
+            next: None,
         }
     }
 
@@ -53,7 +67,7 @@ impl Extensions {
             row,
             self.custom.clone(),
             self.terminating.clone(),
-            self.place.clone(),
+            self.options.clone(),
             client,
             signal::Sender::new(false),
         )

@@ -5,6 +5,7 @@
 //! out of a typed value, and what a patch makes of it is for the decoder to read again. Ownership
 //! takes typed values.
 
+mod from_unstructured;
 pub mod go_format;
 pub mod json_patch;
 pub mod managed_fields;
@@ -13,4 +14,5 @@ pub mod strategic;
 mod unstructured;
 mod zip;
 
+pub use from_unstructured::from_unstructured;
 pub use unstructured::{unstructured, unstructured_but_fields};

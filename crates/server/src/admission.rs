@@ -57,19 +57,19 @@ impl Operation {
 /// A write on its way to the store.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a> {
-    /// The row that is asked.
+    /// The resource that is written.
     pub resource: &'a Resource,
     /// The subresource; empty for the object itself.
     pub subresource: &'a str,
     /// What is done.
     pub operation: Operation,
-    /// What was asked for: `patch` where the operation is an update, for example.
+    /// The verb of the request: `patch` where the operation is an update, for example.
     pub verb: Verb,
     /// The namespace; empty for objects of the cluster. A namespace is in itself.
     pub namespace: &'a str,
     /// The object; empty where its name is still to be made up, and for each of many that are deleted at once.
     pub name: &'a str,
-    /// Who does it.
+    /// The authenticated user.
     pub user: &'a User,
     /// Whether nothing is to be written.
     pub dry_run: bool,
@@ -133,8 +133,8 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// What a plug-in says when it needs not wait for anything. Consent costs no allocation.
-pub fn settled<'a>(result: Result<(), StatusError>) -> Pending<'a, Result<(), StatusError>> {
+/// The answer of a plug-in that waits for nothing. Consent costs no allocation.
+pub fn ready<'a>(result: Result<(), StatusError>) -> Pending<'a, Result<(), StatusError>> {
     match result {
         Ok(()) => Box::pin(Consent),
         refused => Box::pin(std::future::ready(refused)),
@@ -163,7 +163,7 @@ pub trait Plugin: Send + Sync + 'static {
         _attributes: &'a Attributes<'a>,
         _object: Option<&'a mut Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
-        settled(Ok(()))
+        ready(Ok(()))
     }
 
     /// Sees the object as it will be stored.
@@ -172,7 +172,7 @@ pub trait Plugin: Send + Sync + 'static {
         _attributes: &'a Attributes<'a>,
         _object: Option<&'a Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
-        settled(Ok(()))
+        ready(Ok(()))
     }
 }
 

@@ -4,7 +4,7 @@
 //! A request may end anywhere: its client goes, its time is up. What was taken is never left over for
 //! that. Taking runs in a task of its own, to its end; a [`Claim`] that nobody writes for gives back what
 //! was taken when it is dropped; and the write takes the claim along into a task that ends with both
-//! settled. Between these steps the claim has an owner, and nothing of it is under way.
+//! finished. Between these steps the claim has an owner, and nothing of it is under way.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use kevel_store::Error;
 
 use crate::future::Pending;
 
-/// Who gives objects of a kind what they need.
+/// Allocates what objects of a kind need (`BeginCreate`, `BeginUpdate`).
 pub trait Allocation: Send + Sync + 'static {
     /// Takes what a new object needs and writes it into the object, after admission and before the
     /// object is prepared and checked. A dry run takes nothing. An error refuses the write.
@@ -34,8 +34,8 @@ pub type Begin = Pending<'static, Result<(Value, Box<dyn Taken>), StatusError>>;
 /// What was taken for a write.
 pub trait Taken: Send + 'static {
     /// Keeps what was taken and gives back what it replaces, if the write came about; gives back
-    /// what was taken, if not.
-    fn settle(self: Box<Self>, written: bool) -> Pending<'static, ()>;
+    /// what was taken, if not (`FinishFunc`).
+    fn finish(self: Box<Self>, written: bool) -> Pending<'static, ()>;
 }
 
 /// What was taken for a write that has not begun yet; given back if it never does.
@@ -43,7 +43,7 @@ pub trait Taken: Send + 'static {
 pub(crate) struct Claim(Option<Box<dyn Taken>>);
 
 impl Claim {
-    /// Takes what a write needs. Who does not wait for it leaves nothing behind.
+    /// Takes what a write needs; a caller that does not wait for it leaves nothing behind.
     pub async fn begin(begin: Begin) -> Result<(Value, Claim), StatusError> {
         let taken = to_the_end(async move {
             let (object, taken) = begin.await?;
@@ -52,7 +52,7 @@ impl Claim {
         taken.await
     }
 
-    /// Carries out the write, to its end once it has begun, and settles the claim by what became of
+    /// Carries out the write, to its end once it has begun, and finishes the claim by what became of
     /// it. A write of which that is not known keeps what it took and what it replaces: whoever looks
     /// after what is taken finds out later.
     pub async fn write<T: Send + 'static>(
@@ -60,21 +60,21 @@ impl Claim {
         write: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
         let Some(taken) = self.0.take() else { return write.await };
-        let settled = to_the_end(async move {
+        let finished = to_the_end(async move {
             let result = write.await;
             match result {
                 Err(Error::Unavailable(_)) => drop(taken),
-                _ => taken.settle(result.is_ok()).await,
+                _ => taken.finish(result.is_ok()).await,
             }
             result
         });
-        settled.await
+        finished.await
     }
 
     /// Gives back what was taken, unless a write has taken it along.
     pub async fn give_back(mut self) {
         if let Some(taken) = self.0.take() {
-            to_the_end(taken.settle(false)).await;
+            to_the_end(taken.finish(false)).await;
         }
     }
 }
@@ -82,7 +82,7 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         if let Some(taken) = self.0.take() {
-            spawn(taken.settle(false));
+            spawn(taken.finish(false));
         }
     }
 }
@@ -116,7 +116,7 @@ pub(crate) async fn to_the_end<T: Send + 'static>(
     }
 }
 
-/// Does work that nobody waits for. When the runtime has ended there is nobody to do it.
+/// Does work in the background, unless the runtime has ended.
 fn spawn(work: Pending<'static, ()>) {
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
         runtime.spawn(work);

@@ -135,6 +135,12 @@ pub trait Columns: Send + Sync {
         None
     }
 
+    /// Whether each version of the kind has columns of its own, which show the version that is served. All
+    /// others show what is stored, whatever the version: there is one set of columns for all of them.
+    fn per_version(&self) -> bool {
+        false
+    }
+
     /// What the rows of a list are sorted by, where that is not the name alone.
     fn rank(&self) -> Option<fn(&Value) -> i64> {
         None
@@ -173,11 +179,11 @@ impl Columns for NameAndCreation {
     }
 }
 
-/// The columns of how many there are of something.
+/// The columns of the scale of a typed kind.
 #[derive(Clone, Copy, Debug)]
-pub struct Scale;
+pub struct ScaleColumns;
 
-impl Columns for Scale {
+impl Columns for ScaleColumns {
     fn definitions(&self) -> &[Column] {
         const DEFINITIONS: &[Column] = &[
             Column::text("Name", "meta.v1.ObjectMeta#name"),
@@ -195,26 +201,6 @@ impl Columns for Scale {
         };
         let age = since(text(object, "creationTimestamp"), now);
         vec![text(object, "name").into(), replicas("spec"), replicas("status"), age.as_str().into()]
-    }
-}
-
-/// The columns of how many there are of something custom.
-#[derive(Clone, Copy, Debug)]
-pub struct CustomScale;
-
-impl Columns for CustomScale {
-    fn definitions(&self) -> &[Column] {
-        const DEFINITIONS: &[Column] = &[
-            Column::NAME,
-            Column::integer("Desired", "Number of desired replicas"),
-            Column::integer("Available", "Number of actual replicas"),
-            Column::typed("date", "Age", "meta.v1.ObjectMeta#creationTimestamp"),
-        ];
-        DEFINITIONS
-    }
-
-    fn cells(&self, object: &Value, now: MicroTime) -> Vec<Value> {
-        Scale.cells(object, now)
     }
 }
 

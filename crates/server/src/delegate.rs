@@ -7,7 +7,7 @@ use kevel_api::status::StatusError;
 
 use crate::body::Body;
 use crate::chain::MuxAndDiscoveryIncomplete;
-use crate::endpoints::Endpoints;
+use crate::endpoints::{Endpoints, in_scope};
 use crate::failure::unserved;
 use crate::future::Pending;
 use crate::handler::{Handler, Response};
@@ -19,7 +19,7 @@ use crate::responses::failure_to;
 pub struct Path {
     /// The path; with `/` at its end, all that is below it.
     pub path: String,
-    /// Who answers there.
+    /// What serves it.
     pub handler: Arc<dyn Handler>,
 }
 
@@ -29,17 +29,20 @@ impl std::fmt::Debug for Path {
     }
 }
 
-/// A server of the chain: resources, plain paths, and who is asked next.
+/// A server of the chain (`DelegationTarget`): resources, plain paths, and the next server.
 pub struct Delegate {
     /// What it is called in messages.
     pub name: &'static str,
     /// What it serves, now.
     pub resources: Arc<Resources>,
+    /// Whether its groups are its alone: what it does not have of them is refused here. The groups of
+    /// custom resources are not: each resource comes and goes by itself.
+    pub owns_groups: bool,
     /// The verbs, as all servers of the chain have them.
     pub endpoints: Arc<Endpoints>,
     /// What it serves beside resources.
     pub paths: Vec<Path>,
-    /// Who is asked for what it does not have.
+    /// What serves everything else.
     pub next: Option<Arc<dyn Handler>>,
 }
 
@@ -74,14 +77,13 @@ impl Handler for Delegate {
                 let group = group_of(&info.path);
                 let known = rows.groups().iter().any(|(served, _)| Some(served.as_str()) == group);
                 let row = info.served_by().and_then(|(group, version, resource)| {
-                    rows.get(group, version, resource).cloned()
+                    rows.get(group, version, resource).filter(|row| in_scope(row, info)).cloned()
                 });
-                (known, row)
+                (known && self.owns_groups, row)
             };
             if let Some(resource) = row {
                 return self.endpoints.serve(&self.resources, &resource, request).await;
             }
-            // The group is this server's, and nobody behind it has it too.
             if known {
                 return failure_to(&request, unserved());
             }
@@ -101,7 +103,7 @@ fn group_of(path: &str) -> Option<&str> {
     }
 }
 
-/// What is served by nobody, or by nobody yet.
+/// The end of the chain: what no server has, or none yet.
 pub fn not_found(request: &Request) -> Response {
     if request.parts.extensions.get::<MuxAndDiscoveryIncomplete>().is_some() {
         return failure_to(request, too_early());

@@ -1,4 +1,4 @@
-//! What a deletion does to an object: rules, and how they are carried out.
+//! What a deletion does to an object: it is planned (`BeforeDelete`), then carried out.
 
 use std::sync::Arc;
 
@@ -32,14 +32,26 @@ pub struct DeleteOptions {
     pub propagation: Option<String>,
     /// The old form of `propagation`.
     pub orphan_dependents: Option<bool>,
-    /// Whether nothing is to be written.
-    pub dry_run: bool,
+    /// The stages that are left out: none of them, or `All`.
+    pub dry_run: Vec<String>,
 }
 
 impl DeleteOptions {
+    /// The stages that options as an object leave out.
+    pub fn stages(options: &Value) -> Vec<String> {
+        let stages = options.list_at(&["dryRun"]).iter();
+        stages.filter_map(|stage| stage.as_str().map(str::to_owned)).collect()
+    }
+
+    /// Whether nothing is to be written.
+    pub fn is_dry_run(&self) -> bool {
+        !self.dry_run.is_empty()
+    }
+
     /// Whether an object is the one that is meant.
     pub fn check(&self, resource: &Resource, object: &Value) -> Result<(), StatusError> {
-        let kind = GroupResource::new("", resource.kind.kind.clone());
+        // The reference names the kind where others name the resource.
+        let kind = GroupResource::new(resource.kind.group.clone(), resource.kind.kind.clone());
         let name = metadata::text(object, "name");
         let uid = metadata::text(object, "uid");
         if let Some(asked) = self.uid.as_deref().filter(|asked| *asked != uid) {
@@ -80,23 +92,23 @@ impl DeleteOptions {
 
 /// What a deletion does to an object.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Course {
-    /// Nothing: it is being deleted already, and not faster than this.
-    Already,
-    /// It goes as it is.
-    Go,
-    /// It is marked and stays until somebody lets go of it.
+pub(crate) enum DeletionPlan {
+    /// Nothing: it is being deleted already, with a grace period that is no longer than this one.
+    AlreadyDeleting,
+    /// It is removed as it is.
+    Remove,
+    /// It gets a deletionTimestamp, and stays until its finalizers are gone or its grace period is over.
     Mark(Value),
-    /// It is marked, for those who watch, and goes.
-    MarkAndGo(Value),
+    /// It gets a deletionTimestamp, for watchers to see, and is removed.
+    MarkAndRemove(Value),
 }
 
-impl Course {
+impl DeletionPlan {
     pub(crate) fn try_map<E>(self, map: impl FnOnce(Value) -> Result<Value, E>) -> Result<Self, E> {
         Ok(match self {
-            Course::Mark(object) => Course::Mark(map(object)?),
-            Course::MarkAndGo(object) => Course::MarkAndGo(map(object)?),
-            course => course,
+            DeletionPlan::Mark(object) => DeletionPlan::Mark(map(object)?),
+            DeletionPlan::MarkAndRemove(object) => DeletionPlan::MarkAndRemove(map(object)?),
+            plan => plan,
         })
     }
 }
@@ -117,37 +129,37 @@ pub(crate) enum Outcome {
     Kept(Stored),
 }
 
-/// An object of a revision that is to be deleted.
-pub(crate) struct Doomed {
+/// The deletion of an object as of a revision.
+pub(crate) struct Deletion {
     pub storage: Arc<Storage>,
     pub key: Vec<u8>,
     pub revision: Revision,
     /// Whether this is its latest state: only a write finds out that it is not.
     pub fresh: bool,
-    /// Who is given back what it had.
+    /// What is to be released with it.
     pub allocation: Option<Arc<dyn Allocation>>,
 }
 
-impl Doomed {
-    /// Carries out what is to be done with the object. `before` is what it was, as it is stored.
+impl Deletion {
+    /// Carries out a plan. `before` is the object as it is stored.
     pub(crate) async fn carry_out(
         self,
-        course: Course,
+        plan: DeletionPlan,
         before: Value,
         dry_run: bool,
     ) -> Result<Outcome, Failed> {
-        let Doomed { storage, key, revision, fresh, allocation } = self;
-        match course {
+        let Deletion { storage, key, revision, fresh, allocation } = self;
+        match plan {
             _ if dry_run && !fresh => Err(Failed::Changed),
-            Course::Already if !fresh => Err(Failed::Changed),
-            Course::Already => Ok(Outcome::Gone(None)),
-            Course::Go if dry_run => Ok(Outcome::Gone(None)),
-            Course::Go => {
+            DeletionPlan::AlreadyDeleting if !fresh => Err(Failed::Changed),
+            DeletionPlan::AlreadyDeleting => Ok(Outcome::Gone(None)),
+            DeletionPlan::Remove if dry_run => Ok(Outcome::Gone(None)),
+            DeletionPlan::Remove => {
                 let delete = async move { storage.engine.delete(&key, revision).await };
                 allocation::delete(allocation, before, delete).await?;
                 Ok(Outcome::Gone(None))
             }
-            Course::Mark(object) => {
+            DeletionPlan::Mark(object) => {
                 let bytes = storage.encode(&object);
                 let unchanged = bytes == storage.encode(&before);
                 let revision = match dry_run || unchanged {
@@ -160,7 +172,7 @@ impl Doomed {
                 };
                 Ok(Outcome::Kept(Stored { bytes, revision }))
             }
-            Course::MarkAndGo(object) => {
+            DeletionPlan::MarkAndRemove(object) => {
                 let bytes = storage.encode(&object);
                 if dry_run {
                     return Ok(Outcome::Gone(Some(Stored { bytes, revision })));
@@ -179,17 +191,22 @@ impl Doomed {
     }
 }
 
-/// What is to be done with an object that somebody wants to be deleted.
-pub(crate) fn course(strategy: &dyn Strategy, old: &Value, options: &DeleteOptions) -> Course {
+/// Plans the deletion of an object by its strategy, grace period and finalizers (`BeforeDelete`, and the
+/// garbage collector's finalizers).
+pub(crate) fn before_delete(
+    strategy: &dyn Strategy,
+    old: &Value,
+    options: &DeleteOptions,
+) -> DeletionPlan {
     let mut object = old.clone();
     let deleting = !metadata::text(old, "deletionTimestamp").is_empty();
     if deleting && strategy.held(old) {
-        return Course::Already;
+        return DeletionPlan::AlreadyDeleting;
     }
     if !deleting && strategy.begin_delete(&mut object) {
         set_deletion(&mut object, Time::now(), None);
         update_finalizers(&mut object, strategy.default_dependents(), options);
-        return Course::Mark(object);
+        return DeletionPlan::Mark(object);
     }
     let grace = match (strategy.graceful(), deleting) {
         (false, _) => None,
@@ -207,7 +224,7 @@ pub(crate) fn course(strategy: &dyn Strategy, old: &Value, options: &DeleteOptio
                 // What had its time goes, whatever became of the first request.
                 0 => None,
                 granted => match options.grace_period.filter(|asked| *asked < granted) {
-                    None => return Course::Already,
+                    None => return DeletionPlan::AlreadyDeleting,
                     Some(asked) => Some(shorten(&mut object, granted, asked)),
                 },
             }
@@ -216,13 +233,13 @@ pub(crate) fn course(strategy: &dyn Strategy, old: &Value, options: &DeleteOptio
     update_finalizers(&mut object, strategy.default_dependents(), options);
     let pending = object.at(&["metadata", "finalizers"]).is_some_and(|f| !f.is_empty());
     match grace {
-        None if !pending => Course::Go,
+        None if !pending => DeletionPlan::Remove,
         None => {
             mark(&mut object);
-            Course::Mark(object)
+            DeletionPlan::Mark(object)
         }
-        Some(0) if !pending => Course::MarkAndGo(object),
-        Some(_) => Course::Mark(object),
+        Some(0) if !pending => DeletionPlan::MarkAndRemove(object),
+        Some(_) => DeletionPlan::Mark(object),
     }
 }
 

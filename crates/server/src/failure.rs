@@ -19,7 +19,7 @@ pub fn unserved() -> StatusError {
     bare(404)
 }
 
-/// After how many seconds a client is to ask again for what is not loaded yet.
+/// `Retry-After` in seconds while a cache is not loaded yet.
 const INITIALIZING_RETRY: i32 = 1;
 
 /// What a failure of the cache is to a client.

@@ -1,4 +1,4 @@
-//! Writes to what somebody else may be writing at the same time (`GuaranteedUpdate`).
+//! Optimistic writes, tried again after a conflict (`GuaranteedUpdate`).
 
 use std::future::Future;
 
@@ -8,7 +8,7 @@ use kevel_store::{MAX_CONFLICTS, Revision};
 
 use crate::failure::store_error;
 
-/// Reads what is there and writes what comes of it, again when somebody else came first.
+/// Reads an object and writes what comes of it, again after a conflict.
 ///
 /// `first` says how the first reading is done. What a cache has at hand may be old: neither a
 /// conflict nor an error, nor that there is nothing, is believed before it has been seen on what is
@@ -65,9 +65,9 @@ impl<T> Versioned for (T, Revision) {
 /// Why a write did not come about.
 #[derive(Debug)]
 pub(crate) enum Failed {
-    /// Somebody else came first.
+    /// The object has changed since it was read.
     Changed,
-    /// It may not be.
+    /// The write is refused.
     Refused(StatusError),
 }
 
@@ -140,7 +140,7 @@ mod tests {
                 expected: written,
                 seen: &[Some(1)],
             },
-            // Somebody else came first, twice.
+            // Two conflicts.
             Case {
                 cached: Some(1),
                 there: &[Some(2), Some(3)],

@@ -56,7 +56,7 @@ impl Check {
         Check { name: name.into(), group: None, question: Question::Now(Arc::new(check)) }
     }
 
-    /// A check that has to ask somebody else; it should have a time limit of its own.
+    /// A check that waits for something else; it should have a time limit of its own.
     pub fn later(
         name: impl Into<Arc<str>>,
         check: impl Fn() -> Pending<'static, Result<(), String>> + Send + Sync + 'static,
@@ -64,7 +64,7 @@ impl Check {
         Check { name: name.into(), group: None, question: Question::Later(Arc::new(check)) }
     }
 
-    /// The check that is green while there is somebody to answer it.
+    /// The check that passes as long as the server answers (`ping`).
     pub fn ping() -> Self {
         Check::new("ping", || Ok(()))
     }
@@ -84,7 +84,7 @@ impl Check {
         &self.name
     }
 
-    /// Asks.
+    /// Runs the check.
     pub async fn check(&self) -> Result<(), String> {
         match &self.question {
             Question::Now(check) => check(),
@@ -233,7 +233,7 @@ impl Handler for HealthHandler {
 }
 
 impl Endpoint {
-    /// Asks all checks; whether all were green, and what to say.
+    /// Runs all checks; whether all passed, and the text of the response.
     async fn all(&self, query: &[(String, String)], slis: &Slis) -> (bool, Response) {
         let excluded = query.iter().filter(|(key, _)| key == "exclude");
         let excluded: BTreeSet<&str> = excluded.map(|(_, value)| value.as_str()).collect();
@@ -251,7 +251,7 @@ impl Endpoint {
                 unknown.remove(group);
                 let _ = writeln!(report, "[+]{name} excluded with {group}: ok");
             } else if let Err(error) = self.ask(check, slis).await {
-                // Everybody may ask here; the reason is for those who may see the check itself.
+                // This path is open to all; the reason is for those who are authorized for the check's own path.
                 let _ = writeln!(report, "[-]{name} failed: reason withheld");
                 let _ = writeln!(failed, "[-]{name} failed: {error}");
             } else {

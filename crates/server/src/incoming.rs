@@ -1,4 +1,4 @@
-//! A request's body on its way in, and what is done about one that nobody reads to its end.
+//! A request's body on its way in, and what is done with the rest of one that is not read to its end.
 //!
 //! An answer often comes before the body was read: who may not write is told so at once. The client still
 //! sends it, and one that cannot send to the end may never look at the answer. So what is left of a body
@@ -29,7 +29,7 @@ const MOST_BESIDE_ANSWER: u64 = MAX_BODY as u64;
 #[derive(Debug)]
 pub struct IncomingBody {
     body: Option<Incoming>,
-    /// Whether somebody has asked for it: a client that wanted to know beforehand was told to go on.
+    /// Whether it has been read from: then a client that expects `100 Continue` was told to go on.
     wanted: bool,
     left: Left,
 }
@@ -74,7 +74,7 @@ impl Drop for IncomingBody {
     }
 }
 
-/// Where a body is left that nobody reads any more.
+/// Takes the rest of a body that the handler does not read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Left(Arc<Mutex<Option<Unread>>>);
 

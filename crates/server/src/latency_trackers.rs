@@ -11,7 +11,7 @@ use crate::request::Request;
 /// What takes a request's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Finding out who asks.
+    /// Authentication.
     Authentication,
     /// Finding out whether a user may speak for another one.
     Impersonation,
@@ -21,7 +21,7 @@ pub enum Phase {
     Authorization,
     /// Mutating webhooks, one after the other.
     MutatingWebhook,
-    /// The longest of the validating webhooks, which are asked beside each other.
+    /// The longest of the validating webhooks, which are called in parallel.
     ValidatingWebhook,
     /// The store.
     Storage,
@@ -44,7 +44,7 @@ const PHASES: [(Phase, &str, bool); 9] = [
     (Phase::ResponseWrite, "apiserver.latency.k8s.io/response-write", false),
 ];
 
-/// How long each phase of a request took. Whoever makes it wait adds to it.
+/// How long each phase of a request took.
 #[derive(Clone, Debug, Default)]
 pub struct LatencyTrackers(Arc<Tracked>);
 

@@ -15,7 +15,7 @@ pub(crate) struct Lease<T> {
 
 struct Shared<T> {
     value: Option<T>,
-    /// Who waits for the value to do something.
+    /// The task that waits for the value.
     waiting: Option<Waker>,
 }
 

@@ -1,7 +1,7 @@
 //! From ready to gone: the signals of a server's life, its hooks, and the order in which it stops.
 //!
 //! ```text
-//!                      stop asked for (SIGTERM, SIGINT)
+//!                      stop requested (SIGTERM, SIGINT)
 //!                                   |
 //!                           ShutdownInitiated          /readyz turns red
 //!                       ____________|____________

@@ -153,6 +153,18 @@ pub fn parse_int(text: &str) -> Result<i64, String> {
     })
 }
 
+/// A whole number that is not negative; the error is Go's.
+pub fn parse_uint(text: &str) -> Result<u64, String> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty();
+    match text.parse() {
+        Ok(number) if digits => Ok(number),
+        _ => {
+            let why = if digits { "value out of range" } else { "invalid syntax" };
+            Err(format!("strconv.ParseUint: parsing {}: {why}", quote(text)))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

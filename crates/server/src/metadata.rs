@@ -102,7 +102,7 @@ fn check_owners(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors) {
         }
         if (said("apiVersion"), said("kind")) == ("v1", "Event") {
             let why = "/v1, Kind=Event is disallowed from being an owner";
-            errors.add(|| FieldError::invalid(path, shown(owner), why));
+            errors.add(|| FieldError::invalid(path, bad_value(owner), why));
         }
         if owner.at(&["controller"]).and_then(Value::as_bool) == Some(true) {
             let name = format!("{}/{}", said("kind"), said("name"));
@@ -113,7 +113,7 @@ fn check_owners(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors) {
                         "Only one reference can have Controller set to true. Found \"true\" in \
                          references for {first} and {name}"
                     );
-                    FieldError::invalid(path, shown(all), why)
+                    FieldError::invalid(path, bad_value(all), why)
                 }),
             }
         }
@@ -121,8 +121,8 @@ fn check_owners(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors) {
 }
 
 /// A value as it stands in a message.
-fn shown(value: &Value) -> BadValue {
-    BadValue::Text(kevel_codec::json::shown(value))
+fn bad_value(value: &Value) -> BadValue {
+    BadValue::Text(kevel_codec::json::message_text(value))
 }
 
 fn check_finalizers(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors) {
@@ -158,16 +158,29 @@ fn check_annotations(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors
 pub(crate) fn check_update(object: &Value, old: &Value) -> FieldErrors {
     let root = Path::new("metadata");
     let mut errors = FieldErrors::new();
+    errors.extend(check_new_finalizers(object, old, &root.child("finalizers")));
     for field in ["name", "namespace", "uid", "creationTimestamp"] {
         let (new, old) = (text(object, field), text(old, field));
         if new != old {
             errors.push(FieldError::invalid(&root.child(field), new, "field is immutable"));
         }
     }
-    // The reference finds this twice, and says so in the causes.
-    for _ in 0..2 {
-        errors.extend(check_new_finalizers(object, old, &root.child("finalizers")));
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let of =
+            |object: &'_ Value| object.at(&["metadata", field]).cloned().unwrap_or(Value::Null);
+        let (new, old) = (of(object), of(old));
+        if new != old {
+            errors.push(FieldError::invalid(
+                &root.child(field),
+                bad_value(&new),
+                "field is immutable",
+            ));
+        }
     }
+    let metadata = object.at(&["metadata"]).unwrap_or(&Value::Null);
+    check_labels(metadata, &root.child("labels"), &mut errors);
+    check_annotations(metadata, &root.child("annotations"), &mut errors);
+    check_owners(metadata, &root.child("ownerReferences"), &mut errors);
     errors
 }
 

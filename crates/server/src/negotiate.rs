@@ -24,7 +24,7 @@ pub enum Shape {
     /// Objects as they are.
     #[default]
     Whole,
-    /// Rows for people; the version of `meta.k8s.io` that was asked for.
+    /// Rows for people; the version of `meta.k8s.io` that is accepted.
     Table(String),
     /// Metadata only.
     Metadata(String),
@@ -41,6 +41,8 @@ pub struct Accepted {
     pub shape: Shape,
     /// Indented for people.
     pub pretty: bool,
+    /// Not written where it need not be: the server's own client takes trees and failures as they are.
+    pub in_process: bool,
 }
 
 const JSON: &str = "application/json";
@@ -96,7 +98,7 @@ pub fn answer(
     accept(header.unwrap_or_default(), wants_pretty(headers, query), protobuf)
 }
 
-/// Whether somebody wants to read the answer: who says so, a browser, or curl.
+/// Whether the response is indented: on request, and for browsers and curl.
 pub(crate) fn wants_pretty(headers: &HeaderMap, query: &[(String, String)]) -> bool {
     let asked = query.iter().find(|(key, _)| key == "pretty");
     let person = || {
@@ -164,12 +166,12 @@ pub fn accept(header: &str, pretty: bool, protobuf: bool) -> Result<Accepted, St
             continue;
         }
         let pretty = pretty || get("pretty") == "1" || get("pretty") == "true";
-        return Ok(Accepted { media, shape, pretty });
+        return Ok(Accepted { media, shape, pretty, in_process: false });
     }
     Err(not_acceptable(&BODY_TYPES))
 }
 
-/// What a client is told whom nothing of this suits.
+/// The 406 for a client that accepts none of these.
 pub fn not_acceptable(types: &[&str]) -> StatusError {
     let types = types.join(", ");
     bare_with(406, &format!("406: Not Acceptable\n\nAvailable representations: {types}"))

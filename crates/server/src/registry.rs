@@ -11,7 +11,7 @@ use kevel_api::value::Value;
 use kevel_store::Revision;
 use kevel_store::cache::At;
 
-use crate::deletion::{DeleteOptions, Doomed, course};
+use crate::deletion::{DeleteOptions, Deletion, before_delete};
 use crate::failure::{cache_error, store_error};
 use crate::guaranteed_update::guaranteed_update;
 use crate::metadata;
@@ -25,7 +25,7 @@ impl Resource {
         found.map(|(object, _)| object).ok_or_else(|| self.not_found(name))
     }
 
-    /// Changes an object, again when somebody else came first. Nothing is written in a dry run.
+    /// Changes an object, again after a conflict. Nothing is written in a dry run.
     pub async fn modify(
         &self,
         namespace: &str,
@@ -42,7 +42,7 @@ impl Resource {
             if dry_run || object == before {
                 return Ok(object);
             }
-            let bytes = storage.encode(&settled(object.clone()));
+            let bytes = storage.encode(&without_revision(object.clone()));
             let written = storage.engine.update(key, bytes, revision, storage.time_to_live).await?;
             let version = written.to_string();
             metadata::set(&mut object, "resourceVersion", Some(version.as_str().into()));
@@ -63,16 +63,16 @@ impl Resource {
         let delete = |found: Option<(Value, Revision)>| async move {
             let (object, revision) = found.ok_or_else(|| self.not_found(name))?;
             options.check(self, &object)?;
-            let course = course(&*self.strategy, &object, options);
-            let course = course.try_map(|object| Ok::<_, StatusError>(settled(object)))?;
-            let doomed = Doomed {
+            let plan = before_delete(&*self.strategy, &object, options);
+            let plan = plan.try_map(|object| Ok::<_, StatusError>(without_revision(object)))?;
+            let deletion = Deletion {
                 storage: storage.clone(),
                 key: storage.key(namespace, name),
                 revision,
                 fresh: true,
                 allocation: self.allocation.clone(),
             };
-            doomed.carry_out(course, settled(object), options.dry_run).await
+            deletion.carry_out(plan, without_revision(object), options.is_dry_run()).await
         };
         let read = |_| self.current(namespace, name);
         let removed = guaranteed_update(At::Consistent, read, delete, || self.modified(name));
@@ -142,8 +142,8 @@ impl Storage {
     }
 }
 
-/// An object without what is not stored.
-fn settled(mut object: Value) -> Value {
+/// An object without its resourceVersion, which is not stored.
+fn without_revision(mut object: Value) -> Value {
     metadata::set(&mut object, "resourceVersion", None);
     object
 }

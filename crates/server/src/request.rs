@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{HeaderValue, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kevel_api::status::StatusError;
+use kevel_api::value::Value;
 use kevel_api::warning::WarningList;
 
 use crate::audit::{AuditContext, AuditedRequest};
@@ -25,9 +26,9 @@ pub struct Request {
     pub body: RequestBody,
     /// What path, method and query say.
     pub info: RequestInfo,
-    /// Whom it came by.
+    /// The connection that it came by.
     pub connection: Arc<Connection>,
-    /// Who asks; filled in by authentication.
+    /// The user; filled in by authentication.
     pub user: Option<Arc<User>>,
     /// When it came.
     pub received: Received,
@@ -39,8 +40,10 @@ pub struct Request {
     pub weight: Weight,
     /// What it is called in the audit log.
     pub audit_id: String,
-    /// What is kept of the request, for whoever has to add to it.
+    /// The request's audit event.
     pub audit: AuditContext,
+    /// Whether it is from the server's own client, which takes objects and failures as they are.
+    pub in_process: bool,
 }
 
 /// When a request came in.
@@ -69,10 +72,12 @@ pub enum RequestBody {
     Incoming(IncomingBody),
     /// What is there already.
     Bytes(Bytes),
+    /// The tree of an object, from the server's own client: no bytes at all.
+    Object(Value),
 }
 
 impl Request {
-    /// A request as it comes in; `None` where nobody can read its path.
+    /// A request as it comes in; `None` where its path cannot be read.
     pub fn new(
         parts: http::request::Parts,
         body: RequestBody,
@@ -92,6 +97,7 @@ impl Request {
             weight: Weight::default(),
             audit_id: String::new(),
             audit: AuditContext::default(),
+            in_process: false,
         })
     }
 
@@ -126,6 +132,17 @@ impl Request {
         }
     }
 
+    /// The body, where it is the tree of an object.
+    pub fn take_object(&mut self) -> Option<Value> {
+        match std::mem::replace(&mut self.body, RequestBody::Bytes(Bytes::new())) {
+            RequestBody::Object(tree) => Some(tree),
+            body => {
+                self.body = body;
+                None
+            }
+        }
+    }
+
     /// The whole body, if it is not too large. What is done with a large one is heavy work.
     pub async fn read_body(&mut self) -> Result<Bytes, StatusError> {
         let body = self.collect_body().await?;
@@ -139,6 +156,7 @@ impl Request {
         match body {
             RequestBody::Bytes(bytes) if bytes.len() > MAX_BODY => Err(too_large()),
             RequestBody::Bytes(bytes) => Ok(bytes),
+            RequestBody::Object(tree) => Ok(json_text(&tree)),
             RequestBody::Incoming(incoming) => {
                 match Limited::new(incoming, MAX_BODY).collect().await {
                     Ok(body) => Ok(body.to_bytes()),
@@ -165,4 +183,11 @@ impl Warnings {
         let warnings = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(warnings).into_said()
     }
+}
+
+/// A tree as JSON.
+pub fn json_text(tree: &Value) -> Bytes {
+    let mut text = Vec::with_capacity(1024);
+    kevel_codec::json::encode_any(tree, &mut text);
+    text.into()
 }

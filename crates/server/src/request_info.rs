@@ -43,7 +43,7 @@ pub struct RequestInfo {
     pub verb_in_path: bool,
     /// The parameters of the query, in their order.
     pub query: Vec<(String, String)>,
-    /// What a request for many objects asks for, or what is wrong with it.
+    /// The options of a list, watch or deletecollection, or what is wrong with them.
     pub list_options: Option<Result<ListOptions, String>>,
     /// What a request for many objects is narrowed to, as far as permission goes.
     pub selectors: Selectors,

@@ -2,25 +2,27 @@
 //! are derived from the table of rows. Rows come and go while the server runs; readers take the table
 //! without a lock.
 
-mod answer;
+mod conventions;
+mod creater;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use bytes::Bytes;
 use kevel_api::field_error::{FieldErrors, Path};
 use kevel_api::gvk::{GroupKind, GroupResource, GroupVersionKind};
+use kevel_api::name::is_path_segment_name;
 use kevel_api::value::Value;
 
-pub use answer::{Answer, Answered, Answerer, Asked};
+pub use conventions::{Conventions, Published, Routing};
+pub use creater::{CreateRequest, Created, Creater};
 
 use crate::allocation::Allocation;
 use crate::columns::Columns;
 use crate::metadata;
 use crate::scale::Scale;
 use crate::storage::Storage;
-use crate::strategy::Strategy;
+use crate::strategy::{MetadataChecks, Strategy};
 use crate::type_ref::TypeRef;
 use crate::verb::Verb;
 
@@ -28,6 +30,8 @@ use crate::verb::Verb;
 pub struct Resource {
     /// The kind of its objects, in the version that is served.
     pub kind: GroupVersionKind,
+    /// `PodList`
+    pub list_kind: String,
     /// `pods`
     pub plural: String,
     /// What one of them is called.
@@ -38,7 +42,7 @@ pub struct Resource {
     pub categories: Vec<String>,
     /// Whether its objects are in namespaces.
     pub namespaced: bool,
-    /// `create`, `get`, ..., sorted.
+    /// `create`, `get`, ..., in the order in which discovery lists them.
     pub verbs: Vec<Verb>,
     /// The type of its objects.
     pub ty: TypeRef,
@@ -48,25 +52,14 @@ pub struct Resource {
     pub allocation: Option<Arc<dyn Allocation>>,
     /// What people see of its objects.
     pub columns: Arc<dyn Columns>,
-    /// `None` for kinds that are answered, not stored.
+    /// `None` for kinds that are not stored.
     pub storage: Option<Arc<Storage>>,
-    /// Who answers a creation, where it is not an object to be stored.
-    pub answer: Option<Answerer>,
+    /// What a POST creates, where that is not an object to be stored.
+    pub creater: Option<Arc<dyn Creater>>,
     /// By name, sorted.
     pub subresources: BTreeMap<String, Subresource>,
-    /// What only custom kinds have.
-    pub custom: Option<Custom>,
-}
-
-/// What a custom kind says of itself, and what built-in kinds go by rule.
-#[derive(Clone, Debug)]
-pub struct Custom {
-    /// `WidgetList`
-    pub list_kind: String,
-    /// The OpenAPI schema of its version as JSON, for those who want to read it.
-    pub schema: Bytes,
-    /// What everybody is told who uses this version.
-    pub warning: Option<String>,
+    /// How it is served, where kinds differ.
+    pub conventions: Conventions,
 }
 
 /// What stands below an object.
@@ -78,29 +71,29 @@ pub struct Subresource {
     pub verbs: Vec<Verb>,
     /// The type of what is read and written.
     pub ty: TypeRef,
-    /// What of the object it is.
-    pub part: Part,
+    /// What it is to its object.
+    pub role: SubresourceKind,
 }
 
-/// What a subresource is of its object.
-#[derive(Clone)]
-pub enum Part {
-    /// The object, of which only this field and the metadata can be written.
-    Field(&'static str),
-    /// How many there are of it.
+/// The kinds of subresources: what one is to its object.
+#[derive(Clone, Debug)]
+pub enum SubresourceKind {
+    /// The object, of which only `status` and the metadata can be written.
+    Status,
+    /// How many replicas there are of it, as an object of `autoscaling`.
     Scale(Scale),
-    /// The object, of which only some places can be written, by rules of their own.
-    Places(Places),
-    /// Something that is asked for by a creation (`serviceaccounts/token`).
-    Answer(Answerer),
-    /// Something that this server does not answer yet.
-    Other,
+    /// The object, of which only some fields can be written, by a strategy of their own (`pods/resize`).
+    Fields(WritableFields),
+    /// Something that a POST creates and that is not stored (`serviceaccounts/token`).
+    NamedCreater(Arc<dyn Creater>),
+    /// Something that this server does not serve yet.
+    NotServed,
 }
 
-/// The places of an object that a subresource writes.
+/// The fields of an object that a subresource writes.
 #[derive(Clone)]
-pub struct Places {
-    /// In which `*` is every item of a list.
+pub struct WritableFields {
+    /// Paths, in which `*` is every item of a list.
     pub paths: &'static [&'static [&'static str]],
     /// Whether labels, annotations and the like can be written, too.
     pub metadata: bool,
@@ -108,21 +101,9 @@ pub struct Places {
     pub strategy: Arc<dyn Strategy>,
 }
 
-impl std::fmt::Debug for Places {
+impl std::fmt::Debug for WritableFields {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Places").field("paths", &self.paths).finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for Part {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Part::Field(field) => write!(f, "Field({field})"),
-            Part::Scale(scale) => scale.fmt(f),
-            Part::Places(places) => places.fmt(f),
-            Part::Answer(answerer) => answerer.fmt(f),
-            Part::Other => f.write_str("Other"),
-        }
+        f.debug_struct("WritableFields").field("paths", &self.paths).finish_non_exhaustive()
     }
 }
 
@@ -159,34 +140,64 @@ impl Resource {
         self.verbs.contains(&verb)
     }
 
-    /// Whether this is a custom kind. Lists of those name the kind of each item, for example.
-    pub fn is_custom(&self) -> bool {
-        self.custom.is_some()
-    }
-
     /// What is wrong with the metadata of an object (`ValidateObjectMeta`).
     pub(crate) fn validate_metadata(&self, object: &Value) -> FieldErrors {
+        self.metadata_errors(object, &|name, prefix| self.strategy.validate_name(name, prefix))
+    }
+
+    /// What is wrong with the metadata of an object that is updated, as its strategy looks at it, around what
+    /// that says of the rest (`BeforeUpdate`).
+    pub(crate) fn validate_update(
+        &self,
+        object: &Value,
+        old: &Value,
+        rest: FieldErrors,
+    ) -> FieldErrors {
+        let mut errors = self.metadata_errors(object, &is_path_segment_name);
+        errors.append(metadata::check_update(object, old));
+        let (meta, update) =
+            (|| self.validate_metadata(object), || metadata::check_update(object, old));
+        let checks = self.strategy.metadata_checks();
+        match checks {
+            MetadataChecks::None => {}
+            MetadataChecks::Update => errors.append(update()),
+            MetadataChecks::UpdateThenMeta => {
+                errors.append(update());
+                errors.append(meta());
+            }
+            MetadataChecks::Meta | MetadataChecks::MetaThenUpdate => errors.append(meta()),
+            MetadataChecks::MetaTwice => {
+                errors.append(meta());
+                errors.append(meta());
+            }
+        }
+        errors.append(rest);
+        if checks == MetadataChecks::MetaThenUpdate {
+            errors.append(update());
+        }
+        errors
+    }
+
+    fn metadata_errors(
+        &self,
+        object: &Value,
+        validate_name: &dyn Fn(&str, bool) -> Vec<String>,
+    ) -> FieldErrors {
         let metadata = object.at(&["metadata"]).unwrap_or(&Value::Null);
-        let validate_name = |name: &str, prefix: bool| self.strategy.validate_name(name, prefix);
-        metadata::check_metadata(metadata, &Path::new("metadata"), self.namespaced, &validate_name)
+        metadata::check_metadata(metadata, &Path::new("metadata"), self.namespaced, validate_name)
+    }
+
+    /// Whether its objects have a status that is written by a path of its own.
+    pub fn has_status(&self) -> bool {
+        let status = self.subresources.get("status");
+        status.is_some_and(|sub| matches!(sub.role, SubresourceKind::Status))
     }
 
     /// The fields that a write to the object itself leaves alone: those that its strategy names, and
-    /// those that are written apart, as the status is where a kind has one.
+    /// the status where that is a subresource (`GetResetFields`).
     pub(crate) fn reset_fields(&self) -> impl Iterator<Item = &'static str> + '_ {
-        let apart = self.subresources.values().filter_map(|sub| match &sub.part {
-            Part::Field(field) => Some(*field),
-            _ => None,
-        });
-        self.strategy.reset_fields().iter().copied().chain(apart)
-    }
-
-    /// The kind of its lists: `PodList`.
-    pub fn list_kind(&self) -> String {
-        match &self.custom {
-            Some(custom) => custom.list_kind.clone(),
-            None => format!("{}List", self.kind.kind),
-        }
+        let status = self.has_status().then_some("status");
+        self.strategy.reset_fields().iter().copied().chain(status)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Failures and trees as answers, in the form that a client reads.
+//! Failures and trees as responses, in the form that a client accepts.
 
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
@@ -12,24 +12,46 @@ use crate::body::Body;
 use crate::handler::Response;
 use crate::negotiate::{self, Accepted, MediaType};
 use crate::request::Request;
+use crate::type_ref::TypeRef;
 
-/// A failure as an answer, in JSON.
+/// A failure as a response, in JSON.
 pub fn failure(error: StatusError) -> Response {
     failure_in(error, &Accepted::default())
 }
 
-/// A failure as an answer to a request, in the form that its client reads. Who reads none that there
-/// is gets JSON.
+/// A failure as the response to a request, in a format that its client accepts, or in JSON.
 pub fn failure_to(request: &Request, error: StatusError) -> Response {
     let accepted = negotiate::answer(&request.parts.headers, &request.info.query, true);
     let json = || Accepted { pretty: true, ..Accepted::default() };
-    failure_in(error, &accepted.unwrap_or_else(|_| json()))
+    let accepted = accepted.unwrap_or_else(|_| json());
+    failure_in(error, &Accepted { in_process: request.in_process, ..accepted })
 }
 
-/// A failure as an answer, in a form.
+/// What a response to the server's own client holds instead of a body, as an extension.
+#[derive(Clone, Debug)]
+pub(crate) enum InHand {
+    /// An object and its type.
+    Object(Value, TypeRef),
+    /// Why the request failed.
+    Failure(Status),
+}
+
+impl InHand {
+    pub fn response(self, code: StatusCode) -> Response {
+        let mut response = http::Response::new(Body::empty());
+        *response.status_mut() = code;
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+/// A failure as a response, in a form.
 pub fn failure_in(error: StatusError, accepted: &Accepted) -> Response {
     let status = error.into_status();
     let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    if accepted.in_process {
+        return InHand::Failure(status).response(code);
+    }
     let mut response = status_response(code, &status, accepted);
     let retry = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     if retry > 0 {
@@ -38,7 +60,7 @@ pub fn failure_in(error: StatusError, accepted: &Accepted) -> Response {
     response
 }
 
-/// A `Status` as an answer.
+/// A `Status` as a response.
 pub(crate) fn status_response(code: StatusCode, status: &Status, accepted: &Accepted) -> Response {
     let mut text = status.to_json();
     let schema = builtin::schema("", "v1", "Status").filter(|_| *accepted != Accepted::default());
@@ -52,12 +74,12 @@ pub(crate) fn status_response(code: StatusCode, status: &Status, accepted: &Acce
     json_response(code, text)
 }
 
-/// JSON as an answer.
+/// JSON as a response.
 pub fn json_response(code: StatusCode, body: impl Into<Bytes>) -> Response {
     respond(code, MediaType::Json.name(), body.into())
 }
 
-/// Text of a media type as an answer.
+/// Text of a media type as a response.
 pub(crate) fn respond(code: StatusCode, media: &'static str, body: impl Into<Body>) -> Response {
     let mut response = http::Response::new(body.into());
     *response.status_mut() = code;
@@ -65,7 +87,7 @@ pub(crate) fn respond(code: StatusCode, media: &'static str, body: impl Into<Bod
     response
 }
 
-/// A tree as an answer, in a form.
+/// A tree as a response, in a form.
 pub(crate) fn encode(
     code: StatusCode,
     value: &Value,

@@ -4,8 +4,10 @@ use kevel_api::gvk::GroupVersionKind;
 use kevel_api::selector::label::LabelSelector;
 use kevel_api::value::{Map, Value};
 
-/// Where a kind's objects say how many they want and have.
-#[derive(Clone, Debug)]
+use crate::columns::Columns;
+
+/// Where a kind's objects say how many they want and have, and how that is written and shown.
+#[derive(Clone)]
 pub struct Scale {
     /// `spec`, `replicas`
     pub wanted: Vec<String>,
@@ -13,6 +15,17 @@ pub struct Scale {
     pub there: Vec<String>,
     /// How its pods are found.
     pub selector: Selector,
+    /// Whether a scale is checked by itself: the count is not negative, and a UID is the object's. Where it
+    /// is not, the rules of the object say what may be written.
+    pub checked: bool,
+    /// What people see of a scale.
+    pub columns: &'static dyn Columns,
+}
+
+impl std::fmt::Debug for Scale {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scale").field("wanted", &self.wanted).finish_non_exhaustive()
+    }
 }
 
 /// Where a kind's objects say which objects are counted.

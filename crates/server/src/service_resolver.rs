@@ -23,7 +23,7 @@ pub struct ServiceResolver {
 }
 
 impl ServiceResolver {
-    /// Sends requests to cluster IPs, which somebody has to route.
+    /// Sends requests to cluster IPs, which the network has to route.
     pub fn cluster_ip(services: Arc<Storage>) -> Self {
         ServiceResolver { services, endpoint_slices: None, own: None }
     }

@@ -65,7 +65,7 @@ impl Signal {
 /// The events of a server's life.
 #[derive(Clone, Debug)]
 pub struct Signals {
-    /// The stop was asked for.
+    /// The stop was requested.
     pub shutdown_initiated: Signal,
     /// The shutdown delay has passed since.
     pub after_shutdown_delay_duration: Signal,

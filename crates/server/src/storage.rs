@@ -9,7 +9,7 @@ use kevel_api::gvk::{GroupVersion, GroupVersionKind};
 use kevel_api::schema::{Scalar, Schema, Type};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_api::{convert, default};
+use kevel_api::{builtin, convert, default};
 use kevel_codec::{json, protobuf};
 use kevel_store::cache::{Cache, Caches, Decode, FieldPath, JsonDecode, KeyOrder, Wire};
 use kevel_store::{Engine, Revision};
@@ -67,10 +67,10 @@ pub trait Conversion: std::fmt::Debug + Send + Sync + 'static {
         to: &'a GroupVersion,
     ) -> Pending<'a, Result<Vec<Value>, StatusError>>;
 
-    /// The same object in another version, if nobody has to be asked for it.
+    /// The same object in another version, if that needs no webhook.
     fn convert_at_once(&self, object: Value, to: &GroupVersion) -> Option<Value>;
 
-    /// Whether somebody else is asked.
+    /// Whether a webhook converts.
     fn is_remote(&self) -> bool;
 
     /// The type of the kind's objects in a version.
@@ -89,7 +89,7 @@ pub struct Storage {
     pub engine: Arc<dyn Engine>,
     /// Where they are read.
     pub cache: Arc<Cache>,
-    /// What field selectors may ask for.
+    /// The fields that selectors may name.
     pub fields: Arc<[FieldPath]>,
     /// How long objects are kept, if not until they are deleted.
     pub time_to_live: Option<Duration>,
@@ -107,9 +107,9 @@ impl std::fmt::Debug for Storage {
 impl Storage {
     /// A storage whose cache follows the store from now on.
     pub fn new(config: StorageConfig, engine: Arc<dyn Engine>, caches: &Caches) -> Self {
-        let order = match config.ty {
-            TypeRef::BuiltIn(_) => KeyOrder::Struct,
-            TypeRef::Custom(..) => KeyOrder::Sorted,
+        let order = match config.ty.is_unstructured() {
+            true => KeyOrder::Sorted,
+            false => KeyOrder::Struct,
         };
         let fields: Arc<[FieldPath]> =
             config.fields.iter().map(|(name, path)| field_path(name, path, &config.ty)).collect();
@@ -215,7 +215,7 @@ impl Storage {
         }
     }
 
-    /// The same object in another version, if nobody has to be asked for it.
+    /// The same object in another version, if that needs no webhook.
     pub fn convert_at_once(
         &self,
         value: Value,
@@ -240,7 +240,7 @@ impl Storage {
         convert::convert(value, from, to, &read).map_err(StatusError::internal)
     }
 
-    /// Whether somebody else is asked for other versions of an object.
+    /// Whether a webhook converts objects to other versions.
     pub fn converts_remotely(&self) -> bool {
         self.conversion.as_ref().is_some_and(|conversion| conversion.is_remote())
     }
@@ -249,12 +249,17 @@ impl Storage {
     fn type_of(&self, wire: &[u8]) -> &TypeRef {
         let said = is_foreign(wire).then(|| json::type_meta(wire).ok()).flatten();
         let version = said.and_then(|said| said.api_version.parse::<GroupVersion>().ok());
-        version.and_then(|version| self.custom_type(&version.version)).unwrap_or(&self.ty)
+        version
+            .and_then(|version| self.conversion.as_ref()?.ty(&version.version))
+            .unwrap_or(&self.ty)
     }
 
-    /// The type of a custom kind's objects in a version.
-    pub fn custom_type(&self, version: &str) -> Option<&TypeRef> {
-        self.conversion.as_ref()?.ty(version)
+    /// The type of the kind's objects in a version.
+    pub fn schema_in(&self, version: &GroupVersion) -> Option<Schema<'_>> {
+        match &self.conversion {
+            Some(conversion) => conversion.ty(&version.version).map(TypeRef::schema),
+            None => builtin::schema(&version.group, &version.version, &self.kind.kind),
+        }
     }
 
     /// Whether objects are stored in this version.
@@ -274,7 +279,7 @@ fn is_foreign(wire: &[u8]) -> bool {
     wire.starts_with(br#"{"apiVersion":"#)
 }
 
-/// Drops the empty lists and maps of a built-in object. They are not told apart from absent ones where
+/// Drops the empty lists and maps of an object with a type of the program. They are not told apart from absent ones where
 /// objects are stored as protobuf, so they are not where objects are stored as JSON, either.
 pub fn drop_empty(value: &mut Value, schema: Schema<'_>) {
     match (value, schema.ty()) {
@@ -299,7 +304,7 @@ pub fn drop_empty(value: &mut Value, schema: Schema<'_>) {
 
 /// Where a field stands, and what it is where nothing is said: what Go prints of its zero.
 fn field_path(name: &str, path: &str, ty: &TypeRef) -> FieldPath {
-    if let TypeRef::Custom(..) = ty {
+    if ty.is_unstructured() {
         return FieldPath::new(name, path);
     }
     let field =
@@ -351,7 +356,7 @@ impl Decode for StoredDecode {
         let schema = self.ty.schema();
         let envelope = protobuf::decode_object(stored).map_err(|error| error.to_string())?;
         let mut value = envelope.decode(schema).map_err(|error| error.to_string())?;
-        // Who wrote it may have known fewer defaults.
+        // It may have been written by a version with fewer defaults.
         default::apply(&mut value, schema);
         let mut text = Vec::with_capacity(stored.len() * 2);
         json::encode(&value, schema, &mut text);

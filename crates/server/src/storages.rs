@@ -1,4 +1,4 @@
-//! Where the objects of a server's kinds are kept: what those are built on who must know objects before
+//! Where the objects of a server's kinds are kept: for parts of the server that read objects before
 //! there are rows to serve them, such as authenticators and authorizers.
 
 use std::sync::Arc;

@@ -5,6 +5,24 @@ use kevel_api::value::Value;
 
 use crate::user::User;
 
+/// How often, and where, the rules of a kind look at the metadata of an object that is updated. It shows in
+/// the causes that a client gets: what is wrong is told once for each look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetadataChecks {
+    /// Not at all.
+    None,
+    /// At what changed (`ValidateObjectMetaUpdate`), before everything else.
+    Update,
+    /// At what changed, then at all of it (`ValidateObjectMeta`), before everything else.
+    UpdateThenMeta,
+    /// At all of it, before everything else.
+    Meta,
+    /// Twice at all of it.
+    MetaTwice,
+    /// At all of it before everything else, and at what changed after it.
+    MetaThenUpdate,
+}
+
 /// The rules of a kind. The defaults serve any kind that has no rules of its own.
 pub trait Strategy: Send + Sync + 'static {
     /// Makes a new object ready, after defaulting and before admission and validation
@@ -37,7 +55,7 @@ pub trait Strategy: Send + Sync + 'static {
         &[]
     }
 
-    /// Writes down who makes an object, where the kind keeps that.
+    /// Writes the creating user into the object, where the kind keeps that.
     fn sign(&self, _object: &mut Value, _user: &User) {}
 
     /// What the client should know about an object that is accepted; `old` is what it replaces
@@ -51,6 +69,12 @@ pub trait Strategy: Send + Sync + 'static {
         true
     }
 
+    /// How the kind's own rules look at the metadata of an object that is updated, after those of all kinds
+    /// have.
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::Update
+    }
+
     /// What is wrong with a name; `prefix` when it is one to be completed.
     fn validate_name(&self, name: &str, prefix: bool) -> Vec<String> {
         kevel_api::name::name_is_dns_subdomain(name, prefix)
@@ -61,8 +85,8 @@ pub trait Strategy: Send + Sync + 'static {
         kevel_api::name::generate_name(base)
     }
 
-    /// What all who use the kind should know, because it is on its way out.
-    fn deprecation(&self) -> Option<&'static str> {
+    /// The warning that a deprecated version sends with every response.
+    fn deprecation(&self) -> Option<&str> {
         None
     }
 
@@ -97,7 +121,7 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
-    /// What becomes of an object's dependents when nobody says (`DefaultGarbageCollectionPolicy`).
+    /// What becomes of an object's dependents by default (`DefaultGarbageCollectionPolicy`).
     fn default_dependents(&self) -> Dependents {
         Dependents::Collected
     }
@@ -127,6 +151,23 @@ pub trait Strategy: Send + Sync + 'static {
 /// The metadata that a write to the status leaves alone where a kind's status says nothing but the
 /// status (`ResetObjectMetaForStatus`).
 pub const STATUS_METADATA: [&str; 4] = ["annotations", "finalizers", "labels", "ownerReferences"];
+
+/// All metadata but what every write says: `managedFields` and the `resourceVersion` that it replaces.
+pub const ALL_METADATA: [&str; 13] = [
+    "annotations",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "selfLink",
+    "uid",
+];
 
 /// What becomes of the dependents of an object that is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

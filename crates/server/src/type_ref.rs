@@ -14,6 +14,13 @@ pub enum TypeRef {
 }
 
 impl TypeRef {
+    /// Whether objects of this type are trees that no type of the program describes, as the reference's
+    /// `unstructured.Unstructured`: what goes for Go's structs (a zero is as good as nothing, the kind goes
+    /// without saying, fields stand in the order of their declaration) does not go for them.
+    pub fn is_unstructured(&self) -> bool {
+        matches!(self, TypeRef::Custom(..))
+    }
+
     /// The type, as all that is generic reads it.
     pub fn schema(&self) -> Schema<'_> {
         match self {

@@ -1,10 +1,10 @@
-//! Who asks.
+//! The user of a request (`user.Info`).
 
-/// The group of everybody who said who they are.
+/// The group of all authenticated users.
 pub const ALL_AUTHENTICATED: &str = "system:authenticated";
-/// The group of everybody who did not.
+/// The group of anonymous requests.
 pub const ALL_UNAUTHENTICATED: &str = "system:unauthenticated";
-/// The user that nobody said to be.
+/// The user of anonymous requests.
 pub const ANONYMOUS: &str = "system:anonymous";
 /// The group that may do everything.
 pub const PRIVILEGED: &str = "system:masters";
@@ -31,7 +31,7 @@ pub struct User {
 }
 
 impl User {
-    /// Somebody without credentials.
+    /// The user of a request without credentials.
     pub fn anonymous() -> Self {
         User { name: ANONYMOUS.into(), groups: vec![ALL_UNAUTHENTICATED.into()], ..User::default() }
     }

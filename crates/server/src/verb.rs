@@ -1,4 +1,4 @@
-//! What is asked for: the verbs of the API, and the methods that stand for them behind plain paths.
+//! Verbs: those of the API, and the methods that stand for them behind plain paths.
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,7 +26,7 @@ pub enum Verb {
     Delete,
     /// `deletecollection`: many objects to be deleted.
     DeleteCollection,
-    /// `proxy`: an old form of path, which nobody serves.
+    /// `proxy`: an old form of path, which is not served.
     Proxy,
     /// `head`: the method, for a plain path.
     Head,

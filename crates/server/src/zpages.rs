@@ -37,22 +37,22 @@ pub trait Page: Send + Sync + 'static {
 
 /// Serves a page.
 #[derive(Debug)]
-pub struct Served<P>(pub P);
+pub struct PageHandler<P>(pub P);
 
-impl<P: Page> Handler for Served<P> {
+impl<P: Page> Handler for PageHandler<P> {
     fn handle<'a>(&'a self, request: Request) -> Pending<'a, Response> {
         let text = |name| request.parts.headers.get(name).and_then(|value| value.to_str().ok());
         let accept = text(header::ACCEPT).unwrap_or_default();
-        let response = match form::<P>(accept) {
-            Some(Form::Text) => self.text(),
-            Some(Form::Object(media, version)) => self.object(&request, media, version),
+        let response = match page_format::<P>(accept) {
+            Some(PageFormat::Text) => self.text(),
+            Some(PageFormat::Object(media, version)) => self.object(&request, media, version),
             None => failure_to(&request, not_acceptable()),
         };
         Box::pin(std::future::ready(response))
     }
 }
 
-impl<P: Page> Served<P> {
+impl<P: Page> PageHandler<P> {
     fn text(&self) -> Response {
         let name = P::KIND.to_ascii_lowercase();
         let warning = "Warning: This endpoint is not meant to be machine parseable, has no \
@@ -100,25 +100,25 @@ impl<P: Page> Served<P> {
     }
 }
 
-enum Form {
+enum PageFormat {
     Text,
     Object(MediaType, &'static str),
 }
 
-/// The best form that suits a client: objects only for those who name the kind.
-fn form<P: Page>(accept: &str) -> Option<Form> {
+/// The best format that a client accepts: objects only for those that name the kind.
+fn page_format<P: Page>(accept: &str) -> Option<PageFormat> {
     if accept.trim().is_empty() {
-        return Some(Form::Text);
+        return Some(PageFormat::Text);
     }
     clauses(accept).into_iter().filter(|clause| clause.weight > 0).find_map(|clause| {
         if clause.parameter("as").is_empty() {
             let text = matches!(clause.media.as_str(), "text/plain" | "text/*" | "*/*");
-            return text.then_some(Form::Text);
+            return text.then_some(PageFormat::Text);
         }
         let media = MediaType::parse(&clause.media).filter(|m| *m != MediaType::Protobuf)?;
         let known = clause.parameter("as") == P::KIND && clause.parameter("g") == GROUP;
         let version = VERSIONS.into_iter().find(|version| *version == clause.parameter("v"))?;
-        known.then_some(Form::Object(media, version))
+        known.then_some(PageFormat::Object(media, version))
     })
 }
 
@@ -244,10 +244,10 @@ mod tests {
 
     #[test]
     fn objects_are_for_those_who_name_them() {
-        let shown = |accept: &str| match form::<Flagz>(accept) {
-            Some(Form::Text) => "text",
-            Some(Form::Object(MediaType::Json, version)) => version,
-            Some(Form::Object(_, _)) => "yaml",
+        let shown = |accept: &str| match page_format::<Flagz>(accept) {
+            Some(PageFormat::Text) => "text",
+            Some(PageFormat::Object(MediaType::Json, version)) => version,
+            Some(PageFormat::Object(_, _)) => "yaml",
             None => "none",
         };
         for (accept, expected) in [

@@ -15,11 +15,11 @@ pub struct Probe {
     engine: Arc<dyn Engine>,
     /// When the question that is under way was asked.
     asked: Arc<Mutex<Option<Instant>>>,
-    answered: signal::Sender<Option<Answer>>,
+    answered: signal::Sender<Option<ProbeResult>>,
 }
 
 #[derive(Clone, Debug)]
-struct Answer {
+struct ProbeResult {
     at: Instant,
     outcome: Result<()>,
 }
@@ -40,7 +40,7 @@ impl Probe {
     pub async fn check(&self, timeout: Duration) -> Result<()> {
         let now = Instant::now();
         let mut answered = self.answered.subscribe();
-        let recent = |answer: &Option<Answer>| {
+        let recent = |answer: &Option<ProbeResult>| {
             answer.as_ref().is_some_and(|answer| answer.at + timeout / 2 > now)
         };
         let asked = self.ask(recent(&answered.borrow()));
@@ -69,7 +69,7 @@ impl Probe {
         tokio::spawn(async move {
             let outcome = probe.engine.health().await;
             *probe.asked.lock().unwrap_or_else(PoisonError::into_inner) = None;
-            probe.answered.send_replace(Some(Answer { at: Instant::now(), outcome }));
+            probe.answered.send_replace(Some(ProbeResult { at: Instant::now(), outcome }));
         });
         now
     }

@@ -92,7 +92,7 @@ async fn take(watcher: &mut Watcher, count: usize) -> Vec<Delivery> {
 
 fn told(seen: &[Delivery]) -> Vec<(Change, String, u64)> {
     let tell = |d: &Delivery| {
-        let object = d.event.shown(d.change).unwrap();
+        let object = d.event.object(d.change).unwrap();
         (d.change, object.key().to_owned(), object.revision().0)
     };
     seen.iter().map(tell).collect()
@@ -207,7 +207,7 @@ async fn a_selection_sees_what_enters_and_leaves_it() {
         [a(Added, 2), a(Modified, 3), a(Modified, 4), a(Modified, 5), a(Deleted, 7)]
     );
     // The object that left is shown as it was last, under the revision that took it away.
-    let shown = seen[4].event.shown(Deleted).unwrap();
+    let shown = seen[4].event.object(Deleted).unwrap();
     assert_eq!(shown.label("app"), Some("x"));
     assert!(
         std::str::from_utf8(shown.wire().unwrap()).unwrap().contains(r#""resourceVersion":"7""#)

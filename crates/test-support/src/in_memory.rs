@@ -112,8 +112,14 @@ impl InMemory {
         let resources = Resources::default();
         resources.install(rows(on, &config).unwrap());
         let (resources, endpoints) = (Arc::new(resources), Arc::new(endpoints(&storages)));
-        let delegate =
-            Delegate { name: "kube", resources, endpoints, paths: Vec::new(), next: None };
+        let delegate = Delegate {
+            name: "kube",
+            resources,
+            owns_groups: true,
+            endpoints,
+            paths: Vec::new(),
+            next: None,
+        };
         InMemory { delegate: Arc::new(delegate), _caches: caches }
     }
 

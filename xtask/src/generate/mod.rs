@@ -18,7 +18,7 @@ mod protobuf;
 type Error = Box<dyn std::error::Error>;
 
 /// The overlays, in the order in which they are laid on.
-const OVERLAYS: [&str; 3] = ["shape", "enum", "defaults"];
+const OVERLAYS: [&str; 4] = ["shape", "enum", "defaults", "internal"];
 
 /// Writes `api/*.api` and says what changed.
 pub fn run(data: &Path) -> Result<(), Error> {
@@ -154,7 +154,7 @@ fn tidy_type(ty: &mut TypeDef) {
             _ => {}
         }
         field.facts.0.sort_by_key(|(key, _)| {
-            const ORDER: [&str; 13] = [
+            const ORDER: [&str; 15] = [
                 "required",
                 "omitempty",
                 "always",
@@ -166,6 +166,8 @@ fn tidy_type(ty: &mut TypeDef) {
                 "when",
                 "enum",
                 "go",
+                "name",
+                "direct",
                 "nullable",
                 "deprecated",
             ];

@@ -37,6 +37,8 @@ pub struct Expression {
     pub text: Arc<str>,
     /// What can be evaluated, or why not.
     pub program: Result<Program, Error>,
+    /// How deep it nests, with the variables that it refers to.
+    pub nesting: usize,
 }
 
 /// What is wrong with an expression, or with its evaluation.
@@ -134,7 +136,11 @@ impl Compiler {
                 })
             }
         };
-        Expression { text: expression.into(), program }
+        let nesting = program.as_ref().map_or(0, |program| match &self.variables {
+            Some(variables) => variables.nesting_of(program),
+            None => program.nesting(),
+        });
+        Expression { text: expression.into(), program, nesting }
     }
 
     /// The variables, for whoever evaluates what was compiled here.

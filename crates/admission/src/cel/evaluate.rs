@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use kevel_api::value::Value as Tree;
-use kevel_cel::{Activation, Budget, ResourceCheck, Value, Variables};
+use kevel_cel::{Activation, Budget, MAX_NESTING, ResourceCheck, Value, Variables, with_stack};
 use kevel_server::admission::Attributes;
+use tokio::runtime::Handle;
 
 use super::environment::{
     AUTHORIZER, NAMESPACE, OBJECT, OLD_OBJECT, PARAMS, REQUEST, REQUEST_RESOURCE, VARIABLES,
@@ -31,6 +32,22 @@ pub struct Input<'a> {
     pub authorizer: Option<&'a CachingAuthorizer<'a>>,
     /// `variables`: see [`Compiler::variables`](super::Compiler::variables).
     pub variables: Option<&'a Variables>,
+}
+
+/// Evaluates expressions that nest this deep, where there is enough stack for it.
+pub fn evaluate_nested<T: Send>(
+    nesting: usize,
+    evaluate: impl FnOnce() -> T + Send,
+) -> Result<T, Error> {
+    // The authorizer may need the runtime wherever it is asked.
+    let runtime = Handle::try_current().ok();
+    let evaluated = with_stack(nesting, move || {
+        let _entered = runtime.as_ref().map(Handle::enter);
+        evaluate()
+    });
+    evaluated.ok_or_else(|| {
+        Error::invalid(format!("expression recursion limit exceeded: {MAX_NESTING}"))
+    })
 }
 
 /// Evaluates expressions over an input, one after the other, within a budget. What a variable came

@@ -7,7 +7,7 @@ use kevel_server::metrics::{Counter, Description, Family, Histogram, Metrics};
 
 use super::{
     Compiler, Error, Evaluator, Expression, Input, OptionalVariableDeclarations,
-    RUNTIME_COST_BUDGET_MATCH_CONDITIONS, Returns,
+    RUNTIME_COST_BUDGET_MATCH_CONDITIONS, Returns, evaluate_nested,
 };
 
 /// What counts when a webhook or policy cannot be asked.
@@ -54,6 +54,8 @@ pub struct Matcher {
 #[derive(Clone, Debug)]
 pub struct MatchConditions {
     conditions: Vec<MatchCondition>,
+    /// How deep the deepest of them nests.
+    nesting: usize,
     failure_policy: FailurePolicy,
     matcher: Matcher,
 }
@@ -85,7 +87,10 @@ impl MatchConditions {
             name: name.into(),
             expression: compiler.compile(expression, Returns::Bool, declarations),
         });
-        MatchConditions { conditions: conditions.collect(), failure_policy, matcher }
+        let conditions: Vec<MatchCondition> = conditions.collect();
+        let nesting = conditions.iter().map(|condition| condition.expression.nesting).max();
+        let nesting = nesting.unwrap_or_default();
+        MatchConditions { conditions, nesting, failure_policy, matcher }
     }
 
     /// Whether there are none, and nothing need be prepared for them.
@@ -134,9 +139,10 @@ impl MatchConditions {
             return MatchResult::Matches;
         }
         let started = Instant::now();
+        let evaluate = || evaluate_nested(self.nesting, || self.evaluate(input));
         let evaluated = match input.authorizer {
-            Some(authorizer) => authorizer.settle(|| self.evaluate(input)).await,
-            None => Ok(self.evaluate(input)),
+            Some(authorizer) => authorizer.settle(evaluate).await.and_then(|evaluated| evaluated),
+            None => evaluate(),
         };
         let Evaluated { result, errors } = evaluated
             .unwrap_or_else(|error| Evaluated { result: self.failed(vec![error]), errors: 0 });

@@ -20,7 +20,7 @@ mod tests;
 pub use authorizer::CachingAuthorizer;
 pub use compile::{Compiler, Error, ErrorKind, Expression, Returns};
 pub use environment::OptionalVariableDeclarations;
-pub use evaluate::{Evaluator, Input};
+pub use evaluate::{Evaluator, Input, evaluate_nested};
 pub use match_conditions::{
     FailurePolicy, MatchCondition, MatchConditionMetrics, MatchConditions, MatchResult, Matcher,
 };

@@ -15,7 +15,7 @@ use kevel_server::columns::NameAndCreation;
 use kevel_server::future::Pending;
 use kevel_server::metrics::Metrics;
 use kevel_server::request::Warnings;
-use kevel_server::resource::{Part, Resource, Subresource};
+use kevel_server::resource::{Conventions, Resource, Subresource, SubresourceKind};
 use kevel_server::strategy::Generic;
 use kevel_server::type_ref::TypeRef;
 use kevel_server::user::User;
@@ -77,7 +77,7 @@ impl World {
             kind: GroupVersionKind::new("autoscaling", "v1", "Scale"),
             verbs: Vec::new(),
             ty: ty.clone(),
-            part: Part::Other,
+            role: SubresourceKind::NotServed,
         };
         let row = Resource {
             kind: GroupVersionKind::new("apps", "v1", "Deployment"),
@@ -92,9 +92,10 @@ impl World {
             allocation: None,
             columns: Arc::new(NameAndCreation),
             storage: None,
-            answer: None,
+            creater: None,
             subresources: BTreeMap::from([("scale".to_owned(), scale)]),
-            custom: None,
+            list_kind: String::new(),
+            conventions: Conventions::typed(false),
         };
         let user = User {
             name: "jane".to_owned(),

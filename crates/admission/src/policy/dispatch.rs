@@ -1,6 +1,7 @@
 //! Which policies, bindings and parameters a write concerns.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use kevel_api::value::Value;
 
@@ -105,6 +106,26 @@ impl<'h, E> Matching<'h, '_, E> {
                     selected.push(Err(Misconfigured { policy, binding: Some(binding), error }));
                 }
             }
+        }
+    }
+}
+
+/// How long expressions are evaluated before others have their turn, and the request's deadline is looked at.
+const TURN: Duration = Duration::from_millis(2);
+
+/// Lets others have their turn between policies: each may compute for a second.
+#[derive(Debug)]
+pub(super) struct Turn(Instant);
+
+impl Turn {
+    pub fn begin() -> Self {
+        Turn(Instant::now())
+    }
+
+    pub async fn yield_if_long(&mut self) {
+        if self.0.elapsed() > TURN {
+            tokio::task::yield_now().await;
+            self.0 = Instant::now();
         }
     }
 }

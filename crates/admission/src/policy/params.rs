@@ -188,7 +188,7 @@ impl Params {
             value = storage.convert(value, &storage.kind, &to).await?;
         }
         let tree = match self.kinds {
-            Kinds::Unsaid if !row.is_custom() => {
+            Kinds::Unsaid if !row.ty.is_unstructured() => {
                 let mut tree = unstructured(&value, row.ty.schema());
                 if let Some(map) = tree.as_map_mut() {
                     map.remove("apiVersion");

@@ -10,7 +10,7 @@ use kevel_server::admission::{Operation, OperationOptions};
 use kevel_server::audit::AuditContext;
 use kevel_server::columns::NameAndCreation;
 use kevel_server::request::Warnings;
-use kevel_server::resource::{Part, Subresource};
+use kevel_server::resource::{Conventions, Subresource, SubresourceKind};
 use kevel_server::storage::{Format, StorageConfig};
 use kevel_server::strategy::Generic;
 use kevel_server::type_ref::TypeRef;
@@ -93,8 +93,12 @@ impl World {
             });
             let subresource = |(name, version, kind): &(&str, &str, &str)| {
                 let kind = GroupVersionKind::from_api_version_and_kind(version, kind);
-                let sub =
-                    Subresource { kind, verbs: Vec::new(), ty: ty.clone(), part: Part::Other };
+                let sub = Subresource {
+                    kind,
+                    verbs: Vec::new(),
+                    ty: ty.clone(),
+                    role: SubresourceKind::NotServed,
+                };
                 ((*name).to_owned(), sub)
             };
             rows.install([Resource {
@@ -110,9 +114,10 @@ impl World {
                 allocation: None,
                 columns: Arc::new(NameAndCreation),
                 storage,
-                answer: None,
+                creater: None,
                 subresources: subresources.iter().map(subresource).collect(),
-                custom: None,
+                list_kind: String::new(),
+                conventions: Conventions::typed(false),
             }]);
         }
         let namespaces = storages["namespaces"].clone();

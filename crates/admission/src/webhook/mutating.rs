@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Plugin, Reinvocation, settled};
+use kevel_server::admission::{Attributes, Plugin, Reinvocation, ready};
 use kevel_server::future::Pending;
 
 use crate::cel::CachingAuthorizer;
@@ -108,7 +108,7 @@ impl Plugin for MutatingAdmissionWebhook {
         object: Option<&'a mut Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
         match self.0.is_idle(attributes) {
-            true => settled(Ok(())),
+            true => ready(Ok(())),
             false => Box::pin(self.dispatch(attributes, object)),
         }
     }

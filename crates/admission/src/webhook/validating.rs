@@ -7,7 +7,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Plugin, settled};
+use kevel_server::admission::{Attributes, Plugin, ready};
 use kevel_server::future::Pending;
 use kevel_server::resource::Resource;
 
@@ -175,7 +175,7 @@ impl Plugin for ValidatingAdmissionWebhook {
         object: Option<&'a Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
         match self.0.is_idle(attributes) {
-            true => settled(Ok(())),
+            true => ready(Ok(())),
             false => Box::pin(self.dispatch(attributes, object)),
         }
     }

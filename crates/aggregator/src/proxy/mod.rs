@@ -16,7 +16,7 @@ use kevel_server::delegate::not_found;
 use kevel_server::future::Pending;
 use kevel_server::handler::{Filter, Handler, Response};
 use kevel_server::query::{encode, escape_path};
-use kevel_server::request::{Request, RequestBody};
+use kevel_server::request::{Request, RequestBody, json_text};
 use kevel_server::service_resolver::ServiceResolver;
 
 use crate::api_service::{GROUP, LEGACY, ServiceReference};
@@ -155,6 +155,7 @@ fn outgoing(request: Request, headers: http::HeaderMap) -> Result<http::Request<
     let body = match request.body {
         RequestBody::Incoming(body) => Either::Left(body),
         RequestBody::Bytes(bytes) => Either::Right(Full::new(bytes)),
+        RequestBody::Object(tree) => Either::Right(Full::new(json_text(&tree))),
     };
     let (path, query) = (escape_path(&request.info.path), encode(&request.info.query));
     let path = if query.is_empty() { path } else { format!("{path}?{query}") };

@@ -52,6 +52,26 @@ impl<'a> Path<'a> {
         Path { parent: Some(self), element: Element::Key(key) }
     }
 
+    /// Goes along the path from `start`: by the names of fields, by indexes, and by keys.
+    pub(crate) fn walk<T>(
+        &self,
+        start: T,
+        field: impl Fn(T, &str) -> T + Copy,
+        item: impl Fn(T) -> T + Copy,
+        entry: impl Fn(T, &str) -> T + Copy,
+    ) -> T {
+        let at = match self.parent {
+            Some(parent) => parent.walk(start, field, item, entry),
+            None => start,
+        };
+        match self.element {
+            Element::None => at,
+            Element::Name(names) => names.split('.').fold(at, field),
+            Element::Index(_) => item(at),
+            Element::Key(key) => entry(at, key),
+        }
+    }
+
     const fn is_none(&self) -> bool {
         matches!(self.element, Element::None)
     }

@@ -80,7 +80,8 @@ impl Grants {
                 self.grants.iter().find(allows)
             }
             Some(lookup) => {
-                let allowed = |place: &Place| self.rule(*place).is_some_and(|r| r.allows(asked));
+                let allowed =
+                    |place: &RuleIndex| self.rule(*place).is_some_and(|r| r.allows(asked));
                 let place = lookup.candidates(asked).find(|place| allowed(place));
                 place.and_then(|place| self.grants.get(place.grant))
             }
@@ -88,14 +89,14 @@ impl Grants {
         found.map(|grant| &grant.binding)
     }
 
-    fn rule(&self, place: Place) -> Option<&PolicyRule> {
+    fn rule(&self, place: RuleIndex) -> Option<&PolicyRule> {
         self.grants.get(place.grant)?.role.rules.get(place.rule)
     }
 }
 
 /// Where a rule stands.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct RuleIndex {
     grant: usize,
     rule: usize,
 }
@@ -105,14 +106,14 @@ struct Place {
 #[derive(Debug, Default)]
 struct Lookup {
     /// Rules that name objects, by those names.
-    names: HashMap<Box<str>, Vec<Place>>,
+    names: HashMap<Box<str>, Vec<RuleIndex>>,
     /// The others, by resource: `pods`, `pods/log`, `*/scale`, `*`.
-    resources: HashMap<Box<str>, Vec<Place>>,
+    resources: HashMap<Box<str>, Vec<RuleIndex>>,
     /// The same, by group.
-    groups: HashMap<Box<str>, Vec<Place>>,
-    urls: HashMap<Box<str>, Vec<Place>>,
+    groups: HashMap<Box<str>, Vec<RuleIndex>>,
+    urls: HashMap<Box<str>, Vec<RuleIndex>>,
     /// Those with a path that ends with a star.
-    url_patterns: Vec<Place>,
+    url_patterns: Vec<RuleIndex>,
 }
 
 impl Lookup {
@@ -123,15 +124,15 @@ impl Lookup {
         for (grant, role) in grants.iter().map(|grant| &grant.role).enumerate() {
             for (rule, content) in role.rules.iter().enumerate() {
                 if known.insert(content) {
-                    lookup.add(Place { grant, rule }, content);
+                    lookup.add(RuleIndex { grant, rule }, content);
                 }
             }
         }
         lookup
     }
 
-    fn add(&mut self, place: Place, rule: &PolicyRule) {
-        let add = |to: &mut HashMap<Box<str>, Vec<Place>>, keys: &[String]| {
+    fn add(&mut self, place: RuleIndex, rule: &PolicyRule) {
+        let add = |to: &mut HashMap<Box<str>, Vec<RuleIndex>>, keys: &[String]| {
             for key in keys {
                 to.entry(key.as_str().into()).or_default().push(place);
             }
@@ -149,8 +150,8 @@ impl Lookup {
     }
 
     /// The places of all rules that may allow something.
-    fn candidates(&self, asked: &Attributes<'_>) -> impl Iterator<Item = Place> + use<'_> {
-        let lists: [&[Place]; 4] = if !asked.is_resource {
+    fn candidates(&self, asked: &Attributes<'_>) -> impl Iterator<Item = RuleIndex> + use<'_> {
+        let lists: [&[RuleIndex]; 4] = if !asked.is_resource {
             [at(&self.urls, asked.path), &self.url_patterns, &[], &[]]
         } else {
             let (resource, subresource) = (asked.resource, asked.subresource);
@@ -161,7 +162,8 @@ impl Lookup {
             let by_resource = [exact, any, at(&self.resources, "*")];
             let by_group = [at(&self.groups, asked.group), at(&self.groups, "*"), &[]];
             // A rule has to have both, so the shorter way finds it.
-            let length = |lists: &[&[Place]; 3]| lists.iter().map(|list| list.len()).sum::<usize>();
+            let length =
+                |lists: &[&[RuleIndex]; 3]| lists.iter().map(|list| list.len()).sum::<usize>();
             let shorter =
                 if length(&by_group) < length(&by_resource) { by_group } else { by_resource };
             let [first, second, third] = shorter;
@@ -171,6 +173,6 @@ impl Lookup {
     }
 }
 
-fn at<'l>(map: &'l HashMap<Box<str>, Vec<Place>>, key: &str) -> &'l [Place] {
+fn at<'l>(map: &'l HashMap<Box<str>, Vec<RuleIndex>>, key: &str) -> &'l [RuleIndex] {
     map.get(key).map_or(&[], Vec::as_slice)
 }

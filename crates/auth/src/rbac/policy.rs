@@ -64,7 +64,7 @@ impl RoleRef {
     }
 
     /// Where the role is to be found, for a binding in a namespace.
-    fn place(&self, namespace: &str) -> Option<Place> {
+    fn name(&self, namespace: &str) -> Option<NamespacedName> {
         let namespace = match (self.kind.as_str(), namespace) {
             // Roles have a namespace: a binding without one finds none.
             ("Role", "") => return None,
@@ -72,7 +72,7 @@ impl RoleRef {
             ("ClusterRole", _) => "",
             _ => return None,
         };
-        Some(Place { namespace: namespace.into(), name: self.name.as_str().into() })
+        Some(NamespacedName { namespace: namespace.into(), name: self.name.as_str().into() })
     }
 }
 
@@ -91,25 +91,25 @@ impl fmt::Display for RoleRef {
 /// A binding of either kind.
 #[derive(Debug)]
 pub(super) struct Binding {
-    place: Place,
+    name: NamespacedName,
     role: RoleRef,
     subjects: Vec<Subject>,
 }
 
 impl Binding {
-    fn read(place: Place, object: &Value) -> Self {
+    fn read(name: NamespacedName, object: &Value) -> Self {
         let subjects = object.at(&["subjects"]).and_then(Value::as_list).unwrap_or_default();
-        let subjects = subjects.iter().map(|subject| Subject::read(subject, &place.namespace));
-        Binding { subjects: subjects.collect(), role: RoleRef::of(object), place }
+        let subjects = subjects.iter().map(|subject| Subject::read(subject, &name.namespace));
+        Binding { subjects: subjects.collect(), role: RoleRef::of(object), name }
     }
 
     /// The binding, and the first of its subjects that a user is, in the words of the reference.
     pub fn describe(&self, user: &User) -> String {
         let subject = self.subjects.iter().find(|subject| subject.is(user));
         let subject = subject.map(|subject| subject.description.as_str()).unwrap_or_default();
-        let (kind, name) = match &*self.place.namespace {
-            "" => ("ClusterRoleBinding", quote(&self.place.name)),
-            namespace => ("RoleBinding", quote(&format!("{}/{namespace}", self.place.name))),
+        let (kind, name) = match &*self.name.namespace {
+            "" => ("ClusterRoleBinding", quote(&self.name.name)),
+            namespace => ("RoleBinding", quote(&format!("{}/{namespace}", self.name.name))),
         };
         let role = quote(&self.role.name);
         format!("{kind} {name} of {} {role} to {subject}", self.role.kind)
@@ -162,16 +162,16 @@ impl Subject {
 
 /// A namespace (empty for the cluster) and a name in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Place {
+struct NamespacedName {
     namespace: Arc<str>,
     name: Arc<str>,
 }
 
-impl Place {
+impl NamespacedName {
     /// Of a key of the cache: `namespace/name`, or `name`.
     fn of(key: &str) -> Self {
         let (namespace, name) = key.split_once('/').unwrap_or(("", key));
-        Place { namespace: namespace.into(), name: name.into() }
+        NamespacedName { namespace: namespace.into(), name: name.into() }
     }
 }
 
@@ -179,10 +179,10 @@ impl Place {
 #[derive(Debug, Default)]
 pub(super) struct Policy {
     /// Roles, and in the namespace that has no name cluster roles.
-    roles: HashMap<Place, Arc<Role>>,
-    bindings: HashMap<Place, Arc<Binding>>,
+    roles: HashMap<NamespacedName, Arc<Role>>,
+    bindings: HashMap<NamespacedName, Arc<Binding>>,
     /// The bindings to a role, whether there is such a role or not.
-    referrers: HashMap<Place, BTreeSet<Place>>,
+    referrers: HashMap<NamespacedName, BTreeSet<NamespacedName>>,
     /// The names of the bindings in a namespace that mean somebody.
     holders: HashMap<(Arc<str>, Identity), BTreeSet<Arc<str>>>,
     /// Whose grants in which namespace have to be worked out again.
@@ -193,16 +193,16 @@ pub(super) struct Policy {
 impl Policy {
     /// Takes in an object as it is now; `None` when it is gone.
     pub fn set(&mut self, kind: Kind, key: &str, object: Option<&Value>) {
-        let place = Place::of(key);
+        let name = NamespacedName::of(key);
         match kind {
-            Kind::Role | Kind::ClusterRole => self.set_role(place, object),
-            Kind::RoleBinding | Kind::ClusterRoleBinding => self.set_binding(place, object),
+            Kind::Role | Kind::ClusterRole => self.set_role(name, object),
+            Kind::RoleBinding | Kind::ClusterRoleBinding => self.set_binding(name, object),
         }
     }
 
     /// A role's rules.
     pub fn role(&self, role: &RoleRef, namespace: &str) -> Option<&Arc<Role>> {
-        self.roles.get(&role.place(namespace)?)
+        self.roles.get(&role.name(namespace)?)
     }
 
     /// The index after all that was taken in.
@@ -229,41 +229,41 @@ impl Policy {
         self.index.clone()
     }
 
-    fn set_role(&mut self, place: Place, object: Option<&Value>) {
-        for binding in self.referrers.get(&place).into_iter().flatten() {
+    fn set_role(&mut self, name: NamespacedName, object: Option<&Value>) {
+        for binding in self.referrers.get(&name).into_iter().flatten() {
             let binding = self.bindings.get(binding);
             self.dirty.extend(binding.into_iter().flat_map(|binding| holders(binding)));
         }
         match object {
             Some(role) => {
-                self.roles.insert(place, Arc::new(Role { rules: rule::rules(role) }));
+                self.roles.insert(name, Arc::new(Role { rules: rule::rules(role) }));
             }
             None => {
-                self.roles.remove(&place);
+                self.roles.remove(&name);
             }
         }
     }
 
-    fn set_binding(&mut self, place: Place, object: Option<&Value>) {
-        if let Some(old) = self.bindings.remove(&place) {
+    fn set_binding(&mut self, name: NamespacedName, object: Option<&Value>) {
+        if let Some(old) = self.bindings.remove(&name) {
             for holder in holders(&old) {
-                shrink(&mut self.holders, &holder, &place.name);
+                shrink(&mut self.holders, &holder, &name.name);
                 self.dirty.insert(holder);
             }
-            if let Some(role) = old.role.place(&place.namespace) {
-                shrink(&mut self.referrers, &role, &place);
+            if let Some(role) = old.role.name(&name.namespace) {
+                shrink(&mut self.referrers, &role, &name);
             }
         }
         let Some(object) = object else { return };
-        let binding = Binding::read(place.clone(), object);
+        let binding = Binding::read(name.clone(), object);
         for holder in holders(&binding) {
-            self.holders.entry(holder.clone()).or_default().insert(place.name.clone());
+            self.holders.entry(holder.clone()).or_default().insert(name.name.clone());
             self.dirty.insert(holder);
         }
-        if let Some(role) = binding.role.place(&place.namespace) {
-            self.referrers.entry(role).or_default().insert(place.clone());
+        if let Some(role) = binding.role.name(&name.namespace) {
+            self.referrers.entry(role).or_default().insert(name.clone());
         }
-        self.bindings.insert(place, Arc::new(binding));
+        self.bindings.insert(name, Arc::new(binding));
     }
 
     /// What somebody has in a namespace; of several bindings to one role the first by name counts.
@@ -272,8 +272,8 @@ impl Policy {
         let (mut grants, mut missing) = (Vec::new(), BTreeSet::new());
         let mut roles = HashSet::new();
         for name in names {
-            let place = Place { namespace: namespace.clone(), name: name.clone() };
-            let Some(binding) = self.bindings.get(&place) else { continue };
+            let name = NamespacedName { namespace: namespace.clone(), name: name.clone() };
+            let Some(binding) = self.bindings.get(&name) else { continue };
             match self.role(&binding.role, namespace) {
                 Some(role) if roles.insert(Arc::as_ptr(role)) => {
                     grants.push(Grant { role: role.clone(), binding: binding.clone() });
@@ -291,7 +291,7 @@ impl Policy {
 /// Whom a binding gives something, and where.
 fn holders(binding: &Binding) -> impl Iterator<Item = (Arc<str>, Identity)> + '_ {
     let identities = binding.subjects.iter().filter_map(|subject| subject.identity.clone());
-    identities.map(|identity| (binding.place.namespace.clone(), identity))
+    identities.map(|identity| (binding.name.namespace.clone(), identity))
 }
 
 /// Takes an item out of a set, and the set out of its map when it is empty.

@@ -11,21 +11,21 @@ use kevel_api::value::{Map, Value};
 use kevel_codec::json;
 use kevel_server::authorization::{Attributes, Authorizer, Decision};
 use kevel_server::future::Pending;
-use kevel_server::resource::{Answer, Answered, Asked};
+use kevel_server::resource::{CreateRequest, Created, Creater};
 use kevel_server::selectors::NO_SELECTORS;
 use kevel_server::user::User;
 
 use super::selectors;
 
-/// Answers `SubjectAccessReview`, `LocalSubjectAccessReview` or `SelfSubjectAccessReview`.
+/// Creates `SubjectAccessReview`, `LocalSubjectAccessReview` or `SelfSubjectAccessReview`.
 pub struct AccessReview {
     authorizer: Arc<dyn Authorizer>,
-    form: Form,
+    kind: ReviewKind,
 }
 
 /// How a review differs from the others.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum ReviewKind {
     /// About anybody.
     Subject,
     /// About anybody, in the namespace that it is made in.
@@ -43,38 +43,42 @@ impl std::fmt::Debug for AccessReview {
 impl AccessReview {
     /// `subjectaccessreviews`
     pub fn of_subject(authorizer: Arc<dyn Authorizer>) -> Self {
-        AccessReview { authorizer, form: Form::Subject }
+        AccessReview { authorizer, kind: ReviewKind::Subject }
     }
 
     /// `localsubjectaccessreviews`
     pub fn local(authorizer: Arc<dyn Authorizer>) -> Self {
-        AccessReview { authorizer, form: Form::Local }
+        AccessReview { authorizer, kind: ReviewKind::Local }
     }
 
     /// `selfsubjectaccessreviews`
     pub fn of_oneself(authorizer: Arc<dyn Authorizer>) -> Self {
-        AccessReview { authorizer, form: Form::Own }
+        AccessReview { authorizer, kind: ReviewKind::Own }
     }
 
-    async fn review(&self, asked: &Asked<'_>, mut review: Value) -> Result<Answered, StatusError> {
-        let errors = check(self.form, &review, asked.resource.ty.schema());
+    async fn review(
+        &self,
+        request: &CreateRequest<'_>,
+        mut review: Value,
+    ) -> Result<Created, StatusError> {
+        let errors = check(self.kind, &review, request.resource.ty.schema());
         if !errors.is_empty() {
             // The reference judges a form of the object that has lost its kind.
-            let kind = GroupKind::new(asked.resource.kind.group.clone(), "");
+            let kind = GroupKind::new(request.resource.kind.group.clone(), "");
             return Err(StatusError::invalid(&kind, "", errors));
         }
-        let status = self.judge(&review, asked.user).await;
+        let status = self.judge(&review, request.user).await;
         if let Some(review) = review.as_map_mut() {
             review.insert("status", status);
         }
-        Ok(Answered::Object(review))
+        Ok(Created::Object(review))
     }
 
     async fn judge(&self, review: &Value, own: &User) -> Value {
         let spec = review.at(&["spec"]).unwrap_or(&Value::Null);
-        let subject = match self.form {
-            Form::Own => None,
-            Form::Subject | Form::Local => Some(subject(spec)),
+        let subject = match self.kind {
+            ReviewKind::Own => None,
+            ReviewKind::Subject | ReviewKind::Local => Some(subject(spec)),
         };
         let user = subject.as_ref().unwrap_or(own);
         let attributes = match spec.at(&["resourceAttributes"]) {
@@ -95,13 +99,13 @@ impl AccessReview {
     }
 }
 
-impl Answer for AccessReview {
-    fn answer<'a>(
+impl Creater for AccessReview {
+    fn create<'a>(
         &'a self,
-        asked: &'a Asked<'a>,
+        request: &'a CreateRequest<'a>,
         object: Value,
-    ) -> Pending<'a, Result<Answered, StatusError>> {
-        Box::pin(self.review(asked, object))
+    ) -> Pending<'a, Result<Created, StatusError>> {
+        Box::pin(self.review(request, object))
     }
 }
 
@@ -154,7 +158,7 @@ fn non_resource_attributes<'a>(user: &'a User, spec: &'a Value) -> Attributes<'a
 }
 
 /// What is wrong with a review, in the reference's order.
-fn check(form: Form, review: &Value, schema: Schema<'_>) -> Vec<FieldError> {
+fn check(kind: ReviewKind, review: &Value, schema: Schema<'_>) -> Vec<FieldError> {
     let none = Value::Null;
     let spec = review.at(&["spec"]).unwrap_or(&none);
     let (on_resource, on_path) = (spec.at(&["resourceAttributes"]), non_resource(spec));
@@ -174,13 +178,13 @@ fn check(form: Form, review: &Value, schema: Schema<'_>) -> Vec<FieldError> {
         _ => {}
     }
     let nobody = spec.str_at(&["user"]).is_empty() && spec.at(&["groups"]).is_none_or(is_empty);
-    if form != Form::Own && nobody {
+    if kind != ReviewKind::Own && nobody {
         let detail = "at least one of user or group must be specified";
         errors.push(FieldError::invalid(&path.child("user"), "", detail));
     }
     errors.extend(on_resource.into_iter().flat_map(selectors::check));
-    errors.extend(metadata_error(form, review, schema));
-    if form == Form::Local {
+    errors.extend(metadata_error(kind, review, schema));
+    if kind == ReviewKind::Local {
         let namespace = on_resource.map(|resource| resource.str_at(&["namespace"]));
         if let Some(namespace) = namespace
             && namespace != review.str_at(&["metadata", "namespace"])
@@ -205,11 +209,13 @@ fn is_empty(value: &Value) -> bool {
     value.is_empty()
 }
 
-fn metadata_error(form: Form, review: &Value, schema: Schema<'_>) -> Option<FieldError> {
+fn metadata_error(kind: ReviewKind, review: &Value, schema: Schema<'_>) -> Option<FieldError> {
     let metadata = review.at(&["metadata"])?;
-    let (allowed, detail): (&[&str], _) = match form {
-        Form::Local => (&["managedFields", "namespace"], "must be empty except for namespace"),
-        Form::Subject | Form::Own => (&["managedFields"], "must be empty"),
+    let (allowed, detail): (&[&str], _) = match kind {
+        ReviewKind::Local => {
+            (&["managedFields", "namespace"], "must be empty except for namespace")
+        }
+        ReviewKind::Subject | ReviewKind::Own => (&["managedFields"], "must be empty"),
     };
     let more = metadata.as_map()?.iter().any(|(k, v)| !allowed.contains(&k) && !v.is_empty());
     let shown = || {

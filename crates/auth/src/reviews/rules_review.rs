@@ -6,7 +6,7 @@ use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
 use kevel_server::authorization::{Authorizer, Rules};
 use kevel_server::future::Pending;
-use kevel_server::resource::{Answer, Answered, Asked};
+use kevel_server::resource::{CreateRequest, Created, Creater};
 
 use crate::rbac::aggregate;
 
@@ -28,23 +28,23 @@ impl RulesReview {
     }
 }
 
-impl Answer for RulesReview {
-    fn answer<'a>(
+impl Creater for RulesReview {
+    fn create<'a>(
         &'a self,
-        asked: &'a Asked<'a>,
+        request: &'a CreateRequest<'a>,
         object: Value,
-    ) -> Pending<'a, Result<Answered, StatusError>> {
+    ) -> Pending<'a, Result<Created, StatusError>> {
         let namespace = object.str_at(&["spec", "namespace"]);
         let answer = match namespace {
             "" => Err(StatusError::bad_request("no namespace on request")),
             namespace => {
-                let status = status(self.authorizer.rules_for(asked.user, namespace));
+                let status = status(self.authorizer.rules_for(request.user, namespace));
                 // What was asked is not repeated.
                 let head = ["apiVersion", "kind"].map(|field| (field, object.str_at(&[field])));
                 let head = head.into_iter().filter(|(_, text)| !text.is_empty());
                 let mut review: Map = head.map(|(field, text)| (field, text.into())).collect();
                 review.insert("status", status);
-                Ok(Answered::Object(review.into()))
+                Ok(Created::Object(review.into()))
             }
         };
         Box::pin(std::future::ready(answer))

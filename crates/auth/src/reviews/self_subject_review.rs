@@ -4,27 +4,27 @@ use kevel_api::status::StatusError;
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
 use kevel_server::future::Pending;
-use kevel_server::resource::{Answer, Answered, Asked};
+use kevel_server::resource::{CreateRequest, Created, Creater};
 use kevel_server::user::User;
 
 /// Tells users who they are.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SelfSubjectReview;
 
-impl Answer for SelfSubjectReview {
-    fn answer<'a>(
+impl Creater for SelfSubjectReview {
+    fn create<'a>(
         &'a self,
-        asked: &'a Asked<'a>,
+        request: &'a CreateRequest<'a>,
         object: Value,
-    ) -> Pending<'a, Result<Answered, StatusError>> {
+    ) -> Pending<'a, Result<Created, StatusError>> {
         let now = Time::now().to_string();
         let metadata = Map::from_iter([("creationTimestamp", Value::from(now.as_str()))]);
-        let status = Map::from_iter([("userInfo", user_info(asked.user))]);
+        let status = Map::from_iter([("userInfo", user_info(request.user))]);
         let mut answer = Map::from_iter([("metadata", metadata.into()), ("status", status.into())]);
         for field in ["apiVersion", "kind"] {
             answer.insert(field, object.str_at(&[field]).into());
         }
-        Box::pin(std::future::ready(Ok(Answered::Object(answer.into()))))
+        Box::pin(std::future::ready(Ok(Created::Object(answer.into()))))
     }
 }
 

@@ -6,7 +6,7 @@ use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
 use kevel_server::authentication::{TokenAuthenticator, common_audiences};
 use kevel_server::future::Pending;
-use kevel_server::resource::{Answer, Answered, Asked};
+use kevel_server::resource::{CreateRequest, Created, Creater};
 
 use super::self_subject_review::user_info;
 
@@ -75,12 +75,12 @@ fn refusal(error: &str) -> String {
     }
 }
 
-impl Answer for TokenReview {
-    fn answer<'a>(
+impl Creater for TokenReview {
+    fn create<'a>(
         &'a self,
-        _asked: &'a Asked<'a>,
+        _request: &'a CreateRequest<'a>,
         object: Value,
-    ) -> Pending<'a, Result<Answered, StatusError>> {
-        Box::pin(async move { self.review(object).await.map(Answered::Object) })
+    ) -> Pending<'a, Result<Created, StatusError>> {
+        Box::pin(async move { self.review(object).await.map(Created::Object) })
     }
 }

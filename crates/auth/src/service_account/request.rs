@@ -8,7 +8,7 @@ use kevel_api::status::{StatusError, reason};
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
 use kevel_server::future::Pending;
-use kevel_server::resource::{Answer, Answered, Asked};
+use kevel_server::resource::{CreateRequest, Created, Creater};
 
 use super::claims::{KubernetesClaims, Reference};
 use super::keys::Signer;
@@ -50,7 +50,7 @@ pub struct Issuer {
     pub check_uid: bool,
 }
 
-/// Answers requests for tokens.
+/// Creates tokens.
 #[derive(Debug)]
 pub struct TokenRequest {
     issuer: Arc<Issuer>,
@@ -63,29 +63,34 @@ impl TokenRequest {
         TokenRequest { issuer, objects }
     }
 
-    async fn issue(&self, asked: &Asked<'_>, mut request: Value) -> Result<Value, StatusError> {
-        check_name(asked, &request)?;
-        let account = self.objects.fresh(Kind::ServiceAccount, asked.namespace, asked.name).await?;
+    async fn issue(
+        &self,
+        request: &CreateRequest<'_>,
+        mut token_request: Value,
+    ) -> Result<Value, StatusError> {
+        check_name(request, &token_request)?;
+        let account =
+            self.objects.fresh(Kind::ServiceAccount, request.namespace, request.name).await?;
         let now = Time::now();
         let account = Reference::of(&account);
-        self.complete(asked, &mut request, &account, now)?;
-        let mut validity = validate(&request)?;
-        let bound = self.bound(asked, request.at(&["spec", "boundObjectRef"])).await?;
+        self.complete(request, &mut token_request, &account, now)?;
+        let mut validity = validate(&token_request)?;
+        let bound = self.bound(request, token_request.at(&["spec", "boundObjectRef"])).await?;
         let max = self.issuer.max_expiration;
         if max > 0 && validity > max {
-            asked.warnings.add(format!(
+            request.warnings.add(format!(
                 "requested expiration of {validity} seconds shortened to {max} seconds"
             ));
             validity = max;
-            set(&mut request, "spec", [("expirationSeconds", max.into())]);
+            set(&mut token_request, "spec", [("expirationSeconds", max.into())]);
         }
-        let audiences: Vec<&str> = strings(&request, &["spec", "audiences"]);
+        let audiences: Vec<&str> = strings(&token_request, &["spec", "audiences"]);
         let extended = self.issuer.extend_expiration
             && bound.pod.is_some()
             && validity == MOUNTED
             && audiences.iter().all(|one| self.issuer.audiences.iter().any(|own| own == one));
         let claims = KubernetesClaims {
-            namespace: asked.namespace.to_owned(),
+            namespace: request.namespace.to_owned(),
             account,
             warn_after: extended.then_some(now.seconds + validity),
             ..bound
@@ -93,25 +98,25 @@ impl TokenRequest {
         let validity_inside = if extended { self.issuer.extended_expiration } else { validity };
         let id = uuid::Uuid::new_v4().to_string();
         let token = self.sign(&claims, &id, &audiences, now, validity_inside).await?;
-        asked.audit.annotate(ISSUED_CREDENTIAL_ID, &credential_id(&id));
+        request.audit.annotate(ISSUED_CREDENTIAL_ID, &credential_id(&id));
         let expires = Time { seconds: now.seconds + validity }.to_string();
         let status = [
             ("token", Value::from(token.as_str())),
             ("expirationTimestamp", Value::from(expires.as_str())),
         ];
-        set(&mut request, "status", status);
-        Ok(request)
+        set(&mut token_request, "status", status);
+        Ok(token_request)
     }
 
     /// Fills in what the request does not say.
     fn complete(
         &self,
-        asked: &Asked<'_>,
-        request: &mut Value,
+        request: &CreateRequest<'_>,
+        token_request: &mut Value,
         account: &Reference,
         now: Time,
     ) -> Result<(), StatusError> {
-        let uid = request.str_at(&["metadata", "uid"]).to_owned();
+        let uid = token_request.str_at(&["metadata", "uid"]).to_owned();
         if !uid.is_empty() && uid != account.uid {
             let problem = format!(
                 "the UID in the token request ({uid}) does not match the UID of the service \
@@ -120,28 +125,28 @@ impl TokenRequest {
             );
             if self.issuer.check_uid {
                 let resource = GroupResource::new(GROUP, KIND);
-                return Err(StatusError::conflict(&resource, asked.name, problem));
+                return Err(StatusError::conflict(&resource, request.name, problem));
             }
-            asked.warnings.add(format!(
+            request.warnings.add(format!(
                 "{problem} but TokenRequestServiceAccountUIDValidation is not enabled. In the \
                  future, this will return a conflict error"
             ));
         }
         let now = now.to_string();
         let mut metadata = vec![
-            ("name", Value::from(asked.name)),
-            ("namespace", Value::from(asked.namespace)),
+            ("name", Value::from(request.name)),
+            ("namespace", Value::from(request.namespace)),
             ("creationTimestamp", Value::from(now.as_str())),
         ];
         if uid.is_empty() {
             metadata.push(("uid", account.uid.as_str().into()));
         }
-        set(request, "metadata", metadata);
-        if strings(request, &["spec", "audiences"]).is_empty() {
+        set(token_request, "metadata", metadata);
+        if strings(token_request, &["spec", "audiences"]).is_empty() {
             let audiences = self.issuer.audiences.iter().map(|one| Value::from(one.as_str()));
-            set(request, "spec", [("audiences", Value::List(audiences.collect()))]);
+            set(token_request, "spec", [("audiences", Value::List(audiences.collect()))]);
         }
-        if let Some(fields) = request.as_map_mut() {
+        if let Some(fields) = token_request.as_map_mut() {
             fields.remove("status");
         }
         Ok(())
@@ -150,7 +155,7 @@ impl TokenRequest {
     /// What the token is to be bound to.
     async fn bound(
         &self,
-        asked: &Asked<'_>,
+        request: &CreateRequest<'_>,
         wanted: Option<&Value>,
     ) -> Result<KubernetesClaims, StatusError> {
         let mut claims = KubernetesClaims::default();
@@ -163,12 +168,12 @@ impl TokenRequest {
         }
         let found = match (group, kind) {
             ("", "Pod") => {
-                let pod = self.objects.fresh(Kind::Pod, asked.namespace, name).await?;
-                if pod.str_at(&["spec", "serviceAccountName"]) != asked.name {
+                let pod = self.objects.fresh(Kind::Pod, request.namespace, name).await?;
+                if pod.str_at(&["spec", "serviceAccountName"]) != request.name {
                     return Err(StatusError::bad_request(format!(
                         "cannot bind token for serviceaccount {:?} to pod running with different \
                          serviceaccount name.",
-                        asked.name
+                        request.name
                     )));
                 }
                 claims.node = self.node_of(&pod).await?;
@@ -179,7 +184,7 @@ impl TokenRequest {
                 claims.node.insert(Reference::of(&node))
             }
             ("", "Secret") => {
-                let secret = self.objects.fresh(Kind::Secret, asked.namespace, name).await?;
+                let secret = self.objects.fresh(Kind::Secret, request.namespace, name).await?;
                 claims.secret.insert(Reference::of(&secret))
             }
             _ => {
@@ -242,31 +247,32 @@ impl TokenRequest {
     }
 }
 
-impl Answer for TokenRequest {
-    fn answer<'a>(
+impl Creater for TokenRequest {
+    fn create<'a>(
         &'a self,
-        asked: &'a Asked<'a>,
+        request: &'a CreateRequest<'a>,
         object: Value,
-    ) -> Pending<'a, Result<Answered, StatusError>> {
-        Box::pin(async move { self.issue(asked, object).await.map(Answered::Object) })
+    ) -> Pending<'a, Result<Created, StatusError>> {
+        Box::pin(async move { self.issue(request, object).await.map(Created::Object) })
     }
 }
 
 /// A request that names a service account must name the one that it is sent to.
-fn check_name(asked: &Asked<'_>, request: &Value) -> Result<(), StatusError> {
-    let said = request.str_at(&["metadata", "name"]);
-    if said.is_empty() || said == asked.name {
+fn check_name(request: &CreateRequest<'_>, token_request: &Value) -> Result<(), StatusError> {
+    let said = token_request.str_at(&["metadata", "name"]);
+    if said.is_empty() || said == request.name {
         return Ok(());
     }
     let metadata = Path::new("metadata");
     let problem = "must match the service account name if specified";
     let error = FieldError::invalid(&metadata.child("name"), said, problem);
-    Err(StatusError::invalid(&GroupKind::new(GROUP, KIND), asked.name, error))
+    Err(StatusError::invalid(&GroupKind::new(GROUP, KIND), request.name, error))
 }
 
 /// The validity that is asked for, if it may be.
-fn validate(request: &Value) -> Result<i64, StatusError> {
-    let validity = request.at(&["spec", "expirationSeconds"]).and_then(Value::as_int).unwrap_or(0);
+fn validate(token_request: &Value) -> Result<i64, StatusError> {
+    let validity =
+        token_request.at(&["spec", "expirationSeconds"]).and_then(Value::as_int).unwrap_or(0);
     let problem = match validity {
         ..SHORTEST => "may not specify a duration less than 10 minutes",
         SHORTEST..=LONGEST => return Ok(validity),

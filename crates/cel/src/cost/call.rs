@@ -5,6 +5,7 @@ use super::{
     AUTHORIZER_COST, LIST_COST, REGEX_FACTOR, REQUIREMENT_COST, REQUIREMENTS_PER_CHARACTER,
     STRING_FACTOR, UNIT_COST,
 };
+use crate::library::MAX_INCLUDES;
 use crate::types::Type;
 
 /// What is known of a receiver or argument.
@@ -144,6 +145,7 @@ fn kubernetes_estimate(
     }
     match function {
         "check" => plain(CostEstimate::fixed(AUTHORIZER_COST)),
+        "includes" => plain(CostEstimate { min: 0, max: MAX_INCLUDES as u64 }),
         "fieldSelector" | "labelSelector" => {
             let requirements = first()?.scale(REQUIREMENTS_PER_CHARACTER).scale(REQUIREMENT_COST);
             plain(CostEstimate::fixed(LIST_COST).add(traversal(first()?)).add(requirements))

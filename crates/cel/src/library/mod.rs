@@ -8,6 +8,7 @@ mod convert;
 mod extension;
 mod format_string;
 mod formats;
+mod includes;
 mod json_patch;
 mod list;
 mod list_extension;
@@ -37,6 +38,7 @@ pub use re2::{compile as compile_regex, compile_within as compile_regex_within};
 
 pub(crate) use convert::convert;
 pub(crate) use format_string::check_format;
+pub(crate) use includes::MAX_VALUES as MAX_INCLUDES;
 pub(crate) use operator::{add, append, contains};
 pub(crate) use regex::RegexFunction;
 
@@ -161,6 +163,9 @@ pub(crate) static BASE: LazyLock<Functions> = LazyLock::new(|| {
 /// What expressions that make JSON patches have besides.
 pub(crate) static JSON_PATCH: LazyLock<Functions> =
     LazyLock::new(|| functions(&[json_patch::ROWS]));
+
+/// What expressions about devices have besides.
+pub(crate) static INCLUDES: LazyLock<Functions> = LazyLock::new(|| functions(&[includes::ROWS]));
 
 fn functions(libraries: &[&[Row]]) -> Functions {
     let mut functions = Functions::new();

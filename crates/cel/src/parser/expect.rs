@@ -2,7 +2,8 @@
 //! about it, are those of the parser generator that the reference uses.
 
 use super::token::{Lexeme, Token};
-use super::{Abort, Parsed, Parser};
+use super::{Abort, Node, Parsed, Parser};
+use crate::ast::{Expr, ExprKind};
 
 /// What an expression may start with.
 pub(super) const START: &[Token] = &[
@@ -62,6 +63,7 @@ impl Parser<'_> {
     pub(super) fn next(&mut self) -> Lexeme {
         let lexeme = self.peek();
         self.at = (self.at + 1).min(self.lexemes.len());
+        self.recovering = false;
         lexeme
     }
 
@@ -99,7 +101,7 @@ impl Parser<'_> {
             return Ok(here);
         }
         self.syntax_error(here, format!("mismatched input '{text}' expecting {expected}"));
-        Err(Abort)
+        Err(Abort::Syntax)
     }
 
     /// Takes a token after which operators may follow.
@@ -116,27 +118,79 @@ impl Parser<'_> {
         }
         let text = self.text(here);
         let expected = Token::expected(set);
-        if set.contains(&self.peek_at(1)) && here.token != Token::Eof {
+        if set.contains(&self.peek_at(1)) && here.token != Token::Eof && !self.recovering {
             self.syntax_error(here, format!("extraneous input '{text}' expecting {expected}"));
             self.next();
             return Ok(());
         }
         self.syntax_error(here, format!("mismatched input '{text}' expecting {expected}"));
-        Err(Abort)
+        Err(Abort::Syntax)
     }
 
-    pub(super) fn no_viable_alternative(&mut self, from: usize) -> Parsed {
+    /// Where parsing has failed, goes on behind what cannot be read: with what may follow an operand, or
+    /// any of the expressions around it.
+    pub(super) fn or_recover(&mut self, parsed: Parsed, levels: usize) -> Parsed {
+        let Err(Abort::Syntax) = parsed else { return parsed };
+        self.followers.truncate(levels);
+        while !self.may_follow(self.peek().token) {
+            self.at += 1;
+        }
+        let id = self.id(self.peek().start);
+        Ok(Node { expr: Expr { id, kind: ExprKind::Unspecified }, nesting: 0 })
+    }
+
+    /// Whether a token may stand behind an operand, or behind any of the expressions around it.
+    fn may_follow(&self, token: Token) -> bool {
+        OPERATORS.contains(&token) || self.followers.iter().any(|level| level.contains(&token))
+    }
+
+    /// Leaves out tokens until one is in the set, or may follow; whether it is in the set.
+    pub(super) fn skip_to(&mut self, set: &[Token]) -> bool {
         let here = self.peek();
-        let text: String = (from..=self.at)
-            .map(|i| self.lexeme(i))
-            .filter(|lexeme| lexeme.token != Token::Eof)
-            .map(|lexeme| self.text(lexeme))
+        if set.contains(&here.token) {
+            return true;
+        }
+        let (text, expected) = (self.text(here), Token::expected(set));
+        self.syntax_error(here, format!("extraneous input '{text}' expecting {expected}"));
+        while !set.contains(&self.peek().token) && !self.may_follow(self.peek().token) {
+            self.at += 1;
+        }
+        set.contains(&self.peek().token)
+    }
+
+    /// Reports that what begins at `start` can be nothing; the tokens from `from` on are told. Nothing of it
+    /// is taken, so whether parsing was `recovering` before still counts.
+    pub(super) fn no_viable_alternative(
+        &mut self,
+        start: usize,
+        from: usize,
+        recovering: bool,
+    ) -> Parsed {
+        let here = self.peek();
+        // What stands between the tokens is told, too.
+        let start_of = self.lexeme(from).start;
+        let end = match here.token {
+            Token::Eof => self.source.characters.len() as u32,
+            _ => here.end,
+        };
+        let text: String = (start_of..end)
+            .filter(|at| {
+                let next = self.unread.partition_point(|(_, end)| end <= at);
+                self.unread.get(next).is_none_or(|(start, _)| start > at)
+            })
+            .filter_map(|at| self.source.characters.get(at as usize))
             .collect();
+        let text = text.replace('\t', "\\t").replace('\n', "\\n").replace('\r', "\\r");
+        self.recovering = recovering;
         self.syntax_error(here, format!("no viable alternative at input '{text}'"));
-        Err(Abort)
+        self.at = start;
+        Err(Abort::Syntax)
     }
 
     pub(super) fn syntax_error(&mut self, at: Lexeme, message: String) {
+        if std::mem::replace(&mut self.recovering, true) {
+            return;
+        }
         let mut location = self.source.location(at.start);
         if self.source.characters.is_empty() {
             location.column = -1;

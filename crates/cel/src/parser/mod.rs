@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::ast::{Ast, Expr, ExprId, ExprKind, Literal, operator};
 use crate::source::{Issues, Location, Source};
-use expect::START;
+use expect::{START, with};
 use token::{Lexeme, Token, tokenize};
 
 pub(crate) use macros::ACCUMULATOR;
@@ -33,7 +33,7 @@ pub(crate) fn parse(text: &str, bindings: bool) -> Result<Ast, Issues> {
         ));
         return Err(issues);
     }
-    let lexemes = tokenize(&source, &mut issues);
+    let (lexemes, unread) = tokenize(&source, &mut issues);
     let mut parser = Parser {
         source: &source,
         issues,
@@ -43,6 +43,8 @@ pub(crate) fn parse(text: &str, bindings: bool) -> Result<Ast, Issues> {
         bindings,
         depth: Depth::default(),
         followers: vec![&[Token::Eof]],
+        unread,
+        recovering: false,
     };
     let root = parser.start();
     let Parser { issues, offsets, .. } = parser;
@@ -64,8 +66,13 @@ fn height(expr: &Expr) -> u32 {
     highest + 1
 }
 
-/// Parsing ends here; the issue is reported.
-struct Abort;
+/// What is parsed ends here; the issue is reported.
+enum Abort {
+    /// Something stands here that cannot: parsing goes on behind it, to find further issues.
+    Syntax,
+    /// It is too deep: parsing ends.
+    Depth,
+}
 
 type Parsed = Result<Node, Abort>;
 
@@ -94,7 +101,14 @@ struct Parser<'s> {
     depth: Depth,
     /// What may follow the expressions being parsed, innermost last.
     followers: Vec<&'static [Token]>,
+    /// What is no token, by where it begins and ends.
+    unread: Vec<(u32, u32)>,
+    /// Whether nothing was taken since the last issue: what is wrong now follows from that.
+    recovering: bool,
 }
+
+/// What is selected.
+const NAME: &[Token] = &[Token::Identifier, Token::EscapedIdentifier];
 
 /// Names that are not variables, so that the language can grow.
 pub(crate) const RESERVED: &[&str] = &[
@@ -130,6 +144,13 @@ impl Parser<'_> {
 
     /// `or ('?' or ':' expression)?`
     fn expression(&mut self) -> Parsed {
+        let (levels, depth) = (self.followers.len(), self.depth.expression);
+        let parsed = self.conditional();
+        self.depth.expression = depth;
+        self.or_recover(parsed, levels)
+    }
+
+    fn conditional(&mut self) -> Parsed {
         self.depth.expression += 1;
         self.check_depth(self.depth.expression)?;
         let condition = self.or()?;
@@ -148,7 +169,6 @@ impl Parser<'_> {
                 )?
             }
         };
-        self.depth.expression -= 1;
         Ok(node)
     }
 
@@ -216,8 +236,14 @@ impl Parser<'_> {
     }
 
     fn unary(&mut self) -> Parsed {
+        let levels = self.followers.len();
+        let parsed = self.signed();
+        self.or_recover(parsed, levels)
+    }
+
+    fn signed(&mut self) -> Parsed {
         self.expect_start(START)?;
-        let first = self.peek();
+        let (first, start, recovering) = (self.peek(), self.at, self.recovering);
         let (token, operator) = match first.token {
             Token::Exclamation => (Token::Exclamation, operator::NOT),
             // A sign before a number is part of the number.
@@ -233,9 +259,11 @@ impl Parser<'_> {
         let operand_start: Vec<Token> =
             START.iter().copied().filter(|t| !matches!(t, Token::Exclamation)).collect();
         if token == Token::Minus && !operand_start.contains(&self.peek().token) {
-            return self.no_viable_alternative(self.at - 1);
+            return self.no_viable_alternative(start, self.at - 1, recovering);
         }
-        self.expect_start(START)?;
+        if token == Token::Exclamation && !self.skip_to(START) {
+            return Err(Abort::Syntax);
+        }
         let operand = self.member()?;
         if count % 2 == 0 {
             return Ok(operand);
@@ -248,10 +276,24 @@ impl Parser<'_> {
 
     /// A primary and the selections, calls and indexes after it.
     fn member(&mut self) -> Parsed {
+        let (levels, depth) = (self.followers.len(), self.depth.member);
+        let parsed = self.selected();
+        self.depth.member = depth;
+        if let Err(Abort::Syntax) = parsed {
+            // What would go on with it belongs to what cannot be read.
+            while matches!(self.peek().token, Token::Dot | Token::LeftBracket) {
+                self.at += 1;
+            }
+        }
+        self.or_recover(parsed, levels)
+    }
+
+    fn selected(&mut self) -> Parsed {
         self.depth.member += 1;
         self.check_depth(self.depth.member)?;
-        let entered = self.depth.member;
-        let mut node = self.primary()?;
+        let levels = self.followers.len();
+        let primary = self.primary();
+        let mut node = self.or_recover(primary, levels)?;
         loop {
             node = match self.peek().token {
                 Token::Dot => self.selection(node)?,
@@ -261,13 +303,17 @@ impl Parser<'_> {
             self.depth.member += 1;
             self.check_depth(self.depth.member)?;
         }
-        self.depth.member = entered - 1;
         Ok(node)
     }
 
     fn selection(&mut self, operand: Node) -> Parsed {
+        let (start, recovering) = (self.at, self.recovering);
         let dot = self.next();
         let optional = self.accept(Token::Question).is_some();
+        if optional && let Err(error) = self.expect_start(NAME) {
+            self.issues.report(self.source.location(self.peek().start), "unsupported ident kind");
+            return Err(error);
+        }
         let name = self.peek();
         if name.token == Token::EscapedIdentifier {
             self.next();
@@ -279,18 +325,9 @@ impl Parser<'_> {
                         name,
                         format!("mismatched input {} expecting IDENTIFIER", name.token.name()),
                     );
-                    Err(Abort)
+                    Err(Abort::Syntax)
                 }
-                _ if optional => {
-                    let text = self.text(name);
-                    let expected = Token::expected(&[Token::Identifier, Token::EscapedIdentifier]);
-                    self.syntax_error(
-                        name,
-                        format!("mismatched input '{text}' expecting {expected}"),
-                    );
-                    Err(Abort)
-                }
-                _ => self.no_viable_alternative(self.at - 1),
+                _ => self.no_viable_alternative(start, start, recovering),
             };
         } else {
             self.next();
@@ -319,6 +356,7 @@ impl Parser<'_> {
 
     fn index(&mut self, target: Node) -> Parsed {
         let open = self.next();
+        self.expect_start(&with(START, &[Token::Question]))?;
         let optional = self.accept(Token::Question).is_some();
         let index = self.nested(&[Token::RightBracket])?;
         self.expect_after_operand(Token::RightBracket)?;
@@ -345,7 +383,7 @@ impl Parser<'_> {
     fn nest(&mut self, nesting: u32) -> Result<u32, Abort> {
         if nesting >= MAX_RECURSION {
             self.issues.report(Location::NONE, "max recursion depth exceeded");
-            return Err(Abort);
+            return Err(Abort::Depth);
         }
         Ok(nesting + 1)
     }
@@ -356,7 +394,7 @@ impl Parser<'_> {
         }
         let message = format!("expression recursion limit exceeded: {MAX_RECURSION}");
         self.issues.report(Location::NONE, message);
-        Err(Abort)
+        Err(Abort::Depth)
     }
 
     /// A new node at a place.

@@ -11,9 +11,10 @@ impl Parser<'_> {
         match first.token {
             Token::Identifier => self.identifier(false),
             Token::Dot => {
+                let (start, recovering) = (self.at, self.recovering);
                 self.next();
                 if self.peek().token != Token::Identifier {
-                    return self.no_viable_alternative(self.at - 1);
+                    return self.no_viable_alternative(start, start, recovering);
                 }
                 self.identifier(true)
             }
@@ -31,7 +32,7 @@ impl Parser<'_> {
                     &START.iter().copied().filter(|t| *t != Token::Exclamation).collect::<Vec<_>>(),
                 );
                 self.syntax_error(first, format!("mismatched input '{text}' expecting {expected}"));
-                Err(Abort)
+                Err(Abort::Syntax)
             }
             _ => self.literal(),
         }
@@ -158,7 +159,9 @@ impl Parser<'_> {
                 break;
             }
         }
-        self.accept(Token::Comma);
+        if fields.is_empty() {
+            self.accept(Token::Comma);
+        }
         self.expect_after_operand(Token::RightBrace)?;
         let kind = ExprKind::Struct { name: name.into(), fields };
         Ok(Node { expr: Expr { id, kind }, nesting })
@@ -175,7 +178,7 @@ impl Parser<'_> {
             nesting = nesting.max(value.nesting);
             elements.push(Element { value: value.expr, optional });
             self.expect_start(&[Token::RightBracket, Token::Comma])?;
-            if self.accept(Token::Comma).is_none() || self.peek().token == Token::Eof {
+            if self.accept(Token::Comma).is_none() || !self.is_at_item() {
                 break;
             }
         }
@@ -199,7 +202,7 @@ impl Parser<'_> {
             nesting = nesting.max(key.nesting).max(value.nesting);
             entries.push(MapEntry { key: key.expr, value: value.expr, optional });
             self.expect_start(&[Token::RightBrace, Token::Comma])?;
-            if self.accept(Token::Comma).is_none() || self.peek().token == Token::Eof {
+            if self.accept(Token::Comma).is_none() || !self.is_at_item() {
                 break;
             }
         }
@@ -208,6 +211,12 @@ impl Parser<'_> {
         }
         self.expect_after_operand(Token::RightBrace)?;
         Ok(Node { expr: Expr { id, kind: ExprKind::Map { entries } }, nesting })
+    }
+
+    /// Whether an item of a list or map begins here; otherwise the comma before it was its last.
+    fn is_at_item(&self) -> bool {
+        let token = self.peek().token;
+        token == Token::Question || START.contains(&token)
     }
 
     /// Arguments up to the closing parenthesis.

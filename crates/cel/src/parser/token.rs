@@ -109,16 +109,17 @@ pub(crate) struct Lexeme {
     pub end: u32,
 }
 
-/// Cuts a text into tokens; characters that are part of none are reported and left out.
-pub(crate) fn tokenize(source: &Source, issues: &mut Issues) -> Vec<Lexeme> {
+/// Cuts a text into tokens; characters that are part of none are reported and left out. Where they stand
+/// is told, too.
+pub(crate) fn tokenize(source: &Source, issues: &mut Issues) -> (Vec<Lexeme>, Vec<(u32, u32)>) {
     let mut lexer = Lexer { text: &source.characters, at: 0 };
-    let mut lexemes = Vec::new();
+    let (mut lexemes, mut unread) = (Vec::new(), Vec::new());
     loop {
         lexer.skip_hidden();
         let start = lexer.at;
         if lexer.text.is_empty() {
             lexemes.push(Lexeme { token: Token::Eof, start: start as u32, end: start as u32 });
-            return lexemes;
+            return (lexemes, unread);
         }
         match lexer.next_token() {
             Ok((token, len)) => {
@@ -128,11 +129,11 @@ pub(crate) fn tokenize(source: &Source, issues: &mut Issues) -> Vec<Lexeme> {
             }
             Err(len) => {
                 let text: String = lexer.text.iter().take(len).collect();
-                let text = text.replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t");
                 let location = source.location(start as u32);
                 let message = format!("Syntax error: token recognition error at: '{text}'");
                 issues.report(location, message);
                 lexer.advance(len);
+                unread.push((start as u32, lexer.at as u32));
             }
         }
     }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use kevel_api::value::Value as Tree;
 
-use super::index::{Index, Place};
+use super::index::{Bucket, Index};
 use super::{List, Map, Value};
 use crate::declared::ListKind;
 use crate::error::Error;
@@ -65,14 +65,14 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The place of an element that its keys tell from the others.
-    pub(super) fn place_by(&self, names: &[String]) -> Result<Place<'a>, Error> {
+    /// The bucket of an element that its keys tell from the others.
+    pub(super) fn bucket_by(&self, names: &[String]) -> Result<Bucket<'a>, Error> {
         let mut text = Vec::new();
         for field in self.map_key(names)? {
             kevel_codec::json::encode_any(field.unwrap_or(&Tree::Null), &mut text);
             text.push(b',');
         }
-        Ok(Place::Key(text))
+        Ok(Bucket::Key(text))
     }
 
     /// What tells an element of a list from the others.
@@ -107,11 +107,11 @@ fn lists_equal<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool, Error> {
         return Ok(false);
     }
     match a.declared_kind() {
-        Some(ListKind::Set) => all_found(a, b, |x| Ok(Place::of(x)), |x, y| x.equals(y)),
+        Some(ListKind::Set) => all_found(a, b, |x| Ok(Bucket::of(x)), |x, y| x.equals(y)),
         Some(ListKind::Map(keys)) => all_found(
             a,
             b,
-            |x| x.place_by(keys),
+            |x| x.bucket_by(keys),
             |x, y| Ok(x.map_key(keys)? == y.map_key(keys)? && x.equals(y)?),
         ),
         _ => {
@@ -130,17 +130,17 @@ fn lists_equal<'a>(a: &List<'a>, b: &List<'a>) -> Result<bool, Error> {
 fn all_found<'a>(
     a: &List<'a>,
     b: &List<'a>,
-    place: impl Fn(&Value<'a>) -> Result<Place<'a>, Error>,
+    bucket: impl Fn(&Value<'a>) -> Result<Bucket<'a>, Error>,
     same: impl Fn(&Value<'a>, &Value<'a>) -> Result<bool, Error>,
 ) -> Result<bool, Error> {
     let elements = a.iter().collect::<Result<Vec<_>, _>>()?;
     let mut index = Index::default();
     for (at, element) in elements.iter().enumerate() {
-        index.add(place(element)?, at);
+        index.add(bucket(element)?, at);
     }
     for other in b.iter() {
         let other = other?;
-        if index.find(&place(&other)?, |at| same(&elements[at], &other))?.is_none() {
+        if index.find(&bucket(&other)?, |at| same(&elements[at], &other))?.is_none() {
             return Ok(false);
         }
     }

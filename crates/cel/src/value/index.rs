@@ -10,9 +10,9 @@ use crate::error::Error;
 /// at them. To compare so many would cost more than any expression may.
 const MAX_COMPARED: usize = 10_000_000;
 
-/// Equal values have equal places.
+/// Equal values have equal buckets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place<'a> {
+pub(super) enum Bucket<'a> {
     String(Text<'a>),
     /// A number, whatever its type.
     Number(u64),
@@ -22,16 +22,16 @@ pub(super) enum Place<'a> {
     Other(u64),
 }
 
-impl<'a> Place<'a> {
+impl<'a> Bucket<'a> {
     pub fn of(value: &Value<'a>) -> Self {
-        let number = |value: f64| Place::Number((value + 0.0).to_bits());
+        let number = |value: f64| Bucket::Number((value + 0.0).to_bits());
         match value {
-            Value::String(text) => Place::String(text.clone()),
+            Value::String(text) => Bucket::String(text.clone()),
             Value::Int(value) => number(*value as f64),
             Value::Uint(value) => number(*value as f64),
             Value::Double(value) => number(*value),
-            Value::Bool(value) => Place::Other(u64::from(*value)),
-            other => Place::Other(other.size().unwrap_or_default()),
+            Value::Bool(value) => Bucket::Other(u64::from(*value)),
+            other => Bucket::Other(other.size().unwrap_or_default()),
         }
     }
 }
@@ -39,22 +39,22 @@ impl<'a> Place<'a> {
 /// Elements, and where each stands.
 #[derive(Debug, Default)]
 pub(super) struct Index<'a> {
-    places: HashMap<Place<'a>, Vec<usize>>,
+    buckets: HashMap<Bucket<'a>, Vec<usize>>,
     compared: usize,
 }
 
 impl<'a> Index<'a> {
-    pub fn add(&mut self, place: Place<'a>, at: usize) {
-        self.places.entry(place).or_default().push(at);
+    pub fn add(&mut self, bucket: Bucket<'a>, at: usize) {
+        self.buckets.entry(bucket).or_default().push(at);
     }
 
-    /// The first element in a place for which `same` holds.
+    /// The first element in a bucket for which `same` holds.
     pub fn find(
         &mut self,
-        place: &Place<'a>,
+        bucket: &Bucket<'a>,
         same: impl Fn(usize) -> Result<bool, Error>,
     ) -> Result<Option<usize>, Error> {
-        for &at in self.places.get(place).into_iter().flatten() {
+        for &at in self.buckets.get(bucket).into_iter().flatten() {
             self.compared += 1;
             if self.compared > MAX_COMPARED {
                 return Err(Error::cost_limit());

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use kevel_api::value::Value as Tree;
 
 use super::Value;
+use super::index::Bucket;
 use super::index::Index;
-use super::index::Place;
 use crate::declared::{DeclKind, DeclType, ListKind};
 use crate::error::Error;
 
@@ -85,11 +85,11 @@ impl<'a> List<'a> {
     pub(crate) fn join(self, other: &List<'a>) -> Result<List<'a>, Error> {
         match self.declared_kind() {
             Some(ListKind::Set) => {
-                return self.union(other, |element| Ok(Place::of(element)), |a, b| a.equals(b));
+                return self.union(other, |element| Ok(Bucket::of(element)), |a, b| a.equals(b));
             }
             Some(ListKind::Map(keys)) => {
                 let same = |a: &Value<'a>, b: &Value<'a>| Ok(a.map_key(keys)? == b.map_key(keys)?);
-                return self.union(other, |element| element.place_by(keys), same);
+                return self.union(other, |element| element.bucket_by(keys), same);
             }
             _ => {}
         }
@@ -129,22 +129,22 @@ impl<'a> List<'a> {
     fn union(
         &self,
         other: &List<'a>,
-        place: impl Fn(&Value<'a>) -> Result<Place<'a>, Error>,
+        bucket: impl Fn(&Value<'a>) -> Result<Bucket<'a>, Error>,
         same: impl Fn(&Value<'a>, &Value<'a>) -> Result<bool, Error>,
     ) -> Result<List<'a>, Error> {
         let mut elements = self.iter().collect::<Result<Vec<_>, _>>()?;
         let mut index = Index::default();
         for (at, element) in elements.iter().enumerate() {
-            index.add(place(element)?, at);
+            index.add(bucket(element)?, at);
         }
         for element in other.iter() {
             let element = element?;
-            let place = place(&element)?;
-            let found = index.find(&place, |at| same(&elements[at], &element))?;
+            let bucket = bucket(&element)?;
+            let found = index.find(&bucket, |at| same(&elements[at], &element))?;
             match found.and_then(|at| elements.get_mut(at)) {
                 Some(known) => *known = element,
                 None => {
-                    index.add(place, elements.len());
+                    index.add(bucket, elements.len());
                     elements.push(element);
                 }
             }

@@ -241,8 +241,8 @@ impl<'a> Map<'a> {
     pub(super) fn first(&self) -> Option<Result<(Value<'a>, Value<'a>), Error>> {
         match &self.0 {
             Form::Made(entries) => {
-                let (key, place) = entries.index.first_key_value()?;
-                Some(Ok((key.to_value(), entries.values.get(*place)?.clone())))
+                let (key, position) = entries.index.first_key_value()?;
+                Some(Ok((key.to_value(), entries.values.get(*position)?.clone())))
             }
             _ => self.entries().next().map(|(key, value)| Ok((key, value?))),
         }

@@ -19,7 +19,7 @@ use super::find::find;
 use super::path::{Frame, Step};
 use super::scan::{Scanner, Stop};
 use super::text::text_of;
-use crate::places::Places;
+use crate::field_slots::FieldSlots;
 
 /// A document that was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,21 +159,21 @@ impl<'a, 't> Decoder<'a, 't> {
     ) -> Result<Map, Stop> {
         let Some(structure) = schema.as_struct() else { return Ok(Map::new()) };
         self.scan.open(MAX_DEPTH)?;
-        let mut places = Places::above(&self.values);
+        let mut slots = FieldSlots::above(&self.values);
         // A bit for each field that the document has named.
         let mut seen = 0u64;
         if let Some(prior) = prior {
-            self.carry_over(prior, structure, &mut places);
+            self.carry_over(prior, structure, &mut slots);
         }
         let mut more = self.scan.first(b'}');
         while more {
             let index = self.field_name(schema, structure, &mut seen, frame)?;
             if let Some(field) = structure.field_at(index) {
                 let frame = frame.down(Step::Field(structure, field));
-                if let Some(place) = places.of(index) {
+                if let Some(place) = slots.of(index) {
                     self.field_again(field, place, &frame)?;
-                } else if !self.text_field(index, field, &mut places)? {
-                    self.field(index, field, &mut places, &frame)?;
+                } else if !self.text_field(index, field, &mut slots)? {
+                    self.field(index, field, &mut slots, &frame)?;
                 }
             } else {
                 self.scan.skip_value()?;
@@ -181,7 +181,7 @@ impl<'a, 't> Decoder<'a, 't> {
             more = self.scan.next(b'}')?;
         }
         let room = self.room_for_defaults(structure);
-        Ok(places.take(structure, &mut self.values, room))
+        Ok(slots.take(structure, &mut self.values, room))
     }
 
     /// How many fields a struct is likely to get: what is read is mostly defaulted next. Only so
@@ -229,10 +229,10 @@ impl<'a, 't> Decoder<'a, 't> {
 
     /// Puts what an earlier occurrence of a struct left onto the stack.
     #[cold]
-    fn carry_over(&mut self, prior: Map, structure: StructSchema<'t>, places: &mut Places) {
+    fn carry_over(&mut self, prior: Map, structure: StructSchema<'t>, slots: &mut FieldSlots) {
         for (key, value) in prior.into_entries() {
             if let Some(index) = structure.position(&key) {
-                places.push(index, value, &mut self.values);
+                slots.push(index, value, &mut self.values);
             }
         }
     }
@@ -262,13 +262,13 @@ impl<'a, 't> Decoder<'a, 't> {
         &mut self,
         index: usize,
         field: Field<'t>,
-        places: &mut Places,
+        slots: &mut FieldSlots,
     ) -> Result<bool, Stop> {
         let text = matches!(field.schema().ty(), Type::Scalar(Scalar::String));
         if text && self.scan.peek() == b'"' {
             let text = self.scan.compact_string()?;
             if !text.is_empty() || field.pointer() {
-                places.push(index, Value::String(text), &mut self.values);
+                slots.push(index, Value::String(text), &mut self.values);
             }
             return Ok(true);
         }
@@ -281,7 +281,7 @@ impl<'a, 't> Decoder<'a, 't> {
         &mut self,
         index: usize,
         field: Field<'t>,
-        places: &mut Places,
+        slots: &mut FieldSlots,
         frame: &Frame<'_>,
     ) -> Result<(), Stop> {
         let schema = field.schema();
@@ -289,12 +289,12 @@ impl<'a, 't> Decoder<'a, 't> {
         let value = match (schema.ty(), self.scan.peek()) {
             (Type::Struct(_), b'{') => {
                 let map = self.structure(schema, frame, None)?;
-                places.push(index, Value::Map(map), &mut self.values);
+                slots.push(index, Value::Map(map), &mut self.values);
                 return Ok(());
             }
             (Type::List { item, .. }, b'[') => {
                 let items = self.list(schema.other(*item), frame, None)?;
-                places.push(index, Value::List(items), &mut self.values);
+                slots.push(index, Value::List(items), &mut self.values);
                 return Ok(());
             }
             (_, b'n') if field.pointer() => return self.scan.literal("null"),
@@ -302,7 +302,7 @@ impl<'a, 't> Decoder<'a, 't> {
             _ => self.value(schema, frame)?,
         };
         if !value.is_null() && (field.pointer() || !is_zero(&value, schema)) {
-            places.push(index, value, &mut self.values);
+            slots.push(index, value, &mut self.values);
         }
         Ok(())
     }
@@ -522,7 +522,7 @@ impl<'a, 't> Decoder<'a, 't> {
 
 /// Whether a field of this type need not be kept.
 #[inline]
-fn is_zero(value: &Value, schema: Schema<'_>) -> bool {
+pub(super) fn is_zero(value: &Value, schema: Schema<'_>) -> bool {
     match value {
         Value::Null | Value::Bool(false) | Value::Int(0) => true,
         Value::Float(f) => *f == 0.0,

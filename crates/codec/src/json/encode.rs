@@ -1,6 +1,5 @@
 //! Writing: the bytes that the reference writes, without a line break at the end.
 
-use kevel_api::field_error::{MAX_VALUE_BYTES, cut};
 use kevel_api::json_string::write_json_string;
 use kevel_api::schema::{Field, FieldFlags, MAX_FIELDS, Scalar, Schema, Type};
 use kevel_api::value::{Map, Value};
@@ -49,42 +48,6 @@ pub fn encode_any(value: &Value, out: &mut Vec<u8>) {
         Value::List(items) => write_list(items, out, encode_any),
         Value::Map(map) => write_map(map, out, encode_any),
         Value::Raw(text) => write_raw(text, out),
-    }
-}
-
-/// A value as messages show it: as JSON, of which no more is written than errors quote
-/// ([`MAX_VALUE_BYTES`]). The text of a value that is larger is cut somewhere after that.
-pub fn shown(value: &Value) -> String {
-    let mut out = Vec::new();
-    write_shown(value, &mut out);
-    String::from_utf8(out).unwrap_or_default()
-}
-
-fn write_shown(value: &Value, out: &mut Vec<u8>) {
-    match value {
-        _ if out.len() > MAX_VALUE_BYTES => {}
-        Value::String(text) => write_json_string(out, &cut(MAX_VALUE_BYTES, text)),
-        Value::Raw(text) => write_raw(&cut(MAX_VALUE_BYTES, text), out),
-        Value::List(items) => {
-            let room = MAX_VALUE_BYTES - out.len();
-            write_list(items.get(..room).unwrap_or(items), out, write_shown);
-        }
-        Value::Map(map) => {
-            out.push(b'{');
-            for (i, (key, value)) in map.iter().enumerate() {
-                if i > 0 {
-                    out.push(b',');
-                }
-                if out.len() > MAX_VALUE_BYTES {
-                    break;
-                }
-                write_json_string(out, &cut(MAX_VALUE_BYTES, key));
-                out.push(b':');
-                write_shown(value, out);
-            }
-            out.push(b'}');
-        }
-        value => encode_any(value, out),
     }
 }
 
@@ -196,7 +159,7 @@ fn write_name(field: Field<'_>, start: usize, out: &mut Vec<u8>) {
 }
 
 /// Whether a struct holds nothing but structs that hold nothing.
-fn is_zero_struct(value: &Value, schema: Schema<'_>) -> bool {
+pub(super) fn is_zero_struct(value: &Value, schema: Schema<'_>) -> bool {
     let Value::Map(map) = value else { return value.is_null() };
     map.iter().all(|(key, value)| match schema.field(key) {
         Some(field) => !field.pointer() && is_zero_struct(value, field.schema()),

@@ -18,20 +18,24 @@ mod encode;
 mod error;
 mod find;
 mod float;
+mod message;
 mod path;
 mod pretty;
 mod raw;
 mod scalar;
 mod scan;
+mod structured;
 mod text;
 mod type_meta;
 
 pub use decode::{Decoded, Unknown, decode, decode_any};
-pub use encode::{encode, encode_any, shown};
+pub use encode::{encode, encode_any};
 pub use error::{Error, MAX_STRICT_ERRORS, StrictError, StrictProblem, strict_message};
 pub(crate) use float::{positional, shortest, write_float, write_int};
+pub use message::{Form, message_text, message_text_as};
 pub use pretty::{encode_any_pretty, encode_pretty, indent};
 pub use raw::compact;
+pub use structured::structured;
 pub use type_meta::{TypeMeta, type_meta};
 
 /// How deep a tree may be. Go's readers allow ten times as much, on stacks that grow.

@@ -5,7 +5,9 @@
 use std::fmt::Write;
 
 use kevel_api::field_error::{MAX_PATH_BYTES, cut};
-use kevel_api::schema::{Field, FieldFlags, Role, Scalar, Schema, StructSchema, Type};
+use kevel_api::schema::{
+    Field, FieldFlags, Role, Scalar, Schema, StructSchema, Type, go_element_type,
+};
 
 /// A step down from the document's root.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +89,7 @@ impl<'f> Frame<'f> {
             (frame, down) = (parent, down + 1);
         }
         let Step::Field(_, field) = frame.step else { return go_type_of(schema) };
-        match field.go().and_then(|go| element_type(go, down)) {
+        match field.go().and_then(|go| go_element_type(go, down)) {
             Some(go) => go.to_owned(),
             None => go_type_of(schema),
         }
@@ -124,21 +126,6 @@ fn embedding<'t>(structure: StructSchema<'t>, field: Field<'t>, names: &mut Vec<
         if inner.position(field.name()).is_some() {
             names.push(inner.name());
             return embedding(inner, field, names);
-        }
-    }
-}
-
-/// The type of what lies so many lists and maps down in a Go type: `*[]v1.Foo`, 1 is `v1.Foo`.
-fn element_type(go: &str, down: usize) -> Option<&str> {
-    let go = go.trim_start_matches('*');
-    match down {
-        0 => Some(go),
-        _ => {
-            let element = go.strip_prefix("[]").or_else(|| {
-                let (_, value) = go.strip_prefix("map[")?.split_once(']')?;
-                Some(value)
-            })?;
-            element_type(element, down - 1)
         }
     }
 }

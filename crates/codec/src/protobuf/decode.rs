@@ -14,8 +14,8 @@ use thin_vec::ThinVec;
 use super::error::Result;
 use super::wire::{self, DELIMITED, Key};
 use super::{Error, go_name, scalar};
+use crate::field_slots::FieldSlots;
 use crate::json::MAX_DEPTH;
-use crate::places::Places;
 
 /// How many structs an object may have, unless it is so large that they are eight bytes each: four
 /// bytes can make one that takes a hundred. (Objects that people make have twenty bytes a struct.)
@@ -62,7 +62,7 @@ enum Parts<'i> {
 /// A struct under way.
 struct Frame<'t> {
     of: StructSchema<'t>,
-    values: Places,
+    values: FieldSlots,
     /// Where its parts begin.
     parts: usize,
 }
@@ -90,7 +90,7 @@ impl<'i> Reader<'i> {
             return Ok(Map::new());
         }
         self.structs = self.structs.checked_sub(1).ok_or(Error::TooMany)?;
-        let values = Places::above(&self.values);
+        let values = FieldSlots::above(&self.values);
         let mut frame = Frame { of, values, parts: self.parts.len() };
         for piece in pieces {
             self.members(piece, of, false, &mut frame)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Plugin, settled};
+use kevel_server::admission::{Attributes, Plugin, ready};
 use kevel_server::future::Pending;
 
 use super::Registration;
@@ -42,7 +42,7 @@ impl Plugin for AlwaysDeny {
         attributes: &'a Attributes<'a>,
         object: Option<&'a mut Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
-        settled(Err(attributes.forbidden(object.as_deref(), DENIED)))
+        ready(Err(attributes.forbidden(object.as_deref(), DENIED)))
     }
 
     fn validate<'a>(
@@ -50,6 +50,6 @@ impl Plugin for AlwaysDeny {
         attributes: &'a Attributes<'a>,
         object: Option<&'a Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
-        settled(Err(attributes.forbidden(object, DENIED)))
+        ready(Err(attributes.forbidden(object, DENIED)))
     }
 }

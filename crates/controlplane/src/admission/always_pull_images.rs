@@ -7,7 +7,7 @@ use kevel_api::field_error::{FieldError, FieldErrors, Path, aggregate};
 use kevel_api::references::pod_containers;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 
 use super::Registration;
@@ -47,7 +47,7 @@ impl Plugin for AlwaysPullImages {
                 }
             }
         }
-        settled(Ok(()))
+        ready(Ok(()))
     }
 
     fn validate<'a>(
@@ -56,11 +56,11 @@ impl Plugin for AlwaysPullImages {
         object: Option<&'a Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
         let Some(pod) = object.filter(|pod| concerns(attributes, pod)) else {
-            return settled(Ok(()));
+            return ready(Ok(()));
         };
         let errors = others(pod);
         let errors: Vec<_> = errors.iter().map(|e| attributes.forbidden(object, e)).collect();
-        settled(match (aggregate(&errors), errors.into_iter().next()) {
+        ready(match (aggregate(&errors), errors.into_iter().next()) {
             (Some(all), Some(first)) if first.to_string() != all => {
                 Err(StatusError::unknown(500, all))
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 
 use super::default_class::default_class;
@@ -48,11 +48,11 @@ impl Plugin for DefaultStorageClass {
     ) -> Pending<'a, Result<(), StatusError>> {
         let new = attributes.operation == Operation::Create
             && attributes.is("", "persistentvolumeclaims");
-        let Some(claim) = object.filter(|_| new) else { return settled(Ok(())) };
+        let Some(claim) = object.filter(|_| new) else { return ready(Ok(())) };
         if claim.at(&["spec", "storageClassName"]).is_some()
             || claim.at(&["metadata", "annotations", CLASS_ANNOTATION]).is_some()
         {
-            return settled(Ok(()));
+            return ready(Ok(()));
         }
         Box::pin(async move {
             if let Some(class) = default_class(&self.classes, &DEFAULT).await? {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 
 use super::Registration;
@@ -76,6 +76,6 @@ impl Plugin for DefaultTolerationSeconds {
         if let Some(pod) = object.filter(|_| writes && attributes.is("", "pods")) {
             self.complete(pod);
         }
-        settled(Ok(()))
+        ready(Ok(()))
     }
 }

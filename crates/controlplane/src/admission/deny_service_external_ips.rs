@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 
 use super::Registration;
@@ -34,7 +34,7 @@ impl Plugin for DenyServiceExternalIps {
         let old = attributes.old.map(addresses).unwrap_or_default();
         let old: HashSet<Option<&str>> = old.iter().map(Value::as_str).collect();
         let new = service.map(addresses).unwrap_or_default();
-        settled(match new.iter().all(|address| old.contains(&address.as_str())) {
+        ready(match new.iter().all(|address| old.contains(&address.as_str())) {
             true => Ok(()),
             false => {
                 let error = "Use of external IPs is denied by admission control";

@@ -8,7 +8,7 @@ use std::time::Instant;
 use kevel_api::field_error::{FieldError, Path, aggregate};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 
 use super::Registration;
@@ -63,9 +63,9 @@ impl Plugin for EventRateLimit {
     ) -> Pending<'a, Result<(), StatusError>> {
         let writes = matches!(attributes.operation, Operation::Create | Operation::Update);
         let concerns = writes && !attributes.dry_run && attributes.concerns("", "events");
-        let Some(event) = object.filter(|_| concerns) else { return settled(Ok(())) };
+        let Some(event) = object.filter(|_| concerns) else { return ready(Ok(())) };
         let refusals = self.limits.iter().filter_map(|limit| limit.refuses(attributes, event));
-        settled(match aggregate(refusals.collect::<Vec<_>>()) {
+        ready(match aggregate(refusals.collect::<Vec<_>>()) {
             Some(error) => Err(StatusError::too_many_requests_error(&error)),
             None => Ok(()),
         })

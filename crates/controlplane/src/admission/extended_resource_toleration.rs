@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 
 use super::Registration;
@@ -41,7 +41,7 @@ impl Plugin for ExtendedResourceToleration {
                 tolerate(pod, resources);
             }
         }
-        settled(Ok(()))
+        ready(Ok(()))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 
 use super::Registration;
@@ -37,7 +37,7 @@ impl Plugin for LimitPodHardAntiAffinityTopology {
         let pod = object.filter(|_| writes && attributes.is("", "pods"));
         let terms = pod.map_or(&[][..], |pod| pod.list_at(&REQUIRED)).iter();
         let mut keys = terms.map(|term| term.str_at(&["topologyKey"]));
-        settled(match keys.find(|key| *key != HOSTNAME) {
+        ready(match keys.find(|key| *key != HOSTNAME) {
             None => Ok(()),
             Some(key) => Err(attributes.forbidden(
                 object,

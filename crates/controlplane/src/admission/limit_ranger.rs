@@ -6,7 +6,7 @@ use kevel_api::field_error::aggregate;
 use kevel_api::quantity::Quantity;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 
 use super::lister::Lister;
@@ -138,7 +138,7 @@ impl Plugin for LimitRanger {
     ) -> Pending<'a, Result<(), StatusError>> {
         match object {
             Some(pod) if concerns_pod(attributes) => Box::pin(self.complete(attributes, pod)),
-            _ => settled(Ok(())),
+            _ => ready(Ok(())),
         }
     }
 
@@ -154,7 +154,7 @@ impl Plugin for LimitRanger {
             Some(claim) if attributes.is("", "persistentvolumeclaims") => {
                 Box::pin(self.check(attributes, claim, Self::check_claim))
             }
-            _ => settled(Ok(())),
+            _ => ready(Ok(())),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::controller::Client;
 use kevel_server::future::Pending;
 use kevel_store::cache::At;
@@ -64,7 +64,7 @@ impl Plugin for NamespaceAutoProvision {
             || attributes.dry_run
             || attributes.namespace.is_empty()
         {
-            return settled(Ok(()));
+            return ready(Ok(()));
         }
         Box::pin(self.provide(attributes, object.map(|object| &*object)))
     }

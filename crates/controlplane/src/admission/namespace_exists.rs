@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kevel_api::gvk::GroupResource;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 use kevel_store::cache::At;
 
@@ -40,7 +40,7 @@ impl Plugin for NamespaceExists {
     ) -> Pending<'a, Result<(), StatusError>> {
         let name = attributes.namespace;
         if name.is_empty() || attributes.operation == Operation::Connect {
-            return settled(Ok(()));
+            return ready(Ok(()));
         }
         Box::pin(async move {
             for at in [At::Any, At::Consistent] {

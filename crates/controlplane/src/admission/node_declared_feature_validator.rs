@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 use kevel_store::cache::At;
 
@@ -83,15 +83,15 @@ impl Plugin for NodeDeclaredFeatureValidator {
             && attributes.concerns("", "pods")
             && matches!(attributes.subresource, "" | "resize");
         let (Some(pod), Some(old)) = (object.filter(|_| concerns), attributes.old) else {
-            return settled(Ok(()));
+            return ready(Ok(()));
         };
         if !changes_on_node(pod, old) {
-            return settled(Ok(()));
+            return ready(Ok(()));
         }
         let needed = FEATURES.iter().filter(|(_, needs)| needs(pod, old)).map(|(name, _)| *name);
         let needed: Vec<&str> = needed.collect();
         match needed.is_empty() {
-            true => settled(Ok(())),
+            true => ready(Ok(())),
             false => Box::pin(self.check(attributes, pod, needed)),
         }
     }

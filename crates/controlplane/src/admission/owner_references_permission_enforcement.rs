@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kevel_api::gvk::GroupVersion;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::authorization::{self, Authorizer, Decision, Opinion};
 use kevel_server::future::Pending;
 use kevel_server::resource::Resources;
@@ -130,7 +130,7 @@ impl Plugin for OwnerReferencesPermissionEnforcement {
         let old = attributes.old.map(owners).unwrap_or_default();
         match object.filter(|object| writes && !status && owners(object) != old) {
             Some(object) => Box::pin(self.check(attributes, object)),
-            None => settled(Ok(())),
+            None => ready(Ok(())),
         }
     }
 }

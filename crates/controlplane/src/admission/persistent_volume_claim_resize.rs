@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kevel_api::quantity::Quantity;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 use kevel_store::cache::At;
 
@@ -72,7 +72,7 @@ impl Plugin for PersistentVolumeClaimResize {
             (Some(claim), Some(old)) if update && size(claim) > size(old) => {
                 Box::pin(self.check(attributes, claim, old))
             }
-            _ => settled(Ok(())),
+            _ => ready(Ok(())),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 
 use super::lister::Lister;
@@ -59,7 +59,7 @@ impl Plugin for PodGroupProtection {
         if let Some(group) = object.filter(|_| self.enabled && new) {
             add_finalizer(group, FINALIZER);
         }
-        settled(Ok(()))
+        ready(Ok(()))
     }
 }
 
@@ -96,7 +96,7 @@ impl Plugin for PodGroupWorkloadExists {
             object.and_then(|group| group.at(&["spec", "podGroupTemplateRef", "workload"]));
         let (Some(workloads), Some(reference)) = (&self.workloads, reference.filter(|_| new))
         else {
-            return settled(Ok(()));
+            return ready(Ok(()));
         };
         Box::pin(async move {
             let (name, template) =
@@ -150,10 +150,10 @@ impl Plugin for JobValidation {
         let (Some(groups), Some(job), Some(old)) =
             (&self.groups, object.filter(|_| update), attributes.old)
         else {
-            return settled(Ok(()));
+            return ready(Ok(()));
         };
         if job.at(&["spec", "parallelism"]) == old.at(&["spec", "parallelism"]) {
-            return settled(Ok(()));
+            return ready(Ok(()));
         }
         Box::pin(async move {
             let group = old.at(&["spec", "template", "spec", "schedulingGroup", "podGroupName"]);

@@ -8,7 +8,7 @@ use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_codec::json::Unknown;
 use kevel_codec::yaml;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 
 use super::lister::Lister;
@@ -108,7 +108,7 @@ impl Plugin for PodNodeSelector {
         let new = attributes.operation == Operation::Create && attributes.is("", "pods");
         match object.filter(|_| new) {
             Some(pod) => Box::pin(self.complete(attributes, pod)),
-            None => settled(Ok(())),
+            None => ready(Ok(())),
         }
     }
 
@@ -120,7 +120,7 @@ impl Plugin for PodNodeSelector {
         let new = attributes.operation == Operation::Create && attributes.is("", "pods");
         match object.filter(|_| new) {
             Some(pod) => Box::pin(self.check(attributes, pod)),
-            None => settled(Ok(())),
+            None => ready(Ok(())),
         }
     }
 }

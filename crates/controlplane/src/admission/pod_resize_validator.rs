@@ -6,7 +6,7 @@ use kevel_api::quantity::Quantity;
 use kevel_api::quote::quote;
 use kevel_api::status::{StatusCause, StatusError};
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 use kevel_store::cache::At;
 
@@ -97,7 +97,7 @@ impl Plugin for PodResizeValidator {
             (Some(pod), Some(old)) if resizes && changes_on_node(pod, old) => {
                 Box::pin(self.check(attributes, pod))
             }
-            _ => settled(Ok(())),
+            _ => ready(Ok(())),
         }
     }
 }

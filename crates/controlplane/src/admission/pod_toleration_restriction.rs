@@ -6,7 +6,7 @@ use kevel_api::gvk::GroupResource;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_codec::json::{Unknown, decode_any};
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 
 use super::Registration;
@@ -110,7 +110,7 @@ impl Plugin for PodTolerationRestriction {
     ) -> Pending<'a, Result<(), StatusError>> {
         match object.filter(|_| concerns(attributes)) {
             Some(pod) => Box::pin(self.complete(attributes, pod)),
-            None => settled(Ok(())),
+            None => ready(Ok(())),
         }
     }
 
@@ -121,7 +121,7 @@ impl Plugin for PodTolerationRestriction {
     ) -> Pending<'a, Result<(), StatusError>> {
         match object.filter(|_| concerns(attributes)) {
             Some(pod) => Box::pin(self.check(attributes, pod)),
-            None => settled(Ok(())),
+            None => ready(Ok(())),
         }
     }
 }

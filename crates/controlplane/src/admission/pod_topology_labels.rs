@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 use kevel_store::cache::At;
 
@@ -55,7 +55,7 @@ impl Plugin for PodTopologyLabels {
         object: Option<&'a mut Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
         let pods = attributes.operation == Operation::Create && attributes.concerns("", "pods");
-        let Some(object) = object.filter(|_| self.enabled && pods) else { return settled(Ok(())) };
+        let Some(object) = object.filter(|_| self.enabled && pods) else { return ready(Ok(())) };
         let node = match attributes.subresource {
             "" => object.str_at(&["spec", "nodeName"]),
             "binding" if object.str_at(&["target", "kind"]) == "Node" => {
@@ -64,7 +64,7 @@ impl Plugin for PodTopologyLabels {
             _ => "",
         };
         if node.is_empty() {
-            return settled(Ok(()));
+            return ready(Ok(()));
         }
         let node = node.to_owned();
         Box::pin(self.label(object, node))

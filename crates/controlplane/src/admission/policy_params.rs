@@ -7,7 +7,7 @@ use kevel_api::field_error::{FieldError, Path};
 use kevel_api::gvk::{GroupVersion, GroupVersionKind};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::authorization::{self, Authorizer, Decision};
 use kevel_server::future::Pending;
 use kevel_server::resource::Resources;
@@ -215,7 +215,7 @@ impl Plugin for PolicyParams {
     ) -> Pending<'a, Result<(), StatusError>> {
         let written = matches!(attributes.operation, Operation::Create | Operation::Update);
         let ours = written && attributes.resource.kind.group == GROUP;
-        let Some(object) = object.filter(|_| ours) else { return settled(Ok(())) };
+        let Some(object) = object.filter(|_| ours) else { return ready(Ok(())) };
         let each = POLICIES.iter().zip(&self.policies);
         for ((policies, bindings, words), lister) in each {
             if attributes.is(GROUP, policies) && object.at(&["spec", "paramKind"]).is_some() {
@@ -231,7 +231,7 @@ impl Plugin for PolicyParams {
                 });
             }
         }
-        settled(Ok(()))
+        ready(Ok(()))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 use kevel_store::cache::At;
 
@@ -172,7 +172,7 @@ impl Plugin for Priority {
         attributes: &'a Attributes<'a>,
         object: Option<&'a mut Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
-        let Some(object) = object else { return settled(Ok(())) };
+        let Some(object) = object else { return ready(Ok(())) };
         let (create, update) = (Operation::Create, Operation::Update);
         match attributes.operation {
             operation if operation == create && attributes.is("", "pods") => {
@@ -180,14 +180,14 @@ impl Plugin for Priority {
             }
             operation if operation == update && attributes.is("", "pods") => {
                 keep(object, attributes.old);
-                settled(Ok(()))
+                ready(Ok(()))
             }
             operation
                 if operation == create && self.pod_groups && attributes.is(GROUP, "podgroups") =>
             {
                 Box::pin(self.admit_pod_group(attributes, object))
             }
-            _ => settled(Ok(())),
+            _ => ready(Ok(())),
         }
     }
 
@@ -203,7 +203,7 @@ impl Plugin for Priority {
             {
                 Box::pin(self.check_class(attributes, class))
             }
-            _ => settled(Ok(())),
+            _ => ready(Ok(())),
         }
     }
 }

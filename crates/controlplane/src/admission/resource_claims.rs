@@ -8,7 +8,7 @@ use kevel_api::field_error::{FieldError, Path};
 use kevel_api::name;
 use kevel_api::status::StatusError;
 use kevel_api::value::{Value, equivalent};
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::authorization::{self, Authorizer, Decision, forbidden};
 use kevel_server::future::Pending;
 use kevel_server::selectors::NO_SELECTORS;
@@ -213,7 +213,7 @@ impl Plugin for ResourceClaims {
             && attributes.subresource == "status"
             && attributes.concerns(GROUP, "resourceclaims");
         let Some(object) = object.filter(|_| claim || template || status) else {
-            return settled(Ok(()));
+            return ready(Ok(()));
         };
         Box::pin(async move {
             let errors = match attributes.old {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 
 use super::Registration;
@@ -88,13 +88,13 @@ impl Plugin for RuntimeClass {
         attributes: &'a Attributes<'a>,
         object: Option<&'a mut Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
-        let Some(pod) = object.filter(|_| concerns(attributes)) else { return settled(Ok(())) };
+        let Some(pod) = object.filter(|_| concerns(attributes)) else { return ready(Ok(())) };
         match pod.at(&["spec", "runtimeClassName"]).and_then(Value::as_str) {
             Some(name) => {
                 let name = name.to_owned();
                 Box::pin(self.complete(attributes, pod, name))
             }
-            None => settled(Ok(())),
+            None => ready(Ok(())),
         }
     }
 
@@ -103,10 +103,10 @@ impl Plugin for RuntimeClass {
         attributes: &'a Attributes<'a>,
         object: Option<&'a Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
-        let Some(pod) = object.filter(|_| concerns(attributes)) else { return settled(Ok(())) };
+        let Some(pod) = object.filter(|_| concerns(attributes)) else { return ready(Ok(())) };
         match pod.at(&["spec", "runtimeClassName"]).and_then(Value::as_str) {
             Some(name) => Box::pin(self.check(attributes, pod, name)),
-            None => settled(check_no_overhead(attributes, pod)),
+            None => ready(check_no_overhead(attributes, pod)),
         }
     }
 }

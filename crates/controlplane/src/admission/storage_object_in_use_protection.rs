@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 
 use super::Registration;
@@ -40,7 +40,7 @@ impl Plugin for StorageObjectInUseProtection {
         if let (Some((_, _, finalizer)), Some(object)) = (PROTECTED.iter().find(is), object) {
             add_finalizer(object, finalizer);
         }
-        settled(Ok(()))
+        ready(Ok(()))
     }
 }
 

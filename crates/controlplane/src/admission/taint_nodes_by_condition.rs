@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 
 use super::Registration;
@@ -39,6 +39,6 @@ impl Plugin for TaintNodesByCondition {
                 node.make_list(&["spec"], "taints").push(taint.into());
             }
         }
-        settled(Ok(()))
+        ready(Ok(()))
     }
 }

@@ -15,7 +15,7 @@ pub use webhook_configuration::{MUTATING_WEBHOOK_CONFIGURATION, VALIDATING_WEBHO
 
 use kevel_api::value::Value;
 
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
 
 const GROUP: &str = "admissionregistration.k8s.io";
@@ -31,7 +31,9 @@ const fn kind(plural: &'static str, rules: Rules) -> Kind {
     Kind {
         counts_generation: true,
         allow_unconditional_update: false,
+        standard_finalizers: false,
         rules: Rules { warnings, ..rules },
+        metadata_checks: MetadataChecks::Meta,
         ..Kind::new(GROUP, plural)
     }
 }

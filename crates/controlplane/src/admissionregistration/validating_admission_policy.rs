@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use kevel_admission::cel::{Compiler, OptionalVariableDeclarations, Returns};
-use kevel_api::field_error::BadValue;
 use kevel_api::json_path::JsonPath;
 use kevel_api::name;
 use kevel_server::strategy::STATUS_METADATA;
@@ -13,7 +12,7 @@ use super::policy::{match_conditions_changed, policy, variables};
 use crate::columns;
 use crate::kind::Kind;
 use crate::rules::Rules;
-use crate::validation::{Field, record};
+use crate::validation::Field;
 
 /// `validatingadmissionpolicies`
 pub static KIND: Kind = Kind {
@@ -54,7 +53,7 @@ fn check(object: Field, conditions_changed: bool) {
     validations.items().for_each(|one| validation(one, has_params, &compiler));
     if annotations.len() > MAX_AUDIT_ANNOTATIONS {
         let why = format!("must not have more than {MAX_AUDIT_ANNOTATIONS} auditAnnotations");
-        annotations.invalid_as(shown_annotations(annotations), why);
+        annotations.invalid_as(annotations.bad_value(), why);
     }
     let mut keys = HashSet::new();
     for annotation in annotations.items() {
@@ -119,18 +118,6 @@ fn audit_annotation(annotation: Field, policy: &str, has_params: bool, compiler:
             }
         }
     }
-}
-
-/// Annotations as the reference shows them: with its own names of the fields.
-fn shown_annotations(annotations: Field) -> BadValue {
-    let shown = annotations.items().map(|annotation| {
-        let (key, value) = (annotation.at("key").get(), annotation.at("valueExpression").get());
-        match record(&[("Key", key), ("ValueExpression", value)]) {
-            BadValue::Text(text) => text,
-            _ => String::new(),
-        }
-    });
-    BadValue::Text(format!("[{}]", shown.collect::<Vec<_>>().join(",")))
 }
 
 fn check_status(status: Field) {

@@ -3,7 +3,7 @@
 use kevel_api::value::Value;
 
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
 use crate::validation::Field;
 
@@ -11,6 +11,7 @@ use crate::validation::Field;
 pub static KIND: Kind = Kind {
     columns: columns::apps::CONTROLLER_REVISION,
     rules: Rules { validate_create, validate_update, ..Rules::NONE },
+    metadata_checks: MetadataChecks::UpdateThenMeta,
     ..Kind::new("apps", "controllerrevisions")
 };
 
@@ -29,5 +30,5 @@ fn validate_create(revision: Field) {
 
 fn validate_update(revision: Field, old: Field) {
     revision.at("revision").non_negative();
-    revision.at("data").immutable_or_null(&old.at("data"));
+    revision.at("data").immutable(&old.at("data"));
 }

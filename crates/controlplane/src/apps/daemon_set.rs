@@ -2,9 +2,7 @@
 
 use kevel_api::value::{Map, Value, equivalent};
 
-use super::{
-    immutable_selector, int_or_percent, is_empty, not_decremented, runs_for_good, unknown_strategy,
-};
+use super::{immutable_selector, int_or_percent, is_empty, not_decremented, runs_for_good};
 use crate::capabilities::Capabilities;
 use crate::columns;
 use crate::kind::Kind;
@@ -65,11 +63,11 @@ fn spec(spec: Field, old: Option<Field>) {
     let labels = spec.down("template.metadata.labels");
     if selector.selects(&labels) == Some(false) {
         let why = "`selector` does not match template `labels`";
-        labels.invalid_as(labels.shown_or_null(), why);
+        labels.invalid(why);
     }
     if selector.is_set() && is_empty(selector) {
         let why = "empty selector is invalid for daemonset";
-        selector.invalid_as(selector.shown_selector(), why);
+        selector.invalid(why);
     }
     template::check(spec.at("template"), old.as_ref().map(|old| old.at("template")));
     runs_for_good(spec.at("template"), "DaemonSet");
@@ -84,7 +82,7 @@ fn update_strategy(strategy: Field) {
         ("OnDelete", _) => {}
         ("RollingUpdate", false) => rolling.required(""),
         ("RollingUpdate", true) => rolling_update(rolling),
-        _ => unknown_strategy(strategy, &["RollingUpdate", "OnDelete"]),
+        _ => strategy.unsupported(&["RollingUpdate", "OnDelete"]),
     }
 }
 
@@ -97,7 +95,7 @@ fn rolling_update(rolling: Field) {
     match (int_or_percent(unavailable) != 0, int_or_percent(surge) != 0) {
         (true, true) => {
             let why = "may not be set when maxUnavailable is non-zero";
-            surge.invalid_as(surge.shown_as_json(), why);
+            surge.invalid_as(surge.bad_value_as_json(), why);
         }
         (false, false) => unavailable.required("cannot be 0 when maxSurge is 0"),
         _ => {}

@@ -5,7 +5,6 @@ use kevel_server::scale::Selector;
 
 use super::{
     immutable_selector, int_or_percent, not_decremented, replica_counts, selector_and_template,
-    unknown_strategy,
 };
 use crate::capabilities::Capabilities;
 use crate::columns;
@@ -71,7 +70,7 @@ fn strategy(strategy: Field) {
         }
         ("RollingUpdate", false) => rolling.required("this should be defaulted and never be nil"),
         ("RollingUpdate", true) => rolling_update(rolling),
-        _ => unknown_strategy(strategy, &["Recreate", "RollingUpdate"]),
+        _ => strategy.unsupported(&["Recreate", "RollingUpdate"]),
     }
 }
 
@@ -80,11 +79,8 @@ fn rolling_update(rolling: Field) {
     unavailable.non_negative_or_percent();
     surge.non_negative_or_percent();
     if int_or_percent(unavailable) == 0 && int_or_percent(surge) == 0 {
-        let shown = match unavailable.get() {
-            Some(Value::String(_)) => unavailable.shown_as_json(),
-            _ => unavailable.int().into(),
-        };
-        unavailable.invalid_as(shown, "may not be 0 when `maxSurge` is 0");
+        unavailable
+            .invalid_as(unavailable.bad_value_as_json(), "may not be 0 when `maxSurge` is 0");
     }
     unavailable.at_most_all();
 }

@@ -7,7 +7,6 @@ pub mod replica_set;
 pub mod replication_controller;
 pub mod stateful_set;
 
-use kevel_api::field_error::BadValue;
 use kevel_api::selector::label::LabelSelector;
 use kevel_api::value::Value;
 
@@ -19,7 +18,7 @@ fn selector_and_template(spec: Field, old: Option<Field>, kind: &'static str) {
     selector(spec.at("selector"), kind);
     let selector = spec.at("selector");
     if is_broken(selector) {
-        return selector.invalid_as(selector.shown_selector(), "invalid label selector");
+        return selector.invalid("invalid label selector");
     }
     matches_template(spec);
     replicated(spec.at("template"), old, "ReplicaSet");
@@ -33,7 +32,7 @@ fn selector(selector: Field, kind: &'static str) {
     selector.label_selector(false);
     if is_empty(selector) {
         let why = format!("empty selector is invalid for {kind}");
-        selector.invalid_as(selector.shown_selector(), why);
+        selector.invalid(why);
     }
 }
 
@@ -51,7 +50,7 @@ fn matches_template(spec: Field) {
     let anything = selector.is_set() && is_empty(selector);
     if !anything && selector.selects(&labels) == Some(false) {
         let why = "`selector` does not match template `labels`";
-        labels.invalid_as(labels.shown_or_null(), why);
+        labels.invalid(why);
     }
 }
 
@@ -73,7 +72,7 @@ fn runs_for_good(template: Field, kind: &'static str) {
 fn immutable_selector(spec: Field, old: Field) {
     let selector = spec.at("selector");
     if !selector.same(&old.at("selector")) {
-        selector.invalid_as(selector.shown_selector(), IMMUTABLE);
+        selector.invalid(IMMUTABLE);
     }
 }
 
@@ -104,24 +103,4 @@ fn int_or_percent(field: Field) -> i64 {
         Some(Value::String(text)) => text.parse().unwrap_or_default(),
         _ => field.int(),
     })
-}
-
-/// A strategy of a type that there is not, as messages show it.
-fn unknown_strategy(strategy: Field, known: &[&str]) {
-    let rolling = strategy.at("rollingUpdate");
-    let amount = |name: &str| match rolling.at(name).get() {
-        Some(Value::String(text)) => format!("{text:?}"),
-        _ => rolling.at(name).int().to_string(),
-    };
-    let shown = match rolling.is_set() {
-        true => format!(
-            "{{\"MaxUnavailable\":{},\"MaxSurge\":{}}}",
-            amount("maxUnavailable"),
-            amount("maxSurge")
-        ),
-        false => "null".to_owned(),
-    };
-    let ty = strategy.at("type").str();
-    let shown = BadValue::Text(format!("{{\"Type\":{ty:?},\"RollingUpdate\":{shown}}}"));
-    strategy.unsupported_as(shown, known);
 }

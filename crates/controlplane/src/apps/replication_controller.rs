@@ -48,7 +48,7 @@ fn spec(spec: Field, old: Option<Field>) {
     let labels = template.down("metadata.labels");
     if selector.entries().any(|(key, value)| !labels.key(key).same(&value)) {
         let why = "`selector` does not match template `labels`";
-        labels.invalid_as(labels.shown_or_null(), why);
+        labels.invalid(why);
     }
     replicated(template, old.as_ref().map(|old| old.at("template")), "ReplicationController");
 }

@@ -96,7 +96,7 @@ fn spec(spec: Field, old: Option<Field>, checks: Checks) {
     }
     selector(spec.at("selector"), "statefulset");
     if is_broken(spec.at("selector")) {
-        spec.at("selector").invalid_as(spec.at("selector").shown_selector(), "");
+        spec.at("selector").invalid("");
     } else {
         matches_template(spec);
         check_template(spec, old, checks);
@@ -111,15 +111,7 @@ fn update_strategy(strategy: Field) {
         ("OnDelete", true) => rolling.invalid("only allowed for updateStrategy 'RollingUpdate'"),
         ("RollingUpdate", true) => rolling_update(rolling),
         ("OnDelete" | "RollingUpdate", false) => {}
-        (ty, _) => {
-            let partition = rolling.at("partition").int();
-            let shown = match rolling.is_set() {
-                true => format!("{{\"Partition\":{partition},\"MaxUnavailable\":null}}"),
-                false => "null".to_owned(),
-            };
-            let shown = format!("{{\"Type\":{ty:?},\"RollingUpdate\":{shown}}}");
-            strategy.invalid_as(BadValue::Text(shown), "must be 'RollingUpdate' or 'OnDelete'");
-        }
+        _ => strategy.invalid("must be 'RollingUpdate' or 'OnDelete'"),
     }
 }
 
@@ -129,7 +121,7 @@ fn rolling_update(rolling: Field) {
     if unavailable.is_set() {
         unavailable.non_negative_or_percent();
         if int_or_percent(unavailable) == 0 {
-            unavailable.invalid_as(unavailable.shown_as_json(), "cannot be 0");
+            unavailable.invalid_as(unavailable.bad_value_as_json(), "cannot be 0");
         }
         unavailable.at_most_all();
     }

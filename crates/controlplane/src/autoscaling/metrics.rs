@@ -131,7 +131,7 @@ fn check_target(target: Field) {
     let ty = target.at("type");
     ty.must("must specify a metric target type");
     if !["Utilization", "Value", "AverageValue"].contains(&ty.str()) {
-        ty.invalid_as(ty.shown_as_json(), "must be either Utilization, Value, or AverageValue");
+        ty.invalid_as(ty.bad_value_as_json(), "must be either Utilization, Value, or AverageValue");
     }
     for amount in [target.at("value"), target.at("averageValue")] {
         match amount.quantity() {

@@ -45,10 +45,12 @@ enum ApiVersion {
 
 /// Checks an autoscaler of any version: what v1 says in annotations is held to the same rules.
 fn check(autoscaler: Field, old: Option<Field>) {
-    let new = as_v2(autoscaler);
+    let Some(new) = as_v2(autoscaler) else { return };
     let was = old.map(as_v2);
-    let was = was.as_ref().map(|was| autoscaler.with(was.as_ref()));
-    spec(autoscaler.with(new.as_ref()).at("spec"), was.as_ref().map(|was| was.at("spec")));
+    autoscaler.converted(&new, |autoscaler| {
+        let was = was.as_ref().map(|was| autoscaler.with(was.as_ref()));
+        spec(autoscaler.at("spec"), was.as_ref().map(|was| was.at("spec")));
+    });
 }
 
 fn as_v2(autoscaler: Field) -> Option<Value> {

@@ -111,7 +111,7 @@ fn job_template(template: Field, old: Option<Field>) {
     job::spec(spec, old.as_ref().map(|old| old.down(path)));
     let (selector, manual) = (spec.at("selector"), spec.at("manualSelector"));
     if selector.is_set() {
-        selector.invalid_as(selector.shown_selector(), "`selector` will be auto-generated");
+        selector.invalid("`selector` will be auto-generated");
     }
     if manual.bool() {
         manual.unsupported_as(BadValue::from(true), &["nil", "false"]);

@@ -9,7 +9,7 @@ use kevel_server::strategy::Dependents;
 use super::{indexes, job_status};
 use crate::capabilities::Capabilities;
 use crate::columns;
-use crate::kind::{Kind, Selectable};
+use crate::kind::{Kind, MetadataChecks, Selectable};
 use crate::pod::template;
 use crate::rules::Rules;
 use crate::validation::Field;
@@ -31,6 +31,7 @@ pub static KIND: Kind = Kind {
         warnings: |job, old| warnings(job, old, template::IN_SPEC),
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::MetaThenUpdate,
     ..Kind::new("batch", "jobs")
 };
 
@@ -143,12 +144,12 @@ fn generated_selector(job: Field, old: Option<Field>) {
         if label.is_absent() {
             label.required(format!("must be '{value}'"));
         } else if label.str() != *value {
-            label.invalid_as(labels.shown(), format!("must be '{value}'"));
+            label.invalid_as(labels.bad_value(), format!("must be '{value}'"));
         }
     }
     let expected: Map = expected.into_iter().map(|(key, value)| (key, value.into())).collect();
     if selector.selects(&labels.with(Some(&expected.into()))) == Some(false) {
-        selector.invalid_as(selector.shown_selector(), "`selector` not auto-generated");
+        selector.invalid("`selector` not auto-generated");
     }
 }
 
@@ -162,7 +163,7 @@ fn spec_and_selector(field: Field, old: Option<Field>) {
     }
     let labels = field.down("template.metadata.labels");
     if selector.selects(&labels) == Some(false) {
-        labels.invalid_as(labels.shown_or_null(), "`selector` does not match template `labels`");
+        labels.invalid("`selector` does not match template `labels`");
     }
 }
 
@@ -310,7 +311,7 @@ fn exit_codes(codes: Field, containers: &HashSet<&str>) {
     }
     let values = codes.at("values");
     if values.is_empty() {
-        values.invalid_as(values.shown_or_null(), "at least one value is required");
+        values.invalid("at least one value is required");
     } else if values.len() > MAX_EXIT_CODES {
         values.too_many(values.len(), MAX_EXIT_CODES);
     }
@@ -399,14 +400,12 @@ fn validate_update(job: Field, old: Field) {
     spec_and_selector(spec, Some(was));
     completions(spec, was);
     let selector = spec.at("selector");
-    if !selector.same(&was.at("selector")) {
-        selector.invalid_as(selector.shown_selector(), crate::validation::IMMUTABLE);
-    }
+    selector.immutable(&was.at("selector"));
     pod_template(spec, was, old);
     for field in
         ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"]
     {
-        spec.at(field).immutable_or_null(&was.at(field));
+        spec.at(field).immutable(&was.at(field));
     }
 }
 
@@ -414,7 +413,7 @@ fn validate_update(job: Field, old: Field) {
 fn completions(spec: Field, old: Field) {
     let (completions, was) = (spec.at("completions"), old.at("completions"));
     if !is_indexed(spec) {
-        return completions.immutable_or_null(&was);
+        return completions.immutable(&was);
     }
     let changed = completions.is_set() && !completions.same(&was);
     if changed && completions.int() != spec.at("parallelism").int() {

@@ -176,7 +176,7 @@ fn check_change(job: Field, status: Field, was: Field) {
     let fixed = old_start.is_set() && !spec.at("suspend").bool() && !resuming;
     if fixed && !start.same(&old_start) {
         let why = "field is immutable for unsuspended job once set";
-        start.invalid_as(start.shown_or_null(), why);
+        start.invalid(why);
     }
     let met = |conditions: Field| is_true(conditions, "SuccessCriteriaMet");
     if met(before) && !met(conditions) {

@@ -1,9 +1,7 @@
 //! PodCertificateRequests: a node asks for a certificate of one of its pods, and proves that the pod's
 //! key is there. That the node may speak for the pod is admission's business (`NodeRestriction`).
 
-use kevel_api::field_error::BadValue;
 use kevel_api::name;
-use kevel_api::value::Value;
 use kevel_server::certificates::{
     CertificateRequest, Hash, KeyKind, PublicKey, SignatureAlgorithm,
 };
@@ -13,7 +11,7 @@ use super::{bytes, pod_request_status, signer_name};
 use crate::columns;
 use crate::kind::{Kind, Selectable};
 use crate::rules::Rules;
-use crate::validation::{Field, IMMUTABLE, record};
+use crate::validation::Field;
 
 /// Requests, of which only metadata changes; and of signers, who write the status.
 pub static KIND: Kind = Kind {
@@ -29,10 +27,7 @@ pub static KIND: Kind = Kind {
     rules: Rules {
         validate_create: |request| check(request.at("spec")),
         validate_update: |request, old| {
-            let spec = request.at("spec");
-            if !spec.same(&old.at("spec")) {
-                spec.invalid_as(shown(spec), IMMUTABLE);
-            }
+            request.at("spec").immutable(&old.at("spec"));
         },
         validate_status_update: pod_request_status::check,
         ..Rules::NONE
@@ -158,25 +153,4 @@ fn is_strong(field: Field, kind: KeyKind, curves: &'static str) -> bool {
         ),
     }
     false
-}
-
-/// A spec as the reference's messages show it.
-fn shown(spec: Field) -> BadValue {
-    let null = Value::Null;
-    let pointer = |name: &str| Some(spec.at(name).get().unwrap_or(&null));
-    let text = |name: &str| spec.at(name).get();
-    record(&[
-        ("SignerName", text("signerName")),
-        ("PodName", text("podName")),
-        ("PodUID", text("podUID")),
-        ("ServiceAccountName", text("serviceAccountName")),
-        ("ServiceAccountUID", text("serviceAccountUID")),
-        ("NodeName", text("nodeName")),
-        ("NodeUID", text("nodeUID")),
-        ("MaxExpirationSeconds", pointer("maxExpirationSeconds")),
-        ("PKIXPublicKey", pointer("pkixPublicKey")),
-        ("ProofOfPossession", pointer("proofOfPossession")),
-        ("StubPKCS10Request", pointer("stubPKCS10Request")),
-        ("UnverifiedUserAnnotations", pointer("unverifiedUserAnnotations")),
-    ])
 }

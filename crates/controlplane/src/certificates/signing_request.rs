@@ -11,7 +11,7 @@ use kevel_server::user::User;
 
 use super::{bytes, conditions, signer_name};
 use crate::columns;
-use crate::kind::{Kind, Selectable, Subresource};
+use crate::kind::{Kind, MetadataChecks, Selectable, Subresource};
 use crate::rules::Rules;
 use crate::validation::Field;
 
@@ -47,6 +47,7 @@ pub static KIND: Kind = Kind {
         },
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::MetaThenUpdate,
     ..Kind::new("certificates.k8s.io", "certificatesigningrequests")
 };
 
@@ -169,7 +170,7 @@ fn check(request: Field, allowed: &Allowed) {
     let spec = request.at("spec");
     if let Err(error) = check_request(&bytes(spec.at("request"))) {
         let asked = spec.at("request");
-        asked.invalid_as(asked.shown_or_null(), error);
+        asked.invalid(error);
     }
     check_usages(spec.at("usages"), allowed);
     let signer = spec.at("signerName");

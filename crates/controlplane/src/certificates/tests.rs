@@ -62,7 +62,8 @@ fn signing_requests() {
     let mut forged = der.clone();
     *forged.last_mut().unwrap() ^= 1;
     let mut object = value(
-        r#"{"metadata": {"name": "r"}, "status": {}, "spec": {"signerName": "example.com/s",
+        r#"{"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+            "metadata": {"name": "r"}, "status": {}, "spec": {"signerName": "example.com/s",
             "usages": ["client auth"], "username": "jane"}}"#,
     );
     let good = bytes(request.pem().unwrap());
@@ -163,7 +164,8 @@ fn conditions(ty: &str) -> Value {
 fn pod_requests() {
     let Made { request, certificate, key, .. } = made();
     let mut object = value(
-        r#"{"metadata": {"name": "r", "namespace": "n"}, "status": {}, "spec": {
+        r#"{"apiVersion": "certificates.k8s.io/v1beta1", "kind": "PodCertificateRequest",
+            "metadata": {"name": "r", "namespace": "n"}, "status": {}, "spec": {
             "signerName": "example.com/s", "podName": "p", "podUID": "1",
             "serviceAccountName": "s", "serviceAccountUID": "2", "nodeName": "n", "nodeUID": "3",
             "maxExpirationSeconds": 86400}}"#,

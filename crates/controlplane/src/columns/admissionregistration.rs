@@ -2,7 +2,7 @@
 
 use kevel_server::columns::Column;
 
-use super::cell::{Part, Shown, UNSET};
+use super::cell::{FieldValue, Shown, UNSET};
 use super::{Columns, columns};
 
 pub(crate) const WEBHOOKS: Columns = columns!(|o|
@@ -52,7 +52,7 @@ fn parameters(o: &Shown<'_>) -> String {
 }
 
 /// A label selector as Go prints the struct.
-fn go_selector(selector: Part<'_>) -> String {
+fn go_selector(selector: FieldValue<'_>) -> String {
     let labels: String = selector
         .entries("matchLabels")
         .map(|(key, value)| format!("{key}: {},", value.as_text()))

@@ -2,7 +2,7 @@
 
 use kevel_server::columns::Column;
 
-use super::cell::{NONE, Part, Shown, UNKNOWN, UNSET};
+use super::cell::{FieldValue, NONE, Shown, UNKNOWN, UNSET};
 use super::{Columns, columns};
 
 /// How many metrics are shown.
@@ -42,7 +42,7 @@ fn metrics(o: &Shown<'_>) -> String {
 }
 
 /// A metric's current value and its target.
-fn metric(spec: Part<'_>, status: Option<Part<'_>>) -> String {
+fn metric(spec: FieldValue<'_>, status: Option<FieldValue<'_>>) -> String {
     let source = match spec.text("type") {
         "External" => "external",
         "Pods" => "pods",
@@ -71,7 +71,7 @@ fn metric(spec: Part<'_>, status: Option<Part<'_>>) -> String {
             format!("{}: {now}/{wanted}", spec.text("name"))
         }
         _ => {
-            let percent = |part: Part<'_>| part.written().map(|written| written + "%");
+            let percent = |part: FieldValue<'_>| part.written().map(|written| written + "%");
             let now = status.and_then(|status| percent(status.at("current.averageUtilization")));
             let wanted = percent(spec.at("target.averageUtilization"));
             let now = now.unwrap_or_else(|| UNKNOWN.into());
@@ -80,6 +80,6 @@ fn metric(spec: Part<'_>, status: Option<Part<'_>>) -> String {
     }
 }
 
-fn quantity(part: Part<'_>) -> String {
+fn quantity(part: FieldValue<'_>) -> String {
     part.written().unwrap_or_else(|| "<nil>".into())
 }

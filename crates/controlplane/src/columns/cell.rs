@@ -57,13 +57,13 @@ impl Cell for Value {
 
 /// An object, at the moment it is shown.
 pub struct Shown<'a> {
-    object: Part<'a>,
+    object: FieldValue<'a>,
     now: MicroTime,
 }
 
 impl<'a> Shown<'a> {
     pub fn new(object: &'a Value, now: MicroTime) -> Self {
-        Shown { object: Part(Some(object)), now }
+        Shown { object: FieldValue(Some(object)), now }
     }
 
     /// The whole object; what is not one is empty.
@@ -90,7 +90,7 @@ impl<'a> Shown<'a> {
     }
 
     /// How long ago a moment was.
-    pub fn ago(&self, moment: Part<'_>) -> String {
+    pub fn ago(&self, moment: FieldValue<'_>) -> String {
         since(moment.as_text(), self.now)
     }
 
@@ -107,22 +107,22 @@ impl<'a> Shown<'a> {
 }
 
 impl<'a> Deref for Shown<'a> {
-    type Target = Part<'a>;
+    type Target = FieldValue<'a>;
 
-    fn deref(&self) -> &Part<'a> {
+    fn deref(&self) -> &FieldValue<'a> {
         &self.object
     }
 }
 
 /// A part of an object, or the lack of it.
 #[derive(Clone, Copy)]
-pub struct Part<'a>(pub Option<&'a Value>);
+pub struct FieldValue<'a>(pub Option<&'a Value>);
 
-impl<'a> Part<'a> {
+impl<'a> FieldValue<'a> {
     /// The part at a path of names joined by dots.
-    pub fn at(self, path: &str) -> Part<'a> {
+    pub fn at(self, path: &str) -> FieldValue<'a> {
         let down = |value: &'a Value, key| value.as_map()?.get(key);
-        Part(self.0.and_then(|value| path.split('.').try_fold(value, down)))
+        FieldValue(self.0.and_then(|value| path.split('.').try_fold(value, down)))
     }
 
     pub fn is_set(self) -> bool {
@@ -184,15 +184,19 @@ impl<'a> Part<'a> {
     }
 
     /// The items of a list.
-    pub fn each(self, path: &str) -> impl DoubleEndedIterator<Item = Part<'a>> + ExactSizeIterator {
+    pub fn each(
+        self,
+        path: &str,
+    ) -> impl DoubleEndedIterator<Item = FieldValue<'a>> + ExactSizeIterator {
         let list = self.at(path).0.and_then(Value::as_list).unwrap_or_default();
-        list.iter().map(|item| Part(Some(item)))
+        list.iter().map(|item| FieldValue(Some(item)))
     }
 
     /// The entries of a map, by sorted keys.
-    pub fn entries(self, path: &str) -> impl Iterator<Item = (&'a str, Part<'a>)> {
+    pub fn entries(self, path: &str) -> impl Iterator<Item = (&'a str, FieldValue<'a>)> {
         let map = self.at(path).0.and_then(Value::as_map);
-        map.into_iter().flat_map(|map| map.iter().map(|(key, value)| (key, Part(Some(value)))))
+        map.into_iter()
+            .flat_map(|map| map.iter().map(|(key, value)| (key, FieldValue(Some(value)))))
     }
 
     /// The texts of a list, or what each of its items has at a path.
@@ -205,7 +209,7 @@ impl<'a> Part<'a> {
     }
 
     /// The first condition of a type.
-    pub fn condition(self, ty: &str) -> Option<Part<'a>> {
+    pub fn condition(self, ty: &str) -> Option<FieldValue<'a>> {
         self.each("status.conditions").find(|condition| condition.text("type") == ty)
     }
 
@@ -214,9 +218,9 @@ impl<'a> Part<'a> {
         self.condition(ty).is_some_and(|condition| condition.text("status") == "True")
     }
 
-    pub fn annotation(self, name: &str) -> Part<'a> {
+    pub fn annotation(self, name: &str) -> FieldValue<'a> {
         let annotations = self.at("metadata.annotations").0.and_then(Value::as_map);
-        Part(annotations.and_then(|annotations| annotations.get(name)))
+        FieldValue(annotations.and_then(|annotations| annotations.get(name)))
     }
 
     /// `a=b,c=d`
@@ -237,7 +241,7 @@ impl<'a> Part<'a> {
         let expressions = selector.each("matchExpressions").map(|expression| MatchExpression {
             key: expression.text("key"),
             operator: expression.text("operator"),
-            values: expression.each("values").map(Part::as_text).collect::<Vec<_>>(),
+            values: expression.each("values").map(FieldValue::as_text).collect::<Vec<_>>(),
         });
         Some(LabelSelector::from_parts(labels, expressions).ok()?.to_string())
     }

@@ -3,7 +3,7 @@
 use kevel_api::value::Value;
 use kevel_server::columns::Column;
 
-use super::cell::Part;
+use super::cell::FieldValue;
 use super::{Columns, columns};
 
 pub(crate) const COMPONENT_STATUS: Columns = columns!(
@@ -14,7 +14,7 @@ pub(crate) const COMPONENT_STATUS: Columns = columns!(
             Some(_) => "Unhealthy",
             None => "Unknown",
         };
-        let healthy = healthy.unwrap_or(Part(None));
+        let healthy = healthy.unwrap_or(FieldValue(None));
     }
     Column::NAME => o.name(),
     Column::text("Status", "Whether the component is well.") => status,
@@ -68,7 +68,7 @@ pub(crate) const RESOURCE_QUOTA: Columns = columns!(
         let (mut requests, mut limits) = (Vec::new(), Vec::new());
         let used = o.at("status.used").0.and_then(Value::as_map);
         for (resource, hard) in o.entries("status.hard") {
-            let used = Part(used.and_then(|used| used.get(resource))).written();
+            let used = FieldValue(used.and_then(|used| used.get(resource))).written();
             let used = used.unwrap_or_else(|| "0".into());
             let hard = hard.written().unwrap_or_else(|| "0".into());
             let column = if resource.starts_with("limits.") { &mut limits } else { &mut requests };

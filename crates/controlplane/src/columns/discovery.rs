@@ -2,7 +2,7 @@
 
 use kevel_server::columns::Column;
 
-use super::cell::{Few, Part, UNSET};
+use super::cell::{Few, FieldValue, UNSET};
 use super::{Columns, columns};
 
 pub(crate) const ENDPOINT_SLICE: Columns = columns!(
@@ -18,7 +18,7 @@ pub(crate) const ENDPOINT_SLICE: Columns = columns!(
     Column::AGE => o.age(),
 );
 
-fn port(port: Part<'_>) -> String {
+fn port(port: FieldValue<'_>) -> String {
     match port.at("port").is_set() {
         true => port.int("port").to_string(),
         false => port.set_or("name", "*").to_owned(),

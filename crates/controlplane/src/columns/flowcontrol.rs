@@ -3,12 +3,12 @@
 use kevel_api::value::Value;
 use kevel_server::columns::Column;
 
-use super::cell::{NONE, Part};
+use super::cell::{FieldValue, NONE};
 use super::{Columns, columns};
 
 /// Schemas are shown in the order in which they are tried.
 pub(crate) const FLOW_SCHEMA: Columns = Columns {
-    rank: Some(|object| Part(Some(object)).int("spec.matchingPrecedence")),
+    rank: Some(|object| FieldValue(Some(object)).int("spec.matchingPrecedence")),
     ..columns!(
         |o| where {
             let method = o.at("spec.distinguisherMethod");
@@ -30,7 +30,7 @@ pub(crate) const PRIORITY_LEVEL_CONFIGURATION: Columns = columns!(
     |o| where {
         let limited = o.at("spec.limited");
         let queuing = limited.at("limitResponse.queuing");
-        let number = |of: Part<'_>, field: &str| match of.is_set() {
+        let number = |of: FieldValue<'_>, field: &str| match of.is_set() {
             true => Value::Int(of.int(field)),
             false => NONE.into(),
         };

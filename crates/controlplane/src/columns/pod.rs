@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use kevel_api::value::Value;
 use kevel_server::columns::{Column, Completed};
 
-use super::cell::{NONE, Part, Shown};
+use super::cell::{FieldValue, NONE, Shown};
 use super::{Columns, columns};
 
 pub(crate) const POD: Columns = Columns {
@@ -67,7 +67,7 @@ struct State<'a> {
     total: usize,
     restarts: i64,
     /// When a container last ended before it was started again.
-    restarted: Option<Part<'a>>,
+    restarted: Option<FieldValue<'a>>,
 }
 
 impl<'a> State<'a> {
@@ -79,7 +79,7 @@ impl<'a> State<'a> {
             restarts: 0,
             restarted: None,
         };
-        let gated = |c: &Part<'_>| {
+        let gated = |c: &FieldValue<'_>| {
             c.text("type") == "PodScheduled" && c.text("reason") == "SchedulingGated"
         };
         if o.each("status.conditions").any(|condition| gated(&condition)) {
@@ -106,7 +106,7 @@ impl<'a> State<'a> {
             .each("spec.initContainers")
             .map(|c| (c.text("name"), c.text("restartPolicy") == "Always"))
             .collect();
-        let restarting = |c: &Part<'_>| c.text("restartPolicy") == "Always";
+        let restarting = |c: &FieldValue<'_>| c.text("restartPolicy") == "Always";
         self.total += o.each("spec.initContainers").filter(restarting).count();
         let mut of_sidecars = (0, None);
         let mut held_up = None;
@@ -168,7 +168,8 @@ impl<'a> State<'a> {
         }
         // A container that is done says little about a pod of which others are not.
         if self.reason == "Completed" {
-            let is_ready = |c: Part<'_>| c.text("type") == "Ready" && c.text("status") == "True";
+            let is_ready =
+                |c: FieldValue<'_>| c.text("type") == "Ready" && c.text("status") == "True";
             if running && o.each("status.conditions").any(is_ready) {
                 self.reason = "Running".into();
             } else if let Some(failure) = failure {
@@ -179,21 +180,21 @@ impl<'a> State<'a> {
         }
     }
 
-    fn count_restarts(&mut self, status: Part<'a>) {
+    fn count_restarts(&mut self, status: FieldValue<'a>) {
         self.restarts += status.int("restartCount");
         self.restarted = later(self.restarted, status);
     }
 }
 
 /// The later of a moment and that at which a container last ended.
-fn later<'a>(moment: Option<Part<'a>>, status: Part<'a>) -> Option<Part<'a>> {
+fn later<'a>(moment: Option<FieldValue<'a>>, status: FieldValue<'a>) -> Option<FieldValue<'a>> {
     let ended = status.at("lastState.terminated.finishedAt");
     // Moments are all written alike: the later one is the greater text.
     let is_later = moment.is_none_or(|moment| moment.as_text() < ended.as_text());
     if ended.is_set() && is_later { Some(ended) } else { moment }
 }
 
-fn end_reason(ended: Part<'_>) -> String {
+fn end_reason(ended: FieldValue<'_>) -> String {
     match (ended.text("reason"), ended.int("signal")) {
         ("", 0) => format!("ExitCode:{}", ended.int("exitCode")),
         ("", signal) => format!("Signal:{signal}"),

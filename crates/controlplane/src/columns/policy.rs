@@ -2,12 +2,12 @@
 
 use kevel_server::columns::Column;
 
-use super::cell::Part;
+use super::cell::FieldValue;
 use super::{Columns, columns};
 
 pub(crate) const POD_DISRUPTION_BUDGET: Columns = columns!(
     |o| where {
-        let bound = |part: Part<'_>| part.written().unwrap_or_else(|| "N/A".into());
+        let bound = |part: FieldValue<'_>| part.written().unwrap_or_else(|| "N/A".into());
     }
     Column::NAME => o.name(),
     Column::text("Min Available", "How many pods must stay available.") =>

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use kevel_server::columns::Column;
 
-use super::cell::{Few, NONE, Part, Shown, UNKNOWN, some_or_none};
+use super::cell::{Few, FieldValue, NONE, Shown, UNKNOWN, some_or_none};
 use super::{Columns, columns};
 
 pub(crate) const SERVICE: Columns = columns!(
     |o| where {
-        let first = o.each("spec.clusterIPs").next().map(Part::as_text);
+        let first = o.each("spec.clusterIPs").next().map(FieldValue::as_text);
         let ports: Vec<String> = o.each("spec.ports").map(port).collect();
     }
     Column::NAME => o.name(),
@@ -51,7 +51,7 @@ pub(super) fn load_balancer(o: &Shown<'_>) -> String {
     points.into_iter().filter(|point| !point.is_empty()).collect::<Vec<_>>().join(",")
 }
 
-fn port(port: Part<'_>) -> String {
+fn port(port: FieldValue<'_>) -> String {
     let (number, protocol) = (port.int("port"), port.text("protocol"));
     match port.int("nodePort") {
         node if node > 0 => format!("{number}:{node}/{protocol}"),

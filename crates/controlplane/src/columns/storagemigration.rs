@@ -2,7 +2,7 @@
 
 use kevel_server::columns::Column;
 
-use super::cell::Part;
+use super::cell::FieldValue;
 use super::{Columns, columns};
 
 pub(crate) const STORAGE_VERSION_MIGRATION: Columns = columns!(
@@ -17,7 +17,7 @@ pub(crate) const STORAGE_VERSION_MIGRATION: Columns = columns!(
 );
 
 /// `pods`, `deployments.apps`
-pub(super) fn resource(part: Part<'_>) -> String {
+pub(super) fn resource(part: FieldValue<'_>) -> String {
     match (part.text("resource"), part.text("group")) {
         (resource, "") => resource.into(),
         (resource, group) => format!("{resource}.{group}"),

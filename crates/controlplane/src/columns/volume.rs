@@ -2,7 +2,7 @@
 
 use kevel_server::columns::Column;
 
-use super::cell::{Part, Shown, UNSET};
+use super::cell::{FieldValue, Shown, UNSET};
 use super::{Columns, columns};
 
 pub(crate) const PERSISTENT_VOLUME: Columns = columns!(
@@ -52,7 +52,7 @@ pub(crate) const PERSISTENT_VOLUME_CLAIM: Columns = columns!(
         o.set_or("spec.volumeMode", UNSET),
 );
 
-fn storage(capacity: Part<'_>) -> String {
+fn storage(capacity: FieldValue<'_>) -> String {
     capacity.at("storage").written().unwrap_or_else(|| "0".into())
 }
 
@@ -66,7 +66,7 @@ fn class<'a>(o: &Shown<'a>) -> &'a str {
     if annotation.is_set() { annotation.as_text() } else { o.text("spec.storageClassName") }
 }
 
-fn access_modes(part: Part<'_>) -> String {
+fn access_modes(part: FieldValue<'_>) -> String {
     const SHORT: [(&str, &str); 4] = [
         ("ReadWriteOnce", "RWO"),
         ("ReadOnlyMany", "ROX"),

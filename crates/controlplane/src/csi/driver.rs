@@ -58,9 +58,11 @@ fn validate_update(driver: Field, old: Field) {
     let (now, was) = (driver.at("spec"), old.at("spec"));
     spec(now);
     if !now.at("attachRequired").same(&was.at("attachRequired")) {
-        attach_required(now, |field| field.invalid_as(now.at("attachRequired").shown(), IMMUTABLE));
+        attach_required(now, |field| {
+            field.invalid_as(now.at("attachRequired").bad_value(), IMMUTABLE)
+        });
     }
-    now.at("volumeLifecycleModes").immutable_or_null(&was.at("volumeLifecycleModes"));
+    now.at("volumeLifecycleModes").immutable(&was.at("volumeLifecycleModes"));
 }
 
 /// Says something about a field that the reference calls by another name.
@@ -84,7 +86,7 @@ fn spec(spec: Field) {
     token_requests(spec.at("tokenRequests"));
     let (modes, known) = (spec.at("volumeLifecycleModes"), ["Persistent", "Ephemeral"]);
     for mode in modes.items().filter(|mode| !known.contains(&mode.str())) {
-        modes.unsupported_as(mode.shown_as_json(), &known);
+        modes.unsupported_as(mode.bad_value_as_json(), &known);
     }
     if spec.at("seLinuxMount").is_absent() {
         spec.at("seLinuxMount").required("");

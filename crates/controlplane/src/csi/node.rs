@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use kevel_api::value::{Value, equivalent};
 
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::pod::volume_source;
 use crate::rules::Rules;
-use crate::validation::{Field, IMMUTABLE, shown};
+use crate::validation::{Field, IMMUTABLE};
 
 /// `csinodes`
 pub static KIND: Kind = Kind {
@@ -20,6 +20,7 @@ pub static KIND: Kind = Kind {
         validate_update,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::Meta,
     ..Kind::new("storage.k8s.io", "csinodes")
 };
 
@@ -66,7 +67,7 @@ fn validate_update(node: Field, old: Field) {
         let before = but_for_amount(was);
         for driver in new.get(was.at("name").str()).into_iter().flatten() {
             if !equivalent(Some(driver), Some(&before)) {
-                list.invalid_as(shown(Some(driver)), IMMUTABLE);
+                list.invalid_as(list.index(0).with(Some(driver)).bad_value(), IMMUTABLE);
             }
         }
     }

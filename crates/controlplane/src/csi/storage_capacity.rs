@@ -4,7 +4,7 @@ use kevel_api::name;
 use kevel_api::value::Value;
 use kevel_api::warning::WarningList;
 
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::node_labels;
 use crate::rules::Rules;
 use crate::validation::{self, Field, IMMUTABLE};
@@ -18,13 +18,14 @@ pub static KIND: Kind = Kind {
             let topology = capacity.at("nodeTopology");
             check(capacity, old.at("nodeTopology").fails(|was| was.label_selector(false)));
             if !topology.same(&old.at("nodeTopology")) {
-                topology.invalid_as(topology.shown_selector(), IMMUTABLE);
+                topology.invalid(IMMUTABLE);
             }
             capacity.at("storageClassName").immutable(&old.at("storageClassName"));
         },
         warnings,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::MetaThenUpdate,
     ..Kind::new("storage.k8s.io", "csistoragecapacities")
 };
 

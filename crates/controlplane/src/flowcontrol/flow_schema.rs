@@ -5,9 +5,9 @@ use kevel_server::strategy::STATUS_METADATA;
 
 use super::mandatory::{self, EXEMPT};
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
-use crate::validation::{Field, record};
+use crate::validation::Field;
 
 /// `flowschemas`
 pub static KIND: Kind = Kind {
@@ -20,6 +20,7 @@ pub static KIND: Kind = Kind {
         validate_status_update: super::validate_status_update,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::Meta,
     ..Kind::new("flowcontrol.apiserver.k8s.io", "flowschemas")
 };
 
@@ -59,8 +60,7 @@ fn check_spec(spec: Field, name: &str) {
     let methods = ["ByNamespace", "ByUser"];
     if method.is_set() && !methods.contains(&method.at("type").str()) {
         // The reference shows all of the method.
-        let shown = record(&[("Type", method.at("type").get())]);
-        method.at("type").unsupported_as(shown, &methods);
+        method.at("type").unsupported_as(method.bad_value(), &methods);
     }
     let level = spec.at("priorityLevelConfiguration");
     if level.at("name").must("must reference a priority level") {

@@ -14,7 +14,7 @@ fn validate_status_update(object: Field, _: Field) {
     for condition in object.down("status.conditions").items() {
         let ty = condition.at("type");
         if !seen.insert(ty.str()) {
-            ty.duplicate_as(ty.shown_as_json());
+            ty.duplicate_as(ty.bad_value_as_json());
         }
         ty.must("");
     }

@@ -4,7 +4,7 @@ use kevel_server::strategy::STATUS_METADATA;
 
 use super::mandatory::{self, EXEMPT};
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
 use crate::validation::Field;
 
@@ -19,6 +19,7 @@ pub static KIND: Kind = Kind {
         validate_status_update: super::validate_status_update,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::Meta,
     ..Kind::new("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations")
 };
 
@@ -42,7 +43,7 @@ fn check(level: Field) {
 fn check_spec(spec: Field, name: &str) {
     let (ty, limited, exempt) = (spec.at("type"), spec.at("limited"), spec.at("exempt"));
     if (name == EXEMPT) != (ty.str() == "Exempt") {
-        ty.invalid_as(ty.shown_as_json(), "must be 'Exempt' if and only if `name` is 'exempt'");
+        ty.invalid_as(ty.bad_value_as_json(), "must be 'Exempt' if and only if `name` is 'exempt'");
     }
     match ty.str() {
         "Exempt" => {

@@ -2,7 +2,7 @@
 
 use kevel_api::field_error::FieldErrors;
 use kevel_api::value::Value;
-use kevel_server::strategy::{Dependents, Strategy};
+use kevel_server::strategy::{Dependents, MetadataChecks, Strategy};
 use kevel_server::user::User;
 
 use super::Kind;
@@ -18,17 +18,32 @@ pub(crate) struct KindStrategy {
     /// The kind's own, or those of a subresource that writes a part of its objects.
     rules: Rules,
     capabilities: Capabilities,
+    deprecation: Option<&'static str>,
 }
 
 impl KindStrategy {
-    /// The strategy of writes to the objects of a kind.
-    pub fn new(kind: &'static Kind, capabilities: Capabilities) -> Self {
-        KindStrategy::with_rules(kind, kind.rules, capabilities)
+    /// The strategy of writes to the objects of a kind in one of its versions.
+    pub fn new(kind: &'static Kind, version: &str, capabilities: Capabilities) -> Self {
+        let mut versions = kind.deprecated_versions.iter();
+        let deprecated = versions.find(|(deprecated, _)| *deprecated == version);
+        KindStrategy {
+            deprecation: deprecated.map(|(_, warning)| *warning).or(kind.deprecation),
+            ..KindStrategy::with_rules(kind, kind.rules, capabilities)
+        }
     }
 
     /// The strategy of writes to a part of the objects of a kind, which has rules of its own.
     pub fn with_rules(kind: &'static Kind, rules: Rules, capabilities: Capabilities) -> Self {
-        KindStrategy { kind, rules, capabilities }
+        KindStrategy { kind, rules, capabilities, deprecation: None }
+    }
+
+    /// What holds objects of built-in kinds is qualified, or known.
+    fn finalizers(&self, object: Field) {
+        let metadata = object.at("metadata");
+        for finalizer in metadata.at("finalizers").items().filter(|_| self.kind.standard_finalizers)
+        {
+            standard_finalizer(finalizer, finalizer.str());
+        }
     }
 }
 
@@ -37,12 +52,16 @@ impl Strategy for KindStrategy {
         (self.kind.validate_name)(name, prefix)
     }
 
+    fn metadata_checks(&self) -> MetadataChecks {
+        self.kind.metadata_checks
+    }
+
     fn generate_name(&self, base: &str) -> String {
         (self.kind.generate_name)(base)
     }
 
-    fn deprecation(&self) -> Option<&'static str> {
-        self.kind.deprecation
+    fn deprecation(&self) -> Option<&str> {
+        self.deprecation
     }
 
     fn returns_deleted_object(&self) -> bool {
@@ -75,7 +94,7 @@ impl Strategy for KindStrategy {
 
     fn validate_create(&self, object: &Value) -> FieldErrors {
         self.capabilities.errors(object, |object| {
-            finalizers(object);
+            self.finalizers(object);
             (self.rules.validate_create)(object);
         })
     }
@@ -86,7 +105,7 @@ impl Strategy for KindStrategy {
 
     fn validate_update(&self, object: &Value, old: &Value) -> FieldErrors {
         self.capabilities.update_errors(object, old, |object, old| {
-            finalizers(object);
+            self.finalizers(object);
             (self.rules.validate_update)(object, old);
         })
     }
@@ -97,7 +116,7 @@ impl Strategy for KindStrategy {
 
     fn validate_status_update(&self, object: &Value, old: &Value) -> FieldErrors {
         self.capabilities.update_errors(object, old, |object, old| {
-            finalizers(object);
+            self.finalizers(object);
             (self.rules.validate_status_update)(object, old);
         })
     }
@@ -139,13 +158,5 @@ impl Strategy for KindStrategy {
 
     fn default_dependents(&self) -> Dependents {
         self.kind.default_dependents
-    }
-}
-
-/// What holds objects of built-in kinds is qualified, or known.
-fn finalizers(object: Field) {
-    let metadata = object.at("metadata");
-    for finalizer in metadata.at("finalizers").items() {
-        standard_finalizer(finalizer, finalizer.str());
     }
 }

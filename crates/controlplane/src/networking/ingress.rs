@@ -8,7 +8,7 @@ use kevel_api::value::Value;
 
 use super::typed_reference;
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
 use crate::validation::Field;
 
@@ -24,6 +24,7 @@ pub static KIND: Kind = Kind {
         warnings,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::UpdateThenMeta,
     ..Kind::new("networking.k8s.io", "ingresses")
 };
 
@@ -65,7 +66,7 @@ fn check(spec: Field, tolerates: Tolerates) {
     let (rules, backend) = (spec.at("rules"), spec.at("defaultBackend"));
     if rules.is_empty() && backend.is_absent() {
         let why = "either `defaultBackend` or `rules` must be specified";
-        spec.invalid_as(rules.shown_or_null(), why);
+        spec.invalid_as(rules.bad_value(), why);
     }
     if backend.is_set() {
         check_backend(backend);

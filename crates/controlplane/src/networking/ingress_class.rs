@@ -4,7 +4,7 @@ use kevel_api::name;
 
 use super::typed_reference;
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
 use crate::validation::Field;
 
@@ -21,6 +21,7 @@ pub static KIND: Kind = Kind {
         },
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::UpdateThenMeta,
     ..Kind::new("networking.k8s.io", "ingressclasses")
 };
 

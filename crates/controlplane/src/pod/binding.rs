@@ -6,40 +6,40 @@ use kevel_api::status::{SUCCESS, Status, StatusError, StorageError};
 use kevel_api::value::{Map, Value};
 use kevel_server::future::Pending;
 use kevel_server::resource::Resource;
-use kevel_server::resource::{Answer, Answered, Asked};
+use kevel_server::resource::{CreateRequest, Created, Creater};
 
 use super::condition::Condition;
 
-/// Answers `pods/binding`, and `bindings`, its old form.
+/// Creates what is sent to `pods/binding`, and `bindings`, its old form.
 #[derive(Clone, Copy, Debug)]
 pub struct Binding;
 
-impl Answer for Binding {
-    fn answer<'a>(
+impl Creater for Binding {
+    fn create<'a>(
         &'a self,
-        asked: &'a Asked<'a>,
+        request: &'a CreateRequest<'a>,
         binding: Value,
-    ) -> Pending<'a, Result<Answered, StatusError>> {
+    ) -> Pending<'a, Result<Created, StatusError>> {
         Box::pin(async move {
-            asked.check_name(&binding, "Binding")?;
+            request.check_name(&binding, "Binding")?;
             check(&binding)?;
             let name = binding.str_at(&["metadata", "name"]);
             if name.is_empty() {
                 return Err(StatusError::bad_request("Name parameter required."));
             }
             let pods = {
-                let rows = asked.resources.current();
+                let rows = request.resources.current();
                 let row = rows.get("", "v1", "pods").cloned();
                 row.ok_or_else(|| StatusError::internal("pods are not served"))?
             };
-            let assigned = pods.modify(asked.namespace, name, asked.dry_run, |pod| {
-                check_preconditions(asked, pod, &binding, &pods)?;
+            let assigned = pods.modify(request.namespace, name, request.dry_run, |pod| {
+                check_preconditions(request, pod, &binding, &pods)?;
                 assign(pod, &binding).map_err(|why| {
                     StatusError::conflict(&GroupResource::new("", "pods/binding"), name, why)
                 })
             });
             assigned.await?;
-            Ok(Answered::Status(Status { status: SUCCESS.into(), ..Status::default() }))
+            Ok(Created::Status(Status { status: SUCCESS.into(), ..Status::default() }))
         })
     }
 }
@@ -64,12 +64,12 @@ fn check(binding: &Value) -> Result<(), StatusError> {
 
 /// A binding may say which pod it means, and as of when. In the old form, the first is not heeded.
 fn check_preconditions(
-    asked: &Asked<'_>,
+    request: &CreateRequest<'_>,
     pod: &Value,
     binding: &Value,
     pods: &Resource,
 ) -> Result<(), StatusError> {
-    let heeded = |field: &str| field != "uid" || !asked.subresource.is_empty();
+    let heeded = |field: &str| field != "uid" || !request.subresource.is_empty();
     for (field, what) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
         let (meant, there) =
             (binding.str_at(&["metadata", field]), pod.str_at(&["metadata", field]));
@@ -77,7 +77,7 @@ fn check_preconditions(
             continue;
         }
         let name = pod.str_at(&["metadata", "name"]);
-        let key = pods.storage.as_ref().map(|storage| storage.key(asked.namespace, name));
+        let key = pods.storage.as_ref().map(|storage| storage.key(request.namespace, name));
         let key = String::from_utf8_lossy(&key.unwrap_or_default()).into_owned();
         let message = format!(
             "Precondition failed: {what} in precondition: {meant}, {what} in object meta: {there}"

@@ -10,7 +10,7 @@ use kevel_api::value::{Map, Value};
 use kevel_server::deletion::DeleteOptions;
 use kevel_server::future::Pending;
 use kevel_server::resource::Resource;
-use kevel_server::resource::{Answer, Answered, Asked};
+use kevel_server::resource::{CreateRequest, Created, Creater};
 use kevel_store::cache::At;
 
 use super::condition::Condition;
@@ -21,45 +21,47 @@ const CAUSE: &str = "DisruptionBudget";
 /// How many evictions a budget may have waiting to be seen by its controller.
 const MAX_DISRUPTED: usize = 2000;
 
-/// Answers `pods/eviction`.
+/// Creates what is sent to `pods/eviction`.
 #[derive(Clone, Copy, Debug)]
 pub struct Eviction;
 
-impl Answer for Eviction {
-    fn answer<'a>(
+impl Creater for Eviction {
+    fn create<'a>(
         &'a self,
-        asked: &'a Asked<'a>,
+        request: &'a CreateRequest<'a>,
         eviction: Value,
-    ) -> Pending<'a, Result<Answered, StatusError>> {
+    ) -> Pending<'a, Result<Created, StatusError>> {
         Box::pin(async move {
-            asked.check_name(&eviction, "Eviction")?;
+            request.check_name(&eviction, "Eviction")?;
             let mut options = delete_options(&eviction);
-            options.dry_run |= asked.dry_run;
-            let pods = asked.resource;
-            let pod = pods.find(asked.namespace, asked.name).await?;
+            if request.dry_run {
+                options.dry_run = vec!["All".to_owned()];
+            }
+            let pods = request.resource;
+            let pod = pods.find(request.namespace, request.name).await?;
             let mut refusal = None;
             let fixed = match unbudgeted(&pod) {
                 Some(fixed) => fixed,
-                None => match self.spend(asked, &pod, options.dry_run).await? {
+                None => match self.spend(request, &pod, options.is_dry_run()).await? {
                     Spent::Free => false,
                     Spent::Unhealthy(budget) => {
                         refusal = Some(budget);
                         true
                     }
-                    Spent::Ambiguous => return Ok(Answered::Status(ambiguous())),
+                    Spent::Ambiguous => return Ok(Created::Status(ambiguous())),
                 },
             };
             if fixed && options.resource_version.is_none() {
                 options.resource_version =
                     Some(pod.str_at(&["metadata", "resourceVersion"]).into());
             }
-            match evict(pods, asked, options).await {
+            match evict(pods, request, options).await {
                 Err(error) if error.reason() == reason::CONFLICT => match refusal {
                     Some(budget) => Err(still_processed(&budget)),
                     None => Err(error),
                 },
                 result => result.map(|()| {
-                    Answered::Status(Status { status: SUCCESS.into(), ..Status::default() })
+                    Created::Status(Status { status: SUCCESS.into(), ..Status::default() })
                 }),
             }
         })
@@ -79,13 +81,13 @@ enum Spent {
 impl Eviction {
     async fn spend(
         &self,
-        asked: &Asked<'_>,
+        request: &CreateRequest<'_>,
         pod: &Value,
         dry_run: bool,
     ) -> Result<Spent, StatusError> {
-        let row = asked.resources.current().get("policy", "v1", "poddisruptionbudgets").cloned();
+        let row = request.resources.current().get("policy", "v1", "poddisruptionbudgets").cloned();
         let Some(budgets) = row else { return Ok(Spent::Free) };
-        let mut matching = matching(&budgets, asked.namespace, pod).await?;
+        let mut matching = matching(&budgets, request.namespace, pod).await?;
         let Some(budget) = matching.pop() else { return Ok(Spent::Free) };
         if !matching.is_empty() {
             return Ok(Spent::Ambiguous);
@@ -100,8 +102,8 @@ impl Eviction {
                 return Ok(Spent::Unhealthy(name));
             }
         }
-        let pay = |budget: &mut Value| decrement(budget, asked.name, dry_run);
-        budgets.modify(asked.namespace, &name, dry_run, pay).await?;
+        let pay = |budget: &mut Value| decrement(budget, request.name, dry_run);
+        budgets.modify(request.namespace, &name, dry_run, pay).await?;
         Ok(Spent::Free)
     }
 }
@@ -230,11 +232,11 @@ fn ambiguous() -> Status {
 /// Says why the pod goes, and lets it go.
 async fn evict(
     pods: &Arc<Resource>,
-    asked: &Asked<'_>,
+    request: &CreateRequest<'_>,
     mut options: DeleteOptions,
 ) -> Result<(), StatusError> {
-    let (namespace, name) = (asked.namespace, asked.name);
-    if !options.dry_run {
+    let (namespace, name) = (request.namespace, request.name);
+    if !options.is_dry_run() {
         let marked = pods.modify(namespace, name, false, |pod| {
             options.check(pods, pod)?;
             Condition {
@@ -263,6 +265,6 @@ fn delete_options(eviction: &Value) -> DeleteOptions {
         resource_version: text(&["preconditions", "resourceVersion"]),
         propagation: text(&["propagationPolicy"]),
         orphan_dependents: options.at(&["orphanDependents"]).and_then(Value::as_bool),
-        dry_run: options.at(&["dryRun"]).is_some_and(|list| !list.is_empty()),
+        dry_run: DeleteOptions::stages(options),
     }
 }

@@ -34,7 +34,7 @@ pub use toleration::taint_effect;
 use kevel_api::value::Value;
 
 use crate::columns;
-use crate::kind::{Kind, Selectable, Subresource};
+use crate::kind::{Kind, MetadataChecks, Selectable, Subresource};
 use crate::rules::Rules;
 use crate::validation::Field;
 
@@ -87,6 +87,7 @@ pub static KIND: Kind = Kind {
         grace_period: Some(grace_period),
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::UpdateThenMeta,
     ..Kind::new("", "pods")
 };
 

@@ -119,7 +119,7 @@ fn cluster_trust_bundle(bundle: Field) {
             }
             if selector.is_set() {
                 let why = "labelSelector must be unset if name is specified";
-                selector.invalid_as(selector.shown_selector(), why);
+                selector.invalid(why);
             }
         }
         (false, true) => {

@@ -208,11 +208,13 @@ fn pod_resource_name(field: Field, resource: &str) {
     }
 }
 
-fn is_native(resource: &str) -> bool {
+/// Whether a resource is one of Kubernetes' own.
+pub fn is_native(resource: &str) -> bool {
     !resource.contains('/') || resource.contains("kubernetes.io/")
 }
 
-fn is_extended(resource: &str) -> bool {
+/// Whether a resource is one that others bring, and quotas can count.
+pub fn is_extended(resource: &str) -> bool {
     !is_native(resource)
         && !resource.starts_with("requests.")
         && name::is_label_key(&format!("requests.{resource}")).is_empty()

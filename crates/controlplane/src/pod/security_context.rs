@@ -2,10 +2,8 @@
 
 use std::collections::HashSet;
 
-use kevel_api::field_error::BadValue;
-
 use super::{Options, windows};
-use crate::validation::{Field, record};
+use crate::validation::Field;
 
 /// The longest path.
 const MAX_PROFILE: usize = 4095;
@@ -76,34 +74,14 @@ pub fn container(context: Field, host_users: bool) {
 fn escalates_anyway(context: Field) {
     if context.at("privileged").bool() {
         let why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
-        context.invalid_as(shown(context), why);
+        context.invalid(why);
     }
     let added = context.at("capabilities").at("add").strings();
     added.filter(|capability| *capability == "CAP_SYS_ADMIN").for_each(|_| {
         let why = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` \
                    CAP_SYS_ADMIN";
-        context.invalid_as(shown(context), why);
+        context.invalid(why);
     });
-}
-
-/// A container's security context as the reference's messages show it.
-fn shown(context: Field) -> BadValue {
-    let null = kevel_api::value::Value::Null;
-    let get = |name: &str| Some(context.at(name).get().unwrap_or(&null));
-    record(&[
-        ("Capabilities", get("capabilities")),
-        ("Privileged", get("privileged")),
-        ("SELinuxOptions", get("seLinuxOptions")),
-        ("WindowsOptions", get("windowsOptions")),
-        ("RunAsUser", get("runAsUser")),
-        ("RunAsGroup", get("runAsGroup")),
-        ("RunAsNonRoot", get("runAsNonRoot")),
-        ("ReadOnlyRootFilesystem", get("readOnlyRootFilesystem")),
-        ("AllowPrivilegeEscalation", get("allowPrivilegeEscalation")),
-        ("ProcMount", get("procMount")),
-        ("SeccompProfile", get("seccompProfile")),
-        ("AppArmorProfile", get("appArmorProfile")),
-    ])
 }
 
 fn seccomp_profile(profile: Field) {
@@ -119,8 +97,7 @@ fn seccomp_profile(profile: Field) {
         (true, false) => path.required("must be set when seccomp type is Localhost"),
         (true, true) => path.local_descending_path(),
         (false, true) => {
-            let fields = [("Type", ty.get()), ("LocalhostProfile", path.get())];
-            path.invalid_as(record(&fields), "can only be set when seccomp type is Localhost");
+            path.invalid_as(profile.bad_value(), "can only be set when seccomp type is Localhost");
         }
         (false, false) => {}
     }

@@ -8,7 +8,7 @@ use kevel_api::name;
 use super::container::{self, Context};
 use super::{Options, affinity, annotations, env, resources, security_context};
 use super::{toleration, volume, windows};
-use crate::validation::{Field, record};
+use crate::validation::Field;
 
 const MAX_NAMESERVERS: usize = 3;
 const MAX_SEARCHES: usize = 32;
@@ -68,7 +68,7 @@ pub fn check(spec: Field, metadata: Option<Field>, options: &Options) {
         let name = group.at("podGroupName");
         match name.is_set() {
             true => name.object_name(name::name_is_dns_subdomain),
-            false => name.invalid_as(name.shown_or_null(), "must specify one of: `podGroupName`"),
+            false => name.invalid("must specify one of: `podGroupName`"),
         }
     }
     env::file_volumes(spec);
@@ -119,14 +119,6 @@ fn resource_claims(claims: Field, metadata: Option<Field>) {
         }
         let (direct, template) =
             (claim.at("resourceClaimName"), claim.at("resourceClaimTemplateName"));
-        let null = kevel_api::value::Value::Null;
-        let shown = || {
-            record(&[
-                ("Name", name.get()),
-                ("ResourceClaimName", Some(direct.get().unwrap_or(&null))),
-                ("ResourceClaimTemplateName", Some(template.get().unwrap_or(&null))),
-            ])
-        };
         let why = match (direct.is_set(), template.is_set()) {
             (true, true) => {
                 "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
@@ -137,7 +129,7 @@ fn resource_claims(claims: Field, metadata: Option<Field>) {
             _ => "",
         };
         if !why.is_empty() {
-            claim.invalid_as(shown(), why);
+            claim.invalid(why);
         }
         for reference in [direct, template].into_iter().filter(Field::is_set) {
             reference.object_name(name::name_is_dns_subdomain);

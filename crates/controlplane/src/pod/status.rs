@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use kevel_api::field_error::{BadValue, FieldError};
+use kevel_api::field_error::FieldError;
 use kevel_api::ip;
 use kevel_api::name;
 use kevel_api::value::{Map, Value};
 
 use super::{Options, annotations};
-use crate::validation::{Field, record};
+use crate::validation::Field;
 
 const LISTS: [(&str, &str); 3] = [
     ("containerStatuses", "containers"),
@@ -221,13 +221,7 @@ fn addresses(list: Field, old: Field) {
     let six: Vec<bool> = list.items().map(|entry| entry.at("ip").str().contains(':')).collect();
     let dual = six.contains(&true) && six.contains(&false);
     if six.len() > 1 && (!dual || bad.is_some() || six.len() > 2) {
-        let shown = list.items().map(|entry| match record(&[("IP", entry.at("ip").get())]) {
-            BadValue::Text(text) => text,
-            _ => String::new(),
-        });
-        let shown = format!("[{}]", shown.collect::<Vec<_>>().join(","));
-        let why = "may specify no more than one IP for each IP family";
-        list.invalid_as(BadValue::Text(shown), why);
+        list.invalid("may specify no more than one IP for each IP family");
     }
 }
 

@@ -64,7 +64,7 @@ fn active_deadline(deadline: Field, old: Field) -> bool {
     if deadline.is_absent() {
         if old.is_set() {
             let why = "must not update from a positive integer to nil value";
-            deadline.invalid_as(deadline.shown_or_null(), why);
+            deadline.invalid(why);
         }
         return true;
     }
@@ -92,7 +92,7 @@ fn scheduling_gates(gates: Field, old: Field) {
 fn node_selector(selector: Field, old: Field) {
     if old.entries().any(|(key, value)| !selector.key(key).same(&value)) {
         let why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
-        selector.invalid_as(selector.shown_or_null(), why);
+        selector.invalid(why);
     }
 }
 

@@ -2,16 +2,15 @@
 
 use std::collections::HashSet;
 
-use kevel_api::field_error::BadValue;
 use kevel_api::name;
 use kevel_api::value::Value;
 
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::node_labels;
 use crate::pod::{Options, resources, toleration};
 use crate::rules::Rules;
-use crate::validation::{Field, record};
+use crate::validation::Field;
 
 /// Runtime classes.
 pub static KIND: Kind = Kind {
@@ -27,6 +26,7 @@ pub static KIND: Kind = Kind {
         warnings,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::MetaThenUpdate,
     ..Kind::new("node.k8s.io", "runtimeclasses")
 };
 
@@ -47,21 +47,9 @@ fn check(class: Field) {
     let mut seen = HashSet::new();
     for toleration in tolerations.items() {
         if !seen.insert(toleration::parts(toleration)) {
-            toleration.duplicate_as(shown_toleration(toleration));
+            toleration.duplicate();
         }
     }
-}
-
-/// The reference's toleration has no names for JSON.
-fn shown_toleration(toleration: Field) -> BadValue {
-    let seconds = toleration.at("tolerationSeconds");
-    record(&[
-        ("Key", toleration.at("key").get()),
-        ("Operator", toleration.at("operator").get()),
-        ("Value", toleration.at("value").get()),
-        ("Effect", toleration.at("effect").get()),
-        ("TolerationSeconds", seconds.get().or(Some(&Value::Null))),
-    ])
 }
 
 fn warnings(class: &Value, _: Option<&Value>) -> Vec<String> {

@@ -3,7 +3,7 @@
 use kevel_api::name;
 use kevel_api::value::Value;
 
-use super::{at_most, form_if_set, one_of, unique};
+use super::{form_if_set, one_of, unique};
 use crate::capabilities::{Capabilities, Features};
 use crate::validation::Field;
 
@@ -53,14 +53,14 @@ pub(super) fn policy(policy: Field) {
 pub(super) fn gated(group: Field) {
     let topology = group.at("schedulingConstraints");
     let topology = topology.at("topology");
-    if at_most(topology, MAX_TOPOLOGIES) {
+    if topology.at_most(MAX_TOPOLOGIES) {
         for constraint in topology.items() {
             constraint.at("key").must_form("", name::is_label_key);
         }
     }
     let claims = group.at("resourceClaims");
-    if at_most(claims, MAX_CLAIMS) {
-        unique(claims, "name", |claim| claim.shown());
+    if claims.at_most(MAX_CLAIMS) {
+        unique(claims, "name");
         claims.items().for_each(claim);
     }
     let mode = group.at("disruptionMode");
@@ -78,7 +78,7 @@ pub(super) fn gated(group: Field) {
 
 /// No more claims than there may be, which is said of changed ones, too.
 pub(super) fn count_claims(claims: Field) {
-    at_most(claims, MAX_CLAIMS);
+    claims.at_most(MAX_CLAIMS);
 }
 
 fn claim(claim: Field) {
@@ -92,10 +92,10 @@ fn claim(claim: Field) {
 
 /// Checks what has become of the claims of a group.
 pub(super) fn claim_statuses(statuses: Field, old: Field) {
-    if statuses.same(&old) || !at_most(statuses, MAX_CLAIMS) {
+    if statuses.same(&old) || !statuses.at_most(MAX_CLAIMS) {
         return;
     }
-    unique(statuses, "name", |status| status.shown());
+    unique(statuses, "name");
     for status in statuses.items() {
         form_if_set(status.at("resourceClaimName"), name::is_long_name);
     }

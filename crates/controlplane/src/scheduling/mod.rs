@@ -9,29 +9,20 @@ pub mod workload;
 
 use std::collections::HashSet;
 
-use kevel_api::field_error::BadValue;
 use kevel_api::name::Problems;
 
-use crate::validation::{Field, IMMUTABLE};
+use crate::validation::{Field, IMMUTABLE, null};
 
 /// Says that a field may not change. Its value is not shown.
 fn changed(field: Field) {
-    field.invalid_as(BadValue::Text("null".to_owned()), IMMUTABLE);
+    field.invalid_as(null(), IMMUTABLE);
 }
 
-/// No more than so many items.
-fn at_most(list: Field, max: usize) -> bool {
-    if list.len() > max {
-        list.too_many(list.len(), max);
-    }
-    list.len() <= max
-}
-
-/// Of each key one item; a second one is shown as `shown` says.
-fn unique(list: Field, key: &str, shown: fn(Field) -> BadValue) {
+/// Of each key one item.
+fn unique(list: Field, key: &str) {
     let mut seen = HashSet::new();
     for item in list.items().filter(|item| !seen.insert(item.at(key).str())) {
-        item.duplicate_as(shown(item));
+        item.duplicate_as(item.bad_value_versioned());
     }
 }
 

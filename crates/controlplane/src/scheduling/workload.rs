@@ -1,15 +1,14 @@
 //! Workloads: templates for groups of pods.
 
-use kevel_api::field_error::BadValue;
 use kevel_api::name;
 use kevel_api::value::Value;
 
-use super::{at_most, changed, differs, group, unique};
+use super::{changed, differs, group, unique};
 use crate::capabilities::Capabilities;
 use crate::columns::Columns;
 use crate::kind::Kind;
 use crate::rules::Rules;
-use crate::validation::{Field, record};
+use crate::validation::Field;
 
 /// `workloads`
 pub static KIND: Kind = Kind {
@@ -53,7 +52,7 @@ fn spec(spec: Field) {
     }
     let templates = spec.at(TEMPLATES);
     if count(templates) {
-        unique(templates, "name", shown);
+        unique(templates, "name");
         for template in templates.items() {
             template.at("name").must_form("", name::is_short_name);
             group::policy(template.at("schedulingPolicy"));
@@ -63,27 +62,7 @@ fn spec(spec: Field) {
 }
 
 fn count(templates: Field) -> bool {
-    at_most(templates, MAX_TEMPLATES) && templates.must("")
-}
-
-/// A template in the order of its fields.
-fn shown(template: Field) -> BadValue {
-    const FIELDS: [&str; 7] = [
-        "name",
-        "schedulingPolicy",
-        "schedulingConstraints",
-        "resourceClaims",
-        "disruptionMode",
-        "priorityClassName",
-        "priority",
-    ];
-    let all = FIELDS.iter().map(|name| (*name, template.at(name).get()));
-    let fields = all.filter_map(|(name, value)| match (name, value) {
-        ("schedulingPolicy" | "schedulingConstraints", None) => Some((name, Some(&Value::Null))),
-        ("name", _) | (_, Some(_)) => Some((name, value)),
-        _ => None,
-    });
-    record(&fields.collect::<Vec<_>>())
+    templates.at_most(MAX_TEMPLATES) && templates.must("")
 }
 
 fn update(spec: Field, old: Field) {

@@ -296,7 +296,7 @@ struct ServiceClaims {
 }
 
 impl Taken for ServiceClaims {
-    fn settle(self: Box<Self>, written: bool) -> Pending<'static, ()> {
+    fn finish(self: Box<Self>, written: bool) -> Pending<'static, ()> {
         Box::pin(async move {
             if self.dry_run {
                 return;
@@ -323,7 +323,7 @@ async fn finish(
     match result {
         Ok(()) => Ok((object, claims)),
         Err(error) => {
-            claims.settle(false).await;
+            claims.finish(false).await;
             Err(error)
         }
     }

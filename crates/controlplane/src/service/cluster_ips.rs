@@ -9,7 +9,7 @@ use kevel_api::value::Value;
 
 use super::address::{is_ipv6, known, legacy_ip};
 use super::spec::NONE;
-use super::validation::{FIXED, is_headless, pointer};
+use super::validation::{FIXED, is_headless};
 use crate::validation::{Field, errors};
 
 const FAMILIES: &[&str] = &["IPv4", "IPv6"];
@@ -33,10 +33,10 @@ pub fn check(spec: &Field, before: &Field) {
     match (ip.is_empty(), first) {
         (false, None) => ips.required(""),
         (false, Some(first)) if first != ip.str() => {
-            ips.invalid_as(strings(&ips), "first value must match `clusterIP`");
+            ips.invalid("first value must match `clusterIP`");
         }
         (true, Some(_)) => {
-            ips.invalid_as(strings(&ips), "must be empty when `clusterIP` is not specified");
+            ips.invalid("must be empty when `clusterIP` is not specified");
         }
         _ => {}
     }
@@ -57,14 +57,14 @@ pub fn check(spec: &Field, before: &Field) {
         if index == 0 && ip.str() == NONE {
             if ips.len() > 1 {
                 valid = false;
-                ips.invalid_as(strings(&ips), "'None' must be the first and only value");
+                ips.invalid("'None' must be the first and only value");
             }
             continue;
         }
         valid &= legacy_ip(&ip, &known);
     }
     if ips.len() > 2 {
-        ips.invalid_as(strings(&ips), "may only hold up to 2 values");
+        ips.invalid("may only hold up to 2 values");
     }
     if !valid {
         return;
@@ -74,7 +74,7 @@ pub fn check(spec: &Field, before: &Field) {
         (1..ips.len()).contains(&v6)
     };
     if ips.len() > 1 && !one_each() {
-        ips.invalid_as(strings(&ips), "may specify no more than one IP for each IP family");
+        ips.invalid("may specify no more than one IP for each IP family");
     }
     if is_headless(spec) {
         return;
@@ -104,14 +104,14 @@ fn change_of_cluster_ips(spec: &Field, before: &Field) {
     let first = |error: &str| {
         let path = ips.path();
         let path = path.index(0);
-        ips.push(FieldError::invalid(&path, strings(&ips), error.to_owned()));
+        ips.push(FieldError::invalid(&path, ips.bad_value(), error.to_owned()));
     };
     let moved = !old.is_empty() && !ips.is_empty() && ips.list().first() != old.list().first();
     match ips.len().cmp(&old.len()) {
         Ordering::Equal => {
             for (ip, old) in ips.items().zip(old.list()) {
                 if ip.get() != Some(old) {
-                    ip.invalid_as(strings(&ips), FIXED);
+                    ip.invalid_as(ips.bad_value(), FIXED);
                 }
             }
         }
@@ -125,7 +125,7 @@ fn change_of_cluster_ips(spec: &Field, before: &Field) {
             let policy = spec.at("ipFamilyPolicy");
             if ips.len() == 1 && policy.str() != "SingleStack" {
                 let why = "must be set to 'SingleStack' when releasing the secondary clusterIP";
-                policy.invalid_as(pointer(&policy), why);
+                policy.invalid_as(policy.bad_value_by_type(), why);
             }
         }
         Ordering::Greater if moved => first(FIXED),
@@ -142,7 +142,7 @@ fn change_of_families(spec: &Field, before: &Field) {
     let first = |shown: &Field, error: &str| {
         let path = families.path();
         let path = path.index(0);
-        families.push(FieldError::invalid(&path, strings(shown), error.to_owned()));
+        families.push(FieldError::invalid(&path, shown.bad_value(), error.to_owned()));
     };
     let moved =
         !old.is_empty() && !families.is_empty() && families.list().first() != old.list().first();
@@ -164,18 +164,10 @@ fn change_of_families(spec: &Field, before: &Field) {
             let policy = spec.at("ipFamilyPolicy");
             if families.len() == 1 && policy.str() != "SingleStack" {
                 let why = "must be set to 'SingleStack' when releasing the secondary ipFamily";
-                policy.invalid_as(pointer(&policy), why);
+                policy.invalid_as(policy.bad_value_by_type(), why);
             }
         }
         Ordering::Greater if moved => first(&ips, FIXED),
         Ordering::Greater => {}
-    }
-}
-
-/// A list of texts as Go shows it.
-fn strings(field: &Field) -> BadValue {
-    match field.is_absent() {
-        true => BadValue::Text("null".into()),
-        false => field.shown(),
     }
 }

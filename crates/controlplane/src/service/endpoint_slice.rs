@@ -12,7 +12,7 @@ use super::address::{endpoint_ip, is_ipv4, is_ipv6, legacy_ip};
 use super::validation::PROTOCOLS;
 use crate::capabilities::Capabilities;
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
 use crate::validation::{Field, IMMUTABLE};
 
@@ -28,6 +28,7 @@ pub static KIND: Kind = Kind {
         warnings,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::Meta,
     ..Kind::new("discovery.k8s.io", "endpointslices")
 };
 
@@ -90,7 +91,7 @@ fn validate_update(slice: Field, old: Field) {
         check_endpoints(&endpoints, ty.str());
     }
     if ty.str() != old.at("addressType").str() {
-        ty.invalid_as(ty.shown_as_json(), IMMUTABLE);
+        ty.invalid_as(ty.bad_value_as_json(), IMMUTABLE);
     }
 }
 

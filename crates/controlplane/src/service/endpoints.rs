@@ -11,7 +11,7 @@ use kevel_api::warning::WarningList;
 use super::address::{endpoint_ip, legacy_ip};
 use super::validation::PROTOCOLS;
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
 use crate::validation::Field;
 
@@ -24,6 +24,7 @@ pub static KIND: Kind = Kind {
     ),
     columns: columns::service::ENDPOINTS,
     rules: Rules { validate_create, validate_update, warnings, ..Rules::NONE },
+    metadata_checks: MetadataChecks::UpdateThenMeta,
     ..Kind::new("", "endpoints")
 };
 

@@ -1,12 +1,11 @@
 //! IPAddresses: who has which address of the services' networks.
 
-use kevel_api::field_error::BadValue;
 use kevel_api::name;
 
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, MetadataChecks, deprecated_since};
 use crate::rules::Rules;
-use crate::validation::{Field, IMMUTABLE};
+use crate::validation::Field;
 
 /// IP addresses.
 pub static KIND: Kind = Kind {
@@ -14,6 +13,11 @@ pub static KIND: Kind = Kind {
     generate_name: |base| base.to_owned(),
     columns: columns::networking::IP_ADDRESS,
     rules: Rules { validate_create, validate_update, ..Rules::NONE },
+    metadata_checks: MetadataChecks::MetaThenUpdate,
+    deprecated_versions: &[(
+        "v1beta1",
+        deprecated_since!("networking.k8s.io/v1beta1", "IPAddress", 34, 37),
+    )],
     ..Kind::new("networking.k8s.io", "ipaddresses")
 };
 
@@ -37,28 +41,9 @@ fn validate_create(address: Field) {
     }
 }
 
-/// A reference as Go shows it.
-fn shown(parent: &Field) -> BadValue {
-    let fields = [
-        ("Group", parent.at("group").str()),
-        ("Resource", parent.at("resource").str()),
-        ("Namespace", parent.at("namespace").str()),
-        ("Name", parent.at("name").str()),
-    ];
-    let fields = fields.map(|(name, text)| match BadValue::named_string(text) {
-        BadValue::Text(text) => format!("\"{name}\":{text}"),
-        _ => String::new(),
-    });
-    BadValue::Text(format!("{{{}}}", fields.join(",")))
-}
-
 fn validate_update(address: Field, old: Field) {
     validate_create(address);
-    let spec = address.at("spec");
-    let parent = spec.at("parentRef");
-    if !parent.same(&old.at("spec").at("parentRef")) {
-        parent.invalid_as(shown(&parent), IMMUTABLE);
-    }
+    address.down("spec.parentRef").immutable(&old.down("spec.parentRef"));
 }
 
 /// IPAddress objects are named by the address.

@@ -9,13 +9,19 @@ use kevel_server::controller::Client;
 use kevel_server::signals::Signal;
 
 use super::reconciler::{Reconciler, ServerAddress};
+use crate::system_namespaces;
 
+const NAMESPACE: &str = "default";
 const PATH: &str = "/api/v1/namespaces/default/services";
 const NAME: &str = "kubernetes";
 /// The port of the Service.
 const PORT: i64 = 443;
 /// How often the Service and its endpoints are looked after.
 const INTERVAL: Duration = Duration::from_secs(10);
+/// How long a server waits for the Service before it is ready all the same.
+const FIRST_SERVICE: Duration = Duration::from_secs(5);
+/// How soon making the Service is tried again meanwhile: addresses are given out after the first repair.
+const AGAIN: Duration = Duration::from_millis(20);
 
 /// What the Service is like.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +60,24 @@ impl KubernetesService {
         }
     }
 
+    /// Makes the Service before anybody else can: a server that is ready has one, and nobody has taken its
+    /// name or address.
+    pub async fn ensure_service(&self) {
+        let made = async {
+            let mut turns = tokio::time::interval(AGAIN);
+            loop {
+                turns.tick().await;
+                match self.create_service_if_needed().await {
+                    Ok(()) => return,
+                    Err(error) => tracing::debug!(error, "kubernetes service cannot be made yet"),
+                }
+            }
+        };
+        if tokio::time::timeout(FIRST_SERVICE, made).await.is_err() {
+            tracing::error!("unable to create the kubernetes service; trying on");
+        }
+    }
+
     /// Keeps both until it is stopped.
     pub async fn keep(self) {
         let stopped = self.stopped.wait();
@@ -86,19 +110,21 @@ impl KubernetesService {
     }
 
     async fn sync(&self) -> Result<(), String> {
+        self.create_service_if_needed().await?;
+        self.reconciler.reconcile(&self.client, self.server()).await
+    }
+
+    async fn create_service_if_needed(&self) -> Result<(), String> {
         match self.client.get(&format!("{PATH}/{NAME}")).await {
-            Ok(_) => {}
-            Err(error) if error.reason() == reason::NOT_FOUND => {
-                match self.client.create(PATH, &self.service()).await {
-                    Err(error) if error.reason() != reason::ALREADY_EXISTS => {
-                        return Err(error.to_string());
-                    }
-                    _ => {}
-                }
-            }
+            Ok(_) => return Ok(()),
+            Err(error) if error.reason() == reason::NOT_FOUND => {}
             Err(error) => return Err(error.to_string()),
         }
-        self.reconciler.reconcile(&self.client, self.server()).await
+        system_namespaces::ensure(&self.client, NAMESPACE).await.map_err(|e| e.to_string())?;
+        match self.client.create(PATH, &self.service()).await {
+            Err(error) if error.reason() != reason::ALREADY_EXISTS => Err(error.to_string()),
+            _ => Ok(()),
+        }
     }
 
     fn server(&self) -> ServerAddress {
@@ -122,7 +148,7 @@ impl KubernetesService {
         ]);
         let metadata = Map::from_iter([
             ("name", Value::from(NAME)),
-            ("namespace", Value::from("default")),
+            ("namespace", Value::from(NAMESPACE)),
             ("labels", Value::Map(labels)),
         ]);
         let spec = Map::from_iter([

@@ -1,11 +1,10 @@
 //! ServiceCIDRs: the networks that services have their addresses of.
 
-use kevel_api::field_error::BadValue;
 use kevel_api::ip::{Cidr, is_valid_cidr};
 use kevel_server::strategy::STATUS_METADATA;
 
 use crate::columns;
-use crate::kind::Kind;
+use crate::kind::{Kind, deprecated_since};
 use crate::rules::Rules;
 use crate::validation::{Field, IMMUTABLE};
 
@@ -14,11 +13,15 @@ pub static KIND: Kind = Kind {
     kept_by_status: &STATUS_METADATA,
     columns: columns::networking::SERVICE_CIDR,
     rules: Rules { validate_create, validate_update, ..Rules::NONE },
+    deprecated_versions: &[(
+        "v1beta1",
+        deprecated_since!("networking.k8s.io/v1beta1", "ServiceCIDR", 34, 37),
+    )],
     ..Kind::new("networking.k8s.io", "servicecidrs")
 };
 
 fn validate_create(network: Field) {
-    check_cidrs(&network.at("spec").at("cidrs"));
+    check_cidrs(&network.at("spec"));
 }
 
 /// A network of the other family may come to the one that is there; nothing else changes.
@@ -37,26 +40,20 @@ fn validate_update(network: Field, old: Field) {
             if let Some((cidr, _)) = kept.next().filter(|(cidr, old)| cidr.get() != Some(*old)) {
                 cidr.invalid(IMMUTABLE);
             }
-            check_cidrs(&cidrs);
+            check_cidrs(&spec);
         }
-        _ => {
-            let shown = match cidrs.is_absent() {
-                true => BadValue::Text("null".into()),
-                false => cidrs.shown(),
-            };
-            cidrs.invalid_as(shown, IMMUTABLE);
-        }
+        _ => cidrs.invalid(IMMUTABLE),
     }
 }
 
-fn check_cidrs(cidrs: &Field) {
+fn check_cidrs(spec: &Field) {
+    let cidrs = spec.at("cidrs");
     if cidrs.is_empty() {
         return cidrs.required("at least one CIDR required");
     }
     if cidrs.len() > 2 {
-        let BadValue::Text(list) = cidrs.shown() else { return };
-        let shown = BadValue::Text(format!("{{\"CIDRs\":{list}}}"));
-        return cidrs.invalid_as(shown, "may only hold up to 2 values");
+        // The reference shows all of the spec.
+        return cidrs.invalid_as(spec.bad_value(), "may only hold up to 2 values");
     }
     for cidr in cidrs.items() {
         cidr.extend(is_valid_cidr(&cidr.path(), cidr.str()));

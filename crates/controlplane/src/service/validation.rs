@@ -8,6 +8,8 @@ use kevel_api::name;
 use super::address::{endpoint_ip, is_ipv4, is_ipv6, known, legacy_cidr, legacy_ip};
 use super::cluster_ips;
 use super::spec::NONE;
+use kevel_api::value::Value;
+
 use crate::validation::{Field, IMMUTABLE};
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
@@ -37,7 +39,7 @@ pub fn validate_update(service: Field, old: Field) {
     let (class, class_before) = (spec.at("loadBalancerClass"), before.at("loadBalancerClass"));
     let balanced = |spec: &Field| spec.at("type").str() == "LoadBalancer";
     if balanced(&spec) && balanced(&before) && class.get() != class_before.get() {
-        class.invalid_as(pointer(&class), FIXED);
+        class.invalid_as(class.bad_value_by_type(), FIXED);
     }
     load_balancer_class(&spec);
     let (port, port_before) = (spec.at("healthCheckNodePort"), before.at("healthCheckNodePort"));
@@ -223,11 +225,10 @@ fn duplicate_ports(spec: &Field) {
     for port in ports.items() {
         let (protocol, number) = (port.at("protocol").str(), port.at("port").int());
         if !seen.insert((protocol, number)) {
-            let BadValue::Text(protocol) = BadValue::named_string(protocol) else { continue };
-            port.duplicate_as(BadValue::Text(format!(
-                "{{\"Name\":\"\",\"Protocol\":{protocol},\"AppProtocol\":null,\"Port\":{number},\
-                 \"TargetPort\":0,\"NodePort\":0}}"
-            )));
+            // The reference shows what it compares, and nothing else.
+            let key = [("protocol", protocol.into()), ("port", number.into())];
+            let key = Value::Map(key.into_iter().collect());
+            port.duplicate_as(port.with(Some(&key)).bad_value());
         }
     }
 }
@@ -324,12 +325,4 @@ fn is_externally_accessible(spec: &Field) -> bool {
 
 fn needs_health_check(spec: &Field) -> bool {
     spec.at("type").str() == "LoadBalancer" && spec.at("externalTrafficPolicy").str() == "Local"
-}
-
-/// A text behind a pointer as Go shows it.
-pub fn pointer(field: &Field) -> BadValue {
-    match field.is_set() {
-        true => field.shown_as_json(),
-        false => BadValue::Text("null".into()),
-    }
 }

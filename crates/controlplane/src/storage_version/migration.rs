@@ -1,14 +1,12 @@
 //! Migrations of stored objects to another version.
 
-use kevel_api::field_error::BadValue;
 use kevel_api::name;
-use kevel_api::value::Value;
 use kevel_server::strategy::STATUS_METADATA;
 
 use crate::columns;
 use crate::kind::Kind;
 use crate::rules::Rules;
-use crate::validation::{Field, IMMUTABLE, record};
+use crate::validation::{Field, IMMUTABLE};
 
 /// `storageversionmigrations`
 pub static KIND: Kind = Kind {
@@ -64,11 +62,11 @@ fn status(status: Field, old: Field) {
     }
     if ENDS.iter().all(|(end, _)| is_true(status, end)) {
         let why = "Both success and failed conditions cannot be true at the same time";
-        conditions.invalid_as(shown(conditions), why);
+        conditions.invalid(why);
     }
     for (end, why) in ENDS {
         if is_true(old, end) && !is_true(status, end) {
-            conditions.invalid_as(shown(conditions), why);
+            conditions.invalid(why);
         }
     }
 }
@@ -78,26 +76,4 @@ fn is_true(status: Field, ty: &str) -> bool {
     let conditions = status.at("conditions").list();
     let found = conditions.iter().find(|condition| condition.str_at(&["type"]) == ty);
     found.is_some_and(|condition| condition.str_at(&["status"]) == "True")
-}
-
-/// Conditions in the order of their fields.
-fn shown(conditions: Field) -> BadValue {
-    const FIELDS: [&str; 6] =
-        ["type", "status", "observedGeneration", "lastTransitionTime", "reason", "message"];
-    if conditions.is_absent() {
-        return BadValue::Text("null".to_owned());
-    }
-    let text = |condition: &Value| {
-        let fields = FIELDS.map(|name| (name, condition.at(&[name])));
-        let said = |(name, value): &(&str, Option<&Value>)| {
-            *name != "observedGeneration" || value.is_some_and(|value| !value.is_empty())
-        };
-        let fields: Vec<_> = fields.into_iter().filter(said).collect();
-        match record(&fields) {
-            BadValue::Text(text) => text,
-            _ => String::new(),
-        }
-    };
-    let all: Vec<String> = conditions.list().iter().map(text).collect();
-    BadValue::Text(format!("[{}]", all.join(",")))
 }

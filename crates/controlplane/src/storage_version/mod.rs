@@ -4,7 +4,6 @@ pub mod migration;
 
 use std::collections::{HashMap, HashSet};
 
-use kevel_api::field_error::BadValue;
 use kevel_api::name;
 use kevel_server::strategy::STATUS_METADATA;
 
@@ -58,7 +57,7 @@ fn server_storage_version(version: Field) {
     let all: HashSet<&str> = known.iter().copied().collect();
     if !all.contains(encoding.str()) {
         let why = format!("decodableVersions must include encodingVersion {}", encoding.str());
-        decodable.invalid_as(decodable.shown_or_null(), why);
+        decodable.invalid(why);
     }
     for served in version.at("servedVersions").items() {
         api_version(served);
@@ -84,8 +83,7 @@ fn common_version(status: Field, versions: Field) {
              no server reporting the supported versions yet",
         ),
         (Some(common), false) => {
-            let null = BadValue::Text("null".to_owned());
-            said.invalid_as(null, format!("the common encoding version is {common}"));
+            said.invalid(format!("the common encoding version is {common}"));
         }
         (Some(common), true) if said.str() != common => {
             said.invalid(format!("the actual common encoding version is {common}"));

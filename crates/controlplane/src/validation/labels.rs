@@ -5,7 +5,7 @@ use kevel_api::name;
 use kevel_api::selector::label::LabelSelector;
 use kevel_api::value::Value;
 
-use super::{Field, shown};
+use super::Field;
 
 /// The most that annotations may have, names and values together.
 const MAX_ANNOTATIONS: usize = 256 << 10;
@@ -77,33 +77,6 @@ impl Field<'_, '_> {
         let selector = LabelSelector::from_value(self.get()).ok()?;
         let labels = labels.get().and_then(Value::as_map);
         Some(selector.matches(|key| labels?.get(key)?.as_str()))
-    }
-
-    /// A label selector as messages show it: labels first, and nothing that is empty.
-    pub fn shown_selector(&self) -> BadValue {
-        if self.is_absent() {
-            return BadValue::Text("null".to_owned());
-        }
-        if self.is_full() {
-            return BadValue::Omitted;
-        }
-        let mut parts = Vec::new();
-        let mut add = |name: &str, value: Option<&Value>| {
-            if let BadValue::Text(text) = shown(value.filter(|value| !value.is_empty())) {
-                parts.push(format!("{name:?}:{text}"));
-            }
-        };
-        add("matchLabels", self.at("matchLabels").get());
-        let mut expressions = self.at("matchExpressions").get().cloned();
-        let list = expressions.as_mut().and_then(Value::as_list_mut).into_iter().flatten();
-        for expression in list.filter_map(Value::as_map_mut) {
-            expression.retain(|name, value| name != "values" || !value.is_empty());
-            for name in ["key", "operator"] {
-                expression.entry_or_insert_with(name, || "".into());
-            }
-        }
-        add("matchExpressions", expressions.as_ref());
-        BadValue::Text(format!("{{{}}}", parts.join(",")))
     }
 
     fn each(&self, problems: Vec<String>, value: &str) {

@@ -90,15 +90,7 @@ impl Field<'_, '_> {
     /// A percentage is at most all.
     pub fn at_most_all(&self) {
         if self.percent().is_some_and(|percent| percent > 100) {
-            self.invalid_as(self.shown_as_json(), "must not be greater than 100%");
-        }
-    }
-
-    /// A text as JSON shows it, as the reference does for texts that have a type of their own.
-    pub fn shown_as_json(&self) -> BadValue {
-        match self.get() {
-            Some(Value::String(text)) => BadValue::named_string(text),
-            _ => self.shown(),
+            self.invalid_as(self.bad_value_as_json(), "must not be greater than 100%");
         }
     }
 }

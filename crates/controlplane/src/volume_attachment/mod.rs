@@ -4,8 +4,8 @@ use kevel_api::name;
 use kevel_server::strategy::STATUS_METADATA;
 
 use crate::columns;
-use crate::kind::Kind;
-use crate::persistent_volume::{self, Place};
+use crate::kind::{Kind, MetadataChecks};
+use crate::persistent_volume::{self, VolumeContext};
 use crate::pod::volume_source;
 use crate::rules::Rules;
 use crate::validation::{Field, IMMUTABLE};
@@ -22,6 +22,7 @@ pub static VOLUME_ATTACHMENT: Kind = Kind {
         validate_status_update: check_update,
         ..Rules::NONE
     },
+    metadata_checks: MetadataChecks::Meta,
     ..Kind::new("storage.k8s.io", "volumeattachments")
 };
 
@@ -58,7 +59,7 @@ fn source(source: Field) {
     match (inline.is_set(), name.is_set()) {
         (false, false) => source.required(ONE),
         (true, true) => source.forbidden(ONE),
-        (true, false) => persistent_volume::spec(inline, "", Place::Inline, false),
+        (true, false) => persistent_volume::spec(inline, "", VolumeContext::Inline, false),
         (false, true) => {
             name.must("must specify non empty persistentVolumeName");
         }

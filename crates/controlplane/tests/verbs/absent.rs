@@ -8,7 +8,7 @@ use kevel_api::default;
 use kevel_api::schema::{Scalar, Schema, Type};
 use kevel_api::value::{Map, Value, equivalent};
 use kevel_codec::{json, protobuf};
-use kevel_server::resource::{Part, Resource};
+use kevel_server::resource::Resource;
 use kevel_server::storage::Format;
 use kevel_test_support::InMemory;
 
@@ -255,8 +255,7 @@ fn with_status(row: &Resource) -> Value {
 }
 
 fn has_status(row: &&std::sync::Arc<Resource>) -> bool {
-    let status = row.subresources.get("status");
-    row.storage.is_some() && status.is_some_and(|sub| matches!(sub.part, Part::Field("status")))
+    row.storage.is_some() && row.has_status()
 }
 
 #[tokio::test]
@@ -320,7 +319,6 @@ async fn metadata_of_a_status_is_written_where_the_kind_lets_it_be() {
         ("deployments", [true, false]),
         ("flowschemas", [true, true]),
         ("namespaces", [false, false]),
-        ("resourceclaims", [true, true]),
         ("volumeattachments", [true, true]),
     ] {
         let found = ["labels", "annotations"].map(|f| kept.contains(&format!("{plural} {f}")));

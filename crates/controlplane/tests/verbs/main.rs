@@ -5,6 +5,7 @@
 mod abandoned;
 mod absent;
 mod deletion;
+mod in_process;
 mod lists;
 mod rules;
 mod subresources;

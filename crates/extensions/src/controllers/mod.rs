@@ -22,8 +22,8 @@ use tokio::sync::watch as signal;
 use self::known::Known;
 use self::serving::Serving;
 use crate::definition::{Definition, GROUP, PLURAL, condition};
-use crate::handler::Terminating;
-use crate::rows::Place;
+use crate::rows::RestOptions;
+use crate::terminating::Terminating;
 
 /// How long the informer waits before it begins anew.
 const RETRY: Duration = Duration::from_millis(200);
@@ -56,7 +56,7 @@ impl Controllers {
         definitions: Arc<Resource>,
         custom: Arc<Resources>,
         terminating: Arc<Terminating>,
-        place: Place,
+        options: RestOptions,
         client: Client,
         synced: signal::Sender<bool>,
     ) -> Result<Self, String> {
@@ -73,7 +73,7 @@ impl Controllers {
             non_structural_schema: queue(),
             api_approval: queue(),
         };
-        let serving = Serving::new(custom, terminating, place);
+        let serving = Serving::new(custom, terminating, options);
         Ok(Controllers { context: Arc::new(context), serving, synced })
     }
 
@@ -190,11 +190,11 @@ impl Context {
     async fn update_status(&self, definition: &Value) -> Result<Option<Value>, String> {
         let name = Definition(definition).name();
         let path = format!("/apis/{GROUP}/v1/{PLURAL}/{name}/status");
-        settled(self.client.update(&path, definition).await)
+        unless_outrun(self.client.update(&path, definition).await)
     }
 }
 
-fn settled(written: Result<Value, StatusError>) -> Result<Option<Value>, String> {
+fn unless_outrun(written: Result<Value, StatusError>) -> Result<Option<Value>, String> {
     match written {
         Ok(written) => Ok(Some(written)),
         Err(error) if matches!(error.reason(), reason::NOT_FOUND | reason::CONFLICT) => Ok(None),

@@ -9,22 +9,22 @@ use kevel_codec::json;
 use kevel_server::resource::Resources;
 
 use crate::definition::{Definition, condition};
-use crate::handler::Terminating;
-use crate::rows::{Place, rows};
+use crate::rows::{RestOptions, rows};
+use crate::terminating::Terminating;
 
 /// The rows of custom kinds, and which definitions they are of.
 #[derive(Debug)]
 pub(super) struct Serving {
     custom: Arc<Resources>,
     terminating: Arc<Terminating>,
-    place: Place,
+    options: RestOptions,
     /// By the definition's name.
-    served: BTreeMap<String, Served>,
+    served: BTreeMap<String, ServedDefinition>,
 }
 
 /// What rows depend on.
 #[derive(Debug, PartialEq)]
-struct Served {
+struct ServedDefinition {
     uid: String,
     /// A hash of the spec and the accepted names.
     content: u64,
@@ -32,7 +32,7 @@ struct Served {
     plural: String,
 }
 
-impl Served {
+impl ServedDefinition {
     fn of(definition: Definition<'_>) -> Self {
         let mut text = Vec::new();
         for path in [&["spec"][..], &["status", "acceptedNames"]] {
@@ -40,7 +40,7 @@ impl Served {
         }
         let mut hasher = DefaultHasher::new();
         hasher.write(&text);
-        Served {
+        ServedDefinition {
             uid: definition.uid().to_owned(),
             content: hasher.finish(),
             group: definition.group().to_owned(),
@@ -50,8 +50,12 @@ impl Served {
 }
 
 impl Serving {
-    pub fn new(custom: Arc<Resources>, terminating: Arc<Terminating>, place: Place) -> Self {
-        Serving { custom, terminating, place, served: BTreeMap::new() }
+    pub fn new(
+        custom: Arc<Resources>,
+        terminating: Arc<Terminating>,
+        options: RestOptions,
+    ) -> Self {
+        Serving { custom, terminating, options, served: BTreeMap::new() }
     }
 
     /// Serves what a definition says, if it may be served.
@@ -65,11 +69,11 @@ impl Serving {
         if !accepted || named.contains(&"") {
             return self.remove(name);
         }
-        let wanted = Served::of(definition);
+        let wanted = ServedDefinition::of(definition);
         if self.served.get(name) == Some(&wanted) {
             return;
         }
-        match rows(definition, &self.place) {
+        match rows(definition, &self.options) {
             Ok(rows) => {
                 self.custom.replace(&wanted.group, &wanted.plural, rows);
                 self.served.insert(name.to_owned(), wanted);
@@ -92,7 +96,7 @@ impl Serving {
         let prefix = gone.find_map(|row| Some(row.storage.as_ref()?.prefix.clone()));
         self.custom.remove(&served.group, &served.plural, None);
         if let Some(prefix) = prefix {
-            self.place.caches.remove(&prefix);
+            self.options.caches.remove(&prefix);
         }
     }
 

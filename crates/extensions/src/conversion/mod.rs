@@ -29,7 +29,7 @@ impl Versions {
     }
 
     /// Makes an object one of a version: drops what that does not have, fills in its defaults.
-    fn settle(&self, object: &mut Value, to: &GroupVersion) {
+    fn prune_and_default(&self, object: &mut Value, to: &GroupVersion) {
         let Some(ty) = self.types.get(to.version.as_str()) else { return };
         let schema = ty.schema();
         prune::prune(object, schema);
@@ -43,7 +43,7 @@ impl Versions {
             if let Some(map) = object.as_map_mut() {
                 map.insert("apiVersion", version.as_str().into());
             }
-            self.settle(&mut object, to);
+            self.prune_and_default(&mut object, to);
         }
         object
     }
@@ -61,7 +61,7 @@ impl Conversion for Versions {
             };
             let mut converted =
                 webhook.convert(objects, to).await.map_err(StatusError::internal)?;
-            converted.iter_mut().for_each(|object| self.settle(object, to));
+            converted.iter_mut().for_each(|object| self.prune_and_default(object, to));
             Ok(converted)
         })
     }

@@ -50,7 +50,7 @@ struct Service {
 }
 
 impl Service {
-    /// Who speaks to the service at this place.
+    /// Who speaks to the service at this address.
     fn client(&self, authority: String) -> Result<Arc<Client>, String> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, client)) = &*last

@@ -7,9 +7,9 @@ use kevel_api::value::{Map, Value};
 use kevel_codec::json::{Unknown, decode};
 use kevel_server::metadata::check_metadata;
 
+use super::bad_value::{bad_value, json};
 use super::is_full;
 use super::node::Node;
-use super::shown::{json, shown};
 
 /// What is wrong with the objects inside a value.
 pub(crate) fn check(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
@@ -55,14 +55,14 @@ pub(crate) fn check_resource(object: &Map, path: &Path<'_>) -> Vec<FieldError> {
                 errors.extend(error);
             }
             Some(other) => {
-                errors.push(FieldError::invalid(&path, shown(other), "must be a string"))
+                errors.push(FieldError::invalid(&path, bad_value(other), "must be a string"))
             }
         }
     }
     if let Some(metadata) = object.get("metadata") {
         let path = path.child("metadata");
         match read_metadata(metadata) {
-            Err(why) => errors.push(FieldError::invalid(&path, shown(metadata), why)),
+            Err(why) => errors.push(FieldError::invalid(&path, bad_value(metadata), why)),
             Ok(metadata) => errors.extend(check_meta(&metadata, &path)),
         }
     }

@@ -7,10 +7,10 @@ use kevel_api::quote::quote;
 use kevel_api::value::Value;
 use kevel_cel::{Activation, Budget, Error, Value as CelValue};
 
+use super::bad_value::bad_value;
 use super::node::Node;
 use super::ratchet::{Correlated, MapList};
 use super::rules::{Rule, Rules};
-use super::shown::shown;
 use super::{MAX_ERRORS, is_full};
 
 /// The longest message that an expression may make.
@@ -258,7 +258,7 @@ impl Evaluator {
         }
         let value = match &*rules.kind {
             "object" | "array" => BadValue::Omitted,
-            _ => shown(object),
+            _ => bad_value(object),
         };
         let detail = detail.into_owned();
         let error = match &*rule.reason {

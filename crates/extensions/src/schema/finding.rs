@@ -4,7 +4,7 @@ use kevel_api::field_error::{BadValue, FieldErrorKind, MAX_ERROR_BYTES};
 use kevel_api::quote::quote;
 
 use super::MAX_ERRORS;
-use super::place::Place;
+use super::dotted_path::DottedPath;
 
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,7 +63,7 @@ impl Outcome {
 impl Finding {
     pub fn new(
         kind: FieldErrorKind,
-        place: &Place<'_>,
+        place: &DottedPath<'_>,
         value: BadValue,
         detail: impl Into<String>,
     ) -> Self {
@@ -71,7 +71,7 @@ impl Finding {
     }
 
     /// A value that breaks a rule; the message begins with the place.
-    pub fn invalid(place: &Place<'_>, value: BadValue, rule: impl std::fmt::Display) -> Self {
+    pub fn invalid(place: &DottedPath<'_>, value: BadValue, rule: impl std::fmt::Display) -> Self {
         let detail = format!("{place} in body {rule}");
         Finding::new(FieldErrorKind::Invalid, place, value, detail)
     }
@@ -86,7 +86,7 @@ impl Finding {
         self.field.as_deref().map_or(0, str::len) + self.detail.len() + self.value.size()
     }
 
-    pub fn wrong_type(place: &Place<'_>, expected: &str, found: &str) -> Self {
+    pub fn wrong_type(place: &DottedPath<'_>, expected: &str, found: &str) -> Self {
         let detail = format!("{place} in body must be of type {expected}: {}", quote(found));
         Finding::new(FieldErrorKind::TypeInvalid, place, BadValue::from(found), detail)
     }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use kevel_api::field_error::{FieldError, Path};
 use kevel_api::value::{Map, Value};
 
+use super::bad_value::{bad_value, json};
 use super::node::{ListType, Node};
-use super::shown::{json, shown};
 use super::{MAX_ERRORS, is_full};
 
 /// What is there more than once in the lists of a value.
@@ -30,7 +30,7 @@ pub(crate) fn check(node: &Node, value: &Value, path: &Path<'_>, errors: &mut Ve
                 ListType::Atomic => {}
                 ListType::Set => {
                     for index in repeated(list.iter()) {
-                        let element = list.get(index).map_or_else(|| "".into(), shown);
+                        let element = list.get(index).map_or_else(|| "".into(), bad_value);
                         errors.push(FieldError::duplicate(&path.index(index), element));
                     }
                 }
@@ -50,7 +50,7 @@ fn check_keys(keys: &[Box<str>], list: &[Value], path: &Path<'_>, errors: &mut V
     let is_other = |item: &Value| !matches!(item, Value::Null | Value::Map(_));
     if let Some((index, item)) = list.iter().enumerate().find(|(_, item)| is_other(item)) {
         let why = "must be an object for an array of list-type map";
-        errors.push(FieldError::invalid(&path.index(index), shown(item), why));
+        errors.push(FieldError::invalid(&path.index(index), bad_value(item), why));
         return;
     }
     let key_of = |item: &Value| {
@@ -61,7 +61,7 @@ fn check_keys(keys: &[Box<str>], list: &[Value], path: &Path<'_>, errors: &mut V
     };
     let found: Vec<Value> = list.iter().map(key_of).collect();
     for index in repeated(found.iter()) {
-        let key = found.get(index).map_or_else(|| "".into(), shown);
+        let key = found.get(index).map_or_else(|| "".into(), bad_value);
         errors.push(FieldError::duplicate(&path.index(index), key));
     }
 }

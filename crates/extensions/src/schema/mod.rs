@@ -5,6 +5,8 @@
 //! of values and schemas are counted, rules have a budget, and no more than [`MAX_ERRORS`] errors
 //! are told.
 
+pub(crate) mod bad_value;
+mod dotted_path;
 mod email;
 mod embedded;
 mod evaluate;
@@ -16,20 +18,18 @@ pub(crate) mod node;
 mod number;
 mod open_api;
 pub(crate) mod pattern;
-mod place;
 pub(crate) mod props;
 mod ratchet;
 pub(crate) mod rules;
-pub(crate) mod shown;
 mod stack;
 
 use kevel_api::field_error::{BadValue, FieldError, FieldErrorKind, MAX_ERROR_BYTES, Path};
 use kevel_api::value::Value;
 
+use dotted_path::DottedPath;
 use finding::Finding;
 use node::{Node, Purpose};
 use open_api::Walk;
-use place::Place;
 use props::{Props, expand};
 use ratchet::Correlated;
 
@@ -186,7 +186,7 @@ pub(crate) fn check_open_api(
     old: Option<&Value>,
 ) -> Vec<FieldError> {
     let old = old.map(|old| Correlated::new(value, old, node));
-    let outcome = Walk::default().check(node, value, &Place::ROOT, old.as_ref());
+    let outcome = Walk::default().check(node, value, &DottedPath::ROOT, old.as_ref());
     outcome.findings.into_iter().map(|finding| field_error(path, finding)).collect()
 }
 

@@ -3,17 +3,17 @@
 use kevel_api::field_error::{BadValue, FieldErrorKind};
 use kevel_api::value::Value;
 
+use super::bad_value::float;
+use super::dotted_path::DottedPath;
 use super::finding::{Finding, Outcome};
 use super::node::Node;
 use super::open_api::Walk;
-use super::place::Place;
-use super::shown::float;
 
 /// What the schema says against a number.
 pub(crate) fn check(
     node: &Node,
     value: &Value,
-    place: &Place<'_>,
+    place: &DottedPath<'_>,
     walk: &mut Walk,
     outcome: &mut Outcome,
 ) {
@@ -72,7 +72,7 @@ fn check_multiple(
     exact: Option<i64>,
     data: f64,
     factor: f64,
-    place: &Place<'_>,
+    place: &DottedPath<'_>,
     walk: &mut Walk,
     outcome: &mut Outcome,
 ) {
@@ -103,7 +103,7 @@ fn outcome_of_range(
     node: &Node,
     digits: &str,
     prefix: &str,
-    place: &Place<'_>,
+    place: &DottedPath<'_>,
     walk: &mut Walk,
     outcome: &mut Outcome,
 ) -> bool {

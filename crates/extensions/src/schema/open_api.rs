@@ -4,12 +4,12 @@ use kevel_api::field_error::{BadValue, FieldErrorKind};
 use kevel_api::quote::quote;
 use kevel_api::value::{Map, Value};
 
+use super::bad_value::{bad_value, json};
+use super::dotted_path::DottedPath;
 use super::finding::{Finding, Outcome};
 use super::node::{AdditionalNode, Node, Pattern};
 use super::number;
-use super::place::Place;
 use super::ratchet::{Correlated, MapList};
-use super::shown::{json, shown};
 
 /// How much is looked at for one object: pairs of a value and a schema, names, pieces of text.
 const MAX_STEPS: usize = 5_000_000;
@@ -45,7 +45,7 @@ impl Walk {
         &mut self,
         node: &Node,
         value: &Value,
-        place: &Place<'_>,
+        place: &DottedPath<'_>,
         old: Option<&Correlated<'_>>,
     ) -> Outcome {
         let mut outcome = self.check_here(node, value, place, old);
@@ -59,7 +59,7 @@ impl Walk {
         &mut self,
         node: &Node,
         value: &Value,
-        place: &Place<'_>,
+        place: &DottedPath<'_>,
         old: Option<&Correlated<'_>>,
     ) -> Outcome {
         let mut outcome = Outcome::default();
@@ -106,7 +106,7 @@ impl Walk {
         outcome
     }
 
-    fn check_null(&mut self, node: &Node, place: &Place<'_>, outcome: &mut Outcome) {
+    fn check_null(&mut self, node: &Node, place: &DottedPath<'_>, outcome: &mut Outcome) {
         if node.types.is_empty() || node.is_type("null") || node.nullable {
             outcome.matches += 1;
         } else {
@@ -118,7 +118,7 @@ impl Walk {
         &mut self,
         node: &Node,
         value: &Value,
-        place: &Place<'_>,
+        place: &DottedPath<'_>,
         outcome: &mut Outcome,
     ) {
         let is = |known: &Value| match (known, value) {
@@ -138,11 +138,17 @@ impl Walk {
                 value => quote(&json(value)),
             });
             let detail = format!("supported values: {}", quoted.collect::<Vec<_>>().join(", "));
-            Finding::new(FieldErrorKind::NotSupported, place, shown(value), detail)
+            Finding::new(FieldErrorKind::NotSupported, place, bad_value(value), detail)
         });
     }
 
-    fn check_string(&mut self, node: &Node, text: &str, place: &Place<'_>, outcome: &mut Outcome) {
+    fn check_string(
+        &mut self,
+        node: &Node,
+        text: &str,
+        place: &DottedPath<'_>,
+        outcome: &mut Outcome,
+    ) {
         self.steps += text.len() / BYTES_PER_STEP;
         outcome.matches += 1;
         if let Some(finding) = broken_string_rule(node, text) {
@@ -162,7 +168,7 @@ impl Walk {
         &mut self,
         node: &Node,
         list: &[Value],
-        place: &Place<'_>,
+        place: &DottedPath<'_>,
         old: Option<&Correlated<'_>>,
         outcome: &mut Outcome,
     ) {
@@ -188,7 +194,7 @@ impl Walk {
         &mut self,
         node: &Node,
         map: &Map,
-        place: &Place<'_>,
+        place: &DottedPath<'_>,
         old: Option<&Correlated<'_>>,
         outcome: &mut Outcome,
     ) {
@@ -236,7 +242,12 @@ impl Walk {
     }
 
     /// `anyOf`, `oneOf`, `allOf` and `not`. What is unchanged is not told apart in there.
-    fn check_combinations(&mut self, node: &Node, value: &Value, place: &Place<'_>) -> Outcome {
+    fn check_combinations(
+        &mut self,
+        node: &Node,
+        value: &Value,
+        place: &DottedPath<'_>,
+    ) -> Outcome {
         let mut outcome = Outcome::default();
         let name = || quote(&place.to_string());
         if !node.any_of.is_empty() {
@@ -303,7 +314,7 @@ impl Walk {
         &mut self,
         schemas: &[Node],
         value: &Value,
-        place: &Place<'_>,
+        place: &DottedPath<'_>,
         enough: usize,
     ) -> (usize, Outcome) {
         let mut valid = 0;
@@ -377,7 +388,7 @@ fn broken_string_rule<'n>(node: &'n Node, text: &str) -> Option<StringRule<'n>> 
 }
 
 impl StringRule<'_> {
-    fn at(self, place: &Place<'_>, text: &str) -> Finding {
+    fn at(self, place: &DottedPath<'_>, text: &str) -> Finding {
         let rule = match self {
             StringRule::MaxLength(max) => {
                 let detail = match max {
@@ -397,7 +408,7 @@ impl StringRule<'_> {
     }
 }
 
-fn too_many(place: &Place<'_>, count: i64, max: i64) -> Finding {
+fn too_many(place: &DottedPath<'_>, count: i64, max: i64) -> Finding {
     let detail = match max {
         1 => "must have at most 1 item".to_owned(),
         0.. => format!("must have at most {max} items"),

@@ -13,7 +13,7 @@ use kevel_api::value::Value;
 use kevel_api::warning::WarningList;
 use kevel_codec::json;
 use kevel_server::resource::api_version;
-use kevel_server::strategy::Strategy;
+use kevel_server::strategy::{ALL_METADATA, Strategy};
 
 use crate::definition::{Definition, GROUP, Version};
 use crate::scale::ScalePaths;
@@ -30,6 +30,8 @@ pub struct CustomResource {
     validator: OnceLock<Result<Validator, String>>,
     scale: Option<ScalePaths>,
     selectable: Vec<String>,
+    /// The warning of a deprecated version.
+    deprecation: Option<String>,
 }
 
 /// A schema as it stands in a definition.
@@ -48,7 +50,12 @@ fn read_schema(text: &[u8]) -> Result<Value, String> {
 
 impl CustomResource {
     /// The rules of a version, whose schema is given as text, too.
-    pub fn new(definition: Definition<'_>, version: Version<'_>, schema: Bytes) -> Self {
+    pub fn new(
+        definition: Definition<'_>,
+        version: Version<'_>,
+        schema: Bytes,
+        deprecation: Option<String>,
+    ) -> Self {
         let names = definition.accepted_names();
         CustomResource {
             kind: GroupVersionKind::new(definition.group(), version.name(), names.kind()),
@@ -57,6 +64,7 @@ impl CustomResource {
             validator: OnceLock::new(),
             scale: version.scale().map(ScalePaths::read),
             selectable: version.selectable_fields().map(str::to_owned).collect(),
+            deprecation,
         }
     }
 
@@ -148,6 +156,14 @@ impl Strategy for CustomResource {
 
     fn allow_unconditional_update(&self) -> bool {
         false
+    }
+
+    fn deprecation(&self) -> Option<&str> {
+        self.deprecation.as_deref()
+    }
+
+    fn kept_by_status(&self) -> &'static [&'static str] {
+        &ALL_METADATA
     }
 
     fn counts_generation(&self) -> bool {

@@ -3,9 +3,9 @@
 use kevel_api::field_error::{FieldError, Path, aggregate};
 use kevel_api::value::{Map, Value};
 
+use crate::schema::bad_value::bad_value;
 use crate::schema::node::{Node, Purpose};
 use crate::schema::props::Props;
-use crate::schema::shown::shown;
 use crate::schema::{
     Evaluator, REQUEST_BUDGET, check_embedded, check_open_api, check_resource, is_full,
 };
@@ -107,12 +107,12 @@ impl Checker {
             let object = surround(default, &place.steps);
             aggregate(check_resource(&object, &Path::NONE)).map_or_else(Vec::new, |why| {
                 let why = format!("must result in valid metadata: {why}");
-                vec![FieldError::invalid(path, shown(default), why)]
+                vec![FieldError::invalid(path, bad_value(default), why)]
             })
         } else {
             if self.require_pruned && would_prune(default, Some(schema), place.is_root) {
                 let why = "must not have unknown fields";
-                self.errors.push(FieldError::invalid(path, shown(default), why));
+                self.errors.push(FieldError::invalid(path, bad_value(default), why));
             }
             let mut errors = Vec::new();
             check_embedded(node, default, path, &mut errors);

@@ -13,7 +13,7 @@ pub(crate) struct Definition<'d> {
     pub spec: Props<'d>,
     pub versions: Vec<Version<'d>>,
     /// What is the same in every version.
-    pub common: Parts<'d>,
+    pub common: VersionParts<'d>,
     /// Where each name of a version is met first.
     by_name: HashMap<&'d str, usize>,
 }
@@ -23,12 +23,12 @@ pub(crate) struct Definition<'d> {
 pub(crate) struct Version<'d> {
     pub name: &'d str,
     pub fields: Props<'d>,
-    pub parts: Parts<'d>,
+    pub parts: VersionParts<'d>,
 }
 
 /// What versions have of their own or together.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Parts<'d> {
+pub(crate) struct VersionParts<'d> {
     pub schema: Option<&'d Value>,
     pub subresources: Option<&'d Value>,
     pub columns: Option<&'d Value>,
@@ -41,7 +41,7 @@ impl<'d> Definition<'d> {
     pub fn new(crd: &'d Value) -> Self {
         let spec = Props::new(crd.at(&["spec"]).unwrap_or(&NOTHING));
         let versions = || spec.schemas("versions");
-        let mut common = Parts::default();
+        let mut common = VersionParts::default();
         let is_common = |name: &str, common: &mut Option<&'d Value>| {
             let filled = |version: Props<'d>| {
                 version
@@ -60,7 +60,7 @@ impl<'d> Definition<'d> {
         let versions: Vec<Version<'d>> = versions()
             .map(|fields| {
                 let own = |name, is_common: bool| fields.get(name).filter(|_| !is_common);
-                let parts = Parts {
+                let parts = VersionParts {
                     schema: own("schema", schema),
                     subresources: own("subresources", subresources),
                     columns: own("additionalPrinterColumns", columns),
@@ -98,7 +98,8 @@ impl<'d> Definition<'d> {
     pub fn shown_versions(&self) -> Vec<Value> {
         let strip = |version: &Version<'d>| {
             let fields = version.fields.fields().filter(|(name, _)| {
-                let Parts { schema, subresources, columns, selectable_fields } = version.parts;
+                let VersionParts { schema, subresources, columns, selectable_fields } =
+                    version.parts;
                 match *name {
                     "schema" => schema.is_some(),
                     "subresources" => subresources.is_some(),
@@ -125,7 +126,7 @@ impl<'d> Definition<'d> {
     }
 }
 
-impl<'d> Parts<'d> {
+impl<'d> VersionParts<'d> {
     pub fn open_api(self) -> Option<Props<'d>> {
         self.schema?.at(&["openAPIV3Schema"]).map(Props::new)
     }

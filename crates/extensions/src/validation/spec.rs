@@ -6,7 +6,7 @@ use kevel_api::field_error::{BadValue, FieldError, Path};
 use kevel_api::name;
 use kevel_api::value::Value;
 
-use super::definition::{Definition, Parts, Version};
+use super::definition::{Definition, Version, VersionParts};
 use super::options::Options;
 use super::version::{
     check_columns, check_deprecation, check_schema, check_selectable_fields, check_subresources,
@@ -188,7 +188,7 @@ fn check_common(
 
 /// What fields can be selected by; `without_schema` is what is said of those that have none.
 fn check_selectable(
-    parts: Parts<'_>,
+    parts: VersionParts<'_>,
     version: &str,
     without_schema: &'static str,
     options: &Options,

@@ -7,7 +7,7 @@ use kevel_api::quote::quote;
 use kevel_api::value::Value;
 
 use super::defaults;
-use super::definition::Parts;
+use super::definition::VersionParts;
 use super::internal;
 use super::open_api_schema::{Checker, Demands};
 use super::options::Options;
@@ -50,7 +50,7 @@ const AT_ROOT: [&str; 22] = [
 /// What is wrong with the schema of a version, or of all of them; `path` is that of the field
 /// around it. `unchanged`: it was there before.
 pub(crate) fn check_schema(
-    parts: Parts<'_>,
+    parts: VersionParts<'_>,
     has_status: bool,
     unchanged: bool,
     options: &Options,
@@ -118,7 +118,7 @@ fn check_root(schema: &Value, path: &Path<'_>) -> Option<FieldError> {
 }
 
 /// What is wrong with subresources.
-pub(crate) fn check_subresources(parts: Parts<'_>, path: &Path<'_>) -> Vec<FieldError> {
+pub(crate) fn check_subresources(parts: VersionParts<'_>, path: &Path<'_>) -> Vec<FieldError> {
     let scale = parts.subresources.and_then(|subresources| subresources.at(&["scale"]));
     let Some(scale) = scale.map(Props::new) else { return Vec::new() };
     let path = path.child("scale");
@@ -152,7 +152,7 @@ fn is_under(path: &str, root: &str) -> bool {
 }
 
 /// What is wrong with columns of tables.
-pub(crate) fn check_columns(parts: Parts<'_>, path: &Path<'_>) -> Vec<FieldError> {
+pub(crate) fn check_columns(parts: VersionParts<'_>, path: &Path<'_>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let columns = parts.columns.and_then(Value::as_list).unwrap_or_default();
     for (index, column) in columns.iter().map(Props::new).enumerate() {

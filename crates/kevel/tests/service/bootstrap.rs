@@ -53,6 +53,16 @@ async fn pods_find_the_server_by_a_service() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nobody_can_take_the_name_or_address_of_the_service_before_it_is_there() {
+    for _ in 0..5 {
+        let cluster = super::with(Server::builder()).await;
+        until(async || cluster.request("GET", "/readyz", None).await.0 == 200).await;
+        assert_eq!(cluster.request("GET", KUBERNETES, None).await.0, 200);
+        cluster.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_stops_takes_itself_off() {
     let directory = tempfile::tempdir().unwrap();
     let start = |flag: &str| {

@@ -16,7 +16,7 @@ use kevel_auth::service_account::{
     BoundTokens, CONFIGURATION_PATH, EXTENDED, ExternalSigner, Issuer, JWKS_PATH, Keys,
     LegacyTokens, Objects, OpenIdMetadata, Signer, TokenRequest, TokenUses, Verifier, tracking,
 };
-use kevel_controlplane::Answers;
+use kevel_controlplane::Creaters;
 use kevel_controlplane::features::Feature;
 use kevel_server::authentication::{
     Anonymous, AudienceAgnostic, AuthenticatedGroup, Authenticator, BearerToken, ClientCertificate,
@@ -99,19 +99,19 @@ impl Authentication {
         Ok(Authentication { authenticator, tokens, audiences, objects, keys, issuer })
     }
 
-    /// Answers what is asked about users and tokens.
-    pub fn answer(&self, answers: &mut Answers) {
+    /// Adds the creaters of reviews and tokens.
+    pub fn add_creaters(&self, creaters: &mut Creaters) {
         let group = "authentication.k8s.io";
         let review = TokenReview::new(self.tokens.clone(), &self.audiences);
-        answers.add(group, "tokenreviews", review);
-        answers.add(group, "selfsubjectreviews", SelfSubjectReview);
+        creaters.add(group, "tokenreviews", review);
+        creaters.add(group, "selfsubjectreviews", SelfSubjectReview);
         let (group, path) = ("", "serviceaccounts/token");
         match &self.issuer {
             Some(issuer) => {
                 let request = TokenRequest::new(issuer.clone(), self.objects.clone());
-                answers.add(group, path, request);
+                creaters.add(group, path, request);
             }
-            None => answers.leave_out(group, path),
+            None => creaters.leave_out(group, path),
         }
     }
 

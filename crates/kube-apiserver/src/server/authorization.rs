@@ -9,7 +9,7 @@ use kevel_auth::authorization::{
 };
 use kevel_auth::reviews::{AccessReview, RulesReview};
 use kevel_auth::{Rbac, Sources, aggregate_cluster_roles};
-use kevel_controlplane::Answers;
+use kevel_controlplane::Creaters;
 use kevel_controlplane::features::Feature;
 use kevel_server::authorization::Authorizer;
 use kevel_server::controller::Client;
@@ -91,13 +91,13 @@ impl Authorization {
         Ok(Authorization { authorizer, rbac, uses_rbac, node })
     }
 
-    /// Answers what is asked about permission.
-    pub fn answer(&self, answers: &mut Answers) {
+    /// Adds the creaters of access reviews.
+    pub fn add_creaters(&self, creaters: &mut Creaters) {
         let (group, authorizer) = ("authorization.k8s.io", || self.authorizer.clone());
-        answers.add(group, "subjectaccessreviews", AccessReview::of_subject(authorizer()));
-        answers.add(group, "localsubjectaccessreviews", AccessReview::local(authorizer()));
-        answers.add(group, "selfsubjectaccessreviews", AccessReview::of_oneself(authorizer()));
-        answers.add(group, "selfsubjectrulesreviews", RulesReview::new(authorizer()));
+        creaters.add(group, "subjectaccessreviews", AccessReview::of_subject(authorizer()));
+        creaters.add(group, "localsubjectaccessreviews", AccessReview::local(authorizer()));
+        creaters.add(group, "selfsubjectaccessreviews", AccessReview::of_oneself(authorizer()));
+        creaters.add(group, "selfsubjectrulesreviews", RulesReview::new(authorizer()));
     }
 
     /// Follows roles, bindings and what nodes need, from the start on.

@@ -9,7 +9,7 @@ use kevel_controlplane::{
     Capabilities, Features, IdentityLease, RowsConfig, collect_identity_leases, priority_classes,
     rows, system_namespaces,
 };
-use kevel_extensions::{CustomResources, Extensions};
+use kevel_extensions::Extensions;
 use kevel_server::audit::Auditor;
 use kevel_server::chain;
 use kevel_server::delegate::Delegate;
@@ -33,7 +33,7 @@ use super::{PreparedServer, health, services};
 pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     let metrics = config.metrics.clone();
 
-    config.answers.check()?;
+    config.creaters.check()?;
     let kube_rows = install(&config, |group| group != EXTENSIONS && group != AGGREGATOR)?;
     let extensions = extensions(&config);
     let endpoints = Arc::new(Endpoints {
@@ -42,11 +42,17 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     });
     let server = |name, resources, next: Arc<dyn Handler>| {
         let (endpoints, next) = (endpoints.clone(), Some(next));
-        Arc::new(Delegate { name, resources, endpoints, paths: Vec::new(), next })
+        Arc::new(Delegate {
+            name,
+            resources,
+            owns_groups: true,
+            endpoints,
+            paths: Vec::new(),
+            next,
+        })
     };
-    let custom =
-        CustomResources { resources: extensions.custom.clone(), endpoints: endpoints.clone() };
-    let definitions = server("apiextensions", extensions.definitions.clone(), Arc::new(custom));
+    let custom = Arc::new(extensions.custom_resources(endpoints.clone()));
+    let definitions = server("apiextensions", extensions.definitions.clone(), custom);
     let kube = server("kube", kube_rows, definitions);
     start_kube(&config)?;
     let controllers = extensions.controllers(config.client.clone())?;
@@ -77,6 +83,7 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     let front = Delegate {
         name: "front",
         resources: Arc::default(),
+        owns_groups: false,
         endpoints: Arc::default(),
         paths: paths.served,
         next: Some(front_server),
@@ -116,7 +123,7 @@ fn install_as(
         wanted,
         &RowsConfig {
             storages: &config.storages,
-            answers: config.answers.clone(),
+            creaters: config.creaters.clone(),
             allocations: allocations.collect(),
             capabilities,
         },

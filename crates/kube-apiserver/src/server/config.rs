@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_controlplane::service::Services;
-use kevel_controlplane::{Answers, StorageOptions, storages};
+use kevel_controlplane::{Creaters, StorageOptions, storages};
 use kevel_server::controller::{Client, Loopback};
 use kevel_server::lifecycle::{Lifecycle, Shutdown};
 use kevel_server::metrics::Metrics;
@@ -47,8 +47,8 @@ pub struct Config {
     pub client: Client,
     pub authentication: Authentication,
     pub authorization: Authorization,
-    /// Who answers what is asked by a creation: reviews, tokens.
-    pub answers: Answers,
+    /// What creates kinds that are not stored: reviews, tokens.
+    pub creaters: Creaters,
     /// Who gives services addresses and ports, where services are served.
     pub services: Option<Services>,
 }
@@ -88,9 +88,9 @@ impl Config {
         let authentication =
             Authentication::new(&options, &certificates, &storages, &client, &metrics).await?;
         let authorization = Authorization::new(&options, &storages, &metrics)?;
-        let mut answers = Answers::default();
-        authentication.answer(&mut answers);
-        authorization.answer(&mut answers);
+        let mut creaters = Creaters::default();
+        authentication.add_creaters(&mut creaters);
+        authorization.add_creaters(&mut creaters);
         let services = services::services(&options, &storages, &storage_options, &engine, &caches)?;
         Ok(Config {
             options,
@@ -107,7 +107,7 @@ impl Config {
             client,
             authentication,
             authorization,
-            answers,
+            creaters,
             services,
         })
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kevel_extensions::{Controllers, DefinitionForm, Extensions, Place};
+use kevel_extensions::{Controllers, DefinitionForm, Extensions, RestOptions};
 use kevel_server::lifecycle::HookContext;
 
 use super::aggregator::service_resolver;
@@ -15,7 +15,7 @@ pub fn extensions(config: &Config) -> Extensions {
     let resolve = move |namespace: &str, name: &str, port: i64| {
         resolver.as_ref().map_err(String::clone)?.resolve(namespace, name, port)
     };
-    let place = Place {
+    let options = RestOptions {
         prefix: config.options.flags.etcd.etcd_prefix.clone(),
         engine: config.engine.clone(),
         caches: config.caches.clone(),
@@ -25,7 +25,7 @@ pub fn extensions(config: &Config) -> Extensions {
         StorageKind::Etcd => DefinitionForm::Etcd,
         StorageKind::Embedded | StorageKind::Memory => DefinitionForm::Served,
     };
-    Extensions::new(place, form)
+    Extensions::new(options, form)
 }
 
 /// Adds the hooks of the extensions server. What was defined before is served when they have ended.

@@ -8,7 +8,7 @@ use kevel_server::handler::Handler;
 use kevel_server::health::HealthHandler;
 use kevel_server::metrics::Metrics;
 use kevel_server::version::{Info, Version};
-use kevel_server::zpages::{Flagz, Served, Statusz};
+use kevel_server::zpages::{Flagz, PageHandler, Statusz};
 
 use super::config::Config;
 use super::debug_flags::Verbosity;
@@ -47,12 +47,12 @@ impl PlainPaths {
         if enabled(Feature::ComponentFlagz) {
             let values = flags.flags().into_iter();
             let values = values.map(|(flag, value)| (flag.name().to_owned(), value.text()));
-            paths.list("/flagz", Arc::new(Served(Flagz(values.collect()))));
+            paths.list("/flagz", Arc::new(PageHandler(Flagz(values.collect()))));
         }
         if enabled(Feature::ComponentStatusz) {
             let worth_a_look = WORTH_A_LOOK.map(str::to_owned).to_vec();
             let page = Statusz::new(Info::default(), worth_a_look);
-            paths.list("/statusz", Arc::new(Served(page)));
+            paths.list("/statusz", Arc::new(PageHandler(page)));
         }
         if flags.features.profiling {
             paths.serve("/debug/flags/v", Arc::new(Verbosity));

@@ -85,6 +85,10 @@ pub fn start(config: &Config) -> Result<(), String> {
     let (keeps, ready) = (kubernetes.clone(), config.lifecycle.signals.has_been_ready.wait());
     let hook = |context: HookContext| async move {
         keeps.remove_stale().await;
+        tokio::select! {
+            () = keeps.ensure_service() => {}
+            () = context.stop.wait() => return Ok(()),
+        }
         let keep = async {
             ready.await;
             keeps.keep().await;

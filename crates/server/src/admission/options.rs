@@ -61,7 +61,7 @@ fn of_deletion(said: &DeleteOptions) -> Map {
         ("preconditions", (!preconditions.is_empty()).then(|| preconditions.into())),
         ("orphanDependents", said.orphan_dependents.map(Value::Bool)),
         ("propagationPolicy", text(&said.propagation)),
-        ("dryRun", said.dry_run.then(dry_run)),
+        ("dryRun", said.is_dry_run().then(dry_run)),
     ];
     Map::from_iter(fields.into_iter().filter_map(|(field, value)| Some((field, value?))))
 }
@@ -98,7 +98,7 @@ mod tests {
             grace_period: Some(0),
             uid: Some("u".into()),
             propagation: Some("Orphan".into()),
-            dry_run: true,
+            dry_run: vec!["All".to_owned()],
             ..DeleteOptions::default()
         };
         assert_eq!(

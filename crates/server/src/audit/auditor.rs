@@ -16,7 +16,7 @@ pub struct Auditor {
     pub(super) policy: Policy,
     backend: Box<dyn Backend>,
     pub(super) metrics: AuditMetrics,
-    /// Events of requests that nobody waits for any more, on their way to a backend.
+    /// Events of requests whose clients are gone, on their way to a backend.
     detached: Mutex<JoinSet<bool>>,
 }
 
@@ -38,7 +38,7 @@ impl Auditor {
         self.backend.process(&[event]).await
     }
 
-    /// The same where nobody can wait: what is not done at once is done beside.
+    /// The same without waiting: what is not done at once is done in a task.
     pub(super) fn process_detached(self: Arc<Self>, event: Arc<Event>) {
         let Ok(runtime) = Handle::try_current() else {
             tracing::error!("audit event {} is lost: nobody is there to keep it", event.audit_id);

@@ -1,9 +1,10 @@
-//! What a request carries on its way, for everybody to add to.
+//! The audit event that a request carries through the chain.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 use http::header;
 use http::request::Parts;
 use kevel_api::schema::Schema;
@@ -102,9 +103,9 @@ impl AuditContext {
     }
 
     /// Notes what was sent: a patch.
-    pub fn request_patch(&self, patch: &[u8]) {
+    pub fn request_patch(&self, patch: impl FnOnce() -> Bytes) {
         if let Some(mut state) = self.audited(Level::Request) {
-            state.event.request_object = object::patch(patch);
+            state.event.request_object = object::patch(&patch());
         }
     }
 
@@ -116,7 +117,7 @@ impl AuditContext {
         }
     }
 
-    /// Asks the policy, and notes who asks for what. `false` if nothing is kept.
+    /// Evaluates the policy and notes user and request. `false` if the level is `None`.
     pub(crate) fn begin(&self, request: &AuditedRequest<'_>) -> bool {
         let (Some(shared), Some(mut state)) = (&self.0, self.state()) else {
             return false;
@@ -164,6 +165,14 @@ impl AuditContext {
         }
     }
 
+    /// The same of an object that is not written for its client.
+    pub(crate) fn response_tree(&self, object: &Value, schema: Schema<'_>) {
+        if let Some(mut state) = self.audited(Level::RequestResponse) {
+            let kept = object::typed(object, schema, state.omit_managed_fields);
+            state.event.response_object = Some(kept);
+        }
+    }
+
     /// Keeps the event as it is at this stage. `false` if the request must not go on.
     pub(crate) async fn process(&self, stage: Stage) -> bool {
         match self.at(stage) {
@@ -172,7 +181,7 @@ impl AuditContext {
         }
     }
 
-    /// The same for a request that nobody waits for any more.
+    /// The same for a request whose client is gone.
     pub(crate) fn process_detached(&self, stage: Stage) {
         if let Some((auditor, event)) = self.at(stage) {
             auditor.process_detached(event);

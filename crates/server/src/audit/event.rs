@@ -22,7 +22,7 @@ pub enum Level {
     /// Nothing.
     #[default]
     None,
-    /// Who asked for what, and how it ended.
+    /// Metadata: the user, the request and the code of its response.
     Metadata,
     /// That, and what was sent.
     Request,
@@ -85,9 +85,9 @@ pub struct Event {
     pub stage: Stage,
     pub request_uri: String,
     pub verb: Verb,
-    /// Who asked; nobody knows who is refused for that.
+    /// The authenticated user; none where authentication failed.
     pub user: Option<Arc<User>>,
-    /// For whom they spoke.
+    /// The impersonated user.
     pub impersonated_user: Option<User>,
     /// The verb that permitted it, if it is a constrained one.
     pub impersonation_constraint: String,

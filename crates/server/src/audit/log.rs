@@ -56,7 +56,7 @@ impl Output {
     }
 }
 
-/// For nobody but the server's own user: who asked for what is not everybody's business.
+/// Readable by the server's own user alone.
 fn create(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

@@ -1,7 +1,7 @@
-//! What happened, for people who must know later.
+//! Auditing: events about requests, by a policy, for backends that keep them.
 //!
 //! The [`Policy`] says how much of a request is kept, stage by stage; an [`Event`] is what is kept;
-//! a [`Backend`] keeps it. Requests carry an [`AuditContext`] to which everybody on their way may
+//! a [`Backend`] keeps it. Requests carry an [`AuditContext`] to which all on their way may
 //! add; without a policy it is nothing, and costs nothing.
 //!
 //! ```text

@@ -16,7 +16,7 @@ pub struct Truncate<B> {
     pub max_event: usize,
     /// Bytes above which a batch is split.
     pub max_batch: usize,
-    /// Whom to tell of those that are dropped.
+    /// Counts those that are dropped.
     pub errors: Errors,
 }
 

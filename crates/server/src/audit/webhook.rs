@@ -12,11 +12,11 @@ const PLUGIN: &str = "webhook";
 /// Posts events in lists, again and again until the server takes them.
 #[derive(Debug)]
 pub struct Webhook {
-    /// Who speaks to it.
+    /// The client of the webhook.
     pub client: Client,
     /// How often it is tried.
     pub backoff: Backoff,
-    /// Whom to tell of events that it does not take.
+    /// Counts events that it does not take.
     pub errors: Errors,
 }
 

@@ -1,4 +1,4 @@
-//! `--anonymous-auth`: somebody who does not say who they are is `system:anonymous`.
+//! `--anonymous-auth`: requests without credentials are of `system:anonymous`.
 
 use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
@@ -8,7 +8,7 @@ use crate::future::Pending;
 use crate::request::Request;
 use crate::user::User;
 
-/// Everybody is `system:anonymous`.
+/// Authenticates every request as `system:anonymous`.
 #[derive(Clone, Debug, Default)]
 pub struct Anonymous {
     /// Only on these paths, if there are any.

@@ -13,7 +13,7 @@ use crate::request::{Request, Warnings};
 const SPACE_BEFORE_TOKEN: &str = "the provided Authorization header contains extra space before \
                                   the bearer token, and is ignored";
 
-/// Takes the token from the request and asks whose it is.
+/// Takes the token from the request and authenticates it.
 #[derive(Clone)]
 pub struct BearerToken {
     tokens: Arc<dyn TokenAuthenticator>,
@@ -27,7 +27,7 @@ impl std::fmt::Debug for BearerToken {
 }
 
 impl BearerToken {
-    /// Asks about a token that is to be good for one of these audiences: the server's own.
+    /// Authenticates tokens that are good for one of these audiences: the server's own.
     pub fn new(tokens: Arc<dyn TokenAuthenticator>, audiences: &[String]) -> Self {
         BearerToken { tokens, audiences: audiences.into() }
     }
@@ -46,7 +46,7 @@ impl Authenticator for BearerToken {
     fn authenticate<'a>(&'a self, request: &'a mut Request) -> Pending<'a, Authenticated> {
         Box::pin(async move {
             let header = request.parts.headers.get(AUTHORIZATION);
-            // Whatever stands there, somebody has sent it to be known by it.
+            // Whatever it says, it was sent as a credential.
             let header = header.map(|value| String::from_utf8_lossy(value.as_bytes()));
             let token = match extract(header.as_deref().unwrap_or_default()) {
                 Extracted::Token(token) => token.to_owned(),

@@ -1,4 +1,4 @@
-//! `system:authenticated`: the group of everybody who said who they are.
+//! `system:authenticated`: the group of all authenticated users.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Who asks.
+//! Authentication: the seam ([`Authenticator`]) and the simple ones.
 //!
 //! An [`Authenticator`] reads a request's credentials: it knows the user, finds nothing that it
 //! could judge, or finds something that is wrong. [`Union`] asks several in the order of the
@@ -32,7 +32,7 @@ use crate::future::Pending;
 use crate::request::Request;
 use crate::user::User;
 
-/// Finds out who asks.
+/// Authenticates requests (`authenticator.Request`).
 pub trait Authenticator: Send + Sync + 'static {
     /// The user; `None` if the request has no credentials for this authenticator to judge. May take
     /// the credentials out of the request.

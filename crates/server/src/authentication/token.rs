@@ -1,4 +1,4 @@
-//! Whose a token is, and for whom it is good.
+//! Tokens: their users and audiences.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub type TokenAuthenticated = Result<Option<Arc<Known>>, AuthError>;
 pub struct Known {
     /// Whose it is; a member of `system:authenticated`.
     pub user: Arc<User>,
-    /// For which of the audiences it is good. Empty if nobody asked.
+    /// For which of the audiences it is good. Empty if none were required.
     pub audiences: Vec<String>,
     /// What its bearer should be told.
     pub warnings: Vec<String>,
@@ -60,7 +60,7 @@ pub fn common_audiences(first: &[String], second: &[String]) -> Vec<String> {
     first.iter().filter(|audience| second.contains(audience)).cloned().collect()
 }
 
-/// Several token authenticators, asked in turn.
+/// Several token authenticators, in order.
 #[derive(Clone)]
 pub struct TokenUnion {
     members: Vec<Arc<dyn TokenAuthenticator>>,
@@ -68,12 +68,12 @@ pub struct TokenUnion {
 }
 
 impl TokenUnion {
-    /// Goes on after one who finds something wrong: the next may know the token.
+    /// Goes on after an error: the next may know the token.
     pub fn new(members: Vec<Arc<dyn TokenAuthenticator>>) -> Self {
         TokenUnion { members, fail_on_error: false }
     }
 
-    /// Ends with the first who finds something wrong.
+    /// Ends with the first error.
     pub fn fail_on_error(members: Vec<Arc<dyn TokenAuthenticator>>) -> Self {
         TokenUnion { members, fail_on_error: true }
     }
@@ -106,7 +106,7 @@ impl TokenAuthenticator for TokenUnion {
     }
 }
 
-/// Who knows users of tokens but nothing of audiences: its tokens are good for the server's own.
+/// An authenticator that knows nothing of audiences: its tokens are good for the server's own.
 #[derive(Debug)]
 pub struct AudienceAgnostic<A> {
     inner: A,
@@ -148,7 +148,7 @@ pub(super) async fn user_of(
     warnings: &Warnings,
     audit: &AuditContext,
 ) -> Authenticated {
-    // A token that nobody knows is wrong: its bearer is not somebody without credentials.
+    // An unknown token is an error: the request is not an anonymous one.
     let unknown = || AuthError("invalid bearer token".to_owned());
     // Bytes that were no text became this: nobody is asked about a token that was not sent.
     if token.contains(char::REPLACEMENT_CHARACTER) {

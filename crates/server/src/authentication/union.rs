@@ -1,4 +1,4 @@
-//! Several authenticators, asked in turn.
+//! Several authenticators, in order.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::failure::aggregate;
 use crate::future::Pending;
 use crate::request::Request;
 
-/// Asks one authenticator after the other until one knows the user. One without members knows
+/// Runs one authenticator after the other until one knows the user. One without members knows
 /// nobody.
 #[derive(Clone, Default)]
 pub struct Union {
@@ -22,12 +22,12 @@ impl std::fmt::Debug for Union {
 }
 
 impl Union {
-    /// Goes on after one who finds something wrong: the next may know the user.
+    /// Goes on after an error: the next may know the user.
     pub fn new(members: Vec<Arc<dyn Authenticator>>) -> Self {
         Union { members, fail_on_error: false }
     }
 
-    /// Ends with the first who finds something wrong: wrong credentials do not make an anonymous
+    /// Ends with the first error: wrong credentials do not make an anonymous
     /// user.
     pub fn fail_on_error(members: Vec<Arc<dyn Authenticator>>) -> Self {
         Union { members, fail_on_error: true }

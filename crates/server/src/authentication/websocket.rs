@@ -12,7 +12,7 @@ use crate::request::Request;
 
 const PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
 
-/// Takes the token from the protocols of a WebSocket and asks as [`BearerToken`] does.
+/// Takes the token from the protocols of a WebSocket and authenticates it as [`BearerToken`] does.
 #[derive(Clone, Debug)]
 pub struct WebSocketToken(pub BearerToken);
 
@@ -31,7 +31,7 @@ impl Authenticator for WebSocketToken {
                 return Ok(None);
             };
             let user = self.0.user_of(&token, &request.warnings, &request.audit).await?;
-            // Nobody behind needs the token; the server chooses among the others.
+            // The token is not passed on; the server chooses among the other protocols.
             if let Ok(others) = HeaderValue::from_str(&others) {
                 headers.insert(SEC_WEBSOCKET_PROTOCOL, others);
             }

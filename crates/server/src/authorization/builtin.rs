@@ -18,7 +18,7 @@ impl Authorizer for AlwaysAllow {
     }
 }
 
-/// `--authorization-mode=AlwaysDeny`: nobody may do anything that nobody else allows.
+/// `--authorization-mode=AlwaysDeny`: denies all that no other authorizer allows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AlwaysDeny;
 

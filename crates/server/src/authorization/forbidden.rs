@@ -1,4 +1,4 @@
-//! What somebody is told who may not.
+//! The 403 of a request that is not authorized.
 
 use kevel_api::gvk::GroupResource;
 use kevel_api::quote::quote;

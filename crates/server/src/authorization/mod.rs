@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Authorization: the seam ([`Authorizer`]) and the simple modes.
 //!
 //! An [`Authorizer`] is asked about [`Attributes`]. It allows, denies, or has no opinion; when all
 //! have been asked and none has allowed, the request is refused.
@@ -40,14 +40,14 @@ impl<A: Authorizer + ?Sized> Authorizer for std::sync::Arc<A> {
     }
 }
 
-/// What is asked for, by whom.
+/// What an authorizer decides on: the user, and what they want to do.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a> {
-    /// Who asks.
+    /// The authenticated user.
     pub user: &'a User,
     /// `get`, `list`, ...; for plain paths the method in lower case.
     pub verb: &'a str,
-    /// Whether a resource is asked for; `path` counts otherwise.
+    /// Whether this is a request for a resource; `path` counts otherwise.
     pub is_resource: bool,
     /// The request's path.
     pub path: &'a str,
@@ -93,7 +93,7 @@ pub enum Decision {
     Allow,
     /// The request may not go on, whatever the others think.
     Deny,
-    /// Somebody else may know.
+    /// The next authorizer decides.
     NoOpinion,
 }
 

@@ -1,4 +1,4 @@
-//! All that somebody may do, as far as it can be listed.
+//! The rules that apply to a user, as far as they can be listed (`RuleResolver`).
 
 /// What a user may do in a namespace: `SelfSubjectRulesReview` shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

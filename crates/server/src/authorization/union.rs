@@ -1,4 +1,4 @@
-//! Several authorizers, asked in turn.
+//! Several authorizers, in order.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::{Attributes, Authorizer, Decision, Opinion, Rules};
 use crate::future::Pending;
 use crate::user::User;
 
-/// Asks one authorizer after the other until one allows or denies. One without members allows
+/// Runs one authorizer after the other until one allows or denies. One without members allows
 /// nothing.
 #[derive(Clone, Default)]
 pub struct Union(Vec<Arc<dyn Authorizer>>);
@@ -18,7 +18,7 @@ impl std::fmt::Debug for Union {
 }
 
 impl Union {
-    /// The authorizers, in the order in which they are asked.
+    /// The authorizers, in order.
     pub fn new(members: Vec<Arc<dyn Authorizer>>) -> Self {
         Union(members)
     }

@@ -34,7 +34,7 @@ pub struct Authority {
     bundle: CaBundle,
 }
 
-/// Whom a certificate is for.
+/// The subject and usage of a certificate.
 #[derive(Clone, Debug)]
 pub enum Subject {
     /// A server by these names.
@@ -104,7 +104,7 @@ impl Authority {
         let bundle = CaBundle::parse(pem.as_bytes())
             .map_err(|error| format!("{}: {error}", certificate.display()))?;
         let params = authority_params(common_name);
-        // Whose name or key is another one's would sign what nobody could verify.
+        // A key pair that does not fit the authority would sign what nobody could verify.
         let own = params.self_signed(&key_pair).map_err(|error| error.to_string())?;
         let expected = Certificate::read(own.der());
         let found = CertificateDer::from_pem_slice(pem.as_bytes()).ok();

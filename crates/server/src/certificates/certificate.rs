@@ -17,7 +17,7 @@ const SUBJECT_KEY_IDENTIFIER: &[u8] = &[0x55, 0x1d, 14];
 pub(super) const SUBJECT_ALT_NAME: &[u8] = &[0x55, 0x1d, 17];
 const AUTHORITY_KEY_IDENTIFIER: &[u8] = &[0x55, 0x1d, 35];
 
-/// A certificate's parts that somebody here asks for. Reading it judges nothing.
+/// The parts of a certificate that are used here. Reading it verifies nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Certificate<'a> {
     to_be_signed: &'a [u8],
@@ -130,7 +130,7 @@ impl<'a> Certificate<'a> {
         self.public_key
     }
 
-    /// Who the certificate is of.
+    /// The subject of the certificate.
     pub fn subject(&self) -> Name {
         Name::read(self.subject)
     }

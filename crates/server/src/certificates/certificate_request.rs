@@ -55,18 +55,18 @@ impl<'a> CertificateRequest<'a> {
         })
     }
 
-    /// Who a certificate is asked for.
+    /// The subject of the request.
     pub fn subject(&self) -> Name {
         Name::read(self.subject)
     }
 
-    /// Whether whoever asks has the private key; an error says why not.
+    /// Whether the request is signed with the private key of its public key; an error says why not.
     pub fn check_signature(&self) -> Result<(), String> {
         self.public_key.verify(self.algorithm, self.signed, self.signature)
     }
 }
 
-/// Who a certificate is asked for, in a request that is the first thing in a PEM text.
+/// The subject of a request that is the first block of a PEM text.
 pub fn requested_subject(pem: &[u8]) -> Result<Name, String> {
     let request = CertificateRequest::from_pem(pem)?;
     CertificateRequest::parse(&request).map(|request| request.subject())

@@ -1,4 +1,4 @@
-//! Client certificates: who a client is, if an authority vouches for it.
+//! Client certificates: the user that a verified one names.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,10 +12,10 @@ use super::ca_bundle::CaBundle;
 use super::certificate::Certificate;
 use super::dynamic::Dynamic;
 
-/// Who a client certificate says that the client is.
+/// The user that a client certificate names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientIdentity {
-    /// The user's name. A certificate may have none: then it says nothing about who asks.
+    /// The user's name. A certificate may have none: then it authenticates nobody.
     pub common_name: String,
     /// The user's groups.
     pub organizations: Vec<String>,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 
-/// How often the files are looked at, at most; only when somebody asks for them.
+/// How often the files are looked at, at most; only when a value is read.
 const LOOK: Duration = Duration::from_secs(1);
 /// How often they are read again even if they look the same.
 const READ: Duration = Duration::from_secs(60);
@@ -118,7 +118,7 @@ impl<T> Dynamic<T> {
         let mut seen = match self.seen.try_lock() {
             Ok(seen) => seen,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Somebody else is looking.
+            // Another task is reading them.
             Err(TryLockError::WouldBlock) => return,
         };
         // Before reading: what changes meanwhile is seen the next time.

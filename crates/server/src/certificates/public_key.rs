@@ -42,7 +42,7 @@ pub enum KeyKind {
     Ecdsa(&'static str),
     /// Ed25519, as RFC 8410 has it.
     Ed25519,
-    /// One that nobody here can use.
+    /// One that is not supported.
     Unknown,
 }
 
@@ -59,7 +59,7 @@ pub enum SignatureAlgorithm {
     Ed25519,
     /// One of old that is not believed any more, by its name.
     Insecure(&'static str),
-    /// An algorithm that nobody verifies here.
+    /// An algorithm that is not supported.
     Unknown,
 }
 

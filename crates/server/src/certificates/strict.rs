@@ -59,7 +59,7 @@ impl<'a> Certificate<'a> {
         authority.is_some_and(|flag| flag.contents == [0xff])
     }
 
-    /// Each extension once, and those that somebody goes by well formed.
+    /// Each extension once, and those that are evaluated well formed.
     fn check_extensions(&self) -> Result<(), String> {
         let mut seen: Vec<&[u8]> = Vec::new();
         for extension in Reader(self.extensions) {

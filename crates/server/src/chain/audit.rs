@@ -1,4 +1,4 @@
-//! What happened, for people who must know later: see [`crate::audit`].
+//! Audits the request: see [`crate::audit`].
 
 use std::io::Read as _;
 use std::pin::Pin;
@@ -18,7 +18,9 @@ use crate::body::{Body, Piece, Pieces};
 use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::latency_trackers::{LatencyTrackers, Phase};
+use crate::negotiate::MediaType;
 use crate::request::Request;
+use crate::responses::InHand;
 
 /// Requests that take longer are annotated with how long they took.
 const SLOW: Duration = Duration::from_millis(500);
@@ -74,6 +76,17 @@ pub(super) fn failed(request: &Request, response: &Response) -> Pending<'static,
 /// Notes the answer: its code, what it says about a failure, and what it holds.
 fn answered(audit: &AuditContext, response: &Response) {
     let code = response.status().as_u16();
+    match response.extensions().get() {
+        Some(InHand::Object(object, ty)) => {
+            audit.respond(ResponseStatus::code(code));
+            return audit.response_tree(object, ty.schema());
+        }
+        Some(InHand::Failure(status)) => {
+            audit.respond(ResponseStatus::of(status));
+            return audit.response_object(MediaType::Json.name(), &status.to_json());
+        }
+        None => {}
+    }
     let body = response.body().bytes().unwrap_or_default();
     audit.respond(ResponseStatus::read(code, content_type(response), &body));
     audit.response_object(content_type(response), &body);
@@ -115,7 +128,7 @@ impl Audited {
             body: Vec::new(),
         });
         let began = Instant::now();
-        response.map(|body| Body::pieces(Answer { body, kept, began, audited: Some(self) }))
+        response.map(|body| Body::pieces(AuditedBody { body, kept, began, audited: Some(self) }))
     }
 
     async fn panicked(mut self, message: &str) {
@@ -130,7 +143,7 @@ impl Audited {
         self.audit.process(Stage::Panic).await;
     }
 
-    /// Why there is no answer: it would have come too late, or nobody waits for it.
+    /// Why there is no response: its deadline is over, or its client is gone.
     fn given_up(&self) -> Status {
         if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             return out_of_time().into_status();
@@ -165,8 +178,8 @@ impl Drop for Audited {
     }
 }
 
-/// An answer in pieces: complete when the last one has been sent, or its client is gone.
-struct Answer {
+/// A response in pieces: complete when the last one has been sent, or its client is gone.
+struct AuditedBody {
     body: Body,
     kept: Option<Kept>,
     began: Instant,
@@ -195,7 +208,7 @@ impl Kept {
     }
 }
 
-impl Pieces for Answer {
+impl Pieces for AuditedBody {
     fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
         let piece = ready!(self.body.poll_piece(context));
         match (&piece, &mut self.kept) {
@@ -207,13 +220,13 @@ impl Pieces for Answer {
     }
 }
 
-impl Answer {
+impl AuditedBody {
     fn complete(&mut self) {
         if let (Some(audited), Some(kept)) = (&self.audited, self.kept.take()) {
             let content_type = kept.content_type.clone();
             audited.audit.response_object(&content_type, &kept.whole());
         }
-        // Those who watch are waiting for something to happen.
+        // A watch waits for events: that is no latency.
         let audited = self.audited.take().filter(|audited| !audited.long_running);
         if let Some(trackers) = audited.as_ref().and_then(|audited| audited.trackers.as_ref()) {
             trackers.add(Phase::ResponseWrite, self.began.elapsed());

@@ -1,4 +1,4 @@
-//! Who asks: nobody goes on unknown.
+//! Authenticates the request.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,11 +18,11 @@ use crate::request::Request;
 use crate::responses::failure_to;
 use crate::user::{ALL_UNAUTHENTICATED, ANONYMOUS, User};
 
-/// Headers by which a front proxy says who asks. Nobody behind authentication may believe them.
+/// Headers by which a front proxy names the user. They are removed after authentication.
 const FRONT_PROXY: [&str; 3] = ["x-remote-user", "x-remote-uid", "x-remote-group"];
 const FRONT_PROXY_EXTRA: &str = "x-remote-extra-";
 
-/// Finds out who asks, or answers 401.
+/// Authenticates the request, or responds 401.
 pub(super) struct Authentication {
     authenticator: Arc<dyn Authenticator>,
     users: Arc<Family<Counter>>,
@@ -77,7 +77,7 @@ impl Filter for Authentication {
                 }
             };
             if http2 && unknown {
-                // A connection is cheap to abuse for somebody who is nobody: one request on each.
+                // Anonymous requests that fail end their connection: each costs the client a handshake.
                 response.headers_mut().insert(header::CONNECTION, plain::CLOSE);
             }
             response

@@ -1,4 +1,4 @@
-//! Whether the user may: nobody goes on who is not allowed to.
+//! Authorizes the request.
 
 use std::sync::Arc;
 use std::time::Instant;

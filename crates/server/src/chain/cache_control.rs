@@ -1,4 +1,4 @@
-//! Answers depend on who asks: nobody else may keep them.
+//! `Cache-Control`: responses depend on the user, so shared caches must not keep them.
 
 use http::HeaderValue;
 use http::header::CACHE_CONTROL;

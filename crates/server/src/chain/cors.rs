@@ -1,4 +1,4 @@
-//! `--cors-allowed-origins`: pages of other origins may ask.
+//! `--cors-allowed-origins`: cross-origin requests.
 
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use regex_lite::Regex;
@@ -36,7 +36,7 @@ pub fn origins(patterns: &[String]) -> Result<Vec<Regex>, String> {
     })
 }
 
-/// Allows pages of these origins to ask and to read the answer.
+/// Allows pages of these origins to send requests and to read the responses.
 #[derive(Debug)]
 pub(super) struct Cors(pub Vec<Regex>);
 

@@ -1,4 +1,4 @@
-//! `Impersonate-User` and its like: a user who may speaks for another one.
+//! Impersonation (`Impersonate-User` and its like): a permitted user acts as another one.
 //!
 //! There are five ways to be permitted, from the narrowest to the widest. The constrained ones ask
 //! twice: whether the user may do *this* while being somebody else (`impersonate-on:<mode>:<verb>`),
@@ -28,7 +28,7 @@ use crate::request::Request;
 use crate::selectors::NO_SELECTORS;
 use crate::user::{ALL_AUTHENTICATED, ALL_UNAUTHENTICATED, ANONYMOUS, PRIVILEGED, User};
 
-/// Makes requests somebody else's, if their user may.
+/// Replaces the user of a request by the one that its headers name, if that is permitted.
 pub(super) struct Impersonation {
     pub authorizer: Arc<dyn Authorizer>,
     pub metrics: Arc<Metrics>,

@@ -1,4 +1,4 @@
-//! Counts and measures what is served.
+//! Counts and measures requests.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -39,27 +39,28 @@ impl Filter for Instrument {
         }
         self.metrics.count_watch_events(&request.info, &mut request.parts.extensions);
         let started = request.received.started;
-        let mut served = Served { series, trackers, long_running, started, code: None, size: 0 };
+        let mut record =
+            RequestRecord { series, trackers, long_running, started, code: None, size: 0 };
         let pending = next.handle(request);
         Box::pin(async move {
             let response = match caught(pending).await {
                 Ok(response) => response,
                 Err(panic) => {
                     if panic.is::<Abort>() {
-                        served.series.aborted();
+                        record.series.aborted();
                     }
                     std::panic::resume_unwind(panic)
                 }
             };
-            served.code = Some(response.status().as_u16());
-            hold(response, served)
+            record.code = Some(response.status().as_u16());
+            hold(response, record)
         })
     }
 }
 
 /// Records when the answer has been sent, or its client is gone. Without an answer there is nothing
 /// to record.
-struct Served {
+struct RequestRecord {
     series: Arc<Series>,
     trackers: Option<LatencyTrackers>,
     long_running: bool,
@@ -68,13 +69,13 @@ struct Served {
     size: u64,
 }
 
-impl Hold for Served {
+impl Hold for RequestRecord {
     fn sent(&mut self, bytes: u64) {
         self.size += bytes;
     }
 }
 
-impl Drop for Served {
+impl Drop for RequestRecord {
     fn drop(&mut self) {
         if self.long_running {
             self.series.long_running().add(-1);

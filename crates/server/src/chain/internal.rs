@@ -1,5 +1,5 @@
-//! What requests of the server's own controllers pass: nobody has to be asked who they are or
-//! whether they may, but people who must know later want to know of them, too.
+//! The chain of requests from the server's own controllers: they need no authentication or authorization,
+//! but are audited as all others are.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub fn internal(audit: Option<Arc<Auditor>>, handler: Arc<dyn Handler>) -> Arc<d
     chain.before(handler)
 }
 
-/// Says that a request is allowed, as it is to who may do everything.
+/// Notes for the auditors that a request is allowed, as it is for `system:masters`.
 #[derive(Debug)]
 struct Allowed;
 

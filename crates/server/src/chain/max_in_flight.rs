@@ -39,7 +39,7 @@ impl Filter for MaxInFlight {
             let pending = next.handle(request);
             return Box::pin(async move { hold(pending.await, slot) });
         }
-        // Who may do everything must be able to do something about it.
+        // Administrators must be able to act on an overloaded server.
         let groups = request.user.iter().flat_map(|user| &user.groups);
         if groups.into_iter().any(|group| group == PRIVILEGED) {
             return next.handle(request);

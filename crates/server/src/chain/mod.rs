@@ -58,7 +58,7 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     let Config { authenticator, authorizer, audit, metrics, installed, .. } = config;
     let Config { signals, requests, watches, send_retry_after, goaway_chance, .. } = config;
     let mut chain = Chain::default();
-    // First, so that every answer, whatever becomes of the request, can be found in the audit log.
+    // First, so that every response, whatever becomes of the request, can be found in the audit log.
     chain.push(audit_init::AuditInit::new(audit.clone()));
     // Around all that follows: a panic anywhere in it is one request's.
     chain.push(panic_recovery::PanicRecovery::new());
@@ -69,16 +69,16 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     chain.push(request_info::WithRequestInfo);
     // Before all that adds to them or reads them.
     chain.push(latency_trackers::WithLatencyTrackers);
-    // Around all that answers from here on, so that those who are refused are logged, too.
+    // Around all that responds from here on, so that refused requests are logged, too.
     chain.push(http_logging::HttpLogging);
     // Before anything is done for a request that will not be served.
     let not_accepting = signals.not_accepting_new_request;
     chain.push_if(send_retry_after.then_some(retry_after::RetryAfter(not_accepting)));
-    // On all answers of a server that serves.
+    // On all responses.
     chain.push_if(hsts::Hsts::new(&config.hsts_directives));
     // The same; what an endpoint says about caches counts more.
     chain.push(cache_control::CacheControl);
-    // Whatever the answer is, its connection may be the one to end.
+    // Whatever the response is, its connection may be the one to end.
     chain.push_if((goaway_chance > 0.0).then(|| goaway::ProbabilisticGoaway::new(goaway_chance)));
     // Outside of all that takes time: the server does not go before they are through.
     chain.push(watch_termination::WatchTermination(watches));
@@ -90,28 +90,28 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     chain.push(timeout::Timeout);
     // Inside of the timeout, which must not wait for what is computed; around all that computes.
     chain.push(heavy_work::HeavyWork);
-    // Inside of the timeout, which answers without what was found out until then.
+    // Inside of the timeout, whose response has no warnings.
     chain.push(warning::WarningRecorder);
-    // Before authentication: a browser asks for permission without credentials.
+    // Before authentication: preflight requests have no credentials.
     let origins = config.cors_allowed_origins;
     chain.push_if((!origins.is_empty()).then_some(cors::Cors(origins)));
-    // From here on somebody asks.
+    // Authenticates the request: from here on it has a user.
     chain.push(authentication::Authentication::new(authenticator, &metrics));
-    // After authentication: who nobody knows does not decide what is traced.
+    // After authentication: anonymous clients do not decide what is traced.
     chain.push(trace_context::Tracing);
     // Needs the user; sees what impersonation, limits and authorization say.
     chain.push_if(audit.map(|_| audit::WithAudit));
     // Before all that treats users differently.
     let (to_impersonate, metrics_of) = (authorizer.clone(), metrics.clone());
     chain.push(impersonation::Impersonation { authorizer: to_impersonate, metrics: metrics_of });
-    // Counts the user who is spoken for; before authorization, which may ask others.
+    // After impersonation, whose user counts; before authorization, which may call webhooks.
     chain.push(max_in_flight::MaxInFlight {
         read_only: config.max_requests_in_flight,
         mutating: config.max_mutating_requests_in_flight,
         metrics: metrics.clone(),
         installed: installed.clone(),
     });
-    // Last of those who refuse.
+    // The last filter that refuses.
     chain.push(authorization::Authorization::new(authorizer, &metrics));
     // Counts what is served.
     chain.push(instrument::Instrument { metrics, installed });
@@ -123,13 +123,13 @@ pub type Installed = Arc<dyn Fn(&RequestInfo) -> bool + Send + Sync>;
 
 /// What the chain is built from.
 pub struct Config {
-    /// Knows who asks.
+    /// Authenticates requests.
     pub authenticator: Arc<dyn Authenticator>,
-    /// Knows who may.
+    /// Authorizes requests.
     pub authorizer: Arc<dyn Authorizer>,
-    /// Is told what happens, if anybody is.
+    /// The auditor, if there is an audit policy.
     pub audit: Option<Arc<Auditor>>,
-    /// Where it is counted.
+    /// The metrics of requests.
     pub metrics: Arc<Metrics>,
     /// What metrics may have labels of: clients make up names of resources that there are not.
     pub installed: Installed,

@@ -153,7 +153,7 @@ fn watched<T>(work: impl FnOnce() -> T) -> Result<T, Panic> {
 }
 
 /// The stack is gone when a panic is caught: it is kept when the panic happens. Panics outside of
-/// requests are left to whoever cared for them before.
+/// requests are left to the hook that was there before.
 fn keep_stacks() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

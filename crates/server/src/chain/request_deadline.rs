@@ -42,7 +42,7 @@ impl Filter for RequestDeadline {
     }
 }
 
-/// The time that a query asks for. Less than none is none.
+/// The `timeout` of a query; a negative one is none.
 fn asked(query: &[(String, String)]) -> Result<Option<Duration>, String> {
     let value = crate::query::first(query, "timeout");
     let Some(value) = value.filter(|value| !value.is_empty()) else {

@@ -5,7 +5,7 @@ use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::request::Request;
 
-/// Refuses requests of which nobody can say what they are about, before anybody is asked.
+/// Refuses requests whose path or query cannot be read, before authentication.
 pub(super) struct WithRequestInfo;
 
 impl Filter for WithRequestInfo {

@@ -10,7 +10,7 @@ use crate::signals::Signal;
 
 const MESSAGE: &str = "The apiserver is shutting down, please try again later.";
 
-/// What is asked as long as the server lives.
+/// Paths that are served until the server ends.
 const EXEMPT: [&str; 4] = ["/readyz", "/livez", "/healthz", "/metrics"];
 
 /// `--shutdown-send-retry-after`: tells new requests to come again, and ends their connections.

@@ -1,19 +1,24 @@
-//! Requests from inside the server: through admission, without a socket.
+//! Requests from inside the server: through admission, without a socket, and without a text in between.
+//! Objects are handed over as trees, and so are failures.
 
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, StatusCode, header};
+use http::{HeaderValue, Method, header};
 use http_body_util::BodyExt as _;
-use kevel_api::status::{Status, StatusCause, StatusDetails, StatusError, Text};
+use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_codec::json;
+use kevel_patch::unstructured;
 
 use crate::handler::Handler;
 use crate::request::{Connection, Request, RequestBody};
+use crate::responses::InHand;
 use crate::user::{ALL_AUTHENTICATED, PRIVILEGED, User};
 use crate::version;
+
+const JSON: &str = "application/json";
 
 /// A controller's access to the API, under a name of its own.
 #[derive(Clone)]
@@ -53,46 +58,40 @@ impl Client {
 
     /// Reads an object or a list.
     pub async fn get(&self, path: &str) -> Result<Value, StatusError> {
-        self.send(Method::GET, path, Bytes::new(), "").await
+        self.send(Method::GET, path, None, "").await
     }
 
     /// Creates an object.
     pub async fn create(&self, path: &str, object: &Value) -> Result<Value, StatusError> {
-        let mut body = Vec::new();
-        json::encode_any(object, &mut body);
-        self.send(Method::POST, path, body.into(), "application/json").await
+        self.send(Method::POST, path, Some(object), JSON).await
     }
 
     /// Replaces an object.
     pub async fn update(&self, path: &str, object: &Value) -> Result<Value, StatusError> {
-        let mut body = Vec::new();
-        json::encode_any(object, &mut body);
-        self.send(Method::PUT, path, body.into(), "application/json").await
+        self.send(Method::PUT, path, Some(object), JSON).await
     }
 
-    /// Applies a configuration under a manager's name, whoever else owns what it sets.
+    /// Applies a configuration as a field manager, by force.
     pub async fn apply(
         &self,
         path: &str,
         configuration: &Value,
         manager: &str,
     ) -> Result<Value, StatusError> {
-        let mut body = Vec::new();
-        json::encode_any(configuration, &mut body);
         let path = format!("{path}?force=true&fieldManager={manager}");
-        self.send(Method::PATCH, &path, body.into(), "application/apply-patch+yaml").await
+        self.send(Method::PATCH, &path, Some(configuration), "application/apply-patch+yaml").await
     }
 
     /// Deletes an object.
     pub async fn delete(&self, path: &str) -> Result<Value, StatusError> {
-        self.send(Method::DELETE, path, Bytes::new(), "").await
+        self.send(Method::DELETE, path, None, "").await
     }
 
     async fn send(
         &self,
         method: Method,
         path: &str,
-        body: Bytes,
+        object: Option<&Value>,
         content_type: &str,
     ) -> Result<Value, StatusError> {
         let request = http::Request::builder()
@@ -102,56 +101,32 @@ impl Client {
             .header(header::USER_AGENT, self.user_agent.clone())
             .body(())
             .map_err(StatusError::internal)?;
-        let body = RequestBody::Bytes(body);
+        let body = match object {
+            Some(object) => RequestBody::Object(object.clone()),
+            None => RequestBody::Bytes(Bytes::new()),
+        };
         let request = Request::new(request.into_parts().0, body, self.connection.clone());
         let mut request = request.ok_or_else(|| StatusError::internal("a path nobody can read"))?;
         request.user = Some(self.user.clone());
-        let response = self.server.handle(request).await;
+        request.in_process = true;
+        let mut response = self.server.handle(request).await;
+        match response.extensions_mut().remove() {
+            Some(InHand::Object(object, ty)) => return Ok(unstructured(&object, ty.schema())),
+            Some(InHand::Failure(status)) => return Err(StatusError::from(status)),
+            None => {}
+        }
         let code = response.status();
-        // A list comes in pieces.
+        // What is read comes as the cache has it, in JSON; a list comes in pieces.
         let body = response.into_body().collect().await;
         let body = body.map_err(StatusError::internal)?.to_bytes();
+        if !code.is_success() {
+            let message = String::from_utf8_lossy(&body);
+            return Err(StatusError::unknown(code.as_u16(), message.trim_end()));
+        }
         let answer =
             json::decode_any(&body, json::Unknown::Ignore).map_err(StatusError::internal)?;
-        if code.is_success() {
-            return Ok(answer.value);
-        }
-        Err(failure(code, &answer.value))
+        Ok(answer.value)
     }
-}
-
-/// The failure that an answer tells of, whole: who asked may decide on its causes, or on when to ask
-/// again.
-fn failure(code: StatusCode, answer: &Value) -> StatusError {
-    StatusError::from(Status {
-        status: text(answer, "status"),
-        message: text(answer, "message"),
-        reason: text(answer, "reason"),
-        details: answer.at(&["details"]).map(|details| Box::new(status_details(details))),
-        code: code.as_u16(),
-        ..Status::default()
-    })
-}
-
-fn status_details(details: &Value) -> StatusDetails {
-    let cause = |cause: &Value| StatusCause {
-        reason: text(cause, "reason"),
-        message: text(cause, "message"),
-        field: text(cause, "field"),
-    };
-    let retry_after = details.at(&["retryAfterSeconds"]).and_then(Value::as_int).unwrap_or(0);
-    StatusDetails {
-        name: text(details, "name"),
-        group: text(details, "group"),
-        kind: text(details, "kind"),
-        uid: text(details, "uid"),
-        causes: details.list_at(&["causes"]).iter().map(cause).collect(),
-        retry_after_seconds: retry_after.try_into().unwrap_or(i32::MAX),
-    }
-}
-
-fn text(value: &Value, field: &str) -> Text {
-    value.str_at(&[field]).to_owned().into()
 }
 
 #[cfg(test)]
@@ -168,8 +143,8 @@ mod tests {
     struct Refuses(StatusError);
 
     impl Handler for Refuses {
-        fn handle<'a>(&'a self, _: Request) -> Pending<'a, Response> {
-            Box::pin(std::future::ready(responses::failure(self.0.clone())))
+        fn handle<'a>(&'a self, request: Request) -> Pending<'a, Response> {
+            Box::pin(std::future::ready(responses::failure_to(&request, self.0.clone())))
         }
     }
 

@@ -26,7 +26,7 @@ async fn follow(cache: &Arc<Cache>, hear: &mut impl FnMut(&Object)) -> Result<()
     loop {
         watcher.next(&mut seen).await?;
         for delivery in seen.drain(..) {
-            if let Some(object) = delivery.event.shown(delivery.change) {
+            if let Some(object) = delivery.event.object(delivery.change) {
                 hear(object);
             }
         }

@@ -7,7 +7,7 @@ use kevel_api::status::StatusError;
 use crate::future::Pending;
 use crate::handler::{Handler, Response};
 use crate::request::Request;
-use crate::responses::failure;
+use crate::responses::failure_to;
 
 /// A server that is not built yet, for clients that it is built of: plug-ins and authenticators write
 /// through the server they are part of. This is the one place where something is told later what it is
@@ -36,7 +36,7 @@ impl Handler for Loopback {
                 Some(server) => server.handle(request).await,
                 None => {
                     let error = StatusError::service_unavailable("the server does not run");
-                    failure(error)
+                    failure_to(&request, error)
                 }
             }
         })

@@ -39,7 +39,7 @@ where
         });
     }
     while let Some(ended) = work.join_next().await {
-        // A key that was being worked on stays so for ever: whoever runs this is to know.
+        // A key that was being worked on stays so for ever: the controller's task must end with this.
         if let Err(error) = ended
             && error.is_panic()
         {

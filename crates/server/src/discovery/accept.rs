@@ -6,15 +6,15 @@ use crate::negotiate::{self, MediaType, Shape};
 
 /// A form of a discovery document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum DocumentForm {
     /// This group, version or list of groups alone.
-    Alone(MediaType),
+    Unaggregated(MediaType),
     /// Everything in one document.
     Aggregated(MediaType),
 }
 
 /// The best form that can be served; `roots` for the paths that have an aggregated form.
-pub(super) fn accept(header: &str, roots: bool) -> Result<Form, StatusError> {
+pub(super) fn accept(header: &str, roots: bool) -> Result<DocumentForm, StatusError> {
     let mut clauses: Vec<(f32, &str)> = header.split(',').map(|c| (weight(c), c.trim())).collect();
     clauses.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     for (weight, clause) in clauses {
@@ -24,12 +24,12 @@ pub(super) fn accept(header: &str, roots: bool) -> Result<Form, StatusError> {
         if roots && is_aggregated(clause) {
             let name = clause.split(';').next().unwrap_or_default();
             if let Ok(accepted) = negotiate::accept(name, false, true) {
-                return Ok(Form::Aggregated(accepted.media));
+                return Ok(DocumentForm::Aggregated(accepted.media));
             }
         } else if let Ok(accepted) = negotiate::accept(clause, false, true)
             && accepted.shape == Shape::Whole
         {
-            return Ok(Form::Alone(accepted.media));
+            return Ok(DocumentForm::Unaggregated(accepted.media));
         }
     }
     Err(StatusError::not_acceptable(&negotiate::ANSWER_TYPES))
@@ -57,20 +57,20 @@ mod tests {
 
     #[test]
     fn the_aggregated_form_is_for_those_who_ask() {
-        use Form::*;
+        use DocumentForm::*;
         use MediaType::*;
         let v2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
         let beta = v2.replace("v2;", "v2beta1;");
         let protobuf = v2.replace("json", "vnd.kubernetes.protobuf");
         for (header, roots, expected) in [
-            (String::new(), true, Alone(Json)),
+            (String::new(), true, Unaggregated(Json)),
             (v2.to_owned(), true, Aggregated(Json)),
             (format!("{v2},{beta},application/json"), true, Aggregated(Json)),
-            (format!("{beta},application/yaml"), true, Alone(Yaml)),
+            (format!("{beta},application/yaml"), true, Unaggregated(Yaml)),
             (format!("{protobuf},{v2}"), true, Aggregated(Protobuf)),
-            (format!("{v2};q=0.5,application/yaml"), true, Alone(Yaml)),
-            (format!("{v2},application/json"), false, Alone(Json)),
-            ("application/vnd.kubernetes.protobuf".to_owned(), false, Alone(Protobuf)),
+            (format!("{v2};q=0.5,application/yaml"), true, Unaggregated(Yaml)),
+            (format!("{v2},application/json"), false, Unaggregated(Json)),
+            ("application/vnd.kubernetes.protobuf".to_owned(), false, Unaggregated(Protobuf)),
         ] {
             assert_eq!(accept(&header, roots).unwrap(), expected, "{header}");
         }

@@ -13,7 +13,6 @@ use super::priority::{self, Priority};
 use super::storage_version_hash;
 use super::{Group, RemoteVersion};
 use crate::resource::{Resource, Rows, Subresource, api_version};
-use crate::verb::Verb;
 
 /// The rows of all servers of the chain at one moment.
 #[derive(Debug)]
@@ -136,7 +135,7 @@ fn api_resource(resource: &Resource) -> Value {
         ("singularName", resource.singular.as_str().into()),
         ("namespaced", resource.namespaced.into()),
         ("kind", resource.kind.kind.as_str().into()),
-        ("verbs", strings(verbs(resource))),
+        ("verbs", strings(&resource.verbs)),
         ("shortNames", strings(&resource.short_names)),
         ("categories", strings(&resource.categories)),
         ("storageVersionHash", hash.as_str().into()),
@@ -208,16 +207,16 @@ fn discovered(resource: &Resource) -> Value {
         ("responseKind", response_kind(resource, &resource.kind)),
         ("scope", scope.into()),
         ("singularResource", resource.singular.as_str().into()),
-        ("verbs", strings(verbs(resource))),
+        ("verbs", strings(&resource.verbs)),
         ("shortNames", strings(&resource.short_names)),
         ("categories", strings(&resource.categories)),
         ("subresources", list(subs)),
     ])
 }
 
-/// Custom kinds are named in full; built-in ones only as far as they differ from where they stand.
+/// Kinds of definitions are named in full, others only as far as they differ from where they stand.
 fn response_kind(resource: &Resource, kind: &GroupVersionKind) -> Value {
-    let (group, version) = match resource.is_custom() {
+    let (group, version) = match resource.conventions.published.by_definition() {
         true => (kind.group.as_str(), kind.version.as_str()),
         false => foreign(resource, kind),
     };
@@ -236,29 +235,10 @@ fn foreign<'k>(resource: &Resource, kind: &'k GroupVersionKind) -> (&'k str, &'k
     }
 }
 
-/// The order in which the verbs of custom kinds are listed.
-const CUSTOM_VERBS: [Verb; 8] = [
-    Verb::Delete,
-    Verb::DeleteCollection,
-    Verb::Get,
-    Verb::List,
-    Verb::Patch,
-    Verb::Create,
-    Verb::Update,
-    Verb::Watch,
-];
-
-fn verbs(resource: &Resource) -> Vec<Verb> {
-    match resource.is_custom() {
-        true => CUSTOM_VERBS.into_iter().filter(|verb| resource.allows(*verb)).collect(),
-        false => resource.verbs.clone(),
-    }
-}
-
-/// By name; a custom kind's status before its scale.
+/// By name; of a definition, the status before the scale.
 fn subresources(resource: &Resource) -> Vec<(&str, &Subresource)> {
     let mut subs: Vec<_> = resource.subresources.iter().map(|(n, s)| (n.as_str(), s)).collect();
-    if resource.is_custom() {
+    if resource.conventions.published.by_definition() {
         subs.reverse();
     }
     subs

@@ -28,7 +28,7 @@ use ring::digest;
 pub use self::addresses::{Addresses, Rule};
 pub use self::registered::{Registered, Registrations, RemoteVersion};
 
-use self::accept::{Form, accept};
+use self::accept::{DocumentForm, accept};
 use self::documents::Snapshot;
 use crate::body::Body;
 use crate::failure::bare;
@@ -113,11 +113,11 @@ impl Discovery {
         }
         let roots = matches!(target, Target::Api | Target::Apis);
         let media = match accept(request.header(header::ACCEPT), roots)? {
-            Form::Aggregated(media) => {
+            DocumentForm::Aggregated(media) => {
                 let index = usize::from(matches!(target, Target::Apis));
                 return documents.aggregated(index)?.answer(media, request);
             }
-            Form::Alone(media) => media,
+            DocumentForm::Unaggregated(media) => media,
         };
         let body = match target {
             Target::Api => {
@@ -174,7 +174,7 @@ impl Filter for Discovery {
     }
 }
 
-/// What a path asks about.
+/// What a path names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target<'p> {
     Api,
@@ -400,7 +400,7 @@ fn encode(value: &Value, schema: Schema<'_>, media: MediaType) -> Result<Bytes, 
     Ok(text.into())
 }
 
-/// Indented, where a person asks.
+/// Indented, on request and for browsers and curl.
 fn pretty(body: Bytes, media: MediaType, request: &Request) -> Bytes {
     let asked = crate::query::first(&request.info.query, "pretty");
     let agent = request.header(header::USER_AGENT);

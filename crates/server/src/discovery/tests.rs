@@ -15,7 +15,7 @@ use kevel_test_support::facts;
 use super::*;
 use crate::columns::NameAndCreation;
 use crate::request::{Connection, RequestBody};
-use crate::resource::{Custom, Part, Resource, Subresource};
+use crate::resource::{Conventions, Published, Resource, Routing, Subresource, SubresourceKind};
 use crate::storage::{Format, Storage, StorageConfig};
 use crate::strategy::{Generic, Strategy};
 use crate::type_ref::TypeRef;
@@ -146,11 +146,12 @@ pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
                     kind,
                     verbs: Verb::parse_all(sub.verbs).unwrap(),
                     ty,
-                    part: Part::Other,
+                    role: SubresourceKind::NotServed,
                 },
             ))
         });
         Resource {
+            list_kind: format!("{}List", r.kind),
             kind,
             plural: r.path.to_owned(),
             singular: r.singular.to_owned(),
@@ -158,14 +159,14 @@ pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
             categories: r.categories.iter().map(|s| s.to_string()).collect(),
             namespaced: r.namespaced,
             verbs: Verb::parse_all(r.verbs).unwrap(),
-            answer: None,
+            creater: None,
             storage: r.verbs.contains(&"get").then(|| keep.storage(stored, ty.clone(), r.path)),
             ty,
             strategy: strategy(r.group, r.path),
             columns: Arc::new(NameAndCreation),
             allocation: None,
             subresources: subs.collect(),
-            custom: None,
+            conventions: Conventions::typed(false),
         }
     });
     let resources = Resources::default();
@@ -184,32 +185,33 @@ pub(crate) fn widgets() -> Resource {
     let ty = TypeRef::Custom(Arc::new(table), id);
     let kind = GroupVersionKind::from_static("example.com", "v1", "Widget");
     let scale = GroupVersionKind::from_static("autoscaling", "v1", "Scale");
-    let sub = |kind: &GroupVersionKind, part| Subresource {
+    let sub = |kind: &GroupVersionKind, role| Subresource {
         kind: kind.clone(),
         verbs: vec![Verb::Get, Verb::Patch, Verb::Update],
         ty: ty.clone(),
-        part,
+        role,
     };
     let subresources = BTreeMap::from([
-        ("status".to_owned(), sub(&kind, Part::Field("status"))),
-        ("scale".to_owned(), sub(&scale, Part::Other)),
+        ("status".to_owned(), sub(&kind, SubresourceKind::Status)),
+        ("scale".to_owned(), sub(&scale, SubresourceKind::NotServed)),
     ]);
     Resource {
-        answer: None,
+        creater: None,
         storage: Some(Keep::new().storage(kind.clone(), ty.clone(), "widgets")),
         kind,
+        list_kind: "WidgetList".into(),
         plural: "widgets".into(),
         singular: "widget".into(),
         short_names: vec!["wd".into()],
         categories: Vec::new(),
         namespaced: true,
         verbs: vec![
-            Verb::Create,
             Verb::Delete,
             Verb::DeleteCollection,
             Verb::Get,
             Verb::List,
             Verb::Patch,
+            Verb::Create,
             Verb::Update,
             Verb::Watch,
         ],
@@ -218,11 +220,13 @@ pub(crate) fn widgets() -> Resource {
         columns: Arc::new(NameAndCreation),
         subresources,
         allocation: None,
-        custom: Some(Custom {
-            list_kind: "WidgetList".into(),
-            schema: text.as_slice().into(),
-            warning: None,
-        }),
+        conventions: Conventions {
+            routing: Routing::Verbs,
+            protobuf: false,
+            strategic_merge_patch: false,
+            field_label_conversion: true,
+            published: Published::Definition(text.as_slice().into()),
+        },
     }
 }
 

@@ -7,20 +7,34 @@ use kevel_api::status::{StatusCause, StatusError, cause};
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
 use kevel_codec::{json, yaml};
+use kevel_patch::from_unstructured;
 use kevel_patch::managed_fields::ApplyError;
 use kevel_store::cache::At;
 
-use super::Call;
-use super::decode::{check_size, settle, with_defaults};
+use super::StoredRequest;
+use super::decode::{check_size, normalize, with_defaults};
 use super::options::{FieldValidation, WriteOptions};
 use super::update::Existing;
 use crate::guaranteed_update::{Failed, guaranteed_update};
 use crate::handler::Response;
 use crate::metadata;
 use crate::negotiate::MediaType;
+use crate::request::json_text;
+use crate::resource::Resource;
 
-impl Call<'_> {
-    pub(super) async fn apply(&self, body: &Bytes) -> Result<Response, StatusError> {
+/// What is to be applied, before it is read.
+pub(super) enum Configuration {
+    /// YAML, or JSON, which is YAML.
+    Text(Bytes),
+    /// A tree that is in hand.
+    Tree(Value),
+}
+
+impl StoredRequest<'_> {
+    pub(super) async fn apply(
+        &self,
+        configuration: Configuration,
+    ) -> Result<Response, StatusError> {
         let mut options = self.write_options("PatchOptions")?;
         if self.parameter("fieldManager").unwrap_or_default().is_empty() {
             let path = Path::new("fieldManager");
@@ -29,18 +43,29 @@ impl Call<'_> {
             return Err(StatusError::invalid(&kind, "", error));
         }
         options.tracked = false;
-        self.request.audit.request_patch(body);
-        let config = self.read_config(body, &options)?;
+        let config = match configuration {
+            Configuration::Text(body) => {
+                self.request.audit.request_patch(|| body.clone());
+                self.read_config(&body, &options)?
+            }
+            Configuration::Tree(tree) => {
+                self.request.audit.request_patch(|| json_text(&tree));
+                tree
+            }
+        };
+        check_size(&config)?;
+        let config = self.unscaled(config);
         let (config, options) = (&config, &options);
-        let make =
-            |call: &Self, existing: &Existing| call.applied(Some(&existing.value), config, options);
+        let make = |request: &Self, existing: &Existing| {
+            request.applied(Some(&existing.value), config, options)
+        };
         let read = |at| self.existing(at);
         let write = |existing: Option<Existing>| async move {
             let Some(existing) = existing else {
                 return self.create_applied(config, options).await;
             };
             let apply = || drop(self.applied(Some(&existing.value), config, options));
-            self.ask_for_versions(apply).await?;
+            self.convert_versions(apply).await?;
             self.replace_once(&existing, options, make).await
         };
         guaranteed_update(At::Any, read, write, || self.modified(self.name())).await
@@ -65,7 +90,7 @@ impl Call<'_> {
         }
     }
 
-    /// What a client wants to be applied.
+    /// Reads what is to be applied.
     fn read_config(&self, body: &Bytes, options: &WriteOptions) -> Result<Value, StatusError> {
         let json = yaml::to_json(body).map_err(|error| {
             let message = format!("error decoding YAML: error converting YAML to JSON: {error}");
@@ -83,9 +108,13 @@ impl Call<'_> {
         }
         let decoded = json::decode_any(&json.text, json::Unknown::Ignore);
         let config = decoded.map_err(|e| StatusError::bad_request(e.to_string()))?.value;
-        check_size(&config)?;
-        let Some(scale) = self.scale() else { return Ok(config) };
-        // Who applies a scale applies an object of which nothing else is said.
+        Ok(config)
+    }
+
+    /// The object that a configuration is about, of which it may be the scale.
+    fn unscaled(&self, config: Value) -> Value {
+        let Some(scale) = self.scale() else { return config };
+        // Applying a scale is applying an object that says nothing else.
         let mut object = Value::Map(Map::from_iter([
             ("apiVersion", Value::from(self.resource.api_version().as_str())),
             ("kind", Value::from(self.resource.kind.kind.as_str())),
@@ -94,11 +123,10 @@ impl Call<'_> {
         metadata::set(&mut object, "name", Some(name.unwrap_or(self.name()).into()));
         let namespace = config.at(&["metadata", "namespace"]).cloned();
         metadata::set(&mut object, "namespace", namespace);
-        // Of a custom object, nobody asks which one is meant.
-        let uid = config.at(&["metadata", "uid"]).filter(|_| !self.resource.is_custom());
+        let uid = config.at(&["metadata", "uid"]).filter(|_| scale.checked);
         metadata::set(&mut object, "uid", uid.cloned());
         scale.set(&mut object, &config);
-        Ok(object)
+        object
     }
 
     /// The object that applying makes of what is there.
@@ -114,17 +142,17 @@ impl Call<'_> {
         });
         let mut tree = applied.map_err(apply_error)?;
         self.forget_time_of_scales(&mut tree);
-        let mut text = Vec::new();
-        json::encode_any(&tree, &mut text);
-        let value = self.decode(
-            &text.into(),
-            MediaType::Json,
-            &self.resource.kind,
-            &self.resource.ty,
-            options.field_validation,
-        )?;
+        let value = match self.decode_applied(&tree, options) {
+            // The converter has other words, and takes some of what the decoder does not.
+            Err(error) if self.resource.ty.schema().is_custom() => return Err(error),
+            Err(error) if from_unstructured(&mut tree, self.resource.ty.schema()).is_ok() => {
+                self.decode_applied(&tree, options).map_err(|_| error)?
+            }
+            Err(_) => return Err(self.unconvertible(tree)),
+            Ok(value) => value,
+        };
         let value = with_defaults(value, &self.resource.ty)?;
-        let mut value = settle(value, &self.resource.kind, &self.resource.ty)?;
+        let mut value = normalize(value, &self.resource.kind, &self.resource.ty)?;
         let uid = metadata::text(&value, "uid");
         if live.is_none() && !uid.is_empty() {
             let why = format!(
@@ -133,11 +161,34 @@ impl Call<'_> {
             );
             return Err(StatusError::conflict(&self.group_resource(), self.name(), why));
         }
-        if let (Some(_), Some(live)) = (self.scale(), live) {
-            self.check_scale_uid(config, live)?;
+        if let (Some(scale), Some(live)) = (self.scale(), live) {
+            self.check_scale_uid(scale, config, live)?;
         }
         self.identify(&mut value)?;
         Ok(value)
+    }
+}
+
+impl StoredRequest<'_> {
+    fn decode_applied(&self, tree: &Value, options: &WriteOptions) -> Result<Value, StatusError> {
+        let mut text = Vec::new();
+        json::encode_any(tree, &mut text);
+        let Resource { kind, ty, .. } = &**self.resource;
+        self.decode(&text.into(), MediaType::Json, kind, ty, options.field_validation)
+    }
+
+    /// What was applied is no object of the kind.
+    fn unconvertible(&self, mut tree: Value) -> StatusError {
+        let kind = &self.resource.kind;
+        let why = from_unstructured(&mut tree, self.resource.ty.schema()).err().unwrap_or_default();
+        let (namespace, name) = (self.namespace(), self.name());
+        StatusError::unknown(
+            500,
+            format!(
+                "failed to convert new object ({namespace}/{name}; {kind}) to proper version: unable \
+                 to convert unstructured object to {kind}: {why}"
+            ),
+        )
     }
 }
 

@@ -3,7 +3,7 @@ use kevel_api::status::StatusError;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
 
-use super::Call;
+use super::StoredRequest;
 use super::options::WriteOptions;
 use crate::admission::{Attributes, Operation};
 use crate::allocation::Claim;
@@ -11,13 +11,12 @@ use crate::failure::{store_error, unserved};
 use crate::handler::Response;
 use crate::latency_trackers::{LatencyTrackers, Phase};
 use crate::metadata;
-use crate::resource::Part;
 use crate::storage::drop_empty;
 
 /// How often a generated name is tried again.
 const NAME_ATTEMPTS: usize = 8;
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     pub(super) async fn create(mut self) -> Result<Response, StatusError> {
         if self.subresource.is_some() {
             return Err(unserved());
@@ -30,12 +29,7 @@ impl Call<'_> {
             "" => self.fill_in_namespace(&mut object)?,
             _ => self.identify(&mut object)?,
         }
-        if !metadata::text(&object, "resourceVersion").is_empty() {
-            return Err(StatusError::unknown(
-                500,
-                "resourceVersion should not be set on objects to be created",
-            ));
-        }
+        wipe_system_fields(&mut object);
         let generated = metadata::text(&object, "name").is_empty()
             && !metadata::text(&object, "generateName").is_empty();
         if generated {
@@ -54,10 +48,9 @@ impl Call<'_> {
         mut object: Value,
         options: &WriteOptions,
     ) -> Result<Response, StatusError> {
-        self.wipe_system_fields(&mut object);
         if options.tracked {
             let record = || self.record(None, &mut object.clone(), options);
-            self.ask_for_versions(record).await?;
+            self.convert_versions(record).await?;
             self.record(None, &mut object, options);
         }
         // Empty where a name is made up, which comes after what plug-ins change.
@@ -68,7 +61,9 @@ impl Call<'_> {
             attributes.namespace = &name;
         }
         self.endpoints.admission.admit(&attributes, Some(&mut object)).await?;
-        self.fill_system_fields(&mut object);
+        // Plug-ins can take away what the request says, and name what it does not.
+        self.fill_in_namespace(&mut object)?;
+        fill_system_fields(&mut object);
         let base = metadata::text(&object, "generateName");
         if metadata::text(&object, "name").is_empty() && !base.is_empty() {
             let name = self.resource.strategy.generate_name(base);
@@ -115,15 +110,22 @@ impl Call<'_> {
         options: &WriteOptions,
         claim: &mut Claim,
     ) -> Result<Response, StatusError> {
+        let version =
+            object.at(&["metadata", "resourceVersion"]).filter(|v| !v.is_empty()).cloned();
         let stored = self.to_storage(object).await?;
         let key = self.write_key(&stored)?;
+        // The store minds, which a dry run does not reach.
+        if version.is_some() && !options.dry_run {
+            let why = "resourceVersion should not be set on objects to be created";
+            return Err(StatusError::unknown(500, why));
+        }
         let bytes = self.storage.encode(&stored);
         let revision = if options.dry_run {
             let there = self.storage.engine.get(&key, None).await.map_err(store_error)?;
             if there.entry.is_some() {
                 return Err(StatusError::already_exists(&self.group_resource(), name));
             }
-            return self.written(StatusCode::CREATED, stored).await;
+            return self.written(StatusCode::CREATED, stored, version).await;
         } else {
             let (storage, value) = (self.storage.clone(), bytes.clone());
             let created = claim.write(async move {
@@ -137,19 +139,25 @@ impl Call<'_> {
                 error => store_error(error),
             })?
         };
+        if self.accepted.in_process {
+            let version = Value::from(revision.to_string().as_str());
+            return self.written(StatusCode::CREATED, stored, Some(version)).await;
+        }
         let wire = self.storage.wire(&bytes, revision).map_err(StatusError::internal)?;
         self.object(StatusCode::CREATED, &wire.bytes).await
     }
 
-    /// An object that was not written, as it would be.
+    /// An object that has been written, or would have been, without reading it again.
     pub(super) async fn written(
         &self,
         code: StatusCode,
-        stored: Value,
+        mut stored: Value,
+        version: Option<Value>,
     ) -> Result<Response, StatusError> {
+        metadata::set(&mut stored, "resourceVersion", version);
         let to = self.resource.kind.group_version();
         let value = self.storage.convert(stored, &self.storage.kind, &to).await?;
-        self.value(code, value).await
+        self.value(code, self.view(value)?).await
     }
 
     /// An object in the version that it is stored in, without what is not stored.
@@ -158,45 +166,34 @@ impl Call<'_> {
         let mut object = self.storage.convert(object, &self.resource.kind, &to).await?;
         metadata::set(&mut object, "resourceVersion", None);
         metadata::set(&mut object, "selfLink", None);
-        if !self.resource.is_custom() {
+        if !self.storage.ty.is_unstructured() {
             drop_empty(&mut object, self.storage.ty.schema());
         }
         Ok(object)
     }
 
-    /// Drops what only the server says about a new object (`WipeObjectMetaSystemFields`).
-    fn wipe_system_fields(&self, object: &mut Value) {
-        const SYSTEM: [&str; 5] = [
-            "uid",
-            "creationTimestamp",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "selfLink",
-        ];
-        SYSTEM.into_iter().for_each(|field| metadata::set(object, field, None));
-    }
-
-    /// Says it, whatever the client and the plug-ins said (`FillObjectMetaSystemFields`).
-    fn fill_system_fields(&self, object: &mut Value) {
-        self.wipe_system_fields(object);
-        metadata::set(object, "uid", Some(metadata::new_uid().as_str().into()));
-        metadata::set(object, "creationTimestamp", Some(Time::now().to_string().as_str().into()));
-    }
-
     /// Takes away what a new object does not have yet: a status, and a generation but the first.
     fn reset_new(&self, object: &mut Value) {
-        let status = self
-            .resource
-            .subresources
-            .get("status")
-            .is_some_and(|sub| matches!(sub.part, Part::Field("status")));
-        let reset = status && !self.resource.strategy.keeps_status();
+        let reset = self.resource.has_status() && !self.resource.strategy.keeps_status();
         if let Some(object) = object.as_map_mut().filter(|_| reset) {
             object.remove("status");
         }
         let counted = self.resource.strategy.counts_generation();
         metadata::set(object, "generation", counted.then_some(Value::Int(1)));
     }
+}
+
+/// Drops what only the server says about a new object (`WipeObjectMetaSystemFields`).
+fn wipe_system_fields(object: &mut Value) {
+    const SYSTEM: [&str; 5] =
+        ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
+    SYSTEM.into_iter().for_each(|field| metadata::set(object, field, None));
+}
+
+/// Says it, whatever the client and the plug-ins said (`FillObjectMetaSystemFields`).
+fn fill_system_fields(object: &mut Value) {
+    metadata::set(object, "uid", Some(metadata::new_uid().as_str().into()));
+    metadata::set(object, "creationTimestamp", Some(Time::now().to_string().as_str().into()));
 }
 
 fn exists(error: &StatusError) -> bool {

@@ -8,13 +8,14 @@ use kevel_api::value::{Map, Value};
 use kevel_api::{convert, default};
 use kevel_codec::{json, protobuf, yaml};
 
-use super::Ask;
+use super::ResourceRequest;
 use super::options::FieldValidation;
 use crate::negotiate::{self, MediaType};
+use crate::request::json_text;
 use crate::resource::api_version;
 use crate::type_ref::TypeRef;
 
-impl Ask<'_> {
+impl ResourceRequest<'_> {
     /// Reads the body as an object of the kind that the path speaks, with its defaults.
     pub(super) async fn decode_body(
         &mut self,
@@ -22,10 +23,16 @@ impl Ask<'_> {
         ty: &TypeRef,
         validation: FieldValidation,
     ) -> Result<Value, StatusError> {
-        let media = negotiate::body(self.request.header(http::header::CONTENT_TYPE))?;
-        let body = self.request.read_body().await?;
-        let object = with_defaults(self.decode(&body, media, kind, ty, validation)?, ty)?;
-        let object = settle(object, kind, ty)?;
+        let object = match self.request.take_object() {
+            Some(tree) => self.decode_tree(&tree, kind, ty, validation)?,
+            None => {
+                let media = negotiate::body(self.request.header(http::header::CONTENT_TYPE))?;
+                let body = self.request.read_body().await?;
+                self.decode(&body, media, kind, ty, validation)?
+            }
+        };
+        let object = with_defaults(object, ty)?;
+        let object = normalize(object, kind, ty)?;
         self.request.audit.request_object(&object, ty.schema());
         Ok(object)
     }
@@ -56,6 +63,22 @@ impl Ask<'_> {
         }
     }
 
+    /// An object that is in hand, as its text would be decoded. What is wrong with it the decoder tells.
+    fn decode_tree(
+        &self,
+        tree: &Value,
+        kind: &GroupVersionKind,
+        ty: &TypeRef,
+        validation: FieldValidation,
+    ) -> Result<Value, StatusError> {
+        let Some(mut object) = json::structured(tree, ty.schema()) else {
+            return self.decode(&json_text(tree), MediaType::Json, kind, ty, validation);
+        };
+        check_kind(kind, object.str_at(&["apiVersion"]), object.str_at(&["kind"]))?;
+        set_kind(&mut object, kind);
+        Ok(object)
+    }
+
     fn decode_json(
         &self,
         text: &[u8],
@@ -71,7 +94,7 @@ impl Ask<'_> {
         };
         let decoded = json::decode(text, ty.schema(), unknown);
         // What is said twice, or in letters of another case, is only seen by looking for it.
-        let plain = unknown == json::Unknown::Report && !ty.schema().is_custom();
+        let plain = unknown == json::Unknown::Report && !ty.is_unstructured();
         match &decoded {
             Ok(decoded) if plain && decoded.strict.is_empty() => {
                 let said = |field| decoded.value.str_at(&[field]);
@@ -82,14 +105,14 @@ impl Ask<'_> {
                     let why = format!("couldn't get version/kind; json parse error: {error}");
                     unrecognized(kind, &why, original)
                 })?;
-                match ty {
-                    TypeRef::BuiltIn(_) => check_kind(kind, &meta.api_version, &meta.kind)?,
-                    TypeRef::Custom(..) => check_custom_kind(kind, &meta, original)?,
+                match ty.is_unstructured() {
+                    false => check_kind(kind, &meta.api_version, &meta.kind)?,
+                    true => check_unstructured_kind(kind, &meta, original)?,
                 }
             }
         }
         let mut decoded = decoded.map_err(|error| unhandled(kind, &error))?;
-        if let TypeRef::Custom(..) = ty {
+        if ty.is_unstructured() {
             decoded.strict.sort_by(|a, b| found_at(a).cmp(&found_at(b)));
         }
         let problems: Vec<String> = duplicates
@@ -104,14 +127,20 @@ impl Ask<'_> {
             problems.into_iter().for_each(|problem| self.request.warnings.add(problem));
         }
         let mut value = decoded.value;
-        if let TypeRef::Custom(..) = ty {
+        if ty.is_unstructured() {
             default::drop_nulls(&mut value, ty.schema());
-        } else if let Value::Map(map) = &mut value {
-            // What the path says goes where the body says nothing.
-            map.insert("apiVersion", api_version(&kind.group, &kind.version).as_str().into());
-            map.insert("kind", kind.kind.as_str().into());
+        } else {
+            set_kind(&mut value, kind);
         }
         Ok(value)
+    }
+}
+
+/// What the path says goes where the body says nothing.
+fn set_kind(object: &mut Value, kind: &GroupVersionKind) {
+    if let Value::Map(map) = object {
+        map.insert("apiVersion", api_version(&kind.group, &kind.version).as_str().into());
+        map.insert("kind", kind.kind.as_str().into());
     }
 }
 
@@ -175,24 +204,25 @@ pub fn settle_changed(
     if let TypeRef::Custom(..) = ty {
         default::drop_nulls(&mut object, ty.schema());
     }
-    settle(with_defaults(object, ty)?, kind, ty)
+    normalize(with_defaults(object, ty)?, kind, ty)
 }
 
 /// Brings fields that say the same thing twice to agree, before anybody looks at them, and an object
-/// into the one form that rules know: with `spec`, `status` and the like, however it was sent.
-pub(super) fn settle(
+/// into the one form that rules know: with `spec`, `status` and the like, however it was sent. (What the
+/// reference gets by converting to its internal version.)
+pub(super) fn normalize(
     mut object: Value,
     kind: &GroupVersionKind,
     ty: &TypeRef,
 ) -> Result<Value, StatusError> {
-    if let TypeRef::Custom(..) = ty {
+    if ty.is_unstructured() {
         return Ok(object);
     }
     fill_in_structs(&mut object, ty);
     let read =
         |text: &str| json::decode_any(text.as_bytes(), json::Unknown::Ignore).ok().map(|d| d.value);
-    let settled = convert::convert(object, kind, &kind.group_version(), &read);
-    settled.map_err(StatusError::bad_request)
+    let normalized = convert::convert(object, kind, &kind.group_version(), &read);
+    normalized.map_err(StatusError::bad_request)
 }
 
 /// In Go a struct of an object is there whether it was sent or not. JSON tells an empty one from none,
@@ -209,7 +239,7 @@ fn fill_in_structs(object: &mut Value, ty: &TypeRef) {
     });
 }
 
-/// When a strict error of a custom object is found: what is said twice while reading, then what the
+/// When a strict error of an unstructured object is found: what is said twice while reading, then what the
 /// metadata does not have, then what the schema does not have, by name.
 fn found_at(error: &json::StrictError) -> (u8, &str) {
     match error.problem {
@@ -219,9 +249,9 @@ fn found_at(error: &json::StrictError) -> (u8, &str) {
     }
 }
 
-/// Refuses a custom object of another version than the path's. That it is of another kind is found
+/// Refuses an unstructured object of another version than the path's. That it is of another kind is found
 /// out later.
-fn check_custom_kind(
+fn check_unstructured_kind(
     expected: &GroupVersionKind,
     meta: &json::TypeMeta,
     body: &[u8],
@@ -242,31 +272,40 @@ fn check_custom_kind(
 
 /// Refuses an object of another kind than the path's.
 fn check_kind(expected: &GroupVersionKind, version: &str, kind: &str) -> Result<(), StatusError> {
-    let wanted = api_version(&expected.group, &expected.version);
-    if (version.is_empty() || version == wanted) && (kind.is_empty() || kind == expected.kind) {
-        return Ok(());
-    }
+    let Some(why) = other_kind(expected, version, kind) else { return Ok(()) };
     let found = GroupVersionKind::from_api_version_and_kind(version, kind);
-    let known = kevel_api::builtin::schema(&found.group, &found.version, &found.kind).is_some();
-    let why = if known {
-        let internal = if expected.group.is_empty() {
-            "core"
-        } else {
-            expected.group.split('.').next().unwrap_or_default()
-        };
-        format!(
-            "converting ({}.{}) to ({internal}.{}): unknown conversion",
-            found.version, found.kind, expected.kind
-        )
-    } else {
-        let scheme = "pkg/api/legacyscheme/scheme.go:30";
-        format!("no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{scheme}\"")
-    };
     Err(StatusError::bad_request(format!(
         "{kind} in version \"{version}\" cannot be handled as a {}: {why}",
         expected.kind,
         version = found.version,
     )))
+}
+
+/// Why an object that says to be of a kind is not one of the path's kind, if so. What it does not say is
+/// as the path has it.
+pub(super) fn other_kind(expected: &GroupVersionKind, version: &str, kind: &str) -> Option<String> {
+    let wanted = api_version(&expected.group, &expected.version);
+    let version = if version.is_empty() { &wanted } else { version };
+    let kind = if kind.is_empty() { expected.kind.as_str() } else { kind };
+    if version == wanted && kind == expected.kind {
+        return None;
+    }
+    let found = GroupVersionKind::from_api_version_and_kind(version, kind);
+    let known = kevel_api::builtin::schema(&found.group, &found.version, &found.kind).is_some();
+    if known {
+        let internal = match expected.group.as_str() {
+            "" => "core",
+            group => group.split('.').next().unwrap_or_default(),
+        };
+        return Some(format!(
+            "converting ({}.{}) to ({internal}.{}): unknown conversion",
+            found.version, found.kind, expected.kind
+        ));
+    }
+    let scheme = "pkg/api/legacyscheme/scheme.go:30";
+    Some(format!(
+        "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{scheme}\""
+    ))
 }
 
 fn unhandled(kind: &GroupVersionKind, error: &dyn std::fmt::Display) -> StatusError {

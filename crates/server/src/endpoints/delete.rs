@@ -6,11 +6,11 @@ use kevel_api::status::{SUCCESS, Status, StatusDetails, StatusError};
 use kevel_api::value::Value;
 use kevel_store::cache::At;
 
-use super::Call;
+use super::StoredRequest;
 use super::update::Existing;
 use crate::admission::{Attributes, Operation, OperationOptions};
-use crate::deletion::{Course, DeleteOptions, Doomed, Outcome, course};
-use crate::failure::{cache_error, unserved};
+use crate::deletion::{DeleteOptions, Deletion, DeletionPlan, Outcome, before_delete};
+use crate::failure::unserved;
 use crate::guaranteed_update::{Failed, guaranteed_update};
 use crate::handler::Response;
 use crate::metadata;
@@ -25,7 +25,7 @@ enum Deleted {
     Pending(Bytes),
 }
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     pub(super) async fn delete(mut self) -> Result<Response, StatusError> {
         if self.subresource.is_some() {
             return Err(unserved());
@@ -35,20 +35,19 @@ impl Call<'_> {
         self.delete_response(deleted, &options).await
     }
 
+    /// Deletes what a list with the same options shows, and answers with that list.
     pub(super) async fn delete_collection(mut self) -> Result<Response, StatusError> {
-        let selection = self.selection()?;
+        self.selection()?;
         let options = self.delete_options().await?;
-        let snapshot = self.storage.cache.snapshot(At::Consistent).await.map_err(cache_error)?;
-        let mut items = Vec::new();
-        for object in snapshot.range(&selection.prefix, None).filter(|o| selection.matches(o)) {
-            items.push(object.clone());
+        let page = self.page().await?;
+        for object in &page.items {
             match self.delete_named(object.name(), &options).await {
-                // Somebody else deleted it first.
+                // It has been deleted meanwhile.
                 Err(error) if error.reason() == kevel_api::status::reason::NOT_FOUND => {}
                 deleted => drop(deleted?),
             }
         }
-        self.list_of_deleted(items, snapshot.revision()).await
+        self.list_response(page).await
     }
 
     async fn delete_named(
@@ -72,29 +71,31 @@ impl Call<'_> {
     ) -> Result<Deleted, Failed> {
         let old = &existing.value;
         options.check(self.resource, old)?;
-        let course = course(&*self.resource.strategy, old, options);
+        let plan = before_delete(&*self.resource.strategy, old, options);
         let namespace = metadata::text(old, "namespace");
         // What is going without this request is not deleted by it.
-        if !matches!(course, Course::Already) {
+        if !matches!(plan, DeletionPlan::AlreadyDeleting) {
             self.admit_deletion(old, options).await?;
         }
-        let course = match course {
-            Course::Mark(object) => Course::Mark(self.to_storage(object).await?),
-            Course::MarkAndGo(object) => Course::MarkAndGo(self.to_storage(object).await?),
-            course => course,
+        let plan = match plan {
+            DeletionPlan::Mark(object) => DeletionPlan::Mark(self.to_storage(object).await?),
+            DeletionPlan::MarkAndRemove(object) => {
+                DeletionPlan::MarkAndRemove(self.to_storage(object).await?)
+            }
+            plan => plan,
         };
-        let doomed = Doomed {
+        let deletion = Deletion {
             storage: self.storage.clone(),
             key: self.storage.key(namespace, name),
             revision: existing.revision,
             fresh: existing.fresh,
             allocation: self.resource.allocation.clone(),
         };
-        let before = match (&course, &doomed.allocation) {
-            (Course::Mark(_), _) | (_, Some(_)) => self.to_storage(old.clone()).await?,
+        let before = match (&plan, &deletion.allocation) {
+            (DeletionPlan::Mark(_), _) | (_, Some(_)) => self.to_storage(old.clone()).await?,
             _ => Value::Null,
         };
-        match doomed.carry_out(course, before, options.dry_run).await? {
+        match deletion.carry_out(plan, before, options.is_dry_run()).await? {
             Outcome::Gone(None) => Ok(Deleted::Done(old.clone())),
             Outcome::Gone(Some(last)) => {
                 let wire = self.wire(&last.bytes, last.revision)?;
@@ -110,7 +111,7 @@ impl Call<'_> {
         old: &Value,
         options: &DeleteOptions,
     ) -> Result<(), StatusError> {
-        let attributes = self.attributes(Operation::Delete, options.dry_run);
+        let attributes = self.attributes(Operation::Delete, options.is_dry_run());
         let effective = match self.request.info.verb {
             Verb::DeleteCollection => options.clone(),
             _ => options.effective(&*self.resource.strategy, old),

@@ -7,31 +7,31 @@ use kevel_api::gvk::{GroupKind, GroupVersionKind};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
-use super::Call;
-use super::options::FieldValidation;
+use super::StoredRequest;
+use super::options::{FieldValidation, unsupported_dry_run};
 use crate::deletion::DeleteOptions;
 use crate::failure::unserved;
 use crate::list_options::truthy;
 use crate::negotiate::{self, MediaType};
 use crate::type_ref::TypeRef;
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     /// The options of a deletion: a body, or else the query.
     pub(super) async fn delete_options(&mut self) -> Result<DeleteOptions, StatusError> {
         let media = self.request.header(http::header::CONTENT_TYPE).to_owned();
         let body = self.request.read_body().await?;
+        // A body says it all: the query does not count beside it.
         let mut options = if body.is_empty() {
             DeleteOptions {
                 grace_period: self.number("gracePeriodSeconds")?,
                 propagation: self.parameter("propagationPolicy").map(str::to_owned),
                 orphan_dependents: self.parameter("orphanDependents").map(truthy),
+                dry_run: self.parameters("dryRun").map(str::to_owned).collect(),
                 ..DeleteOptions::default()
             }
         } else {
             self.read_delete_options(&body, &media)?
         };
-        let write = self.write_options("DeleteOptions")?;
-        options.dry_run |= write.dry_run;
         if options.grace_period.is_some_and(|seconds| seconds < 0) {
             options.grace_period = Some(1);
         }
@@ -46,6 +46,7 @@ impl Call<'_> {
             let supported = ["Foreground", "Background", "Orphan", "nil"];
             errors.push(FieldError::not_supported(&path, other, supported));
         }
+        errors.extend(unsupported_dry_run(&options.dry_run));
         if errors.is_empty() {
             return Ok(options);
         }
@@ -80,7 +81,7 @@ impl Call<'_> {
             resource_version: text(&["preconditions", "resourceVersion"]),
             propagation: text(&["propagationPolicy"]),
             orphan_dependents: value.at(&["orphanDependents"]).and_then(Value::as_bool),
-            dry_run: value.at(&["dryRun"]).is_some_and(|list| !list.is_empty()),
+            dry_run: DeleteOptions::stages(&value),
         })
     }
 }

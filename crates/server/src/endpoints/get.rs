@@ -1,14 +1,16 @@
 use http::StatusCode;
 use kevel_api::status::StatusError;
 
-use super::Call;
+use super::StoredRequest;
 use crate::failure::{cache_error, unserved};
 use crate::handler::Response;
-use crate::resource::Part;
+use crate::resource::SubresourceKind;
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     pub(super) async fn get(self) -> Result<Response, StatusError> {
-        if self.subresource.is_some_and(|sub| matches!(sub.part, Part::Other | Part::Answer(_))) {
+        if self.subresource.is_some_and(|sub| {
+            matches!(sub.role, SubresourceKind::NotServed | SubresourceKind::NamedCreater(_))
+        }) {
             return Err(unserved());
         }
         let key = self.local_key(self.name())?;

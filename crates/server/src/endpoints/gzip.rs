@@ -1,4 +1,4 @@
-//! Large answers, compressed for those who accept it.
+//! Large responses, compressed for clients that accept it.
 
 use std::io::Write as _;
 use std::pin::Pin;

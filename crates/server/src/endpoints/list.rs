@@ -11,13 +11,15 @@ use kevel_codec::base64;
 use kevel_store::Revision;
 use kevel_store::cache::{At, Object, Selection, Snapshot};
 
-use super::Call;
+use super::StoredRequest;
 use super::list_pieces::{ItemShape, ListPieces, Trees};
 use super::table::{self, Printer};
 use crate::failure::cache_error;
 use crate::handler::Response;
 use crate::negotiate::{MediaType, Shape};
+use crate::resource::Resource;
 use crate::responses::respond;
+use crate::type_ref::TypeRef;
 
 /// Where a list was cut, and as of when it goes on.
 struct Continue {
@@ -25,24 +27,29 @@ struct Continue {
     after: String,
 }
 
-/// What a list is, besides its items.
-struct Page {
-    items: Vec<Arc<Object>>,
+/// A list, or as much of it as was asked for.
+pub(super) struct Page {
+    pub items: Vec<Arc<Object>>,
     revision: Revision,
     token: Option<String>,
     remaining: Option<u64>,
 }
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     pub(super) async fn list(self) -> Result<Response, StatusError> {
+        let page = self.page().await?;
+        self.list_response(page).await
+    }
+
+    /// The objects that selectors, limit and continue token ask for.
+    pub(super) async fn page(&self) -> Result<Page, StatusError> {
         let selection = self.selection()?;
         let limit = usize::try_from(self.list_options()?.limit).unwrap_or(0);
         let token = Some(self.list_options()?.continue_token.as_str()).filter(|t| !t.is_empty());
         let token = token.map(|token| read_token(token, &selection.prefix)).transpose()?;
         let at = self.list_at(token.as_ref(), limit)?;
         let snapshot = self.storage.cache.snapshot(at).await.map_err(cache_error)?;
-        let page = page(&snapshot, &selection, token.as_ref(), limit);
-        self.list_response(page).await
+        Ok(page(&snapshot, &selection, token.as_ref(), limit))
     }
 
     /// How fresh a list is wanted.
@@ -72,7 +79,7 @@ impl Call<'_> {
         })
     }
 
-    async fn list_response(&self, page: Page) -> Result<Response, StatusError> {
+    pub(super) async fn list_response(&self, page: Page) -> Result<Response, StatusError> {
         let mut size = 0;
         let mut as_served = true;
         for item in &page.items {
@@ -93,18 +100,19 @@ impl Call<'_> {
             head.extend_from_slice(&tail);
             return Ok(respond(StatusCode::OK, MediaType::Json.name(), head));
         }
-        // Custom kinds name the kind of each item.
-        let prefix =
-            if self.resource.is_custom() { self.kind_prefix().into() } else { Bytes::from("{") };
+        // Each item of an unstructured list names its kind.
+        let prefix = match self.resource.ty.is_unstructured() {
+            true => self.kind_prefix().into(),
+            false => Bytes::from("{"),
+        };
         Ok(ListPieces::wire((head, tail), page.items, prefix, size).response())
     }
 
     /// What stands before and behind the items.
     fn list_frame(&self, page: &Page) -> (Vec<u8>, Vec<u8>) {
-        let (kind, version) = (self.resource.list_kind(), self.resource.api_version());
-        if self.resource.is_custom() {
-            // A custom kind's list is a tree without a type: it is sorted, and always says how to
-            // go on.
+        let (kind, version) = (&self.resource.list_kind, self.resource.api_version());
+        if self.resource.ty.is_unstructured() {
+            // An unstructured list is sorted by key, and always says how to go on.
             let token = page.token.as_deref().unwrap_or_default();
             let remaining = page.remaining.map(|left| format!(r#""remainingItemCount":{left},"#));
             let metadata = format!(
@@ -160,12 +168,12 @@ impl Call<'_> {
             _ => self.whole_list(items, metadata.clone()),
         };
         let (resource, storage) = (self.resource.clone(), self.storage.clone());
-        let rows_of_stored = printer.is_some() && !self.resource.is_custom();
+        let rows_of_stored = printer.is_some() && !self.resource.columns.per_version();
         let trees = Trees { resource, storage, accepted: self.accepted.clone(), shape };
         if as_served || rows_of_stored || !self.storage.converts_remotely() {
             return trees.response(page.items, frame, ty.as_ref());
         }
-        // Somebody else is asked for all of them at once.
+        // A webhook converts all of them at once.
         let wires = page.items.iter().map(|item| item.wire().map_err(ToOwned::to_owned));
         let items = wires.map(|wire| self.storage.read(wire?)).collect::<Result<_, String>>();
         let to = self.resource.kind.group_version();
@@ -176,31 +184,22 @@ impl Call<'_> {
 
     /// A list of whole objects.
     fn whole_list(&self, items: thin_vec::ThinVec<Value>, mut metadata: Map) -> Value {
-        if self.resource.is_custom() {
+        if self.resource.ty.is_unstructured() {
             metadata.entry_or_insert_with("continue", || "".into());
         }
         Value::Map(Map::from_iter([
-            ("kind", Value::from(self.resource.list_kind().as_str())),
+            ("kind", Value::from(self.resource.list_kind.as_str())),
             ("apiVersion", self.resource.api_version().as_str().into()),
             ("metadata", metadata.into()),
             ("items", Value::List(items)),
         ]))
     }
 
-    /// A list of objects that are gone, as they were.
-    pub(super) async fn list_of_deleted(
-        &self,
-        items: Vec<Arc<Object>>,
-        revision: Revision,
-    ) -> Result<Response, StatusError> {
-        self.list_response(Page { items, revision, token: None, remaining: None }).await
-    }
-
-    fn list_type(&self) -> Option<crate::type_ref::TypeRef> {
-        let kind = &self.resource.kind;
-        let name = self.resource.list_kind();
-        let schema = kevel_api::builtin::schema(&kind.group, &kind.version, &name)?;
-        (!self.resource.is_custom()).then_some(crate::type_ref::TypeRef::BuiltIn(schema))
+    /// The type of a list; an unstructured one has none.
+    fn list_type(&self) -> Option<TypeRef> {
+        let Resource { kind, list_kind, ty, .. } = &**self.resource;
+        let schema = kevel_api::builtin::schema(&kind.group, &kind.version, list_kind)?;
+        (!ty.is_unstructured()).then_some(TypeRef::BuiltIn(schema))
     }
 }
 
@@ -216,7 +215,7 @@ fn list_metadata(page: &Page) -> Map {
     metadata
 }
 
-/// The part of a snapshot that a request asks for.
+/// The part of a snapshot that a request selects.
 fn page(
     snapshot: &Snapshot,
     selection: &Selection,

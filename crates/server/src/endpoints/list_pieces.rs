@@ -212,14 +212,14 @@ impl Trees {
         Ok(respond(StatusCode::OK, media, Body::pieces(list)))
     }
 
-    /// The answer for items that somebody else has made.
+    /// The response for items that a webhook has converted.
     pub fn whole(
         self,
         items: Vec<Value>,
         frame: impl Fn(thin_vec::ThinVec<Value>) -> Value,
         ty: Option<&TypeRef>,
     ) -> Result<Response, StatusError> {
-        let items: Result<_, _> = items.into_iter().map(|item| self.shown(item)).collect();
+        let items: Result<_, _> = items.into_iter().map(|item| self.shaped(item)).collect();
         encode(StatusCode::OK, &frame(items?), ty.map(TypeRef::schema), &self.accepted)
     }
 
@@ -242,10 +242,11 @@ impl Trees {
         Ok((head.to_vec(), rest.get(placeholder.len()..).unwrap_or_default().to_vec()))
     }
 
-    /// The tree of an object, in the version that rows are made of, or that was asked for.
+    /// The tree of an object, in the version that rows are made of, or that of the request.
     fn served(&self, wire: &Bytes) -> Result<Value, StatusError> {
         let value = self.storage.read(wire).map_err(StatusError::internal)?;
-        let as_stored = matches!(self.shape, ItemShape::Row(..)) && !self.resource.is_custom();
+        let row = matches!(self.shape, ItemShape::Row(..));
+        let as_stored = row && !self.resource.columns.per_version();
         if as_stored || self.storage.shows(wire, &self.resource.kind) {
             return Ok(value);
         }
@@ -254,14 +255,15 @@ impl Trees {
         served.ok_or_else(|| StatusError::internal("the object has no such version"))
     }
 
-    /// What is shown of an object.
-    fn shown(&self, mut object: Value) -> Result<Value, StatusError> {
+    /// An object in the shape that the client accepts.
+    fn shaped(&self, mut object: Value) -> Result<Value, StatusError> {
         match &self.shape {
             ItemShape::Row(printer, now) => printer.row(object, *now),
             ItemShape::Metadata(version) => Ok(table::metadata_only(object, version)),
             ItemShape::Whole => {
-                // The kind of a built-in list's items goes without saying.
-                if let Some(map) = object.as_map_mut().filter(|_| !self.resource.is_custom()) {
+                // The kind of a typed list's items goes without saying.
+                let typed = !self.resource.ty.is_unstructured();
+                if let Some(map) = object.as_map_mut().filter(|_| typed) {
                     map.remove("kind");
                     map.remove("apiVersion");
                 }
@@ -271,7 +273,7 @@ impl Trees {
     }
 
     fn write(&self, object: Value, out: &mut Vec<u8>) -> Result<(), StatusError> {
-        let value = self.shown(object)?;
+        let value = self.shaped(object)?;
         let ty = match &self.shape {
             ItemShape::Whole => self.resource.ty.clone(),
             ItemShape::Row(..) => table::ROW.clone(),

@@ -1,9 +1,9 @@
 //! The verbs of resources.
 
 mod admission;
-mod answer;
 mod apply;
 mod create;
+mod creater;
 mod decode;
 mod delete;
 mod delete_options;
@@ -40,21 +40,22 @@ use crate::failure::bare;
 use crate::handler::Response;
 use crate::negotiate::{self, Accepted};
 use crate::request::Request;
-use crate::resource::{Part, Resource, Resources, Subresource};
+use crate::resource::{Resource, Resources, Routing, Subresource, SubresourceKind};
 use crate::responses::{failure_in, failure_to};
 use crate::storage::Storage;
 use crate::strategy::Strategy;
 use crate::user::User;
 
-use self::versions::Asked;
+pub(crate) use self::route::in_scope;
+use self::versions::ConvertedVersions;
 use crate::verb::Verb;
 
 /// What all endpoints of a server share.
 #[derive(Default)]
 pub struct Endpoints {
-    /// Who changes and judges what is written.
+    /// The admission chain of all writes.
     pub admission: Admission,
-    /// Asked again where one verb turns into another: who updates what is not there creates it.
+    /// Authorizes once more where one verb turns into another: an update or apply that creates.
     pub authorizer: Option<Arc<dyn Authorizer>>,
 }
 
@@ -65,9 +66,9 @@ impl std::fmt::Debug for Endpoints {
 }
 
 /// A request to a resource.
-pub(crate) struct Ask<'a> {
+pub(crate) struct ResourceRequest<'a> {
     pub endpoints: &'a Endpoints,
-    /// The rows of the server that is asked.
+    /// The rows of the server.
     pub resources: &'a Resources,
     pub resource: &'a Arc<Resource>,
     pub subresource: Option<&'a Subresource>,
@@ -77,28 +78,28 @@ pub(crate) struct Ask<'a> {
 }
 
 /// A request to a resource whose objects are stored.
-pub(crate) struct Call<'a> {
-    ask: Ask<'a>,
+pub(crate) struct StoredRequest<'a> {
+    resource_request: ResourceRequest<'a>,
     pub storage: &'a Arc<Storage>,
-    /// The versions that somebody else had to be asked for.
-    asked: Asked,
+    /// The object in versions that a conversion webhook has made.
+    converted: ConvertedVersions,
 }
 
-impl<'a> Deref for Call<'a> {
-    type Target = Ask<'a>;
+impl<'a> Deref for StoredRequest<'a> {
+    type Target = ResourceRequest<'a>;
 
-    fn deref(&self) -> &Ask<'a> {
-        &self.ask
+    fn deref(&self) -> &ResourceRequest<'a> {
+        &self.resource_request
     }
 }
 
-impl DerefMut for Call<'_> {
+impl DerefMut for StoredRequest<'_> {
     fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.ask
+        &mut self.resource_request
     }
 }
 
-impl Ask<'_> {
+impl ResourceRequest<'_> {
     pub fn parameter(&self, name: &str) -> Option<&str> {
         crate::query::first(&self.request.info.query, name)
     }
@@ -123,74 +124,89 @@ impl Ask<'_> {
 
     /// The rules of what is written here: the object's, or its subresource's own.
     pub fn strategy(&self) -> &dyn Strategy {
-        match self.subresource.map(|sub| &sub.part) {
-            Some(Part::Places(places)) => &*places.strategy,
+        match self.subresource.map(|sub| &sub.role) {
+            Some(SubresourceKind::Fields(fields)) => &*fields.strategy,
             _ => &*self.resource.strategy,
         }
     }
 }
 
 impl Endpoints {
-    /// Answers a request to a resource of this server.
+    /// Serves a request to a resource of this server.
     pub async fn serve(
         &self,
         resources: &Resources,
         resource: &Arc<Resource>,
         request: Request,
     ) -> Response {
-        let headers = &request.parts.headers;
-        let query = &request.info.query;
-        let accepted = match negotiate::answer(headers, query, !resource.is_custom()) {
-            Ok(accepted) => accepted,
-            Err(_) if resource.is_custom() => {
-                let error = StatusError::not_acceptable(&negotiate::BODY_TYPES);
-                return failure_to(&request, error);
-            }
-            Err(_) if matches!(request.info.verb, Verb::List | Verb::Watch) => {
-                let error = negotiate::not_acceptable(&negotiate::ANSWER_TYPES);
-                return failure_to(&request, error);
-            }
+        let routed = route::check(resource, &request.info, &request.parts.method);
+        let routed = routed.and_then(|subresource| Ok((subresource, accept(resource, &request)?)));
+        // Without a route there is no warning of a deprecated version.
+        if routed.is_ok() || resource.conventions.routing == Routing::Verbs {
+            resource.strategy.deprecation().into_iter().for_each(|text| request.warnings.add(text));
+        }
+        let (subresource, accepted) = match routed {
+            Ok(routed) => routed,
             Err(error) => return failure_to(&request, error),
         };
         let form = accepted.clone();
         // A watch goes out event by event.
-        let compress = request.info.verb != Verb::Watch && gzip::is_accepted(headers);
-        match self.dispatch(resources, resource, request, accepted).await {
+        let watch = request.info.verb == Verb::Watch;
+        let compress = !watch && gzip::is_accepted(&request.parts.headers);
+        let user = request.user.clone().unwrap_or_else(|| Arc::new(User::anonymous()));
+        let endpoints = self;
+        let request = ResourceRequest {
+            endpoints,
+            resources,
+            resource,
+            subresource,
+            request,
+            accepted,
+            user,
+        };
+        match request.dispatch().await {
             Ok(response) if compress => gzip::compress(response),
             Ok(response) => response,
             Err(error) => failure_in(error, &form),
         }
     }
+}
 
-    async fn dispatch(
-        &self,
-        resources: &Resources,
-        resource: &Arc<Resource>,
-        request: Request,
-        accepted: Accepted,
-    ) -> Result<Response, StatusError> {
-        let subresource = route::check(resource, &request.info, &request.parts.method)?;
-        if let Some(warning) = resource.strategy.deprecation() {
-            request.warnings.add(warning);
+/// The form of the response to a request to a resource.
+fn accept(resource: &Resource, request: &Request) -> Result<Accepted, StatusError> {
+    let conventions = &resource.conventions;
+    let (headers, query) = (&request.parts.headers, &request.info.query);
+    let accepted = negotiate::answer(headers, query, conventions.protobuf);
+    let in_process = request.in_process;
+    let accepted = accepted.map(|accepted| Accepted { in_process, ..accepted });
+    accepted.map_err(|error| match (conventions.routing, request.info.verb) {
+        (Routing::Verbs, _) => StatusError::not_acceptable(&negotiate::BODY_TYPES),
+        (Routing::Routes, Verb::List | Verb::Watch) => {
+            negotiate::not_acceptable(&negotiate::ANSWER_TYPES)
         }
-        let user = request.user.clone().unwrap_or_else(|| Arc::new(User::anonymous()));
-        let verb = request.info.verb;
-        let ask =
-            Ask { endpoints: self, resources, resource, subresource, request, accepted, user };
-        if let Some(answer) = ask.answerer().filter(|_| verb == Verb::Create).cloned() {
-            return ask.answer(&*answer).await;
+        (Routing::Routes, _) => error,
+    })
+}
+
+impl ResourceRequest<'_> {
+    /// Serves the request by its verb.
+    async fn dispatch(self) -> Result<Response, StatusError> {
+        let (resource, verb) = (self.resource, self.request.info.verb);
+        if let Some(creater) = self.creater().filter(|_| verb == Verb::Create).cloned() {
+            return self.create_unstored(&*creater).await;
         }
         let storage = resource.storage.as_ref().ok_or_else(|| bare(405))?;
-        let call = Call { ask, storage, asked: Asked::default() };
+        let converted = ConvertedVersions::default();
+        let request = StoredRequest { resource_request: self, storage, converted };
         match verb {
-            Verb::Get => call.get().await,
-            Verb::List => call.list().await,
-            Verb::Watch => call.watch().await,
-            Verb::Create => call.create().await,
-            Verb::Update => call.update().await,
-            Verb::Patch => call.patch().await,
-            Verb::Delete => call.delete().await,
-            Verb::DeleteCollection => call.delete_collection().await,
+            Verb::Get => request.get().await,
+            Verb::List => request.list().await,
+            Verb::Watch => request.watch().await,
+            Verb::Create => request.create().await,
+            Verb::Update => request.update().await,
+            Verb::Patch => request.patch().await,
+            Verb::Delete => request.delete().await,
+            Verb::DeleteCollection => request.delete_collection().await,
             _ => Err(bare(405)),
         }
     }

@@ -6,11 +6,11 @@ use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
-use super::{Ask, Call};
+use super::{ResourceRequest, StoredRequest};
 use crate::metadata;
 use crate::storage::local_key;
 
-impl Ask<'_> {
+impl ResourceRequest<'_> {
     /// Brings what a client sends in line with the request: the namespace is filled in, and the name
     /// must be the one in the path.
     pub(super) fn identify(&self, object: &mut Value) -> Result<(), StatusError> {
@@ -51,7 +51,7 @@ impl Ask<'_> {
     }
 }
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     /// Where an object of the request's namespace is, among those of its resource.
     pub(super) fn local_key(&self, name: &str) -> Result<String, StatusError> {
         let namespace = self.namespace();

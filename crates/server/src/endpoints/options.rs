@@ -7,7 +7,7 @@ use kevel_api::status::StatusError;
 use kevel_store::Revision;
 use kevel_store::cache::{At, Selection};
 
-use super::{Ask, Call};
+use super::{ResourceRequest, StoredRequest};
 use crate::list_options::{ListOptions, parse_int, truthy};
 
 /// What becomes of fields that a kind does not have.
@@ -28,14 +28,11 @@ pub(super) struct WriteOptions {
     pub tracked: bool,
 }
 
-impl Ask<'_> {
+impl ResourceRequest<'_> {
     pub(super) fn write_options(&self, kind: &str) -> Result<WriteOptions, StatusError> {
         let mut errors = Vec::new();
         let dry_run: Vec<&str> = self.parameters("dryRun").collect();
-        if dry_run.iter().any(|value| *value != "All") {
-            let path = Path::new("dryRun");
-            errors.push(FieldError::not_supported(&path, BadValue::strings(&dry_run), ["All"]));
-        }
+        errors.extend(unsupported_dry_run(&dry_run));
         let field_validation = match self.parameter("fieldValidation").unwrap_or_default() {
             "" | "Warn" => FieldValidation::Warn,
             "Ignore" => FieldValidation::Ignore,
@@ -77,16 +74,14 @@ impl Ask<'_> {
     }
 }
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     /// The objects that a list or watch is about.
     pub(super) fn selection(&self) -> Result<Selection, StatusError> {
         let ListOptions { labels, mut fields, .. } = self.list_options()?.clone();
         for requirement in fields.requirements_mut() {
             let field = self.selectable(&requirement.field).ok_or_else(|| {
                 let field = &requirement.field;
-                // Kinds with fields of their own have words of their own.
-                let own = self.resource.is_custom() || !self.storage.fields.is_empty();
-                StatusError::bad_request(match own {
+                StatusError::bad_request(match self.resource.conventions.field_label_conversion {
                     true => format!("field label not supported: {field}"),
                     false => format!(
                         "\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
@@ -105,7 +100,7 @@ impl Call<'_> {
         Ok(Selection { prefix, labels, fields, paths: self.storage.fields.clone() })
     }
 
-    /// What the query asks for, of many objects.
+    /// The objects that the query selects.
     pub(super) fn list_options(&self) -> Result<&ListOptions, StatusError> {
         match &self.request.info.list_options {
             Some(Ok(options)) => options.validate().map(|()| options),
@@ -176,6 +171,15 @@ impl Call<'_> {
             Some(revision) => At::NotOlderThan(revision),
         })
     }
+}
+
+/// What is wrong with the stages that a dry run leaves out: there is one, all of them.
+pub(super) fn unsupported_dry_run(stages: &[impl AsRef<str>]) -> Option<FieldError> {
+    let stages: Vec<&str> = stages.iter().map(AsRef::as_ref).collect();
+    let known = stages.iter().all(|stage| *stage == "All");
+    let error =
+        || FieldError::not_supported(&Path::new("dryRun"), BadValue::strings(&stages), ["All"]);
+    (!known).then(error)
 }
 
 fn bad_revision(text: &str) -> FieldError {

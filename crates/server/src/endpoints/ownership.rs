@@ -1,4 +1,4 @@
-//! Who owns which field: kept with every write.
+//! Field ownership (`managedFields`), kept with every write.
 
 use kevel_api::time::Time;
 use kevel_api::value::Value;
@@ -6,11 +6,11 @@ use kevel_patch::managed_fields::{FieldManager, Filter, PathElement};
 
 use super::options::WriteOptions;
 use super::versions::Versions;
-use super::{Ask, Call};
-use crate::resource::Part;
+use super::{ResourceRequest, StoredRequest};
+use crate::resource::SubresourceKind;
 use crate::strategy::STATUS_METADATA;
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     /// Records what an ordinary write sets.
     pub(super) fn record(&self, old: Option<&Value>, new: &mut Value, options: &WriteOptions) {
         self.with_field_manager(|manager| {
@@ -51,7 +51,7 @@ impl Call<'_> {
                 storage: self.storage,
                 kind: &self.resource.kind.kind,
                 filter: &filter,
-                asked: &self.asked,
+                converted: &self.converted,
             },
         })
     }
@@ -59,17 +59,17 @@ impl Call<'_> {
     /// Writers of an object do not own what a path of its own writes, and the other way around.
     fn filter(&self) -> Filter {
         let field = |name: &str| vec![Some(PathElement::field(name))];
-        match self.subresource.map(|sub| &sub.part) {
-            Some(Part::Field(written)) => {
+        match self.subresource.map(|sub| &sub.role) {
+            Some(SubresourceKind::Status) => {
                 let kept = self.resource.strategy.kept_by_status();
-                let metadata = !self.resource.is_custom() && kept != STATUS_METADATA;
-                let metadata = metadata.then(|| field("metadata"));
-                Filter::Include([field(written)].into_iter().chain(metadata).collect())
+                let written = !STATUS_METADATA.iter().all(|field| kept.contains(field));
+                let metadata = written.then(|| field("metadata"));
+                Filter::Include([field("status")].into_iter().chain(metadata).collect())
             }
-            Some(Part::Places(places)) => {
+            Some(SubresourceKind::Fields(fields)) => {
                 let step = |name: &&str| (*name != "*").then(|| PathElement::field(name));
-                let paths = places.paths.iter().map(|path| path.iter().map(step).collect());
-                let metadata = places.metadata.then(|| field("metadata"));
+                let paths = fields.paths.iter().map(|path| path.iter().map(step).collect());
+                let metadata = fields.metadata.then(|| field("metadata"));
                 Filter::Include(paths.chain(metadata).collect())
             }
             _ => {
@@ -81,9 +81,9 @@ impl Call<'_> {
     }
 }
 
-impl Ask<'_> {
-    /// Records what the client sets in an object that is answered, not stored.
-    pub(super) fn record_asked(&self, object: &mut Value, options: &WriteOptions) {
+impl ResourceRequest<'_> {
+    /// Records what the client sets in an object that is not stored.
+    pub(super) fn record_unstored(&self, object: &mut Value, options: &WriteOptions) {
         let ty = self.ty();
         let kind = self.kind();
         let api_version = crate::resource::api_version(&kind.group, &kind.version);

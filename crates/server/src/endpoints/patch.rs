@@ -4,62 +4,93 @@ use bytes::Bytes;
 use kevel_api::default;
 use kevel_api::field_error::{FieldError, Path};
 use kevel_api::gvk::GroupKind;
+use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
-use kevel_api::value::Value;
+use kevel_api::value::{Map, Value};
 use kevel_codec::json;
-use kevel_patch::{json_patch, merge_patch, strategic, unstructured, unstructured_but_fields};
+use kevel_patch::go_format::Plain;
+use kevel_patch::{
+    from_unstructured, json_patch, merge_patch, strategic, unstructured, unstructured_but_fields,
+};
 
-use super::Call;
-use super::decode::{settle, with_defaults};
+use super::StoredRequest;
+use super::apply::Configuration;
+use super::decode::{normalize, other_kind, with_defaults};
 use super::options::{FieldValidation, WriteOptions};
 use super::route::name_required;
 use super::update::Existing;
 use crate::failure::{bare, bare_with};
 use crate::handler::Response;
-use crate::type_ref::TypeRef;
+use crate::resource::Routing;
 
 /// How many bytes the `copy` operations of one patch may add.
 const COPY_LIMIT: usize = 3 << 20;
 
-/// The patches that custom kinds take, as error messages list them.
-const CUSTOM_PATCHES: [&str; 3] =
-    ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
+const JSON_PATCH: &str = "application/json-patch+json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
+const APPLY_PATCH: &str = "application/apply-patch+yaml";
+/// The types of patches, as error messages list them.
+const PATCH_TYPES: [&str; 4] = [JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH];
 
-/// A patch that has been read.
+/// A patch that has been read, with what is wrong with it that only strict clients mind.
+struct ReadPatch {
+    patch: Patch,
+    problems: Vec<String>,
+}
+
 enum Patch {
     Json(json_patch::Patch),
     Merge(Value),
     Strategic(Value),
 }
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     pub(super) async fn patch(mut self) -> Result<Response, StatusError> {
         self.check_writable()?;
         let content_type = self.request.header(http::header::CONTENT_TYPE);
         let media = content_type.split(';').next().unwrap_or_default().trim().to_owned();
-        let known = ["application/json-patch+json", "application/merge-patch+json"];
-        let strategic = "application/strategic-merge-patch+json";
-        if media == "application/apply-patch+yaml" {
+        if media == APPLY_PATCH {
             if self.name().is_empty() {
                 return Err(name_required());
             }
-            let body = self.request.read_body().await?;
-            return self.apply(&body).await;
+            let configuration = match self.request.take_object() {
+                Some(tree) => Configuration::Tree(tree),
+                None => Configuration::Text(self.request.read_body().await?),
+            };
+            return self.apply(configuration).await;
         }
-        if !known.contains(&media.as_str()) && (media != strategic || self.resource.is_custom()) {
-            return Err(match self.resource.is_custom() {
-                true => StatusError::unsupported_media_type(&CUSTOM_PATCHES),
-                false => bare_with(415, "415: Unsupported Media Type"),
-            });
-        }
+        self.check_patch_type(&media)?;
         if self.name().is_empty() {
             return Err(name_required());
         }
         let options = self.write_options("PatchOptions")?;
         let body = self.request.read_body().await?;
-        self.request.audit.request_patch(&body);
-        let patch = self.read_patch(&media, &body, &options)?;
-        self.replace(&options, |call, existing| call.patched(existing, &patch, &options)).await
+        self.request.audit.request_patch(|| body.clone());
+        // A patch that cannot be read counts where there is something to patch.
+        let patch = self.read_patch(&media, &body, &options);
+        self.replace(&options, |request, existing| {
+            let patch = patch.as_ref().map_err(StatusError::clone)?;
+            request.patched(existing, patch, &options)
+        })
+        .await
+    }
+
+    /// Refuses patches that the kind does not take.
+    fn check_patch_type(&self, media: &str) -> Result<(), StatusError> {
+        let conventions = &self.resource.conventions;
+        let taken =
+            |media: &&str| conventions.strategic_merge_patch || *media != STRATEGIC_MERGE_PATCH;
+        if PATCH_TYPES.into_iter().filter(taken).any(|known| known == media) {
+            return Ok(());
+        }
+        Err(match conventions.routing {
+            Routing::Routes => bare_with(415, "415: Unsupported Media Type"),
+            Routing::Verbs => {
+                let types: Vec<&str> = PATCH_TYPES.into_iter().filter(taken).collect();
+                StatusError::unsupported_media_type(&types)
+            }
+        })
     }
 
     fn read_patch(
@@ -67,13 +98,10 @@ impl Call<'_> {
         media: &str,
         body: &Bytes,
         options: &WriteOptions,
-    ) -> Result<Patch, StatusError> {
-        let unknown = match options.field_validation {
-            FieldValidation::Ignore => json::Unknown::Ignore,
-            _ => json::Unknown::Report,
-        };
+    ) -> Result<ReadPatch, StatusError> {
+        let unknown = unknown_fields(options);
         let (patch, problems) = match media {
-            "application/json-patch+json" => {
+            JSON_PATCH => {
                 let read = json_patch::Patch::decode(body, unknown);
                 let (patch, problems) = read.map_err(|error| match error {
                     json_patch::Error::TooManyOperations(_) => {
@@ -88,31 +116,30 @@ impl Call<'_> {
                 let (patch, problems) =
                     read.map_err(|error| StatusError::bad_request(error.to_string()))?;
                 match media {
-                    "application/merge-patch+json" => (Patch::Merge(patch), problems),
+                    MERGE_PATCH => (Patch::Merge(patch), problems),
                     _ => (Patch::Strategic(patch), problems),
                 }
             }
         };
-        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        if options.field_validation == FieldValidation::Strict && !problems.is_empty() {
-            return Err(StatusError::bad_request(json::strict_message(&problems)));
-        }
-        problems.into_iter().for_each(|problem| self.request.warnings.add(problem));
-        Ok(patch)
+        let problems = problems.iter().map(ToString::to_string).collect();
+        Ok(ReadPatch { patch, problems })
     }
 
     /// The object that a patch makes of another.
     fn patched(
         &self,
         existing: &Existing,
-        patch: &Patch,
+        read: &ReadPatch,
         options: &WriteOptions,
     ) -> Result<Value, StatusError> {
+        let ReadPatch { patch, problems } = read;
         let ty = self.ty();
         let schema = ty.schema();
         let scale = self.scale().map(|_| self.view(existing.value.clone())).transpose()?;
         let object = scale.as_ref().unwrap_or(&existing.value);
         if let Patch::Merge(patch) = patch
+            && problems.is_empty()
+            && !changes_kind(patch)
             && let Some(value) = merge_patch::apply_typed(object, patch, schema)
         {
             return self.finish_patched(value, existing);
@@ -128,15 +155,19 @@ impl Call<'_> {
                 strategic::apply(document, patch.clone(), schema).map_err(|error| match error {
                     strategic::Error::Format(_) => StatusError::bad_request(error.to_string()),
                     strategic::Error::Unprocessable(_) => bare(422),
-                    strategic::Error::Other(_) => StatusError::internal(error),
+                    strategic::Error::Other(_) => StatusError::unknown(500, error.to_string()),
                 })?
             }
         };
         let mut text = Vec::new();
         json::encode_any(&changed, &mut text);
-        let value = self.decode_patched(&text, options).map_err(|why| {
+        let value = match patch {
+            Patch::Strategic(_) => self.convert_patched(changed, &text, problems, options),
+            _ => self.decode_patched(&text, problems, options),
+        };
+        let value = value.map_err(|why| {
             let shown = match patch {
-                Patch::Strategic(patch) => go_map(patch),
+                Patch::Strategic(patch) => Plain(patch).to_string(),
                 _ => String::from_utf8_lossy(&text).into_owned(),
             };
             let error = FieldError::invalid(&Path::new("patch"), shown, why);
@@ -146,48 +177,120 @@ impl Call<'_> {
     }
 
     fn finish_patched(&self, mut value: Value, existing: &Existing) -> Result<Value, StatusError> {
-        if let TypeRef::Custom(..) = self.ty() {
+        if self.ty().is_unstructured() {
             default::drop_nulls(&mut value, self.ty().schema());
         }
         let value = with_defaults(value, &self.ty())?;
-        let mut value = settle(value, self.kind(), &self.ty())?;
+        let mut value = normalize(value, self.kind(), &self.ty())?;
         self.identify(&mut value)?;
         self.unview(value, &existing.value)
     }
 
-    /// What a patch made, as an object of the kind that it was; or why it is none.
-    fn decode_patched(&self, text: &[u8], options: &WriteOptions) -> Result<Value, String> {
-        let unknown = match options.field_validation {
-            FieldValidation::Ignore => json::Unknown::Ignore,
-            FieldValidation::Warn | FieldValidation::Strict => json::Unknown::Report,
-        };
-        let decoded = json::decode(text, self.ty().schema(), unknown);
-        let decoded = decoded.map_err(|error| error.to_string())?;
-        let problems: Vec<String> = decoded.strict.iter().map(ToString::to_string).collect();
-        if options.field_validation == FieldValidation::Strict && !problems.is_empty() {
-            return Err(json::strict_message(&problems));
+    /// What a JSON or merge patch made, as an object of the kind that it says it is; or why it is none.
+    fn decode_patched(
+        &self,
+        text: &[u8],
+        problems: &[String],
+        options: &WriteOptions,
+    ) -> Result<Value, String> {
+        let ty = self.ty();
+        if !ty.is_unstructured() {
+            let meta = json::type_meta(text)
+                .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
+            if meta.api_version.is_empty() {
+                return self.decode_internal(text, problems, options);
+            }
+            if let Some(why) = other_kind(self.kind(), &meta.api_version, &meta.kind) {
+                return Err(why);
+            }
         }
-        problems.into_iter().for_each(|problem| self.request.warnings.add(problem));
-        Ok(decoded.value)
+        let decoded = json::decode(text, ty.schema(), unknown_fields(options));
+        let decoded = decoded.map_err(|error| error.to_string())?;
+        let unknown = decoded.strict.iter().map(ToString::to_string);
+        self.mind(problems.iter().cloned().chain(unknown).collect(), options)?;
+        let mut value = decoded.value;
+        if !ty.is_unstructured() {
+            self.set_kind(&mut value);
+        }
+        Ok(value)
+    }
+
+    /// What a strategic merge patch made. It stays of the kind that it was, whatever the patch says.
+    fn convert_patched(
+        &self,
+        mut changed: Value,
+        text: &[u8],
+        problems: &[String],
+        options: &WriteOptions,
+    ) -> Result<Value, String> {
+        let ty = self.ty();
+        let decoded = match json::decode(text, ty.schema(), unknown_fields(options)) {
+            Ok(decoded) => decoded,
+            // The converter has other words, and takes some of what the decoder does not.
+            Err(error) => {
+                from_unstructured(&mut changed, ty.schema())?;
+                let mut text = Vec::new();
+                json::encode_any(&changed, &mut text);
+                let again = json::decode(&text, ty.schema(), unknown_fields(options));
+                again.map_err(|_| error.to_string())?
+            }
+        };
+        let mut unknown: Vec<String> = decoded.strict.iter().map(ToString::to_string).collect();
+        unknown.sort();
+        self.mind(problems.iter().cloned().chain(unknown).collect(), options)?;
+        let mut value = decoded.value;
+        self.set_kind(&mut value);
+        Ok(value)
+    }
+
+    /// A document without a version is taken for one in the reference's internal version, whose fields have
+    /// other names: it knows none of them.
+    fn decode_internal(
+        &self,
+        text: &[u8],
+        problems: &[String],
+        options: &WriteOptions,
+    ) -> Result<Value, String> {
+        let document = json::decode_any(text, json::Unknown::Ignore);
+        let document = document.map_err(|error| error.to_string())?.value;
+        let fields = document.as_map().into_iter().flat_map(|map| map.iter());
+        let fields = fields.filter(|(name, _)| !matches!(*name, "apiVersion" | "kind"));
+        let unknown = fields.map(|(name, _)| format!("unknown field {}", quote(name)));
+        self.mind(problems.iter().cloned().chain(unknown).collect(), options)?;
+        let mut empty = Value::Map(Map::new());
+        self.set_kind(&mut empty);
+        Ok(empty)
+    }
+
+    /// What only strict clients mind: an error for them, warnings for others who want to know.
+    fn mind(&self, problems: Vec<String>, options: &WriteOptions) -> Result<(), String> {
+        match options.field_validation {
+            FieldValidation::Strict if !problems.is_empty() => Err(json::strict_message(&problems)),
+            FieldValidation::Ignore => Ok(()),
+            _ => {
+                problems.into_iter().for_each(|problem| self.request.warnings.add(problem));
+                Ok(())
+            }
+        }
+    }
+
+    fn set_kind(&self, object: &mut Value) {
+        let kind = self.kind();
+        if let Some(map) = object.as_map_mut() {
+            map.insert("apiVersion", kind.group_version().to_string().as_str().into());
+            map.insert("kind", kind.kind.as_str().into());
+        }
     }
 }
 
-/// A patch as Go prints a map.
-fn go_map(value: &Value) -> String {
-    match value {
-        Value::Map(map) => {
-            let entries = map.iter().map(|(key, value)| format!("{key}:{}", go_map(value)));
-            format!("map[{}]", entries.collect::<Vec<_>>().join(" "))
-        }
-        Value::List(list) => {
-            format!("[{}]", list.iter().map(go_map).collect::<Vec<_>>().join(" "))
-        }
-        Value::Null => "<nil>".into(),
-        Value::String(text) => text.to_string(),
-        other => {
-            let mut text = Vec::new();
-            json::encode_any(other, &mut text);
-            String::from_utf8_lossy(&text).into_owned()
-        }
+fn unknown_fields(options: &WriteOptions) -> json::Unknown {
+    match options.field_validation {
+        FieldValidation::Ignore => json::Unknown::Ignore,
+        FieldValidation::Warn | FieldValidation::Strict => json::Unknown::Report,
     }
+}
+
+/// Whether a merge patch says anything about what the object is.
+fn changes_kind(patch: &Value) -> bool {
+    ["apiVersion", "kind"].iter().any(|field| patch.at(&[field]).is_some())
 }

@@ -7,13 +7,13 @@ use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
 use super::table::Printer;
-use super::{Ask, Call};
+use super::{ResourceRequest, StoredRequest};
 use crate::handler::Response;
 use crate::negotiate::{MediaType, Shape};
-use crate::responses::{encode, respond};
+use crate::responses::{InHand, encode, respond};
 use crate::type_ref::TypeRef;
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     /// An object's wire bytes as an answer. In the version and format that it is kept in, nothing
     /// of it is looked at.
     pub(super) async fn object(
@@ -41,13 +41,13 @@ impl Call<'_> {
     pub(super) fn kind_prefix(&self) -> String {
         let kind = &self.resource.kind.kind;
         let version = self.resource.api_version();
-        match self.resource.is_custom() {
+        match self.resource.ty.is_unstructured() {
             true => format!(r#"{{"apiVersion":"{version}","kind":"{kind}","#),
             false => format!(r#"{{"kind":"{kind}","apiVersion":"{version}","#),
         }
     }
 
-    /// An object's tree in the version that was asked for.
+    /// An object's tree in the version of the request.
     pub(super) async fn served(&self, wire: &[u8]) -> Result<Value, StatusError> {
         self.request.weight.weigh(wire.len()).await;
         let value = self.storage.read(wire).map_err(StatusError::internal)?;
@@ -58,7 +58,7 @@ impl Call<'_> {
         self.storage.convert(value, &self.storage.kind, &to).await
     }
 
-    /// An object's tree as an answer, in the shape and format that was asked for.
+    /// An object's tree as a response, in the shape and format that the client accepts.
     pub(super) async fn value(
         &self,
         code: StatusCode,
@@ -68,7 +68,7 @@ impl Call<'_> {
             Shape::Whole => (value, self.ty()),
             Shape::Table(version) => {
                 let table = Printer::new(self, version)?.object(value).await?;
-                return self.encoded(code, &table, Some(&super::table::TABLE));
+                return self.encoded(code, table, &super::table::TABLE);
             }
             Shape::Metadata(version) => {
                 (super::table::metadata_only(value, version), super::table::METADATA.clone())
@@ -77,11 +77,11 @@ impl Call<'_> {
                 return Err(crate::negotiate::not_acceptable(&crate::negotiate::BODY_TYPES));
             }
         };
-        self.encoded(code, &value, Some(&ty))
+        self.encoded(code, value, &ty)
     }
 }
 
-impl Ask<'_> {
+impl ResourceRequest<'_> {
     /// The kind of what is sent and answered: the object's, or that of its subresource.
     pub(super) fn kind(&self) -> &GroupVersionKind {
         self.subresource.map_or(&self.resource.kind, |sub| &sub.kind)
@@ -92,13 +92,16 @@ impl Ask<'_> {
         self.subresource.map_or_else(|| self.resource.ty.clone(), |sub| sub.ty.clone())
     }
 
-    /// A tree in the format that was asked for.
+    /// A tree in the format that the client accepts; as it is for the server's own.
     pub(super) fn encoded(
         &self,
         code: StatusCode,
-        value: &Value,
-        ty: Option<&TypeRef>,
+        value: Value,
+        ty: &TypeRef,
     ) -> Result<Response, StatusError> {
-        encode(code, value, ty.map(TypeRef::schema), &self.accepted)
+        if self.accepted.in_process {
+            return Ok(InHand::Object(value, ty.clone()).response(code));
+        }
+        encode(code, &value, Some(ty.schema()), &self.accepted)
     }
 }

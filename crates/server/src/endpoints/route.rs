@@ -6,7 +6,7 @@ use kevel_api::status::StatusError;
 
 use crate::failure::{bare, unserved};
 use crate::request_info::{Depth, RequestInfo};
-use crate::resource::{Resource, Subresource};
+use crate::resource::{Resource, Routing, Subresource};
 use crate::verb::Verb;
 
 /// Methods and what they mean.
@@ -40,23 +40,39 @@ pub(super) fn check<'r>(
     info: &RequestInfo,
     method: &Method,
 ) -> Result<Option<&'r Subresource>, StatusError> {
+    let routing = resource.conventions.routing;
+    let missing = || match routing {
+        Routing::Routes => unserved(),
+        Routing::Verbs => StatusError::not_found(&resource.group_resource(), &info.name),
+    };
     let subresource = match info.subresource.as_str() {
         "" => None,
-        name => Some(resource.subresources.get(name).ok_or_else(unserved)?),
+        name => Some(resource.subresources.get(name).ok_or_else(missing)?),
     };
     let allows = |verb: Verb| match subresource {
         None => resource.allows(verb),
         Some(sub) => sub.verbs.contains(&verb),
     };
-    match resource.is_custom() {
-        true => check_custom(resource, info, allows)?,
-        false => check_built_in(resource, info, method, allows)?,
+    match routing {
+        Routing::Routes => check_routes(resource, info, method, allows)?,
+        Routing::Verbs => check_verb(resource, info, allows)?,
     }
     Ok(subresource)
 }
 
-/// Built-in kinds have a route for each method and form of path.
-fn check_built_in(
+/// Whether a path has the scope of a resource. What has routes refuses all other paths itself; what goes
+/// by verbs leaves them to the next server.
+pub(crate) fn in_scope(resource: &Resource, info: &RequestInfo) -> bool {
+    let across = matches!(info.verb, Verb::List | Verb::Watch);
+    match (resource.conventions.routing, resource.namespaced, info.namespace.is_empty()) {
+        (Routing::Routes, _, _) => true,
+        (Routing::Verbs, true, true) => across,
+        (Routing::Verbs, namespaced, everywhere) => namespaced != everywhere,
+    }
+}
+
+/// There is a route for each method and form of path.
+fn check_routes(
     resource: &Resource,
     info: &RequestInfo,
     method: &Method,
@@ -93,8 +109,8 @@ fn check_built_in(
     }
 }
 
-/// Custom kinds go by the verb alone, whatever method or path said it.
-fn check_custom(
+/// The verb alone counts, whatever method or path said it.
+fn check_verb(
     resource: &Resource,
     info: &RequestInfo,
     allows: impl Fn(Verb) -> bool,

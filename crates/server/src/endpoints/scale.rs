@@ -5,16 +5,16 @@ use kevel_api::gvk::{GroupKind, GroupResource};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
-use super::Call;
+use super::StoredRequest;
 use crate::metadata;
-use crate::resource::Part;
+use crate::resource::SubresourceKind;
 use crate::scale::Scale;
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     /// The scale that the request is about, if it is.
     pub(super) fn scale(&self) -> Option<&Scale> {
-        match self.subresource.map(|sub| &sub.part) {
-            Some(Part::Scale(scale)) => Some(scale),
+        match self.subresource.map(|sub| &sub.role) {
+            Some(SubresourceKind::Scale(scale)) => Some(scale),
             _ => None,
         }
     }
@@ -33,14 +33,13 @@ impl Call<'_> {
     pub(super) fn unview(&self, wanted: Value, object: &Value) -> Result<Value, StatusError> {
         let Some(scale) = self.scale() else { return Ok(wanted) };
         let count = wanted.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or(0);
-        // Of a custom object, its own rules say how many there may be.
-        if count < 0 && !self.resource.is_custom() {
+        if count < 0 && scale.checked {
             let (root, why) = (Path::new("spec"), "must be greater than or equal to 0");
             let error = FieldError::invalid(&root.child("replicas"), count, why);
             let kind = GroupKind::new("autoscaling", "Scale");
             return Err(StatusError::invalid(&kind, self.name(), error));
         }
-        self.check_scale_uid(&wanted, object)?;
+        self.check_scale_uid(scale, &wanted, object)?;
         let mut object = object.clone();
         scale.set(&mut object, &wanted);
         let version = metadata::text(&wanted, "resourceVersion");
@@ -50,14 +49,15 @@ impl Call<'_> {
         Ok(object)
     }
 
-    /// Who writes the scale of an object means that one. Of a custom object, nobody asks.
+    /// A UID in a scale must be that of its object.
     pub(super) fn check_scale_uid(
         &self,
+        scale: &Scale,
         wanted: &Value,
         object: &Value,
     ) -> Result<(), StatusError> {
         let (asked, there) = (metadata::text(wanted, "uid"), metadata::text(object, "uid"));
-        if asked.is_empty() || asked == there || self.resource.is_custom() {
+        if asked.is_empty() || asked == there || !scale.checked {
             return Ok(());
         }
         let plural = format!("{}/scale", self.resource.plural);

@@ -10,10 +10,10 @@ use kevel_api::value::{Map, Value};
 use kevel_codec::json;
 use thin_vec::ThinVec;
 
-use super::Call;
+use super::StoredRequest;
 use super::watch::INITIAL_EVENTS_END;
-use crate::columns::{Column, Columns, CustomScale, NameAndCreation, Scale, descriptions};
-use crate::resource::{Part, Resource};
+use crate::columns::{Column, Columns, NameAndCreation, descriptions};
+use crate::resource::{Resource, SubresourceKind};
 use crate::storage::Storage;
 use crate::type_ref::TypeRef;
 
@@ -21,20 +21,20 @@ use crate::type_ref::TypeRef;
 pub(super) struct Printer {
     resource: Arc<Resource>,
     storage: Arc<Storage>,
-    of: Of,
+    content: RowContent,
     /// The type of what is answered.
     ty: TypeRef,
     pub include: Include,
-    /// The version of `meta.k8s.io` that was asked for.
+    /// The version of `meta.k8s.io` that the client accepts.
     version: String,
 }
 
-/// What the rows are of.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Of {
-    Objects,
-    Scale,
-    /// What some other subresource answers.
+/// What a row shows.
+#[derive(Clone, Copy)]
+enum RowContent {
+    Object,
+    Scale(&'static dyn Columns),
+    /// The object of some other subresource.
     Other,
 }
 
@@ -48,23 +48,23 @@ pub(super) enum Include {
 
 impl Printer {
     /// The printer that a request wants.
-    pub fn new(call: &Call<'_>, version: &str) -> Result<Self, StatusError> {
-        let of = match call.subresource.map(|sub| &sub.part) {
-            None | Some(Part::Field(_) | Part::Places(_)) => Of::Objects,
-            Some(Part::Scale(_)) => Of::Scale,
-            Some(_) => Of::Other,
+    pub fn new(request: &StoredRequest<'_>, version: &str) -> Result<Self, StatusError> {
+        let content = match request.subresource.map(|sub| &sub.role) {
+            None | Some(SubresourceKind::Status | SubresourceKind::Fields(_)) => RowContent::Object,
+            Some(SubresourceKind::Scale(scale)) => RowContent::Scale(scale.columns),
+            Some(_) => RowContent::Other,
         };
         Ok(Printer {
-            resource: call.resource.clone(),
-            storage: call.storage.clone(),
-            of,
-            ty: call.ty(),
-            include: Include::parse(call.parameter("includeObject").unwrap_or_default())?,
+            resource: request.resource.clone(),
+            storage: request.storage.clone(),
+            content,
+            ty: request.ty(),
+            include: Include::parse(request.parameter("includeObject").unwrap_or_default())?,
             version: version.to_owned(),
         })
     }
 
-    /// An object, in the version that was asked for, as a table of one row.
+    /// An object, in the version of the request, as a table of one row.
     pub async fn object(&self, object: Value) -> Result<Value, StatusError> {
         let stored = match self.converts() {
             true => {
@@ -87,11 +87,10 @@ impl Printer {
     }
 
     pub fn columns(&self) -> &dyn Columns {
-        match self.of {
-            Of::Objects => &*self.resource.columns,
-            Of::Scale if self.resource.is_custom() => &CustomScale,
-            Of::Scale => &Scale,
-            Of::Other => &NameAndCreation,
+        match self.content {
+            RowContent::Object => &*self.resource.columns,
+            RowContent::Scale(columns) => columns,
+            RowContent::Other => &NameAndCreation,
         }
     }
 
@@ -113,7 +112,7 @@ impl Printer {
         table.into()
     }
 
-    /// The row of a stored object, or of a custom kind's served one.
+    /// The row of an object: as it is stored, or as it is served where versions have columns of their own.
     pub fn row(&self, object: Value, now: MicroTime) -> Result<Value, StatusError> {
         let columns = self.columns();
         let cells = columns.cells(&object, now).into_iter().collect();
@@ -146,7 +145,7 @@ impl Printer {
         Ok(Some(Value::Raw(text.into())))
     }
 
-    /// An object in the version that was asked for.
+    /// An object in the version of the request.
     fn served(&self, object: Value) -> Result<Value, StatusError> {
         if !self.converts() {
             return Ok(object);
@@ -156,11 +155,10 @@ impl Printer {
         served.ok_or_else(|| StatusError::internal("the object has no such version"))
     }
 
-    /// Whether rows are made of another version than is served. A custom kind's are not: each of
-    /// its versions has columns of its own.
+    /// Whether rows are made of another version than is served.
     fn converts(&self) -> bool {
-        self.of == Of::Objects
-            && !self.resource.is_custom()
+        matches!(self.content, RowContent::Object)
+            && !self.resource.columns.per_version()
             && !self.storage.stores(&self.resource.kind)
     }
 }
@@ -209,12 +207,16 @@ pub(super) fn metadata_only(mut object: Value, version: &str) -> Value {
 
 /// A list of objects that are nothing but metadata.
 pub(super) fn metadata_list(items: ThinVec<Value>, metadata: Map, version: &str) -> Value {
-    Value::Map(Map::from_iter([
+    let mut list = Map::from_iter([
         ("kind", Value::from("PartialObjectMetadataList")),
         ("apiVersion", format!("meta.k8s.io/{version}").as_str().into()),
         ("metadata", metadata.into()),
-        ("items", Value::List(items)),
-    ]))
+    ]);
+    // One without items is sent as `null`, unlike a list of whole objects.
+    if !items.is_empty() {
+        list.insert("items", Value::List(items));
+    }
+    list.into()
 }
 
 /// What is sent of an object of which only the metadata is wanted.

@@ -1,3 +1,5 @@
+//! Updates: replacing an object (`BeforeUpdate`).
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,7 +11,7 @@ use kevel_api::value::{Map, Value, equivalent};
 use kevel_store::Revision;
 use kevel_store::cache::{At, Object};
 
-use super::Call;
+use super::StoredRequest;
 use super::options::WriteOptions;
 use super::timestamps::ignore_managed_fields_timestamps;
 use crate::admission::{Attributes, Operation};
@@ -19,8 +21,9 @@ use crate::failure::{cache_error, unserved};
 use crate::guaranteed_update::{Failed, Versioned, guaranteed_update};
 use crate::handler::Response;
 use crate::latency_trackers::{LatencyTrackers, Phase};
+use crate::list_options::parse_uint;
 use crate::metadata;
-use crate::resource::Part;
+use crate::resource::SubresourceKind;
 
 /// What is there now: its tree in the served version, its wire bytes and revision.
 pub(super) struct Existing {
@@ -37,7 +40,7 @@ impl Versioned for Existing {
     }
 }
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     pub(super) async fn update(mut self) -> Result<Response, StatusError> {
         let options = self.write_options("UpdateOptions")?;
         self.check_writable()?;
@@ -46,9 +49,9 @@ impl Call<'_> {
         let mut object = self.decode_body(&kind, &ty, options.field_validation).await?;
         self.identify(&mut object)?;
         let creates = self.subresource.is_none() && self.strategy().allow_create_on_update();
-        let make = |call: &Self, existing: &Existing| {
-            call.check_uid(&object, &existing.value)?;
-            call.unview(object.clone(), &existing.value)
+        let make = |request: &Self, existing: &Existing| {
+            request.check_uid(&object, &existing.value)?;
+            request.unview(object.clone(), &existing.value)
         };
         match self.replace(&options, make).await {
             Err(error) if creates && error.reason() == reason::NOT_FOUND => {
@@ -58,7 +61,7 @@ impl Call<'_> {
         }
     }
 
-    /// Makes the object that somebody wants to replace, if they may make it.
+    /// Creates the object that is to be replaced, if the user may create it.
     async fn create_missing(
         &self,
         object: Value,
@@ -72,7 +75,7 @@ impl Call<'_> {
         self.create_once(object, options).await
     }
 
-    /// Who writes an object that is not there needs the right to create it, too.
+    /// An update of an object that is not there needs permission to create it, too.
     pub(super) async fn authorize_create(&self) -> Result<(), StatusError> {
         let Some(authorizer) = &self.endpoints.authorizer else {
             let why = "no authorizer provided, unable to authorize a create on update";
@@ -90,13 +93,13 @@ impl Call<'_> {
 
     /// Whether what the path names can be written as an object.
     pub(super) fn check_writable(&self) -> Result<(), StatusError> {
-        match self.subresource.map(|sub| &sub.part) {
-            Some(Part::Answer(_) | Part::Other) => Err(unserved()),
+        match self.subresource.map(|sub| &sub.role) {
+            Some(SubresourceKind::NamedCreater(_) | SubresourceKind::NotServed) => Err(unserved()),
             _ => Ok(()),
         }
     }
 
-    /// Replaces an object by what `make` makes of it, again when somebody else came first.
+    /// Replaces an object by what `make` makes of it, again after a conflict.
     pub(super) async fn replace(
         &self,
         options: &WriteOptions,
@@ -111,7 +114,7 @@ impl Call<'_> {
         guaranteed_update(At::Any, read, write, || self.modified(self.name())).await
     }
 
-    /// Others always came first.
+    /// The error of a write with too many conflicts.
     pub(super) fn modified(&self, name: &str) -> StatusError {
         StatusError::modified(&self.group_resource(), name)
     }
@@ -157,7 +160,7 @@ impl Call<'_> {
         self.check_preconditions(&object, old)?;
         if options.tracked {
             let record = || self.record(Some(old), &mut object.clone(), options);
-            self.ask_for_versions(record).await?;
+            self.convert_versions(record).await?;
             self.record(Some(old), &mut object, options);
         }
         let attributes = self.attributes(Operation::Update, options.dry_run);
@@ -186,18 +189,17 @@ impl Call<'_> {
         claim: &mut Claim,
     ) -> Result<Response, Failed> {
         let (strategy, old) = (self.strategy(), &existing.value);
-        let status = matches!(self.subresource.map(|sub| &sub.part), Some(Part::Field("status")));
+        let status = matches!(self.subresource.map(|sub| &sub.role), Some(SubresourceKind::Status));
         match status {
             true => strategy.prepare_for_status_update(&mut object, old),
             false => strategy.prepare_for_update(&mut object, old),
         }
         self.count_generation(&mut object, old);
-        let mut errors = self.resource.validate_metadata(&object);
-        errors.append(metadata::check_update(&object, old));
-        errors.append(match status {
+        let errors = match status {
             true => strategy.validate_status_update(&object, old),
             false => strategy.validate_update(&object, old),
-        });
+        };
+        let errors = self.resource.validate_update(&object, old, errors);
         if !errors.is_empty() {
             return Err(
                 StatusError::invalid(&self.resource.group_kind(), self.name(), errors).into()
@@ -207,13 +209,10 @@ impl Call<'_> {
         warnings.into_iter().for_each(|warning| self.request.warnings.add(warning));
         ignore_managed_fields_timestamps(&mut object, old);
         self.validate(attributes, &object).await?;
-        let code = StatusCode::OK;
         let stored = self.to_storage(object).await?;
         if options.dry_run {
-            let mut stored = stored;
             let version = old.at(&["metadata", "resourceVersion"]).cloned();
-            metadata::set(&mut stored, "resourceVersion", version);
-            return Ok(self.written(code, stored).await?);
+            return Ok(self.written(StatusCode::OK, stored, version).await?);
         }
         self.store_changed(existing, stored, claim).await
     }
@@ -233,6 +232,7 @@ impl Call<'_> {
             && stored.at(&["metadata", "finalizers"]).is_none_or(Value::is_empty)
             && stored.at(&["metadata", "deletionGracePeriodSeconds"]).is_none_or(Value::is_empty)
             && !self.resource.strategy.held(&stored);
+        let in_hand = self.accepted.in_process.then(|| stored.clone());
         let (storage, expected) = (self.storage.clone(), existing.revision);
         let revision = if released {
             let allocation = self.resource.allocation.clone();
@@ -251,6 +251,10 @@ impl Call<'_> {
             let updated = LatencyTrackers::track(&self.request, Phase::Storage, updated).await;
             updated?
         };
+        if let Some(stored) = in_hand {
+            let version = Value::from(revision.to_string().as_str());
+            return Ok(self.written(StatusCode::OK, stored, Some(version)).await?);
+        }
         Ok(self.object(StatusCode::OK, &wire.restamped(revision).bytes).await?)
     }
 
@@ -266,7 +270,7 @@ impl Call<'_> {
         Ok(wire.bytes)
     }
 
-    /// Who replaces an object replaces the one that they mean.
+    /// A UID in the request must be that of the object.
     fn check_uid(&self, object: &Value, old: &Value) -> Result<(), StatusError> {
         let (asked, there) = (metadata::text(object, "uid"), metadata::text(old, "uid"));
         match asked.is_empty() || asked == there {
@@ -275,10 +279,13 @@ impl Call<'_> {
         }
     }
 
-    /// What a write says about the version that it changes must be true.
+    /// A resourceVersion in the request must be that of the object.
     fn check_preconditions(&self, object: &Value, old: &Value) -> Result<(), Failed> {
-        let asked = metadata::text(object, "resourceVersion");
-        if asked.is_empty() || asked == "0" {
+        let asked = match metadata::text(object, "resourceVersion") {
+            "" => 0,
+            text => parse_uint(text).map_err(|error| StatusError::unknown(500, error))?,
+        };
+        if asked == 0 {
             if self.strategy().allow_unconditional_update() {
                 return Ok(());
             }
@@ -289,19 +296,22 @@ impl Call<'_> {
             let kind = GroupKind::new(resource.group, resource.resource);
             return Err(StatusError::invalid(&kind, self.name(), error).into());
         }
-        if asked != metadata::text(old, "resourceVersion") {
+        if asked.to_string() != metadata::text(old, "resourceVersion") {
             return Err(StatusError::modified(&self.group_resource(), self.name()).into());
         }
         Ok(())
     }
 
-    /// An object of the same name is not the one that was meant.
+    /// The error of a UID that is not the object's.
     fn other_uid(&self, asked: &str, there: &str) -> StatusError {
         let message = format!(
             "Precondition failed: UID in precondition: {asked}, UID in object meta: {there}"
         );
         let key = self.storage.key(self.namespace(), self.name());
-        let key = String::from_utf8_lossy(&key).into_owned();
+        // The reference says where it is below the prefix of all keys, `/registry`.
+        let key = String::from_utf8_lossy(&key);
+        let below = key.get(1..).and_then(|key| key.find('/')).map_or(0, |slash| slash + 1);
+        let key = key.get(below..).unwrap_or_default().to_owned();
         let error = kevel_api::status::StorageError::invalid_object(key, message);
         error.to_status("update", &self.group_resource(), self.name())
     }
@@ -312,31 +322,30 @@ impl Call<'_> {
         if metadata::text(object, "uid").is_empty() {
             metadata::set(object, "uid", old.at(&["metadata", "uid"]).cloned());
         }
-        for field in
-            ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
-        {
-            let kept = old.at(&["metadata", field]).cloned();
-            metadata::set(object, field, kept);
+        for field in ["creationTimestamp", "selfLink"] {
+            metadata::set(object, field, old.at(&["metadata", field]).cloned());
         }
-        match self.subresource.map(|sub| &sub.part) {
+        if let Some(time) = old.at(&["metadata", "deletionTimestamp"]) {
+            metadata::set(object, "deletionTimestamp", Some(time.clone()));
+        }
+        let period = ["metadata", "deletionGracePeriodSeconds"];
+        if let (None, Some(period)) = (object.at(&period), old.at(&period)) {
+            metadata::set(object, "deletionGracePeriodSeconds", Some(period.clone()));
+        }
+        match self.subresource.map(|sub| &sub.role) {
             None => self.resource.reset_fields().for_each(|field| copy(old, object, &[field])),
-            // The metadata of a custom object is not for its status to say.
-            Some(Part::Field(written)) if self.resource.is_custom() => {
-                metadata::set(object, "uid", old.at(&["metadata", "uid"]).cloned());
-                keep_all_but(&[&[written]], false, object, old);
-            }
-            Some(Part::Field(written)) => {
+            Some(SubresourceKind::Status) => {
                 let all = old.as_map().into_iter().chain(object.as_map());
                 let others: Vec<String> = all
                     .flat_map(|map| map.iter().map(|(field, _)| field.to_owned()))
-                    .filter(|field| field != *written && field != "metadata")
+                    .filter(|field| field != "status" && field != "metadata")
                     .collect();
                 others.iter().for_each(|field| copy(old, object, &[field]));
                 let kept = self.resource.strategy.kept_by_status();
                 kept.iter().for_each(|field| copy(old, object, &["metadata", field]));
             }
-            Some(Part::Places(places)) => {
-                keep_all_but(places.paths, places.metadata, object, old);
+            Some(SubresourceKind::Fields(fields)) => {
+                keep_all_but(fields.paths, fields.metadata, object, old);
             }
             Some(_) => {}
         }
@@ -349,10 +358,9 @@ impl Call<'_> {
         if !self.resource.strategy.counts_generation() {
             return;
         }
-        // A custom kind without a path for its status has it as any other field.
-        let status =
-            self.resource.is_custom() && !self.resource.subresources.contains_key("status");
-        let same = match self.resource.is_custom() {
+        // Without a path of its own, the status is a field as any other.
+        let status = !self.resource.has_status();
+        let same = match self.resource.ty.is_unstructured() {
             true => wanted(object, status).eq(wanted(old, status)),
             false => {
                 let of = |object, name| Value::at(object, &[name]);
@@ -377,11 +385,11 @@ fn wanted(object: &Value, status: bool) -> impl Iterator<Item = (&str, &Value)> 
     fields.filter(move |(name, _)| *name != "metadata" && (status || *name != "status"))
 }
 
-/// Keeps everything of an object but the places that may be written.
-fn keep_all_but(places: &[&[&str]], metadata: bool, object: &mut Value, old: &Value) {
+/// Keeps everything of an object but the fields that may be written.
+fn keep_all_but(paths: &[&[&str]], metadata: bool, object: &mut Value, old: &Value) {
     let mut kept = old.clone();
-    places.iter().for_each(|path| copy(object, &mut kept, path));
-    // Who owns what, and which version is replaced, is not for the places to say.
+    paths.iter().for_each(|path| copy(object, &mut kept, path));
+    // Who owns what, and which version is replaced, is written whichever the fields are.
     let written: &[&[&str]] = match metadata {
         true => &[&["metadata"]],
         false => &[
@@ -417,8 +425,8 @@ fn copy(from: &Value, to: &mut Value, path: &[&str]) {
                 "*" => Value::List(Default::default()),
                 _ => Map::new().into(),
             };
-            let place = map.entry_or_insert_with(name, nothing);
-            copy(value.unwrap_or(&nothing()), place, rest);
+            let field = map.entry_or_insert_with(name, nothing);
+            copy(value.unwrap_or(&nothing()), field, rest);
         }
     }
 }

@@ -1,20 +1,18 @@
-//! The versions of an object, for those who keep its ownership: each manager's fields are those of the
+//! The versions of an object, for the field manager: each manager's fields are those of the
 //! version that it wrote.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kevel_api::builtin;
 use kevel_api::gvk::GroupVersion;
 use kevel_api::schema::Schema;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_patch::managed_fields::{Filter, OtherVersions};
 
-use super::Call;
+use super::StoredRequest;
 use crate::storage::Storage;
-use crate::type_ref::TypeRef;
 
-/// How often somebody else is asked for versions that turn out to be needed.
+/// How often a webhook is called for versions that turn out to be needed.
 const MAX_ROUNDS: usize = 8;
 
 /// The versions of a kind.
@@ -22,22 +20,19 @@ pub(super) struct Versions<'a> {
     pub storage: &'a Storage,
     pub kind: &'a str,
     pub filter: &'a Filter,
-    pub asked: &'a Asked,
+    pub converted: &'a ConvertedVersions,
 }
 
 impl OtherVersions for Versions<'_> {
     fn schema(&self, api_version: &str) -> Option<Schema<'_>> {
         let version: GroupVersion = api_version.parse().ok()?;
-        match &self.storage.ty {
-            TypeRef::Custom(..) => Some(self.storage.custom_type(&version.version)?.schema()),
-            TypeRef::BuiltIn(_) => builtin::schema(&version.group, &version.version, self.kind),
-        }
+        self.storage.schema_in(&version)
     }
 
     fn convert(&self, object: &Value, api_version: &str) -> Option<Value> {
         let to: GroupVersion = api_version.parse().ok()?;
         if self.storage.converts_remotely() {
-            return self.asked.get(object, api_version);
+            return self.converted.get(object, api_version);
         }
         let from: GroupVersion = object.str_at(&["apiVersion"]).parse().ok()?;
         self.storage.convert_at_once(object.clone(), &from.with_kind(self.kind), &to)
@@ -48,43 +43,43 @@ impl OtherVersions for Versions<'_> {
     }
 }
 
-/// What somebody else was asked for, and what they are still to be asked for: reckoning who owns what
-/// does not wait. What it misses is asked for, then it is reckoned again.
+/// Objects in versions that a conversion webhook has made, and those that it is still to make: the
+/// field manager does not wait. What it misses is converted, then it runs again.
 #[derive(Debug, Default)]
-pub(crate) struct Asked(Mutex<Answers>);
+pub(crate) struct ConvertedVersions(Mutex<Conversions>);
 
 #[derive(Debug, Default)]
-struct Answers {
+struct Conversions {
     known: Vec<(Value, String, Value)>,
     missing: Vec<(Value, String)>,
 }
 
-impl Asked {
-    fn lock(&self) -> MutexGuard<'_, Answers> {
+impl ConvertedVersions {
+    fn lock(&self) -> MutexGuard<'_, Conversions> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn get(&self, object: &Value, api_version: &str) -> Option<Value> {
-        let mut answers = self.lock();
-        let mut known = answers.known.iter();
+        let mut conversions = self.lock();
+        let mut known = conversions.known.iter();
         let found = known.find(|(of, version, _)| version == api_version && of == object);
         if let Some((.., converted)) = found {
             return Some(converted.clone());
         }
-        answers.missing.push((object.clone(), api_version.to_owned()));
+        conversions.missing.push((object.clone(), api_version.to_owned()));
         None
     }
 }
 
-impl Call<'_> {
-    /// Asks for the versions that some work with the field manager will need.
-    pub(super) async fn ask_for_versions(&self, work: impl Fn()) -> Result<(), StatusError> {
+impl StoredRequest<'_> {
+    /// Converts the object to the versions that some work with the field manager will need.
+    pub(super) async fn convert_versions(&self, work: impl Fn()) -> Result<(), StatusError> {
         if !self.storage.converts_remotely() {
             return Ok(());
         }
         for _ in 0..MAX_ROUNDS {
             work();
-            let missing = std::mem::take(&mut self.asked.lock().missing);
+            let missing = std::mem::take(&mut self.converted.lock().missing);
             if missing.is_empty() {
                 break;
             }
@@ -92,7 +87,7 @@ impl Call<'_> {
                 let Ok(to) = version.parse::<GroupVersion>() else { continue };
                 let from = &self.resource.kind;
                 let converted = self.storage.convert(object.clone(), from, &to).await?;
-                self.asked.lock().known.push((object, version, converted));
+                self.converted.lock().known.push((object, version, converted));
             }
         }
         Ok(())

@@ -9,11 +9,11 @@ use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
 use kevel_codec::{json, protobuf};
 use kevel_store::Revision;
-use kevel_store::cache::{At, CacheError, Change, Delivery, Form, Object};
+use kevel_store::cache::{At, CacheError, Change, Delivery, EncoderId, Object};
 
 use super::table::{Include, Printer};
 use super::watch_stream::Stream;
-use super::{Call, websocket};
+use super::{StoredRequest, websocket};
 use crate::body::Body;
 use crate::failure::cache_error;
 use crate::handler::Response;
@@ -30,7 +30,7 @@ const MIN_TIMEOUT: Duration = Duration::from_secs(1800);
 /// Says that the initial state is complete.
 pub(super) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     pub(super) async fn watch(self) -> Result<Response, StatusError> {
         let selection = self.selection()?;
         let options = self.list_options()?;
@@ -94,7 +94,7 @@ fn spread() -> f64 {
     (hasher.finish() >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Writes events in the form that was asked for.
+/// Writes events in the version, shape and format that the client accepts.
 pub(super) struct Encoder {
     resource: Arc<Resource>,
     storage: Arc<Storage>,
@@ -104,24 +104,24 @@ pub(super) struct Encoder {
     printer: Option<Printer>,
     /// Whether the next table says what its columns are, as only the first of a watch does.
     headers: bool,
-    /// What tells the form from others, for sharing what is written in it.
-    form: Form,
+    /// By which encoded events are shared with other watchers.
+    id: EncoderId,
     /// The same of a table that says what its columns are.
-    form_with_headers: Form,
+    id_with_headers: EncoderId,
     prefix: String,
     sent: Option<WatchEvents>,
 }
 
 impl Encoder {
-    fn new(call: &Call<'_>) -> Result<Self, StatusError> {
-        if call.accepted.media == MediaType::Yaml {
+    fn new(request: &StoredRequest<'_>) -> Result<Self, StatusError> {
+        if request.accepted.media == MediaType::Yaml {
             return Err(crate::negotiate::not_acceptable(&crate::negotiate::ANSWER_TYPES));
         }
-        let printer = match &call.accepted.shape {
-            Shape::Table(version) => Some(Printer::new(call, version)?),
+        let printer = match &request.accepted.shape {
+            Shape::Table(version) => Some(Printer::new(request, version)?),
             _ => None,
         };
-        let (shape, meta) = match &call.accepted.shape {
+        let (shape, meta) = match &request.accepted.shape {
             Shape::Whole => ("Whole", ""),
             Shape::Metadata(meta) | Shape::MetadataList(meta) => ("Metadata", meta.as_str()),
             Shape::Table(meta) => match printer.as_ref().map(|printer| printer.include) {
@@ -131,21 +131,22 @@ impl Encoder {
             },
         };
         // Versions of one kind are told apart by what their objects begin with.
-        let prefix = call.kind_prefix();
-        let media = call.accepted.media.name();
-        let form =
-            |headers: &str| Form::from([media, shape, meta, headers, prefix.as_str()].join("\n"));
+        let prefix = request.kind_prefix();
+        let media = request.accepted.media.name();
+        let id = |headers: &str| {
+            EncoderId::from([media, shape, meta, headers, prefix.as_str()].join("\n"))
+        };
         Ok(Encoder {
-            resource: call.resource.clone(),
-            storage: call.storage.clone(),
-            media: call.accepted.media,
-            shape: call.accepted.shape.clone(),
+            resource: request.resource.clone(),
+            storage: request.storage.clone(),
+            media: request.accepted.media,
+            shape: request.accepted.shape.clone(),
             headers: printer.is_some(),
             printer,
-            form: form(""),
-            form_with_headers: form("headers"),
+            id: id(""),
+            id_with_headers: id("headers"),
             prefix,
-            sent: WatchEvents::of(&call.request.parts).cloned(),
+            sent: WatchEvents::of(&request.request.parts).cloned(),
         })
     }
 
@@ -173,9 +174,9 @@ impl Encoder {
         }
     }
 
-    /// An event; its bytes are shared by all who are sent it in this form.
+    /// An event; its bytes are shared by all who are sent the same.
     pub(super) async fn event(&mut self, delivery: &Delivery) -> Bytes {
-        let Some(object) = delivery.event.shown(delivery.change) else { return Bytes::new() };
+        let Some(object) = delivery.event.object(delivery.change) else { return Bytes::new() };
         let name = match delivery.change {
             Change::Added => "ADDED",
             Change::Modified => "MODIFIED",
@@ -187,8 +188,8 @@ impl Encoder {
             self.sent(frame.len());
             return frame.into();
         }
-        let form = if self.headers { &self.form_with_headers } else { &self.form };
-        let encoded = delivery.event.encoded(form, delivery.change, || {
+        let id = if self.headers { &self.id_with_headers } else { &self.id };
+        let encoded = delivery.event.encoded(id, delivery.change, || {
             let mut frame = Vec::new();
             self.object(name, object, &mut frame);
             frame.into()
@@ -214,7 +215,7 @@ impl Encoder {
             return;
         }
         let to = self.resource.kind.group_version();
-        let as_stored = self.printer.is_some() && !self.resource.is_custom();
+        let as_stored = self.printer.is_some() && !self.resource.columns.per_version();
         let value = self.storage.read(wire).and_then(|value| match as_stored {
             true => Ok(value),
             false => {
@@ -228,7 +229,7 @@ impl Encoder {
         }
     }
 
-    /// Whether somebody must be asked for the version of an object that is wanted.
+    /// Whether a webhook must convert the object to the version of the request.
     fn remote(&self, object: &Object) -> bool {
         let shown = |wire: &Bytes| self.storage.shows(wire, &self.resource.kind);
         self.storage.converts_remotely() && !object.wire().is_ok_and(shown)

@@ -90,7 +90,7 @@ fn handshake(
     if text(headers, SEC_WEBSOCKET_VERSION) != VERSION {
         return Err((StatusCode::BAD_REQUEST, BAD_VERSION));
     }
-    // A page of any origin may ask, but it must say of which it is: only browsers ask like this.
+    // Pages of any origin are served, but must name it: only browsers send this.
     let origin = text(headers, ORIGIN);
     let is_absolute = |uri: Uri| uri.scheme().is_some() || origin.starts_with('/');
     if !origin.parse().is_ok_and(is_absolute) {

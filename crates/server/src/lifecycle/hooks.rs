@@ -121,7 +121,7 @@ impl Hooks {
         lock(&self.checks).clone()
     }
 
-    /// Adds a hook that runs when the stop is asked for; requests are served until it has ended.
+    /// Adds a hook that runs when the stop is requested; requests are served until it has ended.
     pub fn add_pre_shutdown<F>(
         &self,
         name: &'static str,

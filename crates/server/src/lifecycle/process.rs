@@ -8,7 +8,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Done at the first SIGTERM or SIGINT. A second one ends the process at once, with exit code 1:
-/// whoever asks twice does not want to wait.
+/// a second signal means that nobody wants to wait.
 pub async fn stop_requested() -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

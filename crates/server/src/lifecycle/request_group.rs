@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 /// Watches are ended at this rate at least: a slower end of a few of them helps nobody.
 const LEAST_DRAINED_PER_SECOND: f64 = 200.0;
 
-/// Set in the count once nobody may enter.
+/// Set in the count once no request may enter.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
 /// Requests under way. Entering and leaving are one atomic operation each.
@@ -35,7 +35,7 @@ struct Group {
     pace: OnceLock<Pace>,
 }
 
-/// When who leaves, once the group drains evenly.
+/// When each request ends, once the group drains evenly.
 #[derive(Debug)]
 struct Pace {
     start: Instant,
@@ -61,7 +61,7 @@ impl RequestGroup {
         self.0.count.load(Ordering::Acquire) & !CLOSED
     }
 
-    /// Lets nobody in any more and waits until all have left, for no longer than `limit`. Says how
+    /// Lets no request in any more and waits until all have ended, for no longer than `limit`. Says how
     /// many are still there.
     pub async fn drain(&self, limit: Duration) -> usize {
         self.close();

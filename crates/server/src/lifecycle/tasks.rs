@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::health::Check;
 use crate::signals::Signal;
 
-/// Starts tasks, and knows which of them have ended before the server was asked to stop.
+/// Starts tasks, and knows which of them have ended before the server's stop was requested.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

@@ -1,4 +1,4 @@
-//! `/metrics/slis`: how the health checks went, each time that somebody asked.
+//! `/metrics/slis`: the results of the health checks, each time that they ran.
 
 use std::sync::Arc;
 

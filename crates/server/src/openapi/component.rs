@@ -20,9 +20,10 @@ pub(super) const PREFIX: &str = "#/components/schemas/";
 pub(super) enum Component<'r> {
     BuiltIn(Schema<'static>),
     Scalar(Scalar),
-    Custom(&'r Resource),
-    /// A list of a custom kind.
-    CustomList(&'r Resource),
+    /// The kind of a definition.
+    Defined(&'r Resource),
+    /// A list of the kind of a definition.
+    DefinedList(&'r Resource),
     /// A patch, in any of its forms.
     Patch,
     /// What `/version` answers.
@@ -34,18 +35,17 @@ impl<'r> Component<'r> {
     pub fn of(resource: &'r Resource) -> Self {
         match &resource.ty {
             TypeRef::BuiltIn(schema) => Component::BuiltIn(*schema),
-            TypeRef::Custom(..) => Component::Custom(resource),
+            TypeRef::Custom(..) => Component::Defined(resource),
         }
     }
 
     /// The list of a row's kind.
     pub fn list_of(resource: &'r Resource) -> Option<Self> {
-        let kind = &resource.kind;
+        let Resource { kind, list_kind, .. } = resource;
         match &resource.ty {
-            TypeRef::Custom(..) => Some(Component::CustomList(resource)),
+            TypeRef::Custom(..) => Some(Component::DefinedList(resource)),
             TypeRef::BuiltIn(_) => {
-                let name = format!("{}List", kind.kind);
-                builtin::schema(&kind.group, &kind.version, &name).map(Component::BuiltIn)
+                builtin::schema(&kind.group, &kind.version, list_kind).map(Component::BuiltIn)
             }
         }
     }
@@ -55,8 +55,8 @@ impl<'r> Component<'r> {
         match self {
             Component::BuiltIn(schema) => full_name(builtin::type_name(schema.id())),
             Component::Scalar(scalar) => scalar_name(scalar).unwrap_or_default().to_owned(),
-            Component::Custom(row) => custom_name(row, &row.kind.kind),
-            Component::CustomList(row) => custom_name(row, &row.list_kind()),
+            Component::Defined(row) => defined_name(row, &row.kind.kind),
+            Component::DefinedList(row) => defined_name(row, &row.list_kind),
             Component::Patch => full_name("meta.v1.Patch"),
             Component::Version => "io.k8s.apimachinery.pkg.version.Info".to_owned(),
         }
@@ -64,7 +64,7 @@ impl<'r> Component<'r> {
 }
 
 /// `com.example.v1.Widget`
-fn custom_name(row: &Resource, kind: &str) -> String {
+fn defined_name(row: &Resource, kind: &str) -> String {
     let mut parts: Vec<&str> = row.kind.group.split('.').collect();
     parts.reverse();
     format!("{}.{}.{kind}", parts.join("."), row.kind.version)
@@ -156,8 +156,8 @@ impl<'r> Components<'r> {
                 describe(&mut schema, self.texts.of_type(&name));
                 Value::Map(schema)
             }
-            Component::Custom(row) => self.custom(row),
-            Component::CustomList(row) => self.custom_list(row),
+            Component::Defined(row) => self.defined(row),
+            Component::DefinedList(row) => self.defined_list(row),
             Component::Patch => {
                 let mut schema = Map::from_iter([("type", "object".into())]);
                 describe(&mut schema, self.texts.of_type(&component.name()));

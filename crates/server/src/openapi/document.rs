@@ -41,8 +41,8 @@ pub(super) fn make(snapshot: &Snapshot, parts: &[Bytes], document: &Document) ->
         }
         Document::V3(name) => {
             let rows = rows(snapshot, name);
-            let custom = is_custom(&rows);
-            v3::document(&paths(name, &rows), home(name), custom, &texts)
+            let defined = are_defined(&rows);
+            v3::document(&paths(name, &rows), home(name), defined, &texts)
         }
     }
 }
@@ -82,7 +82,7 @@ fn paths<'r>(name: &str, rows: &'r [Arc<Resource>]) -> BTreeMap<String, PathItem
     for row in rows {
         operation::add(row, &mut paths);
     }
-    if is_custom(rows) {
+    if are_defined(rows) {
         return paths;
     }
     let depth = name.split('/').count();
@@ -107,9 +107,9 @@ fn paths<'r>(name: &str, rows: &'r [Arc<Resource>]) -> BTreeMap<String, PathItem
     paths
 }
 
-/// Whether these rows are of custom kinds, of which nothing but their own paths is told.
-fn is_custom(rows: &[Arc<Resource>]) -> bool {
-    !rows.is_empty() && rows.iter().all(|row| row.is_custom())
+/// Whether these rows are of definitions, of which nothing but their own paths is told.
+fn are_defined(rows: &[Arc<Resource>]) -> bool {
+    !rows.is_empty() && rows.iter().all(|row| row.conventions.published.by_definition())
 }
 
 /// All paths of all documents.
@@ -129,10 +129,11 @@ pub(super) fn names(snapshot: &Snapshot) -> Vec<String> {
     for (group, versions) in &snapshot.groups {
         let root = if group.is_empty() { "api".to_owned() } else { format!("apis/{group}") };
         names.extend(versions.iter().map(|version| format!("{root}/{version}")));
-        let is_custom = |version: &String| {
-            snapshot.resources(group, version).values().all(|row| row.is_custom())
+        let is_defined = |version: &String| {
+            let rows = snapshot.resources(group, version);
+            rows.values().all(|row| row.conventions.published.by_definition())
         };
-        if !versions.iter().all(is_custom) {
+        if !versions.iter().all(is_defined) {
             names.push(root);
         }
     }

@@ -88,8 +88,8 @@ fn hash(name: &str, rows: &[Arc<Resource>]) -> String {
         for (name, sub) in &row.subresources {
             let _ = write!(text, " {name} {:?} {:?}", sub.kind, sub.verbs);
         }
-        if let Some(custom) = &row.custom {
-            let _ = write!(text, " {} {:?}", custom.list_kind, custom.schema);
+        if let Some(schema) = row.conventions.published.definition() {
+            let _ = write!(text, " {} {schema:?}", row.list_kind);
         }
         context.update(text.as_bytes());
     }

@@ -5,7 +5,7 @@
 //! derived from, so that the list of them needs none of them.
 
 mod component;
-mod custom;
+mod definition;
 mod document;
 mod facts;
 mod hash;
@@ -91,7 +91,7 @@ impl OpenApi {
         OpenApi { remote: Some(remote), ..self }
     }
 
-    /// Who is asked for a document that is another server's.
+    /// Where a document of another server comes from.
     fn elsewhere(&self, request: &Request) -> Option<(&Arc<dyn Remote>, String)> {
         let remote = self.remote.as_ref()?;
         let name = request.info.path.strip_prefix("/openapi/v3/")?;
@@ -105,7 +105,7 @@ impl OpenApi {
         let accept = request.header(header::ACCEPT);
         match path.split_once('/').unwrap_or((path, "")) {
             ("v2", "") => {
-                let (media, document) = accepted(accept, &V2_FORMS)?;
+                let (media, document) = accepted(accept, &V2_OFFERS)?;
                 let Some(document) = document else { return Some(not_acceptable()) };
                 let current = self.current();
                 let hash = current.tag.clone();
@@ -117,7 +117,7 @@ impl OpenApi {
                 let Some(hash) = current.hashes.of(name).map(str::to_owned) else {
                     return Some(with_status(StatusCode::NOT_FOUND));
                 };
-                let (media, document) = accepted(accept, &V3_FORMS)?;
+                let (media, document) = accepted(accept, &V3_OFFERS)?;
                 let Some(_) = document else { return Some(not_acceptable()) };
                 let asked = crate::query::first(&request.info.query, "hash");
                 if asked.is_some_and(|asked| !asked.is_empty() && asked != hash) {
@@ -199,7 +199,7 @@ impl OpenApi {
             return Some(kept);
         }
         let _making = self.making.lock().await;
-        // Whoever was before may have made it.
+        // Another request may have made it meanwhile.
         if let Some(kept) = self.kept(&document, hash) {
             return Some(kept);
         }
@@ -267,10 +267,10 @@ impl Filter for OpenApi {
 const JSON: &str = "application/json";
 const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// A form that clients may ask for, what it is, and what its answer is called.
-type Form = (&'static str, Document, &'static str);
+/// A media type that clients may accept, the document that it stands for, and its Content-Type.
+type Offer = (&'static str, Document, &'static str);
 
-const V2_FORMS: [Form; 3] = [
+const V2_OFFERS: [Offer; 3] = [
     (JSON, Document::V2Json, JSON),
     (V2_PROTOBUF, Document::V2Protobuf, V2_PROTOBUF),
     (
@@ -279,10 +279,10 @@ const V2_FORMS: [Form; 3] = [
         V2_PROTOBUF,
     ),
 ];
-const V3_FORMS: [Form; 1] = [(JSON, Document::V3(String::new()), JSON)];
+const V3_OFFERS: [Offer; 1] = [(JSON, Document::V3(String::new()), JSON)];
 
-/// The first form that a client accepts; no document where it accepts none of them.
-fn accepted(header: &str, forms: &[Form]) -> Option<(&'static str, Option<Document>)> {
+/// The first offer that a client accepts; no document where it accepts none of them.
+fn accepted(header: &str, offers: &[Offer]) -> Option<(&'static str, Option<Document>)> {
     let header = if header.trim().is_empty() { "*/*" } else { header };
     let mut clauses: Vec<(f32, &str)> = header
         .split(',')
@@ -296,7 +296,7 @@ fn accepted(header: &str, forms: &[Form]) -> Option<(&'static str, Option<Docume
     clauses.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     for (_, clause) in clauses {
         let fits = |name: &str| matches!(clause, "*/*" | "application/*") || clause == name;
-        if let Some((_, document, media)) = forms.iter().find(|(name, ..)| fits(name)) {
+        if let Some((_, document, media)) = offers.iter().find(|(name, ..)| fits(name)) {
             return Some((media, Some(document.clone())));
         }
     }

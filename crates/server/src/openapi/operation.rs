@@ -46,19 +46,17 @@ pub(super) struct Parameter {
     pub ty: &'static str,
 }
 
-const MEDIA: [&str; 3] =
-    ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
-const CUSTOM_MEDIA: [&str; 2] = ["application/json", "application/yaml"];
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+const MEDIA: [&str; 3] = ["application/json", "application/yaml", PROTOBUF];
 const STREAMS: [&str; 2] =
     ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
 const PATCHES: [&str; 4] = [
     "application/json-patch+json",
     "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
+    STRATEGIC_MERGE,
     "application/apply-patch+yaml",
 ];
-const CUSTOM_PATCHES: [&str; 3] =
-    ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
+const STRATEGIC_MERGE: &str = "application/strategic-merge-patch+json";
 const ANYTHING: &str = "*/*";
 
 /// A document about the API: `/apis/apps/` with `getAPIGroup`.
@@ -93,16 +91,17 @@ struct Routes<'r, 'p> {
     paths: &'p mut BTreeMap<String, PathItem<'r>>,
 }
 
-/// A verb as an operation: what it is called, how it is asked, what it takes.
+/// A verb as an operation: its name, method and parameters.
 struct VerbOperation {
     verb: Verb,
     /// What the operation's name begins with.
     prefix: &'static str,
     action: &'static str,
     method: &'static str,
-    /// The kinds whose fields are its parameters: for built-in kinds, for custom ones.
-    options: [&'static [&'static str]; 2],
-    codes: [&'static [u16]; 2],
+    /// The kinds whose fields are its parameters, and its codes: of kinds with routes.
+    routes: (&'static [&'static str], &'static [u16]),
+    /// The same of kinds of definitions.
+    definition: (&'static [&'static str], &'static [u16]),
 }
 
 const VERBS: [VerbOperation; 7] = [
@@ -111,56 +110,56 @@ const VERBS: [VerbOperation; 7] = [
         prefix: "read",
         action: "get",
         method: "get",
-        options: [&[], &["GetOptions"]],
-        codes: [&[200], &[200]],
+        routes: (&[], &[200]),
+        definition: (&["GetOptions"], &[200]),
     },
     VerbOperation {
         verb: Verb::List,
         prefix: "list",
         action: "list",
         method: "get",
-        options: [&["ListOptions"], &["ListOptions"]],
-        codes: [&[200], &[200]],
+        routes: (&["ListOptions"], &[200]),
+        definition: (&["ListOptions"], &[200]),
     },
     VerbOperation {
         verb: Verb::Create,
         prefix: "create",
         action: "post",
         method: "post",
-        options: [&["CreateOptions"], &["CreateOptions"]],
-        codes: [&[200, 201, 202], &[200, 201, 202]],
+        routes: (&["CreateOptions"], &[200, 201, 202]),
+        definition: (&["CreateOptions"], &[200, 201, 202]),
     },
     VerbOperation {
         verb: Verb::Update,
         prefix: "replace",
         action: "put",
         method: "put",
-        options: [&["UpdateOptions"], &["UpdateOptions"]],
-        codes: [&[200, 201], &[200, 201]],
+        routes: (&["UpdateOptions"], &[200, 201]),
+        definition: (&["UpdateOptions"], &[200, 201]),
     },
     VerbOperation {
         verb: Verb::Patch,
         prefix: "patch",
         action: "patch",
         method: "patch",
-        options: [&["PatchOptions"], &["PatchOptions"]],
-        codes: [&[200, 201], &[200]],
+        routes: (&["PatchOptions"], &[200, 201]),
+        definition: (&["PatchOptions"], &[200]),
     },
     VerbOperation {
         verb: Verb::Delete,
         prefix: "delete",
         action: "delete",
         method: "delete",
-        options: [&["DeleteOptions"], &["DeleteOptions"]],
-        codes: [&[200, 202], &[200, 202]],
+        routes: (&["DeleteOptions"], &[200, 202]),
+        definition: (&["DeleteOptions"], &[200, 202]),
     },
     VerbOperation {
         verb: Verb::DeleteCollection,
         prefix: "deletecollection",
         action: "deletecollection",
         method: "delete",
-        options: [&["DeleteOptions", "ListOptions"], &["ListOptions"]],
-        codes: [&[200], &[200]],
+        routes: (&["DeleteOptions", "ListOptions"], &[200]),
+        definition: (&["ListOptions"], &[200]),
     },
 ];
 
@@ -188,8 +187,8 @@ impl<'r> Routes<'r, '_> {
                 self.verb(verb, &everywhere, None, "", "ForAllNamespaces");
             }
         }
-        // The old paths of watches are older than custom kinds.
-        if resource.allows(Verb::Watch) && resource.allows(Verb::List) && !resource.is_custom() {
+        // The old paths of watches are served, but not told, of definitions.
+        if resource.allows(Verb::Watch) && resource.allows(Verb::List) && !self.defined() {
             self.watch(&collection, self.scope(), "watchlist", "List");
             self.watch(&item, self.scope(), "watch", "");
             if resource.namespaced {
@@ -212,15 +211,26 @@ impl<'r> Routes<'r, '_> {
         if self.resource.namespaced { "Namespaced" } else { "" }
     }
 
+    /// Whether what is told follows from a definition, as the reference's CRDs have it, not from routes.
+    fn defined(&self) -> bool {
+        self.resource.conventions.published.by_definition()
+    }
+
     fn media(&self) -> Vec<&'static str> {
-        if self.resource.is_custom() { CUSTOM_MEDIA.to_vec() } else { MEDIA.to_vec() }
+        let protobuf = self.resource.conventions.protobuf;
+        MEDIA.into_iter().filter(|media| protobuf || *media != PROTOBUF).collect()
     }
 
     fn streaming(&self) -> Vec<&'static str> {
-        match self.resource.is_custom() {
-            true => CUSTOM_MEDIA.to_vec(),
+        match self.defined() {
+            true => self.media(),
             false => [&MEDIA[..], &STREAMS[..]].concat(),
         }
+    }
+
+    fn patches(&self) -> Vec<&'static str> {
+        let strategic = self.resource.conventions.strategic_merge_patch;
+        PATCHES.into_iter().filter(|media| strategic || *media != STRATEGIC_MERGE).collect()
     }
 
     fn verb(
@@ -245,17 +255,17 @@ impl<'r> Routes<'r, '_> {
         let status = meta("Status").map_or(own, Component::BuiltIn);
         let mut parameters = path_parameters(path);
         parameters.push(Parameter::query("pretty", "string"));
-        let which = usize::from(resource.is_custom());
-        for options in verb.options.get(which).copied().unwrap_or_default() {
+        let defined = self.defined();
+        let (options, codes) = if defined { verb.definition } else { verb.routes };
+        for options in options {
             let fields = meta(options).map(option_parameters).unwrap_or_default();
             let fields = fields.into_iter().filter(|field| {
                 let watching = WATCHING.contains(&field.name.as_str());
-                resource.is_custom() || verb.verb != Verb::DeleteCollection || !watching
+                defined || verb.verb != Verb::DeleteCollection || !watching
             });
             parameters.extend(fields);
         }
-        let mut consumes =
-            if resource.is_custom() { CUSTOM_MEDIA.to_vec() } else { vec![ANYTHING] };
+        let mut consumes = if defined { self.media() } else { vec![ANYTHING] };
         let mut produces = self.media();
         let mut answer = Content::Of(own);
         let mut body = None;
@@ -267,11 +277,10 @@ impl<'r> Routes<'r, '_> {
             Verb::Create | Verb::Update => body = Some(own),
             Verb::Patch => {
                 body = Some(Component::Patch);
-                consumes =
-                    if resource.is_custom() { CUSTOM_PATCHES.to_vec() } else { PATCHES.to_vec() };
+                consumes = self.patches();
             }
             Verb::Delete | Verb::DeleteCollection => {
-                let bare = resource.is_custom() && verb.verb == Verb::DeleteCollection;
+                let bare = defined && verb.verb == Verb::DeleteCollection;
                 body = meta("DeleteOptions").filter(|_| !bare).map(Component::BuiltIn);
                 let whole = verb.verb == Verb::Delete && resource.strategy.returns_deleted_object();
                 answer = Content::Of(if whole { own } else { status });
@@ -285,11 +294,10 @@ impl<'r> Routes<'r, '_> {
             produces.insert(0, "text/plain");
             answer = Content::Text;
         }
-        let codes = verb.codes.get(which).copied().unwrap_or_default();
         self.insert(path, verb.method, verb.prefix, &name, |operation| Operation {
             action: verb.action,
             kind: Some(match sub {
-                Some((_, sub)) if !resource.is_custom() => &sub.kind,
+                Some((_, sub)) if !defined => &sub.kind,
                 _ => &resource.kind,
             }),
             parameters,

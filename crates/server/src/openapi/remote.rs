@@ -18,7 +18,7 @@ pub trait Remote: Send + Sync + 'static {
     /// What there is now: the same while nothing changes.
     fn current(&self) -> Arc<RemoteDocuments>;
 
-    /// Asks the other server for the document of a name.
+    /// Requests the document of a name from the other server.
     fn serve<'a>(&'a self, name: &str, request: Request) -> Pending<'a, Response>;
 }
 
@@ -151,7 +151,7 @@ impl<S: Sink> Sink for Merged<'_, S> {
     }
 }
 
-/// The first name like this that nobody has.
+/// The first name like this that is free.
 fn free_name(name: &str, taken: &BTreeSet<CompactString>) -> CompactString {
     let names = (2..).map(|number: u32| CompactString::from(format!("{name}{RENAMED}{number}")));
     names.into_iter().find(|name| !taken.contains(name)).unwrap_or_default()

@@ -11,16 +11,16 @@ use super::operation::{Content, Operation, Parameter, PathItem, shared};
 use super::tree::{list, object, strings};
 
 /// A document with these paths and every schema that they need; `home` is the group and version that
-/// it is about, `custom` whether its kinds are custom ones.
+/// it is about, `defined` whether its kinds are those of definitions.
 pub(super) fn document(
     paths: &BTreeMap<String, PathItem<'_>>,
     home: Option<(&str, &str)>,
-    custom: bool,
+    defined: bool,
     texts: &Texts,
 ) -> Vec<u8> {
     let mut components = Components::new(texts, home);
     let mut out = br#"{"openapi":"3.0.0","info":"#.to_vec();
-    out.extend_from_slice(match custom {
+    out.extend_from_slice(match defined {
         true => br#"{"title":"Kubernetes CRD Swagger","version":"v0.1.0"}"#,
         false => br#"{"title":"Kubernetes","version":"unversioned"}"#,
     });
@@ -35,7 +35,7 @@ pub(super) fn document(
         first = false;
     });
     out.push(b'}');
-    if !custom {
+    if !defined {
         out.extend_from_slice(
             br#","securitySchemes":{"BearerToken":{"type":"apiKey","name":"authorization","in":"header"}}"#,
         );

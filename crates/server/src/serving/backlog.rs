@@ -15,12 +15,12 @@ use crate::body::PIECE;
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     waiting: AtomicUsize,
-    /// Who has more, when there is too much.
+    /// The writer that waits, when there is too much.
     next: Mutex<Option<Waker>>,
 }
 
 impl Backlog {
-    /// Whether there is too much to take more. Who asks is woken when there is not.
+    /// Whether there is too much to take more. The caller is woken when there is not.
     pub fn is_full(&self, context: &Context<'_>) -> bool {
         let full = self.waiting.load(Ordering::Acquire) >= PIECE;
         if full {

@@ -45,13 +45,13 @@ pub(super) async fn serve(
 ) {
     let ongoing = registered.ongoing.clone();
     let handshake = async {
-        // Who connects and says nothing costs no more than this.
+        // A client that connects and sends nothing costs no more than this.
         stream.peek(&mut [0]).await.map_err(|error| error.to_string())?;
         Box::pin(handshake(stream, &ongoing, &shared.tls)).await
     };
     let stream = tokio::select! {
         result = timeout(shared.limits.header_read, handshake) => result,
-        // Nothing was asked on it yet: whatever the order, it ends.
+        // It had no request yet: whatever the order, it ends.
         _ = ongoing.ordered() => return,
     };
     let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());

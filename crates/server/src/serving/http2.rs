@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use super::Limits;
 use super::connection::{HttpConnection, Transport};
 use super::gather::Gather;
-use super::requests::{Answer, Requests};
+use super::requests::{Requests, ResponseBody};
 use super::streams::{Start, Streams};
 use crate::body::Broken;
 use crate::future::Pending;
@@ -38,7 +38,7 @@ impl Http2Connection {
     pub fn new(stream: Box<dyn Transport>, requests: Requests, limits: &Limits) -> Self {
         let (streams, output) = (Streams::default(), Gather::new(stream));
         let builder = builder(limits, streams.start());
-        let service = Apart { requests, patience: Arc::default() };
+        let service = Apart { requests, resets: Arc::default() };
         let http = builder.serve_connection(TokioIo::new(output.clone()), service);
         Http2Connection { http, streams, output }
     }
@@ -96,43 +96,43 @@ fn builder(limits: &Limits, start: Start) -> http2::Builder<Start> {
 /// Handles each request in a task of its own, so that one connection's requests use all processors.
 struct Apart {
     requests: Requests,
-    patience: Arc<Patience>,
+    resets: Arc<RapidResetGuard>,
 }
 
-type Answered = Result<http::Response<Answer>, Broken>;
+type Handled = Result<http::Response<ResponseBody>, Broken>;
 
 impl Service<http::Request<Incoming>> for Apart {
-    type Response = http::Response<Answer>;
+    type Response = http::Response<ResponseBody>;
     type Error = Broken;
-    type Future = Handled;
+    type Future = Handling;
 
-    fn call(&self, request: http::Request<Incoming>) -> Handled {
+    fn call(&self, request: http::Request<Incoming>) -> Handling {
         let handler = self.requests.call(request);
-        let state = match self.patience.has_ended() {
-            true => State::Asked(handler, Patience::TURNS),
+        let state = match self.resets.is_tripped() {
+            true => State::Held(handler, RapidResetGuard::TURNS),
             false => State::Begun(tokio::spawn(handler)),
         };
-        Handled { state, patience: self.patience.clone() }
+        Handling { state, resets: self.resets.clone() }
     }
 }
 
-/// How many more requests a client has given up than waited for, of late. One that asks only to give
-/// up, again and again, is not served at once: what it takes back until the connection's next turn has
-/// cost no work.
+/// Against Rapid Reset (CVE-2023-44487): counts how many more streams a client has reset than waited for,
+/// of late. The requests of one that resets too many are held for some turns of the connection: what it
+/// resets in the meantime has cost no work.
 #[derive(Default)]
-struct Patience(AtomicU32);
+struct RapidResetGuard(AtomicU32);
 
-impl Patience {
+impl RapidResetGuard {
     /// A client may end so many watches at a time.
     const MOST: u32 = 64;
-    /// In one turn the client is heard, in the next it is seen that it has given up.
+    /// In one turn the client's frames are read, in the next the reset has taken effect.
     const TURNS: u8 = 2;
 
-    fn has_ended(&self) -> bool {
+    fn is_tripped(&self) -> bool {
         self.0.load(Ordering::Relaxed) > Self::MOST
     }
 
-    fn given_up(&self) {
+    fn reset(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -142,28 +142,28 @@ impl Patience {
     }
 }
 
-/// A request that is handled; dropped, it is not any more.
-struct Handled {
+/// A request that is being handled; dropped, its handler ends.
+struct Handling {
     state: State,
-    patience: Arc<Patience>,
+    resets: Arc<RapidResetGuard>,
 }
 
 enum State {
     /// To be begun after so many turns.
-    Asked(Pending<'static, Answered>, u8),
-    Begun(JoinHandle<Answered>),
+    Held(Pending<'static, Handled>, u8),
+    Begun(JoinHandle<Handled>),
     Ended,
 }
 
-impl Future for Handled {
-    type Output = Answered;
+impl Future for Handling {
+    type Output = Handled;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answered> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Handled> {
         self.state = match std::mem::replace(&mut self.state, State::Ended) {
-            State::Asked(handler, 0) => State::Begun(tokio::spawn(handler)),
-            State::Asked(handler, turns) => {
+            State::Held(handler, 0) => State::Begun(tokio::spawn(handler)),
+            State::Held(handler, turns) => {
                 context.waker().wake_by_ref();
-                self.state = State::Asked(handler, turns - 1);
+                self.state = State::Held(handler, turns - 1);
                 return Poll::Pending;
             }
             state => state,
@@ -171,18 +171,18 @@ impl Future for Handled {
         let State::Begun(task) = &mut self.state else { return Poll::Pending };
         let ended = ready!(Pin::new(task).poll(context));
         self.state = State::Ended;
-        self.patience.answered();
+        self.resets.answered();
         Poll::Ready(ended.unwrap_or(Err(Broken("the handler has ended without an answer"))))
     }
 }
 
-impl Drop for Handled {
+impl Drop for Handling {
     fn drop(&mut self) {
         match &self.state {
             State::Ended => return,
             State::Begun(task) => task.abort(),
-            State::Asked(..) => {}
+            State::Held(..) => {}
         }
-        self.patience.given_up();
+        self.resets.reset();
     }
 }

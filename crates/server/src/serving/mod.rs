@@ -50,7 +50,7 @@ pub struct Limits {
     /// How much of a request's body may wait to be read on an HTTP/2 stream; nearly all objects are
     /// smaller. (Frames stay at HTTP/2's 16 KiB: the reference's large ones would only be buffered.)
     pub stream_window: u32,
-    /// How long a client may take to send a body that nobody reads, after the answer to it.
+    /// How long a client may take to send a body that is not read, after the response.
     pub unread_body: Duration,
     /// How much of an answer waits for an HTTP/2 client to take it, besides a piece or two of which
     /// nothing could be sent. So a connection holds this and [two pieces](crate::body::PIECE) for each

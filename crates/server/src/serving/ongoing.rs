@@ -113,7 +113,7 @@ pub(super) struct Ongoing {
     http1: AtomicBool,
     order: AtomicU8,
     ordered: Notify,
-    /// The socket, when nobody reads or writes it any more.
+    /// The socket, when nothing is read or written any more.
     left: Mutex<Option<TcpStream>>,
 }
 
@@ -200,7 +200,7 @@ impl Ongoing {
         }
     }
 
-    /// Leaves the socket to who asks for it.
+    /// Leaves the socket to its new owner.
     pub fn leave(&self, stream: TcpStream) {
         *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(stream);
     }

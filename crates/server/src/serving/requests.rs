@@ -38,14 +38,14 @@ pub(super) struct Requests {
     pub most: usize,
     /// What waits to be sent, where pieces must not be taken before.
     pub backlog: Option<Arc<Backlog>>,
-    /// How long a client may take to send a body that nobody reads.
+    /// How long a client may take to send a body that is not read.
     pub patience: Duration,
     /// What comes after the last answer.
     pub next: Arc<Next>,
 }
 
 impl Service<http::Request<Incoming>> for Requests {
-    type Response = http::Response<Answer>;
+    type Response = http::Response<ResponseBody>;
     type Error = Broken;
     type Future = Pending<'static, Result<Self::Response, Broken>>;
 
@@ -57,7 +57,7 @@ impl Service<http::Request<Incoming>> for Requests {
         let (mut parts, body) = request.into_parts();
         let has_host = parts.headers.contains_key(header::HOST);
         let bad_request = |exchange, why| -> Self::Future {
-            let answer = bad_request(why).map(|body| Answer {
+            let answer = bad_request(why).map(|body| ResponseBody {
                 body,
                 backlog: None,
                 _exchange: Some(exchange),
@@ -100,7 +100,12 @@ impl Service<http::Request<Incoming>> for Requests {
                 drop_body(&mut response);
             }
             let exchange = next.plan(&mut response, on_upgrade, exchange);
-            Ok(response.map(|body| Answer { body, backlog, _exchange: exchange, _slot: slot }))
+            Ok(response.map(|body| ResponseBody {
+                body,
+                backlog,
+                _exchange: exchange,
+                _slot: slot,
+            }))
         })
     }
 }
@@ -133,16 +138,16 @@ fn bad_request(why: &str) -> Response {
     response
 }
 
-/// The body of an answer; the exchange is over when it has gone out, or nobody wants it any more.
+/// The body of a response; the exchange is over when it has been sent, or its client is gone.
 /// Or it goes on in another protocol.
-pub(super) struct Answer {
+pub(super) struct ResponseBody {
     body: Body,
     backlog: Option<Arc<Backlog>>,
     _exchange: Option<Exchange>,
     _slot: Option<OwnedSemaphorePermit>,
 }
 
-impl http_body::Body for Answer {
+impl http_body::Body for ResponseBody {
     type Data = Bytes;
     type Error = Broken;
 

@@ -63,7 +63,7 @@ impl Socket {
     }
 }
 
-/// The connection is left to who cares for its end.
+/// The connection is left to its new owner.
 impl Drop for Socket {
     fn drop(&mut self) {
         if let Some(stream) = self.stream.take() {

@@ -14,7 +14,7 @@ type Stream = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(super) struct Streams {
     ready: Arc<Ready>,
     running: Vec<Option<Running>>,
-    /// Places in `running` that nobody has.
+    /// Free entries of `running`.
     free: Vec<usize>,
 }
 

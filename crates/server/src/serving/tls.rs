@@ -1,4 +1,4 @@
-//! TLS: which certificate is shown to whom.
+//! TLS: certificates by server name (SNI).
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -61,7 +61,7 @@ struct Pair {
     explicit: bool,
 }
 
-/// What the files said when they were last asked, and what follows from it.
+/// The content of the files when they were last read, and the configuration made of it.
 #[derive(Debug)]
 struct Built {
     certificates: Vec<Arc<Pair>>,

@@ -17,13 +17,13 @@ use super::error::Error;
 use super::{failure, tls};
 use crate::certificates::Dynamic;
 
-/// How long a call may take where nobody says otherwise, its answer included.
+/// How long a call may take by default, its response included.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The largest answer that is read: a patch of the largest object, in base64, twice.
 pub const MAX_ANSWER: usize = 8 << 20;
 
-/// How long a connection is kept that nobody uses.
+/// How long an idle connection is kept.
 const IDLE: Duration = Duration::from_secs(90);
 /// How many of them.
 const MAX_IDLE: usize = 25;
@@ -63,7 +63,7 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client of an endpoint. Nothing is connected before somebody calls.
+    /// A client of an endpoint. Nothing is connected before the first call.
     pub fn new(endpoint: Endpoint) -> Result<Self, String> {
         let (scheme, authority, base) = location(&endpoint)?;
         let http = connections(&endpoint)?;
@@ -141,7 +141,7 @@ impl Client {
     }
 }
 
-/// Connections that are made as an endpoint says. Nothing is connected before somebody asks.
+/// Connections that are made as an endpoint says. Nothing is connected before the first call.
 pub(super) fn connections(endpoint: &Endpoint) -> Result<Connections, String> {
     let tls = tls::config(endpoint)?;
     let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();

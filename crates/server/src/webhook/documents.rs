@@ -64,7 +64,7 @@ impl Documents {
             let answer = exchange(&self.0, request(&uri, token.clone()), asked).await?;
             let Some(location) = moved(&answer) else { return Ok(answer) };
             uri = resolve(&uri, location).map_err(invalid)?;
-            // Once lost, it is not found again: who is asked then was named by a stranger.
+            // Once dropped it stays so: the next address was named by a server that does not get it.
             if !is_below(uri.host().unwrap_or_default(), &first) {
                 token = None;
             }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::connector::Dial;
 
-/// A server outside: its address, why it is believed, and who calls it.
+/// A remote server: its address, how it is verified, and the credentials that are sent to it.
 #[derive(Clone, Default)]
 pub struct Endpoint {
     /// The URL of the server; its path goes before those of requests.
@@ -14,7 +14,7 @@ pub struct Endpoint {
     pub ca: Option<Vec<u8>>,
     /// The name that its certificate must have, if not that of the URL.
     pub server_name: Option<String>,
-    /// Believe whoever answers.
+    /// Skip verification.
     pub insecure_skip_tls_verify: bool,
     /// The certificate that is shown to it.
     pub identity: Option<Identity>,
@@ -47,7 +47,7 @@ pub enum Identity {
     },
 }
 
-/// What a caller says about who it is.
+/// The credentials that are sent.
 #[derive(Clone, Default)]
 pub enum Credentials {
     /// Nothing.
@@ -66,7 +66,7 @@ pub enum Credentials {
     },
 }
 
-// Keys, tokens and passwords are for nobody to see.
+// Keys, tokens and passwords are not printed.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint").field("url", &self.url).finish_non_exhaustive()

@@ -15,7 +15,7 @@ use super::failure;
 pub enum Error {
     /// There was no answer.
     Connection {
-        /// What was asked: `Post "https://webhook/authorize"`.
+        /// The request: `Post "https://webhook/authorize"`.
         request: String,
         /// What went wrong.
         reason: String,
@@ -24,7 +24,7 @@ pub enum Error {
     },
     /// There was no answer in time.
     Timeout {
-        /// What was asked.
+        /// The request.
         request: String,
     },
     /// The answer broke off.
@@ -34,7 +34,7 @@ pub enum Error {
     },
     /// The answer is larger than anybody wants to read.
     TooLarge {
-        /// What was asked.
+        /// The request.
         request: String,
         /// How many bytes would have been read.
         limit: usize,
@@ -152,9 +152,9 @@ mod tests {
             assert_eq!(error.is_transient(), expected, "{code} {retry_after:?}");
         }
         let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
-        assert!(!Error::connection(String::new(), &refused).is_transient());
+        assert!(!Error::connection(String::new(), &refused, "").is_transient());
         let reset = io::Error::from(io::ErrorKind::ConnectionReset);
-        assert!(Error::connection(String::new(), &reset).is_transient());
+        assert!(Error::connection(String::new(), &reset, "").is_transient());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! TLS as a client speaks it: whom it believes, and who it says to be.
+//! TLS as a client: the authorities that it trusts, and the certificate that it sends.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub fn config(endpoint: &Endpoint) -> Result<ClientConfig, String> {
             builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(algorithms)))
         }
         (Some(pem), false) => builder.with_root_certificates(roots(pem)?),
-        // A system without authorities believes nobody.
+        // A system without authorities trusts no server.
         (None, false) => match builder.clone().with_native_roots() {
             Ok(builder) => builder,
             Err(_) => builder.with_root_certificates(RootCertStore::empty()),
@@ -86,7 +86,7 @@ impl ResolvesClientCert for Shown {
     }
 }
 
-/// Believes anybody who holds the key of the certificate that they show.
+/// Accepts any certificate whose key the server holds.
 #[derive(Debug)]
 struct Anybody(WebPkiSupportedAlgorithms);
 

@@ -29,9 +29,9 @@ pub enum Change {
     Deleted,
 }
 
-/// A form that events are written in: all that tells it from others (version, format, shape), as text.
-/// Never a digest of it, which two forms could share: a watcher would get what another one asked for.
-pub type Form = Arc<str>;
+/// Identifies an encoder of events (`runtime.Identifier`): all that tells it from others (version, format,
+/// shape), as text. Never a digest of it, which two could share: a watcher would get another one's events.
+pub type EncoderId = Arc<str>;
 
 /// One change of one object, shared by everybody who hears of it.
 #[derive(Debug)]
@@ -43,8 +43,8 @@ pub struct Event {
     previous: Option<Arc<Object>>,
     /// The last state under the revision that ended it: what a DELETED event shows.
     gone: OnceLock<Arc<Object>>,
-    /// What it looks like on the wire, for each form that somebody asked for.
-    encoded: Mutex<Vec<(Form, Change, Bytes)>>,
+    /// What it looks like on the wire, for each encoder that wrote it.
+    encoded: Mutex<Vec<(EncoderId, Change, Bytes)>>,
 }
 
 impl Event {
@@ -84,7 +84,7 @@ impl Event {
     }
 
     /// The object that a watcher is shown: its new state, or its last one under this revision.
-    pub fn shown(&self, change: Change) -> Option<&Arc<Object>> {
+    pub fn object(&self, change: Change) -> Option<&Arc<Object>> {
         match change {
             Change::Added | Change::Modified => self.current.as_ref(),
             Change::Deleted => {
@@ -94,15 +94,20 @@ impl Event {
         }
     }
 
-    /// The event in a form, made once and shared.
-    pub fn encoded(&self, form: &Form, change: Change, encode: impl FnOnce() -> Bytes) -> Bytes {
+    /// The event as an encoder writes it, made once and shared.
+    pub fn encoded(
+        &self,
+        encoder: &EncoderId,
+        change: Change,
+        encode: impl FnOnce() -> Bytes,
+    ) -> Bytes {
         let mut encoded = self.encoded.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = encoded.iter().find(|(f, c, _)| f == form && *c == change);
+        let known = encoded.iter().find(|(e, c, _)| e == encoder && *c == change);
         if let Some((_, _, bytes)) = known {
             return bytes.clone();
         }
         let bytes = encode();
-        encoded.push((form.clone(), change, bytes.clone()));
+        encoded.push((encoder.clone(), change, bytes.clone()));
         bytes
     }
 

@@ -31,8 +31,10 @@ use tokio::sync::{mpsc, watch as signal};
 use tokio::time::Instant;
 
 pub use self::feed::Caches;
-pub use self::log::{Change, Event, Form, LOG_AGE, LOG_MAX_BYTES, LOG_MAX_EVENTS, LOG_MIN_EVENTS};
-pub use self::object::{Object, Part, Wire};
+pub use self::log::{
+    Change, EncoderId, Event, LOG_AGE, LOG_MAX_BYTES, LOG_MAX_EVENTS, LOG_MIN_EVENTS,
+};
+pub use self::object::{Object, Span, Wire};
 pub use self::snapshot::Snapshot;
 pub use self::watch::{
     AHEAD_WAIT, Delivery, Selection, WATCHER_QUEUE, WATCHER_QUEUE_BYTES, Watcher,

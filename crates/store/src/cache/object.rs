@@ -10,14 +10,14 @@ use crate::Revision;
 
 /// A part of an object's wire bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct Span {
     /// The first byte of it.
     pub start: u32,
     /// How many bytes it has.
     pub len: u32,
 }
 
-impl Part {
+impl Span {
     fn end(self) -> usize {
         self.start as usize + self.len as usize
     }
@@ -33,9 +33,9 @@ pub struct Wire {
     /// JSON with its resourceVersion, without kind and apiVersion.
     pub bytes: Bytes,
     /// The digits of the resourceVersion.
-    pub revision: Part,
+    pub revision: Span,
     /// The text of `metadata.labels`, braces included; empty where there are none.
-    pub labels: Part,
+    pub labels: Span,
 }
 
 impl Wire {
@@ -52,7 +52,7 @@ impl Wire {
         }
         Wire {
             bytes: [before, digits.as_bytes(), after].concat().into(),
-            revision: Part { len: digits.len() as u32, ..self.revision },
+            revision: Span { len: digits.len() as u32, ..self.revision },
             labels,
         }
     }
@@ -65,7 +65,7 @@ pub struct Object {
     revision: Revision,
     wire: Result<Wire, Box<str>>,
     /// Where the resource's selectable fields stand; looked up when one is asked for first.
-    fields: OnceLock<Box<[Part]>>,
+    fields: OnceLock<Box<[Span]>>,
 }
 
 impl Object {

@@ -9,7 +9,7 @@ mod ordered;
 
 use bytes::Bytes;
 
-use super::{Decode, Part, Wire};
+use super::{Decode, Span, Wire};
 use crate::Revision;
 
 /// Reads objects that are stored as JSON.
@@ -71,7 +71,7 @@ impl FieldPath {
     }
 
     /// Where the field's value stands in wire bytes; nowhere where it has none.
-    pub(super) fn locate(&self, wire: &[u8]) -> Part {
+    pub(super) fn locate(&self, wire: &[u8]) -> Span {
         locate(wire, &self.keys, 0)
     }
 }
@@ -140,8 +140,8 @@ fn push_rest(out: &mut Vec<u8>, members: Members<'_>) -> Option<()> {
 /// Where the parts of an object's metadata stand.
 #[derive(Default)]
 struct Metadata {
-    revision: Part,
-    labels: Part,
+    revision: Span,
+    labels: Span,
 }
 
 /// Copies an object's metadata with its resourceVersion in place.
@@ -168,7 +168,7 @@ fn push_metadata(
         separate(out);
         push_key(out, key);
         if key == b"labels" {
-            parts.labels = Part { start: out.len() as u32, len: value.len() as u32 };
+            parts.labels = Span { start: out.len() as u32, len: value.len() as u32 };
         }
         out.extend_from_slice(value);
     }
@@ -179,12 +179,12 @@ fn push_metadata(
     Some(parts)
 }
 
-fn push_revision(out: &mut Vec<u8>, revision: Revision) -> Part {
+fn push_revision(out: &mut Vec<u8>, revision: Revision) -> Span {
     separate(out);
     push_key(out, b"resourceVersion");
     out.push(b'"');
     let digits = revision.to_string();
-    let part = Part { start: out.len() as u32, len: digits.len() as u32 };
+    let part = Span { start: out.len() as u32, len: digits.len() as u32 };
     out.extend_from_slice(digits.as_bytes());
     out.push(b'"');
     part
@@ -203,17 +203,17 @@ fn separate(out: &mut Vec<u8>) {
 }
 
 /// Where a string field below a value stands, `start` being where the value does.
-fn locate(value: &[u8], path: &[Box<str>], start: usize) -> Part {
+fn locate(value: &[u8], path: &[Box<str>], start: usize) -> Span {
     let Some((first, rest)) = path.split_first() else {
         // Strings without their quotes; booleans and numbers as they are.
         let quoted = value.strip_prefix(b"\"").and_then(|v| v.strip_suffix(b"\""));
         let (skip, text) = quoted.map_or((0, value), |text| (1, text));
-        return Part { start: (start + skip) as u32, len: text.len() as u32 };
+        return Span { start: (start + skip) as u32, len: text.len() as u32 };
     };
     let found = members(value).and_then(|mut all| {
         all.find_map(|member| member.filter(|(key, _)| *key == first.as_bytes()))
     });
-    let Some((_, inner)) = found else { return Part::default() };
+    let Some((_, inner)) = found else { return Span::default() };
     let offset = inner.as_ptr() as usize - value.as_ptr() as usize;
     locate(inner, rest, start + offset)
 }

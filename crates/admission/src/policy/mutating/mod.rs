@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use kevel_api::status::{StatusCause, StatusError, reason};
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::authorization::Authorizer;
 use kevel_server::endpoints::settle_changed;
 use kevel_server::future::Pending;
@@ -20,7 +20,7 @@ use self::mutator::{Mutation, Mutator};
 use self::object::{PatchError, Patched};
 use self::reinvocation::{Key, Reinvocations};
 use super::definition::{Binding, Policy};
-use super::dispatch::{Invocation, Misconfigured, select};
+use super::dispatch::{Invocation, Misconfigured, Turn, select};
 use super::metrics::{NO_ERROR, PolicyMetrics, error_type};
 use super::params::{Kinds, Params};
 use super::source::{Hooks, Source};
@@ -77,7 +77,7 @@ impl Plugin for MutatingAdmissionPolicy {
         let nothing = self.source.is_ready() && self.source.hooks().is_empty();
         // A deletion has nothing that could be changed.
         if nothing || attributes.operation == Operation::Delete || is_excluded(attributes) {
-            return settled(Ok(()));
+            return ready(Ok(()));
         }
         Box::pin(async move {
             if !self.source.is_ready() && !self.source.wait_until_ready(&self.matcher).await {
@@ -158,7 +158,9 @@ impl Request<'_> {
             let object = self.object.as_deref().cloned();
             self.remember(|known| known.begin_second_round(object.as_ref()));
         }
+        let mut turn = Turn::begin();
         for invocation in invocations {
+            turn.yield_if_long().await;
             self.invoke(invocation, failures).await?;
         }
         if self.dirty {

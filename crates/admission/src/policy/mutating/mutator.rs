@@ -9,7 +9,7 @@ use kevel_patch::json_patch::Patch;
 use super::tree::{apply_configuration, json_patch};
 use crate::cel::{
     Compiler, Evaluator as Evaluation, Expression, Input, MatchConditions, Matcher,
-    OptionalVariableDeclarations, RUNTIME_COST_BUDGET, Returns,
+    OptionalVariableDeclarations, RUNTIME_COST_BUDGET, Returns, evaluate_nested,
 };
 use crate::policy::definition::{Evaluator, failure_policy, named};
 
@@ -98,6 +98,11 @@ impl Mutation {
         if let Err(error) = &self.expression.program {
             return Err(error.detail.clone());
         }
+        let evaluated = evaluate_nested(self.expression.nesting, || self.evaluate_here(input));
+        evaluated.map_err(|error| error.detail)?
+    }
+
+    fn evaluate_here(&self, input: &Input<'_>) -> Result<Change, String> {
         let mut evaluation = Evaluation::new(input, RUNTIME_COST_BUDGET);
         let outcome = evaluation.evaluate(&self.expression).and_then(|outcome| outcome);
         let value = outcome.map_err(|error| error.detail)?;

@@ -1,6 +1,8 @@
 //! Objects, patched.
 
+use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
+use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_codec::json;
@@ -100,15 +102,30 @@ impl Patched<'_> {
     fn check_kind(&self, object: &Value) -> Result<(), String> {
         let said = |field| object.str_at(&[field]);
         let found = GroupVersionKind::from_api_version_and_kind(said("apiVersion"), said("kind"));
-        match found == *self.kind {
-            true => Ok(()),
-            false => Err(format!(
-                "failed to convert object: converting ({}.{}) to ({}): unknown conversion",
-                found.version, found.kind, self.kind.kind
-            )),
+        if found == *self.kind {
+            return Ok(());
         }
+        let GroupVersionKind { group, version, kind } = &found;
+        if builtin::schema(group, version, kind).is_none() {
+            let (kind, version) = (quote(kind), quote(&api_version(group, version)));
+            return Err(format!(
+                "no kind {kind} is registered for version {version} in scheme \"{SCHEME}\""
+            ));
+        }
+        let internal = match self.kind.group.split('.').next() {
+            Some("") | None => "core",
+            Some(group) => group,
+        };
+        Err(format!(
+            "failed to convert object: converting ({version}.{kind}) to ({internal}.{}): unknown \
+             conversion",
+            self.kind.kind
+        ))
     }
 }
+
+/// Where the reference registers kinds, as its messages have it.
+const SCHEME: &str = "pkg/runtime/scheme.go:111";
 
 /// The reference's converter has words of its own for numbers that do not fit.
 fn as_converted(error: &str) -> String {

@@ -168,9 +168,7 @@ impl Reader {
             },
             Value::Double(double) => number(*double),
             Value::String(text) => self.text(text)?,
-            Value::Bytes(bytes) => self.text(&base64::encode(bytes))?,
-            Value::Duration(nanos) => self.text(&seconds(*nanos))?,
-            Value::Timestamp(timestamp) => self.text(&timestamp.to_string())?,
+            Value::Bytes(_) | Value::Duration(_) | Value::Timestamp(_) => self.printed(value)?,
             Value::Object(object) => self.fields(object)?,
             Value::List(list) => {
                 let mut tree = ThinVec::new();
@@ -192,11 +190,30 @@ impl Reader {
             }
             Value::Optional(Some(value)) => self.value(value)?,
             Value::Optional(None) => Tree::Null,
-            Value::Type(_) | Value::Extension(_) => {
+            Value::Type(_) => return Err("type conversion not supported for 'type'".to_owned()),
+            Value::Extension(_) => {
                 let ty = value.runtime_type();
                 return Err(format!("type conversion error from '{ty}' to '*structpb.Value'"));
             }
         })
+    }
+
+    /// What JSON has no form for of its own is text in it. In a configuration it is nothing at all, which whoever
+    /// checks its type says in these words.
+    fn printed(&mut self, value: &Value<'_>) -> Result<Tree, String> {
+        match (self.form, value) {
+            (Form::Json, Value::Bytes(bytes)) => self.text(&base64::encode(bytes)),
+            (Form::Json, Value::Duration(nanos)) => self.text(&seconds(*nanos)),
+            (Form::Configuration, Value::Bytes(bytes)) => {
+                let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:#x}")).collect();
+                Ok(Tree::Raw(format!("[]uint8{{{}}}", bytes.join(", ")).into()))
+            }
+            (Form::Configuration, Value::Duration(nanos)) => {
+                Ok(Tree::Raw(nanos.to_string().into()))
+            }
+            (Form::Configuration, value) => Ok(Tree::Raw(value.to_string().into())),
+            (Form::Json, value) => self.text(&value.to_string()),
+        }
     }
 
     fn text(&mut self, text: &str) -> Result<Tree, String> {

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use kevel_api::status::{StatusCause, StatusError, reason};
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Plugin, settled};
+use kevel_server::admission::{Attributes, Plugin, ready};
 use kevel_server::authorization::Authorizer;
 use kevel_server::future::Pending;
 
 use self::annotations::{AuditAnnotations, validation_failure};
 use self::validator::{Annotation, Decision, ValidateResult, Validator};
 use super::definition::{Action, Binding, Policy};
-use super::dispatch::{Invocation, select};
+use super::dispatch::{Invocation, Turn, select};
 use super::metrics::{PolicyMetrics, error_type};
 use super::params::{Kinds, Params};
 use super::source::{Hooks, Source};
@@ -70,7 +70,7 @@ impl Plugin for ValidatingAdmissionPolicy {
         object: Option<&'a Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
         if self.source.is_ready() && self.source.hooks().is_empty() || is_excluded(attributes) {
-            return settled(Ok(()));
+            return ready(Ok(()));
         }
         Box::pin(async move {
             if !self.source.is_ready() && !self.source.wait_until_ready(&self.matcher).await {
@@ -106,7 +106,9 @@ impl ValidatingAdmissionPolicy {
             annotations: AuditAnnotations::default(),
             denial: None,
         };
+        let mut turn = Turn::begin();
         for selected in selected {
+            turn.yield_if_long().await;
             match selected {
                 Ok(invocation) => request.invoke(&invocation).await,
                 Err(error) => request.misconfigured(error.policy, error.binding, error.message()),
@@ -158,8 +160,8 @@ impl Request<'_> {
         let result = match validator.conditions.matches(&conditions, metrics).await {
             MatchResult::Matches => {
                 let input = Input { request: &versioned.request, ..conditions };
-                let settled = self.authorizer.settle(|| validator.validate(&input)).await;
-                settled.unwrap_or_else(|error| validator.failed(error.detail))
+                let ready = self.authorizer.settle(|| validator.validate(&input)).await;
+                ready.unwrap_or_else(|error| validator.failed(error.detail))
             }
             MatchResult::Excluded { .. } => return,
             MatchResult::Failed(message) => validator.failed(message),

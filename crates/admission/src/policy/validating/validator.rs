@@ -10,7 +10,7 @@ use kevel_cel::{PER_CALL_LIMIT, Variables};
 use crate::cel::{
     Compiler, Error, ErrorKind, Evaluator as Evaluation, Expression, FailurePolicy, Input,
     MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE, MatchConditions, Matcher, OptionalVariableDeclarations,
-    RUNTIME_COST_BUDGET, Returns,
+    RUNTIME_COST_BUDGET, Returns, evaluate_nested,
 };
 use crate::policy::definition::{Evaluator, failure_policy, named};
 
@@ -22,6 +22,8 @@ pub(in crate::policy) struct Validator {
     validations: Vec<Validation>,
     audit_annotations: Vec<AuditAnnotation>,
     failure_policy: FailurePolicy,
+    /// How deep the deepest of its expressions nests.
+    nesting: usize,
 }
 
 #[derive(Debug)]
@@ -115,19 +117,21 @@ impl Evaluator for Validator {
         };
         let conditions = named(spec, "matchConditions", "expression");
         let matcher = Matcher { kind: "policy", step: "validate", name: name.clone() };
-        Validator {
-            conditions: MatchConditions::compile(
-                &compiler,
-                conditions,
-                declarations,
-                failure_policy,
-                matcher,
-            ),
-            validations: list(spec, "validations").iter().map(validation).collect(),
-            audit_annotations: list(spec, "auditAnnotations").iter().map(annotation).collect(),
-            variables: compiler.variables().cloned(),
-            failure_policy,
-        }
+        let conditions =
+            MatchConditions::compile(&compiler, conditions, declarations, failure_policy, matcher);
+        let validations: Vec<Validation> =
+            list(spec, "validations").iter().map(validation).collect();
+        let audit_annotations: Vec<AuditAnnotation> =
+            list(spec, "auditAnnotations").iter().map(annotation).collect();
+        let of_validations = validations.iter().flat_map(|validation| {
+            [Some(&validation.expression), validation.message_expression.as_ref()]
+        });
+        let of_annotations =
+            audit_annotations.iter().map(|annotation| Some(&annotation.expression));
+        let all = of_validations.chain(of_annotations).flatten();
+        let nesting = all.map(|expression| expression.nesting).max().unwrap_or_default();
+        let variables = compiler.variables().cloned();
+        Validator { conditions, variables, validations, audit_annotations, failure_policy, nesting }
     }
 }
 
@@ -143,6 +147,11 @@ impl Validator {
 
     /// Evaluates the policy, whose match conditions hold.
     pub fn validate(&self, input: &Input<'_>) -> ValidateResult {
+        let result = evaluate_nested(self.nesting, || self.validate_here(input));
+        result.unwrap_or_else(|error| self.failed(error.detail))
+    }
+
+    fn validate_here(&self, input: &Input<'_>) -> ValidateResult {
         let decisions = match self.decisions(input) {
             Ok(decisions) => decisions,
             Err(error) => return self.failed(error.detail),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::authorization::Authorizer;
 use kevel_server::future::Pending;
 
@@ -32,7 +32,7 @@ impl Plugin for CertificateApproval {
     ) -> Pending<'a, Result<(), StatusError>> {
         let approval = attributes.subresource == "approval" && attributes.concerns(GROUP, REQUESTS);
         if !approval || attributes.operation != Operation::Update {
-            return settled(Ok(()));
+            return ready(Ok(()));
         }
         Box::pin(async move {
             let signer = attributes.old.map_or("", |old| old.str_at(&["spec", "signerName"]));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Plugin, settled};
+use kevel_server::admission::{Attributes, Plugin, ready};
 use kevel_server::authorization::Authorizer;
 use kevel_server::future::Pending;
 
@@ -49,7 +49,7 @@ impl Plugin for ClusterTrustBundleAttest {
             || !attributes.concerns(GROUP, "clustertrustbundles")
             || object.is_some_and(|bundle| attributes.only_collected(bundle))
         {
-            return settled(Ok(()));
+            return ready(Ok(()));
         }
         Box::pin(async move {
             if may(&*self.authorizer, attributes.user, "attest", signer).await {

@@ -7,7 +7,7 @@ use kevel_api::field_error::{FieldError, Path};
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::{Value, equivalent};
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::authorization::Authorizer;
 use kevel_server::future::Pending;
 
@@ -30,10 +30,10 @@ impl Plugin for PodCertificateSigning {
             && attributes.operation == Operation::Update
             && attributes.concerns(GROUP, "podcertificaterequests");
         let (Some(request), Some(old)) = (object.filter(|_| status), attributes.old) else {
-            return settled(Ok(()));
+            return ready(Ok(()));
         };
         if equivalent(request.at(&["status"]), old.at(&["status"])) {
-            return settled(Ok(()));
+            return ready(Ok(()));
         }
         Box::pin(async move {
             let signer = old.str_at(&["spec", "signerName"]);

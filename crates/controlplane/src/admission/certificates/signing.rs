@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::authorization::Authorizer;
 use kevel_server::future::Pending;
 
@@ -31,7 +31,7 @@ impl Plugin for CertificateSigning {
         object: Option<&'a Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
         let status = attributes.subresource == "status" && attributes.concerns(GROUP, REQUESTS);
-        let (Some(request), Some(old)) = (object, attributes.old) else { return settled(Ok(())) };
+        let (Some(request), Some(old)) = (object, attributes.old) else { return ready(Ok(())) };
         let same = |field: &str| {
             let part = |request: &Value| {
                 request.at(&["status", field]).filter(|part| !part.is_empty()).cloned()
@@ -42,7 +42,7 @@ impl Plugin for CertificateSigning {
             || attributes.operation != Operation::Update
             || (same("certificate") && same("conditions"))
         {
-            return settled(Ok(()));
+            return ready(Ok(()));
         }
         Box::pin(async move {
             let signer = old.str_at(&["spec", "signerName"]);

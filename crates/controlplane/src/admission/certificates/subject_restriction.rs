@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_codec::base64;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::certificates::requested_subject;
 use kevel_server::future::Pending;
 use kevel_server::user::PRIVILEGED;
@@ -36,9 +36,9 @@ impl Plugin for CertificateSubjectRestriction {
         object: Option<&'a Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
         let new = attributes.operation == Operation::Create && attributes.is(GROUP, REQUESTS);
-        let Some(request) = object.filter(|_| new) else { return settled(Ok(())) };
+        let Some(request) = object.filter(|_| new) else { return ready(Ok(())) };
         let checked = check(request);
-        settled(checked.map_err(|error| attributes.forbidden(object, error)))
+        ready(checked.map_err(|error| attributes.forbidden(object, error)))
     }
 }
 

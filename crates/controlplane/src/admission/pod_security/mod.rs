@@ -13,7 +13,7 @@ use kevel_api::field_error::aggregate;
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 use kevel_store::cache::At;
 
@@ -256,10 +256,10 @@ impl Plugin for PodSecurity {
         object: Option<&'a Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
         let writes = matches!(attributes.operation, Operation::Create | Operation::Update);
-        let Some(object) = object.filter(|_| writes) else { return settled(Ok(())) };
+        let Some(object) = object.filter(|_| writes) else { return ready(Ok(())) };
         if attributes.concerns("", "pods") {
             return match HARMLESS.contains(&attributes.subresource) {
-                true => settled(Ok(())),
+                true => ready(Ok(())),
                 false => Box::pin(self.check(attributes, object, None)),
             };
         }
@@ -269,7 +269,7 @@ impl Plugin for PodSecurity {
         let makes = |(group, plural, _): &&(&str, &str, &[&str])| attributes.is(group, plural);
         match TEMPLATES.iter().find(makes) {
             Some((_, _, path)) => Box::pin(self.check(attributes, object, Some(path))),
-            None => settled(Ok(())),
+            None => ready(Ok(())),
         }
     }
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::Value;
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 use kevel_server::resource::Resource;
 use kevel_store::cache::At;
@@ -137,7 +137,7 @@ impl Plugin for ResourceQuota {
             && !IGNORED.iter().any(|(group, plural)| attributes.concerns(group, plural));
         match object.filter(|_| counts) {
             Some(object) => Box::pin(self.check(attributes, object)),
-            None => settled(Ok(())),
+            None => ready(Ok(())),
         }
     }
 }

@@ -10,7 +10,7 @@ use kevel_api::gvk::GroupResource;
 use kevel_api::references;
 use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
-use kevel_server::admission::{Attributes, Operation, Plugin, settled};
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 use kevel_store::cache::At;
 
@@ -145,7 +145,7 @@ impl Plugin for ServiceAccount {
             Some(pod) if attributes.operation == Operation::Create && attributes.is("", "pods") => {
                 Box::pin(self.complete(attributes, pod))
             }
-            _ => settled(Ok(())),
+            _ => ready(Ok(())),
         }
     }
 
@@ -155,13 +155,13 @@ impl Plugin for ServiceAccount {
         object: Option<&'a Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
         let Some(pod) = object.filter(|_| attributes.concerns("", "pods")) else {
-            return settled(Ok(()));
+            return ready(Ok(()));
         };
         match (attributes.operation, attributes.subresource) {
             (Operation::Create, "") | (Operation::Update, "ephemeralcontainers") => {
                 Box::pin(self.check(attributes, pod))
             }
-            _ => settled(Ok(())),
+            _ => ready(Ok(())),
         }
     }
 }

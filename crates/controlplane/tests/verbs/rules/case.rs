@@ -17,8 +17,7 @@
 //! the object that is there, other lines the one that is written over it (or the new one); `$NONE` is
 //! no value at all. `!` is an error, all of them in order; `=` is a field of what would be stored.
 //! Errors and fields are what the reference said: `conformance rules` asks it, and writes them down.
-//! What it says twice stands there once, uids are `UID`, and `{…}` is any value: of structs without
-//! names for JSON the reference shows Go's.
+//! What it says twice stands there once, and uids are `UID`.
 
 use std::fmt::Write as _;
 
@@ -51,6 +50,11 @@ pub const FILES: &[&str] = &[
     "flowcontrol/cases/priority_level_configurations.txt",
     "pod/cases/pods.txt",
     "priority_class/cases/priority_classes.txt",
+    "resource/cases/device_classes.txt",
+    "resource/cases/resource_claim_templates.txt",
+    "resource/cases/resource_claims.txt",
+    "resource/cases/resource_claims_status.txt",
+    "resource/cases/resource_slices.txt",
     "runtime_class/cases/runtime_classes.txt",
     "service/cases/services.txt",
     "volume_attachment/cases/volume_attachments.txt",
@@ -68,6 +72,14 @@ pub const GATED_FILES: &[&str] = &[
     "coordination/cases/lease_candidates_v1alpha2.txt",
     "coordination/cases/leases_elected.txt",
     "csi/cases/drivers_scaled.txt",
+    "resource/cases/device_taint_rules.txt",
+    "resource/cases/device_taint_rules_v1alpha3.txt",
+    "resource/cases/resource_claim_templates_v1beta1.txt",
+    "resource/cases/resource_claims_gated.txt",
+    "resource/cases/resource_claims_v1beta1.txt",
+    "resource/cases/resource_pool_status_requests.txt",
+    "resource/cases/resource_slices_gated.txt",
+    "resource/cases/resource_slices_v1beta1.txt",
     "scheduling/cases/pod_groups.txt",
     "scheduling/cases/workloads.txt",
     "storage_version/cases/storage_version_migrations.txt",
@@ -77,6 +89,8 @@ pub const GATED_FILES: &[&str] = &[
 /// The feature gates that [`GATED_FILES`] are about, and those that they need.
 pub const GATES: &[&str] = &[
     "CoordinatedLeaderElection",
+    "DRAListTypeAttributes",
+    "DRANodeAllocatableResources",
     "DRAWorkloadResourceClaims",
     "GangScheduling",
     "GenericWorkload",
@@ -106,29 +120,13 @@ pub struct Case<'t> {
 }
 
 /// What a server said about a write.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct Outcome {
     /// What was wrong with it.
     errors: Vec<String>,
     /// The fields of what would be stored that a case asks for, as JSON.
     fields: Vec<String>,
 }
-
-impl Outcome {
-    /// Whether this is what was written down.
-    pub fn is(&self, expected: &Outcome) -> bool {
-        let same = |(found, expected): (&String, &String)| match expected.split_once(ANY) {
-            Some((before, after)) => found.starts_with(before) && found.ends_with(after),
-            None => found == expected,
-        };
-        self.fields == expected.fields
-            && self.errors.len() == expected.errors.len()
-            && self.errors.iter().zip(&expected.errors).all(same)
-    }
-}
-
-/// Stands for a value that is not compared.
-const ANY: &str = "{…}";
 
 /// Who is asked.
 pub trait Server {
@@ -208,8 +206,7 @@ impl<'t> Cases<'t> {
                     None => writeln!(text, "{line}").unwrap(),
                 }
             }
-            let errors = outcome.errors.iter().map(|error| without_structs(error));
-            errors.for_each(|error| writeln!(text, "  ! {error}").unwrap());
+            outcome.errors.iter().for_each(|error| writeln!(text, "  ! {error}").unwrap());
         }
         text
     }
@@ -285,22 +282,6 @@ fn is_uid(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
     lengths == [8, 4, 4, 4, 12] && parts.concat().bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-/// An error without the value that is wrong, where that is a struct which Go has the names of.
-fn without_structs(error: &str) -> String {
-    let Some((before, value)) = error.split_once("Invalid value: {\"") else {
-        return error.to_owned();
-    };
-    // Messages do not have braces: the last one ends the value.
-    match value.rsplit_once('}') {
-        Some((go, after))
-            if go.starts_with(|c: char| c.is_ascii_uppercase()) || go.contains("\"Spec\":") =>
-        {
-            format!("{before}Invalid value: {ANY}{after}")
-        }
-        _ => error.to_owned(),
-    }
 }
 
 /// `spec.containers[0].image = "i"`

@@ -1,4 +1,4 @@
-//! The headers that say who to be.
+//! The `Impersonate-*` headers.
 
 use http::HeaderMap;
 use kevel_api::quote::quote;

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use super::{BEFORE_REVISION, Part, Wire, members, push_revision, string_end, value_end};
+use super::{BEFORE_REVISION, Span, Wire, members, push_revision, string_end, value_end};
 use crate::Revision;
 
 /// The fields of `ObjectMeta` between resourceVersion and labels.
@@ -42,12 +42,12 @@ pub(super) fn wire(stored: &[u8], revision: Revision) -> Option<Wire> {
 struct Head {
     /// How much of the metadata stands before its resourceVersion.
     before_revision: usize,
-    labels: Part,
+    labels: Span,
 }
 
 /// Looks at metadata up to its labels.
 fn head(metadata: &[u8]) -> Option<Head> {
-    let mut head = Head { before_revision: 0, labels: Part::default() };
+    let mut head = Head { before_revision: 0, labels: Span::default() };
     let (mut at, mut last) = (0, Place::BeforeRevision);
     while metadata.get(at) == Some(&b'"') {
         let text = metadata.get(at..)?;
@@ -65,7 +65,7 @@ fn head(metadata: &[u8]) -> Option<Head> {
         };
         match place {
             Place::BeforeRevision => head.before_revision = start + len,
-            Place::Labels => head.labels = Part { start: start as u32, len: len as u32 },
+            Place::Labels => head.labels = Span { start: start as u32, len: len as u32 },
             Place::BeforeLabels | Place::BehindLabels => {}
         }
         at = start + len;

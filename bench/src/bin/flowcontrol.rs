@@ -1,0 +1,102 @@
+//! What priority and fairness cost a request: `cargo run --profile dist -p kevel-bench --bin flowcontrol`.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kevel_bench::{cpu_time, resident};
+use kevel_flowcontrol::{
+    Controller, RequestDigest, Started, Unobserved, Waiting, WorkEstimate, WorkEstimator, bootstrap,
+};
+use tokio::time::Instant;
+
+/// `--max-requests-inflight` and `--max-mutating-requests-inflight` without flags.
+const SEATS: u32 = 600;
+const WAITING: usize = 10_000;
+const ROUNDS: u32 = 20;
+const REQUESTS: u32 = 10_000;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let controller = Controller::new(SEATS, Arc::new(Unobserved));
+    let levels: Vec<_> = bootstrap::mandatory_priority_levels()
+        .chain(bootstrap::suggested_priority_levels())
+        .collect();
+    let schemas: Vec<_> =
+        bootstrap::mandatory_flow_schemas().chain(bootstrap::suggested_flow_schemas()).collect();
+    controller.configure(&levels, &schemas);
+
+    let groups = ["devs", "system:authenticated"].map(str::to_owned);
+    let masters = ["system:masters", "system:authenticated"].map(str::to_owned);
+    let user = "jane@example.com";
+    let path = "/api/v1/namespaces/default/pods/web-5d9f7c6b8-x2x4z";
+    let user = RequestDigest {
+        user,
+        groups: &groups,
+        is_resource: true,
+        verb: "get",
+        path,
+        version: "v1",
+        namespace: "default",
+        resource: "pods",
+        name: "web-5d9f7c6b8-x2x4z",
+        ..RequestDigest::default()
+    };
+    let admin = RequestDigest { groups: &masters, ..user };
+    let report = |what: &str, time: Duration| println!("{what:<44} {:>8.0} ns", nanos(time));
+    report("classify", best(|| drop(black_box(controller.classify(&user)))));
+    report("a request with nobody else there", best(|| pass(&controller, &user)));
+    report("the same, exempt", best(|| pass(&controller, &admin)));
+
+    let (memory, mut waiting) = (resident(), fill(&controller, &user));
+    let each = resident().saturating_sub(memory) / waiting.len();
+    println!("{:<44} {:>8}", format!("{} wait, bytes each", waiting.len()), each);
+    waiting.truncate(waiting.len() / 2);
+    let refused = best(|| drop(black_box(start(&controller, &user, WorkEstimate::seats(1)))));
+    report("comes, waits and goes among the others", refused);
+}
+
+/// Takes all seats of all flows' level, and has requests wait for them: of many users, so that all queues
+/// are in use.
+fn fill(controller: &Controller, digest: &RequestDigest<'_>) -> Vec<Waiting> {
+    let mut waiting = Vec::with_capacity(WAITING);
+    let mut seats = Vec::new();
+    for number in 0..2 * WAITING {
+        let user = format!("user-{number}@example.com");
+        let digest = RequestDigest { user: &user, ..*digest };
+        match start(controller, &digest, WorkEstimate::seats(1)) {
+            Started::Admitted(admitted) => seats.push(admitted),
+            Started::Waiting(place) => waiting.push(place),
+            Started::Rejected(_) => {}
+        }
+    }
+    // They are held for as long as the process lasts.
+    std::mem::forget(seats);
+    waiting
+}
+
+fn pass(controller: &Controller, digest: &RequestDigest<'_>) {
+    let started = start(controller, digest, WorkEstimator::default().other());
+    assert!(matches!(started, Started::Admitted(_)));
+    drop(black_box(started));
+}
+
+fn start(controller: &Controller, digest: &RequestDigest<'_>, estimate: WorkEstimate) -> Started {
+    let until = Instant::now() + Duration::from_secs(15);
+    controller.start(digest, controller.classify(digest), estimate, until)
+}
+
+/// The least CPU time that it took.
+fn best(mut work: impl FnMut()) -> Duration {
+    let mut best = Duration::MAX;
+    for _ in 0..ROUNDS {
+        let start = cpu_time();
+        (0..REQUESTS).for_each(|_| work());
+        best = best.min((cpu_time() - start) / REQUESTS);
+    }
+    best
+}
+
+fn nanos(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e9
+}

@@ -1,0 +1,92 @@
+//! The internal form of built-in types: what Go's structs look like that the reference's rules are about.
+//!
+//! They have no names for JSON, so the messages that show one have Go's own names. What an internal
+//! struct is called and has can be told from the versioned one, but for a few facts of `api/`: other
+//! names (`name=`), another order or other fields (`internal=`), pointers that are none (`direct`).
+
+use super::{Field, FieldFlags, StructFlags, StructSchema};
+
+/// A field of the internal form of a struct.
+#[derive(Clone, Copy, Debug)]
+pub enum InternalField<'t> {
+    /// One that the struct has itself.
+    Own(Field<'t>),
+    /// One that the struct around it has, by its name in JSON.
+    Outer(&'t str),
+    /// One that no version has: its name and what it always is.
+    Constant(&'t str, &'t str),
+}
+
+impl<'t> StructSchema<'t> {
+    /// Whether there is no internal form of it.
+    pub fn is_external(self) -> bool {
+        self.flags().has(StructFlags::EXTERNAL)
+    }
+
+    /// The fields in the order in which the struct has them in Go.
+    pub fn fields_in_order(self) -> Vec<Field<'t>> {
+        let mut fields: Vec<Field<'t>> = self.fields().collect();
+        fields.sort_by_key(|field| field.rank());
+        fields
+    }
+
+    /// The fields of the internal form, in order.
+    pub fn internal_fields(self) -> Vec<InternalField<'t>> {
+        let told = self.table.list(self.entry.internal);
+        if told.len() == 0 {
+            return self.fields_in_order().into_iter().map(InternalField::Own).collect();
+        }
+        let field = |name: &'t str| match (name.strip_prefix('^'), name.split_once(':')) {
+            (Some(outer), _) => Some(InternalField::Outer(outer)),
+            (None, Some((name, value))) => Some(InternalField::Constant(name, value)),
+            (None, None) => self.field(name).map(InternalField::Own),
+        };
+        told.filter_map(field).collect()
+    }
+}
+
+impl<'t> Field<'t> {
+    /// The name in Go.
+    ///
+    /// ```
+    /// let pod = kevel_api::builtin::schema("", "v1", "Pod").unwrap();
+    /// let spec = pod.field("spec").unwrap();
+    /// let name = |field| spec.schema().field(field).unwrap().go_name();
+    /// assert_eq!(name("nodeName"), "NodeName");
+    /// assert_eq!(name("dnsPolicy"), "DNSPolicy");
+    /// assert_eq!(name("serviceAccount"), "DeprecatedServiceAccount");
+    /// ```
+    pub fn go_name(self) -> String {
+        let told = (self.entry.go_name as usize).checked_sub(1);
+        match told.and_then(|at| self.table.names.get(at)) {
+            Some(name) => self.table.str(*name).to_owned(),
+            None => go_name(self.name()),
+        }
+    }
+
+    /// Whether the internal form has a pointer here.
+    pub fn internal_pointer(self) -> bool {
+        self.pointer() && !self.flags().has(FieldFlags::DIRECT)
+    }
+}
+
+/// What fields are called in Go that begin with one of these words in JSON: all of it is large.
+const INITIALISMS: [&str; 36] = [
+    "API", "AWS", "CA", "CEL", "CIDR", "CIDRs", "CSI", "DNS", "FC", "FS", "GCE", "GID", "GMSA",
+    "GRPC", "HTTP", "ID", "IP", "IPs", "IQN", "ISCSI", "JSON", "NFS", "OS", "PD", "PKIX", "QOS",
+    "RBD", "SE", "SSL", "TCP", "TLS", "TTL", "TTY", "UID", "URL", "WWIDs",
+];
+
+/// The name that a field of this name in JSON has in Go, as a rule.
+fn go_name(json: &str) -> String {
+    let end = json.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(json.len());
+    let (word, rest) = json.split_at(end);
+    match INITIALISMS.iter().find(|known| known.eq_ignore_ascii_case(word)) {
+        Some(known) => format!("{known}{rest}"),
+        None => {
+            let mut name = json.to_owned();
+            name.get_mut(..1).into_iter().for_each(str::make_ascii_uppercase);
+            name
+        }
+    }
+}

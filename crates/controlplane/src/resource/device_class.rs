@@ -1,0 +1,53 @@
+//! Classes of devices.
+
+use kevel_api::value::Value;
+
+use super::claim::{MAX_CONFIGS, configuration};
+use super::gated::{Gated, drop_gated};
+use super::{GROUP, each, selector};
+use crate::capabilities::Capabilities;
+use crate::columns::Columns;
+use crate::kind::{Kind, MetadataChecks, deprecated_since};
+use crate::pod::resources::is_extended;
+use crate::rules::Rules;
+use crate::validation::Field;
+
+/// `deviceclasses`
+pub static DEVICE_CLASS: Kind = Kind {
+    returns_deleted_object: true,
+    counts_generation: true,
+    columns: Columns::NAME_AND_AGE,
+    rules: Rules {
+        prepare_for_create: |class, capabilities| prepare(class, None, capabilities),
+        validate_create: |class| spec(class.at("spec")),
+        prepare_for_update: |class, old, capabilities| prepare(class, Some(old), capabilities),
+        validate_update: |class, _| spec(class.at("spec")),
+        ..Rules::NONE
+    },
+    metadata_checks: MetadataChecks::MetaThenUpdate,
+    deprecated_versions: &[
+        ("v1beta1", deprecated_since!("resource.k8s.io/v1beta1", "DeviceClass", 35, 38)),
+        ("v1beta2", deprecated_since!("resource.k8s.io/v1beta2", "DeviceClass", 36, 39)),
+    ],
+    ..Kind::new(GROUP, "deviceclasses")
+};
+
+/// What features bring to a class.
+const GATED: &[Gated] = &[Gated {
+    on: |features| features.dra_extended_resource,
+    fields: &["spec.extendedResourceName"],
+    also_in: &[],
+}];
+
+fn prepare(class: &mut Value, old: Option<&Value>, capabilities: &Capabilities) {
+    drop_gated(class, old, GATED, capabilities);
+}
+
+fn spec(spec: Field) {
+    selector::check(spec.at("selectors"));
+    each(spec.at("config"), MAX_CONFIGS, configuration);
+    let resource = spec.at("extendedResourceName");
+    if resource.is_set() && !is_extended(resource.str()) {
+        resource.invalid("must be a valid extended resource name");
+    }
+}

@@ -1,0 +1,67 @@
+//! Definitions that are being deleted: their kinds take no new objects.
+
+use std::collections::BTreeSet;
+
+use arc_swap::ArcSwap;
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_server::admission::{Attributes, Operation, Plugin, ready};
+use kevel_server::future::Pending;
+use kevel_server::type_ref::TypeRef;
+
+/// Refuses new objects of kinds whose definition is being deleted.
+#[derive(Debug, Default)]
+pub struct Terminating(ArcSwap<BTreeSet<String>>);
+
+impl Terminating {
+    /// Notes whether the definition of this name is being deleted.
+    pub fn note(&self, definition: &str, is_terminating: bool) {
+        if self.0.load().contains(definition) == is_terminating {
+            return;
+        }
+        self.0.rcu(|known| {
+            let mut names = BTreeSet::clone(known);
+            match is_terminating {
+                true => names.insert(definition.to_owned()),
+                false => names.remove(definition),
+            };
+            names
+        });
+    }
+
+    fn check(&self, attributes: &Attributes<'_>) -> Result<(), StatusError> {
+        let resource = attributes.resource;
+        let custom = matches!(resource.ty, TypeRef::Custom(..));
+        if attributes.operation != Operation::Create || !custom {
+            return Ok(());
+        }
+        let group_resource = resource.group_resource();
+        if !self.0.load().contains(&group_resource.to_string()) {
+            return Ok(());
+        }
+        let why = "create not allowed while custom resource definition is terminating";
+        Err(StatusError::forbidden(&group_resource, attributes.name, why))
+    }
+}
+
+impl Plugin for Terminating {
+    fn name(&self) -> &'static str {
+        "CustomResourceDefinitionTerminating"
+    }
+
+    fn admit<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        _: Option<&'a mut Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        ready(self.check(attributes))
+    }
+
+    fn validate<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        _: Option<&'a Value>,
+    ) -> Pending<'a, Result<(), StatusError>> {
+        ready(self.check(attributes))
+    }
+}

@@ -1,0 +1,78 @@
+//! Creations of what is not stored, by the [`Creater`] of a kind or subresource.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use kevel_api::status::StatusError;
+
+use super::ResourceRequest;
+use super::table::{METADATA, metadata_only};
+use crate::admission::Operation;
+use crate::handler::Response;
+use crate::metadata;
+use crate::negotiate::{self, Shape};
+use crate::resource::{CreateRequest, Created, Creater, SubresourceKind};
+use crate::responses::status_response;
+
+impl ResourceRequest<'_> {
+    /// What creates what is sent here, where that is not stored.
+    pub(super) fn creater(&self) -> Option<&Arc<dyn Creater>> {
+        match self.subresource {
+            None => self.resource.creater.as_ref(),
+            Some(sub) => match &sub.role {
+                SubresourceKind::NamedCreater(creater) => Some(creater),
+                _ => None,
+            },
+        }
+    }
+
+    pub(super) async fn create_unstored(
+        mut self,
+        creater: &dyn Creater,
+    ) -> Result<Response, StatusError> {
+        // What is not stored has no columns.
+        if matches!(self.accepted.shape, Shape::Table(_) | Shape::MetadataList(_)) {
+            return Err(StatusError::not_acceptable(&negotiate::BODY_TYPES));
+        }
+        let options = self.write_options("CreateOptions")?;
+        let ty = self.ty();
+        let kind = self.kind().clone();
+        let mut object = self.decode_body(&kind, &ty, options.field_validation).await?;
+        self.fill_in_namespace(&mut object)?;
+        self.record_unstored(&mut object, &options);
+        let mut attributes = self.attributes(Operation::Create, options.dry_run);
+        let name = metadata::text(&object, "name").to_owned();
+        if attributes.name.is_empty() {
+            attributes.name = &name;
+        }
+        let admission = &self.endpoints.admission;
+        admission.admit(&attributes, Some(&mut object)).await?;
+        admission.validate(&attributes, Some(&object)).await?;
+        let request = CreateRequest {
+            resource: self.resource,
+            resources: self.resources,
+            subresource: &self.request.info.subresource,
+            namespace: self.namespace(),
+            name: self.name(),
+            user: &self.user,
+            dry_run: options.dry_run,
+            warnings: &self.request.warnings,
+            audit: &self.request.audit,
+        };
+        match creater.create(&request, object).await? {
+            Created::Object(value) => {
+                let (value, ty) = match &self.accepted.shape {
+                    Shape::Metadata(version) => (metadata_only(value, version), METADATA.clone()),
+                    _ => (value, ty),
+                };
+                self.encoded(StatusCode::CREATED, value, &ty)
+            }
+            Created::Status(mut status) => {
+                if status.code == 0 {
+                    status.code = StatusCode::CREATED.as_u16();
+                }
+                Ok(status_response(StatusCode::CREATED, &status, &self.accepted))
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The future that reads and writes a connection.
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Buf as _, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::decoder::Decoder;
+use super::error::Error;
+use super::state::{Ending, MAX_OUT, Shared, WINDOW};
+use crate::chunk::{CHUNK, poll_chunk};
+
+/// Reads and writes a connection, until one of the sides closes it (`Ok`) or it breaks. Nothing moves
+/// unless it is polled; dropped, it takes the connection with it.
+pub struct Driver<IO> {
+    io: IO,
+    shared: Arc<Shared>,
+    decoder: Decoder,
+    /// Something was written that may not be out.
+    flush: bool,
+    /// Why nothing can be written. What the peer has said before can still be read.
+    unwritable: Option<io::Error>,
+    pings: Option<Pings>,
+}
+
+struct Pings {
+    period: Duration,
+    next: Pin<Box<Sleep>>,
+}
+
+impl<IO> Driver<IO> {
+    pub(super) fn new(io: IO, shared: Arc<Shared>) -> Self {
+        let decoder = Decoder::default();
+        Driver { io, shared, decoder, flush: false, unwritable: None, pings: None }
+    }
+
+    /// Sends a ping now and then, so that nobody on the way takes the connection for a dead one. As
+    /// in the reference, nobody minds if it is not answered: a peer that is stalled does not.
+    pub fn with_pings(mut self, period: Duration) -> Self {
+        self.pings = Some(Pings { period, next: Box::pin(sleep(period)) });
+        self
+    }
+}
+
+impl<IO: AsyncRead + AsyncWrite + Unpin> Future for Driver<IO> {
+    type Output = Result<(), Error>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let ended = ready!(this.poll_through(context));
+        this.shared.lock().end(Ending::Lost);
+        Poll::Ready(ended)
+    }
+}
+
+impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
+    fn poll_through(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.poll_pings(context);
+        loop {
+            let written = self.poll_write(context);
+            let mut state = self.shared.lock();
+            if state.ended.is_some() {
+                drop(state);
+                ready!(written);
+                // The peer may be gone already.
+                let _ = ready!(pin!(&mut self.io).poll_shutdown(context));
+                return Poll::Ready(Ok(()));
+            }
+            state.driver = Some(context.waker().clone());
+            if state.unread >= WINDOW || state.out.len() >= MAX_OUT {
+                return Poll::Pending;
+            }
+            drop(state);
+            ready!(self.poll_read(context))?;
+        }
+    }
+
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let Driver { io, shared, decoder, unwritable, .. } = self;
+        let read = poll_chunk(io, context, CHUNK, |_, bytes| {
+            if bytes.is_empty() {
+                return Err(unwritable.take().map_or(Error::Lost, Error::Io));
+            }
+            let mut bytes: &[u8] = bytes;
+            let mut state = shared.lock();
+            while let Some(frame) = decoder.next(&mut bytes)? {
+                state.apply(frame);
+                // Nothing counts after the peer's last word.
+                if state.ended.is_some() {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        Poll::Ready(ready!(read)?)
+    }
+
+    /// Sends what is to be sent.
+    fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.unwritable.is_none() {
+            match self.poll_send(context) {
+                Poll::Ready(Err(error)) => self.unwritable = Some(error),
+                Poll::Ready(Ok(())) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        let mut state = self.shared.lock();
+        state.out = BytesMut::new();
+        if !state.mute {
+            state.mute = true;
+            state.wake_writers();
+        }
+        Poll::Ready(())
+    }
+
+    fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut state = self.shared.lock();
+        let full = state.out.len() >= MAX_OUT;
+        let mut io = Pin::new(&mut self.io);
+        let sent = loop {
+            if state.out.is_empty() {
+                state.out = BytesMut::new();
+                break Poll::Ready(Ok(()));
+            }
+            match io.as_mut().poll_write(context, &state.out) {
+                Poll::Ready(Ok(0)) => break Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(count)) => {
+                    state.out.advance(count);
+                    self.flush = true;
+                }
+                Poll::Ready(Err(error)) => break Poll::Ready(Err(error)),
+                Poll::Pending => break Poll::Pending,
+            }
+        };
+        if full && state.out.len() < MAX_OUT {
+            state.wake_writers();
+        }
+        drop(state);
+        ready!(sent)?;
+        if self.flush {
+            ready!(io.poll_flush(context))?;
+            self.flush = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_pings(&mut self, context: &mut Context<'_>) {
+        let Some(pings) = &mut self.pings else { return };
+        while pings.next.as_mut().poll(context).is_ready() {
+            pings.next.as_mut().reset(Instant::now() + pings.period);
+            self.shared.lock().send_ping();
+        }
+    }
+}
+
+impl<IO> Drop for Driver<IO> {
+    fn drop(&mut self) {
+        self.shared.lock().end(Ending::Lost);
+    }
+}
+
+impl<IO> std::fmt::Debug for Driver<IO> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("spdy::Driver")
+    }
+}

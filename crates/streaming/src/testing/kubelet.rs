@@ -1,0 +1,278 @@
+//! The stand-in for a kubelet.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::{HeaderValue, Request, Response, StatusCode, header};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::channels::Channels;
+use super::command::{self, Streams};
+use super::port_forward;
+use super::request::{answer, query, read};
+use crate::channel::{self, KUBELET, Protocol};
+use crate::remote_command::{KUBELET_VERSIONS, Outcome, STREAM_TYPE, Version, stream_type};
+use crate::spdy::{self, Connection, Driver, Stream};
+use crate::tunnel::PORT_FORWARD;
+use crate::upgrade::websocket;
+use crate::upgrade::{
+    PROTOCOL_VERSION, Refusal, Rewound, SPDY_31, is_spdy, protocol_version, refuse,
+};
+
+/// How long a client may take to open a command's streams.
+const CREATE_STREAMS: Duration = Duration::from_secs(30);
+
+/// A stand-in for a kubelet on a port of its own, without TLS; [`serve`] is for other connections.
+///
+/// It has `/exec/NAMESPACE/POD/CONTAINER`, `/attach/...` and `/portForward/NAMESPACE/POD`. Commands are
+/// `cat`, `echo WORDS`, `complain TEXT` (on stderr), `exit CODE`, `yes COUNT` (bytes), `hash` (of
+/// stdin), `sizes COUNT` (of the terminal) and `hang`. Ports answer with what they hear, but for
+/// port 1, which refuses. Of pods, `missing` is not there, `moved` is elsewhere and `silent` does not
+/// answer.
+#[derive(Debug)]
+pub struct Kubelet {
+    /// Where it listens.
+    pub address: SocketAddr,
+    requests: Arc<Mutex<Vec<Request<()>>>>,
+    connections: Arc<AtomicUsize>,
+    task: JoinHandle<()>,
+}
+
+impl Kubelet {
+    /// Starts one.
+    pub async fn start() -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let requests = Arc::<Mutex<Vec<_>>>::default();
+        let connections = Arc::<AtomicUsize>::default();
+        let (seen, open) = (requests.clone(), connections.clone());
+        let task = tokio::spawn(async move {
+            while let Ok((io, _)) = listener.accept().await {
+                let counted = Counted::new(&open);
+                let seen = seen.clone();
+                tokio::spawn(async move {
+                    let _ = serve_seen(io, Some(&seen)).await;
+                    drop(counted);
+                });
+            }
+        });
+        Ok(Kubelet { address, requests, connections, task })
+    }
+
+    /// The requests so far.
+    pub fn requests(&self) -> Vec<Request<()>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How many connections are open.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Kubelet {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Counts while it lives.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Counted(count.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Answers the one request of a connection.
+pub async fn serve<IO>(io: IO) -> io::Result<()>
+where
+    IO: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    serve_seen(io, None).await
+}
+
+async fn serve_seen<IO>(io: IO, seen: Option<&Mutex<Vec<Request<()>>>>) -> io::Result<()>
+where
+    IO: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let (request, mut io) = read(io).await?;
+    if let Some(seen) = seen {
+        seen.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+    }
+    let path: Vec<&str> = request.uri().path().split('/').skip(1).collect();
+    let pod = path.get(2).copied().unwrap_or_default();
+    let refusal = match (path.first().copied().unwrap_or_default(), pod) {
+        (_, "silent") => std::future::pending().await,
+        (_, "missing") => refuse(StatusCode::NOT_FOUND, format!("pod does not exist: {pod}")),
+        (_, "moved") => moved(),
+        ("exec", _) => return remote_command(&request, io, query(&request, "command")).await,
+        ("attach", _) => return remote_command(&request, io, vec!["attach".to_owned()]).await,
+        ("portForward", _) => return forward(&request, io).await,
+        _ => refuse(StatusCode::NOT_FOUND, "404 page not found".to_owned()),
+    };
+    answer(&mut io, &refusal).await
+}
+
+fn moved() -> Refusal {
+    let mut refusal = refuse(StatusCode::FOUND, "Found".to_owned());
+    let elsewhere = HeaderValue::from_static("https://169.254.169.254/latest");
+    refusal.headers_mut().insert(header::LOCATION, elsewhere);
+    refusal
+}
+
+async fn remote_command<IO>(
+    request: &Request<()>,
+    mut io: Rewound<IO>,
+    command: Vec<String>,
+) -> io::Result<()>
+where
+    IO: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    if websocket::is_request(request.headers()) {
+        // One that translates itself knows v5 as well.
+        let known: Vec<Protocol> = KUBELET.iter().copied().chain([channel::V5]).collect();
+        return match websocket::accept(request.method(), request.headers(), &known) {
+            Err(refusal) => answer(&mut io, &refusal).await,
+            Ok((accepted, protocol)) => {
+                answer(&mut io, &accepted.map(|()| "")).await?;
+                let mut channels = Channels::new(io, protocol);
+                let mut streams = std::mem::take(&mut channels.streams);
+                let running = command::run(&command, &mut streams);
+                let outcome = tokio::select! {
+                    outcome = running => outcome?,
+                    () = channels.drive() => return Ok(()),
+                };
+                drop(streams);
+                channels.end(&outcome).await;
+                Ok(())
+            }
+        };
+    }
+    let (name, io) = match upgrade(request, io, &KUBELET_VERSIONS).await? {
+        Some(upgraded) => upgraded,
+        None => return Ok(()),
+    };
+    let version = Version::of(name).unwrap_or(Version::V1);
+    let (connection, mut driver) = spdy::server(io);
+    let running = run(&connection, request, version, command);
+    tokio::select! {
+        ended = running => ended?,
+        _ = &mut driver => return Ok(()),
+    }
+    let closing = close(connection, driver);
+    let _ = timeout(CREATE_STREAMS, closing).await;
+    Ok(())
+}
+
+async fn close<IO: AsyncRead + AsyncWrite + Unpin>(connection: Connection, driver: Driver<IO>) {
+    connection.close();
+    let _ = driver.await;
+}
+
+/// Collects the streams, runs the command and says how it ended. All are reset then, as a kubelet's are.
+async fn run(
+    connection: &Connection,
+    request: &Request<()>,
+    version: Version,
+    command: Vec<String>,
+) -> io::Result<()> {
+    let has = |key| query(request, key).iter().any(|value| value == "1");
+    let tty = has("tty");
+    let expected = 1
+        + usize::from(has("input"))
+        + usize::from(has("output"))
+        + usize::from(has("error") && !tty)
+        + usize::from(tty && version >= Version::V3);
+    let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+    let collected = timeout(CREATE_STREAMS, collect(connection, expected)).await;
+    let (mut streams, error) = collected.map_err(late)??;
+    let outcome = command::run(&command, &mut streams).await?;
+    if let Some(error) = error {
+        let status = match outcome {
+            _ if version >= Version::V4 => outcome.status(),
+            Outcome::Success => Vec::new(),
+            Outcome::Exit(code) => format!("command terminated with exit code {code}").into_bytes(),
+            Outcome::Failure(why) => why.into_bytes(),
+        };
+        error.send(&status)?;
+    }
+    Ok(())
+}
+
+async fn collect(
+    connection: &Connection,
+    expected: usize,
+) -> io::Result<(Streams, Option<Stream>)> {
+    let mut streams = Streams::default();
+    let mut error = None;
+    for _ in 0..expected {
+        let incoming = connection.accept().await.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let name = incoming.headers().get(STREAM_TYPE).and_then(|name| name.to_str().ok());
+        let name = name.unwrap_or_default().to_owned();
+        let stream = incoming.accept();
+        match &*name {
+            stream_type::STDIN => streams.stdin = Box::new(stream),
+            stream_type::STDOUT => streams.stdout = Box::new(stream),
+            stream_type::STDERR => streams.stderr = Box::new(stream),
+            stream_type::RESIZE => streams.resize = Box::new(stream),
+            stream_type::ERROR => error = Some(stream),
+            _ => return Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+    Ok((streams, error))
+}
+
+async fn forward<IO>(request: &Request<()>, io: Rewound<IO>) -> io::Result<()>
+where
+    IO: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    if let Some((_, io)) = upgrade(request, io, &[PORT_FORWARD]).await? {
+        let (connection, driver) = spdy::server(io);
+        tokio::select! {
+            _ = driver => {}
+            () = port_forward::serve(connection) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Agrees to SPDY; the version that is spoken over it.
+async fn upgrade<'v, IO: AsyncRead + AsyncWrite + Unpin>(
+    request: &Request<()>,
+    mut io: Rewound<IO>,
+    versions: &[&'v str],
+) -> io::Result<Option<(&'v str, Rewound<IO>)>> {
+    let agreed = match is_spdy(request.headers()) {
+        true => protocol_version(request.headers(), versions),
+        false => Err(refuse(
+            StatusCode::BAD_REQUEST,
+            "unable to upgrade: missing upgrade headers in request".to_owned(),
+        )),
+    };
+    let version = match agreed {
+        Ok(version) => version,
+        Err(refusal) => return answer(&mut io, &refusal).await.map(|()| None),
+    };
+    let switching = Response::builder()
+        .status(StatusCode::SWITCHING_PROTOCOLS)
+        .header(header::CONNECTION, "Upgrade")
+        .header(header::UPGRADE, SPDY_31)
+        .header(PROTOCOL_VERSION, version);
+    answer(&mut io, &switching.body("").map_err(io::Error::other)?).await?;
+    Ok(Some((version, io)))
+}

@@ -1,0 +1,11 @@
+//! For tests: a stand-in for a kubelet's streaming server ([`Kubelet`]), and clients that speak to one,
+//! or to an API server in front of it ([`client`]).
+
+mod channels;
+pub mod client;
+mod command;
+mod kubelet;
+mod port_forward;
+mod request;
+
+pub use kubelet::{Kubelet, serve};

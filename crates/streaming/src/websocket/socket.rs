@@ -1,0 +1,144 @@
+//! A connection that speaks WebSocket.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf as _, BytesMut};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::decoder::{Decoder, Event};
+use super::frame::{CloseCode, Opcode, Role, Violation, write_frame, write_masked};
+use crate::chunk::{CHUNK, poll_chunk};
+
+/// What may wait to be sent, but for one more message: from here on nothing is read, as that could
+/// ask for answers.
+const MAX_OUT: usize = 64 << 10;
+
+/// A connection on which messages come and go. Pings are answered; closing is up to its holder.
+pub struct Socket<IO> {
+    io: IO,
+    role: Role,
+    decoder: Decoder,
+    out: BytesMut,
+    /// Something was written that may not be out.
+    flush: bool,
+    closed: bool,
+    mask: u32,
+}
+
+/// How reading went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// There may be more.
+    Some,
+    /// The peer has closed the connection, with this code.
+    Closed(CloseCode),
+    /// The peer has gone without a word.
+    Gone,
+}
+
+impl<IO> Socket<IO> {
+    /// Goes on with a connection whose handshake is done.
+    pub fn new(io: IO, role: Role) -> Self {
+        let (decoder, out) = (Decoder::new(role), BytesMut::new());
+        Socket { io, role, decoder, out, flush: false, closed: false, mask: 0 }
+    }
+
+    /// Whether nothing should be sent before some is out.
+    pub fn is_full(&self) -> bool {
+        self.out.len() >= MAX_OUT
+    }
+
+    /// Sends a message, of two parts. [`Self::poll_flush`] gets it out. After closing it is thrown
+    /// away.
+    pub fn send(&mut self, opcode: Opcode, before: &[u8], payload: &[u8]) {
+        if self.closed {
+            return;
+        }
+        match self.role {
+            Role::Server => write_frame(opcode, before, payload, &mut self.out),
+            Role::Client => {
+                // A mask keeps scripts in browsers from writing bytes of their choice; there are
+                // none here.
+                self.mask = self.mask.wrapping_mul(0x0019_660d).wrapping_add(0x3c6e_f35f);
+                write_masked(opcode, self.mask.to_be_bytes(), before, payload, &mut self.out);
+            }
+        }
+    }
+
+    /// Says that nothing more is sent, and why.
+    pub fn close(&mut self, code: CloseCode) {
+        self.send(Opcode::Close, &code.0.to_be_bytes(), &[]);
+        self.closed = true;
+    }
+}
+
+impl<IO: AsyncRead + AsyncWrite + Unpin> Socket<IO> {
+    /// Reads once, `limit` bytes at most, and shows what is in it. Of a violation the peer is told.
+    pub fn poll_receive(
+        &mut self,
+        context: &mut Context<'_>,
+        limit: usize,
+        mut each: impl FnMut(bool, &[u8], bool),
+    ) -> Poll<io::Result<Result<Received, Violation>>> {
+        if self.is_full() {
+            ready!(self.poll_flush(context))?;
+        }
+        let Socket { io, decoder, .. } = self;
+        let mut pings = Vec::new();
+        let received = poll_chunk(io, context, limit.min(CHUNK), |_, mut bytes| {
+            if bytes.is_empty() {
+                return Ok(Received::Gone);
+            }
+            while let Some(event) = decoder.next(&mut bytes)? {
+                match event {
+                    Event::Data { text, bytes, last } => each(text, bytes, last),
+                    Event::Ping(payload) => pings.push(payload),
+                    Event::Pong => {}
+                    Event::Close(code) => return Ok(Received::Closed(code)),
+                }
+            }
+            Ok(Received::Some)
+        });
+        let received: Result<Received, Violation> = ready!(received)?;
+        for payload in pings {
+            self.send(Opcode::Pong, &payload, &[]);
+        }
+        if let Err(violation) = received {
+            self.close(violation.code);
+        }
+        Poll::Ready(Ok(received))
+    }
+
+    /// Gets out what was sent.
+    pub fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut io = Pin::new(&mut self.io);
+        while !self.out.is_empty() {
+            let count = ready!(io.as_mut().poll_write(context, &self.out))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.out.advance(count);
+            self.flush = true;
+        }
+        self.out = BytesMut::new();
+        if self.flush {
+            ready!(io.poll_flush(context))?;
+            self.flush = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Gets out what was sent, and ends the connection in this direction.
+    pub fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_flush(context))?;
+        Pin::new(&mut self.io).poll_shutdown(context)
+    }
+}
+
+impl<IO> std::fmt::Debug for Socket<IO> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("websocket::Socket")
+    }
+}
