@@ -62,8 +62,10 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
     fn poll_through(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         self.poll_pings(context);
         loop {
+            // Before anything else: what others do from here on calls for another turn.
+            self.shared.lock().driver = Some(context.waker().clone());
             let written = self.poll_write(context);
-            let mut state = self.shared.lock();
+            let state = self.shared.lock();
             if state.ended.is_some() {
                 drop(state);
                 ready!(written);
@@ -71,7 +73,6 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
                 let _ = ready!(pin!(&mut self.io).poll_shutdown(context));
                 return Poll::Ready(Ok(()));
             }
-            state.driver = Some(context.waker().clone());
             if state.unread >= WINDOW || state.out.len() >= MAX_OUT {
                 return Poll::Pending;
             }

@@ -173,6 +173,18 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> WebSocketCommand<IO> {
         poll_fn(|context| self.socket.poll_flush(context)).await
     }
 
+    /// Closes the connection.
+    pub async fn close(&mut self, code: CloseCode) -> io::Result<()> {
+        self.socket.close(code);
+        poll_fn(|context| self.socket.poll_flush(context)).await
+    }
+
+    /// Says something that need not be a message.
+    pub async fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.socket.send_raw(bytes);
+        poll_fn(|context| self.socket.poll_flush(context)).await
+    }
+
     /// Ends stdin, as v5 can.
     pub async fn end_stdin(&mut self) -> io::Result<()> {
         self.protocol.send_end(&mut self.socket, channel::STDIN);

@@ -67,6 +67,12 @@ impl<IO> Socket<IO> {
         }
     }
 
+    /// Sends bytes that need not be a frame, for tests.
+    #[cfg(feature = "testing")]
+    pub(crate) fn send_raw(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+    }
+
     /// Says that nothing more is sent, and why.
     pub fn close(&mut self, code: CloseCode) {
         self.send(Opcode::Close, &code.0.to_be_bytes(), &[]);
