@@ -167,6 +167,11 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> WebSocketCommand<IO> {
         &self.heard[usize::from(channel)]
     }
 
+    /// Forgets what was said so far.
+    pub fn forget(&mut self) {
+        self.heard = Default::default();
+    }
+
     /// Says something on a channel.
     pub async fn say(&mut self, channel: u8, bytes: &[u8]) -> io::Result<()> {
         self.protocol.send(&mut self.socket, channel, bytes);
