@@ -332,9 +332,9 @@ async fn a_tunnel_carries_bytes() {
 
 #[tokio::test]
 async fn a_tunnel_has_no_texts() {
-    for (opcode, what) in [
-        (Opcode::Text, "invalid message type received"),
-        (Opcode::Continuation, "WebSocket frame continues what has not begun"),
+    for (opcode, what, code) in [
+        (Opcode::Text, "invalid message type received", 1000),
+        (Opcode::Continuation, "WebSocket frame continues what has not begun", 1002),
     ] {
         let (near, far) = sockets().await;
         let mut tunnel = Tunnel::new(Socket::new(far, Role::Server));
@@ -343,6 +343,11 @@ async fn a_tunnel_has_no_texts() {
         std::future::poll_fn(|context| socket.poll_flush(context)).await.unwrap();
         let read = soon("an error", tunnel.read(&mut [0; 16])).await;
         assert_eq!(read.unwrap_err().to_string(), what);
+        // The peer is told that it is over.
+        let received =
+            std::future::poll_fn(|context| socket.poll_receive(context, 64, |_, _, _| {}));
+        let received = soon("a close", received).await.unwrap().unwrap();
+        assert_eq!(received, kevel_streaming::websocket::Received::Closed(CloseCode(code)));
     }
 }
 
@@ -359,4 +364,22 @@ async fn who_cannot_speak_can_hear() {
     let mut heard = [0; 2];
     soon("what the peer said", tunnel.read_exact(&mut heard)).await.unwrap();
     assert_eq!(&heard, b"hi");
+}
+
+/// A ping right before the end is answered before the end.
+#[tokio::test]
+async fn nothing_follows_a_close_frame() {
+    let (near, mut peer) = tokio::io::duplex(256);
+    let mut socket = Socket::new(near, Role::Server);
+    peer.write_all(&unhex("898100000000 61 888200000000 03e8")).await.unwrap();
+    let received = std::future::poll_fn(|context| socket.poll_receive(context, 64, |_, _, _| {}));
+    let closed = kevel_streaming::websocket::Received::Closed(CloseCode::NORMAL);
+    assert_eq!(received.await.unwrap().unwrap(), closed);
+    socket.close(CloseCode::NORMAL);
+    socket.close(CloseCode::PROTOCOL_ERROR);
+    socket.send(Opcode::Binary, b"late", &[]);
+    std::future::poll_fn(|context| socket.poll_shutdown(context)).await.unwrap();
+    let mut heard = Vec::new();
+    peer.read_to_end(&mut heard).await.unwrap();
+    assert_eq!(heard, unhex("8a0161 880203e8"));
 }

@@ -92,6 +92,11 @@ impl<IO> Socket<IO> {
 
     /// Says that nothing more is sent, and why.
     pub fn close(&mut self, code: CloseCode) {
+        if self.closed {
+            return;
+        }
+        // Nothing may follow a close frame.
+        self.out.unsplit(std::mem::take(&mut self.pongs));
         self.send(Opcode::Close, &code.0.to_be_bytes(), &[]);
         self.closed = true;
     }
@@ -140,8 +145,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Socket<IO> {
     pub fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut io = Pin::new(&mut self.io);
         loop {
-            // Nothing may follow a close frame.
-            if !self.closed && !self.pongs.is_empty() && self.out.len() < MAX_OUT {
+            if !self.pongs.is_empty() && self.out.len() < MAX_OUT {
                 self.out.unsplit(std::mem::take(&mut self.pongs));
             }
             if self.out.is_empty() {
