@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::Result;
 use crate::control_plane::{ControlPlane, Server, cache, tree};
 use crate::difference::differences;
+use crate::hooks::Hooks;
 use crate::scenario::{self, Step};
 
 /// How many differences of one answer are shown.
@@ -111,9 +112,10 @@ async fn answers(server: Server, scenarios: &Scenarios) -> Result<Vec<Vec<Value>
     let mut plane = ControlPlane::prepare(&folder)?;
     plane.start_server(server, server == Server::Reference).await?;
     let client = plane.client(1)?;
+    let hooks = Hooks::start().await?;
     let mut answers = Vec::new();
     for (_, steps) in scenarios {
-        answers.push(scenario::play(steps, &client).await?);
+        answers.push(scenario::play(steps, &client, &hooks).await?);
     }
     plane.stop_all()?;
     Ok(answers)

@@ -8,6 +8,7 @@ pub mod credentials;
 pub mod diff;
 pub mod difference;
 pub mod e2e;
+pub mod hooks;
 pub mod kubelet;
 pub mod mask;
 pub mod matrix;

@@ -11,14 +11,14 @@ use http::Method;
 use kevel_api::value::Value;
 use kevel_codec::json::{Unknown, decode_any, encode_any};
 
-use self::case::{Cases, FILES, GATED_FILES, GATES};
+use self::case::{Answer, Cases, FILES, GATED_FILES, GATES};
 use crate::Result;
 use crate::client::{Client, Request};
 use crate::control_plane::{ControlPlane, Server, cache, tree};
 
 /// Rules alone decide: what plug-ins add to pods would stand in messages.
 const FLAGS: [&str; 2] = [
-    "--disable-admission-plugins=DefaultTolerationSeconds,Priority,RuntimeClass,\
+    "--disable-admission-plugins=DefaultTolerationSeconds,PersistentVolumeClaimResize,Priority,RuntimeClass,\
      ServiceAccount",
     "--allow-privileged=false",
 ];
@@ -66,7 +66,7 @@ async fn record(files: &[&str], client: &Client) -> Result<()> {
             outcomes.push(cases.play(number, client).await);
         }
         let known = cases.cases.iter().map(|case| &case.expected);
-        let changed = known.zip(&outcomes).filter(|(known, found)| found != known).count();
+        let changed = known.zip(&outcomes).filter(|(known, found)| known != found).count();
         fs::write(&path, cases.record(&outcomes))?;
         println!("{file}: {} cases, {changed} with other answers than before", outcomes.len());
     }
@@ -74,7 +74,7 @@ async fn record(files: &[&str], client: &Client) -> Result<()> {
 }
 
 impl case::Server for Client {
-    async fn send(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    async fn send(&self, method: &str, path: &str, body: &Value) -> Answer {
         let mut text = Vec::new();
         encode_any(body, &mut text);
         let request = Request {
@@ -85,10 +85,30 @@ impl case::Server for Client {
         };
         match self.send(request).await {
             Ok(answer) => match decode_any(&answer.body, Unknown::Ignore) {
-                Ok(decoded) => (answer.code, decoded.value),
+                Ok(decoded) => {
+                    let warnings = answer.headers.get_all("warning").into_iter();
+                    let warnings = warnings.filter_map(|warning| unquoted(warning.to_str().ok()?));
+                    Answer { code: answer.code, warnings: warnings.collect(), body: decoded.value }
+                }
                 Err(error) => panic!("{path}: {error}"),
             },
             Err(error) => panic!("{path}: {error}"),
         }
     }
+}
+
+/// The text of a warning: `299 - "text"`.
+fn unquoted(warning: &str) -> Option<String> {
+    let text = warning.split_once(" \"")?.1.strip_suffix('"')?;
+    let (mut out, mut escaped) = (String::new(), false);
+    for c in text.chars() {
+        match (c, escaped) {
+            ('\\', false) => escaped = true,
+            (c, _) => {
+                out.push(c);
+                escaped = false;
+            }
+        }
+    }
+    Some(out)
 }

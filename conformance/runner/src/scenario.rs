@@ -13,6 +13,9 @@
 //!   until: 200                                                    # ask again, for a while, until this is the code
 //! - do: GET /api/v1/namespaces/a/configmaps?watch=1
 //!   events: 2                                                     # of a watch: how many to wait for
+//! - do: HOOK /deny                                                # what the webhook at ${hooks}/deny answers from now on,
+//!   response: {allowed: false}                                    # which ${ca} vouches for; see `hooks::make`
+//! - do: RECEIVED /deny                                            # the reviews that came there since
 //! ```
 
 use std::collections::BTreeMap;
@@ -25,6 +28,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Result;
 use crate::client::{Answer, Client, Request};
+use crate::hooks::Hooks;
 use crate::mask::{mask, mask_text};
 
 /// How long to wait for an event of a watch.
@@ -56,13 +60,22 @@ pub fn read(path: &Path) -> Result<Vec<Step>> {
 }
 
 /// Plays a scenario; one masked answer a step.
-pub async fn play(steps: &[Step], client: &Client) -> Result<Vec<Value>> {
+pub async fn play(steps: &[Step], client: &Client, hooks: &Hooks) -> Result<Vec<Value>> {
     let mut saved = BTreeMap::new();
+    saved.insert("hooks".to_owned(), hooks.url.clone());
+    saved.insert("ca".to_owned(), hooks.ca.clone());
     let mut answers = Vec::new();
     for step in steps {
-        let answer = match step.play(client, &mut saved).await {
-            Ok(answer) => answer,
-            Err(error) => json!({"error": error.to_string()}),
+        let answer = match step.title.split_once(' ') {
+            Some(("HOOK", path)) => {
+                hooks.answer(path, &step.fields);
+                Value::Null
+            }
+            Some(("RECEIVED", path)) => step.received(hooks, path),
+            _ => match step.play(client, &mut saved).await {
+                Ok(answer) => answer,
+                Err(error) => json!({"error": error.to_string()}),
+            },
         };
         answers.push(answer);
     }
@@ -94,6 +107,14 @@ impl Step {
         };
         said.insert("body".to_owned(), body);
         Ok(said.into())
+    }
+
+    /// What a webhook was told.
+    fn received(&self, hooks: &Hooks, path: &str) -> Value {
+        let mut received = hooks.received(path);
+        mask(&mut received);
+        let reviews = received.as_array().cloned().unwrap_or_default();
+        reviews.into_iter().map(|review| self.shown(review)).collect()
     }
 
     async fn answer(&self, client: &Client, request: Request) -> Result<Answer> {

@@ -90,6 +90,9 @@ const DEFAULTS_BELOW: u16 = 256;
 const WRITTEN_EMPTY: u16 = 512;
 const DIRECT: u16 = 1024;
 
+/// The version of Kubernetes that the definitions are of.
+const LEVEL: (u32, u32) = (1, 36);
+
 /// The file whose types the reference has in no other form.
 const EXTERNAL_ONLY: &str = "meta.v1";
 
@@ -540,19 +543,40 @@ impl<'m> Tables<'m> {
                     homes.extend(modules.iter().map(|m| (m.group.as_str(), m.version.as_str())));
                 }
                 for (group, version) in homes {
-                    kinds.entry((group, version, ty.name.as_str())).or_insert(id);
+                    let deprecation = deprecation(group, version, ty).unwrap_or_default();
+                    kinds.entry((group, version, ty.name.as_str())).or_insert((id, deprecation));
                 }
             }
         }
         Ok(kinds
             .into_iter()
-            .map(|((group, version, name), ty)| {
+            .map(|((group, version, name), (ty, deprecation))| {
                 format!(
-                    "Kind {{ group: {group:?}, version: {version:?}, name: {name:?}, ty: {ty} }}"
+                    "Kind {{ group: {group:?}, version: {version:?}, name: {name:?}, ty: {ty}, \
+                     deprecation: {deprecation:?} }}"
                 )
             })
             .collect())
     }
+}
+
+/// What the reference warns of who uses a kind that is on its way out.
+fn deprecation(group: &str, version: &str, ty: &TypeDef) -> Option<String> {
+    let since = ty.facts.get("deprecated")?;
+    let (major, minor) = since.split_once('.')?;
+    if (major.parse().ok()?, minor.parse().ok()?) > LEVEL {
+        return None;
+    }
+    let home = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let mut text = format!("{home} {} is deprecated in v{since}+", ty.name);
+    if let Some(removed) = ty.facts.get("removed") {
+        let _ = write!(text, ", unavailable in v{removed}+");
+    }
+    if let Some((version, kind)) = ty.facts.get("replacement").and_then(|gvk| gvk.rsplit_once('/'))
+    {
+        let _ = write!(text, "; use {version} {kind}");
+    }
+    Some(text)
 }
 
 /// A struct's JSON fields in Go's order, with the home of each: `kind` and `apiVersion` first where

@@ -31,6 +31,7 @@ pub struct Kind {
     /// The kind.
     pub name: &'static str,
     ty: TypeId,
+    deprecation: &'static str,
 }
 
 impl Kind {
@@ -95,6 +96,17 @@ pub fn resources() -> &'static [Resource] {
     &RESOURCES
 }
 
+/// What who uses a kind is warned of, if it is on its way out.
+///
+/// ```
+/// use kevel_api::builtin::deprecation;
+/// assert_eq!(deprecation("", "v1", "ComponentStatus"), Some("v1 ComponentStatus is deprecated in v1.19+"));
+/// assert_eq!(deprecation("", "v1", "Pod"), None);
+/// ```
+pub fn deprecation(group: &str, version: &str, kind: &str) -> Option<&'static str> {
+    Some(find(group, version, kind)?.deprecation).filter(|text| !text.is_empty())
+}
+
 /// A kind's schema.
 ///
 /// ```
@@ -102,9 +114,13 @@ pub fn resources() -> &'static [Resource] {
 /// assert!(pod.field("spec").is_some());
 /// ```
 pub fn schema(group: &str, version: &str, kind: &str) -> Option<Schema<'static>> {
+    Some(find(group, version, kind)?.schema())
+}
+
+fn find(group: &str, version: &str, kind: &str) -> Option<&'static Kind> {
     let wanted = (group, version, kind);
     let found = KINDS.binary_search_by(|k| (k.group, k.version, k.name).cmp(&wanted));
-    Some(KINDS[found.ok()?].schema())
+    KINDS.get(found.ok()?)
 }
 
 /// The schema of a type that the definitions have, by its name with the file that defines it. In a

@@ -21,6 +21,7 @@ pub mod schema;
 pub mod selector;
 pub mod status;
 pub mod time;
+pub mod unified_diff;
 pub mod url;
 pub mod value;
 pub mod warning;

@@ -16,6 +16,7 @@ pub use field_name::FieldName;
 pub use internal::InternalField;
 pub use place::Place;
 
+mod equality;
 mod field_name;
 mod internal;
 mod place;

@@ -71,32 +71,9 @@ pub struct Kind {
     pub rules: Rules,
     /// What people see of its objects.
     pub columns: Columns,
-    /// What all who use the kind should know, because it is on its way out.
-    pub deprecation: Option<&'static str>,
-    /// The versions that are on their way out, and what all who use one should know.
-    pub deprecated_versions: &'static [(&'static str, &'static str)],
     /// Whether finalizers without a domain must be known ones, as those of most kinds.
     pub standard_finalizers: bool,
 }
-
-/// What all who use a version of a kind should know which is on its way out: since when it is, and when
-/// it will be gone, as minor versions.
-macro_rules! deprecated_since {
-    ($version:literal, $kind:literal, $since:literal, $gone:literal) => {
-        concat!(
-            $version,
-            " ",
-            $kind,
-            " is deprecated in v1.",
-            $since,
-            "+, unavailable in v1.",
-            $gone,
-            "+"
-        )
-    };
-}
-
-pub(crate) use deprecated_since;
 
 impl Kind {
     /// A kind of which there is nothing special to say.
@@ -126,8 +103,6 @@ impl Kind {
             subresources: &[],
             rules: Rules::NONE,
             columns: Columns::NAME_AND_CREATION,
-            deprecation: None,
-            deprecated_versions: &[],
             standard_finalizers: true,
         }
     }

@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use kevel_api::field_error::BadValue;
 use kevel_api::name;
 use kevel_api::quantity::Quantity;
+use kevel_api::value::Value;
+use uuid::Uuid;
 
 use crate::kind::{Kind, MetadataChecks};
 use crate::pod::resources;
@@ -15,6 +17,7 @@ use crate::validation::Field;
 pub static KIND: Kind = Kind {
     allow_create_on_update: true,
     rules: Rules {
+        prepare_for_create: |range, _| give_name(range),
         validate_create: check,
         validate_update: |range, _| check(range),
         ..Rules::NONE
@@ -22,6 +25,14 @@ pub static KIND: Kind = Kind {
     metadata_checks: MetadataChecks::Meta,
     ..Kind::new("", "limitranges")
 };
+
+/// A limit range without a name gets one that nobody else has.
+fn give_name(range: &mut Value) {
+    if range.str_at(&["metadata", "name"]).is_empty() {
+        let name = Uuid::new_v4().to_string();
+        range.make_map(&["metadata"]).insert("name", name.as_str().into());
+    }
+}
 
 fn check(range: Field) {
     let mut types = HashSet::new();

@@ -150,7 +150,7 @@ fn pod_cidrs(cidrs: Field) {
     }
     if let Some((index, cidr)) = broken {
         let why = "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR";
-        let error = format!("{why}[{index}]: {cidr} (invalid CIDR address: {cidr})");
+        let error = format!("{why}[{index}]: <nil> (invalid CIDR address: {cidr})");
         cidrs.push(FieldError::internal(&cidrs.path(), error));
     }
     let six = cidrs.strings().filter(|cidr| cidr.contains(':')).count();

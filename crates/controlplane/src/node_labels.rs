@@ -1,5 +1,6 @@
 //! Labels of nodes that have other names now, and what those are told who still select nodes by them.
 
+use kevel_api::name;
 use kevel_api::warning::WarningList;
 
 use crate::validation::Field;
@@ -36,6 +37,18 @@ pub fn renamed(label: &str) -> Option<&'static str> {
 pub fn key(key: Field, out: &mut WarningList) {
     let why = renamed(key.str());
     out.extend(why.map(|why| format!("{}: {} is {why}", key.path(), key.str())));
+}
+
+/// Warns of the keys in a term that selects nodes, and of values there that no label can have.
+pub fn term(term: Field, values: bool, out: &mut WarningList) {
+    for expression in term.at("matchExpressions").items() {
+        key(expression.at("key"), out);
+        for value in expression.at("values").items().filter(|_| values) {
+            for problem in name::is_label_value(value.str()) {
+                out.add_with(|| format!("{}: {} is invalid, {problem}", value.path(), value.str()));
+            }
+        }
+    }
 }
 
 /// Warns of the labels in a label selector of nodes.

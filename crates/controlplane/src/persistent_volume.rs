@@ -3,29 +3,81 @@
 use kevel_api::name;
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
+use kevel_api::warning::WarningList;
 
 use crate::capabilities::Capabilities;
 use crate::columns;
 use crate::kind::{Kind, MetadataChecks};
+use crate::node_labels;
 use crate::persistent_volume_claim::valid_size;
 use crate::pod::node_selector;
 use crate::pod::volume_source as source;
 use crate::rules::Rules;
-use crate::validation::{Field, NOT_POSITIVE};
+use crate::validation::{Field, IMMUTABLE, NOT_POSITIVE, errors};
 
 pub static KIND: Kind = Kind {
     returns_deleted_object: true,
     columns: columns::volume::PERSISTENT_VOLUME,
     rules: Rules {
         prepare_for_create,
-        validate_create: |volume| check(volume, false),
+        validate_create: |volume| {
+            check(volume, false);
+            mount_options(volume);
+        },
         validate_update,
         prepare_for_status_update,
+        warnings: |volume, _| warnings(volume),
         ..Rules::NONE
     },
     metadata_checks: MetadataChecks::MetaTwice,
     ..Kind::new("", "persistentvolumes")
 };
+
+const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
+
+/// What the client should know about a volume: what of it is gone or going.
+fn warnings(volume: &Value) -> Vec<String> {
+    const ANNOTATIONS: [(&str, &str); 2] = [
+        (
+            "volume.beta.kubernetes.io/storage-class",
+            "deprecated since v1.8; use \"storageClassName\" attribute instead",
+        ),
+        (MOUNT_OPTIONS, "deprecated since v1.31; use \"mountOptions\" attribute instead"),
+    ];
+    const PLUGINS: [(&str, &str, &str); 6] = [
+        ("cephfs", "cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+        (
+            "photonPersistentDisk",
+            "photonPersistentDisk",
+            "deprecated in v1.11, non-functional in v1.16+",
+        ),
+        ("scaleIO", "scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+        ("storageos", "storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+        ("glusterfs", "glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+        ("rbd", "rbd", "deprecated in v1.28, non-functional in v1.31+"),
+    ];
+    let mut out = WarningList::default();
+    errors(volume, |volume| {
+        let (notes, spec) = (volume.down("metadata.annotations"), volume.at("spec"));
+        for (key, why) in ANNOTATIONS.iter().filter(|(key, _)| notes.key(key).is_set()) {
+            out.add_with(|| format!("{}: {why}", notes.key(key).path()));
+        }
+        let policy = spec.at("persistentVolumeReclaimPolicy");
+        if policy.str() == "Recycle" {
+            let why = "The Recycle reclaim policy is deprecated. Instead, the recommended approach is \
+                       to use dynamic provisioning.";
+            out.add_with(|| format!("{}: {why}", policy.path()));
+        }
+        for term in spec.down(REQUIRED_TERMS).items() {
+            node_labels::term(term, false, &mut out);
+        }
+        for (field, called, why) in PLUGINS.iter().filter(|(field, ..)| spec.at(field).is_set()) {
+            let _ = field;
+            out.add_with(|| format!("{}: {why}", spec.at(called).path()));
+        }
+    });
+    out.into_said()
+}
 
 /// The types of volumes, what the reference calls a second one, and what it calls the first.
 type Source = (&'static str, &'static str, &'static str, fn(Field));
@@ -112,6 +164,30 @@ fn prepare_for_status_update(volume: &mut Value, old: &Value, _: &Capabilities) 
 fn check(volume: Field, any_values: bool) {
     let metadata = volume.at("metadata");
     spec(volume.at("spec"), metadata.at("name").str(), VolumeContext::Standalone, any_values);
+}
+
+/// Options in an annotation are for types of volumes that were there before the field.
+fn mount_options(volume: Field) {
+    const WITH_OPTIONS: [&str; 13] = [
+        "gcePersistentDisk",
+        "awsElasticBlockStore",
+        "glusterfs",
+        "nfs",
+        "rbd",
+        "quobyte",
+        "iscsi",
+        "cinder",
+        "cephfs",
+        "azureFile",
+        "vsphereVolume",
+        "azureDisk",
+        "photonPersistentDisk",
+    ];
+    let (notes, spec) = (volume.down("metadata.annotations"), volume.at("spec"));
+    let allowed = WITH_OPTIONS.iter().any(|source| spec.at(source).is_set());
+    if notes.at(MOUNT_OPTIONS).is_set() && !allowed {
+        notes.at(MOUNT_OPTIONS).forbidden("may not specify mount options for this volume type");
+    }
 }
 
 /// Where the spec of a volume stands.
@@ -305,17 +381,16 @@ fn validate_update(volume: Field, old: Field) {
     let odd = was.down(REQUIRED_TERMS).items().any(|term| term.has_odd_values());
     // The reference checks everything twice, and says so in the causes.
     check(volume, odd);
+    mount_options(volume);
     check(volume, odd);
-    if SOURCES.iter().any(|(name, ..)| !same_source(spec.at(name), was.at(name))) {
-        spec.at("persistentvolumesource")
-            .forbidden("spec.persistentvolumesource is immutable after creation\n");
+    immutable_source(spec, was);
+    let mode = spec.at("volumeMode");
+    if !mode.same(&was.at("volumeMode")) {
+        volume.at("volumeMode").invalid_as(mode.bad_value_by_type(), IMMUTABLE);
     }
-    let mode = volume.at("volumeMode");
-    mode.with(spec.at("volumeMode").get()).immutable(&was.at("volumeMode"));
-    let affinity = volume.at("nodeAffinity");
-    let affinity = affinity.with(spec.at("nodeAffinity").get());
     if was.at("nodeAffinity").is_set() && !same_affinity(spec, was) {
-        affinity.invalid("field is immutable, except for updating from beta label to GA");
+        let why = "field is immutable, except for updating from beta label to GA";
+        volume.at("nodeAffinity").invalid_as(spec.at("nodeAffinity").bad_value(), why);
     }
     let class = spec.at("volumeAttributesClassName");
     if was.at("volumeAttributesClassName").is_set() && class.is_absent() {
@@ -323,14 +398,21 @@ fn validate_update(volume: Field, old: Field) {
     }
 }
 
-/// A CSI volume may be given the secret that enlarges it.
-fn same_source(source: Field, old: Field) -> bool {
-    let added = |key: &str| key == "controllerExpandSecretRef" && old.at(key).is_absent();
-    if source.is_absent() || old.is_absent() {
-        return source.is_absent() == old.is_absent();
+/// Where a volume is does not change; a CSI volume may be given the secret that enlarges it.
+fn immutable_source(spec: Field, old: Field) {
+    const SECRET: &str = "controllerExpandSecretRef";
+    let mut rest = spec.get().cloned().unwrap_or(Value::Null);
+    let had = old.at("csi");
+    if had.is_set() && had.at(SECRET).is_absent() {
+        rest.at_mut(&["csi"]).and_then(Value::as_map_mut).map(|csi| csi.remove(SECRET));
     }
-    let keys = source.keys().chain(old.keys());
-    keys.into_iter().all(|key| added(key) || source.at(key).same(&old.at(key)))
+    let rest = spec.with(Some(&rest));
+    if SOURCES.iter().any(|(name, ..)| !rest.at(name).same(&old.at(name))) {
+        spec.at("persistentvolumesource").forbidden(format!(
+            "spec.persistentvolumesource is immutable after creation\n{}",
+            rest.differences_of_inlined("PersistentVolumeSource", &old)
+        ));
+    }
 }
 
 /// Labels that were renamed may be replaced by what they are called now.

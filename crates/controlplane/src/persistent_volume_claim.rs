@@ -3,14 +3,15 @@
 use kevel_api::field_error::BadValue;
 use kevel_api::name;
 use kevel_api::quantity::Quantity;
-use kevel_api::value::{Map, Value, equivalent};
+use kevel_api::value::{Map, Value};
+use kevel_api::warning::WarningList;
 
 use crate::columns;
 use crate::kind::{Kind, MetadataChecks};
 use crate::persistent_volume::{access_modes, volume_mode};
-use crate::pod::resources;
+use crate::pod::{resources, warnings as pod_warnings};
 use crate::rules::Rules;
-use crate::validation::{Field, IMMUTABLE, NOT_POSITIVE};
+use crate::validation::{Field, IMMUTABLE, NOT_POSITIVE, errors};
 
 pub static KIND: Kind = Kind {
     returns_deleted_object: true,
@@ -21,6 +22,7 @@ pub static KIND: Kind = Kind {
         prepare_for_update: |claim, old, _| prepare(claim, Some(old)),
         validate_update,
         validate_status_update,
+        warnings: |claim, _| warnings(claim),
         ..Rules::NONE
     },
     metadata_checks: MetadataChecks::UpdateThenMeta,
@@ -37,6 +39,20 @@ const RESIZE_STATES: &[&str] = &[
 ];
 
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+
+fn warnings(claim: &Value) -> Vec<String> {
+    let mut out = WarningList::default();
+    errors(claim, |claim| {
+        let notes = claim.down("metadata.annotations");
+        let note = notes.key(CLASS_ANNOTATION);
+        if note.is_set() {
+            let why = "deprecated since v1.8; use \"storageClassName\" attribute instead";
+            out.add_with(|| format!("{}: {why}", note.path()));
+        }
+        pod_warnings::claim_spec(claim.at("spec"), &mut out);
+    });
+    out.into_said()
+}
 
 /// A claim waits for its volume; where its content comes from is said in two places alike.
 fn prepare(claim: &mut Value, old: Option<&Value>) {
@@ -204,11 +220,14 @@ fn validate_update(claim: Field, old: Field) {
             annotations.at(CLASS_ANNOTATION).invalid_as(note.as_str(), IMMUTABLE);
         }
     }
-    if changes_more(new, was, bound, class) {
-        new.forbidden(
+    let (rest, before) = without_changeable(new, was, bound, class);
+    let (rest, before) = (new.with(Some(&rest)), new.with(Some(&before)));
+    if !rest.same(&before) {
+        new.forbidden(format!(
             "spec is immutable after creation except resources.requests and \
-             volumeAttributesClassName for bound claims\n",
-        );
+             volumeAttributesClassName for bound claims\n{}",
+            rest.differences(&before)
+        ));
     }
     let size = |spec: Field| spec.at("resources").at("requests").key("storage").quantity();
     let zero = Quantity::default();
@@ -218,8 +237,10 @@ fn validate_update(claim: Field, old: Field) {
         let storage = new.down("resources.requests.storage");
         storage.forbidden("field can not be less than status.capacity");
     }
-    let mode = claim.at("volumeMode").with(new.at("volumeMode").get()).get();
-    claim.at("volumeMode").with(mode).immutable(&was.at("volumeMode"));
+    let mode = new.at("volumeMode");
+    if !mode.same(&was.at("volumeMode")) {
+        claim.at("volumeMode").invalid_as(mode.bad_value_by_type(), IMMUTABLE);
+    }
     attributes_class(new.at("volumeAttributesClassName"), was, old.at("status"));
 }
 
@@ -263,28 +284,35 @@ impl StorageClass {
     }
 }
 
-/// Whether something else changes than what may.
-fn changes_more(spec: Field, old: Field, bound: bool, class: StorageClass) -> bool {
-    let changed = |key: &str| match key {
-        "volumeName" if old.at(key).is_empty() => false,
-        "storageClassName" if !matches!(class, StorageClass::Other) => false,
-        "volumeAttributesClassName" if bound => false,
-        "resources" if bound => {
-            let part = |spec: Field, list: &str, but: &str| {
-                let mut map = spec.at("resources").at(list).get().cloned();
-                if let Some(map) = map.as_mut().and_then(Value::as_map_mut) {
-                    map.remove(but);
-                }
-                map
-            };
-            let same = |list: &str, but: &str| {
-                equivalent(part(spec, list, but).as_ref(), part(old, list, but).as_ref())
-            };
-            !same("requests", "storage") || !same("limits", "")
-        }
-        _ => !spec.at(key).same(&old.at(key)),
+/// The new spec and the old one, with all that may change the same in both.
+fn without_changeable(new: Field, old: Field, bound: bool, class: StorageClass) -> (Value, Value) {
+    let clone = |spec: Field| spec.get().cloned().unwrap_or_else(|| Map::new().into());
+    let (mut spec, mut before) = (clone(new), clone(old));
+    let put = |spec: &mut Value, field: &str, value: Option<Value>| {
+        match value {
+            Some(value) => spec.make_map(&[]).insert(field, value),
+            None => spec.make_map(&[]).remove(field),
+        };
     };
-    spec.keys().chain(old.keys()).any(changed)
+    if old.at("volumeName").is_empty() {
+        put(&mut before, "volumeName", new.at("volumeName").get().cloned());
+    }
+    match class {
+        StorageClass::FromAnnotation => put(&mut spec, "storageClassName", None),
+        StorageClass::FromNothing => {
+            put(&mut spec, "storageClassName", old.at("storageClassName").get().cloned());
+        }
+        StorageClass::Other => {}
+    }
+    if bound {
+        let class = "volumeAttributesClassName";
+        put(&mut spec, class, old.at(class).get().cloned());
+        if let Some(requests) = spec.at_mut(&["resources", "requests"]) {
+            let storage = old.down("resources.requests").key("storage").get().cloned();
+            put(requests, "storage", Some(storage.unwrap_or_else(|| "0".into())));
+        }
+    }
+    (spec, before)
 }
 
 fn attributes_class(class: Field, old: Field, status: Field) {

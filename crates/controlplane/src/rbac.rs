@@ -5,7 +5,7 @@ use kevel_api::name;
 use crate::columns;
 use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
-use crate::validation::Field;
+use crate::validation::{Field, null};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -82,7 +82,12 @@ fn cluster_role(role: Field, any_values: bool) {
     }
     let selectors = aggregation.at("clusterRoleSelectors");
     selectors.must("at least one clusterRoleSelector required if aggregationRule is non-nil");
-    selectors.items().for_each(|selector| selector.label_selector(any_values));
+    for selector in selectors.items() {
+        selector.label_selector(any_values);
+        if selector.selects(&role).is_none() {
+            selector.invalid_as(null(), "invalid label selector.");
+        }
+    }
 }
 
 fn policy_rules(role: Field, namespaced: bool) {

@@ -123,7 +123,7 @@ fn scopes(spec: Field) {
             list.invalid("unsupported scope");
         }
         let times = unconcerned.by(scope, &spec);
-        list.invalid_times(times, || list.bad_value(), "unsupported scope applied to resource");
+        list.repeat(times, || list.invalid("unsupported scope applied to resource"));
     }
     (0..conflict(&list.strings().collect())).for_each(|_| list.invalid("conflicting scopes"));
 }
@@ -140,7 +140,8 @@ fn scope_selector(spec: Field) {
             list.at("scopeName").invalid_as(BadValue::named_string(scope), "unsupported scope");
         }
         let times = unconcerned.by(scope, &spec);
-        list.invalid_times(times, || selector.bad_value(), "unsupported scope applied to resource");
+        let why = "unsupported scope applied to resource";
+        list.repeat(times, || list.invalid_as(selector.bad_value(), why));
         let plain =
             SCOPES.contains(&scope) && !matches!(scope, "PriorityClass" | "VolumeAttributesClass");
         if plain && operator != "Exists" {

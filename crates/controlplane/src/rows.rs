@@ -164,7 +164,13 @@ pub fn rows(
             namespaced: resource.namespaced,
             verbs: Verb::parse_all(resource.verbs)?,
             ty: schema(resource.group, resource.version, resource.kind)?,
-            strategy: Arc::new(KindStrategy::new(kind, resource.version, capabilities)),
+            strategy: Arc::new(
+                KindStrategy::new(kind, capabilities).in_version(builtin::deprecation(
+                    resource.group,
+                    resource.version,
+                    resource.kind,
+                )),
+            ),
             allocation: config.allocation(kind),
             columns: Arc::new(kind.columns),
             conventions: Conventions::typed(storage.as_ref().is_some_and(has_fields)),

@@ -1,13 +1,16 @@
 //! Classes of storage, and classes of attributes of volumes.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use kevel_api::name;
+use kevel_api::value::Value;
+use kevel_api::warning::WarningList;
 
 use crate::columns;
-use crate::kind::{Kind, MetadataChecks, deprecated_since};
+use crate::kind::{Kind, MetadataChecks};
+use crate::node_labels;
 use crate::rules::Rules;
-use crate::validation::Field;
+use crate::validation::{Field, errors};
 
 /// Storage classes.
 pub static STORAGE_CLASS: Kind = Kind {
@@ -21,6 +24,7 @@ pub static STORAGE_CLASS: Kind = Kind {
                 class.at(name).immutable(&old.at(name));
             }
         },
+        warnings: |class, _| warnings(class),
         ..Rules::NONE
     },
     metadata_checks: MetadataChecks::MetaThenUpdate,
@@ -47,15 +51,23 @@ pub static VOLUME_ATTRIBUTES_CLASS: Kind = Kind {
         ..Rules::NONE
     },
     metadata_checks: MetadataChecks::UpdateThenMeta,
-    deprecated_versions: &[(
-        "v1beta1",
-        concat!(
-            deprecated_since!("storage.k8s.io/v1beta1", "VolumeAttributesClass", 34, 37),
-            "; use storage.k8s.io/v1 VolumeAttributesClass"
-        ),
-    )],
     ..Kind::new("storage.k8s.io", "volumeattributesclasses")
 };
+
+/// What the client should know about a storage class: labels of nodes that have other names now.
+fn warnings(class: &Value) -> Vec<String> {
+    let mut out = WarningList::default();
+    errors(class, |class| {
+        for term in class.at("allowedTopologies").items() {
+            for expression in term.at("matchLabelExpressions").items() {
+                let key = expression.at("key");
+                let why = node_labels::renamed(key.str());
+                out.extend(why.map(|why| format!("{}: {why}", key.path())));
+            }
+        }
+    });
+    out.into_said()
+}
 
 const MAX_PARAMETERS: usize = 512;
 const MAX_PARAMETER_BYTES: usize = 256 << 10;
@@ -74,12 +86,15 @@ fn storage_class(class: Field) {
         mode.one_of(&["Immediate", "WaitForFirstConsumer"]);
     }
     let topologies = class.at("allowedTopologies");
-    let mut seen = HashSet::new();
+    let mut seen: HashMap<_, usize> = HashMap::new();
     for term in topologies.items() {
         topology(term);
-        if !seen.insert(sorted_expressions(&term)) {
-            term.at("matchLabelExpressions").duplicate_as("");
-        }
+        let wanted = expressions(term);
+        // One that asks for nothing is the same as what the reference has before it looks at any.
+        let nothing = if wanted.is_empty() { topologies.len() } else { 0 };
+        let before = seen.entry(wanted).or_default();
+        term.repeat(nothing + *before, || term.at("matchLabelExpressions").duplicate_as(""));
+        *before += 1;
     }
 }
 
@@ -129,22 +144,15 @@ fn topology(term: Field) {
 }
 
 /// What a term asks for, whatever its order.
-fn sorted_expressions<'v>(term: &Field<'v, '_>) -> Vec<(&'v str, Vec<&'v str>)> {
-    let mut all = Vec::new();
-    for expression in term.at("matchLabelExpressions").items() {
-        let mut values: Vec<&str> = expression.at("values").strings().collect();
-        values.sort_unstable();
-        all.push((expression.at("key").str(), values));
-    }
-    all.sort();
-    all
+fn expressions<'v>(term: Field<'v, '_>) -> BTreeMap<&'v str, BTreeSet<&'v str>> {
+    let expressions = term.at("matchLabelExpressions");
+    let values = |of: Field<'v, '_>| (of.at("key").str(), of.at("values").strings().collect());
+    expressions.items().map(values).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::validation::errors;
-    use kevel_api::value::Value;
 
     #[test]
     fn topologies_are_compared_whatever_their_order() {

@@ -202,7 +202,13 @@ impl<'v, 'p> Field<'v, 'p> {
 
     /// Whether both say the same. Lists and maps that are empty are as good as none.
     pub fn same(&self, other: &Field) -> bool {
-        equivalent(self.value, other.value)
+        if self.value == other.value || !equivalent(self.value, other.value) {
+            return self.value == other.value;
+        }
+        // Where one has something empty and the other has not, the type says whether that is the same.
+        let Some(place) = self.place() else { return true };
+        let pointer = place.field.is_some_and(|field| field.pointer());
+        (!pointer || self.is_set() == other.is_set()) && place.schema.equal(self.value, other.value)
     }
 
     /// Whether a check finds something wrong here, without saying so.
@@ -237,13 +243,13 @@ impl Field<'_, '_> {
         }
     }
 
-    /// The value has the wrong form, so many times.
-    pub fn invalid_times(&self, times: usize, value: impl Fn() -> BadValue, detail: &'static str) {
+    /// Says something so many times, as the reference does.
+    pub fn repeat(&self, times: usize, say: impl Fn()) {
         for done in 0..times {
             if self.is_full() {
                 return self.context.errors.borrow_mut().add_untold(times - done);
             }
-            self.invalid_as(value(), detail);
+            say();
         }
     }
 

@@ -153,11 +153,14 @@ impl Demultiplexer {
                 }
             }
             Message::Channel { channel, digits, broken } => {
-                let decoded = decode(digits, bytes, last);
                 // What cannot be read is not heard.
-                match decoded.filter(|_| !*broken) {
-                    Some(data) if data.is_empty() => {}
-                    Some(data) => each(Signal::Data(*channel, &data)),
+                match decode(digits, bytes, last).filter(|_| !*broken) {
+                    Some((data, ended)) => {
+                        *broken = ended;
+                        if !data.is_empty() {
+                            each(Signal::Data(*channel, &data));
+                        }
+                    }
                     None => *broken = true,
                 }
             }
@@ -177,13 +180,14 @@ impl Demultiplexer {
     }
 }
 
-/// The bytes of whole groups of digits; what is left of them waits for the next piece.
-fn decode(digits: &mut Vec<u8>, bytes: &[u8], last: bool) -> Option<Vec<u8>> {
+/// The bytes of whole groups of digits, and whether those say that it is the end; what is left of them
+/// waits for the next piece.
+fn decode(digits: &mut Vec<u8>, bytes: &[u8], last: bool) -> Option<(Vec<u8>, bool)> {
     digits.extend(bytes.iter().filter(|byte| !matches!(byte, b'\r' | b'\n')));
     let whole = if last { digits.len() } else { digits.len() / 4 * 4 };
     let rest = digits.split_off(whole);
     let group = std::mem::replace(digits, rest);
     let mut data = Vec::new();
     base64::decode_into(std::str::from_utf8(&group).ok()?, &mut data).ok()?;
-    Some(data)
+    Some((data, group.ends_with(b"=")))
 }

@@ -161,11 +161,9 @@ pub async fn connect<IO: AsyncRead + AsyncWrite + Unpin>(
     io: IO,
     target: Uri,
 ) -> Result<(Rewound<IO>, Version), String> {
-    let sending =
-        |target: &str, why: String| format!("error sending request: Post {}: {why}", quote(target));
     let request = spdy_request(target.clone(), &VERSIONS);
     let answer = handshake(io, &request).await;
-    let answer = answer.map_err(|error| sending(&target.to_string(), error.to_string()))?;
+    let answer = answer.map_err(|error| not_sent(&target.to_string(), &error.to_string()))?;
     match answer {
         Answer::Switched(parts, io) if is_spdy(&parts.headers) => {
             let name = parts.headers.get(PROTOCOL_VERSION).map(|value| value.to_str());
@@ -178,11 +176,23 @@ pub async fn connect<IO: AsyncRead + AsyncWrite + Unpin>(
         Answer::Refused(answer) => {
             let to = answer.headers().get(header::LOCATION).and_then(|to| to.to_str().ok());
             match to.filter(|_| answer.status().is_redirection()) {
-                Some(to) => Err(sending(to, "redirect not allowed".to_owned())),
+                Some(to) => Err(not_sent(to, "redirect not allowed")),
                 None => Err(upgrading(&refusal(answer.body()))),
             }
         }
     }
+}
+
+/// What a client is told where its kubelet cannot be asked: `dial tcp 10.0.0.1:10250: connect:
+/// connection refused` and the like.
+///
+/// ```
+/// use kevel_streaming::remote_command::not_sent;
+/// let told = not_sent("https://node/exec", "EOF");
+/// assert_eq!(told, r#"error sending request: Post "https://node/exec": EOF"#);
+/// ```
+pub fn not_sent(target: &str, why: &str) -> String {
+    format!("error sending request: Post {}: {why}", quote(target))
 }
 
 fn upgrading(why: &str) -> String {

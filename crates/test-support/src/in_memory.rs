@@ -32,6 +32,11 @@ pub struct InMemory {
     _caches: Caches,
 }
 
+/// What the client is warned of: an extension of answers, as the handler that makes headers of it is one of
+/// those that are not there.
+#[derive(Clone, Debug)]
+pub struct Warnings(pub Vec<String>);
+
 /// What a server does beyond the usual.
 #[derive(Default)]
 struct Served<'a> {
@@ -139,7 +144,10 @@ impl InMemory {
         let parts = request.body(()).unwrap().into_parts().0;
         let mut request = Request::new(parts, RequestBody::Bytes(body), Arc::default()).unwrap();
         request.user = user.map(Arc::new);
-        self.delegate.handle(request).await
+        let warnings = request.warnings.clone();
+        let mut response = self.delegate.handle(request).await;
+        response.extensions_mut().insert(Warnings(warnings.take()));
+        response
     }
 
     /// The answer to a request with a body.

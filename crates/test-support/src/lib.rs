@@ -29,7 +29,7 @@ pub use client::Client;
 pub use cluster::Cluster;
 pub use etcd::EtcdServer;
 #[cfg(feature = "in-memory")]
-pub use in_memory::InMemory;
+pub use in_memory::{InMemory, Warnings};
 pub use ports::free_port;
 pub use skip::{program, skip};
 pub use wait::{PATIENCE, soon, until};

@@ -18,7 +18,7 @@ mod protobuf;
 type Error = Box<dyn std::error::Error>;
 
 /// The overlays, in the order in which they are laid on.
-const OVERLAYS: [&str; 4] = ["shape", "enum", "defaults", "internal"];
+const OVERLAYS: [&str; 5] = ["shape", "enum", "defaults", "internal", "lifecycle"];
 
 /// Writes `api/*.api` and says what changed.
 pub fn run(data: &Path) -> Result<(), Error> {

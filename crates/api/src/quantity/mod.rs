@@ -50,6 +50,8 @@ pub enum Format {
 const NANO: i64 = -9;
 /// The unit that defaulting rounds to: milli.
 const MILLI: i64 = -3;
+/// The reference has another form for numbers with more digits.
+const MAX_SHORT_DIGITS: u32 = 18;
 /// Two mantissas of so many digits can be added in 128 bits.
 const MAX_DIGITS: usize = 37;
 const MANTISSA_LIMIT: i128 = 10_i128.pow(MAX_DIGITS as u32);
@@ -93,6 +95,25 @@ impl Quantity {
     /// Thousandths, rounded away from zero, within the range of `i64`.
     pub fn milli_value(&self) -> i64 {
         self.scaled_value(-3)
+    }
+
+    /// Whether it is a whole number. The reference asks its thousandths, of which it keeps 64 bits if
+    /// there are more: of a number with many digits the answer may be anything.
+    pub fn is_whole(&self) -> bool {
+        let exact = match self.scale + MILLI.abs() {
+            shift @ 0.. => multiply(self.mantissa, shift.unsigned_abs()),
+            shift => {
+                let (value, exact) = divide_away(self.mantissa, shift.unsigned_abs());
+                return exact && value % 1000 == 0;
+            }
+        };
+        let few = self.mantissa.unsigned_abs() < 10_u128.pow(MAX_SHORT_DIGITS);
+        match exact {
+            Some(thousandths) if i64::try_from(thousandths).is_ok() || !few => {
+                thousandths as i64 % 1000 == 0
+            }
+            _ => true,
+        }
     }
 
     /// Units of ten to the power of `scale`, rounded away from zero, within the range of `i64`.

@@ -4,7 +4,7 @@
 //! struct is called and has can be told from the versioned one, but for a few facts of `api/`: other
 //! names (`name=`), another order or other fields (`internal=`), pointers that are none (`direct`).
 
-use super::{Field, FieldFlags, StructFlags, StructSchema};
+use super::{Field, FieldFlags, Role, Schema, StructFlags, StructSchema};
 
 /// A field of the internal form of a struct.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +21,17 @@ impl<'t> StructSchema<'t> {
     /// Whether there is no internal form of it.
     pub fn is_external(self) -> bool {
         self.flags().has(StructFlags::EXTERNAL)
+    }
+
+    /// The struct of this name whose fields stand among its own.
+    pub fn inlined(self, name: &str) -> Option<Schema<'t>> {
+        let inlined = self.members().iter().filter_map(|member| match member.role {
+            Role::Inline(id) => Some(self.other(id)),
+            Role::Field(_) => None,
+        });
+        let mut inlined =
+            inlined.filter(|schema| schema.as_struct().is_some_and(|s| s.name() == name));
+        inlined.next()
     }
 
     /// The fields in the order in which the struct has them in Go.

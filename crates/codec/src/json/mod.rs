@@ -33,7 +33,7 @@ pub use encode::{encode, encode_any};
 pub use error::{Error, MAX_STRICT_ERRORS, StrictError, StrictProblem, strict_message};
 pub(crate) use float::{positional, shortest, write_float, write_int};
 pub use message::{Form, message_text, message_text_as};
-pub use pretty::{encode_any_pretty, encode_pretty, indent};
+pub use pretty::{encode_any_pretty, encode_pretty, indent, indent_by};
 pub use raw::compact;
 pub use structured::structured;
 pub use type_meta::{TypeMeta, type_meta};

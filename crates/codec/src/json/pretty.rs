@@ -28,7 +28,16 @@ pub fn encode_any_pretty(value: &Value, out: &mut Vec<u8>) {
 /// assert_eq!(out, b"{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": {}\n}");
 /// ```
 pub fn indent(document: &[u8], out: &mut Vec<u8>) {
+    indent_by(2, document, out);
+}
+
+/// The same with another number of spaces a level.
+pub fn indent_by(spaces: usize, document: &[u8], out: &mut Vec<u8>) {
     out.reserve(document.len() * 2);
+    let new_line = |depth: usize, out: &mut Vec<u8>| {
+        out.push(b'\n');
+        out.resize(out.len() + depth * spaces, b' ');
+    };
     let mut depth = 0;
     let mut at = 0;
     while let Some(&byte) = document.get(at) {
@@ -62,9 +71,4 @@ pub fn indent(document: &[u8], out: &mut Vec<u8>) {
             _ => out.push(byte),
         }
     }
-}
-
-fn new_line(depth: usize, out: &mut Vec<u8>) {
-    out.push(b'\n');
-    out.resize(out.len() + depth * 2, b' ');
 }

@@ -7,22 +7,13 @@ use super::REINVOCATION_POLICIES;
 use super::expression::{compile, in_scope, match_conditions};
 use super::policy::{match_conditions_changed, policy, variables};
 use crate::columns;
-use crate::kind::{Kind, deprecated_since};
+use crate::kind::Kind;
 use crate::rules::Rules;
 use crate::validation::Field;
 
 /// `mutatingadmissionpolicies`
 pub static KIND: Kind = Kind {
     storage_version: Some("v1beta1"),
-    deprecated_versions: &[(
-        "v1alpha1",
-        deprecated_since!(
-            "admissionregistration.k8s.io/v1alpha1",
-            "MutatingAdmissionPolicy",
-            35,
-            38
-        ),
-    )],
     columns: columns::admissionregistration::MUTATING_ADMISSION_POLICY,
     ..super::kind("mutatingadmissionpolicies", RULES)
 };

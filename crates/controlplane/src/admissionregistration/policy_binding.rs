@@ -8,22 +8,13 @@ use kevel_api::name;
 use super::match_resources::match_resources;
 use super::{kind, mutating_admission_policy};
 use crate::columns;
-use crate::kind::{Kind, deprecated_since};
+use crate::kind::Kind;
 use crate::rules::Rules;
 use crate::validation::Field;
 
 /// `mutatingadmissionpolicybindings`
 pub static MUTATING_ADMISSION_POLICY_BINDING: Kind = Kind {
     storage_version: Some("v1beta1"),
-    deprecated_versions: &[(
-        "v1alpha1",
-        deprecated_since!(
-            "admissionregistration.k8s.io/v1alpha1",
-            "MutatingAdmissionPolicyBinding",
-            35,
-            38
-        ),
-    )],
     columns: columns::admissionregistration::BINDINGS,
     ..kind("mutatingadmissionpolicybindings", MUTATING_RULES)
 };

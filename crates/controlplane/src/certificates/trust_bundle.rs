@@ -7,7 +7,7 @@ use kevel_server::certificates::{Certificate, PemBlock};
 
 use super::signer_name;
 use crate::columns;
-use crate::kind::{Kind, Selectable, deprecated_since};
+use crate::kind::{Kind, Selectable};
 use crate::rules::Rules;
 use crate::validation::Field;
 
@@ -34,10 +34,6 @@ pub static KIND: Kind = Kind {
         },
         ..Rules::NONE
     },
-    deprecated_versions: &[(
-        "v1alpha1",
-        deprecated_since!("certificates.k8s.io/v1alpha1", "ClusterTrustBundle", 34, 37),
-    )],
     ..Kind::new("certificates.k8s.io", "clustertrustbundles")
 };
 

@@ -7,7 +7,7 @@ use kevel_api::value::Value;
 
 use crate::capabilities::Capabilities;
 use crate::columns;
-use crate::kind::{Kind, deprecated_since};
+use crate::kind::Kind;
 use crate::rules::Rules;
 use crate::validation::Field;
 
@@ -41,10 +41,6 @@ pub static LEASE_CANDIDATE: Kind = Kind {
         },
         ..Rules::NONE
     },
-    deprecated_versions: &[
-        ("v1beta1", deprecated_since!("coordination.k8s.io/v1beta1", "LeaseCandidate", 36, 39)),
-        ("v1alpha2", deprecated_since!("coordination.k8s.io/v1alpha2", "LeaseCandidate", 35, 38)),
-    ],
     ..Kind::new("coordination.k8s.io", "leasecandidates")
 };
 

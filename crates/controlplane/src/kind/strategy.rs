@@ -18,18 +18,19 @@ pub(crate) struct KindStrategy {
     /// The kind's own, or those of a subresource that writes a part of its objects.
     rules: Rules,
     capabilities: Capabilities,
+    /// What who uses the version is warned of.
     deprecation: Option<&'static str>,
 }
 
 impl KindStrategy {
-    /// The strategy of writes to the objects of a kind in one of its versions.
-    pub fn new(kind: &'static Kind, version: &str, capabilities: Capabilities) -> Self {
-        let mut versions = kind.deprecated_versions.iter();
-        let deprecated = versions.find(|(deprecated, _)| *deprecated == version);
-        KindStrategy {
-            deprecation: deprecated.map(|(_, warning)| *warning).or(kind.deprecation),
-            ..KindStrategy::with_rules(kind, kind.rules, capabilities)
-        }
+    /// The strategy of writes to the objects of a kind.
+    pub fn new(kind: &'static Kind, capabilities: Capabilities) -> Self {
+        KindStrategy::with_rules(kind, kind.rules, capabilities)
+    }
+
+    /// The same in a version that may be on its way out.
+    pub fn in_version(self, deprecation: Option<&'static str>) -> Self {
+        KindStrategy { deprecation, ..self }
     }
 
     /// The strategy of writes to a part of the objects of a kind, which has rules of its own.

@@ -1,6 +1,6 @@
 //! Containers that are added to a running pod, and never changed or taken away.
 
-use kevel_api::value::equivalent;
+use std::collections::HashMap;
 
 use super::{Options, annotations, is_static, metadata_and_spec};
 use crate::rules::Rules;
@@ -18,13 +18,20 @@ fn validate_update(pod: Field, old: Field) {
     annotations::update(metadata.at("annotations"), old_metadata.at("annotations"));
     let spec = pod.at("spec");
     let field = spec.at("ephemeralContainers");
-    for old in old.at("spec").at("ephemeralContainers").list() {
-        let name = old.str_at(&["name"]);
-        let what = match field.list().iter().rfind(|new| new.str_at(&["name"]) == name) {
-            None => "removed",
-            Some(new) if !equivalent(Some(new), Some(old)) => "changed",
-            Some(_) => continue,
-        };
-        field.forbidden(format!("existing ephemeral containers {name:?} may not be {what}\n"));
+    let by_name: HashMap<&str, Field> =
+        field.items().map(|container| (container.at("name").str(), container)).collect();
+    for old in old.down("spec.ephemeralContainers").items() {
+        let name = old.at("name").str();
+        match by_name.get(name) {
+            None => {
+                let why = format!("existing ephemeral containers {name:?} may not be removed\n");
+                field.forbidden(why);
+            }
+            Some(new) if !new.same(&old) => field.forbidden(format!(
+                "existing ephemeral containers {name:?} may not be changed\n{}",
+                new.differences(&old)
+            )),
+            Some(_) => {}
+        }
     }
 }

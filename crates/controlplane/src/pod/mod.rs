@@ -21,9 +21,10 @@ mod status;
 pub mod template;
 pub mod toleration;
 mod update;
+mod virtual_paths;
 mod volume;
 pub mod volume_source;
-mod warnings;
+pub mod warnings;
 mod windows;
 
 pub use affinity::node_selector;

@@ -134,7 +134,7 @@ pub fn quantity(field: Field, resource: &str) {
     field.non_negative_quantity();
     let Some(amount) = field.quantity() else { return };
     let counted = COUNTED.contains(&resource) || is_extended(resource);
-    if counted && amount.milli_value() % 1000 != 0 {
+    if counted && !amount.is_whole() {
         field.invalid_as(BadValue::named_string(&amount.to_string()), "must be an integer");
     }
 }

@@ -42,8 +42,13 @@ pub fn check(pod: Field, old: Field) {
         let affinity = spec.at("affinity");
         node_affinity(affinity.at("nodeAffinity"), old.at("affinity").at("nodeAffinity"));
     }
-    if changes_more(spec, old, gated) {
-        spec.forbidden(format!("pod updates may not change fields other than {CHANGEABLE}\n"));
+    let rest = without_changeable(spec, old, gated);
+    let rest = spec.with(Some(&rest));
+    if !rest.same(&old) {
+        spec.forbidden(format!(
+            "pod updates may not change fields other than {CHANGEABLE}\n{}",
+            rest.differences(&old)
+        ));
     }
 }
 
@@ -125,35 +130,38 @@ fn only_adds(term: Field, old: Field) -> bool {
     })
 }
 
-/// Whether something else changes than what may.
-fn changes_more(spec: Field, old: Field, gated: bool) -> bool {
-    let keys = old.keys().chain(spec.keys().filter(|key| old.at(key).is_absent()));
-    let changed = |key: &str| {
-        let (new, old) = (spec.at(key), old.at(key));
-        match key {
-            "activeDeadlineSeconds" | "schedulingGates" | "tolerations" => false,
-            "containers" | "initContainers" => {
-                let pairs = new.list().iter().zip(old.list());
-                !pairs.into_iter().all(|(a, b)| equal_but(a, b, "image"))
-            }
-            "terminationGracePeriodSeconds" if old.int() < 0 && new.int() == 1 => false,
-            "nodeSelector" if gated => false,
-            "affinity" if gated => {
-                let (new, old) = (new.get(), old.get());
-                let empty = Value::from(Map::new());
-                !equal_but(new.unwrap_or(&empty), old.unwrap_or(&empty), "nodeAffinity")
-            }
-            _ => !new.same(&old),
+/// A spec with all that may change as it was.
+fn without_changeable(spec: Field, old: Field, gated: bool) -> Value {
+    let mut rest = spec.get().cloned().unwrap_or(Value::Null);
+    let map = rest.make_map(&[]);
+    for list in ["containers", "initContainers"] {
+        let new = map.get_mut(list).and_then(Value::as_list_mut).into_iter().flatten();
+        for (new, old) in new.zip(old.at(list).list()) {
+            put(new.make_map(&[]), "image", old.at(&["image"]));
         }
-    };
-    keys.into_iter().any(changed)
+    }
+    for field in ["activeDeadlineSeconds", "schedulingGates", "tolerations"] {
+        put(map, field, old.at(field).get());
+    }
+    let grace = "terminationGracePeriodSeconds";
+    if old.at(grace).int() < 0 && spec.at(grace).int() == 1 {
+        put(map, grace, old.at(grace).get());
+    }
+    if gated {
+        put(map, "nodeSelector", old.at("nodeSelector").get());
+        let had = old.at("affinity");
+        let affinity = map.entry_or_insert_with("affinity", || Map::new().into()).make_map(&[]);
+        put(affinity, "nodeAffinity", had.at("nodeAffinity").get());
+        if affinity.is_empty() && had.is_absent() {
+            map.remove("affinity");
+        }
+    }
+    rest
 }
 
-fn equal_but(a: &Value, b: &Value, field: &str) -> bool {
-    let (Some(a), Some(b)) = (a.as_map(), b.as_map()) else { return a == b };
-    let half = |a: &Map, b: &Map| {
-        let mut fields = a.iter().filter(|(key, _)| *key != field);
-        fields.all(|(key, value)| equivalent(Some(value), b.get(key)))
+fn put(map: &mut Map, field: &str, value: Option<&Value>) {
+    match value {
+        Some(value) => map.insert(field, value.clone()),
+        None => map.remove(field),
     };
-    half(a, b) && half(b, a)
 }

@@ -8,7 +8,7 @@ use kevel_api::value::Value;
 use kevel_api::warning::{MAX_TOTAL, WarningList};
 
 use super::annotations::APP_ARMOR;
-use super::each_container;
+use super::{each_container, virtual_paths};
 use crate::node_labels;
 use crate::validation::{self, Field};
 
@@ -90,7 +90,13 @@ fn spec_and_metadata(pod: Field, is_template: bool, out: &mut WarningList) {
             let _ = kind;
             out.add_with(|| format!("{}: {why}", volume.at(called).path()));
         }
+        let template = volume.at("ephemeral");
+        let template = template.at("volumeClaimTemplate");
+        if template.is_set() {
+            claim_spec(template.at("spec"), out);
+        }
     }
+    virtual_paths::warnings(spec.at("volumes"), out);
     twice(spec.at("hostAliases"), "ip", out);
     twice(spec.at("imagePullSecrets"), "name", out);
     for secret in spec.at("imagePullSecrets").items().filter(|s| s.at("name").is_empty()) {
@@ -132,14 +138,11 @@ fn selected_nodes(spec: Field, out: &mut WarningList) {
         out.extend(node_labels::renamed(key).map(|why| format!("{}: {why}", entry.path())));
     }
     let nodes = spec.down("affinity.nodeAffinity");
-    let term = |term: Field, out: &mut WarningList| {
-        for expression in term.at("matchExpressions").items() {
-            node_labels::key(expression.at("key"), out);
-        }
-    };
     let required = nodes.at(REQUIRED);
-    required.at("nodeSelectorTerms").items().for_each(|t| term(t, out));
-    nodes.at(PREFERRED).items().for_each(|t| term(t.at("preference"), out));
+    required.at("nodeSelectorTerms").items().for_each(|term| node_labels::term(term, false, out));
+    for preferred in nodes.at(PREFERRED).items() {
+        node_labels::term(preferred.at("preference"), true, out);
+    }
     for spread in spec.at("topologySpreadConstraints").items() {
         node_labels::key(spread.at("topologyKey"), out);
         null_selector(spread, out);
@@ -179,8 +182,15 @@ fn whole_bytes(amounts: Field, out: &mut WarningList) {
     whole(amounts.key("ephemeral-storage"), out);
 }
 
+/// Warns of a claim that asks for parts of bytes.
+pub fn claim_spec(spec: Field, out: &mut WarningList) {
+    for list in ["requests", "limits"] {
+        whole(spec.at("resources").at(list).key("storage"), out);
+    }
+}
+
 fn whole(amount: Field, out: &mut WarningList) {
-    let Some(quantity) = amount.quantity().filter(|q| q.milli_value() % 1000 != 0) else { return };
+    let Some(quantity) = amount.quantity().filter(|quantity| !quantity.is_whole()) else { return };
     out.add_with(|| {
         let (path, shown) = (amount.path(), quantity.to_string());
         format!("{path}: fractional byte value {shown:?} is invalid, must be an integer")
@@ -238,6 +248,9 @@ fn ports(spec: Field, out: &mut WarningList) {
                 host: field.at("hostPort").int(),
             };
             let path = field.path().to_string();
+            if !port.address.is_empty() && port.host == 0 {
+                out.add_with(|| format!("{path}: hostIP set without hostPort: {}", go_port(field)));
+            }
             if !out.is_full() {
                 for (what, other) in known.overlapping(port) {
                     out.add_with(|| format!("{path}: {what} port definition with {other}"));
@@ -257,6 +270,18 @@ fn ports(spec: Field, out: &mut WarningList) {
         }
     });
     out.extend(named.into_said());
+}
+
+/// A port as Go prints structs with `%+v`.
+fn go_port(port: Field) -> String {
+    format!(
+        "{{Name:{} HostPort:{} ContainerPort:{} Protocol:{} HostIP:{}}}",
+        port.at("name").str(),
+        port.at("hostPort").int(),
+        port.at("containerPort").int(),
+        port.at("protocol").str(),
+        port.at("hostIP").str()
+    )
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

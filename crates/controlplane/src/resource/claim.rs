@@ -11,7 +11,7 @@ use super::names::{self, label};
 use super::{GROUP, claim_status, each, each_named, each_once, selector, taint, version};
 use crate::capabilities::Capabilities;
 use crate::columns::{self, Columns};
-use crate::kind::{Kind, MetadataChecks, deprecated_since};
+use crate::kind::{Kind, MetadataChecks};
 use crate::persistent_volume_claim::template_metadata;
 use crate::rules::Rules;
 use crate::validation::{Field, NOT_POSITIVE, null};
@@ -39,10 +39,6 @@ pub static RESOURCE_CLAIM: Kind = Kind {
         ..Rules::NONE
     },
     metadata_checks: MetadataChecks::MetaThenUpdate,
-    deprecated_versions: &[
-        ("v1beta1", deprecated_since!("resource.k8s.io/v1beta1", "ResourceClaim", 35, 38)),
-        ("v1beta2", deprecated_since!("resource.k8s.io/v1beta2", "ResourceClaim", 36, 39)),
-    ],
     ..Kind::new(GROUP, "resourceclaims")
 };
 
@@ -67,10 +63,6 @@ pub static RESOURCE_CLAIM_TEMPLATE: Kind = Kind {
         ..Rules::NONE
     },
     metadata_checks: MetadataChecks::MetaThenUpdate,
-    deprecated_versions: &[
-        ("v1beta1", deprecated_since!("resource.k8s.io/v1beta1", "ResourceClaimTemplate", 35, 38)),
-        ("v1beta2", deprecated_since!("resource.k8s.io/v1beta2", "ResourceClaimTemplate", 36, 39)),
-    ],
     ..Kind::new(GROUP, "resourceclaimtemplates")
 };
 

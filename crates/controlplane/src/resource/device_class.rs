@@ -7,7 +7,7 @@ use super::gated::{Gated, drop_gated};
 use super::{GROUP, each, selector};
 use crate::capabilities::Capabilities;
 use crate::columns::Columns;
-use crate::kind::{Kind, MetadataChecks, deprecated_since};
+use crate::kind::{Kind, MetadataChecks};
 use crate::pod::resources::is_extended;
 use crate::rules::Rules;
 use crate::validation::Field;
@@ -25,10 +25,6 @@ pub static DEVICE_CLASS: Kind = Kind {
         ..Rules::NONE
     },
     metadata_checks: MetadataChecks::MetaThenUpdate,
-    deprecated_versions: &[
-        ("v1beta1", deprecated_since!("resource.k8s.io/v1beta1", "DeviceClass", 35, 38)),
-        ("v1beta2", deprecated_since!("resource.k8s.io/v1beta2", "DeviceClass", 36, 39)),
-    ],
     ..Kind::new(GROUP, "deviceclasses")
 };
 

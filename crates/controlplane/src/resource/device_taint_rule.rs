@@ -7,7 +7,7 @@ use kevel_server::strategy::STATUS_METADATA;
 use super::names::{self, label};
 use super::{GROUP, taint};
 use crate::columns;
-use crate::kind::{Kind, deprecated_since};
+use crate::kind::Kind;
 use crate::rules::Rules;
 use crate::validation::Field;
 
@@ -28,10 +28,6 @@ pub static DEVICE_TAINT_RULE: Kind = Kind {
         },
         ..Rules::NONE
     },
-    deprecated_versions: &[(
-        "v1alpha3",
-        deprecated_since!("resource.k8s.io/v1alpha3", "DeviceTaintRule", 36, 39),
-    )],
     ..Kind::new(GROUP, "devicetaintrules")
 };
 

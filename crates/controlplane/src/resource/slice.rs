@@ -8,7 +8,7 @@ use super::names::{self, label};
 use super::{GROUP, device, each_named, one_of, version};
 use crate::capabilities::Capabilities;
 use crate::columns;
-use crate::kind::{Kind, Selectable, deprecated_since};
+use crate::kind::{Kind, Selectable};
 use crate::pod::node_selector;
 use crate::rules::Rules;
 use crate::validation::{Field, NOT_POSITIVE};
@@ -31,10 +31,6 @@ pub static RESOURCE_SLICE: Kind = Kind {
         warnings: |slice, _| warnings(slice),
         ..Rules::NONE
     },
-    deprecated_versions: &[
-        ("v1beta1", deprecated_since!("resource.k8s.io/v1beta1", "ResourceSlice", 35, 38)),
-        ("v1beta2", deprecated_since!("resource.k8s.io/v1beta2", "ResourceSlice", 36, 39)),
-    ],
     ..Kind::new(GROUP, "resourceslices")
 };
 

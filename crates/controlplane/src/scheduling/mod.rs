@@ -26,12 +26,6 @@ fn unique(list: Field, key: &str) {
     }
 }
 
-/// Whether a field differs from what it was. An empty struct is something, an empty list is not.
-fn differs(field: Field, old: Field) -> bool {
-    let is_struct = |field: Field| field.get().is_some_and(|value| value.as_map().is_some());
-    !field.same(&old) || is_struct(field) != is_struct(old)
-}
-
 /// Exactly one of some fields.
 fn one_of(field: Field, members: &[&str]) {
     let quoted = |names: &[&str]| {

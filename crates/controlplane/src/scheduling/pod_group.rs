@@ -5,7 +5,7 @@ use kevel_api::value::Value;
 use kevel_server::strategy::STATUS_METADATA;
 
 use super::group::{self, GATED};
-use super::{changed, differs, one_of};
+use super::{changed, one_of};
 use crate::capabilities::Capabilities;
 use crate::columns;
 use crate::kind::Kind;
@@ -64,7 +64,7 @@ fn spec(spec: Field) {
 
 /// Nothing changes, but what no gate lets in any more may be taken away.
 fn update(spec: Field, old: Field) {
-    let differs = |name: &str| differs(spec.at(name), old.at(name));
+    let differs = |name: &str| !spec.at(name).same(&old.at(name));
     for name in ["podGroupTemplateRef", "schedulingPolicy"] {
         if differs(name) {
             changed(spec.at(name));

@@ -3,7 +3,7 @@
 use kevel_api::name;
 use kevel_api::value::Value;
 
-use super::{changed, differs, group, unique};
+use super::{changed, group, unique};
 use crate::capabilities::Capabilities;
 use crate::columns::Columns;
 use crate::kind::Kind;
@@ -67,7 +67,7 @@ fn count(templates: Field) -> bool {
 
 fn update(spec: Field, old: Field) {
     let (controller, templates) = (spec.at("controllerRef"), spec.at(TEMPLATES));
-    if differs(controller, old.at("controllerRef")) {
+    if !controller.same(&old.at("controllerRef")) {
         changed(controller);
     }
     if !templates.same(&old.at(TEMPLATES)) {

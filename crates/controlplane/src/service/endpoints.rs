@@ -19,9 +19,6 @@ use crate::validation::Field;
 pub static KIND: Kind = Kind {
     storage_key: Some("services/endpoints"),
     allow_create_on_update: true,
-    deprecation: Some(
-        "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
-    ),
     columns: columns::service::ENDPOINTS,
     rules: Rules { validate_create, validate_update, warnings, ..Rules::NONE },
     metadata_checks: MetadataChecks::UpdateThenMeta,

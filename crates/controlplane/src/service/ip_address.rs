@@ -3,7 +3,7 @@
 use kevel_api::name;
 
 use crate::columns;
-use crate::kind::{Kind, MetadataChecks, deprecated_since};
+use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
 use crate::validation::Field;
 
@@ -14,10 +14,6 @@ pub static KIND: Kind = Kind {
     columns: columns::networking::IP_ADDRESS,
     rules: Rules { validate_create, validate_update, ..Rules::NONE },
     metadata_checks: MetadataChecks::MetaThenUpdate,
-    deprecated_versions: &[(
-        "v1beta1",
-        deprecated_since!("networking.k8s.io/v1beta1", "IPAddress", 34, 37),
-    )],
     ..Kind::new("networking.k8s.io", "ipaddresses")
 };
 

@@ -4,7 +4,7 @@ use kevel_api::ip::{Cidr, is_valid_cidr};
 use kevel_server::strategy::STATUS_METADATA;
 
 use crate::columns;
-use crate::kind::{Kind, deprecated_since};
+use crate::kind::Kind;
 use crate::rules::Rules;
 use crate::validation::{Field, IMMUTABLE};
 
@@ -13,10 +13,6 @@ pub static KIND: Kind = Kind {
     kept_by_status: &STATUS_METADATA,
     columns: columns::networking::SERVICE_CIDR,
     rules: Rules { validate_create, validate_update, ..Rules::NONE },
-    deprecated_versions: &[(
-        "v1beta1",
-        deprecated_since!("networking.k8s.io/v1beta1", "ServiceCIDR", 34, 37),
-    )],
     ..Kind::new("networking.k8s.io", "servicecidrs")
 };
 

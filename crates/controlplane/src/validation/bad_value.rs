@@ -1,9 +1,10 @@
 //! Values as messages show them.
 
 use kevel_api::builtin;
-use kevel_api::field_error::BadValue;
+use kevel_api::field_error::{BadValue, MAX_VALUE_BYTES};
 use kevel_api::gvk::GroupVersion;
 use kevel_api::schema::{Place, Scalar};
+use kevel_api::unified_diff::unified_diff;
 use kevel_api::value::Value;
 use kevel_codec::json::{self, Form};
 
@@ -43,6 +44,36 @@ impl Field<'_, '_> {
         self.bad_value_in(Form::Versioned)
     }
 
+    /// How the value differs from an old one, line by line; nothing where there will be no message.
+    pub fn differences(&self, old: &Field) -> String {
+        self.place().map_or_else(String::new, |place| self.differences_in(place, old))
+    }
+
+    /// The same of a struct whose fields stand among those of the one that is here.
+    pub fn differences_of_inlined(&self, name: &str, old: &Field) -> String {
+        let structure = self.place().and_then(|place| place.schema.as_struct());
+        let inlined = structure.and_then(|structure| structure.inlined(name));
+        let place = inlined.map(|schema| Place { schema, field: None });
+        place.map_or_else(String::new, |place| self.differences_in(place, old))
+    }
+
+    fn differences_in(&self, place: Place<'_>, old: &Field) -> String {
+        if self.is_full() {
+            return String::new();
+        }
+        let text = |value: Option<&Value>| {
+            let compact = json::message_text_as(value, place, Form::Internal);
+            let mut lines = Vec::new();
+            json::indent_by(1, compact.as_bytes(), &mut lines);
+            // What is cut is not compared.
+            String::from_utf8(lines).ok().filter(|_| compact.len() <= MAX_VALUE_BYTES)
+        };
+        match (text(old.value), text(self.value)) {
+            (Some(old), Some(new)) => unified_diff(&old, &new),
+            _ => String::new(),
+        }
+    }
+
     fn bad_value_in(&self, form: Form) -> BadValue {
         if self.is_full() {
             return BadValue::Omitted;
@@ -64,7 +95,7 @@ impl Field<'_, '_> {
     }
 
     /// What may stand here, if the object's kind is known.
-    fn place(&self) -> Option<Place<'static>> {
+    pub(super) fn place(&self) -> Option<Place<'static>> {
         let root = self.context.root;
         let version: GroupVersion = root.str_at(&["apiVersion"]).parse().ok()?;
         let kind = root.str_at(&["kind"]);

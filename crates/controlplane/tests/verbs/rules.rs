@@ -12,19 +12,20 @@ use kevel_controlplane::Features;
 use kevel_controlplane::service::PortRange;
 use kevel_store::Engine;
 use kevel_store::embedded::{Embedded, Options};
-use kevel_test_support::InMemory;
+use kevel_test_support::{InMemory, Warnings};
 
-use self::case::{Cases, FILES, GATED_FILES, GATES};
+use self::case::{Answer, Cases, FILES, GATED_FILES, GATES};
 
 impl case::Server for InMemory {
-    async fn send(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    async fn send(&self, method: &str, path: &str, body: &Value) -> Answer {
         let mut text = Vec::new();
         encode_any(body, &mut text);
         let what = format!("{method} {path}");
         let response = self.send_bytes(&what, text.into(), "application/json").await;
         let code = response.status().as_u16();
+        let warnings = response.extensions().get::<Warnings>().unwrap().0.clone();
         let body = response.into_body().collect().await.unwrap().to_bytes();
-        (code, decode_any(&body, Unknown::Ignore).unwrap().value)
+        Answer { code, warnings, body: decode_any(&body, Unknown::Ignore).unwrap().value }
     }
 }
 

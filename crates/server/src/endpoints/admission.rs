@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
-use super::{Ask, Call};
+use super::{ResourceRequest, StoredRequest};
 use crate::admission::{Attributes, Operation, OperationOptions};
 use crate::latency_trackers::LatencyTrackers;
 use crate::request::Received;
@@ -15,7 +15,7 @@ use crate::verb::Verb;
 /// keep it from ever being done.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(34);
 
-impl Ask<'_> {
+impl ResourceRequest<'_> {
     /// What admission is told about the write that is asked for. Who knows better which object it
     /// concerns says so over this.
     pub fn attributes(&self, operation: Operation, dry_run: bool) -> Attributes<'_> {
@@ -59,7 +59,7 @@ impl Ask<'_> {
     }
 }
 
-impl Call<'_> {
+impl StoredRequest<'_> {
     /// Lets the plug-ins change what the client may write here.
     pub(super) async fn admit(
         &self,

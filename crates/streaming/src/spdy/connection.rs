@@ -68,7 +68,8 @@ impl Connection {
 
     /// How many bytes wait to be sent.
     pub fn unsent(&self) -> usize {
-        self.shared.lock().out.len()
+        let state = self.shared.lock();
+        state.out.len() + state.replies.len()
     }
 }
 

@@ -12,11 +12,12 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::decoder::Decoder;
 use super::error::Error;
-use super::state::{Ending, MAX_OUT, Shared, WINDOW};
+use super::state::{Ending, MAX_OUT, MAX_REPLIES, Shared, WINDOW};
 use crate::chunk::{CHUNK, poll_chunk};
 
 /// Reads and writes a connection, until one of the sides closes it (`Ok`) or it breaks. Nothing moves
-/// unless it is polled; dropped, it takes the connection with it.
+/// unless it is polled; dropped, it takes the connection with it. After closing, it is up to its holder
+/// how long the peer may take to hear of it.
 pub struct Driver<IO> {
     io: IO,
     shared: Arc<Shared>,
@@ -62,17 +63,20 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
     fn poll_through(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         self.poll_pings(context);
         loop {
+            // Before anything else: what others do from here on calls for another turn.
+            self.shared.lock().driver = Some(context.waker().clone());
             let written = self.poll_write(context);
-            let mut state = self.shared.lock();
+            let state = self.shared.lock();
             if state.ended.is_some() {
                 drop(state);
-                ready!(written);
+                if written.is_pending() && !self.poll_deaf(context) {
+                    return Poll::Pending;
+                }
                 // The peer may be gone already.
                 let _ = ready!(pin!(&mut self.io).poll_shutdown(context));
                 return Poll::Ready(Ok(()));
             }
-            state.driver = Some(context.waker().clone());
-            if state.unread >= WINDOW || state.out.len() >= MAX_OUT {
+            if state.unread >= WINDOW || state.replies.len() >= MAX_REPLIES {
                 return Poll::Pending;
             }
             drop(state);
@@ -100,6 +104,18 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
         Poll::Ready(ready!(read)?)
     }
 
+    /// Throws away what the peer still says after the end, so that it comes to hear of it; whether it
+    /// has gone.
+    fn poll_deaf(&mut self, context: &mut Context<'_>) -> bool {
+        loop {
+            match poll_chunk(&mut self.io, context, CHUNK, |_, bytes| bytes.is_empty()) {
+                Poll::Ready(Ok(false)) => {}
+                Poll::Ready(_) => return true,
+                Poll::Pending => return false,
+            }
+        }
+    }
+
     /// Sends what is to be sent.
     fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if self.unwritable.is_none() {
@@ -110,7 +126,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
             }
         }
         let mut state = self.shared.lock();
-        state.out = BytesMut::new();
+        (state.out, state.replies) = (BytesMut::new(), BytesMut::new());
         if !state.mute {
             state.mute = true;
             state.wake_writers();
@@ -123,6 +139,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
         let full = state.out.len() >= MAX_OUT;
         let mut io = Pin::new(&mut self.io);
         let sent = loop {
+            state.reply_now();
             if state.out.is_empty() {
                 state.out = BytesMut::new();
                 break Poll::Ready(Ok(()));

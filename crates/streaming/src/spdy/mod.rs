@@ -47,5 +47,5 @@ pub use driver::Driver;
 pub use error::{CreateError, Error};
 pub use frame::{Frame, ResetStatus};
 pub use headers::{MAX_HEADER_BYTES, MAX_HEADERS};
-pub use state::{Ending, MAX_DATA, MAX_OUT, MAX_STREAMS, WINDOW};
+pub use state::{Ending, MAX_DATA, MAX_OUT, MAX_REPLIES, MAX_STREAMS, WINDOW};
 pub use stream::Stream;

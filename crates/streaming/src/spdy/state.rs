@@ -17,6 +17,9 @@ use super::headers::Deflater;
 pub const WINDOW: usize = 64 << 10;
 /// What may wait to be sent, but for one more write: from here on nobody may write.
 pub const MAX_OUT: usize = 64 << 10;
+/// What may wait that answers the peer's frames: from here on the connection is not read. What streams
+/// send does not count, or two sides that have much to say would wait for each other.
+pub const MAX_REPLIES: usize = 16 << 10;
 /// The largest frame of data that is sent: what Go's `io.Copy` moves at once.
 pub const MAX_DATA: usize = 32 << 10;
 /// The most streams that a peer may have open. A port forward has two for each connection.
@@ -46,6 +49,7 @@ impl Shared {
             incoming: VecDeque::new(),
             acceptor: None,
             out: BytesMut::new(),
+            replies: BytesMut::new(),
             mute: false,
             deflater: Deflater::default(),
             unread: 0,
@@ -74,6 +78,8 @@ pub(super) struct State {
     pub acceptor: Option<Waker>,
     /// What is to be sent.
     pub out: BytesMut,
+    /// What is to be sent when there is room, as answers to the peer's frames.
+    pub replies: BytesMut,
     /// Nothing more can be sent.
     pub mute: bool,
     deflater: Deflater,
@@ -159,8 +165,8 @@ impl State {
                     slot.end(Ending::Reset);
                 }
             }
-            Frame::Ping { id } if (id % 2 == 0) == self.server => self.pinged = false,
-            Frame::Ping { id } => frame::ping(id, &mut self.out),
+            Frame::Ping { id } if id.is_multiple_of(2) == self.server => self.pinged = false,
+            Frame::Ping { id } => frame::ping(id, &mut self.replies),
             Frame::GoAway { .. } => self.end(Ending::Finished),
             Frame::Ignored => {}
         }
@@ -172,9 +178,9 @@ impl State {
         if slot.ending.is_some() {
             return;
         }
-        if !slot.replied && (stream % 2 == 0) == self.server {
+        if !slot.replied && stream.is_multiple_of(2) == self.server {
             slot.end(Ending::Reset);
-            return frame::rst_stream(stream, ResetStatus::PROTOCOL_ERROR, &mut self.out);
+            return frame::rst_stream(stream, ResetStatus::PROTOCOL_ERROR, &mut self.replies);
         }
         if !bytes.is_empty() {
             slot.queue.extend_from_slice(bytes);
@@ -191,14 +197,14 @@ impl State {
     }
 
     fn syn_stream(&mut self, stream: u32, headers: HeaderMap, fin: bool) {
-        let theirs = (stream % 2 == 1) == self.server;
+        let theirs = stream.is_multiple_of(2) != self.server;
         if !theirs || stream <= self.seen {
-            return frame::rst_stream(stream, ResetStatus::PROTOCOL_ERROR, &mut self.out);
+            return frame::rst_stream(stream, ResetStatus::PROTOCOL_ERROR, &mut self.replies);
         }
         self.seen = stream;
         // Servers open none in Kubernetes.
         if !self.server || self.streams.len() >= MAX_STREAMS {
-            return frame::rst_stream(stream, ResetStatus::REFUSED_STREAM, &mut self.out);
+            return frame::rst_stream(stream, ResetStatus::REFUSED_STREAM, &mut self.replies);
         }
         self.streams.insert(stream, Box::default());
         self.incoming.push_back((stream, headers));
@@ -237,6 +243,14 @@ impl State {
             self.pinged = true;
             frame::ping(self.ping, &mut self.out);
             self.ping = if self.ping > MAX_STREAM - 2 { self.ping % 2 + 2 } else { self.ping + 2 };
+        }
+    }
+
+    /// Adds the replies to what is sent, if there is room.
+    pub fn reply_now(&mut self) {
+        if !self.replies.is_empty() && self.out.len() < MAX_OUT {
+            let replies = std::mem::take(&mut self.replies);
+            self.out.unsplit(replies);
         }
     }
 

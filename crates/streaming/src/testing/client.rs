@@ -167,9 +167,26 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> WebSocketCommand<IO> {
         &self.heard[usize::from(channel)]
     }
 
+    /// Forgets what was said so far.
+    pub fn forget(&mut self) {
+        self.heard = Default::default();
+    }
+
     /// Says something on a channel.
     pub async fn say(&mut self, channel: u8, bytes: &[u8]) -> io::Result<()> {
         self.protocol.send(&mut self.socket, channel, bytes);
+        poll_fn(|context| self.socket.poll_flush(context)).await
+    }
+
+    /// Closes the connection.
+    pub async fn close(&mut self, code: CloseCode) -> io::Result<()> {
+        self.socket.close(code);
+        poll_fn(|context| self.socket.poll_flush(context)).await
+    }
+
+    /// Says something that need not be a message.
+    pub async fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.socket.send_raw(bytes);
         poll_fn(|context| self.socket.poll_flush(context)).await
     }
 

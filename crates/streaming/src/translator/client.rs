@@ -34,7 +34,7 @@ struct Input {
     ended: bool,
     /// The kubelet knows that it has ended.
     told: bool,
-    /// What cannot yet be sent: at most what was read once.
+    /// What cannot yet be sent.
     pending: BytesMut,
     meter: Option<Meter>,
 }
@@ -106,7 +106,7 @@ impl<C: AsyncRead + AsyncWrite + Unpin> Client<C> {
             }
             let stdin_ready = self.stdin.poll_pending(stdin, context);
             let resize_ready = self.resize.poll_pending(resize, context);
-            if !self.stdin.pending.is_empty() || !self.resize.pending.is_empty() {
+            if self.stdin.is_full() || self.resize.is_full() {
                 return self.poll_idle(context);
             }
             let stdin_to = stdin.filter(|_| stdin_ready);
@@ -180,6 +180,12 @@ impl Input {
     fn new(wanted: bool, rate: Option<Rate>) -> Self {
         let (pending, meter) = (BytesMut::new(), rate.map(Meter::new));
         Input { wanted, ended: false, told: false, pending, meter }
+    }
+
+    /// Whether the client is not read before some is sent. A little is, so that one is noticed who has
+    /// said something and gone.
+    fn is_full(&self) -> bool {
+        self.pending.len() >= CHUNK
     }
 
     /// Takes what the client says: for the stream, if that is ready and nothing limits it.

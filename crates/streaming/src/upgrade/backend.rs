@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut as _, Bytes, BytesMut};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header, response,
 };
@@ -69,15 +69,15 @@ pub async fn handshake<IO: AsyncRead + AsyncWrite + Unpin>(
 ) -> Result<Answer<IO>, Error> {
     io.write_all(&request_head(request)).await?;
     io.flush().await?;
-    let mut read = BytesMut::new();
+    const READ: usize = 4 << 10;
+    let mut read = BytesMut::with_capacity(READ);
     let mut searched = 0;
     while !has_end(&read[searched..]) {
         searched = read.len().saturating_sub(2);
         if read.len() > MAX_HEAD {
             return Err(Error::TooLarge);
         }
-        read.reserve(1024);
-        if io.read_buf(&mut read).await? == 0 {
+        if io.read_buf(&mut (&mut read).limit(READ)).await? == 0 {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
     }

@@ -18,8 +18,9 @@ pub const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("x-stream-proto
 pub const ACCEPTED_VERSIONS: HeaderName =
     HeaderName::from_static("x-accepted-stream-protocol-versions");
 
-/// An answer to a client who asked for an upgrade and does not get one.
-pub type Refusal = Response<String>;
+/// An answer to a client who asked for an upgrade and does not get one. Boxed, so that a `Result` stays
+/// small where it is agreed to.
+pub type Refusal = Box<Response<String>>;
 
 /// Whether a request asks for an upgrade, to whatever it may be.
 pub fn is_upgrade_request(headers: &HeaderMap) -> bool {
@@ -90,7 +91,7 @@ pub fn protocol_version<'s>(headers: &HeaderMap, server: &[&'s str]) -> Result<&
 
 /// A refusal as Go's `http.Error` writes it.
 pub fn refuse(status: StatusCode, message: String) -> Refusal {
-    let mut refusal = Response::new(format!("{message}\n"));
+    let mut refusal = Box::new(Response::new(format!("{message}\n")));
     *refusal.status_mut() = status;
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     refusal.headers_mut().insert(header::CONTENT_TYPE, plain);

@@ -136,7 +136,7 @@ pub fn accept_key(key: &str) -> String {
 
 /// A refusal whose body is nothing but a text, and which ends the connection.
 fn plain(status: StatusCode, message: &str) -> Refusal {
-    let mut refusal = Response::new(message.to_owned());
+    let mut refusal = Box::new(Response::new(message.to_owned()));
     *refusal.status_mut() = status;
     refusal.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     refusal

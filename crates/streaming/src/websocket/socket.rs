@@ -11,9 +11,11 @@ use super::decoder::{Decoder, Event};
 use super::frame::{CloseCode, Opcode, Role, Violation, write_frame, write_masked};
 use crate::chunk::{CHUNK, poll_chunk};
 
-/// What may wait to be sent, but for one more message: from here on nothing is read, as that could
-/// ask for answers.
+/// What may wait to be sent, but for one more message.
 const MAX_OUT: usize = 64 << 10;
+/// What may wait of pongs, but for those to one more read: from here on nothing is read. Messages do not
+/// count, or two sides that have much to say would wait for each other.
+const MAX_PONGS: usize = 16 << 10;
 
 /// A connection on which messages come and go. Pings are answered; closing is up to its holder.
 pub struct Socket<IO> {
@@ -21,6 +23,8 @@ pub struct Socket<IO> {
     role: Role,
     decoder: Decoder,
     out: BytesMut,
+    /// Pongs, which are sent when there is room.
+    pongs: BytesMut,
     /// Something was written that may not be out.
     flush: bool,
     closed: bool,
@@ -41,8 +45,16 @@ pub enum Received {
 impl<IO> Socket<IO> {
     /// Goes on with a connection whose handshake is done.
     pub fn new(io: IO, role: Role) -> Self {
-        let (decoder, out) = (Decoder::new(role), BytesMut::new());
-        Socket { io, role, decoder, out, flush: false, closed: false, mask: 0 }
+        Socket {
+            io,
+            role,
+            decoder: Decoder::new(role),
+            out: BytesMut::new(),
+            pongs: BytesMut::new(),
+            flush: false,
+            closed: false,
+            mask: 0,
+        }
     }
 
     /// Whether nothing should be sent before some is out.
@@ -53,22 +65,38 @@ impl<IO> Socket<IO> {
     /// Sends a message, of two parts. [`Self::poll_flush`] gets it out. After closing it is thrown
     /// away.
     pub fn send(&mut self, opcode: Opcode, before: &[u8], payload: &[u8]) {
-        if self.closed {
-            return;
+        if !self.closed {
+            let mut out = std::mem::take(&mut self.out);
+            self.write(opcode, before, payload, &mut out);
+            self.out = out;
         }
+    }
+
+    fn write(&mut self, opcode: Opcode, before: &[u8], payload: &[u8], out: &mut BytesMut) {
         match self.role {
-            Role::Server => write_frame(opcode, before, payload, &mut self.out),
+            Role::Server => write_frame(opcode, before, payload, out),
             Role::Client => {
                 // A mask keeps scripts in browsers from writing bytes of their choice; there are
                 // none here.
                 self.mask = self.mask.wrapping_mul(0x0019_660d).wrapping_add(0x3c6e_f35f);
-                write_masked(opcode, self.mask.to_be_bytes(), before, payload, &mut self.out);
+                write_masked(opcode, self.mask.to_be_bytes(), before, payload, out);
             }
         }
     }
 
+    /// Sends bytes that need not be a frame, for tests.
+    #[cfg(feature = "testing")]
+    pub(crate) fn send_raw(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+    }
+
     /// Says that nothing more is sent, and why.
     pub fn close(&mut self, code: CloseCode) {
+        if self.closed {
+            return;
+        }
+        // Nothing may follow a close frame.
+        self.out.unsplit(std::mem::take(&mut self.pongs));
         self.send(Opcode::Close, &code.0.to_be_bytes(), &[]);
         self.closed = true;
     }
@@ -82,7 +110,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Socket<IO> {
         limit: usize,
         mut each: impl FnMut(bool, &[u8], bool),
     ) -> Poll<io::Result<Result<Received, Violation>>> {
-        if self.is_full() {
+        if self.pongs.len() >= MAX_PONGS {
             ready!(self.poll_flush(context))?;
         }
         let Socket { io, decoder, .. } = self;
@@ -102,8 +130,10 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Socket<IO> {
             Ok(Received::Some)
         });
         let received: Result<Received, Violation> = ready!(received)?;
-        for payload in pings {
-            self.send(Opcode::Pong, &payload, &[]);
+        if !pings.is_empty() && !self.closed {
+            let mut pongs = std::mem::take(&mut self.pongs);
+            pings.iter().for_each(|ping| self.write(Opcode::Pong, ping, &[], &mut pongs));
+            self.pongs = pongs;
         }
         if let Err(violation) = received {
             self.close(violation.code);
@@ -114,7 +144,13 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Socket<IO> {
     /// Gets out what was sent.
     pub fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut io = Pin::new(&mut self.io);
-        while !self.out.is_empty() {
+        loop {
+            if !self.pongs.is_empty() && self.out.len() < MAX_OUT {
+                self.out.unsplit(std::mem::take(&mut self.pongs));
+            }
+            if self.out.is_empty() {
+                break;
+            }
             let count = ready!(io.as_mut().poll_write(context, &self.out))?;
             if count == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));

@@ -6,12 +6,13 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::frame::{CloseCode, Opcode};
+use super::frame::{CloseCode, Opcode, Violation};
 use super::socket::{Received, Socket};
 use crate::chunk::CHUNK;
 
 /// A connection of bytes, whose bytes go in a WebSocket's binary messages: where those begin and end
-/// means nothing. Shutting it down closes the WebSocket.
+/// means nothing. Shutting it down closes the WebSocket. One task reads and writes it, as reading may
+/// answer a ping.
 #[derive(Debug)]
 pub struct Tunnel<IO> {
     socket: Socket<IO>,
@@ -22,6 +23,17 @@ impl<IO> Tunnel<IO> {
     /// A tunnel inside of a WebSocket.
     pub fn new(socket: Socket<IO>) -> Self {
         Tunnel { socket, ended: false }
+    }
+
+    /// What is wrong with how reading went, if anything is.
+    fn judge(&mut self, received: Result<Received, Violation>) -> Option<String> {
+        match received {
+            Ok(Received::Some) => return None,
+            Ok(Received::Closed(CloseCode::NORMAL) | Received::Gone) => self.ended = true,
+            Ok(Received::Closed(code)) => return Some(format!("websocket: close {}", code.0)),
+            Err(violation) => return Some(violation.to_string()),
+        }
+        None
     }
 }
 
@@ -42,18 +54,22 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for Tunnel<IO> {
                     texts |= text;
                     buffer.put_slice(bytes);
                 });
+            let is_pending = received.is_pending();
+            let wrong = match received {
+                Poll::Pending => None,
+                Poll::Ready(_) if texts => Some("invalid message type received".to_owned()),
+                Poll::Ready(received) => this.judge(received?),
+            };
+            if wrong.is_some() {
+                this.socket.close(CloseCode::NORMAL);
+            }
             // Pongs, or the reason why it ends. What does not go out now does with what is written.
             let _ = this.socket.poll_flush(context)?;
-            let received = ready!(received)?;
-            let invalid = |what: String| Poll::Ready(Err(io::Error::other(what)));
-            match received {
-                _ if texts => return invalid("invalid message type received".to_owned()),
-                Ok(Received::Some) => {}
-                Ok(Received::Closed(CloseCode::NORMAL)) | Ok(Received::Gone) => this.ended = true,
-                Ok(Received::Closed(code)) => {
-                    return invalid(format!("websocket: close {}", code.0));
-                }
-                Err(violation) => return invalid(violation.to_string()),
+            if let Some(wrong) = wrong {
+                return Poll::Ready(Err(io::Error::other(wrong)));
+            }
+            if is_pending {
+                return Poll::Pending;
             }
         }
         Poll::Ready(Ok(()))

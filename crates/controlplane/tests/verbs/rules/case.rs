@@ -15,7 +15,8 @@
 //! The first lines of a file say where objects are created, and what they are unless a case changes
 //! it. The first line of a case is `create`, `update` or a subresource that is updated. `was` changes
 //! the object that is there, other lines the one that is written over it (or the new one); `$NONE` is
-//! no value at all. `!` is an error, all of them in order; `=` is a field of what would be stored.
+//! no value at all. `!` is an error and `~` a warning, all of them in order; `=` is a field of what would
+//! be stored.
 //! Errors and fields are what the reference said: `conformance rules` asks it, and writes them down.
 //! What it says twice stands there once, and uids are `UID`.
 
@@ -48,6 +49,8 @@ pub const FILES: &[&str] = &[
     "csi/cases/storage_capacities.txt",
     "flowcontrol/cases/flow_schemas.txt",
     "flowcontrol/cases/priority_level_configurations.txt",
+    "persistent_volume/cases/persistent_volumes.txt",
+    "persistent_volume_claim/cases/persistent_volume_claims.txt",
     "pod/cases/pods.txt",
     "priority_class/cases/priority_classes.txt",
     "resource/cases/device_classes.txt",
@@ -57,6 +60,7 @@ pub const FILES: &[&str] = &[
     "resource/cases/resource_slices.txt",
     "runtime_class/cases/runtime_classes.txt",
     "service/cases/services.txt",
+    "storage_class/cases/storage_classes.txt",
     "volume_attachment/cases/volume_attachments.txt",
 ];
 
@@ -124,14 +128,22 @@ pub struct Case<'t> {
 pub struct Outcome {
     /// What was wrong with it.
     errors: Vec<String>,
+    /// What the client should know.
+    warnings: Vec<String>,
     /// The fields of what would be stored that a case asks for, as JSON.
     fields: Vec<String>,
 }
 
 /// Who is asked.
 pub trait Server {
-    /// The code of an answer, and its body.
-    async fn send(&self, method: &str, path: &str, body: &Value) -> (u16, Value);
+    async fn send(&self, method: &str, path: &str, body: &Value) -> Answer;
+}
+
+/// An answer: its code, what it warns of, and its body.
+pub struct Answer {
+    pub code: u16,
+    pub warnings: Vec<String>,
+    pub body: Value,
 }
 
 impl<'t> Cases<'t> {
@@ -152,7 +164,7 @@ impl<'t> Cases<'t> {
         let mut object = self.object.clone();
         let name = format!("{}-{number}", object.str_at(&["metadata", "name"]));
         object.make_map(&["metadata"]).insert("name", name.as_str().into());
-        let (code, answer) = match case.operation {
+        let answer = match case.operation {
             "create" => {
                 case.changes().for_each(|line| set(&mut object, line));
                 server.send("POST", &format!("{}?dryRun=All", self.path), &object).await
@@ -165,7 +177,7 @@ impl<'t> Cases<'t> {
                 server.send("PUT", &path, &object).await
             }
         };
-        case.outcome(code, &answer)
+        case.outcome(answer)
     }
 
     /// Makes the object that is there before a case changes it.
@@ -178,14 +190,14 @@ impl<'t> Cases<'t> {
     ) -> Value {
         let was = || case.lines.iter().filter_map(|line| line.strip_prefix("was "));
         was().for_each(|line| set(&mut object, line));
-        let (code, mut there) = server.send("POST", self.path, &object).await;
+        let Answer { code, body: mut there, .. } = server.send("POST", self.path, &object).await;
         assert_eq!(code, 201, "{}\n{}", case.text, json(Some(&there)));
         if was().any(|line| line.starts_with("status")) {
             was().for_each(|line| set(&mut there, line));
             let path = format!("{}/{name}/status", self.path);
-            let (code, answer) = server.send("PUT", &path, &there).await;
-            assert_eq!(code, 200, "{}\n{}", case.text, json(Some(&answer)));
-            there = answer;
+            let Answer { code, body, .. } = server.send("PUT", &path, &there).await;
+            assert_eq!(code, 200, "{}\n{}", case.text, json(Some(&body)));
+            there = body;
         }
         there
     }
@@ -196,7 +208,8 @@ impl<'t> Cases<'t> {
         for (case, outcome) in self.cases.iter().zip(outcomes) {
             text.push('\n');
             let mut fields = outcome.fields.iter();
-            for line in case.text.lines().filter(|line| !line.trim_start().starts_with("! ")) {
+            let said = |line: &&str| !line.trim_start().starts_with(['!', '~']);
+            for line in case.text.lines().filter(said) {
                 match line.trim_start().strip_prefix("= ") {
                     Some(field) => {
                         let path = field.split(' ').next().unwrap_or_default();
@@ -207,6 +220,7 @@ impl<'t> Cases<'t> {
                 }
             }
             outcome.errors.iter().for_each(|error| writeln!(text, "  ! {error}").unwrap());
+            outcome.warnings.iter().for_each(|about| writeln!(text, "  ~ {about}").unwrap());
         }
         text
     }
@@ -219,10 +233,12 @@ impl<'t> Case<'t> {
         let operation = lines.next()?;
         let lines: Vec<&str> = lines.collect();
         let errors = lines.iter().filter_map(|line| line.strip_prefix("! "));
+        let warnings = lines.iter().filter_map(|line| line.strip_prefix("~ "));
         let fields = lines.iter().filter_map(|line| line.strip_prefix("= "));
         let values = fields.map(|field| field.split_once(' ').map_or("", |(_, value)| value));
         let expected = Outcome {
             errors: errors.map(str::to_owned).collect(),
+            warnings: warnings.map(str::to_owned).collect(),
             fields: values.map(str::to_owned).collect(),
         };
         Some(Case { text, operation, lines, expected })
@@ -230,18 +246,18 @@ impl<'t> Case<'t> {
 
     /// The lines that change what is written.
     fn changes(&self) -> impl Iterator<Item = &'t str> {
-        let others = ["was ", "! ", "= "];
+        let others = ["was ", "! ", "~ ", "= "];
         let lines = self.lines.iter().copied();
         lines.filter(move |line| !others.iter().any(|begin| line.starts_with(begin)))
     }
 
-    fn outcome(&self, code: u16, answer: &Value) -> Outcome {
+    fn outcome(&self, Answer { code, warnings, body }: Answer) -> Outcome {
         let fields = self.lines.iter().filter_map(|line| line.strip_prefix("= "));
         let fields = fields.map(|field| {
             let path = field.split(' ').next().unwrap_or_default();
-            place(answer, path).map_or("$NONE".to_owned(), |found| without_uids(&json(Some(found))))
+            place(&body, path).map_or("$NONE".to_owned(), |found| without_uids(&json(Some(found))))
         });
-        Outcome { errors: errors(code, answer), fields: fields.collect() }
+        Outcome { errors: errors(code, &body), warnings, fields: fields.collect() }
     }
 }
 
@@ -250,8 +266,8 @@ fn errors(code: u16, answer: &Value) -> Vec<String> {
     if code < 400 {
         return Vec::new();
     }
-    // Some end in a comparison of Go values, line by line.
-    let line = |text: &str| without_uids(text.lines().next().unwrap_or_default().trim_end());
+    // Some go on for several lines.
+    let line = |text: &str| without_uids(text.replace('\n', "\\n").trim_end());
     let mut errors = Vec::new();
     for cause in answer.list_at(&["details", "causes"]) {
         let (field, message) = (cause.str_at(&["field"]), cause.str_at(&["message"]));
