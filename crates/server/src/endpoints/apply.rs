@@ -144,7 +144,7 @@ impl StoredRequest<'_> {
         self.forget_time_of_scales(&mut tree);
         let value = match self.decode_applied(&tree, options) {
             // The converter has other words, and takes some of what the decoder does not.
-            Err(error) if self.resource.ty.schema().is_custom() => return Err(error),
+            Err(error) if self.resource.ty.is_unstructured() => return Err(error),
             Err(error) if from_unstructured(&mut tree, self.resource.ty.schema()).is_ok() => {
                 self.decode_applied(&tree, options).map_err(|_| error)?
             }
