@@ -202,11 +202,12 @@ impl<'v, 'p> Field<'v, 'p> {
 
     /// Whether both say the same. Lists and maps that are empty are as good as none.
     pub fn same(&self, other: &Field) -> bool {
-        if self.value == other.value || !equivalent(self.value, other.value) {
-            return self.value == other.value;
+        if self.value == other.value {
+            return true;
         }
-        // Where one has something empty and the other has not, the type says whether that is the same.
-        let Some(place) = self.place() else { return true };
+        // What is absent is zero, and a pointer to nothing is not one to something empty: that is for the
+        // type to say.
+        let Some(place) = self.place() else { return equivalent(self.value, other.value) };
         let pointer = place.field.is_some_and(|field| field.pointer());
         (!pointer || self.is_set() == other.is_set()) && place.schema.equal(self.value, other.value)
     }
