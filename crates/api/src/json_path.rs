@@ -59,7 +59,7 @@ impl JsonPath {
     /// reference says it.
     ///
     /// ```
-    /// use crate::json_path::JsonPath;
+    /// use kevel_api::json_path::JsonPath;
     /// assert!(JsonPath::parse(".status.conditions[?(@.type==\"Ready\")].status").is_ok());
     /// assert_eq!(JsonPath::parse(".spec[").unwrap_err(), "unterminated array");
     /// ```

@@ -18,12 +18,14 @@ const LEVEL: usize = 8 << 10;
 /// assert_eq!(kevel_cel::with_stack(1_000_000, || 1 + 1), None);
 /// ```
 pub fn with_stack<T: Send>(nesting: usize, work: impl FnOnce() -> T + Send) -> Option<T> {
-    match nesting {
-        ..=SHALLOW => Some(work()),
-        ..=MAX_NESTING => std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().stack_size((SHALLOW + nesting) * LEVEL);
-            thread.spawn_scoped(scope, work).ok()?.join().ok()
-        }),
-        _ => None,
+    if nesting <= SHALLOW {
+        return Some(work());
     }
+    if nesting > MAX_NESTING {
+        return None;
+    }
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size((SHALLOW + nesting) * LEVEL);
+        thread.spawn_scoped(scope, work).ok()?.join().ok()
+    })
 }

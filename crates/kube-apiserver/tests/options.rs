@@ -317,12 +317,8 @@ fn what_would_be_left_open_is_refused() {
             format!("enable-admission-plugins plugin \"ImagePolicyWebhook\" {plugin}"),
         ),
         (
-            "--enable-admission-plugins=ValidatingAdmissionWebhook",
-            format!("enable-admission-plugins plugin \"ValidatingAdmissionWebhook\" {plugin}"),
-        ),
-        (
-            "--admission-control=MutatingAdmissionPolicy",
-            format!("admission-control plugin \"MutatingAdmissionPolicy\" {plugin}"),
+            "--admission-control=ImagePolicyWebhook",
+            format!("admission-control plugin \"ImagePolicyWebhook\" {plugin}"),
         ),
         (
             "--feature-gates=ConstrainedImpersonation=false",
@@ -334,7 +330,7 @@ fn what_would_be_left_open_is_refused() {
         ("--encryption-provider-config-automatic-reload=false", String::new()),
         ("--encryption-provider-config=", String::new()),
         ("--disable-admission-plugins=ImagePolicyWebhook", String::new()),
-        ("--disable-admission-plugins=ValidatingAdmissionWebhook", String::new()),
+        ("--enable-admission-plugins=ValidatingAdmissionWebhook", String::new()),
         ("--feature-gates=ConstrainedImpersonation=true", String::new()),
     ] {
         assert_eq!(mistake(arguments), message, "{arguments}");

@@ -30,10 +30,10 @@ pub enum Form {
 /// let ports = Path::new("spec.containers");
 /// let place = pod.place(&ports.index(0).child("ports")).unwrap();
 /// let value = json::decode_any(br#"[{"name": "a"}]"#, json::Unknown::Report)?.value;
-/// let shown = |form| message_text_as(Some(&value), place, form);
-/// assert_eq!(message_text(Form::Versioned), r#"[{"name":"a","containerPort":0}]"#);
+/// let text = |form| message_text_as(Some(&value), place, form);
+/// assert_eq!(text(Form::Versioned), r#"[{"name":"a","containerPort":0}]"#);
 /// assert_eq!(
-///     message_text(Form::Internal),
+///     text(Form::Internal),
 ///     r#"[{"Name":"a","HostPort":0,"ContainerPort":0,"Protocol":"","HostIP":""}]"#
 /// );
 /// # Ok::<(), json::Error>(())

@@ -63,6 +63,7 @@ impl Plugin for NamespaceAutoProvision {
         if attributes.operation != Operation::Create
             || attributes.dry_run
             || attributes.namespace.is_empty()
+            || attributes.concerns("", "namespaces")
         {
             return ready(Ok(()));
         }

@@ -39,7 +39,11 @@ impl Plugin for NamespaceExists {
         _object: Option<&'a Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
         let name = attributes.namespace;
-        if name.is_empty() || attributes.operation == Operation::Connect {
+        // What is about a namespace itself is not in one.
+        if name.is_empty()
+            || attributes.operation == Operation::Connect
+            || attributes.concerns("", "namespaces")
+        {
             return ready(Ok(()));
         }
         Box::pin(async move {

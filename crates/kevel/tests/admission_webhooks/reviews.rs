@@ -136,6 +136,12 @@ async fn every_write_is_told_of() {
         if what == format!("POST {widgets}") {
             hooked.cluster.until(&format!("GET {widgets}"), |answer| answer.0 == 200).await;
         }
+        if what.ends_with("p/ephemeralcontainers") {
+            // The binding has reached those who are asked what is there: a write over something older is tried
+            // again, and told of again.
+            let seen = format!("GET {PODS}/p?resourceVersion=0");
+            hooked.cluster.until(&seen, |answer| answer.1.contains("\"nodeName\":\"n\"")).await;
+        }
         if what.starts_with("DELETE") && what.ends_with("namespaces/ns") {
             // Who watches namespaces may not know of it yet.
             hooked.cluster.until("GET /api/v1/namespaces/ns", |answer| answer.0 == 200).await;

@@ -79,7 +79,7 @@ impl Users {
         let users = Users { config, folder: path.parent().unwrap_or(Path::new("")).to_owned() };
         for user in users.config.list_at(&["users"]) {
             let what = user.at(&["user"]).unwrap_or(&Value::Null);
-            users.read(what).map_err(|error| named(error))?;
+            users.read(what).map_err(&named)?;
         }
         Ok(users)
     }
