@@ -22,7 +22,10 @@ use kevel_store::embedded::{Embedded, Options};
 use super::*;
 
 /// Rows: version, plural, kind, where they are stored, subresources with their kinds.
-const ROWS: &[(&str, &str, &str, &str, &[(&str, &str, &str)])] = &[
+type Row = (&'static str, &'static str, &'static str, &'static str, &'static [Sub]);
+type Sub = (&'static str, &'static str, &'static str);
+
+const ROWS: &[Row] = &[
     (
         "v1",
         "pods",

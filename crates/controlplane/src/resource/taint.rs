@@ -13,7 +13,7 @@ pub(super) fn check(taint: Field, old: Option<Field>) {
     if !value.is_empty() {
         value.form(name::is_label_value);
     }
-    if !old.is_some_and(|old| old.at("effect").str() == effect.str()) {
+    if old.is_none_or(|old| old.at("effect").str() != effect.str()) {
         effect.must_one_of("", EFFECTS);
     }
 }

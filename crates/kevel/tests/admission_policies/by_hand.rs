@@ -99,7 +99,7 @@ impl Policy {
     fn expected(&self, object: &Tree) -> Option<String> {
         let conditions: Vec<_> =
             self.conditions.iter().map(|text| evaluate(text, object)).collect();
-        if conditions.iter().any(|outcome| *outcome == Ok(false)) {
+        if conditions.contains(&Ok(false)) {
             return None;
         }
         let mut errors: Vec<String> = conditions.into_iter().filter_map(Result::err).collect();

@@ -18,7 +18,8 @@ pub(super) struct AuditAnnotations(Vec<(String, Vec<String>)>);
 impl AuditAnnotations {
     /// Adds a value to what is noted under a policy's key, unless it is there.
     pub fn add(&mut self, policy: &str, key: &str, mut value: String) {
-        value.truncate(value.floor_char_boundary(MAX_VALUE));
+        let end = (0..=MAX_VALUE).rev().find(|end| value.is_char_boundary(*end));
+        value.truncate(end.unwrap_or_default());
         let key = format!("{policy}/{key}");
         let index = self.0.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
             self.0.push((key, Vec::new()));
