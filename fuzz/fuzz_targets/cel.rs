@@ -20,8 +20,8 @@ fuzz_target!(|text: &str| {
         .bind("x", Value::from_tree(&object))
         .bind("l", Value::List(vec![Value::Int(1), Value::Int(2)].into()))
         .bind("s", Value::from("text"));
-    let evaluation =
-        program.evaluate(&activation, Budget { cost: Some(10_000), interrupted: None });
+    let budget = Budget { cost: Some(10_000), ..Budget::default() };
+    let evaluation = program.evaluate(&activation, budget);
     if let Ok(value) = evaluation.result {
         assert!(evaluation.cost <= 10_000);
         let _ = value.to_tree();
