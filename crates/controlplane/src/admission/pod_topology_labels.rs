@@ -33,7 +33,11 @@ impl PodTopologyLabels {
     }
 
     async fn label(&self, object: &mut Value, node: String) -> Result<(), StatusError> {
-        let nodes = self.nodes.snapshot(At::Any).await?;
+        let mut nodes = self.nodes.snapshot(At::Any).await?;
+        // One that the cache does not have may just have been made.
+        if nodes.get(&node).is_none() {
+            nodes = self.nodes.snapshot(At::Consistent).await?;
+        }
         let Some(node) = nodes.get(&node) else { return Ok(()) };
         for key in LABELS {
             if let Some(value) = node.label(key) {
