@@ -155,8 +155,13 @@ impl Resource {
     ) -> FieldErrors {
         let mut errors = self.metadata_errors(object, &is_path_segment_name);
         errors.append(metadata::check_update(object, old));
-        let (meta, update) =
-            (|| self.validate_metadata(object), || metadata::check_update(object, old));
+        // What found nothing finds nothing again; the kind's own rule for names was not asked yet.
+        let clean = errors.is_empty();
+        let meta = || self.validate_metadata(object);
+        let update = || match clean {
+            true => FieldErrors::new(),
+            false => metadata::check_update(object, old),
+        };
         let checks = self.strategy.metadata_checks();
         match checks {
             MetadataChecks::None => {}
