@@ -1,5 +1,7 @@
 //! What the benchmarks share.
 
+pub mod load;
+
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -25,4 +27,17 @@ pub fn resident() -> usize {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
     kib.unwrap_or(0) << 10
+}
+
+/// The number after an argument.
+pub fn option(
+    arguments: &[String],
+    name: &str,
+    default: usize,
+) -> kevel_conformance::Result<usize> {
+    let Some(place) = arguments.iter().position(|argument| argument == name) else {
+        return Ok(default);
+    };
+    let value = arguments.get(place + 1).ok_or_else(|| format!("{name} needs a number"))?;
+    value.parse().map_err(|_| format!("{name}: not a number: {value}").into())
 }

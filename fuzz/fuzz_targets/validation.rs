@@ -7,12 +7,12 @@ use std::sync::{Arc, OnceLock};
 use kevel_api::value::Value;
 use kevel_controlplane::{RowsConfig, StorageOptions, rows, storages};
 use kevel_fuzz::{Source, typed};
+use kevel_server::backends::{Backend, Backends};
 use kevel_server::resource::{Resource, SubresourceKind};
 use kevel_server::storage::Format;
 use kevel_server::strategy::Strategy;
 use kevel_server::user::User;
 use kevel_store::Engine;
-use kevel_store::cache::Caches;
 use kevel_store::embedded::{Embedded, Options};
 use libfuzzer_sys::fuzz_target;
 
@@ -73,13 +73,13 @@ fn all() -> &'static [Resource] {
         let guard = runtime.enter();
         let engine: Arc<dyn Engine> =
             Arc::new(Embedded::memory(Options::default()).expect("a store"));
-        let caches = Caches::start(engine.clone(), "/registry/");
-        let options = StorageOptions { prefix: "/registry".into(), format: Format::Json };
-        let storages = storages(|_| true, &options, &engine, &caches).expect("storages");
+        let backends = Backends::new(Backend::new(engine, "/registry/"));
+        let options = StorageOptions::new(Format::Json);
+        let storages = storages(|_| true, &options, &backends).expect("storages");
         let all = rows(|_| true, &RowsConfig::new(&storages)).expect("rows");
         drop(guard);
         // They live as long as the process.
-        std::mem::forget((runtime, caches));
+        std::mem::forget((runtime, backends));
         all
     })
 }

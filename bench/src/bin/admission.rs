@@ -16,7 +16,9 @@ use kevel_controlplane::{RowsConfig, StorageOptions, rows, storages};
 use kevel_server::admission::{Admission, Attributes, Operation, OperationOptions};
 use kevel_server::audit::AuditContext;
 use kevel_server::authorization::{AlwaysAllow, Authorizer};
+use kevel_server::backends::{Backend, Backends};
 use kevel_server::controller::{Client, Loopback};
+use kevel_server::egress::EgressSelector;
 use kevel_server::metrics::Metrics;
 use kevel_server::request::Warnings;
 use kevel_server::resource::{Resources, Rows};
@@ -24,7 +26,7 @@ use kevel_server::storage::Format;
 use kevel_server::user::User;
 use kevel_server::verb::Verb;
 use kevel_store::Engine;
-use kevel_store::cache::{At, Caches};
+use kevel_store::cache::At;
 use kevel_store::embedded::{Embedded, Options};
 
 /// What runs unless asked, in order.
@@ -97,10 +99,10 @@ const OBJECTS: [(&str, &str, &str, &str); 4] = [
 async fn main() -> Result<(), String> {
     let engine = Embedded::memory(Options::default()).map_err(|error| error.to_string())?;
     let engine: Arc<dyn Engine> = Arc::new(engine);
-    let caches = Caches::start(engine.clone(), "/registry/");
-    let options = StorageOptions { prefix: "/registry".into(), format: Format::Json };
+    let backends = Backends::new(Backend::new(engine, "/registry/"));
+    let options = StorageOptions::new(Format::Json);
     let table = Arc::new(Resources::default());
-    let storages = storages(|row| row.on, &options, &engine, &caches)?;
+    let storages = storages(|row| row.on, &options, &backends)?;
     table.install(rows(|row| row.on, &RowsConfig::new(&storages))?);
     let rows = table.current();
     fill(&rows).await?;
@@ -119,6 +121,7 @@ async fn main() -> Result<(), String> {
         webhooks: WebhookMetrics::new(&metrics),
         metrics: metrics.clone(),
         resolve: Arc::new(|_, name, _| Err(format!("there is no service {name}"))),
+        egress: EgressSelector::default(),
         follow: &|_, follower| drop(tokio::spawn(follower)),
     };
     let schema = builtin::schema("", "v1", "Pod").ok_or("pods are built in")?;

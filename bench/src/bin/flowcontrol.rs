@@ -4,10 +4,21 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use kevel_bench::{cpu_time, resident};
 use kevel_flowcontrol::{
     Controller, RequestDigest, Started, Unobserved, Waiting, WorkEstimate, WorkEstimator, bootstrap,
 };
+use kevel_server::authentication::Anonymous;
+use kevel_server::authorization::AlwaysAllow;
+use kevel_server::body::Body;
+use kevel_server::chain;
+use kevel_server::flowcontrol::FlowControl;
+use kevel_server::future::Pending;
+use kevel_server::handler::{Handler, Response};
+use kevel_server::lifecycle::Lifecycle;
+use kevel_server::metrics::Metrics;
+use kevel_server::request::{Request, RequestBody};
 use tokio::time::Instant;
 
 /// `--max-requests-inflight` and `--max-mutating-requests-inflight` without flags.
@@ -43,17 +54,55 @@ async fn main() {
         ..RequestDigest::default()
     };
     let admin = RequestDigest { groups: &masters, ..user };
-    let report = |what: &str, time: Duration| println!("{what:<44} {:>8.0} ns", nanos(time));
+    let report = |what: &str, time: Duration| println!("{what:<48} {:>8.0} ns", nanos(time));
     report("classify", best(|| drop(black_box(controller.classify(&user)))));
     report("a request with nobody else there", best(|| pass(&controller, &user)));
     report("the same, exempt", best(|| pass(&controller, &admin)));
 
+    let limited = through_chain(None).await;
+    report("through the chain, limited in number", limited);
+    let metrics = Arc::new(Metrics::default());
+    let flow_control = FlowControl::new(SEATS, WorkEstimator::default(), &metrics);
+    flow_control.configure(&levels, &schemas);
+    let fair = through_chain(Some(flow_control)).await;
+    report("the same with fairness, its metrics and headers", fair);
+
     let (memory, mut waiting) = (resident(), fill(&controller, &user));
     let each = resident().saturating_sub(memory) / waiting.len();
-    println!("{:<44} {:>8}", format!("{} wait, bytes each", waiting.len()), each);
+    println!("{:<48} {:>8}", format!("{} wait, bytes each", waiting.len()), each);
     waiting.truncate(waiting.len() / 2);
     let refused = best(|| drop(black_box(start(&controller, &user, WorkEstimate::seats(1)))));
     report("comes, waits and goes among the others", refused);
+}
+
+/// What a GET costs on its way through the whole chain.
+async fn through_chain(flow_control: Option<Arc<FlowControl>>) -> Duration {
+    let (anonymous, allow) = (Arc::new(Anonymous::default()), Arc::new(AlwaysAllow));
+    let config = chain::Config::new(&Lifecycle::default(), anonymous, allow);
+    let chain = chain::build(chain::Config { flow_control, ..config }, Arc::new(Answers));
+    let mut best = Duration::MAX;
+    for _ in 0..ROUNDS {
+        let start = cpu_time();
+        for _ in 0..REQUESTS {
+            let (mut parts, ()) = http::Request::new(()).into_parts();
+            parts.uri = http::Uri::from_static("/api/v1/namespaces/default/pods/web");
+            let body = RequestBody::Bytes(Bytes::new());
+            if let Some(request) = Request::new(parts, body, Arc::default()) {
+                drop(black_box(chain.handle(request).await));
+            }
+        }
+        best = best.min((cpu_time() - start) / REQUESTS);
+    }
+    best
+}
+
+/// Answers at once.
+struct Answers;
+
+impl Handler for Answers {
+    fn handle<'a>(&'a self, _: Request) -> Pending<'a, Response> {
+        Box::pin(std::future::ready(http::Response::new(Body::from("ok"))))
+    }
 }
 
 /// Takes all seats of all flows' level, and has requests wait for them: of many users, so that all queues

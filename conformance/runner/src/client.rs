@@ -11,9 +11,10 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::client::WantsClientCert;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
@@ -71,21 +72,23 @@ pub struct Lines {
 impl Client {
     /// A client with the `admin` files of a folder of [`crate::credentials`].
     pub fn new(credentials: &Path, port: u16, connections: usize) -> Result<Self> {
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_file_iter(credentials.join("ca.crt"))? {
-            roots.add(certificate?)?;
-        }
         let chain = CertificateDer::pem_file_iter(credentials.join("admin.crt"))?
             .collect::<std::result::Result<Vec<_>, _>>()?;
         let key = PrivateKeyDer::from_pem_file(credentials.join("admin.key"))?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut tls = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_client_auth_cert(chain, key)?;
+        let tls = trusting(credentials)?.with_client_auth_cert(chain, key)?;
+        Ok(Client::with(tls, port, connections))
+    }
+
+    /// A client without a certificate: anonymous, or who its requests' headers say.
+    pub fn anonymous(credentials: &Path, port: u16, connections: usize) -> Result<Self> {
+        let tls = trusting(credentials)?.with_no_client_auth();
+        Ok(Client::with(tls, port, connections))
+    }
+
+    fn with(mut tls: ClientConfig, port: u16, connections: usize) -> Self {
         tls.alpn_protocols = vec![b"h2".to_vec()];
         let connections = (0..connections.max(1)).map(|_| Mutex::default()).collect();
-        Ok(Client { tls: Arc::new(tls), port, connections, next: AtomicUsize::new(0) })
+        Client { tls: Arc::new(tls), port, connections, next: AtomicUsize::new(0) }
     }
 
     /// Asks and reads the whole answer.
@@ -143,6 +146,18 @@ impl Client {
             }
         }
     }
+}
+
+/// The beginning of a configuration that trusts the servers of a folder.
+fn trusting(credentials: &Path) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(credentials.join("ca.crt"))? {
+        roots.add(certificate?)?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    Ok(ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots))
 }
 
 async fn connect(tls: &Arc<ClientConfig>, port: u16) -> Result<SendRequest<Full<Bytes>>> {

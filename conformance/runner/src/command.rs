@@ -1,19 +1,22 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::control_plane::{Component, ControlPlane, Server};
-use crate::{Result, diff, e2e, kubelet, matrix, rules, swap};
+use crate::namespaces::{self, Namespaces};
+use crate::{Result, diff, e2e, kubelet, matrix, random, rules, swap};
 
 const USAGE: &str = "usage: conformance COMMAND
-  up reference|kevel [--with controllers,scheduler,nodes] [--etcd]
+  up reference|kevel [--with controllers,scheduler,nodes|node] [--etcd]
   down [reference|kevel]
+  in reference|kevel PROGRAM [ARGUMENT...]
   nodes FOLDER [--count N]
   diff [--record | --recorded | --expect] [TOPIC...]
   matrix [--record | --recorded]
+  random [--record | --recorded] [--seed N] [--n N]
   rules [FILE...]
-  e2e reference|kevel [--limit SECONDS] [--jobs N] [--skip-done] [--all] [FOCUS]
-  swap
+  e2e reference|kevel [--limit SECONDS] [--jobs N] [--skip-done] [--all] [--beyond] [FOCUS]
+  swap [--encrypted]
 KEVEL_APISERVER names the Kevel to use instead of target/release/kube-apiserver.";
 
 /// Runs a command; whether it found everything well.
@@ -24,8 +27,7 @@ pub async fn run(arguments: Vec<String>) -> Result<bool> {
             let server = arguments.server()?;
             let with = arguments.option("--with").unwrap_or_default();
             let etcd = arguments.switch("--etcd");
-            up(server, &with, etcd).await?;
-            Ok(true)
+            up(server, &with, etcd).await
         }
         Some("down") => {
             let only = arguments.word();
@@ -33,11 +35,16 @@ pub async fn run(arguments: Vec<String>) -> Result<bool> {
             for server in
                 all.filter(|server| only.as_deref().is_none_or(|name| name == server.name()))
             {
-                if let Ok(mut plane) = ControlPlane::open(&server.folder()) {
-                    plane.stop_all()?;
-                }
+                ControlPlane::end(&server.folder())?;
             }
             Ok(true)
+        }
+        Some("in") => {
+            let server = arguments.server()?;
+            let namespaces =
+                node_of(server).ok_or("there is no node: conformance up --with node")?;
+            let (program, arguments) = arguments.0.split_first().ok_or(USAGE)?;
+            namespaces.run(Path::new(program), arguments)
         }
         Some("nodes") => {
             let count = arguments.number("--count", kubelet::NODES)?;
@@ -64,36 +71,63 @@ pub async fn run(arguments: Vec<String>) -> Result<bool> {
         }
         Some("e2e") => {
             let server = arguments.server()?;
+            if let Some(namespaces) = node_of(server).filter(|_| !namespaces::is_inside()) {
+                return namespaces.run_again();
+            }
             let plan = e2e::Plan {
                 limit: arguments.number("--limit", 60)?,
                 jobs: arguments.number("--jobs", 3)?,
                 skip_done: arguments.switch("--skip-done"),
                 all: arguments.switch("--all"),
+                beyond: arguments.switch("--beyond"),
                 focus: arguments.word().unwrap_or_default(),
             };
             e2e::run(server, plan).await
         }
+        Some("random") => {
+            let mode = match (arguments.switch("--record"), arguments.switch("--recorded")) {
+                (true, _) => random::Mode::Record,
+                (false, true) => random::Mode::Recorded,
+                (false, false) => random::Mode::Both,
+            };
+            let seed = arguments.number("--seed", random::SEED)?;
+            let count = arguments.number("--n", random::COUNT)?;
+            random::run(mode, seed, count).await
+        }
         Some("rules") => rules::run(&arguments.0).await,
-        Some("swap") => swap::run().await,
+        Some("swap") => swap::run(arguments.switch("--encrypted")).await,
         _ => Err(USAGE.into()),
     }
 }
 
-async fn up(server: Server, with: &str, etcd: bool) -> Result<()> {
+async fn up(server: Server, with: &str, etcd: bool) -> Result<bool> {
     let parse = |name| Component::parse(name).ok_or_else(|| format!("no component {name}"));
     let components: Vec<_> = with
         .split(',')
         .filter(|name| !name.is_empty())
         .map(parse)
         .collect::<std::result::Result<_, _>>()?;
+    let node = components.contains(&Component::Node);
+    if node && !namespaces::is_inside() {
+        ControlPlane::clear(&server.folder())?;
+        return Namespaces::make(&server.folder().join("node"))?.run_again();
+    }
     let mut plane = ControlPlane::prepare(&server.folder())?;
     let took = plane.start_server(server, etcd || server == Server::Reference).await?;
     println!("{} is ready after {took:.1?}; logs in {}", server.name(), plane.folder.display());
     for component in components {
-        plane.start(component)?;
+        plane.start(component).await?;
     }
-    println!("export KUBECONFIG={}", plane.kubeconfig().display());
-    Ok(())
+    match node {
+        true => println!("node1 is ready: conformance in {} kubectl get nodes", server.name()),
+        false => println!("export KUBECONFIG={}", plane.kubeconfig().display()),
+    }
+    Ok(true)
+}
+
+/// The namespaces of a server that is up with a real node.
+fn node_of(server: Server) -> Option<Namespaces> {
+    Namespaces::open(&server.folder().join("node"))
 }
 
 /// What is left of the command line.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
+use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,8 +10,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::client::{Client, Request};
+use crate::namespaces::{self, Namespaces};
 use crate::process::Process;
-use crate::{Result, credentials};
+use crate::{Result, credentials, node};
 
 /// How long a program may take until it is ready.
 const READY_LIMIT: Duration = Duration::from_secs(120);
@@ -33,6 +35,8 @@ pub enum Component {
     Scheduler,
     /// Nodes that only pretend to run pods.
     Nodes,
+    /// A real node, with containers.
+    Node,
 }
 
 /// A control plane: its folder, its port, and what runs.
@@ -84,8 +88,8 @@ impl Server {
 
 impl Component {
     /// All that can run beside a server.
-    pub const ALL: [Component; 3] =
-        [Component::Controllers, Component::Scheduler, Component::Nodes];
+    pub const ALL: [Component; 4] =
+        [Component::Controllers, Component::Scheduler, Component::Nodes, Component::Node];
 
     /// What it is called on the command line.
     pub fn name(self) -> &'static str {
@@ -93,6 +97,7 @@ impl Component {
             Component::Controllers => "controllers",
             Component::Scheduler => "scheduler",
             Component::Nodes => "nodes",
+            Component::Node => "node",
         }
     }
 
@@ -105,15 +110,36 @@ impl Component {
 impl ControlPlane {
     /// An empty one: credentials and ports, nothing runs. What was in the folder is gone.
     pub fn prepare(folder: &Path) -> Result<Self> {
-        if let Ok(mut earlier) = ControlPlane::open(folder) {
-            earlier.stop_all()?;
+        // Who runs in namespaces has a folder that was cleared when they were made.
+        if !namespaces::is_inside() {
+            ControlPlane::clear(folder)?;
         }
-        let _ = fs::remove_dir_all(folder);
         fs::create_dir_all(folder)?;
         let (port, etcd_port) = (free_port()?, free_port()?);
         credentials::write(&folder.join("pki"), port)?;
         let (folder, processes) = (folder.to_owned(), Vec::new());
         Ok(ControlPlane { folder, port, etcd_port, processes, flags: Vec::new() })
+    }
+
+    /// Ends what runs in a folder and removes it.
+    pub fn clear(folder: &Path) -> Result<()> {
+        ControlPlane::end(folder)?;
+        match fs::remove_dir_all(folder) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends what runs in a folder, if something does.
+    pub fn end(folder: &Path) -> Result<()> {
+        if let Some(namespaces) = Namespaces::open(&folder.join("node")) {
+            return namespaces.end();
+        }
+        match ControlPlane::open(folder) {
+            // With a node all ended with its namespaces, whose process ids mean nothing out here.
+            Ok(mut plane) if !folder.join("node").exists() => plane.stop_all(),
+            _ => Ok(()),
+        }
     }
 
     /// The one that an earlier command started in a folder.
@@ -156,7 +182,7 @@ impl ControlPlane {
     }
 
     /// Starts what stands beside an API server that is ready.
-    pub fn start(&mut self, component: Component) -> Result<()> {
+    pub async fn start(&mut self, component: Component) -> Result<()> {
         let kubeconfig = |user: &str| self.pki(&format!("{user}.kubeconfig"));
         match component {
             Component::Controllers => {
@@ -184,6 +210,7 @@ impl ControlPlane {
                 let program = std::env::current_exe()?;
                 self.spawn("nodes", &program, vec!["nodes".to_owned(), folder])
             }
+            Component::Node => node::start(self).await,
         }
     }
 
@@ -222,13 +249,15 @@ impl ControlPlane {
         self.folder.join("pki/admin.kubeconfig")
     }
 
-    fn spawn(&mut self, name: &str, program: &Path, flags: Vec<String>) -> Result<()> {
+    /// Starts a program that [`ControlPlane::stop`] ends.
+    pub fn spawn(&mut self, name: &str, program: &Path, flags: Vec<String>) -> Result<()> {
         let process = Process::spawn(name, program, &flags, &self.folder)?;
         self.processes.push(process);
         self.save()
     }
 
-    async fn until(&self, name: &str, ready: impl AsyncFn(&Self) -> bool) -> Result<()> {
+    /// Waits for a program to be ready, as long as all that was started runs.
+    pub async fn until(&self, name: &str, ready: impl AsyncFn(&Self) -> bool) -> Result<()> {
         let limit = Instant::now() + READY_LIMIT;
         while !ready(self).await {
             self.check()?;
@@ -253,7 +282,8 @@ impl ControlPlane {
         Ok(fs::rename(new, file)?)
     }
 
-    fn pki(&self, file: &str) -> String {
+    /// The path of a file among the credentials.
+    pub fn pki(&self, file: &str) -> String {
         self.folder.join("pki").join(file).display().to_string()
     }
 
@@ -270,8 +300,7 @@ impl ControlPlane {
 
     /// The same for both servers.
     fn server_flags(&self) -> Vec<String> {
-        vec![
-            "--bind-address=127.0.0.1".to_owned(),
+        let mut flags = vec![
             format!("--secure-port={}", self.port),
             format!("--tls-cert-file={}", self.pki("server.crt")),
             format!("--tls-private-key-file={}", self.pki("server.key")),
@@ -287,8 +316,29 @@ impl ControlPlane {
             format!("--service-account-key-file={}", self.pki("service-account.pub")),
             format!("--service-account-signing-key-file={}", self.pki("service-account.key")),
             "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
-            "--authorization-mode=RBAC".to_owned(),
             "--allow-privileged=true".to_owned(),
+        ];
+        flags.extend(match namespaces::is_inside() {
+            true => self.node_flags(),
+            false => {
+                vec!["--bind-address=127.0.0.1".to_owned(), "--authorization-mode=RBAC".to_owned()]
+            }
+        });
+        flags
+    }
+
+    /// What a server needs that has a real node: pods get to it, and it gets to the kubelet.
+    fn node_flags(&self) -> Vec<String> {
+        vec![
+            format!("--advertise-address={}", namespaces::ADDRESS),
+            "--bind-address=0.0.0.0".to_owned(),
+            "--authorization-mode=Node,RBAC".to_owned(),
+            "--enable-admission-plugins=NodeRestriction".to_owned(),
+            "--enable-bootstrap-token-auth=true".to_owned(),
+            "--kubelet-preferred-address-types=InternalIP".to_owned(),
+            format!("--kubelet-certificate-authority={}", self.pki("ca.crt")),
+            format!("--kubelet-client-certificate={}", self.pki("kubelet-client.crt")),
+            format!("--kubelet-client-key={}", self.pki("kubelet-client.key")),
         ]
     }
 }

@@ -8,27 +8,34 @@ use rcgen::{
     Issuer, KeyPair, KeyUsagePurpose,
 };
 
-use crate::Result;
+use crate::{Result, namespaces};
 
 /// Who gets a client certificate: the name of the files, the user, the group.
-const CLIENTS: [(&str, &str, &str); 4] = [
+const CLIENTS: [(&str, &str, &str); 6] = [
     ("admin", "admin", "system:masters"),
     ("controller-manager", "system:kube-controller-manager", ""),
     ("scheduler", "system:kube-scheduler", ""),
     ("front-proxy", "front-proxy", ""),
+    ("kubelet-client", "kube-apiserver-kubelet-client", "system:masters"),
+    ("kube-proxy", "system:kube-proxy", ""),
 ];
 
 /// What a serving certificate is good for; the last one is the `kubernetes` service's first address.
-const NAMES: [&str; 6] = [
+const NAMES: [&str; 8] = [
     "localhost",
     "127.0.0.1",
     "kubernetes",
     "kubernetes.default",
     "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+    namespaces::ADDRESS,
     "10.96.0.1",
 ];
 
-/// Writes `ca`, `server`, `service-account` and the clients' files into a folder, with kubeconfigs
+/// The bootstrap token that `conformance/node/bootstrap.yaml` makes known.
+const BOOTSTRAP_TOKEN: &str = "abcdef.0123456789abcdef";
+
+/// Writes `ca`, `server`, `kubelet`, `service-account` and the clients' files into a folder, with kubeconfigs
 /// that lead to `https://127.0.0.1:port`.
 pub fn write(folder: &Path, port: u16) -> Result<()> {
     fs::create_dir_all(folder)?;
@@ -37,13 +44,21 @@ pub fn write(folder: &Path, port: u16) -> Result<()> {
     fs::write(folder.join("ca.key"), key.serialize_pem())?;
     let issuer = Issuer::new(params, key);
 
-    let mut server = CertificateParams::new(NAMES.map(String::from))?;
-    server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-    sign(folder, "server", server, &issuer)?;
+    for (file, names) in [("server", &NAMES[..]), ("kubelet", &["node1", namespaces::ADDRESS][..])]
+    {
+        let mut server =
+            CertificateParams::new(names.iter().copied().map(String::from).collect::<Vec<_>>())?;
+        server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        sign(folder, file, server, &issuer)?;
+    }
     let tokens = KeyPair::generate()?;
     fs::write(folder.join("service-account.key"), tokens.serialize_pem())?;
     fs::write(folder.join("service-account.pub"), tokens.public_key_pem())?;
 
+    let write_kubeconfig = |file: &str, user: &str| -> Result<()> {
+        let text = kubeconfig(&folder.join("ca.crt"), user, port);
+        Ok(fs::write(folder.join(format!("{file}.kubeconfig")), text)?)
+    };
     for (file, user, group) in CLIENTS {
         let mut client = CertificateParams::default();
         client.distinguished_name = DistinguishedName::new();
@@ -53,9 +68,12 @@ pub fn write(folder: &Path, port: u16) -> Result<()> {
         }
         client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         sign(folder, file, client, &issuer)?;
-        fs::write(folder.join(format!("{file}.kubeconfig")), kubeconfig(folder, file, port))?;
+        let folder = folder.display();
+        let user =
+            format!("client-certificate: {folder}/{file}.crt, client-key: {folder}/{file}.key");
+        write_kubeconfig(file, &user)?;
     }
-    Ok(())
+    write_kubeconfig("bootstrap", &format!("token: {BOOTSTRAP_TOKEN}"))
 }
 
 fn authority() -> CertificateParams {
@@ -79,24 +97,21 @@ fn sign(
     Ok(())
 }
 
-fn kubeconfig(folder: &Path, user: &str, port: u16) -> String {
-    let folder = folder.display();
+/// How a user with these credentials gets to the server.
+fn kubeconfig(ca: &Path, user: &str, port: u16) -> String {
+    let ca = ca.display();
     format!(
         "apiVersion: v1
 kind: Config
 clusters:
 - name: conformance
-  cluster:
-    server: https://127.0.0.1:{port}
-    certificate-authority: {folder}/ca.crt
+  cluster: {{server: \"https://127.0.0.1:{port}\", certificate-authority: {ca}}}
 users:
-- name: {user}
-  user:
-    client-certificate: {folder}/{user}.crt
-    client-key: {folder}/{user}.key
+- name: user
+  user: {{{user}}}
 contexts:
 - name: conformance
-  context: {{cluster: conformance, user: {user}}}
+  context: {{cluster: conformance, user: user}}
 current-context: conformance
 "
     )

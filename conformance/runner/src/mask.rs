@@ -41,6 +41,8 @@ static TEXTS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"(resource version: )\d+( \(\d+\))?", "${1}<revision>"),
         (r#"(resourceVersion: "|current: |in record \()\d+"#, "${1}<revision>"),
         (r#"(resourceVersion\\*":\\*")\d+"#, "${1}<revision>"),
+        (r"X509SHA256=[0-9a-f]{64}", "X509SHA256=<hash>"),
+        (r"\bgenerated-[a-z0-9]{5}\b", "generated-<random>"),
         (r"kube-api-access-[a-z0-9]{5}\b", "kube-api-access-<random>"),
         (r"^\d+[smh]$", "<age>"),
         (r"https://[0-9.]+:\d+", "https://<server>"),

@@ -50,6 +50,23 @@ impl Process {
         stat(self.pid).is_some_and(|stat| stat.begun == self.begun && stat.state != 'Z')
     }
 
+    /// The first process that it started and that still runs.
+    pub fn child(&self) -> Option<Self> {
+        let list = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid)).ok()?;
+        let pid = list.split_whitespace().next()?.parse().ok()?;
+        let begun = stat(pid)?.begun;
+        Some(Process { name: self.name.clone(), pid, begun, log: self.log.clone() })
+    }
+
+    /// Makes it end at once.
+    pub fn kill(&self) {
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        if let Some(pid) = pid.filter(|_| self.is_alive()) {
+            // It may end between the question and the signal; then there is nothing to do.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+
     /// Asks it to end, and makes it end when it does not.
     pub fn stop(&self) {
         let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return };

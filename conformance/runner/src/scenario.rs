@@ -10,7 +10,10 @@
 //!   headers: {Impersonate-User: somebody}
 //!   save: {uid: /metadata/uid}                                    # for later steps, as ${uid}
 //!   show: [/metadata/labels]                                      # compare these parts of the answer only
-//!   until: 200                                                    # ask again, for a while, until this is the code
+//!   until: 200                                                    # ask again, for a while, until this is the code,
+//!                                                                 # or {/status/phase: Active} is in the answer
+//!   answer-headers: [Retry-After]                                 # compare these, too
+//!   lines: 1                                                      # of a text: compare so many, but for spaces
 //! - do: GET /api/v1/namespaces/a/configmaps?watch=1
 //!   events: 2                                                     # of a watch: how many to wait for
 //! - do: HOOK /deny                                                # what the webhook at ${hooks}/deny answers from now on,
@@ -44,6 +47,18 @@ pub struct Step {
     /// Method and path, as written.
     pub title: String,
     fields: Value,
+}
+
+impl Step {
+    /// A request with the fields of a step.
+    pub fn new(title: String, fields: Value) -> Self {
+        Step { title, fields }
+    }
+
+    /// What is sent with it.
+    pub fn body(&self) -> String {
+        plain(&self.fields["body"])
+    }
 }
 
 /// Reads a scenario.
@@ -90,6 +105,11 @@ impl Step {
         }
         let answer = self.answer(client, request).await?;
         let mut said = head(answer.code, &answer.headers);
+        for name in self.fields["answer-headers"].as_array().into_iter().flatten() {
+            let name = plain(name);
+            let value = answer.headers.get(&name).map(text);
+            said.insert(name, value.map(|value| mask_text(&value)).into());
+        }
         let body = match serde_json::from_slice::<Value>(&answer.body) {
             Ok(mut body) => {
                 for (name, place) in self.fields["save"].as_object().into_iter().flatten() {
@@ -101,12 +121,31 @@ impl Step {
                 self.shown(body)
             }
             Err(_) => {
-                let text = String::from_utf8_lossy(&answer.body);
+                let text = self.lines(&String::from_utf8_lossy(&answer.body));
                 mask_text(&text.chars().take(TEXT_LIMIT).collect::<String>()).into()
             }
         };
         said.insert("body".to_owned(), body);
         Ok(said.into())
+    }
+
+    /// As much of a text as counts.
+    fn lines(&self, text: &str) -> String {
+        let Some(count) = self.fields["lines"].as_u64() else { return text.to_owned() };
+        let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        text.lines().take(count as usize).map(squeezed).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Whether an answer is the one that is waited for.
+    fn is_wanted(&self, answer: &Answer) -> bool {
+        match &self.fields["until"] {
+            Value::Null => true,
+            Value::Object(wanted) => {
+                let body = answer.json().unwrap_or_default();
+                wanted.iter().all(|(place, value)| body.pointer(place) == Some(value))
+            }
+            code => code.as_u64() == Some(u64::from(answer.code)),
+        }
     }
 
     /// What a webhook was told.
@@ -121,9 +160,7 @@ impl Step {
         let begun = Instant::now();
         loop {
             let answer = client.send(request.clone()).await?;
-            let wanted =
-                self.fields["until"].as_u64().is_none_or(|code| code == u64::from(answer.code));
-            if wanted || begun.elapsed() > UNTIL_LIMIT {
+            if self.is_wanted(&answer) || begun.elapsed() > UNTIL_LIMIT {
                 return Ok(answer);
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -187,8 +224,11 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
+fn text(value: &http::HeaderValue) -> String {
+    String::from_utf8_lossy(value.as_bytes()).into_owned()
+}
+
 fn head(code: u16, headers: &HeaderMap) -> Map<String, Value> {
-    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let mut said = Map::new();
     said.insert("code".to_owned(), code.into());
     said.insert("type".to_owned(), headers.get("content-type").map(text).into());

@@ -1,25 +1,30 @@
 //! One etcd, two servers after each other: whatever one wrote, the other reads back equal.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::Result;
 use crate::client::{Client, Request};
 use crate::control_plane::{Component, ControlPlane, Server, cache, tree};
 use crate::difference::differences;
+use crate::{Result, objects};
 
-/// How long an object may take to become creatable, or a control plane to come to rest.
+/// How long a control plane may take to come to rest.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// What works on the objects, beside the servers.
+const COMPONENTS: [Component; 3] = [Component::Controllers, Component::Scheduler, Component::Nodes];
 /// How many differences of one object are shown.
 const SHOWN: usize = 6;
 
 /// Fills a control plane on the reference, swaps to Kevel and back, and prints what reads back
-/// otherwise. Whether all was equal.
-pub async fn run() -> Result<bool> {
+/// otherwise. Whether all was equal. `encrypted`: both encrypt what they store.
+pub async fn run(encrypted: bool) -> Result<bool> {
     let mut plane = ControlPlane::prepare(&cache().join("run/swap"))?;
+    if encrypted {
+        let file = tree().join("conformance/encryption.yaml");
+        plane.flags.push(format!("--encryption-provider-config={}", file.display()));
+    }
     let equal = swap(&mut plane).await;
     plane.stop_all()?;
     equal
@@ -27,7 +32,7 @@ pub async fn run() -> Result<bool> {
 
 async fn swap(plane: &mut ControlPlane) -> Result<bool> {
     plane.start_server(Server::Reference, true).await?;
-    start_components(plane)?;
+    start_components(plane).await?;
     fill(&plane.client(4)?).await?;
     scaled(plane, 3).await?;
     let filled = rest(plane, Server::Reference).await?;
@@ -36,7 +41,7 @@ async fn swap(plane: &mut ControlPlane) -> Result<bool> {
     plane.start_server(Server::Kevel, true).await?;
     let kept = compare("kevel after the reference", &filled, &snapshot(&plane.client(4)?).await?);
     let written = write(&plane.client(4)?, &filled).await?;
-    start_components(plane)?;
+    start_components(plane).await?;
     let controlled = match scale(&plane.client(1)?, 4).await {
         Ok(()) => scaled(plane, 4).await,
         Err(error) => Err(error),
@@ -51,13 +56,16 @@ async fn swap(plane: &mut ControlPlane) -> Result<bool> {
     Ok(kept && written && controlled.is_ok() && back)
 }
 
-fn start_components(plane: &mut ControlPlane) -> Result<()> {
-    Component::ALL.into_iter().try_for_each(|component| plane.start(component))
+async fn start_components(plane: &mut ControlPlane) -> Result<()> {
+    for component in COMPONENTS {
+        plane.start(component).await?;
+    }
+    Ok(())
 }
 
 /// Stops everything but etcd; what is there then.
 async fn rest(plane: &mut ControlPlane, server: Server) -> Result<Snapshot> {
-    for component in Component::ALL {
+    for component in COMPONENTS {
         plane.stop(component.name())?;
     }
     let snapshot = snapshot(&plane.client(4)?).await?;
@@ -66,54 +74,12 @@ async fn rest(plane: &mut ControlPlane, server: Server) -> Result<Snapshot> {
 }
 
 async fn fill(client: &Client) -> Result<()> {
-    let text = fs::read(tree().join("conformance/objects.yaml"))?;
-    let json = kevel_codec::yaml::to_json(&text).map_err(|error| error.to_string())?;
-    let objects: Vec<Value> = serde_json::from_slice(&json.text)?;
-    for object in &objects {
-        if let Err(error) = create(client, object).await {
+    for object in &objects::read(&tree().join("conformance/objects.yaml"))? {
+        if let Err(error) = objects::create(client, object).await {
             println!("✗ not created: {} {}: {error}", object["kind"], object["metadata"]["name"]);
         }
     }
     Ok(())
-}
-
-/// Creates an object as soon as that is possible: a custom one has to wait for its definition, a pod
-/// for its service account.
-async fn create(client: &Client, object: &Value) -> Result<()> {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let created = match path(client, object).await {
-            Ok(path) => client.send(Request::post(path, object)).await?,
-            Err(error) if Instant::now() > until => return Err(error),
-            Err(_) => {
-                tokio::time::sleep(Duration::from_millis(200)).await;
-                continue;
-            }
-        };
-        match created.code {
-            201 => return Ok(()),
-            403 | 404 if Instant::now() < until => {
-                tokio::time::sleep(Duration::from_millis(200)).await;
-            }
-            code => return Err(format!("{code} {}", String::from_utf8_lossy(&created.body)).into()),
-        }
-    }
-}
-
-/// Where objects of this kind are created, by discovery.
-async fn path(client: &Client, object: &Value) -> Result<String> {
-    let version = object["apiVersion"].as_str().ok_or("no apiVersion")?;
-    let root =
-        if version.contains('/') { format!("/apis/{version}") } else { format!("/api/{version}") };
-    let list = client.json(Request::get(root.clone())).await?;
-    let resources = list["resources"].as_array().ok_or("no resources")?;
-    let plain = |name: &Value| name.as_str().is_some_and(|name| !name.contains('/'));
-    let found = resources.iter().find(|row| row["kind"] == object["kind"] && plain(&row["name"]));
-    let name = found.and_then(|row| row["name"].as_str()).ok_or("no such kind yet")?;
-    Ok(match object["metadata"]["namespace"].as_str() {
-        Some(namespace) => format!("{root}/namespaces/{namespace}/{name}"),
-        None => format!("{root}/{name}"),
-    })
 }
 
 /// Objects by name, by resource.

@@ -13,4 +13,5 @@
 pub mod cel;
 pub mod policy;
 pub mod predicates;
+mod scheme;
 pub mod webhook;

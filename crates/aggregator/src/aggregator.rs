@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kevel_server::controller::Client;
 use kevel_server::discovery::{Registered, priority};
+use kevel_server::egress::Dialer;
 use kevel_server::health::Check;
 use kevel_server::metrics::Metrics;
 use kevel_server::openapi;
@@ -40,6 +41,8 @@ pub struct Config {
     pub served: Vec<(String, String)>,
     /// What this server shows to others: `--proxy-client-cert-file` and its key.
     pub identity: Option<Identity>,
+    /// The way to services of the cluster.
+    pub dialer: Dialer,
     /// `--aggregator-reject-forwarding-redirect`
     pub reject_forwarding_redirects: bool,
     /// Where it is counted.
@@ -78,7 +81,7 @@ impl Aggregator {
             tls_config(&Endpoint { identity, insecure_skip_tls_verify, ..Endpoint::default() })?;
         }
         let has_identity = identity.is_some();
-        let services = Arc::new(ApiServices::new(storage, identity));
+        let services = Arc::new(ApiServices::new(storage, identity, config.dialer));
         let registration =
             AutoRegister::new(services.clone(), api_services.clone(), client.clone());
         let desired: Vec<Desired> = config.served.into_iter().filter_map(built_in).collect();

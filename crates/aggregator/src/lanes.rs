@@ -9,12 +9,11 @@ use std::time::Duration;
 
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kevel_server::egress::{Connector, Dialer};
+use kevel_server::proxy::Outgoing;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-
-use crate::upstream::{CONNECT, Outgoing};
 
 /// How many requests share a connection. API servers take a hundred.
 const MAX_REQUESTS: usize = 90;
@@ -28,12 +27,13 @@ const MAX_IDLE: usize = 25;
 const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(15));
 
 /// Connections that are kept, of HTTP/2 where the server speaks it.
-type Connections = legacy::Client<HttpsConnector<HttpConnector>, Outgoing>;
+type Connections = legacy::Client<HttpsConnector<Connector>, Outgoing>;
 
 /// Connections to one server.
 pub(crate) struct Lanes {
     tls: ClientConfig,
     name: ServerName<'static>,
+    dialer: Dialer,
     lanes: Mutex<Vec<Arc<Lane>>>,
 }
 
@@ -46,8 +46,8 @@ struct Lane {
 pub(crate) struct Lease(Arc<Lane>);
 
 impl Lanes {
-    pub fn new(tls: ClientConfig, name: ServerName<'static>) -> Self {
-        Lanes { tls, name, lanes: Mutex::default() }
+    pub fn new(tls: ClientConfig, name: ServerName<'static>, dialer: Dialer) -> Self {
+        Lanes { tls, name, dialer, lanes: Mutex::default() }
     }
 
     /// A place for a request.
@@ -60,7 +60,7 @@ impl Lanes {
             true => lanes.iter().min_by_key(|lane| requests(lane)),
         };
         let lane = free.cloned().unwrap_or_else(|| {
-            let connections = connections(self.tls.clone(), &self.name);
+            let connections = connections(self.tls.clone(), &self.name, self.dialer.clone());
             let lane = Arc::new(Lane { connections, requests: AtomicUsize::new(0) });
             lanes.push(lane.clone());
             lane
@@ -82,17 +82,13 @@ impl Drop for Lease {
     }
 }
 
-fn connections(tls: ClientConfig, name: &ServerName<'static>) -> Connections {
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    tcp.set_connect_timeout(Some(CONNECT));
+fn connections(tls: ClientConfig, name: &ServerName<'static>, dialer: Dialer) -> Connections {
     let https = HttpsConnectorBuilder::new()
         .with_tls_config(tls)
         .https_only()
         .with_server_name_resolver(FixedServerNameResolver::new(name.clone()))
         .enable_all_versions()
-        .wrap_connector(tcp);
+        .wrap_connector(Connector::new(dialer));
     legacy::Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use imbl::OrdMap;
+use kevel_server::egress::Dialer;
 use kevel_server::signals::Signal;
 use kevel_server::storage::Storage;
 use kevel_server::webhook::Identity;
@@ -34,6 +35,7 @@ type Listener = Box<dyn Fn(&str) + Send + Sync>;
 pub(crate) struct ApiServices {
     storage: Arc<Storage>,
     identity: Option<Identity>,
+    dialer: Dialer,
     all: ArcSwap<All>,
     /// Those that other servers answer for: mostly none, which every request asks for.
     remote: ArcSwap<All>,
@@ -49,11 +51,12 @@ impl std::fmt::Debug for ApiServices {
 }
 
 impl ApiServices {
-    /// None yet. `identity` is what this server shows to others.
-    pub fn new(storage: Arc<Storage>, identity: Option<Identity>) -> Self {
+    /// None yet. `identity` is what this server shows to others, whom it reaches by `dialer`.
+    pub fn new(storage: Arc<Storage>, identity: Option<Identity>, dialer: Dialer) -> Self {
         ApiServices {
             storage,
             identity,
+            dialer,
             all: ArcSwap::default(),
             remote: ArcSwap::default(),
             any_remote: watch::Sender::new(false),
@@ -152,7 +155,10 @@ impl ApiServices {
         });
         let upstream = match known {
             Some(known) => known.upstream.clone(),
-            None => Upstream::of(&service, self.identity.clone()).map(Arc::new),
+            None => {
+                let upstream = Upstream::of(&service, self.identity.clone(), self.dialer.clone());
+                upstream.map(Arc::new)
+            }
         };
         Some(Arc::new(Registered { service, upstream }))
     }

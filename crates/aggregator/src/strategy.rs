@@ -4,7 +4,7 @@ use kevel_api::field_error::{FieldError, FieldErrors, Path};
 use kevel_api::name;
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
-use kevel_server::strategy::{STATUS_METADATA, Strategy};
+use kevel_server::strategy::{MetadataChecks, STATUS_METADATA, Strategy};
 
 use crate::api_service::{self, Condition};
 
@@ -29,6 +29,10 @@ impl Strategy for ApiServiceStrategy {
 
     fn validate_update(&self, object: &Value, _old: &Value) -> FieldErrors {
         check(object).into()
+    }
+
+    fn metadata_checks(&self) -> MetadataChecks {
+        MetadataChecks::UpdateThenMeta
     }
 
     fn kept_by_status(&self) -> &'static [&'static str] {
@@ -74,8 +78,10 @@ fn check(object: &Value) -> Vec<FieldError> {
     let required = format!("{version}.{group}");
     for (field, prefix) in [("generateName", true), ("name", false)] {
         let name = object.str_at(&["metadata", field]);
-        let said = !(prefix && name.is_empty());
-        if said && name != required && name::is_path_segment_name(name, prefix).is_empty() {
+        if !name.is_empty()
+            && name != required
+            && name::is_path_segment_name(name, prefix).is_empty()
+        {
             let metadata = Path::new("metadata");
             let detail = format!("must be `spec.version+\".\"+spec.group`: {}", quote(&required));
             errors.push(FieldError::invalid(&metadata.child(field), name, detail));

@@ -4,26 +4,22 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response, Uri, header};
+use http::{HeaderMap, Request, Response, Uri};
 use http_body_util::{BodyExt as _, Either, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use hyper_util::rt::TokioIo;
-use kevel_server::incoming::IncomingBody;
+use kevel_server::egress::{Dialer, failure};
+use kevel_server::proxy::{Outgoing, Upgraded, switch_protocols};
 use kevel_server::user::User;
-use kevel_server::webhook::{Endpoint, Identity, failure, tls_config};
+use kevel_server::webhook::{Endpoint, Identity, tls_config};
 use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::api_service::{ApiService, ServiceReference};
 use crate::identity;
 use crate::lanes::{Lanes, Lease};
 
-/// How long it may take to connect.
-pub(crate) const CONNECT: Duration = Duration::from_secs(30);
-
-/// The body of a request: one that is passed on as it comes, or bytes.
-pub(crate) type Outgoing = Either<IncomingBody, Full<Bytes>>;
+/// How long it may take to agree on TLS with a server that goes on in another protocol.
+const TLS_HANDSHAKE: Duration = Duration::from_secs(30);
 
 /// A server that answers for an API service.
 pub(crate) struct Upstream {
@@ -38,6 +34,7 @@ struct Transport {
     /// For connections that go on in another protocol, which only HTTP/1.1 can.
     upgrades: TlsConnector,
     name: ServerName<'static>,
+    dialer: Dialer,
 }
 
 impl std::fmt::Debug for Upstream {
@@ -48,7 +45,7 @@ impl std::fmt::Debug for Upstream {
 
 impl Upstream {
     /// The server of an API service, unless that is this one.
-    pub fn of(service: &ApiService, identity: Option<Identity>) -> Option<Self> {
+    pub fn of(service: &ApiService, identity: Option<Identity>, dialer: Dialer) -> Option<Self> {
         let reference = service.service.clone()?;
         let ca = Some(service.ca_bundle.clone()).filter(|bundle| !bundle.is_empty());
         let endpoint = Endpoint {
@@ -56,6 +53,7 @@ impl Upstream {
             server_name: Some(format!("{}.{}.svc", reference.name, reference.namespace)),
             insecure_skip_tls_verify: service.insecure_skip_tls_verify,
             identity,
+            dialer,
             ..Endpoint::default()
         };
         Some(Upstream { service: reference, endpoint, transport: OnceLock::new() })
@@ -84,26 +82,17 @@ impl Upstream {
     pub async fn send_upgrade(
         &self,
         address: &str,
-        mut request: Request<Outgoing>,
-    ) -> Result<Response<Incoming>, String> {
+        request: &Request<()>,
+    ) -> Result<Upgraded, String> {
         let transport = self.transport()?;
         let failed = |error: String| format!("error dialing backend: {error}");
-        let connect = async {
-            let tcp = TcpStream::connect(address).await?;
-            tcp.set_nodelay(true)?;
-            transport.upgrades.connect(transport.name.clone(), tcp).await
-        };
-        let connected = tokio::time::timeout(CONNECT, connect).await;
-        let timeout = |_| failed(format!("dial tcp {address}: i/o timeout"));
-        let stream = connected.map_err(timeout)?;
+        let stream = transport.dialer.dial(address).await;
+        let stream = stream.map_err(|error| failed(error.to_string()))?;
+        let connect = transport.upgrades.connect(transport.name.clone(), stream);
+        let connected = tokio::time::timeout(TLS_HANDSHAKE, connect).await;
+        let stream = connected.map_err(|_| failed("net/http: TLS handshake timeout".to_owned()))?;
         let stream = stream.map_err(|error| failed(failure::of_connection(&error, address)))?;
-        let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
-        let (mut sender, connection) = handshake.map_err(|error| error.to_string())?;
-        tokio::spawn(connection.with_upgrades());
-        let host = http::HeaderValue::from_str(address).map_err(|error| error.to_string())?;
-        request.headers_mut().insert(header::HOST, host);
-        let sent = sender.send_request(request).await;
-        sent.map_err(|error| format!("error sending request: {error}"))
+        switch_protocols(Box::new(stream), request).await
     }
 
     /// Gets a document, as this server itself.
@@ -141,9 +130,10 @@ impl Transport {
         let name = ServerName::try_from(name).map_err(|error| error.to_string())?;
         let tls = tls_config(endpoint)?;
         Ok(Transport {
-            lanes: Lanes::new(tls.clone(), name.clone()),
+            lanes: Lanes::new(tls.clone(), name.clone(), endpoint.dialer.clone()),
             upgrades: TlsConnector::from(Arc::new(tls)),
             name,
+            dialer: endpoint.dialer.clone(),
         })
     }
 }

@@ -21,6 +21,7 @@ pub fn generate(modules: &[Module]) -> Result<String> {
         tables.types[id] = tables.define(module, ty)?;
     }
     tables.mark_defaults();
+    tables.mark_documents();
     tables.mark_written_empty();
     tables.name_types();
     tables.source(modules)
@@ -83,6 +84,7 @@ struct Entry {
 const ATOMIC: u8 = 1;
 const DEFAULTS: u8 = 8;
 const EXTERNAL: u8 = 16;
+const DOCUMENTS: u8 = 32;
 const POINTER: u16 = 1;
 const ALWAYS: u16 = 2;
 const OMIT_ZERO: u16 = 32;
@@ -92,6 +94,9 @@ const DIRECT: u16 = 1024;
 
 /// The version of Kubernetes that the definitions are of.
 const LEVEL: (u32, u32) = (1, 36);
+
+/// Owned as one value; `granular` is field by field.
+const ATOMIC_MAP: &str = "atomic";
 
 /// The file whose types the reference has in no other form.
 const EXTERNAL_ONLY: &str = "meta.v1";
@@ -180,20 +185,18 @@ impl<'m> Tables<'m> {
             TypeExpr::Pointer(ty) => self.expression(stem, ty, facts),
             TypeExpr::Name(name) => {
                 let id = self.named(stem, name)?;
-                if facts.get("map") != Some("atomic") {
-                    return Ok(id);
-                }
-                // The same struct, owned as one value where this field holds it.
+                let Some(owned) = facts.get("map") else { return Ok(id) };
+                // The same struct, owned in another way where this field holds it.
                 let full = self.qualify(stem, name);
                 let (module, ty) = self.definitions[&full];
                 let Type::Struct { name, package, fields, members, internal, flags } =
                     self.define(module, ty)?
                 else {
-                    return Err(format!("{stem}: {full} cannot be atomic"));
+                    return Err(format!("{stem}: {full} cannot be {owned}"));
                 };
-                let flags = flags | ATOMIC;
-                let atomic = Type::Struct { name, package, fields, members, internal, flags };
-                Ok(self.add(format!("atomic {full}"), atomic))
+                let flags = if owned == ATOMIC_MAP { flags | ATOMIC } else { flags & !ATOMIC };
+                let ty = Type::Struct { name, package, fields, members, internal, flags };
+                Ok(self.add(format!("{owned} {full}"), ty))
             }
             TypeExpr::List(item) => {
                 let item = self.expression(stem, item, &Facts::default())?;
@@ -210,7 +213,7 @@ impl<'m> Tables<'m> {
             }
             TypeExpr::Map(value) => {
                 let value = self.expression(stem, value, &Facts::default())?;
-                let atomic = facts.get("map") == Some("atomic");
+                let atomic = facts.get("map") == Some(ATOMIC_MAP);
                 Ok(self.add(format!("map {value} {atomic}"), Type::Map { value, atomic }))
             }
         }
@@ -259,15 +262,15 @@ impl<'m> Tables<'m> {
             .into_iter()
             .map(|(rank, (stem, field))| (rank, stem.to_owned(), field))
             .collect();
-        let start = self.fields.len();
         let count = ranked.len();
         if count > MAX_FIELDS {
             return Err(format!("{}: more than {MAX_FIELDS} fields", ty.name));
         }
-        for (rank, stem, field) in ranked {
-            let entry = self.entry(&stem, rank, &field)?;
-            self.fields.push(entry);
-        }
+        // Whole before they are put down: a field may define a struct of its own.
+        let entries = ranked.iter().map(|(rank, stem, field)| self.entry(stem, *rank, field));
+        let entries: Vec<Entry> = entries.collect::<Result<_>>()?;
+        let start = self.fields.len();
+        self.fields.extend(entries);
         Ok((start, count))
     }
 
@@ -304,7 +307,10 @@ impl<'m> Tables<'m> {
         let after = format!(
             "default: {default}, merge: {merge}, values: {values}, key: {key}, go_name: {go_name} }}"
         );
-        Ok(Entry { source: (before, after), flags, ty, defaulted: default != 0 })
+        // An empty default fills nothing in but a pointer: by it elements of lists are told apart.
+        let zero = facts.get("default") == Some("\"\"") && flags & POINTER == 0;
+        let defaulted = default != 0 && !zero;
+        Ok(Entry { source: (before, after), flags, ty, defaulted })
     }
 
     fn protobuf_members(&mut self, module: &Module, ty: &TypeDef) -> Result<(usize, usize)> {
@@ -426,7 +432,7 @@ impl<'m> Tables<'m> {
     fn name_types(&mut self) {
         let mut names = vec![String::new(); self.types.len()];
         for (key, id) in &self.ids {
-            let name = key.strip_prefix("atomic ").unwrap_or(key);
+            let name = key.split_once(' ').map_or(key.as_str(), |(_, name)| name);
             if self.definitions.contains_key(name) {
                 names[*id] = name.to_owned();
             }
@@ -436,6 +442,29 @@ impl<'m> Tables<'m> {
 
     /// Marks every struct that has a default, or reaches one.
     fn mark_defaults(&mut self) {
+        let marked = self.reaching(|field| field.defaulted, |_| false);
+        for field in &mut self.fields {
+            field.flags |= if marked[field.ty] { DEFAULTS_BELOW } else { 0 };
+        }
+        self.mark(DEFAULTS, &marked);
+    }
+
+    /// Marks every struct that has a document inside, or reaches one.
+    fn mark_documents(&mut self) {
+        let marked = self.reaching(|_| false, |scalar| scalar == "Raw");
+        self.mark(DOCUMENTS, &marked);
+    }
+
+    fn mark(&mut self, flag: u8, marked: &[bool]) {
+        for (ty, marked) in self.types.iter_mut().zip(marked) {
+            if let (Type::Struct { flags, .. }, true) = (ty, marked) {
+                *flags |= flag;
+            }
+        }
+    }
+
+    /// The types that have such a field or are such a leaf, or reach one.
+    fn reaching(&self, has: impl Fn(&Entry) -> bool, is: impl Fn(&str) -> bool) -> Vec<bool> {
         let mut marked = vec![false; self.types.len()];
         loop {
             let before = marked.clone();
@@ -444,24 +473,16 @@ impl<'m> Tables<'m> {
                     Type::Struct { fields: (start, count), .. } => self.fields
                         [*start..start + count]
                         .iter()
-                        .any(|field| field.defaulted || before[field.ty]),
+                        .any(|field| has(field) || before[field.ty]),
                     Type::List { item, .. } => before[*item],
                     Type::Map { value, .. } => before[*value],
                     Type::Union { object, other } => before[object.1] || before[other.1],
-                    // Quantities in a resource list are rounded.
-                    Type::Scalar(_) | Type::Any | Type::Unknown => false,
+                    Type::Scalar(scalar) => is(scalar),
+                    Type::Any | Type::Unknown => false,
                 };
             }
             if marked == before {
-                break;
-            }
-        }
-        for field in &mut self.fields {
-            field.flags |= if marked[field.ty] { DEFAULTS_BELOW } else { 0 };
-        }
-        for (ty, marked) in self.types.iter_mut().zip(marked) {
-            if let (Type::Struct { flags, .. }, true) = (ty, marked) {
-                *flags |= DEFAULTS;
+                return marked;
             }
         }
     }

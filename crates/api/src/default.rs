@@ -86,6 +86,7 @@ fn apply_to_struct(map: &mut Map, schema: Schema<'_>) {
     for field in fields.fields() {
         below |= field.flags().has(FieldFlags::DEFAULTS_BELOW);
         match field.default() {
+            Some(default) if is_zero(default, field, table) => {}
             Some(default) if depends_on_siblings(default) => dependent = true,
             Some(default) => place = fill(map, place, field, default, table),
             None => {}
@@ -115,12 +116,20 @@ fn fill_many(map: &mut Map, schema: Schema<'_>) {
         .filter(|field| !map.contains_key(field.name()))
         .filter_map(|field| {
             let default = field.default().filter(|default| !depends_on_siblings(default))?;
+            if is_zero(default, field, table) {
+                return None;
+            }
             Some((field.key(), value_of(default.value, map, table)?))
         })
         .collect();
     let mut entries = std::mem::take(map).into_entries();
     entries.extend(missing);
     *map = Map::from_entries(entries);
+}
+
+/// Whether a default is what a field is without it: by such elements of lists are told apart.
+fn is_zero(default: &DefaultEntry, field: Field<'_>, table: &Table) -> bool {
+    !field.pointer() && matches!(default.value, Constant::Str(text) if table.str(text).is_empty())
 }
 
 fn depends_on_siblings(default: &DefaultEntry) -> bool {

@@ -20,6 +20,7 @@ mod equality;
 mod field_name;
 mod internal;
 mod place;
+mod written;
 
 /// An index into [`Table::types`]. With [`BUILTIN`] set it is one into the built-in table instead,
 /// which is how a custom kind refers to `ObjectMeta`.
@@ -149,6 +150,8 @@ impl StructFlags {
     pub const DEFAULTS: u8 = 8;
     /// There is no internal form of it: the reference has one struct for all versions.
     pub const EXTERNAL: u8 = 16;
+    /// It or something below it is a document inside the document ([`Scalar::Raw`]).
+    pub const DOCUMENTS: u8 = 32;
 
     /// Whether a flag is set.
     pub fn has(self, flag: u8) -> bool {

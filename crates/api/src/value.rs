@@ -32,8 +32,8 @@ pub enum Value {
     List(ThinVec<Value>),
     /// Values by name.
     Map(Map),
-    /// A document kept as the text it came in (compact JSON): `runtime.RawExtension`,
-    /// `FieldsV1`, `apiextensions.JSON`. Its numbers and key order are not ours to change.
+    /// A document kept as the text it came in: `runtime.RawExtension`, and without white space `FieldsV1`
+    /// and `apiextensions.JSON`. Its numbers and key order are not ours to change.
     Raw(Box<str>),
 }
 

@@ -27,7 +27,6 @@ mod aggregation;
 pub mod authentication;
 pub mod authorization;
 pub mod bootstrap;
-mod config_file;
 mod config_map;
 mod escalation;
 pub mod jose;

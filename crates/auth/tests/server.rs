@@ -7,7 +7,7 @@ use kevel_auth::{Escalation, Rbac, Sources, bootstrap};
 use kevel_server::admission::Admission;
 use kevel_server::authorization::{Attributes, Authorizer, Decision};
 use kevel_server::controller::Client;
-use kevel_server::endpoints::Endpoints;
+use kevel_server::endpoints::{Endpoints, MIN_REQUEST_TIMEOUT};
 use kevel_server::lifecycle::Lifecycle;
 use kevel_server::request_info::RequestInfo;
 use kevel_server::storage::Format;
@@ -32,6 +32,7 @@ impl Guarded {
             Endpoints {
                 admission: Admission::new(vec![Arc::new(escalation)]),
                 authorizer: Some(rbac.clone()),
+                min_request_timeout: MIN_REQUEST_TIMEOUT,
             }
         });
         let server = server.await;

@@ -71,7 +71,9 @@ impl Golden {
     }
 
     fn read_json(&self, schema: Schema<'_>) -> Result<Value, String> {
-        strict(json::decode(self.json.as_bytes(), schema, json::Unknown::Report))
+        // Documents inside keep their white space, which those of the other forms do not have.
+        let compact = json::compact(self.json.as_bytes()).map_err(|error| error.to_string())?;
+        strict(json::decode(compact.as_bytes(), schema, json::Unknown::Report))
     }
 
     fn read_yaml(&self, schema: Schema<'_>) -> Result<Value, String> {

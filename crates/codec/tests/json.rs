@@ -70,7 +70,7 @@ fn what_is_empty_is_written_as_the_reference_does() {
         (
             "ControllerRevision",
             r#"{"data":{"b": [1, 2.50], "a": "<"}}"#,
-            r#"{"metadata":{},"data":{"b":[1,2.50],"a":"\u003c"},"revision":0}"#,
+            r#"{"metadata":{},"data":{"b": [1, 2.50], "a": "\u003c"},"revision":0}"#,
         ),
         ("ControllerRevision", r#"{"data":null}"#, r#"{"metadata":{},"data":null,"revision":0}"#),
         (
@@ -456,8 +456,8 @@ fn custom_kinds_keep_what_they_are_given_but_unknown_fields() {
         ),
         (
             r#"{"size":"x","names":{"a":1},"labels":[1]}"#,
-            r#"{"labels":[1],"names":{"a":1},"size":"x"}"#,
-            "",
+            r#"{"labels":[1],"names":{},"size":"x"}"#,
+            r#"unknown field "spec.names.a""#,
         ),
         (
             r#"{"names":[{"name":"a","x":1},null,5],"y":{}}"#,

@@ -42,5 +42,6 @@ pub fn key_form(entry: Field, key: &str) {
 
 fn validate_update(map: Field, old: Field) {
     sealed(map, old, &["data", "binaryData"]);
+    map.metadata_again();
     check(map);
 }

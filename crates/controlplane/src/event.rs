@@ -1,7 +1,5 @@
 //! Events, as core and `events.k8s.io` show them: one object, called differently.
 
-use std::time::Duration;
-
 use kevel_api::name;
 use kevel_server::strategy::Dependents;
 
@@ -23,11 +21,11 @@ pub static CORE: Kind = Kind {
         Selectable::field("involvedObject.fieldPath"),
         Selectable::field("reason"),
         Selectable::field("reportingComponent"),
-        Selectable::named("source", "source.component"),
+        Selectable::named("source", "source.component").otherwise("reportingComponent"),
         Selectable::field("type"),
     ],
     storage_version: Some("v1"),
-    time_to_live: Some(Duration::from_secs(3600)),
+    expires: true,
     allow_create_on_update: true,
     default_dependents: Dependents::Ignored,
     columns: columns::event::EVENT,
@@ -173,6 +171,7 @@ fn validate_create(event: Field) {
 
 fn validate_update(event: Field, old: Field) {
     reported(event, &EVENTS_NAMES);
+    event.metadata_again();
     if !event.at("series").same(&old.at("series")) {
         series(event);
     }

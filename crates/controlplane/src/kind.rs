@@ -5,11 +5,12 @@ mod strategy;
 pub(crate) use strategy::KindStrategy;
 
 use std::fmt;
-use std::time::Duration;
 
 use kevel_api::builtin;
 use kevel_api::name;
+pub use kevel_server::resource::FieldLabels;
 use kevel_server::scale::Selector;
+use kevel_server::storage::SelectableField;
 use kevel_server::strategy::Dependents;
 pub use kevel_server::strategy::MetadataChecks;
 use kevel_store::keys::{self, Origin};
@@ -37,6 +38,8 @@ pub struct Kind {
     pub selectable_fields: &'static [Selectable],
     /// What clients call the selectable fields, where that is something else.
     pub field_labels: &'static [(&'static str, &'static str)],
+    /// What those hear who select by others, where kinds with selectable fields differ.
+    pub unknown_field_labels: FieldLabels,
     /// Which server of the chain keeps it, which decides its key and format.
     pub origin: Origin,
     /// Where its objects are below the prefix, where that is not its plural.
@@ -45,8 +48,8 @@ pub struct Kind {
     pub storage_version: Option<&'static str>,
     /// The kind whose objects these are, seen in another group.
     pub stored_with: Option<&'static Kind>,
-    /// How long its objects are kept.
-    pub time_to_live: Option<Duration>,
+    /// Whether its objects are deleted by themselves after `--event-ttl`.
+    pub expires: bool,
     /// Whether objects may be made with a status.
     pub keeps_status: bool,
     /// The fields that no update changes, whatever it says.
@@ -55,6 +58,12 @@ pub struct Kind {
     pub kept_by_status: &'static [&'static str],
     /// Whether changes of what is wanted are counted in `metadata.generation`.
     pub counts_generation: bool,
+    /// Whether a list that is empty counts as another than none.
+    pub counts_empty_lists: bool,
+    /// Annotations that conversions make of fields: no part of the metadata by itself.
+    pub converted_annotations: &'static [&'static str],
+    /// The fields that a write to the status does not own, where some of the status are among them.
+    pub reset_by_status: &'static [&'static [&'static str]],
     /// Whether an update makes what is not there (`AllowCreateOnUpdate`).
     pub allow_create_on_update: bool,
     /// Whether an update may come without a resourceVersion (`AllowUnconditionalUpdate`).
@@ -63,6 +72,8 @@ pub struct Kind {
     pub returns_deleted_object: bool,
     /// What becomes of dependents when a deletion does not say (`DefaultGarbageCollectionPolicy`).
     pub default_dependents: Dependents,
+    /// The warning to clients who delete without saying what becomes of dependents.
+    pub deletion_warning: Option<&'static str>,
     /// Whether it is something to be asked by a POST, not stored.
     pub creater: bool,
     /// What its subresources are, other than `status`, which is the same for all.
@@ -86,19 +97,24 @@ impl Kind {
             generate_name: name::generate_name,
             selectable_fields: &[],
             field_labels: &[],
+            unknown_field_labels: FieldLabels::Own,
             origin: Origin::BuiltIn,
             storage_key: None,
             storage_version: None,
             stored_with: None,
-            time_to_live: None,
+            expires: false,
             keeps_status: false,
             reset_fields: &[],
             kept_by_status: &[],
             counts_generation: false,
+            counts_empty_lists: false,
+            converted_annotations: &[],
+            reset_by_status: &[],
             allow_create_on_update: false,
             allow_unconditional_update: true,
             returns_deleted_object: false,
             default_dependents: Dependents::Collected,
+            deletion_warning: None,
             creater: false,
             subresources: &[],
             rules: Rules::NONE,
@@ -145,6 +161,8 @@ pub struct Selectable {
     pub name: &'static str,
     /// Where it stands in the stored object.
     pub path: &'static str,
+    /// Where it stands in an object that has nothing there.
+    pub otherwise: Option<&'static str>,
     /// Whether watchers are found by it.
     pub indexed: bool,
 }
@@ -157,7 +175,19 @@ impl Selectable {
 
     /// A field of another name.
     pub const fn named(name: &'static str, path: &'static str) -> Self {
-        Selectable { name, path, indexed: false }
+        Selectable { name, path, otherwise: None, indexed: false }
+    }
+
+    /// The same, which stands at another path in objects that have nothing there.
+    pub const fn otherwise(mut self, path: &'static str) -> Self {
+        self.otherwise = Some(path);
+        self
+    }
+
+    /// What a storage knows of it.
+    pub fn as_stored(&self) -> SelectableField {
+        let Selectable { name, path, otherwise, .. } = *self;
+        SelectableField { name: name.into(), path: path.into(), otherwise }
     }
 
     /// The same, by which watchers are found.
@@ -186,7 +216,9 @@ pub enum Subresource {
     Scale(fn(Vec<String>) -> Selector),
     /// Something that is asked for by a POST (the reference's `NamedCreater`).
     NamedCreater,
-    /// A way to somewhere else (the reference's `Connecter`), which nobody answers yet.
+    /// A way to somewhere else (the reference's `Connecter`), or what is read there: which, [`Connecters`] says.
+    ///
+    /// [`Connecters`]: crate::connect::Connecters
     Connecter,
 }
 

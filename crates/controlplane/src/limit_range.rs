@@ -97,14 +97,15 @@ fn amounts(limit: Field) {
     for resource in resources {
         let amount = |list: &str| {
             let unused = of_pod && list.starts_with("default");
-            limit.at(list).key(resource).quantity().filter(|_| !unused)
+            let amount = limit.at(list).key(resource).quantity().filter(|_| !unused)?;
+            Some((amount, limit.at(list).key(resource).quantity_text()))
         };
-        let wrong = |list: &str, shown: Quantity, why: String| {
-            let shown = BadValue::named_string(&shown.to_string());
+        let wrong = |list: &str, shown: &str, why: String| {
+            let shown = BadValue::named_string(shown);
             limit.at(list).key(resource).invalid_as(shown, why);
         };
-        let (min, max) = (amount("min"), amount("max"));
-        let (default, request) = (amount("default"), amount("defaultRequest"));
+        let (min, max) = (&amount("min"), &amount("max"));
+        let (default, request) = (&amount("default"), &amount("defaultRequest"));
         // What is not to be greater than what, where it is said, and what is shown there.
         for (less, less_name, more, more_name, list, shown) in [
             (min, "min value", max, "max value", "min", min),
@@ -121,38 +122,38 @@ fn amounts(limit: Field) {
             (min, "min value", default, "default value", "default", min),
             (default, "default value", max, "max value", "default", max),
         ] {
-            if let (Some(less), Some(more), Some(shown)) = (less, more, shown)
+            if let (Some((less, less_text)), Some((more, more_text)), Some((_, shown))) =
+                (less, more, shown)
                 && less > more
             {
-                wrong(
-                    list,
-                    shown,
-                    format!("{less_name} {less} is greater than {more_name} {more}"),
-                );
+                let why =
+                    format!("{less_name} {less_text} is greater than {more_name} {more_text}");
+                wrong(list, shown, why);
             }
         }
-        if let Some(ratio) = amount("maxLimitRequestRatio") {
+        if let Some((ratio, text)) = amount("maxLimitRequestRatio") {
             if ratio < Quantity::new(1, Default::default()) {
-                wrong("maxLimitRequestRatio", ratio, format!("ratio {ratio} is less than 1"));
+                wrong("maxLimitRequestRatio", &text, format!("ratio {text} is less than 1"));
             }
-            if let (Some(min), Some(max)) = (min, max) {
+            if let (Some((min, _)), Some((max, _))) = (min, max) {
                 let most = max.milli_value() as f64 / min.milli_value() as f64;
                 if ratio.milli_value() as f64 / 1000.0 > most {
-                    let why = format!("ratio {ratio} is greater than max/min = {most:.6}");
-                    wrong("maxLimitRequestRatio", ratio, why);
+                    let why = format!("ratio {text} is greater than max/min = {most:.6}");
+                    wrong("maxLimitRequestRatio", &text, why);
                 }
             }
         }
         let overcommitted = !resource.starts_with("hugepages-")
             && (!resource.contains('/') || resource.contains("kubernetes.io/"));
-        if let (Some(default), Some(request)) = (default, request)
+        if let (Some((default, default_text)), Some((request, text))) = (default, request)
             && !overcommitted
             && default != request
         {
             let why = format!(
-                "default value {default} must equal to defaultRequest value {request} in {resource}"
+                "default value {default_text} must equal to defaultRequest value {text} in \
+                 {resource}"
             );
-            wrong("defaultRequest", request, why);
+            wrong("defaultRequest", text, why);
         }
     }
 }

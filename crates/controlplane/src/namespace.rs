@@ -37,10 +37,16 @@ pub static KIND: Kind = Kind {
 /// The rules of `namespaces/finalize`.
 pub const FINALIZE: Rules = Rules { validate_update: check_finalize, ..Rules::NONE };
 
+/// The label by which selectors find a namespace by its name.
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
 /// Held until everything in the namespace is gone.
 const FINALIZER: &str = "kubernetes";
 
 fn prepare_for_create(object: &mut Value, _: &Capabilities) {
+    // A name that was made up is not among the defaults yet.
+    let name = Value::from(object.str_at(&["metadata", "name"]));
+    object.make_map(&["metadata", "labels"]).insert(NAME_LABEL, name);
     let Some(object) = object.as_map_mut() else { return };
     let status = Map::from_iter([("phase", Value::from("Active"))]);
     object.insert("status", status.into());

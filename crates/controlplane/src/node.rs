@@ -27,6 +27,7 @@ pub static KIND: Kind = Kind {
         prepare_for_update,
         validate_update: |node, old| {
             check(node);
+            node.metadata_again();
             check_change(node, old);
         },
         prepare_for_status_update,
@@ -63,7 +64,7 @@ fn remove(node: &mut Value, part: &str, field: &str) {
 
 fn check(node: Field) {
     let (metadata, spec, status) = (node.at("metadata"), node.at("spec"), node.at("status"));
-    taints(metadata.at("taints").with(spec.at("taints").get()));
+    taints(metadata.at("taints"), spec.at("taints"));
     amounts(status);
     let swap = metadata.at("nodeSwapStatus");
     let capacity = status.down("nodeInfo.swap.capacity");
@@ -74,9 +75,11 @@ fn check(node: Field) {
     pod_cidrs(spec.at("podCIDRs"));
 }
 
-fn taints(taints: Field) {
+/// Taints, which the reference says are in the metadata.
+fn taints(said: Field, taints: Field) {
     let mut seen = HashSet::new();
-    for taint in taints.items() {
+    let said = said.with(taints.get());
+    for (taint, shown) in said.items().zip(taints.items()) {
         let (key, value, effect) = (taint.at("key"), taint.at("value"), taint.at("effect"));
         key.label_name();
         let problems = name::is_label_value(value.str());
@@ -87,7 +90,7 @@ fn taints(taints: Field) {
         let pair = (key.str(), effect.str());
         if !seen.insert(pair) {
             let why = "taints must be unique by key and effect pair";
-            taint.error(FieldErrorKind::Duplicate, taint.bad_value(), why);
+            taint.error(FieldErrorKind::Duplicate, shown.bad_value_by_type(), why);
         }
     }
 }
@@ -186,7 +189,7 @@ fn check_change(node: Field, old: Field) {
     }
     config(spec, status);
     let metadata = node.at("metadata");
-    taints(metadata.at("taints").with(spec.at("taints").get()));
+    taints(metadata.at("taints"), spec.at("taints"));
     if spec.at("externalID").str() != was.at("externalID").str() {
         spec.at("externalID").forbidden("may not be updated");
     }

@@ -202,10 +202,12 @@ pub fn spec(spec: Field, volume: &str, context: VolumeContext, any_values: bool)
     let inline = context == VolumeContext::Inline;
     let capacity = spec.at("capacity");
     if inline {
-        for field in ["claimRef", "capacity"] {
-            if !spec.at(field).is_empty() {
-                spec.at(field).forbidden("may not be specified in the context of inline volumes");
-            }
+        let why = "may not be specified in the context of inline volumes";
+        if spec.at("claimRef").is_set() {
+            spec.at("claimRef").forbidden(why);
+        }
+        if !capacity.is_empty() {
+            capacity.forbidden(why);
         }
         if spec.at("csi").is_absent() {
             spec.at("csi").required("has to be specified in the context of inline volumes");
@@ -221,8 +223,8 @@ pub fn spec(spec: Field, volume: &str, context: VolumeContext, any_values: bool)
         }
         for (_, size) in capacity.entries() {
             valid_size(size);
-            if let Some(amount) = size.quantity().filter(|amount| amount.signum() <= 0) {
-                size.invalid_as(amount.to_string(), NOT_POSITIVE);
+            if size.quantity().is_some_and(|amount| amount.signum() <= 0) {
+                size.invalid_as(size.quantity_text(), NOT_POSITIVE);
             }
         }
     }
@@ -253,7 +255,7 @@ pub fn spec(spec: Field, volume: &str, context: VolumeContext, any_values: bool)
         false => volume_mode(mode),
     }
     let class = spec.at("volumeAttributesClassName");
-    if class.is_set() {
+    if class.is_set() && !inline {
         if class.must("an empty string is disallowed") {
             class.object_name(name::name_is_dns_subdomain);
         }
@@ -382,6 +384,7 @@ fn validate_update(volume: Field, old: Field) {
     // The reference checks everything twice, and says so in the causes.
     check(volume, odd);
     mount_options(volume);
+    volume.metadata_again();
     check(volume, odd);
     immutable_source(spec, was);
     let mode = spec.at("volumeMode");

@@ -159,7 +159,9 @@ fn spec(spec: Field, tolerates: &Tolerates) {
     let storage = called.with(requests.key("storage").get());
     match storage.quantity() {
         None => storage.required(""),
-        Some(size) if size.signum() <= 0 => storage.invalid_as(size.to_string(), NOT_POSITIVE),
+        Some(size) if size.signum() <= 0 => {
+            storage.invalid_as(storage.quantity_text(), NOT_POSITIVE);
+        }
         Some(_) => resources::quantity(storage, "storage"),
     }
     class_name(spec.at("storageClassName"));
@@ -362,8 +364,8 @@ fn validate_status_update(claim: Field, _old: Field) {
 
 /// A size is not below zero.
 pub fn valid_size(size: Field) {
-    if let Some(amount) = size.quantity().filter(|amount| amount.value() < 0) {
-        size.invalid_as(amount.value(), "must be a valid resource quantity");
+    if let Some(amount) = size.quantity().filter(|amount| amount.value_bits() < 0) {
+        size.invalid_as(amount.value_bits(), "must be a valid resource quantity");
     }
 }
 

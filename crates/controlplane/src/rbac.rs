@@ -49,6 +49,7 @@ pub static ROLE_BINDING: Kind = Kind {
         validate_create: |binding| role_binding(binding, true),
         validate_update: |binding, old| {
             role_binding(binding, true);
+            binding.metadata_again();
             same_role(binding, old);
         },
         ..Rules::NONE
@@ -66,6 +67,7 @@ pub static CLUSTER_ROLE_BINDING: Kind = Kind {
         validate_create: |binding| role_binding(binding, false),
         validate_update: |binding, old| {
             role_binding(binding, false);
+            binding.metadata_again();
             same_role(binding, old);
         },
         ..Rules::NONE

@@ -10,7 +10,7 @@ use kevel_api::gvk::GroupVersionKind;
 use kevel_server::allocation::Allocation;
 use kevel_server::columns::ScaleColumns;
 use kevel_server::resource::{
-    Conventions, Creater, Resource, Subresource, SubresourceKind, WritableFields,
+    Conventions, Creater, Lister, Resource, Subresource, SubresourceKind, WritableFields,
 };
 use kevel_server::scale::Scale;
 use kevel_server::storage::Storage;
@@ -18,12 +18,13 @@ use kevel_server::storages::Storages;
 use kevel_server::type_ref::TypeRef;
 
 use crate::capabilities::Capabilities;
+use crate::connect::Connecters;
 use crate::kind::{self, Kind, KindStrategy};
 use crate::kinds::{self, KINDS};
 use crate::pod;
 use kevel_server::verb::Verb;
 
-pub use self::storages::{StorageOptions, group_resource, storages};
+pub use self::storages::{StorageOptions, group_resource, locations, storages};
 
 /// What creates the kinds and subresources that are not stored, by group and path
 /// (`serviceaccounts/token`).
@@ -98,8 +99,12 @@ pub struct RowsConfig<'a> {
     pub storages: &'a Storages,
     /// What creates what is not stored.
     pub creaters: Creaters,
+    /// What leads away from objects.
+    pub connecters: Connecters,
     /// What the objects of a kind need from elsewhere, by group and plural.
     pub allocations: Vec<(GroupResource, Arc<dyn Allocation>)>,
+    /// What finds out the objects of a kind that are not kept.
+    pub listers: Vec<(GroupResource, Arc<dyn Lister>)>,
     /// What the rules go by.
     pub capabilities: Capabilities,
 }
@@ -116,7 +121,9 @@ impl<'a> RowsConfig<'a> {
         RowsConfig {
             storages,
             creaters: Creaters::default(),
+            connecters: Connecters::default(),
             allocations: Vec::new(),
+            listers: Vec::new(),
             capabilities: Capabilities::default(),
         }
     }
@@ -125,6 +132,12 @@ impl<'a> RowsConfig<'a> {
         let mut allocations = self.allocations.iter();
         let found = allocations.find(|(name, _)| *name == (kind.group, kind.plural));
         found.map(|(_, allocation)| allocation.clone())
+    }
+
+    fn lister(&self, kind: &Kind) -> Option<Arc<dyn Lister>> {
+        let mut listers = self.listers.iter();
+        let found = listers.find(|(name, _)| *name == (kind.group, kind.plural));
+        found.map(|(_, lister)| lister.clone())
     }
 
     fn storage(&self, kind: &Kind) -> Result<Option<Arc<Storage>>, String> {
@@ -152,7 +165,7 @@ pub fn rows(
             (sub.group, sub.version) == (resource.group, resource.version)
                 && sub.path.split_once('/').is_some_and(|(of, _)| of == resource.path)
         });
-        let subresources = subresources.map(|sub| subresource(sub, kind, creaters, capabilities));
+        let subresources = subresources.map(|sub| subresource(sub, kind, config));
         let storage = config.storage(kind)?;
         rows.push(Resource {
             kind: GroupVersionKind::from_static(resource.group, resource.version, resource.kind),
@@ -173,18 +186,24 @@ pub fn rows(
             ),
             allocation: config.allocation(kind),
             columns: Arc::new(kind.columns),
-            conventions: Conventions::typed(storage.as_ref().is_some_and(has_fields)),
+            conventions: conventions(kind, storage.as_deref()),
             storage,
             creater: creaters.get(resource),
+            lister: config.lister(kind),
             subresources: subresources.collect::<Result<_, String>>()?,
         });
     }
     Ok(rows)
 }
 
-/// Whether selectors may name fields beside name and namespace: then the kind converts their labels.
-fn has_fields(storage: &Arc<Storage>) -> bool {
-    !storage.fields.is_empty()
+/// How a kind is served. Where selectors may name fields beside name and namespace, it converts their labels.
+fn conventions(kind: &Kind, storage: Option<&Storage>) -> Conventions {
+    let converted_annotations = kind.converted_annotations;
+    let conventions = Conventions { converted_annotations, ..Conventions::typed(false) };
+    match storage.is_some_and(|storage| !storage.fields.is_empty()) {
+        true => Conventions { field_labels: kind.unknown_field_labels, ..conventions },
+        false => conventions,
+    }
 }
 
 /// The type of a kind, which must be there.
@@ -196,16 +215,16 @@ fn schema(group: &str, version: &str, kind: &str) -> Result<TypeRef, String> {
 fn subresource(
     sub: &builtin::Resource,
     kind: &'static Kind,
-    creaters: &Creaters,
-    capabilities: Capabilities,
+    config: &RowsConfig<'_>,
 ) -> Result<(String, Subresource), String> {
+    let RowsConfig { creaters, connecters, capabilities, .. } = config;
     let name = sub.path.split_once('/').map_or("", |(_, name)| name);
     let told = kind.subresource(name);
     let told = told.ok_or_else(|| format!("{kind} does not say what {} is", sub.path))?;
     let role = match told {
         kind::Subresource::Status => SubresourceKind::Status,
         kind::Subresource::Fields { paths, metadata, rules } => {
-            let strategy = Arc::new(KindStrategy::with_rules(kind, rules, capabilities));
+            let strategy = Arc::new(KindStrategy::with_rules(kind, rules, *capabilities));
             SubresourceKind::Fields(WritableFields { paths, metadata, strategy })
         }
         kind::Subresource::Scale(selector) => {
@@ -221,7 +240,7 @@ fn subresource(
         kind::Subresource::NamedCreater => {
             creaters.get(sub).map_or(SubresourceKind::NotServed, SubresourceKind::NamedCreater)
         }
-        kind::Subresource::Connecter => SubresourceKind::NotServed,
+        kind::Subresource::Connecter => connecters.get(sub).unwrap_or(SubresourceKind::NotServed),
     };
     let ty = schema(sub.kind_group, sub.kind_version, sub.kind)?;
     let kind = GroupVersionKind::from_static(sub.kind_group, sub.kind_version, sub.kind);

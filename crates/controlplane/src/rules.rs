@@ -26,6 +26,8 @@ pub struct Rules {
     pub prepare_for_status_update: fn(&mut Value, &Value, &Capabilities),
     /// As `validate_update`, for a write to `status`.
     pub validate_status_update: fn(Field, Field),
+    /// What the client should know about a new object as it was sent, before it is made ready.
+    pub warnings_as_sent: fn(&Value) -> Vec<String>,
     /// What the client should know about an object, which may replace another
     /// (`WarningsOnCreate`, `WarningsOnUpdate`).
     pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
@@ -48,6 +50,7 @@ impl Rules {
         validate_update: |_, _| {},
         prepare_for_status_update: |_, _, _| {},
         validate_status_update: |_, _| {},
+        warnings_as_sent: |_| Vec::new(),
         warnings: |_, _| Vec::new(),
         begin_delete: |_| false,
         held: |_| false,

@@ -111,6 +111,7 @@ fn docker_config(entry: Field) {
 fn validate_update(secret: Field, old: Field) {
     secret.at("type").immutable(&old.at("type"));
     sealed(secret, old, &["data"]);
+    secret.metadata_again();
     check(secret);
 }
 

@@ -20,6 +20,7 @@ pub static STORAGE_CLASS: Kind = Kind {
         validate_create: storage_class,
         validate_update: |class, old| {
             storage_class(class);
+            class.metadata_again();
             for name in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
                 class.at(name).immutable(&old.at(name));
             }
@@ -46,6 +47,7 @@ pub static VOLUME_ATTRIBUTES_CLASS: Kind = Kind {
                     class.at(name).forbidden(why);
                 }
             }
+            class.metadata_again();
             volume_attributes_class(class);
         },
         ..Rules::NONE

@@ -69,6 +69,13 @@ impl Capabilities {
 pub const IMMUTABLE: &str = "field is immutable";
 
 impl<'v, 'p> Field<'v, 'p> {
+    /// Says that the reference looks at the metadata a second time here ([`MetadataChecks`]).
+    ///
+    /// [`MetadataChecks`]: kevel_server::strategy::MetadataChecks
+    pub fn metadata_again(&self) {
+        self.context.errors.borrow_mut().mark();
+    }
+
     /// A field of the struct that stands here.
     pub fn at<'f>(&'f self, name: &'f str) -> Field<'v, 'f> {
         let value = self.value.and_then(Value::as_map).and_then(|map| map.get(name));

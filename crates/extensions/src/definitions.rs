@@ -73,6 +73,7 @@ pub fn row(options: &RestOptions, form: DefinitionForm) -> Option<Resource> {
         columns: Arc::new(NameAndCreation),
         storage: Some(Arc::new(Storage::new(config, options.engine.clone(), &options.caches))),
         creater: None,
+        lister: None,
         subresources: BTreeMap::from([("status".to_owned(), status)]),
         conventions: Conventions::typed(false),
     })

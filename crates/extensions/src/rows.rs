@@ -10,10 +10,11 @@ use kevel_api::gvk::GroupVersionKind;
 use kevel_api::value::{Map, Value};
 use kevel_codec::json;
 use kevel_server::discovery::priority::compare_versions;
+use kevel_server::egress::EgressSelector;
 use kevel_server::resource::{
-    Conventions, Published, Resource, Routing, Subresource, SubresourceKind,
+    Conventions, FieldLabels, Published, Resource, Routing, Subresource, SubresourceKind,
 };
-use kevel_server::storage::{Format, Storage, StorageConfig};
+use kevel_server::storage::{Format, SelectableField, Storage, StorageConfig};
 use kevel_server::type_ref::TypeRef;
 use kevel_store::Engine;
 use kevel_store::cache::Caches;
@@ -38,6 +39,8 @@ pub struct RestOptions {
     pub caches: Arc<Caches>,
     /// Where the services of webhooks are.
     pub resolve: Resolve,
+    /// The ways to webhooks.
+    pub egress: EgressSelector,
 }
 
 impl std::fmt::Debug for RestOptions {
@@ -66,12 +69,16 @@ pub fn rows(definition: Definition<'_>, options: &RestOptions) -> Result<Vec<Res
     let types = types(definition)?;
     let stored = definition.storage_version().ok_or("no storage version")?;
     let ty = types.get(stored).cloned().ok_or("no storage version")?;
-    let versions =
-        Arc::new(Versions::new(types.clone(), Webhook::of(definition, &options.resolve)?));
+    let webhook = Webhook::of(definition, &options.resolve, &options.egress)?;
+    let versions = Arc::new(Versions::new(types.clone(), webhook));
     let form = StoredObjects { kind: kind(stored), ty: ty.clone(), versions: versions.clone() };
     let fields: BTreeSet<&str> =
         definition.versions().flat_map(Version::selectable_fields).collect();
-    let field = |name: &str| (name.to_owned().into(), name.to_owned().into());
+    let field = |name: &str| SelectableField {
+        name: name.to_owned().into(),
+        path: name.to_owned().into(),
+        otherwise: None,
+    };
     let config = StorageConfig {
         kind: kind(stored),
         ty,
@@ -116,12 +123,14 @@ pub fn rows(definition: Definition<'_>, options: &RestOptions) -> Result<Vec<Res
         columns: Arc::new(CustomColumns::new(version)),
         storage: Some(storage.clone()),
         creater: None,
+        lister: None,
         conventions: Conventions {
             routing: Routing::Verbs,
             protobuf: false,
             strategic_merge_patch: false,
-            field_label_conversion: true,
+            field_labels: FieldLabels::Own,
             published: Published::Definition(schema),
+            converted_annotations: &[],
         },
     };
     Ok(served.into_iter().map(row).collect())

@@ -63,8 +63,9 @@ fn it_logs_why_it_does_not_start() {
         ),
         (
             &["--encryption-provider-config=/no/such/file", "--storage=memory"],
-            "\"command failed\" err=\"--encryption-provider-config is not supported by this server \
-             yet: Secrets would be stored in clear\"",
+            "\"command failed\" err=\"error while parsing file: error while loading file: error \
+             reading encryption provider configuration file \\\"/no/such/file\\\": open \
+             /no/such/file: no such file or directory\"",
         ),
         (
             &["--goaway-chance=1", "--secure-port=0"],

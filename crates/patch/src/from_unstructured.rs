@@ -75,8 +75,13 @@ fn convert_scalar(
         Scalar::Int32 => "int32",
         Scalar::Int64 => "int64",
         Scalar::Double => "float64",
+        Scalar::Bytes if matches!(tree, Value::List(_)) => return byte_list(tree),
         Scalar::Bytes if !matches!(tree, Value::String(_)) => {
             return Err(format!("cannot restore slice from {}", kind_of(tree)));
+        }
+        Scalar::Bytes => {
+            let read = convert_by_itself(tree, schema);
+            return read.map_err(|error| format!("error decoding from json: {error}"));
         }
         // Types that read themselves read what was written of the tree.
         _ => return convert_by_itself(tree, schema),
@@ -98,12 +103,32 @@ fn convert_scalar(
             if number.fract() != 0.0 {
                 return cannot("float64");
             }
+            let whole = go_int(*number);
             #[allow(clippy::cast_possible_truncation)]
-            let whole = *number as i64;
+            let whole = if scalar == Scalar::Int32 { i64::from(whole as i32) } else { whole };
             *tree = Value::Int(whole);
             Ok(())
         }
         _ => Err(format!("unrecognized type: {kind}")),
+    }
+}
+
+/// Bytes may come as numbers.
+fn byte_list(tree: &Value) -> Result<(), String> {
+    let numbers = tree.as_list().unwrap_or_default();
+    match numbers.iter().all(|number| matches!(number, Value::Int(_) | Value::Null)) {
+        true => Ok(()),
+        false => Err("unrecognized type: uint8".to_owned()),
+    }
+}
+
+/// A number without a fraction as Go makes an integer of it: what does not fit becomes the least of all.
+fn go_int(number: f64) -> i64 {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    #[allow(clippy::cast_possible_truncation)]
+    match (-LIMIT..LIMIT).contains(&number) {
+        true => number as i64,
+        false => i64::MIN,
     }
 }
 
@@ -153,6 +178,8 @@ mod tests {
             (r#"{"spec":{"priority":1.5}}"#, Err("cannot convert float64 to int32")),
             (r#"{"spec":{"priority":2.0}}"#, Ok(())),
             (r#"{"spec":{"priority":4294967296}}"#, Ok(())),
+            (r#"{"spec":{"priority":9223372036854775808}}"#, Ok(())),
+            (r#"{"spec":{"hostAliases":[{"ip":1}]}}"#, Err("cannot convert int64 to string")),
             (r#"{"spec":{"restartPolicy":1}}"#, Err("cannot convert int64 to v1.RestartPolicy")),
         ] {
             let mut tree = decode_any(object.as_bytes(), Unknown::Ignore).unwrap().value;

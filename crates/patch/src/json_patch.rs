@@ -9,6 +9,7 @@ mod tests;
 use std::fmt;
 
 use kevel_api::value::Value;
+use kevel_codec::json::open;
 pub use operation::Operation;
 
 /// How many operations a patch may have.
@@ -96,6 +97,18 @@ impl Patch {
         }
         Ok(document)
     }
+}
+
+/// What a patch that applies makes of a document, both compact JSON: as the reference's library writes it,
+/// which sorts the keys of what the patch went through and leaves everything else as it stood.
+pub(crate) fn replayed(document: &str, patch: &str) -> Option<Value> {
+    let Value::List(operations) = open(patch) else { return None };
+    let mut document = open(document);
+    let mut limits = Limits::new(0, 0);
+    for operation in operations {
+        Operation::unread(operation).replay(&mut document, &mut limits)?;
+    }
+    Some(document)
 }
 
 /// What the operations of one patch may use up together.

@@ -8,6 +8,7 @@
 mod from_unstructured;
 pub mod go_format;
 pub mod json_patch;
+mod lazy;
 pub mod managed_fields;
 pub mod merge_patch;
 pub mod strategic;
@@ -15,4 +16,5 @@ mod unstructured;
 mod zip;
 
 pub use from_unstructured::from_unstructured;
+pub use lazy::lazily_patched;
 pub use unstructured::{unstructured, unstructured_but_fields};

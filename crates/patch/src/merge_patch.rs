@@ -5,7 +5,7 @@ mod typed;
 use std::fmt;
 
 use kevel_api::value::{Map, Value};
-use kevel_codec::json::{StrictError, Unknown, decode_any};
+use kevel_codec::json::{StrictError, Unknown, decode_any, open, open_all};
 use thin_vec::ThinVec;
 
 pub use typed::apply_typed;
@@ -71,14 +71,23 @@ pub(crate) fn json_kind(value: &Value) -> &'static str {
 /// assert_eq!(out, br#"{"b":{"c":2,"d":3}}"#);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn apply(document: Value, mut patch: Value) -> Value {
-    match (document, patch) {
+///
+/// Parts of either may still be text ([`Value::Raw`]): they are opened where the patch goes.
+pub fn apply(document: Value, patch: Value) -> Value {
+    match (opened(document), opened(patch)) {
         (Value::Map(document), Value::Map(patch)) => Value::Map(merge_maps(document, patch)),
-        (_, other) => {
-            patch = other;
+        (_, mut patch) => {
             prune_nulls(&mut patch);
             patch
         }
+    }
+}
+
+/// A part of a document that is to be looked into.
+pub(crate) fn opened(value: Value) -> Value {
+    match value {
+        Value::Raw(text) => open(&text),
+        value => value,
     }
 }
 
@@ -100,18 +109,18 @@ fn merge_maps(document: Map, patch: Map) -> Map {
 }
 
 fn merge(current: Option<Value>, mut patch: Value) -> Option<Value> {
-    match (current, patch) {
-        (_, Value::Null) => None,
-        (Some(Value::Map(current)), Value::Map(patch)) => {
-            Some(Value::Map(merge_maps(current, patch)))
-        }
+    if patch.is_null() {
+        return None;
+    }
+    let Some(Value::Map(current)) = current.map(opened) else {
+        prune_nulls(&mut patch);
+        return Some(patch);
+    };
+    match patch {
+        Value::Map(patch) => Some(Value::Map(merge_maps(current, patch))),
+        Value::Raw(text) if text.starts_with('{') => merge(Some(Value::Map(current)), open(&text)),
         // The reference leaves the nulls of a list that takes an object's place.
-        (Some(Value::Map(_)), patch) => Some(patch),
-        (_, other) => {
-            patch = other;
-            prune_nulls(&mut patch);
-            Some(patch)
-        }
+        patch => Some(patch),
     }
 }
 
@@ -123,6 +132,13 @@ fn prune_nulls(value: &mut Value) {
             !value.is_null()
         }),
         Value::List(items) => items.iter_mut().for_each(prune_nulls),
+        Value::Raw(text) if text.starts_with(['{', '[']) => {
+            *value = open_all(text);
+            // What cannot be opened stays text.
+            if !matches!(value, Value::Raw(_)) {
+                prune_nulls(value);
+            }
+        }
         _ => {}
     }
 }

@@ -175,7 +175,10 @@ fn merge_field(
     match (original, value) {
         (_, Value::Null) => Ok(None),
         (Some(Value::Map(original)), Value::Map(patch)) => {
-            let (below, _) = at.field(&key)?;
+            let (below, merge) = at.field(&key)?;
+            if merge.replace {
+                return Ok(Some(Value::Map(patch)));
+            }
             merge_map(original, patch, below, count).map(|map| Some(Value::Map(map)))
         }
         (Some(Value::List(original)), Value::List(patch)) => {
@@ -190,6 +193,23 @@ fn merge_field(
         (Some(original), patch) if same_type(&original, &patch) => Ok(Some(patch)),
         // Nothing, or something else, is there to merge into.
         (original, patch) => Ok(if deletes { original } else { fresh(patch) }),
+    }
+}
+
+/// A patch as it is left when it has been applied: directives go as they are followed.
+pub fn without_done(patch: &Value) -> Value {
+    match patch {
+        Value::Map(map) => {
+            let done = |key: &str, value: &Value| {
+                key == RETAIN_KEYS
+                    || key.starts_with(SET_ORDER)
+                    || key == PATCH && value.as_str() == Some("replace")
+            };
+            let left = map.iter().filter(|(key, value)| !done(key, value));
+            Value::Map(left.map(|(key, value)| (key, without_done(value))).collect())
+        }
+        Value::List(items) => Value::List(items.iter().map(without_done).collect()),
+        other => other.clone(),
     }
 }
 

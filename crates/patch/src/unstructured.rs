@@ -1,7 +1,7 @@
 //! An object's JSON tree: what the encoder writes, as a value.
 
 use compact_str::CompactString;
-use kevel_api::schema::{Field, FieldFlags, Scalar, Schema, Type};
+use kevel_api::schema::{Field, List, Scalar, Schema, Type};
 use kevel_api::value::{Map, Value};
 use kevel_codec::json::{Unknown, decode_any};
 use thin_vec::ThinVec;
@@ -32,11 +32,17 @@ pub fn unstructured_but_fields(value: &Value, schema: Schema<'_>) -> Value {
 enum Fields {
     Tree,
     Text,
+    /// As text; and lists that are owned whole stay values, of which the reference compares what a tree does
+    /// not tell: whether a list is empty or none.
+    Compared,
 }
 
 fn build(value: &Value, schema: Schema<'_>, fields: Fields) -> Value {
     match (schema.ty(), value) {
-        (Type::Scalar(Scalar::FieldsV1), _) if fields == Fields::Text => value.clone(),
+        (Type::Scalar(Scalar::FieldsV1), _) if fields != Fields::Tree => value.clone(),
+        (Type::List { list: List::Atomic, .. }, Value::List(_)) if fields == Fields::Compared => {
+            value.clone()
+        }
         (_, Value::Raw(text)) => {
             decode_any(text.as_bytes(), Unknown::Ignore).map_or(Value::Null, |read| read.value)
         }
@@ -86,7 +92,7 @@ const MAX_COMPARED: usize = 8;
 
 fn differences(old: &Value, new: &Value, schema: Schema<'_>, levels: usize) -> (Value, Value) {
     let (Value::Map(a), Value::Map(b), Some(structure)) = (old, new, schema.as_struct()) else {
-        return (build(old, schema, Fields::Text), build(new, schema, Fields::Text));
+        return (build(old, schema, Fields::Compared), build(new, schema, Fields::Compared));
     };
     let (mut before, mut after) = (ThinVec::new(), ThinVec::new());
     for (key, old, new) in zip(Some(a), Some(b)) {
@@ -100,7 +106,7 @@ fn differences(old: &Value, new: &Value, schema: Schema<'_>, levels: usize) -> (
                 let (old, new) = differences(old, new, field.schema(), levels - 1);
                 (Some(old), Some(new))
             }
-            _ => (written(field, old, Fields::Text), written(field, new, Fields::Text)),
+            _ => (written(field, old, Fields::Compared), written(field, new, Fields::Compared)),
         };
         before.extend(old.map(|value| (field.key(), value)));
         after.extend(new.map(|value| (field.key(), value)));
@@ -122,31 +128,10 @@ fn structure(map: &Map, schema: Schema<'_>, fields: Fields) -> Map {
 
 /// What is written of a field, if anything.
 fn written(field: Field<'_>, value: Option<&Value>, fields: Fields) -> Option<Value> {
-    is_written(field, value).then(|| match value {
+    field.is_written(value).then(|| match value {
         Some(value) => build(value, field.schema(), fields),
         None if field.pointer() => Value::Null,
         None => zero(field.schema()),
-    })
-}
-
-/// Whether a field of a built-in type is written.
-pub(crate) fn is_written(field: Field<'_>, value: Option<&Value>) -> bool {
-    let schema = field.schema();
-    let Some(value) = value else { return field.flags().has(FieldFlags::WRITTEN_EMPTY) };
-    field.pointer()
-        || match schema.ty() {
-            Type::Struct(_) => !field.omit_zero() || !is_zero_struct(value, schema),
-            Type::Scalar(scalar) if scalar.is_go_struct() => true,
-            _ => field.always() || !value.is_empty(),
-        }
-}
-
-/// Whether a struct holds nothing but structs that hold nothing.
-fn is_zero_struct(value: &Value, schema: Schema<'_>) -> bool {
-    let Value::Map(map) = value else { return value.is_null() };
-    map.iter().all(|(key, value)| match schema.field(key) {
-        Some(field) => !field.pointer() && is_zero_struct(value, field.schema()),
-        None => true,
     })
 }
 

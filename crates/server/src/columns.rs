@@ -141,6 +141,12 @@ pub trait Columns: Send + Sync {
         false
     }
 
+    /// Whether these are the columns of kinds that have none of their own: of no objects their table has not
+    /// even an empty list of rows.
+    fn is_default(&self) -> bool {
+        false
+    }
+
     /// What the rows of a list are sorted by, where that is not the name alone.
     fn rank(&self) -> Option<fn(&Value) -> i64> {
         None
@@ -169,6 +175,10 @@ impl NameAndCreation {
 }
 
 impl Columns for NameAndCreation {
+    fn is_default(&self) -> bool {
+        true
+    }
+
     fn definitions(&self) -> &[Column] {
         Self::DEFINITIONS
     }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use kevel_api::gvk::GroupResource;
+use kevel_api::field_error::{FieldError, Path};
+use kevel_api::gvk::{GroupKind, GroupResource};
 use kevel_api::status::StatusError;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
@@ -43,6 +44,30 @@ impl DeleteOptions {
         stages.filter_map(|stage| stage.as_str().map(str::to_owned)).collect()
     }
 
+    /// Refuses options that contradict themselves or say what nobody knows (`ValidateDeleteOptions`); `more` is
+    /// what is wrong with them besides.
+    pub fn validate(&self, more: impl IntoIterator<Item = FieldError>) -> Result<(), StatusError> {
+        let mut errors = Vec::new();
+        let path = Path::new("propagationPolicy");
+        if let (Some(policy), Some(_)) = (&self.propagation, self.orphan_dependents) {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            errors.push(FieldError::invalid(&path, policy.as_str(), why));
+        }
+        let known = ["Foreground", "Background", "Orphan"];
+        if let Some(other) = self.propagation.as_deref().filter(|p| !known.contains(p)) {
+            let supported = ["Foreground", "Background", "Orphan", "nil"];
+            errors.push(FieldError::not_supported(&path, other, supported));
+        }
+        errors.extend(more);
+        match errors.is_empty() {
+            true => Ok(()),
+            false => {
+                let kind = GroupKind::new("meta.k8s.io", "DeleteOptions");
+                Err(StatusError::invalid(&kind, "", errors))
+            }
+        }
+    }
+
     /// Whether nothing is to be written.
     pub fn is_dry_run(&self) -> bool {
         !self.dry_run.is_empty()
@@ -50,24 +75,41 @@ impl DeleteOptions {
 
     /// Whether an object is the one that is meant.
     pub fn check(&self, resource: &Resource, object: &Value) -> Result<(), StatusError> {
+        // Whose deletion begins another way is looked at by the store, in its words.
+        let stored = resource.strategy.begin_delete(&mut Value::Null);
         // The reference names the kind where others name the resource.
-        let kind = GroupResource::new(resource.kind.group.clone(), resource.kind.kind.clone());
+        let kind = resource.group_kind();
+        let kind = match stored {
+            true => resource.group_resource(),
+            false => GroupResource::new(kind.group, kind.kind),
+        };
         let name = metadata::text(object, "name");
         let uid = metadata::text(object, "uid");
         if let Some(asked) = self.uid.as_deref().filter(|asked| *asked != uid) {
-            let why = format!(
-                "the UID in the precondition ({asked}) does not match the UID in record ({uid}). \
-                 The object might have been deleted and then recreated"
-            );
+            let why = match stored {
+                true => format!(
+                    "Precondition failed: UID in precondition: {asked}, UID in object meta: {uid}"
+                ),
+                false => format!(
+                    "the UID in the precondition ({asked}) does not match the UID in record ({uid}). \
+                     The object might have been deleted and then recreated"
+                ),
+            };
             return Err(StatusError::conflict(&kind, name, why));
         }
         let version = metadata::text(object, "resourceVersion");
         let asked = self.resource_version.as_deref();
         if let Some(asked) = asked.filter(|asked| *asked != version) {
-            let why = format!(
-                "the ResourceVersion in the precondition ({asked}) does not match the \
-                 ResourceVersion in record ({version}). The object might have been modified"
-            );
+            let why = match stored {
+                true => format!(
+                    "Precondition failed: ResourceVersion in precondition: {asked}, ResourceVersion in \
+                     object meta: {version}"
+                ),
+                false => format!(
+                    "the ResourceVersion in the precondition ({asked}) does not match the \
+                     ResourceVersion in record ({version}). The object might have been modified"
+                ),
+            };
             return Err(StatusError::conflict(&kind, name, why));
         }
         Ok(())
@@ -205,7 +247,9 @@ pub(crate) fn before_delete(
     }
     if !deleting && strategy.begin_delete(&mut object) {
         set_deletion(&mut object, Time::now(), None);
-        update_finalizers(&mut object, strategy.default_dependents(), options);
+        if strategy.default_dependents() != Dependents::Ignored {
+            update_finalizers(&mut object, strategy.default_dependents(), options);
+        }
         return DeletionPlan::Mark(object);
     }
     let grace = match (strategy.graceful(), deleting) {

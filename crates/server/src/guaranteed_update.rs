@@ -44,6 +44,7 @@ where
         match write(found).await {
             Ok(written) => return Ok(written),
             Err(Failed::Changed) => {}
+            Err(Failed::Unknown(error)) => return Err(error),
             Err(Failed::Refused(error)) if fresh => return Err(error),
             Err(Failed::Refused(error)) => refused = revision.map(|seen| (seen, error)),
         }
@@ -69,6 +70,9 @@ pub(crate) enum Failed {
     Changed,
     /// The write is refused.
     Refused(StatusError),
+    /// The store was asked, and nobody knows what came of it: the object may have changed by this very write. It is
+    /// not tried again, or it could be done twice, or conflict with itself.
+    Unknown(StatusError),
 }
 
 impl From<StatusError> for Failed {
@@ -81,6 +85,7 @@ impl From<kevel_store::Error> for Failed {
     fn from(error: kevel_store::Error) -> Self {
         match error {
             kevel_store::Error::Conflict(_) | kevel_store::Error::NotFound => Failed::Changed,
+            error @ kevel_store::Error::Unavailable(_) => Failed::Unknown(store_error(error)),
             error => Failed::Refused(store_error(error)),
         }
     }
@@ -188,6 +193,25 @@ mod tests {
         ] {
             check(case).await;
         }
+    }
+
+    #[tokio::test]
+    async fn what_may_have_been_written_is_not_written_again() {
+        let attempts = RefCell::new(0);
+        // By the time of the second reading the write has come about.
+        let read = |at| {
+            let revision = Revision(if at == At::Any { 1 } else { 2 });
+            std::future::ready(Ok(Some(((), revision))))
+        };
+        let write = |_| {
+            *attempts.borrow_mut() += 1;
+            let lost = kevel_store::Error::Unavailable("connection reset".into());
+            std::future::ready(Err::<(), Failed>(lost.into()))
+        };
+        let too_many = || StatusError::bad_request("too many");
+        let result = guaranteed_update(At::Any, read, write, too_many).await;
+        assert!(result.unwrap_err().status().message.contains("connection reset"));
+        assert_eq!(*attempts.borrow(), 1);
     }
 
     #[tokio::test]

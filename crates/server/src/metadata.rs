@@ -67,6 +67,11 @@ pub fn check_metadata(
         }
         (false, true) => {}
     }
+    let generation = metadata.at(&["generation"]).and_then(Value::as_int).unwrap_or(0);
+    if generation < 0 {
+        let why = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid(&root.child("generation"), generation, why));
+    }
     check_labels(metadata, &root.child("labels"), &mut errors);
     check_annotations(metadata, &root.child("annotations"), &mut errors);
     check_owners(metadata, &root.child("ownerReferences"), &mut errors);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kevel_api::gvk::GroupResource;
-use kevel_api::status::StatusError;
+use kevel_api::status::{StatusError, reason};
 use kevel_api::time::Time;
 use kevel_api::value::Value;
 use kevel_store::Revision;
@@ -15,7 +15,7 @@ use crate::deletion::{DeleteOptions, Deletion, before_delete};
 use crate::failure::{cache_error, store_error};
 use crate::guaranteed_update::guaranteed_update;
 use crate::metadata;
-use crate::resource::Resource;
+use crate::resource::{ConnectRequest, Resource};
 use crate::storage::{Storage, local_key};
 
 impl Resource {
@@ -39,7 +39,7 @@ impl Resource {
             let (before, revision) = found.ok_or_else(|| self.not_found(name))?;
             let mut object = before.clone();
             change(&mut object)?;
-            if dry_run || object == before {
+            if dry_run || (object == before && !storage.engine.is_stale(key).await?) {
                 return Ok(object);
             }
             let bytes = storage.encode(&without_revision(object.clone()));
@@ -103,6 +103,24 @@ impl Resource {
 
     fn not_found(&self, name: &str) -> StatusError {
         StatusError::not_found(&self.group_resource(), name)
+    }
+}
+
+impl ConnectRequest<'_> {
+    /// An object of a resource of the core group. One that is not there is told of as if it were of the request's
+    /// resource, as in the reference, whose stores name what the request is about.
+    pub async fn find(
+        &self,
+        plural: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Value, StatusError> {
+        let row = self.resources.current().get("", "v1", plural).cloned();
+        let row = row.ok_or_else(|| StatusError::internal(format!("{plural} are not served")))?;
+        row.find(namespace, name).await.map_err(|error| match error.reason() {
+            reason::NOT_FOUND => StatusError::not_found(&self.resource.group_resource(), name),
+            _ => error,
+        })
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use bytes::Bytes;
-use http::{HeaderValue, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
@@ -113,12 +112,7 @@ impl Request {
 
     /// Whether it wants to go on as a WebSocket.
     pub fn is_websocket(&self) -> bool {
-        let headers = &self.parts.headers;
-        let mut all = headers.get_all(header::CONNECTION).iter();
-        let asks = |value: &HeaderValue| {
-            String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase().contains("upgrade")
-        };
-        self.header(header::UPGRADE).eq_ignore_ascii_case("websocket") && all.any(asks)
+        kevel_streaming::upgrade::websocket::is_request(&self.parts.headers)
     }
 
     /// What auditors see of it.

@@ -33,6 +33,8 @@ pub struct RequestInfo {
     pub resource: String,
     /// The subresource; empty for none.
     pub subresource: String,
+    /// What stands below the subresource, without slashes at its ends.
+    pub subpath: String,
     /// The object; empty for a collection.
     pub name: String,
     /// How far below the resource the path goes.
@@ -102,6 +104,16 @@ impl RequestInfo {
         (self.is_resource && begins).then_some(found)
     }
 
+    /// What stands below the subresource, as a path: it has the slashes of the request's at its ends.
+    pub fn path_below(&self) -> String {
+        let lead = if self.subpath.is_empty() || self.subpath.starts_with('/') { "" } else { "/" };
+        let mut path = format!("{lead}{}", self.subpath);
+        if self.path.ends_with('/') && !path.ends_with('/') {
+            path.push('/');
+        }
+        path
+    }
+
     /// Finds namespace, resource, name and subresource in what follows the version.
     fn locate(&mut self, mut parts: Vec<String>, uri: &Uri) {
         self.verb_in_path = matches!(parts[0].as_str(), "watch" | "proxy");
@@ -133,6 +145,7 @@ impl RequestInfo {
         self.name = parts.next().unwrap_or_default();
         if self.verb != Verb::Proxy {
             self.subresource = parts.next().unwrap_or_default();
+            self.subpath = parts.collect::<Vec<_>>().join("/");
         }
     }
 
@@ -334,6 +347,20 @@ mod tests {
         assert_eq!(read("GET", "/apis/a/v1/b/").served_by(), Some(("a", "v1", "b")));
         assert_eq!(read("GET", "//api/v1/pods").served_by(), None);
         assert_eq!(read("GET", "/apis/a/v1").served_by(), None);
+    }
+
+    #[test]
+    fn what_is_below_a_subresource_is_a_path() {
+        for (uri, expected) in [
+            ("/api/v1/namespaces/a/pods/b/proxy", ""),
+            ("/api/v1/namespaces/a/pods/b/proxy/", "/"),
+            ("/api/v1/nodes/b/proxy/x/y", "/x/y"),
+            ("/api/v1/nodes/b/proxy/x%2fy/", "/x/y/"),
+            ("/api/v1/nodes/b/proxy//x", "/x"),
+            ("/api/v1/nodes/b/proxy/a/../b", "/a/../b"),
+        ] {
+            assert_eq!(read("GET", uri).path_below(), expected, "{uri}");
+        }
     }
 
     #[test]

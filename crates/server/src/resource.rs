@@ -2,8 +2,10 @@
 //! are derived from the table of rows. Rows come and go while the server runs; readers take the table
 //! without a lock.
 
+mod connecter;
 mod conventions;
 mod creater;
+mod lister;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +16,10 @@ use kevel_api::gvk::{GroupKind, GroupResource, GroupVersionKind};
 use kevel_api::name::is_path_segment_name;
 use kevel_api::value::Value;
 
-pub use conventions::{Conventions, Published, Routing};
+pub use connecter::{ConnectRequest, Connecter, GetterWithOptions};
+pub use conventions::{Conventions, FieldLabels, Published, Routing};
 pub use creater::{CreateRequest, Created, Creater};
+pub use lister::Lister;
 
 use crate::allocation::Allocation;
 use crate::columns::Columns;
@@ -56,6 +60,8 @@ pub struct Resource {
     pub storage: Option<Arc<Storage>>,
     /// What a POST creates, where that is not an object to be stored.
     pub creater: Option<Arc<dyn Creater>>,
+    /// What finds its objects out, where they are not kept.
+    pub lister: Option<Arc<dyn Lister>>,
     /// By name, sorted.
     pub subresources: BTreeMap<String, Subresource>,
     /// How it is served, where kinds differ.
@@ -86,6 +92,10 @@ pub enum SubresourceKind {
     Fields(WritableFields),
     /// Something that a POST creates and that is not stored (`serviceaccounts/token`).
     NamedCreater(Arc<dyn Creater>),
+    /// A way to somewhere else (`pods/exec`).
+    Connecter(Arc<dyn Connecter>),
+    /// Something that a GET reads elsewhere (`pods/log`).
+    GetterWithOptions(Arc<dyn GetterWithOptions>),
     /// Something that this server does not serve yet.
     NotServed,
 }
@@ -119,9 +129,9 @@ impl Resource {
         GroupResource::new(self.kind.group.clone(), self.plural.as_str())
     }
 
-    /// Group and kind, as messages name it.
+    /// Group and kind, as messages name it: of what is stored, which may be shown in another group, too.
     pub fn group_kind(&self) -> GroupKind {
-        self.kind.group_kind()
+        self.storage.as_ref().map_or(&self.kind, |storage| &storage.kind).group_kind()
     }
 
     /// The kind of what is read and written at a subresource; of the objects where it is empty.
@@ -140,9 +150,27 @@ impl Resource {
         self.verbs.contains(&verb)
     }
 
+    /// What is wrong with a new object (`BeforeCreate`). Where its rules do not look at the metadata, that is
+    /// looked at when they found nothing.
+    pub(crate) fn validate_create(&self, object: &Value) -> FieldErrors {
+        let rest = self.strategy.validate_create(object);
+        if self.strategy.metadata_checks() != MetadataChecks::None {
+            let mut errors = self.validate_metadata(object);
+            errors.append(rest);
+            return errors;
+        }
+        match rest.is_empty() {
+            true => self.metadata_errors(object, &is_path_segment_name),
+            false => rest,
+        }
+    }
+
     /// What is wrong with the metadata of an object (`ValidateObjectMeta`).
-    pub(crate) fn validate_metadata(&self, object: &Value) -> FieldErrors {
-        self.metadata_errors(object, &|name, prefix| self.strategy.validate_name(name, prefix))
+    fn validate_metadata(&self, object: &Value) -> FieldErrors {
+        let validate_name = |name: &str, prefix| self.strategy.validate_name(name, prefix);
+        let mut errors = self.metadata_errors(object, &validate_name);
+        errors.append(self.strategy.validate_finalizers(object));
+        errors
     }
 
     /// What is wrong with the metadata of an object that is updated, as its strategy looks at it, around what
@@ -158,27 +186,36 @@ impl Resource {
         // What found nothing finds nothing again; the kind's own rule for names was not asked yet.
         let clean = errors.is_empty();
         let meta = || self.validate_metadata(object);
-        let update = || match clean {
-            true => FieldErrors::new(),
-            false => metadata::check_update(object, old),
+        let update = || {
+            let mut errors = match clean {
+                true => FieldErrors::new(),
+                false => metadata::check_update(object, old),
+            };
+            errors.append(self.strategy.validate_finalizers(object));
+            errors
         };
-        let checks = self.strategy.metadata_checks();
-        match checks {
-            MetadataChecks::None => {}
-            MetadataChecks::Update => errors.append(update()),
-            MetadataChecks::UpdateThenMeta => {
-                errors.append(update());
-                errors.append(meta());
+        // What is looked at first, and what where the rules say so, or by their side.
+        let (first, second) = match self.strategy.metadata_checks() {
+            MetadataChecks::None => (FieldErrors::new(), FieldErrors::new()),
+            MetadataChecks::Update => (FieldErrors::new(), update()),
+            MetadataChecks::UpdateThenMeta => (update(), meta()),
+            MetadataChecks::MetaAndUpdate => {
+                let mut both = meta();
+                both.append(update());
+                (both, FieldErrors::new())
             }
-            MetadataChecks::Meta | MetadataChecks::MetaThenUpdate => errors.append(meta()),
-            MetadataChecks::MetaTwice => {
-                errors.append(meta());
-                errors.append(meta());
-            }
-        }
-        errors.append(rest);
-        if checks == MetadataChecks::MetaThenUpdate {
-            errors.append(update());
+            MetadataChecks::Meta => (meta(), FieldErrors::new()),
+            MetadataChecks::MetaTwice => (meta(), meta()),
+            MetadataChecks::MetaThenUpdate => (meta(), update()),
+        };
+        let last = self.strategy.metadata_checks() == MetadataChecks::MetaThenUpdate;
+        let (before, after) = match rest.split_at_mark() {
+            Ok(parts) => parts,
+            Err(rest) if last => (rest, FieldErrors::new()),
+            Err(rest) => (FieldErrors::new(), rest),
+        };
+        for part in [first, before, second, after] {
+            errors.append(part);
         }
         errors
     }

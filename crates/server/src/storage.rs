@@ -37,8 +37,8 @@ pub struct StorageConfig {
     pub prefix: String,
     /// How objects are written.
     pub format: Format,
-    /// What selectors may name, besides name and namespace, and where it stands in the object.
-    pub fields: Vec<(Cow<'static, str>, Cow<'static, str>)>,
+    /// What selectors may name, besides name and namespace.
+    pub fields: Vec<SelectableField>,
     /// Positions of those that watchers are found by.
     pub indexed: Vec<usize>,
     /// How long objects are kept, if not until they are deleted.
@@ -47,6 +47,17 @@ pub struct StorageConfig {
     pub form: Option<Arc<dyn StoredForm>>,
     /// How versions are made of each other, for a custom kind.
     pub conversion: Option<Arc<dyn Conversion>>,
+}
+
+/// A field that selectors may name.
+#[derive(Clone, Debug)]
+pub struct SelectableField {
+    /// What they call it.
+    pub name: Cow<'static, str>,
+    /// Where it stands in the object.
+    pub path: Cow<'static, str>,
+    /// Where it stands in objects that have nothing there.
+    pub otherwise: Option<&'static str>,
 }
 
 /// How objects are kept, where that is not what is served.
@@ -95,6 +106,8 @@ pub struct Storage {
     pub time_to_live: Option<Duration>,
     decode: Arc<StoredDecode>,
     format: Format,
+    /// Names of the fields that watchers are found by.
+    indexed: Vec<Cow<'static, str>>,
     conversion: Option<Arc<dyn Conversion>>,
 }
 
@@ -112,7 +125,9 @@ impl Storage {
             false => KeyOrder::Struct,
         };
         let fields: Arc<[FieldPath]> =
-            config.fields.iter().map(|(name, path)| field_path(name, path, &config.ty)).collect();
+            config.fields.iter().map(|field| field_path(field, &config.ty)).collect();
+        let name = |position: &usize| Some(config.fields.get(*position)?.name.clone());
+        let indexed = config.indexed.iter().filter_map(name).collect();
         let decode = Arc::new(StoredDecode {
             ty: config.ty.clone(),
             json: JsonDecode { order },
@@ -140,8 +155,14 @@ impl Storage {
             time_to_live: config.time_to_live,
             decode,
             format: config.format,
+            indexed,
             conversion: config.conversion,
         }
+    }
+
+    /// The fields by which watchers are found that select a value of one.
+    pub fn indexed(&self) -> impl Iterator<Item = &str> {
+        self.indexed.iter().map(AsRef::as_ref)
     }
 
     /// The whole key of an object.
@@ -295,6 +316,8 @@ pub fn drop_empty(value: &mut Value, schema: Schema<'_>) {
         (Value::Map(map), Type::Map { value: of, .. }) => {
             map.iter_mut().for_each(|(_, value)| drop_empty(value, schema.other(*of)));
         }
+        // An entry of a map is there, if only as no bytes.
+        (value @ Value::Null, Type::Scalar(Scalar::Bytes)) => *value = Value::from(""),
         (Value::List(list), Type::List { item, .. }) => {
             list.iter_mut().for_each(|value| drop_empty(value, schema.other(*item)));
         }
@@ -302,10 +325,23 @@ pub fn drop_empty(value: &mut Value, schema: Schema<'_>) {
     }
 }
 
+/// A key below the prefix of all keys, as messages of the store say it.
+pub fn shown_key(key: &[u8]) -> String {
+    let key = String::from_utf8_lossy(key);
+    let below = key.get(1..).and_then(|key| key.find('/')).map_or(0, |slash| slash + 1);
+    key.get(below..).unwrap_or_default().to_owned()
+}
+
 /// Where a field stands, and what it is where nothing is said: what Go prints of its zero.
-fn field_path(name: &str, path: &str, ty: &TypeRef) -> FieldPath {
+fn field_path(field: &SelectableField, ty: &TypeRef) -> FieldPath {
+    let SelectableField { name, path, otherwise } = field;
+    let found = FieldPath::new(name, path);
+    let found = match otherwise {
+        Some(otherwise) => found.otherwise_at(otherwise),
+        None => found,
+    };
     if ty.is_unstructured() {
-        return FieldPath::new(name, path);
+        return found;
     }
     let field =
         path.split('.').try_fold(ty.schema(), |schema, step| Some(schema.field(step)?.schema()));
@@ -314,13 +350,16 @@ fn field_path(name: &str, path: &str, ty: &TypeRef) -> FieldPath {
         Some(Type::Scalar(Scalar::Int32 | Scalar::Int64)) => "0",
         _ => "",
     };
-    FieldPath::new(name, path).or(zero)
+    found.or(zero)
 }
 
 /// `namespace/name`, or `name`.
 pub fn local_key(namespace: &str, name: &str) -> String {
     if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
 }
+
+/// What encrypted values begin with. One that comes here is of a resource that nobody decrypts.
+const ENCRYPTED: &[u8] = b"k8s:enc:";
 
 /// Reads either form of stored bytes.
 struct StoredDecode {
@@ -351,7 +390,10 @@ impl Decode for StoredDecode {
             return self.formed(&form.decode(stored)?, revision);
         }
         if !stored.starts_with(protobuf::MAGIC) {
-            return self.json.decode(stored, revision);
+            return match stored.starts_with(ENCRYPTED) {
+                true => Err("identity transformer tried to read encrypted data".to_owned()),
+                false => self.json.decode(stored, revision),
+            };
         }
         let schema = self.ty.schema();
         let envelope = protobuf::decode_object(stored).map_err(|error| error.to_string())?;

@@ -11,15 +11,18 @@ use crate::user::User;
 pub enum MetadataChecks {
     /// Not at all.
     None,
-    /// At what changed (`ValidateObjectMetaUpdate`), before everything else.
+    /// At what changed (`ValidateObjectMetaUpdate`), before everything else or where the rules have their mark.
     Update,
-    /// At what changed, then at all of it (`ValidateObjectMeta`), before everything else.
+    /// At what changed, then at all of it (`ValidateObjectMeta`), before everything else or where the rules
+    /// have their mark.
     UpdateThenMeta,
     /// At all of it, before everything else.
     Meta,
-    /// Twice at all of it.
+    /// Twice at all of it, the second time where the rules have their mark.
     MetaTwice,
-    /// At all of it before everything else, and at what changed after it.
+    /// At all of it, then at what changed, before everything else.
+    MetaAndUpdate,
+    /// At all of it before everything else, and at what changed after it or where the rules have their mark.
     MetaThenUpdate,
 }
 
@@ -55,8 +58,24 @@ pub trait Strategy: Send + Sync + 'static {
         &[]
     }
 
+    /// The fields that a write to the status leaves alone, and does not own, where some of the status are
+    /// among them.
+    fn reset_by_status(&self) -> &'static [&'static [&'static str]] {
+        &[]
+    }
+
+    /// The finalizers of an object that are neither qualified nor known, where the kind minds.
+    fn validate_finalizers(&self, _object: &Value) -> FieldErrors {
+        FieldErrors::new()
+    }
+
     /// Writes the creating user into the object, where the kind keeps that.
     fn sign(&self, _object: &mut Value, _user: &User) {}
+
+    /// What the client should know about a new object as it was sent, before it is made ready.
+    fn warnings_as_sent(&self, _object: &Value) -> Vec<String> {
+        Vec::new()
+    }
 
     /// What the client should know about an object that is accepted; `old` is what it replaces
     /// (`WarningsOnCreate`, `WarningsOnUpdate`).
@@ -121,9 +140,19 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
+    /// Whether a list that is empty counts as another than none in `metadata.generation`.
+    fn counts_empty_lists(&self) -> bool {
+        false
+    }
+
     /// What becomes of an object's dependents by default (`DefaultGarbageCollectionPolicy`).
     fn default_dependents(&self) -> Dependents {
         Dependents::Collected
+    }
+
+    /// The warning to clients who delete without saying what becomes of dependents.
+    fn deletion_warning(&self) -> Option<&str> {
+        None
     }
 
     /// Whether an update of an object that is not there makes it (`AllowCreateOnUpdate`).

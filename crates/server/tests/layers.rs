@@ -36,7 +36,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "files and peers: who proves what by which certificate, and calls that the server makes",
-        &["certificates", "webhook"],
+        &["config_file", "certificates", "egress", "grpc", "webhook"],
     ),
     ("events of requests; a request carries its own, so audit stands below it", &["audit"]),
     (
@@ -47,11 +47,13 @@ const LAYERS: &[(&str, &[&str])] = &[
         "sockets, health and life of a server, whatever it serves",
         &["serving", "health", "lifecycle", "version", "routes", "zpages"],
     ),
+    ("requests that are answered elsewhere; their clients' connections go on with it", &["proxy"]),
     ("seams: who asks, and may they", &["authentication", "authorization"]),
+    ("who is served now and who waits, by who asks and for how much", &["flowcontrol"]),
     ("the filters before all handlers", &["chain"]),
     (
         "where objects are kept; a row has a storage, so storages stand below rows",
-        &["storage", "storages", "service_resolver", "guaranteed_update"],
+        &["backends", "storage", "storages", "service_resolver", "guaranteed_update"],
     ),
     ("rows: all that is known about a resource", &["resource"]),
     ("documents made of rows", &["discovery", "openapi"]),

@@ -25,6 +25,7 @@ mod deaths;
 pub mod embedded;
 mod error;
 pub mod etcd;
+mod failpoint;
 pub mod keys;
 pub mod private;
 mod probe;
@@ -83,6 +84,18 @@ pub struct Event {
     pub current: Option<Entry>,
     /// What the key held before; `None` when it was created.
     pub previous: Option<Entry>,
+    /// Why the value of `current` is nothing that anybody could read. A watch goes on past it: one
+    /// value must not keep others from being told of theirs.
+    pub unreadable: Option<Unreadable>,
+}
+
+/// Why a value cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unreadable {
+    /// It will never be: it is not what was written, or the key that it was encrypted with is gone.
+    Damaged(String),
+    /// It cannot be read now: who has its key does not answer. It has to be asked for again.
+    Unavailable(String),
 }
 
 /// The next step of a [`Watch`]. Never splits a revision.
@@ -140,11 +153,16 @@ pub struct Damaged {
     pub revision: Revision,
     /// What is wrong.
     pub why: String,
+    /// Whether it is encrypted, and nobody here can decrypt it.
+    pub sealed: bool,
 }
 
 impl fmt::Display for Damaged {
     /// In the words of the reference.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.sealed {
+            return f.write_str(&self.why);
+        }
         let error = StorageError {
             code: StorageErrorCode::CorruptObj,
             key: String::from_utf8_lossy(&self.key).into_owned(),
@@ -201,6 +219,13 @@ pub trait Engine: Send + Sync + 'static {
         expected: Revision,
         ttl: Option<Duration>,
     ) -> Pending<'a, Result<Revision>>;
+
+    /// Whether what a key holds would be stored in another form today (encrypted with another key):
+    /// then a write that changes nothing has something to write. Asked of what is there, because a
+    /// value that was read some time ago may have become stale since.
+    fn is_stale<'a>(&'a self, _key: &'a [u8]) -> Pending<'a, Result<bool>> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
 
     /// Deletes a value written at `expected`, or fails as [`Engine::update`] does.
     fn delete<'a>(&'a self, key: &'a [u8], expected: Revision) -> Pending<'a, Result<Revision>>;

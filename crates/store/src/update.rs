@@ -14,7 +14,7 @@ pub const MAX_CONFLICTS: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// Write this value, with a time to live if there is one. Writing the bytes that are there
-    /// already is no write: the revision stays.
+    /// already is no write, unless they are stale ([`Engine::is_stale`]): the revision stays.
     Put(Bytes, Option<Duration>),
     /// Delete the key.
     Delete,
@@ -94,7 +94,11 @@ where
     loop {
         let outcome = change(state.clone()).await;
         let (value, ttl) = match outcome {
-            Ok(Change::Put(value, ttl)) if !is_same(&state, &value) => (Some(value), ttl),
+            Ok(Change::Put(value, ttl))
+                if !is_same(&state, &value) || engine.is_stale(key).await? =>
+            {
+                (Some(value), ttl)
+            }
             Ok(Change::Delete) => (None, None),
             // Nothing to write, or refused: true of the present?
             settled if is_current => {

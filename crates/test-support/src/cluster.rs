@@ -1,9 +1,17 @@
 //! A server in this process, its administrator and others who ask it.
 
+use std::sync::Arc;
+
 use kevel::{Builder, Server};
 use kube::config::AuthInfo;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::client::Client;
 use crate::{PATIENCE, until};
@@ -94,6 +102,36 @@ impl Cluster {
         let Cluster { server, admin, .. } = self;
         drop(admin);
         server.stop().await.unwrap();
+    }
+
+    /// A connection that speaks HTTP/1.1, as the administrator.
+    pub async fn connect(&self) -> TlsStream<TcpStream> {
+        let kubeconfig = std::fs::read_to_string(self.server.kubeconfig_path()).unwrap();
+        let data = |key: &str| {
+            let mut values = kubeconfig.lines().filter_map(|line| line.trim().strip_prefix(key));
+            let mut bytes = Vec::new();
+            kevel_codec::base64::decode_into(values.next().unwrap().trim(), &mut bytes).unwrap();
+            bytes
+        };
+        let certificates = |key: &str| {
+            let all = CertificateDer::pem_slice_iter(&data(key)).collect::<Result<Vec<_>, _>>();
+            all.unwrap()
+        };
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(certificates("certificate-authority-data:"));
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_client_auth_cert(
+                certificates("client-certificate-data:"),
+                PrivateKeyDer::from_pem_slice(&data("client-key-data:")).unwrap(),
+            )
+            .unwrap();
+        let stream = TcpStream::connect(self.server.address()).await.unwrap();
+        let name = ServerName::try_from("127.0.0.1").unwrap();
+        TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
     }
 
     /// Who has these credentials.

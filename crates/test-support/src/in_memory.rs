@@ -10,9 +10,10 @@ use kevel_controlplane::service::{PortRange, RepairPorts, Services};
 use kevel_controlplane::{Features, RowsConfig, StorageOptions, rows, storages};
 use kevel_server::admission::Admission;
 use kevel_server::authorization::{AlwaysAllow, Authorizer};
+use kevel_server::backends::{Backend, Backends};
 use kevel_server::body::Body;
 use kevel_server::delegate::Delegate;
-use kevel_server::endpoints::Endpoints;
+use kevel_server::endpoints::{Endpoints, MIN_REQUEST_TIMEOUT};
 use kevel_server::handler::Handler as _;
 use kevel_server::request::{Request, RequestBody};
 use kevel_server::resource::Resources;
@@ -20,7 +21,6 @@ use kevel_server::storage::Format;
 use kevel_server::storages::Storages;
 use kevel_server::user::User;
 use kevel_store::Engine;
-use kevel_store::cache::Caches;
 use kevel_store::embedded::{Embedded, Options};
 
 /// The endpoints of the built-in kinds, asked without the chain of handlers before them: nobody is
@@ -29,7 +29,7 @@ use kevel_store::embedded::{Embedded, Options};
 pub struct InMemory {
     /// What answers.
     pub delegate: Arc<Delegate>,
-    _caches: Caches,
+    _backends: Backends,
 }
 
 /// What the client is warned of: an extension of answers, as the handler that makes headers of it is one of
@@ -83,7 +83,8 @@ impl InMemory {
         let server = InMemory::build(engine, format, served, |storages| {
             let lifecycle = NamespaceLifecycle::new(storages.required("", "namespaces").unwrap());
             let admission = Admission::new(vec![Arc::new(lifecycle)]);
-            Endpoints { admission, authorizer: Some(authorizer) }
+            let min_request_timeout = MIN_REQUEST_TIMEOUT;
+            Endpoints { admission, authorizer: Some(authorizer), min_request_timeout }
         });
         let server = server.await;
         server.ok("POST /api/v1/namespaces", r#"{"metadata":{"name":"ns"}}"#, 201).await;
@@ -102,14 +103,15 @@ impl InMemory {
         endpoints: impl FnOnce(&Storages) -> Endpoints,
     ) -> Self {
         let on = |resource: &builtin::Resource| served.features.is_some() || resource.on;
-        let caches = Caches::start(engine.clone(), "/registry/");
-        let options = StorageOptions { prefix: "/registry".into(), format };
-        let storages = storages(on, &options, &engine, &caches).unwrap();
+        let backends = Backends::new(Backend::new(engine.clone(), "/registry/"));
+        let caches = &backends.default.caches;
+        let options = StorageOptions::new(format);
+        let storages = storages(on, &options, &backends).unwrap();
         let mut config = RowsConfig::new(&storages);
         config.capabilities.features = served.features.unwrap_or_default();
         if let Some((cidr, ports)) = served.services {
             let network = [cidr.split_once('/').unwrap().0.parse().unwrap()];
-            let services = Services::new(&storages, &network, ports, &options, &engine, &caches);
+            let services = Services::new(&storages, &network, ports, &options, &engine, caches);
             let services = services.unwrap();
             RepairPorts::new(&services).first().await;
             config.allocations.push((("", "services"), services.allocation()));
@@ -125,7 +127,7 @@ impl InMemory {
             paths: Vec::new(),
             next: None,
         };
-        InMemory { delegate: Arc::new(delegate), _caches: caches }
+        InMemory { delegate: Arc::new(delegate), _backends: backends }
     }
 
     /// `GET /api/v1/pods`, with headers and a body, as somebody.

@@ -13,6 +13,8 @@ mod etcd;
 pub mod facts;
 #[cfg(feature = "in-memory")]
 mod in_memory;
+#[cfg(feature = "kms")]
+mod kms;
 pub mod openapi;
 mod ports;
 #[cfg(feature = "program")]
@@ -30,6 +32,8 @@ pub use cluster::Cluster;
 pub use etcd::EtcdServer;
 #[cfg(feature = "in-memory")]
 pub use in_memory::{InMemory, Warnings};
+#[cfg(feature = "kms")]
+pub use kms::KmsPlugin;
 pub use ports::free_port;
 pub use skip::{program, skip};
 pub use wait::{PATIENCE, soon, until};

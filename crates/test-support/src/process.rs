@@ -46,20 +46,15 @@ impl Server {
     /// Starts on etcd. Its keys are those that a server without flags makes for itself: on etcd they have to be
     /// given.
     pub async fn start_with_etcd(etcd: &EtcdServer) -> Self {
+        Server::start_with_etcd_and(etcd, &[]).await
+    }
+
+    /// The same with more flags.
+    pub async fn start_with_etcd_and(etcd: &EtcdServer, more: &[&str]) -> Self {
         let folder = Server::start(&["--storage=memory"]).await.kill().await;
-        let file = |name: &str| folder.path().join("data/pki").join(name).display().to_string();
-        let flags = [
-            format!("--etcd-servers={}", etcd.endpoint),
-            format!("--client-ca-file={}", file("ca.crt")),
-            format!("--tls-cert-file={}", file("apiserver.crt")),
-            format!("--tls-private-key-file={}", file("apiserver.key")),
-            format!("--service-account-key-file={}", file("sa.pub")),
-            format!("--service-account-signing-key-file={}", file("sa.key")),
-            "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
-            "--authorization-mode=RBAC".to_owned(),
-        ];
-        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-        Server::start_on(folder, &flags).await
+        let flags = etcd_flags(folder.path(), &etcd.endpoint);
+        let flags = flags.iter().map(String::as_str).chain(more.iter().copied());
+        Server::start_on(folder, &flags.collect::<Vec<_>>()).await
     }
 
     /// None if the port is taken.
@@ -135,8 +130,23 @@ fn executable() -> PathBuf {
     program
 }
 
-/// The TLS of an administrator, once the server answers one.
-async fn ready(folder: &Path, port: u16) -> Option<ClientConfig> {
+/// The flags of a server on etcd, with the keys that one without flags has made in `folder`.
+pub fn etcd_flags(folder: &Path, endpoints: &str) -> Vec<String> {
+    let file = |name: &str| folder.join("data/pki").join(name).display().to_string();
+    vec![
+        format!("--etcd-servers={endpoints}"),
+        format!("--client-ca-file={}", file("ca.crt")),
+        format!("--tls-cert-file={}", file("apiserver.crt")),
+        format!("--tls-private-key-file={}", file("apiserver.key")),
+        format!("--service-account-key-file={}", file("sa.pub")),
+        format!("--service-account-signing-key-file={}", file("sa.key")),
+        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        "--authorization-mode=RBAC".to_owned(),
+    ]
+}
+
+/// The TLS of an administrator, once the server in `folder` answers one.
+pub async fn ready(folder: &Path, port: u16) -> Option<ClientConfig> {
     let tls = admin(&folder.join("data/pki"))?;
     let mut client = wire::Client::connect(port, &tls, wire::Version::Http1).await.ok()?;
     let namespace = client.get("/api/v1/namespaces/default").await.ok()?;

@@ -62,8 +62,11 @@ fn field_facts(field: &mut FieldDef, property: &Value) {
         (Some("set"), _) => field.facts.set("list", Some("set")),
         _ => {}
     }
-    if text("x-kubernetes-map-type") == Some("atomic") {
-        field.facts.set("map", Some("atomic"));
+    match text("x-kubernetes-map-type") {
+        Some("atomic") => field.facts.set("map", Some("atomic")),
+        // Maps are without saying so.
+        Some("granular") if text("$ref").is_some() => field.facts.set("map", Some("granular")),
+        _ => {}
     }
     if let Some(strategy) = text("x-kubernetes-patch-strategy") {
         let key = text("x-kubernetes-patch-merge-key");

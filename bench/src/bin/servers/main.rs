@@ -9,10 +9,11 @@
 mod load;
 mod report;
 
+use kevel_bench::load::{Measurement, Target};
 use kevel_conformance::Result;
 use kevel_conformance::control_plane::{ControlPlane, Server, cache};
 
-use load::{Load, Measurement, Target};
+use load::Load;
 
 /// How much is done.
 #[derive(Clone, Copy, Debug)]
@@ -29,9 +30,9 @@ pub struct Sizes {
 async fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let sizes = Sizes {
-        pods: option(&arguments, "--pods", 5000)?,
-        watchers: option(&arguments, "--watchers", 500)?,
-        rounds: option(&arguments, "--rounds", 2)?,
+        pods: kevel_bench::option(&arguments, "--pods", 5000)?,
+        watchers: kevel_bench::option(&arguments, "--watchers", 500)?,
+        rounds: kevel_bench::option(&arguments, "--rounds", 2)?,
     };
     let mut rounds = Vec::new();
     for round in 0..sizes.rounds {
@@ -44,14 +45,6 @@ async fn main() -> Result<()> {
         results.write()?;
     }
     Ok(())
-}
-
-fn option(arguments: &[String], name: &str, default: usize) -> Result<usize> {
-    let Some(place) = arguments.iter().position(|argument| argument == name) else {
-        return Ok(default);
-    };
-    let value = arguments.get(place + 1).ok_or_else(|| format!("{name} needs a number"))?;
-    value.parse().map_err(|_| format!("{name}: not a number: {value}").into())
 }
 
 /// One round on fresh servers: measurements of the reference and of Kevel, pairwise.

@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 use std::fs;
 
 use kevel_api::time::Time;
+use kevel_bench::load::Measurement;
 use kevel_conformance::Result;
 use kevel_conformance::control_plane::tree;
 use serde_json::{Value, json};
 
 use crate::Sizes;
-use crate::load::Measurement;
 
 /// All rounds of one run.
 pub struct Results {

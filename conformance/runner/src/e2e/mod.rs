@@ -1,7 +1,8 @@
 //! The official conformance tests, one by one with a time limit, against what is up.
 //!
 //! The table of what the reference passes in the same surroundings stands in
-//! `conformance/e2e-reference.md`; what another server does is held against it.
+//! `conformance/e2e-reference.md`; what another server does is held against it. With a real node it
+//! is `conformance/e2e-reference-node.md`.
 
 mod table;
 
@@ -15,7 +16,7 @@ use tokio::process::Command;
 use tokio::sync::Mutex;
 
 use crate::control_plane::{ControlPlane, Server, built, tree};
-use crate::{Result, kubelet};
+use crate::{Result, kubelet, namespaces};
 
 pub use table::{Outcome, Table};
 
@@ -33,6 +34,8 @@ pub struct Plan {
     pub skip_done: bool,
     /// Also what the reference does not pass, which tells nothing of another server.
     pub all: bool,
+    /// Also tests that are not of conformance.
+    pub beyond: bool,
     /// A part of the names of the tests to run.
     pub focus: String,
 }
@@ -44,7 +47,7 @@ pub async fn run(server: Server, plan: Plan) -> Result<bool> {
     plane.check()?;
     let file = table_file(server);
     let table = Table::read(&file).unwrap_or_default();
-    let tests = list().await?;
+    let tests = list(plan.beyond).await?;
     let reference = Table::read(&table_file(Server::Reference)).unwrap_or_default();
     let telling = |test: &String| {
         server == Server::Reference || plan.all || reference.passes(test) == Some(true)
@@ -55,7 +58,7 @@ pub async fn run(server: Server, plan: Plan) -> Result<bool> {
             && !(plan.skip_done && table.outcome(test).is_some())
     };
     let chosen: Vec<String> = tests.iter().filter(|test| wanted(test)).cloned().collect();
-    println!("{} of {} conformance tests", chosen.len(), tests.len());
+    println!("{} of {} tests", chosen.len(), tests.len());
 
     let (serial, parallel): (VecDeque<_>, VecDeque<_>) =
         chosen.into_iter().partition(|test| test.contains("[Serial]"));
@@ -88,7 +91,7 @@ impl Run {
                 println!("{outcome} {test}");
                 let mut table = run.table.lock().await;
                 table.set(test, outcome);
-                table.write(&run.file, run.server.name(), run.plan.limit)?;
+                table.write(&run.file, run.server.name(), run.plan.limit, nodes())?;
             }
         };
         let workers: Vec<_> =
@@ -108,7 +111,10 @@ impl Run {
             .arg(format!("--kubeconfig={}", self.kubeconfig))
             .arg("--provider=skeleton")
             .arg(format!("--kubectl-path={}", built("kubectl").display()))
-            .arg(format!("--num-nodes={}", kubelet::NODES))
+            .arg(format!(
+                "--num-nodes={}",
+                if namespaces::is_inside() { 1 } else { kubelet::NODES }
+            ))
             .arg(format!("--ginkgo.focus={}$", escape(test)))
             .arg(format!("--ginkgo.timeout={limit}s"))
             .args(["--ginkgo.grace-period=5s", "--ginkgo.no-color", "--disable-log-dump"])
@@ -137,14 +143,15 @@ impl Run {
     }
 }
 
-/// Names of all conformance tests.
-async fn list() -> Result<Vec<String>> {
+/// Names of all conformance tests, or of all tests.
+async fn list(beyond: bool) -> Result<Vec<String>> {
     let output = Command::new(built("e2e.test")).arg("--list-tests").output().await?;
     let text = String::from_utf8_lossy(&output.stdout);
     // A line is a place in the source, then the name.
     let name = |line: &str| {
         let name = line.split_once(": ").map_or(line, |(_, name)| name).trim();
-        name.contains("[Conformance]").then(|| name.to_owned())
+        (name.starts_with("[sig-") && (beyond || name.contains("[Conformance]")))
+            .then(|| name.to_owned())
     };
     let mut names: Vec<String> = text.lines().filter_map(name).collect();
     names.sort();
@@ -182,5 +189,16 @@ fn compare(table: &Table, server: Server) -> Result<bool> {
 }
 
 fn table_file(server: Server) -> PathBuf {
-    tree().join(format!("conformance/e2e-{}.md", server.name()))
+    let node = if namespaces::is_inside() { "-node" } else { "" };
+    tree().join(format!("conformance/e2e-{}{node}.md", server.name()))
+}
+
+/// What the tests find to run pods on.
+fn nodes() -> &'static str {
+    match namespaces::is_inside() {
+        true => "a real node (kubelet, kube-proxy, containerd)",
+        false => {
+            "pretended nodes (no containers run, so tests that look into one cannot pass for anybody)"
+        }
+    }
 }

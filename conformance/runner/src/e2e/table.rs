@@ -57,11 +57,10 @@ impl Table {
     }
 
     /// Writes the table with what it holds of the surroundings.
-    pub fn write(&self, file: &Path, server: &str, limit: u64) -> Result<()> {
+    pub fn write(&self, file: &Path, server: &str, limit: u64, nodes: &str) -> Result<()> {
         let mut text = format!(
             "# The official conformance tests against {server}\n\n\
-             Suite and components: Kubernetes v1.36.3; {}; at most {limit} s a test; pretended nodes (no containers \
-             run, so tests that look into one cannot pass for anybody).\n\n{}\n\n\
+             Suite and components: Kubernetes v1.36.3; {}; at most {limit} s a test; {nodes}.\n\n{}\n\n\
              | result | seconds | reason | test |\n| --- | --- | --- | --- |\n",
             Time::now(),
             self.summary(),
@@ -125,7 +124,7 @@ mod tests {
         let mut table = Table::default();
         table.set("[sig] a | b".to_owned(), Outcome::new("pass", 3, ""));
         table.set("[sig] c".to_owned(), Outcome::new("fail", 60, "no | reason"));
-        table.write(&file, "a server", 60)?;
+        table.write(&file, "a server", 60, "nodes")?;
         let read = Table::read(&file)?;
         fs::remove_file(&file)?;
         assert_eq!(read.0, table.0);

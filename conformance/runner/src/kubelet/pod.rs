@@ -22,6 +22,9 @@ pub(super) fn exit_code(pod: &Value) -> Option<u64> {
 }
 
 fn container_exit_code(container: &Value, of_job: bool) -> Option<u64> {
+    if container["image"].as_str().is_some_and(|image| image.contains("/pause:")) {
+        return None;
+    }
     let words = ["command", "args"].iter().flat_map(|key| container[key].as_array()).flatten();
     let text = words.filter_map(Value::as_str).collect::<Vec<_>>().join(" ");
     if RUN_ON.iter().any(|word| text.contains(word)) || (text.is_empty() && !of_job) {

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use kevel_api::gvk::GroupVersionKind;
+use kevel_api::schema::Schema;
 use kevel_api::value::Value as Tree;
 use kevel_cel::{Activation, Budget, MAX_NESTING, ResourceCheck, Value, Variables, with_stack};
 use kevel_server::admission::Attributes;
@@ -12,17 +14,28 @@ use super::environment::{
 };
 use super::{CachingAuthorizer, Error, Expression};
 
+/// An object that expressions see as a client does: with the zeros that are written, and with its kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Object<'a> {
+    /// What was said.
+    pub tree: &'a Tree,
+    /// What it can be.
+    pub schema: Schema<'a>,
+    /// What it is.
+    pub kind: &'a GroupVersionKind,
+}
+
 /// What the variables are. It borrows everything, and is made anew as often as needed.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
     /// The write.
     pub attributes: &'a Attributes<'a>,
-    /// `request`: see [`admission_request`](super::admission_request).
-    pub request: &'a Tree,
-    /// `object`, null for deletions: see [`versioned_object`](super::versioned_object).
-    pub object: Option<&'a Tree>,
+    /// `request`: see [`admission_request`](super::admission_request). Nothing where no expression mentions it.
+    pub request: Option<&'a Tree>,
+    /// `object`, null for deletions.
+    pub object: Option<Object<'a>>,
     /// `oldObject`, null for creations.
-    pub old_object: Option<&'a Tree>,
+    pub old_object: Option<Object<'a>>,
     /// `params`, null where there are none.
     pub params: Option<&'a Tree>,
     /// `namespaceObject`, null for what is in no namespace: see
@@ -63,12 +76,16 @@ impl<'a> Evaluator<'a> {
     /// Evaluates over `input` what costs `budget` at most, all together.
     pub fn new(input: &Input<'a>, budget: u64) -> Self {
         let tree = |tree: Option<&'a Tree>| tree.map_or(Value::Null, Value::from_tree);
+        let seen = |object: Option<Object<'a>>| match object {
+            Some(Object { tree, schema, kind }) => Value::from_object(tree, schema, kind),
+            None => Value::Null,
+        };
         let mut activation = Activation::new();
         activation
-            .bind(OBJECT, tree(input.object))
-            .bind(OLD_OBJECT, tree(input.old_object))
+            .bind(OBJECT, seen(input.object))
+            .bind(OLD_OBJECT, seen(input.old_object))
             .bind(PARAMS, tree(input.params))
-            .bind(REQUEST, tree(Some(input.request)))
+            .bind(REQUEST, tree(input.request))
             .bind(NAMESPACE, tree(input.namespace));
         if let Some(authorizer) = input.authorizer {
             let check = request_resource(input.attributes);

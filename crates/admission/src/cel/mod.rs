@@ -13,6 +13,7 @@ mod compile;
 mod environment;
 mod evaluate;
 mod match_conditions;
+mod mentions;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -20,10 +21,11 @@ mod tests;
 pub use authorizer::CachingAuthorizer;
 pub use compile::{Compiler, Error, ErrorKind, Expression, Returns};
 pub use environment::OptionalVariableDeclarations;
-pub use evaluate::{Evaluator, Input, evaluate_nested};
+pub use evaluate::{Evaluator, Input, Object, evaluate_nested};
 pub use match_conditions::{
     FailurePolicy, MatchCondition, MatchConditionMetrics, MatchConditions, MatchResult, Matcher,
 };
+pub use mentions::Mentions;
 pub use request::{admission_request, namespace_object, versioned_object};
 
 /// The most that all expressions of a policy may cost for one binding and parameter: about a second.

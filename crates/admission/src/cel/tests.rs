@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kevel_api::gvk::GroupVersionKind;
-use kevel_api::value::Value;
+use kevel_api::schema::{Scalar, Schema, Type};
+use kevel_api::value::{Map, Value};
 use kevel_api::{builtin, quote::quote};
 use kevel_codec::json::{Unknown, decode_any};
 use kevel_server::admission::{Attributes, Operation, OperationOptions};
@@ -66,6 +67,8 @@ struct World {
     warnings: Warnings,
     audit: AuditContext,
     object: Value,
+    kind: GroupVersionKind,
+    schema: Schema<'static>,
     namespace: Value,
     options: Value,
 }
@@ -93,6 +96,7 @@ impl World {
             columns: Arc::new(NameAndCreation),
             storage: None,
             creater: None,
+            lister: None,
             subresources: BTreeMap::from([("scale".to_owned(), scale)]),
             list_kind: String::new(),
             conventions: Conventions::typed(false),
@@ -115,10 +119,16 @@ impl World {
             user,
             warnings: Warnings::default(),
             audit: AuditContext::default(),
-            object: versioned_object(&object, schema, &kind),
+            object,
+            kind,
+            schema,
             namespace: namespace_object(&namespace),
             options: json(r#"{"kind":"UpdateOptions","apiVersion":"meta.k8s.io/v1"}"#),
         }
+    }
+
+    fn object(&self) -> Object<'_> {
+        Object { tree: &self.object, schema: self.schema, kind: &self.kind }
     }
 
     fn attributes(&self) -> Attributes<'_> {
@@ -216,8 +226,8 @@ async fn evaluate() {
     let authorizer = CachingAuthorizer::new(&repeats, &world.user);
     let input = Input {
         attributes: &attributes,
-        request: &request,
-        object: Some(&world.object),
+        request: Some(&request),
+        object: Some(world.object()),
         old_object: None,
         params: None,
         namespace: Some(&world.namespace),
@@ -266,8 +276,8 @@ async fn match_conditions() {
         let authorizer = CachingAuthorizer::new(&repeats, &world.user);
         let input = Input {
             attributes: &attributes,
-            request: &request,
-            object: Some(&world.object),
+            request: Some(&request),
+            object: Some(world.object()),
             old_object: None,
             params: None,
             namespace: Some(&world.namespace),
@@ -307,7 +317,7 @@ async fn questions_are_asked_once() {
     let authorizer = CachingAuthorizer::new(&repeats, &world.user);
     let input = Input {
         attributes: &attributes,
-        request: &request,
+        request: Some(&request),
         object: None,
         old_object: None,
         params: None,
@@ -348,7 +358,7 @@ fn variables_share_the_budget() {
     let request = admission_request(&attributes, attributes.resource, None);
     let input = Input {
         attributes: &attributes,
-        request: &request,
+        request: Some(&request),
         object: None,
         old_object: None,
         params: None,
@@ -363,4 +373,56 @@ fn variables_share_the_budget() {
     let cheap = compiler.compile("variables.v3.size() == 80", Returns::Bool, all);
     let value = Evaluator::new(&input, RUNTIME_COST_BUDGET).evaluate(&cheap).unwrap().unwrap();
     assert_eq!(value.as_bool(), Some(true));
+}
+
+/// What expressions see of an object is what a client sees, of every kind, whatever was said.
+#[test]
+fn objects_are_seen_as_they_are_written() {
+    for kind in builtin::kinds() {
+        let schema = kind.schema();
+        let gvk = GroupVersionKind::new(kind.group, kind.version, kind.name);
+        for said in [0, 1, 2] {
+            let object = said_all(schema, said, 4);
+            let seen = kevel_cel::Value::from_object(&object, schema, &gvk).to_tree().unwrap();
+            let written = versioned_object(&object, schema, &gvk);
+            assert_eq!(shown(&seen), shown(&written), "{gvk} {said}");
+        }
+    }
+}
+
+fn shown(tree: &Value) -> String {
+    let mut text = Vec::new();
+    kevel_codec::json::encode_any(tree, &mut text);
+    String::from_utf8(text).unwrap()
+}
+
+/// A value of a type: nothing, zeros, or something, as deep as that.
+fn said_all(schema: Schema<'_>, said: usize, depth: usize) -> Value {
+    match schema.ty() {
+        Type::Struct(_) => {
+            let fields = schema.as_struct().into_iter().flat_map(|structure| structure.fields());
+            let fields = fields.filter(|_| said > 0 && depth > 0);
+            let fields =
+                fields.map(|field| (field.name(), said_all(field.schema(), said, depth - 1)));
+            Value::Map(Map::from_iter(fields))
+        }
+        Type::List { item, .. } if said == 2 && depth > 0 => {
+            Value::List([said_all(schema.other(*item), 1, depth - 1)].into_iter().collect())
+        }
+        Type::Map { value, .. } if said == 2 && depth > 0 => {
+            let value = said_all(schema.other(*value), said, depth - 1);
+            Value::Map(Map::from_iter([("key", value)]))
+        }
+        Type::List { .. } => Value::List(std::iter::empty().collect()),
+        Type::Map { .. } => Value::Map(Map::new()),
+        Type::Scalar(scalar) => match (scalar, said) {
+            (Scalar::Bool, _) => Value::Bool(said == 2),
+            (Scalar::Int32 | Scalar::Int64 | Scalar::Double | Scalar::IntOrString, _) => {
+                Value::Int(said as i64 - 1)
+            }
+            (_, 2) => "1".into(),
+            _ => "".into(),
+        },
+        _ => Value::Null,
+    }
 }

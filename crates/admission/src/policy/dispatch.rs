@@ -47,9 +47,11 @@ pub(super) async fn select<'h, E: Evaluator>(
 ) -> Vec<Selected<'h, E>> {
     let mut selected = Vec::new();
     for Hook { policy, bindings } in hooks {
-        match policy.constraints.matches(subject, object).await {
-            Ok(None) => {}
-            Ok(Some(matched)) => {
+        // Most policies are about something else, which must cost next to nothing.
+        let Some(matched) = policy.constraints.matches_rules(subject) else { continue };
+        match policy.constraints.selects(subject, object).await {
+            Ok(false) => {}
+            Ok(true) => {
                 let hook = Matching { policy, matched, subject, object, params };
                 hook.select(bindings, &mut selected).await;
             }

@@ -1,6 +1,7 @@
 //! A write, as a policy sees it: in the version that the policy is about.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use kevel_api::convert;
 use kevel_api::gvk::GroupVersionKind;
@@ -11,55 +12,78 @@ use kevel_server::admission::Attributes;
 use kevel_server::resource::Resource;
 use kevel_server::type_ref::TypeRef;
 
-use crate::cel::{admission_request, namespace_object, versioned_object};
+use crate::cel::{Object, admission_request, namespace_object};
 use crate::predicates::{Matched, Subject};
 
 /// A write in one version: what the variables of expressions are.
 #[derive(Debug)]
-pub(super) struct Versioned {
-    /// Which row it is as the policy wants it.
-    pub row: GroupVersionKind,
-    /// `object`, if there is one.
-    pub object: Option<Value>,
-    /// `oldObject`, if there is one.
-    pub old_object: Option<Value>,
-    /// `request`
-    pub request: Value,
+pub(super) struct Versioned<'a> {
+    /// What the write is as the policy wants it.
+    matched: Matched,
+    object: Option<Cow<'a, Value>>,
+    old_object: Option<Cow<'a, Value>>,
+    request: OnceLock<Value>,
     /// What `request` is in match conditions, where it is something else.
-    conditions_request: Option<Value>,
+    conditions_request: OnceLock<Value>,
 }
 
-impl Versioned {
+impl<'a> Versioned<'a> {
     /// The write as a policy wants it that is about this row.
     pub async fn new(
-        attributes: &Attributes<'_>,
+        attributes: &Attributes<'a>,
         matched: &Matched,
-        object: Option<&Value>,
+        object: Option<Cow<'a, Value>>,
     ) -> Result<Self, StatusError> {
-        let row = matched.resource(attributes);
         let (from, to) = (attributes.kind(), matched.kind(attributes));
-        let ty = type_of(row, attributes.subresource);
-        let tree = async |value: Option<&Value>| match value {
-            Some(value) => {
-                let value = converted(attributes.resource, Cow::Borrowed(value), from, to).await?;
-                Ok(Some(versioned_object(&value, ty.schema(), to)))
-            }
-            None => Ok::<_, StatusError>(None),
+        let version = async |value: Option<Cow<'a, Value>>| match value {
+            Some(value) => converted(attributes.resource, value, from, to).await.map(Some),
+            None => Ok(None),
         };
-        let object = tree(object).await?;
-        let old_object = tree(attributes.old).await?;
-        let options = attributes.options.object();
-        let request = admission_request(attributes, row, options.as_ref());
-        let conditions_request = match matched {
-            Matched::AsRequested => None,
-            Matched::Equivalent(_) => Some(as_requested(&request)),
-        };
-        Ok(Versioned { row: row.kind.clone(), object, old_object, request, conditions_request })
+        Ok(Versioned {
+            matched: matched.clone(),
+            object: version(object).await?,
+            old_object: version(attributes.old.map(Cow::Borrowed)).await?,
+            request: OnceLock::new(),
+            conditions_request: OnceLock::new(),
+        })
+    }
+
+    /// Whether a policy wants the write so that is about this row.
+    pub fn is(&self, attributes: &Attributes<'_>, matched: &Matched) -> bool {
+        self.matched.resource(attributes).kind == matched.resource(attributes).kind
+    }
+
+    /// `object`, if there is one.
+    pub fn object<'s>(&'s self, attributes: &Attributes<'s>) -> Option<Object<'s>> {
+        self.object.as_deref().map(|tree| self.seen(tree, attributes))
+    }
+
+    /// `oldObject`, if there is one.
+    pub fn old_object<'s>(&'s self, attributes: &Attributes<'s>) -> Option<Object<'s>> {
+        self.old_object.as_deref().map(|tree| self.seen(tree, attributes))
+    }
+
+    /// `request`
+    pub fn request(&self, attributes: &Attributes<'_>) -> &Value {
+        self.request.get_or_init(|| {
+            let options = attributes.options.object();
+            admission_request(attributes, self.matched.resource(attributes), options.as_ref())
+        })
     }
 
     /// What `request` is in match conditions.
-    pub fn conditions_request(&self) -> &Value {
-        self.conditions_request.as_ref().unwrap_or(&self.request)
+    pub fn conditions_request(&self, attributes: &Attributes<'_>) -> &Value {
+        let request = self.request(attributes);
+        match self.matched {
+            Matched::AsRequested => request,
+            Matched::Equivalent(_) => self.conditions_request.get_or_init(|| as_requested(request)),
+        }
+    }
+
+    fn seen<'s>(&'s self, tree: &'s Value, attributes: &Attributes<'s>) -> Object<'s> {
+        let row = self.matched.resource(attributes);
+        let schema = type_of(row, attributes.subresource).schema();
+        Object { tree, schema, kind: self.matched.kind(attributes) }
     }
 }
 
@@ -101,13 +125,21 @@ pub(super) async fn converted<'v>(
     Ok(Cow::Owned(value))
 }
 
-/// What `namespaceObject` is: nothing for what is in no namespace, and for namespaces themselves.
-pub(super) async fn namespace(subject: &Subject<'_>) -> Result<Option<Value>, StatusError> {
+/// What `namespaceObject` is: nothing for what is in no namespace, for namespaces themselves, and where nobody asks.
+pub(super) async fn namespace(
+    subject: &Subject<'_>,
+    mentioned: bool,
+) -> Result<Option<Value>, StatusError> {
     let attributes = subject.attributes;
     let kind = attributes.kind();
     let is_namespace = kind.group.is_empty() && kind.version == "v1" && kind.kind == "Namespace";
     if attributes.namespace.is_empty() || is_namespace {
         return Ok(None);
     }
-    Ok(Some(namespace_object(&subject.namespace_object().await?)))
+    // Whoever asks, it must be there.
+    subject.namespace().await?;
+    match mentioned {
+        true => Ok(Some(namespace_object(&subject.namespace_object().await?))),
+        false => Ok(None),
+    }
 }

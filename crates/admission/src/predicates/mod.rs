@@ -112,15 +112,25 @@ impl MatchCriteria {
         object: Option<&Value>,
     ) -> Result<Option<Matched>, StatusError> {
         let Some(matched) = self.matches_rules(subject) else { return Ok(None) };
-        let in_object = self.selectors.match_object(subject.attributes, object);
-        if let Ok(false) = in_object {
-            return Ok(None);
-        }
-        let in_namespace = self.selectors.match_namespace(subject, object).await?;
-        Ok((in_namespace && in_object?).then_some(matched))
+        Ok(self.selects(subject, object).await?.then_some(matched))
     }
 
-    fn matches_rules(&self, subject: &Subject<'_>) -> Option<Matched> {
+    /// Whether the selectors mean a write. A namespace that is not there is an error, but only of who would be asked.
+    pub async fn selects(
+        &self,
+        subject: &Subject<'_>,
+        object: Option<&Value>,
+    ) -> Result<bool, StatusError> {
+        let in_object = self.selectors.match_object(subject.attributes, object);
+        if let Ok(false) = in_object {
+            return Ok(false);
+        }
+        let in_namespace = self.selectors.match_namespace(subject, object).await?;
+        Ok(in_namespace && in_object?)
+    }
+
+    /// Whether the rules mean a write, and in which version.
+    pub fn matches_rules(&self, subject: &Subject<'_>) -> Option<Matched> {
         if !self.exclude.is_empty() && self.any(&self.exclude, subject).is_some() {
             return None;
         }
@@ -138,11 +148,11 @@ impl MatchCriteria {
         if any(attributes.resource) {
             return Some(Matched::AsRequested);
         }
-        // Whatever the version, these hold or do not.
-        let apart = |rule: &&Rule| rule.matches_all_but_resource(attributes);
-        if !self.equivalent || !rules.iter().any(|rule| apart(&rule)) {
+        if !self.equivalent || subject.equivalents().is_empty() {
             return None;
         }
+        // Whatever the version, these hold or do not.
+        let apart = |rule: &&Rule| rule.matches_all_but_resource(attributes);
         let rules = rules.iter().filter(apart);
         let mut pairs =
             rules.flat_map(|rule| subject.equivalents().iter().map(move |row| (rule, row)));

@@ -36,12 +36,12 @@ impl Rule {
 
     /// Whether a write is meant, if it were one to this row.
     pub fn matches(&self, attributes: &Attributes<'_>, resource: &Resource) -> bool {
-        self.matches_all_but_resource(attributes)
+        // What tells most rules apart comes first.
+        self.resources.iter().any(|(plural, subresource)| {
+            plural.is(&resource.plural) && subresource.is(attributes.subresource)
+        }) && self.matches_all_but_resource(attributes)
             && self.groups.contain(&resource.kind.group)
             && self.versions.contain(&resource.kind.version)
-            && self.resources.iter().any(|(plural, subresource)| {
-                plural.is(&resource.plural) && subresource.is(attributes.subresource)
-            })
             && self.scope.contains(attributes, resource)
     }
 

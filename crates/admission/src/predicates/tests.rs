@@ -118,6 +118,7 @@ impl World {
                 columns: Arc::new(NameAndCreation),
                 storage,
                 creater: None,
+                lister: None,
                 subresources: subresources.iter().map(subresource).collect(),
                 list_kind: String::new(),
                 conventions: Conventions::typed(false),

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use kevel_api::value::Value;
 use kevel_codec::base64;
+use kevel_server::egress::{EgressSelector, EgressType};
 use kevel_server::webhook::{Client, Endpoint, Users};
 
 /// Where a service is: host and port (`10.0.0.7:443`), by namespace, name and port.
@@ -22,6 +23,7 @@ const USER_AGENT: &str = "kube-apiserver-admission";
 pub struct ClientManager {
     users: Users,
     resolve: Resolve,
+    egress: EgressSelector,
     clients: Mutex<HashMap<ClientConfig, Weak<Client>>>,
 }
 
@@ -32,10 +34,15 @@ impl std::fmt::Debug for ClientManager {
 }
 
 impl ClientManager {
-    /// Clients of services that are where `resolve` says, called as the users of a kubeconfig file, if there is one.
-    pub fn new(kubeconfig: Option<&Path>, resolve: Resolve) -> Result<Self, String> {
+    /// Clients of services that are where `resolve` says, reached the ways of `egress`, and called as the users of a
+    /// kubeconfig file, if there is one.
+    pub fn new(
+        kubeconfig: Option<&Path>,
+        resolve: Resolve,
+        egress: EgressSelector,
+    ) -> Result<Self, String> {
         let users = kubeconfig.map(Users::from_kubeconfig).transpose()?.unwrap_or_default();
-        Ok(ClientManager { users, resolve, clients: Mutex::default() })
+        Ok(ClientManager { users, resolve, egress, clients: Mutex::default() })
     }
 
     /// The client of a webhook.
@@ -54,20 +61,25 @@ impl ClientManager {
         let mut endpoint = match &config.place {
             Place::Service { namespace, name, path, port } => {
                 let server_name = format!("{name}.{namespace}.svc");
+                let dialer = self.egress.service_dialer(namespace, name, *port);
                 let (resolve, namespace, name, port) =
                     (self.resolve.clone(), namespace.clone(), name.clone(), *port);
                 Endpoint {
                     url: format!("https://{server_name}:{port}/{}", path.trim_start_matches('/')),
                     server_name: Some(server_name),
-                    dial: Some(Arc::new(move || resolve(&namespace, &name, port))),
+                    dialer,
+                    resolve: Some(Arc::new(move || resolve(&namespace, &name, port))),
                     // A connection of HTTP/2 would lead all calls to one of the servers behind the service.
                     http1_only: true,
                     ..Endpoint::default()
                 }
             }
-            Place::Url(url) => {
-                Endpoint { url: url.clone(), http1_only: !is_local(url), ..Endpoint::default() }
-            }
+            Place::Url(url) => Endpoint {
+                url: url.clone(),
+                dialer: self.egress.dialer(EgressType::ControlPlane),
+                http1_only: !is_local(url),
+                ..Endpoint::default()
+            },
             Place::Nowhere => {
                 return Err("webhook configuration must have either service or URL".to_owned());
             }
@@ -187,7 +199,8 @@ mod tests {
 
     #[test]
     fn who_is_reached_the_same_way_shares_connections() {
-        let manager = ClientManager::new(None, Arc::new(|_, _, _| Err("nowhere".into()))).unwrap();
+        let nowhere: Resolve = Arc::new(|_, _, _| Err("nowhere".into()));
+        let manager = ClientManager::new(None, nowhere, EgressSelector::default()).unwrap();
         let config = |text: &str| {
             ClientConfig::new(Some(
                 &yaml::decode_any(text.as_bytes(), Unknown::Report).unwrap().value,

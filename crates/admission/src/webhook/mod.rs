@@ -30,15 +30,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_api::status::StatusError;
-use kevel_api::value::Value;
 use kevel_server::admission::Attributes;
 use kevel_server::authorization::Authorizer;
 use kevel_server::future::Pending;
 use kevel_server::storage::Storage;
 
 use crate::cel::{
-    CachingAuthorizer, FailurePolicy, Input, MatchConditionMetrics, MatchResult, admission_request,
-    versioned_object,
+    CachingAuthorizer, FailurePolicy, Input, MatchConditionMetrics, MatchResult, Object,
+    admission_request,
 };
 use crate::predicates::{Matcher, is_exempt};
 
@@ -181,8 +180,8 @@ impl Webhooks {
         if webhook.conditions.is_empty() {
             return Ok(true);
         }
-        let tree = |object: &Value| versioned_object(object, versioned.ty.schema(), versioned.kind);
-        let (object, old) = (versioned.object.map(tree), versioned.old.map(tree));
+        let (schema, kind) = (versioned.ty.schema(), versioned.kind);
+        let seen = |tree| Object { tree, schema, kind };
         let options = attributes.options.object();
         let mut request = admission_request(attributes, versioned.resource, options.as_ref());
         // They see the kind that the webhook is about, but the resource that was asked for.
@@ -192,9 +191,9 @@ impl Webhooks {
         }
         let input = Input {
             attributes,
-            request: &request,
-            object: object.as_ref(),
-            old_object: old.as_ref(),
+            request: Some(&request),
+            object: versioned.object.map(seen),
+            old_object: versioned.old.map(seen),
             params: None,
             namespace: None,
             authorizer: Some(authorizer),

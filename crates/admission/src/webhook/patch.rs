@@ -1,5 +1,6 @@
 //! What webhooks make of an object.
 
+use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
@@ -12,6 +13,7 @@ use kevel_server::endpoints::settle_changed;
 use kevel_server::resource::api_version;
 
 use crate::cel::versioned_object;
+use crate::scheme;
 
 use super::failure::{CallError, Failure};
 use super::review::AdmissionResponse;
@@ -80,9 +82,15 @@ fn check_kind(patched: &Value, expected: &GroupVersionKind) -> Result<(), String
     if (version.is_empty() || version == own) && (kind.is_empty() || kind == expected.kind) {
         return Ok(());
     }
-    let scheme = "pkg/api/legacyscheme/scheme.go:30";
-    let (kind, version) = (quote(kind), quote(version));
-    Err(format!("no kind {kind} is registered for version {version} in scheme {}", quote(scheme)))
+    let found = GroupVersionKind::from_api_version_and_kind(version, kind);
+    let Some(schema) = builtin::schema(&found.group, &found.version, &found.kind) else {
+        return Err(scheme::not_registered(&found).unwrap_or_default());
+    };
+    // It is read as what it says it is, and only then found to be something else.
+    let mut text = Vec::new();
+    json::encode_any(patched, &mut text);
+    json::decode(&text, schema, json::Unknown::Ignore).map_err(|error| error.to_string())?;
+    Err(scheme::unknown_conversion(&found, expected))
 }
 
 /// Takes back a change of `managedFields` that nobody can read.

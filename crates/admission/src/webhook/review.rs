@@ -1,20 +1,22 @@
 //! What webhooks are asked, and what they may answer: `AdmissionReview`.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use kevel_api::builtin;
 use kevel_api::gvk::{GroupVersionKind, Name};
 use kevel_api::json_string::write_json_string;
 use kevel_api::quote::quote;
 use kevel_api::value::{Map, Value};
-use kevel_codec::{base64, json};
+use kevel_codec::{base64, json, yaml};
 use kevel_server::admission::Attributes;
 use kevel_server::resource::{Resource, api_version};
+
+use crate::scheme::SCHEME;
 
 /// The group of reviews.
 const GROUP: &str = "admission.k8s.io";
 const KIND: &str = "AdmissionReview";
-/// What the reference calls the types that it reads answers as.
-const SCHEME: &str = "k8s.io/apiserver/pkg/util/webhook/client.go:71";
 
 /// A version of reviews.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,6 +211,7 @@ pub fn verify(
 
 /// Reads what was sent as a review. It may leave out that it is one, but must not be another thing.
 fn read(body: &[u8], version: ReviewVersion) -> Result<Value, String> {
+    let body = &*as_json(body);
     let meta = json::type_meta(body)
         .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
     let own = api_version(GROUP, version.name());
@@ -237,6 +240,21 @@ fn read(body: &[u8], version: ReviewVersion) -> Result<Value, String> {
     let schema = builtin::schema(GROUP, version.name(), KIND).ok_or("no schema of reviews")?;
     let decoded = json::decode(body, schema, json::Unknown::Ignore);
     decoded.map(|decoded| decoded.value).map_err(|error| error.to_string())
+}
+
+/// An answer may be YAML.
+fn as_json(body: &[u8]) -> Cow<'_, [u8]> {
+    if !matches!(json::type_meta(body), Err(json::Error::Syntax(_))) {
+        return body.into();
+    }
+    match yaml::decode_any(body, json::Unknown::Ignore) {
+        Err(_) => body.into(),
+        Ok(decoded) => {
+            let mut text = Vec::new();
+            json::encode_any(&decoded.value, &mut text);
+            text.into()
+        }
+    }
 }
 
 /// The response of a review, if it is one to what was asked.

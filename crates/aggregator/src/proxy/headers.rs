@@ -1,41 +1,16 @@
 //! What is said between client and server, and what is between either and this server alone.
 
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderValue, header};
+use kevel_server::proxy::headers;
 use kevel_server::query::escape_path;
 use kevel_server::request::Request;
 
 use crate::identity;
 
-/// Headers about a connection rather than about what goes over it (RFC 9110, 7.6.1).
-const HOP_BY_HOP: [&str; 9] = [
-    "connection",
-    "proxy-connection",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
-
-/// What only this server may say about who may ask it from where.
-const CORS: [HeaderName; 4] = [
-    header::ACCESS_CONTROL_ALLOW_CREDENTIALS,
-    header::ACCESS_CONTROL_ALLOW_HEADERS,
-    header::ACCESS_CONTROL_ALLOW_METHODS,
-    header::ACCESS_CONTROL_ALLOW_ORIGIN,
-];
-
 /// The headers of a request as they are passed on to `host:port`. First what is the client's goes,
 /// then what is ours comes: a client can list in `Connection` what it wants to be dropped.
 pub(super) fn outgoing(request: &Request, address: &str) -> Result<HeaderMap, String> {
-    let mut headers = request.parts.headers.clone();
-    let trailers = headers.get(header::TE).is_some_and(|te| contains(te, "trailers"));
-    drop_hop_by_hop(&mut headers);
-    if trailers {
-        headers.insert(header::TE, HeaderValue::from_static("trailers"));
-    }
+    let mut headers = headers::outgoing(request);
     introduce(request, &mut headers)?;
     for (name, text) in [
         ("x-forwarded-uri", &*escape_path(&request.info.path)),
@@ -48,60 +23,22 @@ pub(super) fn outgoing(request: &Request, address: &str) -> Result<HeaderMap, St
 }
 
 /// The same for a request that asks to go on in another protocol.
-pub(super) fn outgoing_upgrade(request: &Request) -> Result<HeaderMap, String> {
-    let mut headers = request.parts.headers.clone();
-    let protocols: Vec<HeaderValue> = headers.get_all(header::UPGRADE).iter().cloned().collect();
-    drop_hop_by_hop(&mut headers);
-    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
-    for protocol in protocols {
-        headers.append(header::UPGRADE, protocol);
-    }
+pub(super) fn outgoing_upgrade(request: &Request, address: &str) -> Result<HeaderMap, String> {
+    let mut headers = headers::outgoing_upgrade(request);
     introduce(request, &mut headers)?;
+    headers.insert(header::HOST, value(address)?);
     Ok(headers)
 }
 
-/// The headers of an answer as they are passed back.
-pub(super) fn incoming(headers: &mut HeaderMap) {
-    drop_hop_by_hop(headers);
-    for name in CORS {
-        headers.remove(name);
-    }
-}
-
-/// Says who asks, from where, and under which audit ID.
+/// Says who asks, and under which audit ID.
 fn introduce(request: &Request, headers: &mut HeaderMap) -> Result<(), String> {
     let user = request.user.as_ref().ok_or("missing user")?;
     // It is the other server's.
     headers.remove(header::HOST);
-    const FORWARDED: HeaderName = HeaderName::from_static("x-forwarded-for");
-    if let Some(peer) = request.connection.peer {
-        let before = headers.get_all(&FORWARDED).iter().filter_map(|value| value.to_str().ok());
-        let all: Vec<String> = before.map(str::to_owned).chain([peer.ip().to_string()]).collect();
-        headers.insert(FORWARDED, value(&all.join(", "))?);
-    }
     if !request.audit_id.is_empty() {
         headers.insert("audit-id", value(&request.audit_id)?);
     }
     identity::set(headers, user)
-}
-
-fn drop_hop_by_hop(headers: &mut HeaderMap) {
-    let listed = headers.get_all(header::CONNECTION).iter();
-    let listed: Vec<HeaderName> = listed
-        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-        .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
-        .collect();
-    for name in listed {
-        headers.remove(name);
-    }
-    for name in HOP_BY_HOP {
-        headers.remove(name);
-    }
-}
-
-fn contains(value: &HeaderValue, token: &str) -> bool {
-    let text = value.to_str().unwrap_or_default();
-    text.split(',').any(|part| part.trim().eq_ignore_ascii_case(token))
 }
 
 fn value(text: &str) -> Result<HeaderValue, String> {
@@ -112,6 +49,7 @@ fn value(text: &str) -> Result<HeaderValue, String> {
 mod tests {
     use std::sync::Arc;
 
+    use http::HeaderName;
     use kevel_server::request::{Connection, RequestBody};
     use kevel_server::user::User;
 
@@ -184,7 +122,7 @@ mod tests {
         {
             let request = request(&connection);
             let plain = shown(&outgoing(&request, "10.1.0.7:443").unwrap());
-            let upgraded = shown(&outgoing_upgrade(&request).unwrap());
+            let upgraded = shown(&outgoing_upgrade(&request, "10.1.0.7:443").unwrap());
             for line in ours {
                 assert!(plain.iter().any(|said| said == line), "{connection}: {plain:?}");
                 assert!(upgraded.iter().any(|said| said == line), "{connection}: {upgraded:?}");

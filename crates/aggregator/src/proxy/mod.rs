@@ -1,28 +1,30 @@
 //! Requests for versions that another server answers for are passed on to it.
 
 mod headers;
-mod upgrade;
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
-use kevel_server::body::{Body, Broken, Piece, Pieces};
+use kevel_server::body::{Body, Piece, Pieces};
 use kevel_server::delegate::not_found;
 use kevel_server::future::Pending;
 use kevel_server::handler::{Filter, Handler, Response};
+use kevel_server::proxy::{self, Outgoing, Upgraded, go_on};
 use kevel_server::query::{encode, escape_path};
 use kevel_server::request::{Request, RequestBody, json_text};
 use kevel_server::service_resolver::ServiceResolver;
+use kevel_streaming::copy::copy_bidirectional;
+use kevel_streaming::upgrade::is_upgrade_request;
 
 use crate::api_service::{GROUP, LEGACY, ServiceReference};
 use crate::lanes::Lease;
 use crate::registered::{ApiServices, Registered};
-use crate::upstream::{Outgoing, Upstream};
+use crate::upstream::Upstream;
 
 /// How long a server may take to describe a version: clients wait for all of them.
 const DISCOVERY: Duration = Duration::from_secs(5);
@@ -71,7 +73,7 @@ impl Proxy {
                 return error(StatusCode::SERVICE_UNAVAILABLE, "service unavailable");
             }
         };
-        let passed_on = match upgrade::is_asked(&request.parts.headers) {
+        let passed_on = match is_upgrade_request(&request.parts.headers) {
             true => self.upgrade(upstream, &address, request).await,
             false => self.exchange(upstream, &address, request).await,
         };
@@ -97,7 +99,7 @@ impl Proxy {
             },
         };
         let (answer, lease) = answer.map_err(unreachable)?;
-        Ok(self.incoming(answer, Some(lease)))
+        Ok(self.incoming(answer, lease))
     }
 
     async fn upgrade(
@@ -106,24 +108,21 @@ impl Proxy {
         address: &str,
         request: Request,
     ) -> Result<Response, String> {
-        let headers = headers::outgoing_upgrade(&request)?;
-        let answer = upstream.send_upgrade(address, outgoing(request, headers)?).await?;
-        match answer.status() {
-            StatusCode::SWITCHING_PROTOCOLS => Ok(upgrade::go_on(answer)),
-            status if status.as_u16() < 400 => {
-                Err(format!("invalid upgrade response: status code {}", status.as_u16()))
-            }
-            _ => {
-                let mut response = self.incoming(answer, None);
-                let close = HeaderValue::from_static("close");
-                response.headers_mut().insert(header::CONNECTION, close);
+        let headers = headers::outgoing_upgrade(&request, address)?;
+        let asked = outgoing(request, headers)?.map(drop);
+        match upstream.send_upgrade(address, &asked).await? {
+            Upgraded::Refused(mut response) => {
+                proxy::headers::strip_cors(response.headers_mut());
                 Ok(response)
+            }
+            Upgraded::Switched(parts, backend) => {
+                Ok(go_on(parts, move |client| copy_bidirectional(client, backend, None)))
             }
         }
     }
 
     /// The answer as the client gets it.
-    fn incoming(&self, answer: http::Response<Incoming>, lease: Option<Lease>) -> Response {
+    fn incoming(&self, answer: http::Response<Incoming>, lease: Lease) -> Response {
         let redirects = answer.status().is_redirection()
             && answer.headers().get(header::LOCATION).is_some_and(|to| !to.is_empty());
         if redirects && self.reject_forwarding_redirects {
@@ -131,8 +130,9 @@ impl Proxy {
             return text(StatusCode::BAD_GATEWAY, told.to_owned());
         }
         let (mut parts, body) = answer.into_parts();
-        headers::incoming(&mut parts.headers);
-        let mut response = http::Response::new(Body::pieces(Passed { body, _lease: lease }));
+        proxy::headers::incoming(&mut parts.headers);
+        let body = Passed { body: proxy::Passed::from(body), _lease: lease };
+        let mut response = http::Response::new(Body::pieces(body));
         *response.status_mut() = parts.status;
         *response.headers_mut() = parts.headers;
         response
@@ -182,27 +182,21 @@ fn text(status: StatusCode, text: String) -> Response {
 
 /// What the other server says, as it comes.
 struct Passed {
-    body: Incoming,
-    _lease: Option<Lease>,
+    body: proxy::Passed,
+    _lease: Lease,
 }
 
 impl Pieces for Passed {
     fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
-        loop {
-            let frame = ready!(http_body::Body::poll_frame(Pin::new(&mut self.body), context));
-            return Poll::Ready(match frame {
-                None => None,
-                Some(Err(_)) => Some(Err(Broken("the server of the API service broke off"))),
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => Some(Ok(data)),
-                    Err(_trailers) => continue,
-                },
-            });
-        }
+        Pin::new(&mut self.body).poll_piece(context)
+    }
+
+    fn trailers(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Option<HeaderMap> {
+        Pin::new(&mut self.body).trailers(context)
     }
 
     fn at_least(&self) -> u64 {
-        http_body::Body::size_hint(&self.body).lower()
+        self.body.at_least()
     }
 }
 

@@ -25,6 +25,11 @@ use crate::value::{Map, Value};
 /// Reads a JSON text into a tree, if it is JSON. (The codecs are another crate.)
 pub type ReadJson<'a> = &'a dyn Fn(&str) -> Option<Value>;
 
+/// Whether objects of a built-in kind have another version.
+pub fn converts(from: &GroupVersionKind, to: &GroupVersion) -> bool {
+    builtin::schema(&from.group, &from.version, &from.kind).is_some() && target(from, to).is_ok()
+}
+
 /// Converts an object of a built-in kind to another version, or settles it in its own.
 ///
 /// ```

@@ -27,12 +27,14 @@ pub struct FieldErrors {
     told: Vec<FieldError>,
     bytes: usize,
     untold: usize,
+    /// How many came before what the finder says stands in their midst.
+    mark: Option<usize>,
 }
 
 impl FieldErrors {
     /// No errors.
     pub const fn new() -> Self {
-        FieldErrors { told: Vec::new(), bytes: 0, untold: 0 }
+        FieldErrors { told: Vec::new(), bytes: 0, untold: 0, mark: None }
     }
 
     /// Whether more errors would only be counted.
@@ -62,6 +64,7 @@ impl FieldErrors {
     /// Adds errors that were found elsewhere.
     pub fn append(&mut self, errors: FieldErrors) {
         self.untold += errors.untold;
+        self.mark = self.mark.or(errors.mark.map(|mark| self.told.len() + mark));
         self.extend(errors.told);
     }
 
@@ -78,6 +81,19 @@ impl FieldErrors {
     /// The errors that are told, for callers that have limits of their own.
     pub fn into_told(self) -> Vec<FieldError> {
         self.told
+    }
+
+    /// Says that what somebody else finds belongs here, before what is found from now on.
+    pub fn mark(&mut self) {
+        self.mark = Some(self.told.len());
+    }
+
+    /// What was found before the mark, and after it; none where nothing was marked.
+    pub fn split_at_mark(mut self) -> Result<(FieldErrors, FieldErrors), FieldErrors> {
+        let Some(mark) = self.mark.take() else { return Err(self) };
+        let mut after: FieldErrors = self.told.split_off(mark).into();
+        after.untold = std::mem::take(&mut self.untold);
+        Ok((self.told.into(), after))
     }
 
     fn keep(&mut self, error: FieldError) {
@@ -131,6 +147,20 @@ impl From<FieldError> for FieldErrors {
 mod tests {
     use super::super::{MAX_VALUE_BYTES, Path};
     use super::*;
+
+    #[test]
+    fn what_is_found_elsewhere_stands_at_the_mark() {
+        let error = |name| FieldError::required(&Path::new(name), "");
+        let mut inner = FieldErrors::from([error("b")]);
+        inner.mark();
+        inner.push(error("c"));
+        let mut all = FieldErrors::from([error("a")]);
+        all.append(inner);
+        let (before, after) = all.split_at_mark().unwrap();
+        assert_eq!(before, FieldErrors::from([error("a"), error("b")]));
+        assert_eq!(after, FieldErrors::from([error("c")]));
+        assert!(before.split_at_mark().is_err());
+    }
 
     #[test]
     fn what_is_not_told_is_not_made() {

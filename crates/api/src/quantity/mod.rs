@@ -92,6 +92,15 @@ impl Quantity {
         self.scaled_value(0)
     }
 
+    /// Whole units as the reference tells them: of a number with many digits that is 64 bits.
+    pub fn value_bits(&self) -> i64 {
+        let few = self.mantissa.unsigned_abs() < 10_u128.pow(MAX_SHORT_DIGITS);
+        match self.as_integer().filter(|_| !few) {
+            Some(value) => value as i64,
+            None => self.value(),
+        }
+    }
+
     /// Thousandths, rounded away from zero, within the range of `i64`.
     pub fn milli_value(&self) -> i64 {
         self.scaled_value(-3)

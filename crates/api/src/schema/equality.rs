@@ -1,11 +1,13 @@
 //! When two values of a type are the same.
 
 use super::{Scalar, Schema, Type};
+use crate::quantity::Quantity;
 use crate::value::{Map, Value};
 
 impl Schema<'_> {
     /// Whether two values mean the same: a list or a map that is empty is as good as none, and absent is
-    /// zero, but a pointer to nothing is not one to something that is empty.
+    /// zero, but a pointer to nothing is not one to something that is empty. Quantities count by what they
+    /// are worth.
     ///
     /// ```
     /// use kevel_api::value::{Map, Value};
@@ -29,6 +31,53 @@ impl Schema<'_> {
         }
     }
 
+    /// Whether two values of a built-in type are the same to Go's `reflect.DeepEqual`: a list or a map that is
+    /// empty is another than none.
+    pub fn deep_equal(self, a: &Value, b: &Value) -> bool {
+        if a == b {
+            return true;
+        }
+        match (self.ty(), a, b) {
+            (Type::Struct(_), Value::Map(a), Value::Map(b)) => {
+                let both = a.iter().all(|(key, value)| match (b.get(key), self.field(key)) {
+                    (Some(other), Some(field)) => field.schema().deep_equal(value, other),
+                    (other, _) => other.is_none() && self.is_nothing(key, value),
+                });
+                both && b
+                    .iter()
+                    .all(|(key, value)| a.contains_key(key) || self.is_nothing(key, value))
+            }
+            (Type::Map { value, .. }, Value::Map(a), Value::Map(b)) => {
+                let of = self.other(*value);
+                let same = |(key, value): (&str, &Value)| {
+                    b.get(key).is_some_and(|other| of.deep_equal(value, other))
+                };
+                a.len() == b.len() && a.iter().all(same)
+            }
+            (Type::List { item, .. }, Value::List(a), Value::List(b)) => {
+                let item = self.other(*item);
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| item.deep_equal(a, b))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a field with this value is as if it were absent.
+    pub fn is_nothing(self, name: &str, value: &Value) -> bool {
+        let Some(field) = self.field(name).filter(|field| !field.pointer()) else {
+            return value.is_null();
+        };
+        match (field.schema().ty(), value) {
+            (Type::List { .. } | Type::Map { .. } | Type::Scalar(Scalar::Bytes), _) => {
+                value.is_null()
+            }
+            (Type::Struct(_), Value::Map(map)) => {
+                map.iter().all(|(name, value)| field.schema().is_nothing(name, value))
+            }
+            _ => value.is_null() || field.schema().is_zero(value),
+        }
+    }
+
     fn both_equal(self, a: &Value, b: &Value) -> bool {
         if a == b {
             return true;
@@ -48,6 +97,16 @@ impl Schema<'_> {
             (Type::List { item, .. }, Value::List(a), Value::List(b)) => {
                 let item = self.other(*item);
                 a.len() == b.len() && a.iter().zip(b).all(|(a, b)| item.both_equal(a, b))
+            }
+            (Type::Union { object, .. }, Value::Map(_), Value::Map(_)) => {
+                self.other(object.ty).both_equal(a, b)
+            }
+            (Type::Union { other, .. }, Value::List(_), Value::List(_)) => {
+                self.other(other.ty).both_equal(a, b)
+            }
+            (Type::Scalar(Scalar::Quantity), Value::String(a), Value::String(b)) => {
+                let read = |text: &str| text.parse::<Quantity>().ok();
+                read(a).is_some_and(|a| read(b) == Some(a))
             }
             _ => false,
         }

@@ -44,6 +44,12 @@ impl StatusError {
         error.with_details(|details| details.retry_after_seconds = retry_after)
     }
 
+    /// The same about an object that is on its way out: the client may try again when it is gone.
+    pub fn being_deleted(mut self) -> Self {
+        self.0.message = format!("object is being deleted: {}", self.0.message).into();
+        self
+    }
+
     /// The server does not know who is asking. An empty message gives way to a general one.
     pub fn unauthorized(message: impl Into<Text>) -> Self {
         let message = message.into();

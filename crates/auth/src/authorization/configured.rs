@@ -11,6 +11,7 @@ use kevel_server::authorization::{
     Union,
 };
 use kevel_server::certificates::Dynamic;
+use kevel_server::egress::Dialer;
 use kevel_server::future::Pending;
 use kevel_server::user::User;
 use kevel_server::webhook::{Backoff, Client, Endpoint};
@@ -30,6 +31,8 @@ pub struct Lasting {
     pub node: Option<Arc<NodeAuthorizer>>,
     /// The policy file, where it is asked.
     pub abac: Option<Arc<Abac>>,
+    /// The way to webhooks.
+    pub dialer: Dialer,
     /// Where decisions are counted.
     pub metrics: Arc<AuthorizationMetrics>,
 }
@@ -77,7 +80,8 @@ impl Lasting {
     fn webhook(&self, name: &str, config: &WebhookConfiguration) -> Result<Webhook, String> {
         let file = config.kube_config_file.as_deref();
         let file = file.ok_or("a webhook without a kubeConfigFile cannot be asked")?;
-        let client = Client::new(Endpoint::from_kubeconfig(Path::new(file))?)?;
+        let endpoint = Endpoint::from_kubeconfig(Path::new(file))?;
+        let client = Client::new(Endpoint { dialer: self.dialer.clone(), ..endpoint })?;
         let version = config.subject_access_review_version.as_str();
         let version = ReviewVersion::of(version).ok_or_else(|| {
             format!(

@@ -8,7 +8,7 @@ use kevel_server::future::Pending;
 use kevel_server::metrics::{Counter, Description, Family, Histogram, Metrics};
 use kevel_server::user::User;
 
-use crate::config_file::Reloads;
+use kevel_server::config_file::Reloads;
 
 const SECONDS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 const MATCH_SECONDS: &[f64] = &[0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];

@@ -8,18 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use http::uri::{PathAndQuery, Uri};
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
 use kevel_codec::{base64, json};
+use kevel_server::grpc::{UnixService, code_of, shown};
 use kevel_server::metrics::Metrics;
 use prost::Message;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep, timeout};
-use tonic::client::Grpc;
-use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Status};
-use tonic_prost::ProstCodec;
+use tokio::time::{Instant, sleep};
+use tonic::Status;
 
 use self::metrics::SignerMetrics;
 use crate::jose::PublicKey;
@@ -34,8 +31,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const METADATA_PATIENCE: Duration = Duration::from_secs(10);
 /// When keys are fetched again that could not be fetched.
 const FALLBACK_REFRESH: Duration = Duration::from_secs(10);
-/// When a signer that is not there is looked for again.
-const RETRY: Duration = Duration::from_millis(100);
 
 /// The longest that a key may be called.
 const LONGEST_ID: usize = 1024;
@@ -45,7 +40,7 @@ const ALGORITHMS: [&str; 4] = ["RS256", "ES256", "ES384", "ES512"];
 /// The signer.
 #[derive(Debug)]
 pub struct ExternalSigner {
-    channel: Channel,
+    service: UnixService,
     keys: ArcSwap<Fetched>,
     fetching: Mutex<()>,
     metrics: SignerMetrics,
@@ -69,17 +64,11 @@ impl ExternalSigner {
     /// Waits for the signer on a socket (`/path`, or `@name` for one without a file) until it has
     /// told its keys, and keeps them fresh from then on.
     pub async fn connect(socket: &str, metrics: &Metrics) -> Result<Arc<Self>, String> {
-        let path = match socket.strip_prefix('@') {
-            Some(name) => format!("\0{name}"),
-            None => socket.to_owned(),
-        };
-        let endpoint = Endpoint::from_shared(format!("unix:{path}"));
-        let endpoint = endpoint
-            .map_err(|error| format!("while dialing grpc socket at {}: {error}", quote(socket)))?
-            .origin(Uri::from_static("http://localhost"));
+        let service = UnixService::new(socket)
+            .map_err(|error| format!("while dialing grpc socket at {}: {error}", quote(socket)))?;
         let nothing = Fetched { keys: Vec::new(), refresh_at: Instant::now() };
         let signer = Arc::new(ExternalSigner {
-            channel: endpoint.connect_lazy(),
+            service,
             keys: ArcSwap::from_pointee(nothing),
             fetching: Mutex::default(),
             metrics: SignerMetrics::new(metrics),
@@ -97,7 +86,7 @@ impl ExternalSigner {
     /// The longest validity of tokens that it signs, in seconds.
     pub async fn max_expiration(&self) -> Result<i64, String> {
         let said = self.call(METADATA, proto::MetadataRequest {}, METADATA_PATIENCE).await;
-        let said: proto::MetadataResponse = said.map_err(shown)?;
+        let said: proto::MetadataResponse = said.map_err(|status| shown(&status))?;
         Ok(said.max_token_expiration_seconds)
     }
 
@@ -120,7 +109,7 @@ impl ExternalSigner {
         signed: Result<proto::SignJwtResponse, Status>,
     ) -> Result<String, String> {
         let proto::SignJwtResponse { header, signature } =
-            signed.map_err(|status| format!("while signing jwt: {}", shown(status)))?;
+            signed.map_err(|status| format!("while signing jwt: {}", shown(&status)))?;
         let checked = self.check_header(&header).await;
         checked.map_err(|error| format!("while validating header: {error}"))?;
         if signature.is_empty() {
@@ -210,7 +199,7 @@ impl ExternalSigner {
         let code = code_of(said.as_ref().err());
         let fetched = said
             .map_err(|status| {
-                format!("while getting externally supported jwt signing keys: {}", shown(status))
+                format!("while getting externally supported jwt signing keys: {}", shown(&status))
             })
             .and_then(|said| Ok((said.data_timestamp.clone(), read(said)?)));
         self.metrics.fetched(if fetched.is_err() && code == "OK" { NOT_GRPC } else { code });
@@ -234,16 +223,7 @@ impl ExternalSigner {
         A: Message + Default + 'static,
     {
         let started = Instant::now();
-        let waiting = async {
-            loop {
-                match call_once(self.channel.clone(), path, request.clone()).await {
-                    Err(status) if status.code() == Code::Unavailable => sleep(RETRY).await,
-                    answered => return answered,
-                }
-            }
-        };
-        let late = |_| Err(Status::deadline_exceeded("context deadline exceeded"));
-        let answered = timeout(patience, waiting).await.unwrap_or_else(late);
+        let answered = self.service.call(path, request, patience).await;
         self.metrics.called(path, code_of(answered.as_ref().err()), started.elapsed());
         answered
     }
@@ -266,18 +246,6 @@ async fn refresh(signer: std::sync::Weak<ExternalSigner>) {
             pause = Some(FALLBACK_REFRESH);
         }
     }
-}
-
-async fn call_once<Q, A>(channel: Channel, path: &'static str, request: Q) -> Result<A, Status>
-where
-    Q: Message + 'static,
-    A: Message + Default + 'static,
-{
-    let mut grpc = Grpc::new(channel);
-    grpc.ready().await.map_err(|error| Status::from_error(error.into()))?;
-    let request = tonic::Request::new(request);
-    let path = PathAndQuery::from_static(path);
-    Ok(grpc.unary(request, path, ProstCodec::default()).await?.into_inner())
 }
 
 /// The keys that the signer has told, if all of them are such.
@@ -311,31 +279,3 @@ fn read(said: proto::FetchKeysResponse) -> Result<Fetched, String> {
 
 /// What metrics say of a failure that the signer does not know of.
 const NOT_GRPC: &str = "unknown-non-grpc";
-
-/// How a call ended, by the names that the reference's metrics have.
-fn code_of(status: Option<&Status>) -> &'static str {
-    match status.map_or(Code::Ok, Status::code) {
-        Code::Ok => "OK",
-        Code::Cancelled => "Canceled",
-        Code::Unknown => "Unknown",
-        Code::InvalidArgument => "InvalidArgument",
-        Code::DeadlineExceeded => "DeadlineExceeded",
-        Code::NotFound => "NotFound",
-        Code::AlreadyExists => "AlreadyExists",
-        Code::PermissionDenied => "PermissionDenied",
-        Code::ResourceExhausted => "ResourceExhausted",
-        Code::FailedPrecondition => "FailedPrecondition",
-        Code::Aborted => "Aborted",
-        Code::OutOfRange => "OutOfRange",
-        Code::Unimplemented => "Unimplemented",
-        Code::Internal => "Internal",
-        Code::Unavailable => "Unavailable",
-        Code::DataLoss => "DataLoss",
-        Code::Unauthenticated => "Unauthenticated",
-    }
-}
-
-fn shown(status: Status) -> String {
-    let code = code_of(Some(&status));
-    format!("rpc error: code = {code} desc = {}", status.message())
-}

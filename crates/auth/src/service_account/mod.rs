@@ -28,7 +28,7 @@ pub use self::keys::{Keys, Signer};
 pub use self::legacy::LegacyTokens;
 pub use self::metrics::TokenUses;
 pub use self::objects::Objects;
-pub use self::openid::{CONFIGURATION_PATH, JWKS_PATH, OpenIdMetadata};
+pub use self::openid::{CONFIGURATION_PATH, JWKS_PATH, OPEN_ID_DOCUMENTS, OpenIdMetadata};
 pub use self::request::{EXTENDED, Issuer, TokenRequest};
 pub use self::signed::Verifier;
 

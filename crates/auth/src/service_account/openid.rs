@@ -9,6 +9,7 @@ use kevel_server::failure::bare;
 use kevel_server::future::Pending;
 use kevel_server::handler::{Handler, Response};
 use kevel_server::negotiate::not_acceptable;
+use kevel_server::openapi::PlainDocument;
 use kevel_server::request::Request;
 use kevel_server::responses::failure_to;
 
@@ -19,6 +20,22 @@ use crate::jose::PublicKey;
 pub const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
 /// Where its keys are.
 pub const JWKS_PATH: &str = "/openid/v1/jwks";
+
+/// Both, as OpenAPI tells of them.
+pub const OPEN_ID_DOCUMENTS: [PlainDocument; 2] = [
+    PlainDocument {
+        path: CONFIGURATION_PATH,
+        operation: "ServiceAccountIssuerOpenIDConfiguration",
+        media: "application/json",
+        description: "Tells how tokens of service accounts are verified, as OpenID Connect Discovery has it.",
+    },
+    PlainDocument {
+        path: JWKS_PATH,
+        operation: "ServiceAccountIssuerOpenIDKeyset",
+        media: "application/jwk-set+json",
+        description: "Tells the public keys that tokens of service accounts are verified with.",
+    },
+];
 
 /// One of the two documents.
 #[derive(Clone, Debug)]

@@ -68,12 +68,8 @@ impl TokenRequest {
         request: &CreateRequest<'_>,
         mut token_request: Value,
     ) -> Result<Value, StatusError> {
-        check_name(request, &token_request)?;
-        let account =
-            self.objects.fresh(Kind::ServiceAccount, request.namespace, request.name).await?;
+        let account = self.account(request).await?;
         let now = Time::now();
-        let account = Reference::of(&account);
-        self.complete(request, &mut token_request, &account, now)?;
         let mut validity = validate(&token_request)?;
         let bound = self.bound(request, token_request.at(&["spec", "boundObjectRef"])).await?;
         let max = self.issuer.max_expiration;
@@ -108,13 +104,17 @@ impl TokenRequest {
         Ok(token_request)
     }
 
+    async fn account(&self, request: &CreateRequest<'_>) -> Result<Reference, StatusError> {
+        let account = self.objects.fresh(Kind::ServiceAccount, request.namespace, request.name);
+        account.await.map(|account| Reference::of(&account))
+    }
+
     /// Fills in what the request does not say.
     fn complete(
         &self,
         request: &CreateRequest<'_>,
         token_request: &mut Value,
         account: &Reference,
-        now: Time,
     ) -> Result<(), StatusError> {
         let uid = token_request.str_at(&["metadata", "uid"]).to_owned();
         if !uid.is_empty() && uid != account.uid {
@@ -132,7 +132,7 @@ impl TokenRequest {
                  future, this will return a conflict error"
             ));
         }
-        let now = now.to_string();
+        let now = Time::now().to_string();
         let mut metadata = vec![
             ("name", Value::from(request.name)),
             ("namespace", Value::from(request.namespace)),
@@ -248,6 +248,20 @@ impl TokenRequest {
 }
 
 impl Creater for TokenRequest {
+    fn prepare<'a>(
+        &'a self,
+        request: &'a CreateRequest<'a>,
+        mut object: Value,
+    ) -> Pending<'a, Result<Value, StatusError>> {
+        Box::pin(async move {
+            check_name(request, &object)?;
+            let account = self.account(request).await?;
+            self.complete(request, &mut object, &account)?;
+            validate(&object)?;
+            Ok(object)
+        })
+    }
+
     fn create<'a>(
         &'a self,
         request: &'a CreateRequest<'a>,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kevel_api::schema::Schema;
 use kevel_api::value::Value as Tree;
 
 use super::Value;
@@ -19,6 +20,8 @@ enum Form<'a> {
     Made(Arc<Vec<Value<'a>>>),
     Joined(Arc<Joined<'a>>),
     Tree(&'a [Tree], Option<&'a DeclType>),
+    /// Elements as a client sees them.
+    Typed(&'a [Tree], Schema<'a>),
 }
 
 #[derive(Debug)]
@@ -43,12 +46,16 @@ impl<'a> List<'a> {
         List(Form::Tree(elements, declared))
     }
 
+    pub(super) fn typed(elements: &'a [Tree], item: Schema<'a>) -> Self {
+        List(Form::Typed(elements, item))
+    }
+
     /// How many elements there are.
     pub fn len(&self) -> usize {
         match &self.0 {
             Form::Made(elements) => elements.len(),
             Form::Joined(joined) => joined.len,
-            Form::Tree(elements, _) => elements.len(),
+            Form::Tree(elements, _) | Form::Typed(elements, _) => elements.len(),
         }
     }
 
@@ -65,6 +72,7 @@ impl<'a> List<'a> {
                 None => joined.left.get(index),
                 Some(index) => joined.right.get(index),
             },
+            Form::Typed(elements, item) => Some(Ok(Value::from_typed(elements.get(index)?, *item))),
             Form::Tree(elements, declared) => {
                 let element = elements.get(index)?;
                 Some(match declared.map(|declared| &declared.kind) {

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use kevel_api::schema::Schema;
 use kevel_api::value::{Map as TreeMap, Value as Tree};
 
+use super::typed::Struct;
 use super::{Text, Value};
 use crate::declared::{DeclKind, DeclType, ObjectType, escape, unescape};
 use crate::error::Error;
@@ -19,6 +21,10 @@ pub struct Map<'a>(Form<'a>);
 enum Form<'a> {
     Made(Arc<Made<'a>>),
     Tree(&'a TreeMap),
+    /// What a client sees of a struct.
+    Typed(Struct<'a>),
+    /// A map whose values a client sees so.
+    TypedMap(&'a TreeMap, Schema<'a>),
     /// A map whose values have a type.
     Declared(&'a TreeMap, &'a DeclType),
     /// An object with declared fields.
@@ -160,11 +166,23 @@ impl<'a> Map<'a> {
         })
     }
 
+    pub(super) fn typed(object: Struct<'a>) -> Self {
+        Map(Form::Typed(object))
+    }
+
+    pub(super) fn typed_map(map: &'a TreeMap, values: Schema<'a>) -> Self {
+        Map(Form::TypedMap(map, values))
+    }
+
     /// How many entries there are.
     pub fn len(&self) -> usize {
         match &self.0 {
             Form::Made(entries) => entries.values.len(),
-            Form::Tree(map) | Form::Declared(map, _) | Form::Object(map, _) => map.len(),
+            Form::Typed(object) => object.names().len(),
+            Form::Tree(map)
+            | Form::TypedMap(map, _)
+            | Form::Declared(map, _)
+            | Form::Object(map, _) => map.len(),
         }
     }
 
@@ -183,7 +201,7 @@ impl<'a> Map<'a> {
         }
         match key {
             Value::String(name) => self.find_str(name),
-            _ if matches!(self.0, Form::Tree(_)) => None,
+            _ if matches!(self.0, Form::Tree(_) | Form::Typed(_) | Form::TypedMap(..)) => None,
             _ => Some(Err(Error::no_such_overload())),
         }
     }
@@ -193,6 +211,8 @@ impl<'a> Map<'a> {
         match &self.0 {
             Form::Made(entries) => entries.get(&Key::String(Text::Borrowed(name))).cloned().map(Ok),
             Form::Tree(map) => Some(Ok(Value::from_tree(map.get(name)?))),
+            Form::Typed(object) => object.find(name).map(Ok),
+            Form::TypedMap(map, values) => Some(Ok(Value::from_typed(map.get(name)?, *values))),
             Form::Declared(map, ty) => Some(Value::from_declared(map.get(name)?, ty)),
             Form::Object(map, object) => {
                 let ty = object.field(name)?;
@@ -209,7 +229,8 @@ impl<'a> Map<'a> {
     pub fn keys(&self) -> Vec<Value<'a>> {
         match &self.0 {
             Form::Made(entries) => entries.index.keys().map(Key::to_value).collect(),
-            Form::Tree(map) | Form::Declared(map, _) => {
+            Form::Typed(object) => object.names(),
+            Form::Tree(map) | Form::TypedMap(map, _) | Form::Declared(map, _) => {
                 map.entries().iter().map(|(name, _)| Value::from(name.as_str())).collect()
             }
             Form::Object(map, object) => {
@@ -269,9 +290,17 @@ impl<'a> Map<'a> {
 
     /// What the fields that tell a list's elements apart hold.
     pub(super) fn key_fields(&self, names: &[String]) -> Vec<Option<&'a Tree>> {
-        let (Form::Tree(map) | Form::Declared(map, _) | Form::Object(map, _)) = &self.0 else {
-            return Vec::new();
+        let get = |name: &String| match &self.0 {
+            Form::Made(_) => None,
+            Form::Typed(object) => object.tree(name),
+            Form::Tree(map)
+            | Form::TypedMap(map, _)
+            | Form::Declared(map, _)
+            | Form::Object(map, _) => map.get(name),
         };
-        names.iter().map(|name| map.get(name)).collect()
+        match &self.0 {
+            Form::Made(_) => Vec::new(),
+            _ => names.iter().map(get).collect(),
+        }
     }
 }

@@ -10,6 +10,7 @@ mod map;
 mod text;
 mod timestamp;
 mod tree;
+mod typed;
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Custom kinds: unknown fields are dropped where the schema does not keep them, and everything
 //! else stays as it is given, of whatever type; validation speaks of types.
 
-use kevel_api::schema::{Schema, StructFlags, StructSchema, Type};
+use kevel_api::schema::{Scalar, Schema, StructFlags, StructSchema, Type};
 use kevel_api::value::Value;
 
 use super::decode::Decoder;
@@ -11,6 +11,11 @@ use super::scan::Stop;
 
 /// What every object has, although the schema of one inside another need not say so.
 const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Whether a leaf takes anything.
+fn is_open(schema: Schema<'_>) -> bool {
+    matches!(schema.scalar(), Some(Scalar::Raw | Scalar::Json | Scalar::FieldsV1))
+}
 
 impl<'t> Decoder<'_, 't> {
     pub(super) fn custom(&mut self, schema: Schema<'t>, frame: &Frame<'_>) -> Result<Value, Stop> {
@@ -33,6 +38,19 @@ impl<'t> Decoder<'_, 't> {
                 let value = schema.other(*value);
                 let map =
                     self.entries(frame, |decoder, _, frame| decoder.value(value, frame).map(Some))?;
+                Ok(Value::Map(map))
+            }
+            // An object where there should be none: of its fields nobody knows.
+            (Type::List { .. } | Type::Scalar(_), b'{') if !is_open(schema) => {
+                let map = self.entries(frame, |decoder, at, down| {
+                    if decoder.report {
+                        decoder
+                            .strict
+                            .add(at, StrictProblem::Unknown, || frame.path_to(down.key()));
+                    }
+                    decoder.scan.skip_value()?;
+                    Ok(None)
+                })?;
                 Ok(Value::Map(map))
             }
             _ => self.any(frame),

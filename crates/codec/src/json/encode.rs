@@ -128,7 +128,7 @@ fn write_field(field: Field<'_>, value: Option<&Value>, start: usize, out: &mut 
     };
     let omitted = !field.pointer()
         && match schema.ty() {
-            Type::Struct(_) => field.omit_zero() && is_zero_struct(value, schema),
+            Type::Struct(_) => field.omit_zero() && schema.is_zero_struct(value),
             Type::Scalar(scalar) if (*scalar).is_go_struct() => false,
             _ => !field.always() && value.is_empty(),
         };
@@ -156,15 +156,6 @@ fn write_name(field: Field<'_>, start: usize, out: &mut Vec<u8>) {
             out.extend_from_slice(b"\":");
         }
     }
-}
-
-/// Whether a struct holds nothing but structs that hold nothing.
-pub(super) fn is_zero_struct(value: &Value, schema: Schema<'_>) -> bool {
-    let Value::Map(map) = value else { return value.is_null() };
-    map.iter().all(|(key, value)| match schema.field(key) {
-        Some(field) => !field.pointer() && is_zero_struct(value, field.schema()),
-        None => true,
-    })
 }
 
 /// Writes Go's zero value of a type.

@@ -7,9 +7,9 @@ use kevel_api::schema::{
 };
 use kevel_api::value::{Map, Value};
 
-use super::encode::{encode_any, is_zero_struct};
+use super::encode::encode_any;
 use super::float::write_float;
-use super::raw::write_raw;
+use super::raw::{compacted, write_raw};
 
 /// Which of Go's structs the reference shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,7 +175,7 @@ impl Writer {
             None => field.flags().has(FieldFlags::WRITTEN_EMPTY),
             Some(_) if field.pointer() || field.always() => true,
             Some(value) => match schema.ty() {
-                Type::Struct(_) => !(field.omit_zero() && is_zero_struct(value, schema)),
+                Type::Struct(_) => !(field.omit_zero() && schema.is_zero_struct(value)),
                 Type::Scalar(scalar) if (*scalar).is_go_struct() => true,
                 _ => !value.is_empty(),
             },
@@ -226,7 +226,9 @@ impl Writer {
         match value {
             _ if self.is_full() => {}
             Value::String(text) => write_json_string(&mut self.out, &cut(MAX_VALUE_BYTES, text)),
-            Value::Raw(text) => write_raw(&cut(MAX_VALUE_BYTES, text), &mut self.out),
+            Value::Raw(text) => {
+                write_raw(&compacted(&cut(MAX_VALUE_BYTES, text)), &mut self.out);
+            }
             Value::List(items) => self.list(items, Writer::any),
             Value::Map(map) => self.map(map, Writer::any),
             value => encode_any(value, &mut self.out),

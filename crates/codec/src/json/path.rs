@@ -68,6 +68,10 @@ impl<'f> Frame<'f> {
         for step in self.steps() {
             inside |= matches!(step, Step::Union);
             if let Step::Field(structure, field) = step {
+                // Of a custom object only the metadata has a type, by itself.
+                if structure.name().is_empty() {
+                    continue;
+                }
                 embedding(structure, field, &mut names);
                 names.push(field.name());
                 owner = owner.filter(|_| inside).or(Some(structure.name()));

@@ -1,5 +1,7 @@
 //! Documents inside documents: kept as text, without the white space between their tokens.
 
+use std::borrow::Cow;
+
 use super::error::Error;
 use super::scan::Scanner;
 use super::text::text_of;
@@ -12,11 +14,16 @@ use super::text::text_of;
 /// # Ok::<(), kevel_codec::json::Error>(())
 /// ```
 pub fn compact(document: &[u8]) -> Result<Box<str>, Error> {
+    check(document).map(|text| compacted(&text))
+}
+
+/// Some bytes that are one JSON document, as they are.
+pub(crate) fn check(document: &[u8]) -> Result<Cow<'_, str>, Error> {
     let text = text_of(document);
     let mut scan = Scanner::new(&text);
     scan.skip_space();
     match scan.skip_value().and_then(|()| scan.end()) {
-        Ok(()) => Ok(compacted(&text)),
+        Ok(()) => Ok(text),
         Err(_) => Err(Error::Syntax(scan.error(document))),
     }
 }

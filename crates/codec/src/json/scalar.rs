@@ -39,7 +39,9 @@ impl<'t> Decoder<'_, 't> {
             (Scalar::Time | Scalar::MicroTime | Scalar::Duration, _) => self.clock(scalar, frame),
             (Scalar::Quantity, _) => self.quantity(),
             (Scalar::IntOrString, _) => self.int_or_string(frame),
-            (Scalar::Raw | Scalar::Json | Scalar::FieldsV1, _) => self.document(),
+            // Whether it changed is told by its bytes.
+            (Scalar::Raw, _) => self.document(|text| text.into()),
+            (Scalar::Json | Scalar::FieldsV1, _) => self.document(compacted),
             (Scalar::Number | Scalar::Integer, _) => self.any(frame),
             _ => self.other_or_null(schema, frame),
         }
@@ -182,12 +184,12 @@ impl<'t> Decoder<'_, 't> {
     }
 
     /// A document inside the document; `null` is none.
-    fn document(&mut self) -> Result<Value, Stop> {
+    fn document(&mut self, keep: fn(&str) -> Box<str>) -> Result<Value, Stop> {
         let start = self.scan.at();
         self.scan.skip_value()?;
         Ok(match self.scan.since(start) {
             "null" => Value::Null,
-            text => Value::Raw(compacted(text)),
+            text => Value::Raw(keep(text)),
         })
     }
 }

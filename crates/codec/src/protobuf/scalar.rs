@@ -266,8 +266,8 @@ fn read_document(input: &[u8], message: &str) -> Result<Value> {
     if raw.is_empty() {
         return Ok(Value::Null);
     }
-    match json::compact(raw) {
-        Ok(document) => Ok(Value::Raw(document)),
+    match json::check(raw) {
+        Ok(document) => Ok(Value::Raw(document.into())),
         Err(error) => Err(Error::Invalid(error.to_string()).into()),
     }
 }

@@ -11,6 +11,7 @@ mod default_toleration_seconds;
 mod deny_service_external_ips;
 mod event_rate_limit;
 mod extended_resource_toleration;
+mod image_policy_webhook;
 mod limit_pod_hard_anti_affinity_topology;
 mod limit_ranger;
 mod lister;
@@ -38,7 +39,6 @@ mod service_account;
 mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
 mod tolerations;
-mod unbuilt;
 mod webhooks;
 
 pub use default_toleration_seconds::TolerationSeconds;
@@ -52,6 +52,7 @@ use kevel_admission::webhook::{Resolve, WebhookMetrics};
 use kevel_server::admission::Plugin;
 use kevel_server::authorization::Authorizer;
 use kevel_server::controller::Client;
+use kevel_server::egress::EgressSelector;
 use kevel_server::future::Pending;
 use kevel_server::metrics::Metrics;
 use kevel_server::resource::{Resources, Rows};
@@ -77,7 +78,7 @@ pub static PLUGINS: &[Registration] = &[
     node_restriction::REGISTRATION,
     taint_nodes_by_condition::REGISTRATION,
     always_pull_images::REGISTRATION,
-    unbuilt::IMAGE_POLICY_WEBHOOK,
+    image_policy_webhook::REGISTRATION,
     pod_security::REGISTRATION,
     pod_node_selector::REGISTRATION,
     priority::REGISTRATION,
@@ -117,29 +118,18 @@ pub struct Registration {
     pub name: &'static str,
     /// Whether it runs where nobody says.
     pub on_by_default: bool,
-    /// `None` for one that this server does not have yet.
-    make: Option<Make>,
+    make: Make,
 }
 
 impl Registration {
     /// A plug-in that runs unless it is switched off.
     const fn on(name: &'static str, make: Make) -> Self {
-        Registration { name, on_by_default: true, make: Some(make) }
+        Registration { name, on_by_default: true, make }
     }
 
     /// A plug-in that runs where it is switched on.
     const fn off(name: &'static str, make: Make) -> Self {
-        Registration { name, on_by_default: false, make: Some(make) }
-    }
-
-    /// A plug-in that the reference has and this server has not yet.
-    const fn unbuilt(name: &'static str, on_by_default: bool) -> Self {
-        Registration { name, on_by_default, make: None }
-    }
-
-    /// Whether this server has it.
-    pub fn is_built(&self) -> bool {
-        self.make.is_some()
+        Registration { name, on_by_default: false, make }
     }
 }
 
@@ -171,6 +161,8 @@ pub struct Context<'a> {
     pub webhooks: WebhookMetrics,
     /// Where the services are that are webhooks.
     pub resolve: Resolve,
+    /// The ways to webhooks.
+    pub egress: EgressSelector,
     /// Takes what a plug-in runs for as long as the server does, under the plug-in's name.
     pub follow: &'a dyn Fn(&'static str, Pending<'static, ()>),
 }
@@ -207,13 +199,13 @@ pub fn always(context: &Context<'_>) -> Result<Vec<Arc<dyn Plugin>>, String> {
     ])
 }
 
-/// The plug-ins of these names, in the order in which they run; those that are not built are left out.
+/// The plug-ins of these names, in the order in which they run.
 pub fn plugins(names: &[&str], context: &Context<'_>) -> Result<Vec<Arc<dyn Plugin>>, String> {
     let wanted = PLUGINS.iter().filter(|plugin| names.contains(&plugin.name));
-    let made = wanted.filter_map(|plugin| {
+    let made = wanted.map(|plugin| {
         let failed =
             |error| format!("failed to initialize admission plugin {}: {error}", plugin.name);
-        Some((plugin.make?)(context).map_err(failed))
+        (plugin.make)(context).map_err(failed)
     });
     made.collect()
 }

@@ -109,7 +109,10 @@ fn resizes_pod(pod: &Value, old: &Value) -> bool {
 
 fn resizes_init_container(pod: &Value, old: &Value) -> bool {
     let containers = |pod: &Value| pod.list_at(&["spec", "initContainers"]).to_vec();
-    let resources = |container: &Value| container.at(&["resources"]).cloned();
+    // Whether an empty one is sent is up to the client.
+    let resources = |container: &Value| {
+        container.at(&["resources"]).filter(|resources| !resources.is_empty()).cloned()
+    };
     let mut both = containers(old).into_iter().zip(containers(pod));
     both.any(|(old, new)| {
         old.str_at(&["restartPolicy"]) != "Always" && resources(&old) != resources(&new)

@@ -32,7 +32,8 @@ pub const VALIDATING: Registration = Registration::on(validating::NAME, |context
 
 fn config(context: &Context<'_>, name: &str, plural: &str) -> Result<Config, String> {
     let kubeconfig = kubeconfig(context, name)?;
-    let clients = ClientManager::new(kubeconfig.as_deref(), context.resolve.clone())?;
+    let (resolve, egress) = (context.resolve.clone(), context.egress.clone());
+    let clients = ClientManager::new(kubeconfig.as_deref(), resolve, egress)?;
     Ok(Config {
         configurations: context.storage(GROUP, plural)?,
         matcher: context.matcher.clone(),

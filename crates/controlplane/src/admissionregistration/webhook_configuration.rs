@@ -16,12 +16,14 @@ use crate::validation::Field;
 
 /// `mutatingwebhookconfigurations`
 pub static MUTATING_WEBHOOK_CONFIGURATION: Kind = Kind {
+    counts_empty_lists: true,
     columns: columns::admissionregistration::WEBHOOKS,
     ..kind("mutatingwebhookconfigurations", RULES)
 };
 
 /// `validatingwebhookconfigurations`
 pub static VALIDATING_WEBHOOK_CONFIGURATION: Kind = Kind {
+    counts_empty_lists: true,
     columns: columns::admissionregistration::WEBHOOKS,
     ..kind("validatingwebhookconfigurations", RULES)
 };

@@ -13,6 +13,7 @@ use crate::validation::Field;
 /// Daemon sets.
 pub static KIND: Kind = Kind {
     counts_generation: true,
+    converted_annotations: &[TEMPLATE_GENERATION],
     columns: columns::apps::DAEMON_SET,
     rules: Rules {
         prepare_for_create,

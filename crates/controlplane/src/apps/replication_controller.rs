@@ -28,7 +28,11 @@ pub static KIND: Kind = Kind {
         },
         validate_update: |controller, old| spec(controller.at("spec"), Some(old.at("spec"))),
         validate_status_update: |controller, _| replica_set::status(controller.at("status")),
-        warnings: |controller, old| template::object_warnings(controller, old),
+        // The reference warns of the template of a new one alone.
+        warnings: |controller, old| match old {
+            None => template::object_warnings(controller, old),
+            Some(_) => Vec::new(),
+        },
         ..Rules::NONE
     },
     ..Kind::new("", "replicationcontrollers")
@@ -46,7 +50,11 @@ fn spec(spec: Field, old: Option<Field>) {
         return template.required("");
     }
     let labels = template.down("metadata.labels");
-    if selector.entries().any(|(key, value)| !labels.key(key).same(&value)) {
+    let fits = |key: &str, value: Field| {
+        let label = labels.key(key);
+        label.is_set() && label.str() == value.str()
+    };
+    if selector.entries().any(|(key, value)| !fits(key, value)) {
         let why = "`selector` does not match template `labels`";
         labels.invalid(why);
     }

@@ -136,7 +136,7 @@ fn check_target(target: Field) {
     for amount in [target.at("value"), target.at("averageValue")] {
         match amount.quantity() {
             Some(quantity) if quantity.signum() <= 0 => {
-                amount.invalid_as(quantity.to_string(), "must be positive");
+                amount.invalid_as(amount.quantity_text(), "must be positive");
             }
             _ => {}
         }

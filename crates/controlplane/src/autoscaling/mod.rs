@@ -18,7 +18,9 @@ use crate::validation::Field;
 pub static HORIZONTAL_POD_AUTOSCALER: Kind = Kind {
     columns: columns::autoscaling::HORIZONTAL_POD_AUTOSCALER,
     rules: Rules {
+        prepare_for_create: |autoscaler, _| keep_told_status(autoscaler, None),
         validate_create: |autoscaler| check(autoscaler, None),
+        prepare_for_update: |autoscaler, old, _| keep_told_status(autoscaler, Some(old)),
         validate_update: |autoscaler, old| check(autoscaler, Some(old)),
         validate_status_update: |autoscaler, _| {
             let status = autoscaler.at("status");
@@ -31,6 +33,35 @@ pub static HORIZONTAL_POD_AUTOSCALER: Kind = Kind {
 };
 
 const GROUP: &str = "autoscaling";
+
+/// Where v1 says what is in the status of other versions.
+const TOLD_STATUS: [&str; 2] = [
+    "autoscaling.alpha.kubernetes.io/current-metrics",
+    "autoscaling.alpha.kubernetes.io/conditions",
+];
+
+/// Annotations that are a part of the status are left alone where that is.
+fn keep_told_status(autoscaler: &mut Value, old: Option<&Value>) {
+    let old = old.and_then(|old| old.at(&["metadata", "annotations"])).and_then(Value::as_map);
+    for name in TOLD_STATUS {
+        let was = old.and_then(|old| old.get(name)).cloned();
+        let annotations = autoscaler.at_mut(&["metadata", "annotations"]);
+        match (was, annotations.and_then(Value::as_map_mut)) {
+            (Some(was), Some(annotations)) => drop(annotations.insert(name, was)),
+            (None, Some(annotations)) => drop(annotations.remove(name)),
+            (Some(was), None) => {
+                autoscaler.make_map(&["metadata", "annotations"]).insert(name, was);
+            }
+            (None, None) => {}
+        }
+    }
+    let empty = |annotations: &Value| annotations.as_map().is_some_and(|map| map.is_empty());
+    if autoscaler.at(&["metadata", "annotations"]).is_some_and(empty)
+        && let Some(metadata) = autoscaler.at_mut(&["metadata"]).and_then(Value::as_map_mut)
+    {
+        metadata.remove("annotations");
+    }
+}
 
 /// What a reference to an object may leave open.
 #[derive(Clone, Copy)]

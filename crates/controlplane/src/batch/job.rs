@@ -9,7 +9,7 @@ use kevel_server::strategy::Dependents;
 use super::{indexes, job_status};
 use crate::capabilities::Capabilities;
 use crate::columns;
-use crate::kind::{Kind, MetadataChecks, Selectable};
+use crate::kind::{FieldLabels, Kind, MetadataChecks, Selectable};
 use crate::pod::template;
 use crate::rules::Rules;
 use crate::validation::Field;
@@ -17,8 +17,13 @@ use crate::validation::Field;
 /// Jobs.
 pub static KIND: Kind = Kind {
     selectable_fields: &[Selectable::named("status.successful", "status.succeeded")],
+    unknown_field_labels: FieldLabels::OwnQuoted,
     counts_generation: true,
     default_dependents: Dependents::Orphaned,
+    deletion_warning: Some(
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to \
+         remove them or set propagationPolicy=Orphan to suppress this warning",
+    ),
     columns: columns::batch::JOB,
     rules: Rules {
         prepare_for_create,
@@ -395,6 +400,7 @@ fn restart_policy(spec: Field) {
 
 fn validate_update(job: Field, old: Field) {
     check(job, Some(old));
+    job.metadata_again();
     let (spec, was) = (job.at("spec"), old.at("spec"));
     // The reference checks the spec twice, and says so in the causes.
     spec_and_selector(spec, Some(was));

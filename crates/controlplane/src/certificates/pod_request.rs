@@ -20,6 +20,12 @@ pub static KIND: Kind = Kind {
         Selectable::field("spec.podName"),
         Selectable::field("spec.nodeName"),
     ],
+    field_labels: &[
+        ("metadata.name", "metadata.name"),
+        ("spec.nodeName", "spec.nodeName"),
+        ("spec.podName", "spec.podName"),
+        ("spec.signerName", "spec.signerName"),
+    ],
     storage_version: Some("v1beta1"),
     kept_by_status: &STATUS_METADATA,
     allow_unconditional_update: false,

@@ -20,6 +20,7 @@ pub static KIND: Kind = Kind {
     validate_name: name::is_path_segment_name,
     selectable_fields: &[Selectable::field("spec.signerName")],
     reset_fields: &["spec"],
+    reset_by_status: &[&["spec"], &["status", "conditions"]],
     subresources: &[(
         "approval",
         Subresource::Fields {

@@ -8,7 +8,6 @@ use super::{Columns, columns};
 const CONTAINERS: Column =
     Column::text("Containers", "The names of the template's containers.").wide();
 const IMAGES: Column = Column::text("Images", "The images of the template's containers.").wide();
-const SELECTOR: Column = Column::text("Selector", "Which pods are its own.").wide();
 
 pub(crate) const CONTROLLER_REVISION: Columns = columns!(|o|
     Column::NAME => o.name(),
@@ -36,7 +35,7 @@ pub(crate) const DAEMON_SET: Columns = columns!(
     Column::AGE => o.age(),
     CONTAINERS => names,
     IMAGES => images,
-    SELECTOR => o.selector("spec.selector"),
+    Column::text("Selector", "apps.v1.DaemonSetSpec#selector").wide() => o.selector("spec.selector"),
 );
 
 pub(crate) const DEPLOYMENT: Columns = columns!(
@@ -52,7 +51,7 @@ pub(crate) const DEPLOYMENT: Columns = columns!(
     Column::AGE => o.age(),
     CONTAINERS => names,
     IMAGES => images,
-    SELECTOR => o.try_selector("spec.selector").unwrap_or_else(|| "<invalid>".into()),
+    Column::text("Selector", "apps.v1.DeploymentSpec#selector").wide() => o.try_selector("spec.selector").unwrap_or_else(|| "<invalid>".into()),
 );
 
 pub(crate) const REPLICA_SET: Columns = columns!(
@@ -67,7 +66,7 @@ pub(crate) const REPLICA_SET: Columns = columns!(
     Column::AGE => o.age(),
     CONTAINERS => names,
     IMAGES => images,
-    SELECTOR => o.selector("spec.selector"),
+    Column::text("Selector", "apps.v1.ReplicaSetSpec#selector").wide() => o.selector("spec.selector"),
 );
 
 pub(crate) const STATEFUL_SET: Columns = columns!(

@@ -9,7 +9,7 @@ use super::{Columns, columns};
 const CONTAINERS: Column =
     Column::text("Containers", "The names of the template's containers.").wide();
 const IMAGES: Column = Column::text("Images", "The images of the template's containers.").wide();
-const SELECTOR: Column = Column::text("Selector", "Which pods are the job's own.").wide();
+const SELECTOR: Column = Column::text("Selector", "batch.v1.JobSpec#selector").wide();
 
 pub(crate) const CRON_JOB: Columns = columns!(
     |o| where {

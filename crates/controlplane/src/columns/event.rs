@@ -27,7 +27,7 @@ pub(crate) const EVENT: Columns = columns!(
     Column::text("Type", "core.v1.Event#type") => o.text("type"),
     Column::text("Reason", "core.v1.Event#reason") => o.text("reason"),
     Column::text("Object", "core.v1.Event#involvedObject") => object,
-    Column::text("Subobject", "Which part of that it is about.").wide() =>
+    Column::text("Subobject", "core.v1.ObjectReference#fieldPath").wide() =>
         o.text("involvedObject.fieldPath"),
     Column::text("Source", "core.v1.Event#source").wide() => source(o),
     Column::text("Message", "core.v1.Event#message") => o.text("message").trim(),

@@ -92,6 +92,10 @@ impl kevel_server::columns::Columns for Columns {
         (self.cells)(&Shown::new(object, now))
     }
 
+    fn is_default(&self) -> bool {
+        self.definitions == NameAndCreation::DEFINITIONS
+    }
+
     fn completed(&self, object: &Value) -> Option<Completed> {
         (self.completed)(object)
     }

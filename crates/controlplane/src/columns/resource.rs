@@ -71,9 +71,9 @@ pub(crate) const RESOURCE_SLICE: Columns = columns!(
         let pool = o.text("spec.pool.name");
     }
     Column::NAME => o.name(),
-    Column::text("Node", "The node that has the devices.") => o.text("spec.nodeName"),
-    Column::text("Driver", "Who manages the devices.") => o.text("spec.driver"),
-    Column::text("Pool", "The pool that the devices belong to.") => pool,
+    Column::text("Node", "resource.v1.ResourceSliceSpec#nodeName") => o.text("spec.nodeName"),
+    Column::text("Driver", "resource.v1.ResourceSliceSpec#driver") => o.text("spec.driver"),
+    Column::text("Pool", "resource.v1.ResourcePool#name") => pool,
     Column::AGE => o.age(),
 );
 

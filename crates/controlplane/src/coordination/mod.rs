@@ -13,6 +13,7 @@ use crate::validation::Field;
 
 /// Leases.
 pub static LEASE: Kind = Kind {
+    standard_finalizers: false,
     allow_create_on_update: true,
     allow_unconditional_update: false,
     columns: columns::coordination::LEASE,
@@ -28,6 +29,7 @@ pub static LEASE: Kind = Kind {
 
 /// Lease candidates.
 pub static LEASE_CANDIDATE: Kind = Kind {
+    standard_finalizers: false,
     storage_version: Some("v1beta1"),
     validate_name: |name, _| name::is_config_map_key(name),
     allow_create_on_update: true,

@@ -17,6 +17,7 @@ pub static KIND: Kind = Kind {
         validate_update: |capacity, old| {
             let topology = capacity.at("nodeTopology");
             check(capacity, old.at("nodeTopology").fails(|was| was.label_selector(false)));
+            capacity.metadata_again();
             if !topology.same(&old.at("nodeTopology")) {
                 topology.invalid(IMMUTABLE);
             }

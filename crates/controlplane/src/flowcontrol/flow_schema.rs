@@ -1,9 +1,10 @@
 //! Flow schemas: which requests are of which priority.
 
 use kevel_api::name;
+use kevel_flowcontrol::EXEMPT;
 use kevel_server::strategy::STATUS_METADATA;
 
-use super::mandatory::{self, EXEMPT};
+use super::mandatory;
 use crate::columns;
 use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;

@@ -1,10 +1,14 @@
 //! Priority and fairness: who waits for whom.
 
+mod config_consumer;
+pub mod config_producer;
 pub mod flow_schema;
 mod mandatory;
 pub mod priority_level_configuration;
 
 use std::collections::HashSet;
+
+pub use config_consumer::config_consumer;
 
 use crate::validation::Field;
 

@@ -1,8 +1,9 @@
 //! Priority levels: how many requests of a priority are served at once, and how the others wait.
 
+use kevel_flowcontrol::EXEMPT;
 use kevel_server::strategy::STATUS_METADATA;
 
-use super::mandatory::{self, EXEMPT};
+use super::mandatory;
 use crate::columns;
 use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;

@@ -41,8 +41,7 @@ impl KindStrategy {
     /// What holds objects of built-in kinds is qualified, or known.
     fn finalizers(&self, object: Field) {
         let metadata = object.at("metadata");
-        for finalizer in metadata.at("finalizers").items().filter(|_| self.kind.standard_finalizers)
-        {
+        for finalizer in metadata.at("finalizers").items() {
             standard_finalizer(finalizer, finalizer.str());
         }
     }
@@ -85,6 +84,21 @@ impl Strategy for KindStrategy {
         self.kind.counts_generation
     }
 
+    fn counts_empty_lists(&self) -> bool {
+        self.kind.counts_empty_lists
+    }
+
+    fn reset_by_status(&self) -> &'static [&'static [&'static str]] {
+        self.kind.reset_by_status
+    }
+
+    fn validate_finalizers(&self, object: &Value) -> FieldErrors {
+        match self.kind.standard_finalizers {
+            true => self.capabilities.errors(object, |object| self.finalizers(object)),
+            false => FieldErrors::new(),
+        }
+    }
+
     fn sign(&self, object: &mut Value, user: &User) {
         (self.rules.sign)(object, user);
     }
@@ -94,10 +108,7 @@ impl Strategy for KindStrategy {
     }
 
     fn validate_create(&self, object: &Value) -> FieldErrors {
-        self.capabilities.errors(object, |object| {
-            self.finalizers(object);
-            (self.rules.validate_create)(object);
-        })
+        self.capabilities.errors(object, self.rules.validate_create)
     }
 
     fn prepare_for_update(&self, object: &mut Value, old: &Value) {
@@ -105,10 +116,7 @@ impl Strategy for KindStrategy {
     }
 
     fn validate_update(&self, object: &Value, old: &Value) -> FieldErrors {
-        self.capabilities.update_errors(object, old, |object, old| {
-            self.finalizers(object);
-            (self.rules.validate_update)(object, old);
-        })
+        self.capabilities.update_errors(object, old, self.rules.validate_update)
     }
 
     fn prepare_for_status_update(&self, object: &mut Value, old: &Value) {
@@ -116,10 +124,11 @@ impl Strategy for KindStrategy {
     }
 
     fn validate_status_update(&self, object: &Value, old: &Value) -> FieldErrors {
-        self.capabilities.update_errors(object, old, |object, old| {
-            self.finalizers(object);
-            (self.rules.validate_status_update)(object, old);
-        })
+        self.capabilities.update_errors(object, old, self.rules.validate_status_update)
+    }
+
+    fn warnings_as_sent(&self, object: &Value) -> Vec<String> {
+        (self.rules.warnings_as_sent)(object)
     }
 
     fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
@@ -155,6 +164,10 @@ impl Strategy for KindStrategy {
 
     fn allow_create_on_update(&self) -> bool {
         self.kind.allow_create_on_update
+    }
+
+    fn deletion_warning(&self) -> Option<&str> {
+        self.kind.deletion_warning
     }
 
     fn default_dependents(&self) -> Dependents {

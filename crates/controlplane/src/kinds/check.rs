@@ -75,7 +75,9 @@ fn fields(kind: &Kind, versions: &[&builtin::Resource]) -> Vec<String> {
         return vec!["a version has no schema".into()];
     }
     let mut named: Vec<Vec<&str>> = Vec::new();
-    named.extend(kind.selectable_fields.iter().map(|field| field.path.split('.').collect()));
+    let selectable = kind.selectable_fields.iter();
+    let selectable = selectable.flat_map(|field| [Some(field.path), field.otherwise]).flatten();
+    named.extend(selectable.map(|path| path.split('.').collect()));
     named.extend(kind.reset_fields.iter().map(|field| vec![*field]));
     named.extend(kind.kept_by_status.iter().map(|field| vec!["metadata", *field]));
     for (_, subresource) in kind.subresources {

@@ -17,6 +17,7 @@ pub static KIND: Kind = Kind {
         validate_update: |class, old| {
             let spec = class.at("spec");
             spec.at("controller").immutable(&old.at("spec").at("controller"));
+            class.metadata_again();
             check(spec);
         },
         ..Rules::NONE

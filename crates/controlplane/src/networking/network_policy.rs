@@ -14,6 +14,7 @@ use crate::validation::{self, Field};
 /// Network policies.
 pub static KIND: Kind = Kind {
     counts_generation: true,
+    counts_empty_lists: true,
     columns: columns::networking::NETWORK_POLICY,
     rules: Rules {
         validate_create: |policy| check(policy.at("spec"), false, &HashSet::new()),

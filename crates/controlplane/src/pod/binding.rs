@@ -5,8 +5,8 @@ use kevel_api::gvk::GroupResource;
 use kevel_api::status::{SUCCESS, Status, StatusError, StorageError};
 use kevel_api::value::{Map, Value};
 use kevel_server::future::Pending;
-use kevel_server::resource::Resource;
-use kevel_server::resource::{CreateRequest, Created, Creater};
+use kevel_server::resource::{CreateRequest, Created, Creater, Resource};
+use kevel_server::storage::shown_key;
 
 use super::condition::Condition;
 
@@ -78,7 +78,7 @@ fn check_preconditions(
         }
         let name = pod.str_at(&["metadata", "name"]);
         let key = pods.storage.as_ref().map(|storage| storage.key(request.namespace, name));
-        let key = String::from_utf8_lossy(&key.unwrap_or_default()).into_owned();
+        let key = shown_key(&key.unwrap_or_default());
         let message = format!(
             "Precondition failed: {what} in precondition: {meant}, {what} in object meta: {there}"
         );

@@ -138,10 +138,13 @@ pub fn resource_ref(reference: Field, in_file: bool) {
 
 fn divisor(reference: Field, huge: bool) {
     let (divisor, resource) = (reference.at("divisor"), reference.at("resource"));
-    let Some(amount) = divisor.quantity().filter(|amount| !amount.is_zero()) else { return };
+    if divisor.quantity().is_none_or(|amount| amount.is_zero()) {
+        return;
+    }
+    let said = divisor.quantity_text();
     let (units, what) = match resource.str() {
         "limits.cpu" | "requests.cpu" => {
-            if !["1m", "1"].contains(&amount.to_string().as_str()) {
+            if !["1m", "1"].contains(&said.as_str()) {
                 let why = "only divisor's values 1m and 1 are supported with the cpu resource";
                 divisor.invalid_as(resource.str(), why);
             }
@@ -154,7 +157,7 @@ fn divisor(reference: Field, huge: bool) {
         _ if huge => (BYTES, "hugepages"),
         _ => return,
     };
-    if !units.contains(&amount.to_string().as_str()) {
+    if !units.contains(&said.as_str()) {
         let units = units.join(", ");
         let why = format!("only divisor's values {units} are supported with the {what} resource");
         divisor.invalid_as(resource.str(), why);

@@ -35,6 +35,9 @@ impl Creater for Eviction {
             request.check_name(&eviction, "Eviction")?;
             let mut options = delete_options(&eviction);
             if request.dry_run {
+                if !options.dry_run.is_empty() && options.dry_run != ["All"] {
+                    return Err(other_dry_run(&options));
+                }
                 options.dry_run = vec!["All".to_owned()];
             }
             let pods = request.resource;
@@ -208,6 +211,12 @@ fn exhausted(budget: &Value, name: &str) -> String {
     }
 }
 
+fn other_dry_run(options: &DeleteOptions) -> StatusError {
+    let said = options.dry_run.join(" ");
+    let why = format!("Non-matching dry-run options in request and content: [All] and [{said}]");
+    StatusError::unknown(500, why)
+}
+
 fn still_processed(name: &str) -> StatusError {
     refused(10, format!("The disruption budget {name} is still being processed by the server."))
 }
@@ -253,6 +262,7 @@ async fn evict(
             *version = marked.str_at(&["metadata", "resourceVersion"]).to_owned();
         }
     }
+    options.validate([])?;
     pods.remove(namespace, name, &options).await
 }
 

@@ -84,6 +84,7 @@ pub static KIND: Kind = Kind {
         validate_update: update::check,
         prepare_for_status_update: prepare::status,
         validate_status_update: status::check,
+        warnings_as_sent: warnings::app_armor_annotations,
         warnings: warnings::pod,
         grace_period: Some(grace_period),
         ..Rules::NONE

@@ -8,6 +8,7 @@ use kevel_api::value::{Map, Value};
 use super::annotations::APP_ARMOR;
 use super::condition::Condition;
 use super::qos;
+use super::security_context::MAX_PROFILE;
 use crate::capabilities::{Capabilities, Features};
 
 /// A new pod waits, and is of the quality that its resources make it.
@@ -195,13 +196,16 @@ fn app_armor_fields(pod: &mut Value) {
     }
 }
 
-fn app_armor_field(annotation: &str) -> Option<Value> {
+/// The field that an annotation means, if it is a valid one.
+pub(super) fn app_armor_field(annotation: &str) -> Option<Value> {
     let ty = |ty: &str| Map::from_iter([("type", Value::from(ty))]);
     let profile = match annotation {
         "unconfined" => ty("Unconfined"),
         "runtime/default" => ty("RuntimeDefault"),
         _ => {
-            let path = annotation.strip_prefix("localhost/").filter(|path| !path.is_empty())?;
+            let is_valid =
+                |path: &&str| !path.is_empty() && path.trim() == *path && path.len() <= MAX_PROFILE;
+            let path = annotation.strip_prefix("localhost/").filter(is_valid)?;
             let mut profile = ty("Localhost");
             profile.insert("localhostProfile", path.into());
             profile

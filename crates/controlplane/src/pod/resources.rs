@@ -135,7 +135,7 @@ pub fn quantity(field: Field, resource: &str) {
     let Some(amount) = field.quantity() else { return };
     let counted = COUNTED.contains(&resource) || is_extended(resource);
     if counted && !amount.is_whole() {
-        field.invalid_as(BadValue::named_string(&amount.to_string()), "must be an integer");
+        field.invalid_as(BadValue::named_string(&field.quantity_text()), "must be an integer");
     }
 }
 
@@ -143,8 +143,9 @@ fn huge_pages(field: Field, resource: &str, options: &Options) {
     let Some(size) = resource.strip_prefix(HUGE_PAGES) else { return };
     let Some(amount) = field.quantity() else { return };
     if !options.tolerates.huge_pages && !divides(size, amount) {
-        let why = format!("{amount} is not positive integer multiple of {resource}");
-        field.invalid_as(amount.to_string(), why);
+        let shown = field.quantity_text();
+        let why = format!("{shown} is not positive integer multiple of {resource}");
+        field.invalid_as(shown, why);
     }
 }
 

@@ -6,7 +6,7 @@ use super::{Options, windows};
 use crate::validation::Field;
 
 /// The longest path.
-const MAX_PROFILE: usize = 4095;
+pub(super) const MAX_PROFILE: usize = 4095;
 const MAX_SYSCTL: usize = 253;
 
 /// What holds for all of a pod's containers.

@@ -8,6 +8,7 @@ use kevel_api::value::Value;
 use kevel_api::warning::{MAX_TOTAL, WarningList};
 
 use super::annotations::APP_ARMOR;
+use super::prepare::app_armor_field;
 use super::{each_container, virtual_paths};
 use crate::node_labels;
 use crate::validation::{self, Field};
@@ -48,8 +49,33 @@ const VOLUMES: &[(&str, &str, &str)] = &[
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 const NO_SECCOMP: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
+const APP_ARMOR_FIELD: &str = "deprecated since v1.30; use the \"appArmorProfile\" field instead";
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
+/// The annotations of AppArmor profiles that are about to become fields, or cannot.
+pub fn app_armor_annotations(pod: &Value) -> Vec<String> {
+    let annotations = pod.at(&["metadata", "annotations"]).and_then(Value::as_map);
+    let Some(annotations) =
+        annotations.filter(|_| pod.str_at(&["spec", "os", "name"]) != "windows")
+    else {
+        return Vec::new();
+    };
+    let profile_of = |of: &Value| of.at(&["securityContext", "appArmorProfile"]).cloned();
+    let of_pod = pod.at(&["spec"]).and_then(profile_of);
+    let containers = ["initContainers", "containers", "ephemeralContainers"];
+    let containers = containers.iter().flat_map(|list| pod.list_at(&["spec", list]));
+    let mut warnings = Vec::new();
+    for container in containers.filter(|container| profile_of(container).is_none()) {
+        let key = format!("{APP_ARMOR}{}", container.str_at(&["name"]));
+        let Some(annotation) = annotations.get(&key).and_then(Value::as_str) else { continue };
+        let meant = app_armor_field(annotation);
+        if meant.is_none() || meant != of_pod {
+            warnings.push(format!("metadata.annotations[{key}]: {APP_ARMOR_FIELD}"));
+        }
+    }
+    warnings
+}
 
 /// What there is to know about a new pod.
 pub fn pod(pod: &Value, old: Option<&Value>) -> Vec<String> {
@@ -190,9 +216,11 @@ pub fn claim_spec(spec: Field, out: &mut WarningList) {
 }
 
 fn whole(amount: Field, out: &mut WarningList) {
-    let Some(quantity) = amount.quantity().filter(|quantity| !quantity.is_whole()) else { return };
+    if amount.quantity().is_none_or(|quantity| quantity.is_whole()) {
+        return;
+    }
     out.add_with(|| {
-        let (path, shown) = (amount.path(), quantity.to_string());
+        let (path, shown) = (amount.path(), amount.quantity_text());
         format!("{path}: fractional byte value {shown:?} is invalid, must be an integer")
     });
 }
@@ -208,8 +236,7 @@ fn container_notes(container: Field, notes: Field, app_armor: bool, out: &mut Wa
     }
     let key = format!("{APP_ARMOR}{name}");
     if app_armor && context.at("appArmorProfile").is_absent() && notes.key(&key).is_set() {
-        let why = "deprecated since v1.30; use the \"appArmorProfile\" field instead";
-        out.add_with(|| format!("{}: {why}", notes.key(&key).path()));
+        out.add_with(|| format!("{}: {APP_ARMOR_FIELD}", notes.key(&key).path()));
     }
 }
 
@@ -342,5 +369,45 @@ impl<'v> KnownPorts<'v> {
             };
             Some((what, path.as_str()))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kevel_codec::json;
+
+    use super::*;
+
+    #[test]
+    fn annotations_of_app_armor_are_warned_of_where_no_field_says_the_same() {
+        for (annotation, of_pod, of_container, warned) in [
+            ("unconfined", "", "", true),
+            ("nonsense", "", "", true),
+            ("localhost/ padded", "", "", true),
+            ("runtime/default", "RuntimeDefault", "", false),
+            ("runtime/default", "Unconfined", "", true),
+            ("unconfined", "", "RuntimeDefault", false),
+        ] {
+            let context = |ty: &str| match ty {
+                "" => String::new(),
+                ty => format!(r#""securityContext":{{"appArmorProfile":{{"type":"{ty}"}}}},"#),
+            };
+            let pod = format!(
+                r#"{{"metadata":{{"annotations":{{"{APP_ARMOR}c":"{annotation}"}}}},
+                    "spec":{{{}"containers":[{{{}"name":"c"}},{{"name":"other"}}]}}}}"#,
+                context(of_pod),
+                context(of_container)
+            );
+            let pod = json::decode_any(pod.as_bytes(), json::Unknown::Ignore).unwrap().value;
+            let expected = format!(
+                "metadata.annotations[{APP_ARMOR}c]: deprecated since v1.30; use the \"appArmorProfile\" field instead"
+            );
+            let expected = if warned { vec![expected] } else { vec![] };
+            assert_eq!(
+                app_armor_annotations(&pod),
+                expected,
+                "{annotation} {of_pod} {of_container}"
+            );
+        }
     }
 }

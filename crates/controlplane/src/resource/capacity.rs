@@ -57,7 +57,7 @@ fn one_of(values: Field, default: Quantity, all: Quantity) {
         for (value, amount) in values.items().zip(&amounts) {
             if *amount > all {
                 let why = format!("option is larger than capacity value: {all}");
-                value.invalid_as(amount.to_string(), why);
+                value.invalid_as(value.quantity_text(), why);
             }
             has_default |= *amount == default;
         }

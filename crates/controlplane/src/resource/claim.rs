@@ -38,7 +38,7 @@ pub static RESOURCE_CLAIM: Kind = Kind {
         },
         ..Rules::NONE
     },
-    metadata_checks: MetadataChecks::MetaThenUpdate,
+    metadata_checks: MetadataChecks::MetaAndUpdate,
     ..Kind::new(GROUP, "resourceclaims")
 };
 
@@ -57,6 +57,7 @@ pub static RESOURCE_CLAIM_TEMPLATE: Kind = Kind {
         validate_update: |claim, old| {
             version::check_update(claim, old, |claim, old| {
                 template(claim);
+                claim.metadata_again();
                 claim.at("spec").immutable(&old.at("spec"));
             });
         },

@@ -24,7 +24,7 @@ pub static DEVICE_CLASS: Kind = Kind {
         validate_update: |class, _| spec(class.at("spec")),
         ..Rules::NONE
     },
-    metadata_checks: MetadataChecks::MetaThenUpdate,
+    metadata_checks: MetadataChecks::MetaAndUpdate,
     ..Kind::new(GROUP, "deviceclasses")
 };
 

@@ -8,7 +8,7 @@ use super::names::{self, label};
 use super::{GROUP, device, each_named, one_of, version};
 use crate::capabilities::Capabilities;
 use crate::columns;
-use crate::kind::{Kind, Selectable};
+use crate::kind::{FieldLabels, Kind, Selectable};
 use crate::pod::node_selector;
 use crate::rules::Rules;
 use crate::validation::{Field, NOT_POSITIVE};
@@ -16,6 +16,7 @@ use crate::validation::{Field, NOT_POSITIVE};
 /// `resourceslices`
 pub static RESOURCE_SLICE: Kind = Kind {
     selectable_fields: &[Selectable::field("spec.nodeName"), Selectable::field("spec.driver")],
+    unknown_field_labels: FieldLabels::OwnNamed,
     returns_deleted_object: true,
     counts_generation: true,
     columns: columns::resource::RESOURCE_SLICE,

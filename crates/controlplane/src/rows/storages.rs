@@ -1,13 +1,13 @@
 //! Where and in which version the objects of built-in kinds are kept.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
+use kevel_server::backends::Backends;
 use kevel_server::storage::{Format, Storage, StorageConfig};
 use kevel_server::storages::Storages;
-use kevel_store::Engine;
-use kevel_store::cache::Caches;
 use kevel_store::keys::Origin;
 
 use super::schema;
@@ -21,6 +21,22 @@ pub struct StorageOptions {
     pub prefix: String,
     /// How stored bytes are written.
     pub format: Format,
+    /// `--event-ttl`: how long kinds that expire are kept; for good without it.
+    pub event_ttl: Option<Duration>,
+}
+
+impl StorageOptions {
+    /// What the reference does without flags, with objects written in a format.
+    pub fn new(format: Format) -> Self {
+        let event_ttl = Some(Duration::from_secs(3600));
+        StorageOptions { prefix: "/registry".to_owned(), format, event_ttl }
+    }
+}
+
+/// Where the built-in kinds are stored: the prefix, group and plural of each.
+pub fn locations(root: &str) -> Vec<(String, &'static str, &'static str)> {
+    let stored = KINDS.iter().filter(|kind| !kind.creater && kind.stored_with.is_none());
+    stored.map(|kind| (kind.storage_prefix(root), kind.group, kind.plural)).collect()
 }
 
 /// The group and plural of the built-in kind whose objects are stored below a prefix, given the prefix
@@ -35,8 +51,7 @@ pub fn group_resource(root: &str, prefix: &str) -> Option<(&'static str, &'stati
 pub fn storages(
     enabled: impl Fn(&builtin::Resource) -> bool,
     options: &StorageOptions,
-    engine: &Arc<dyn Engine>,
-    caches: &Caches,
+    backends: &Backends,
 ) -> Result<Storages, String> {
     let served: Vec<&builtin::Resource> =
         builtin::resources().iter().filter(|resource| enabled(resource)).collect();
@@ -50,7 +65,9 @@ pub fn storages(
             Some(storage) => storage.clone(),
             None => {
                 let config = config(stored, &served, options)?;
-                let storage = Arc::new(Storage::new(config, engine.clone(), caches));
+                let backend = backends.of(stored.group, stored.plural);
+                let storage = Storage::new(config, backend.engine.clone(), &backend.caches);
+                let storage = Arc::new(storage);
                 storages.add(stored.group, stored.plural, storage.clone());
                 storage
             }
@@ -82,9 +99,9 @@ fn config(
             Origin::Extension => Format::Json,
             Origin::BuiltIn => options.format,
         },
-        fields: fields.iter().map(|field| (field.name.into(), field.path.into())).collect(),
+        fields: fields.iter().map(|field| field.as_stored()).collect(),
         indexed: indexed.map(|(position, _)| position).collect(),
-        time_to_live: kind.time_to_live,
+        time_to_live: options.event_ttl.filter(|_| kind.expires),
         form: None,
         conversion: None,
     })

@@ -21,12 +21,14 @@ pub static KIND: Kind = Kind {
         validate_create: check,
         validate_update: |class, old| {
             check(class);
+            class.metadata_again();
             class.at("handler").immutable(&old.at("handler"));
         },
         warnings,
         ..Rules::NONE
     },
     metadata_checks: MetadataChecks::MetaThenUpdate,
+    standard_finalizers: false,
     ..Kind::new("node.k8s.io", "runtimeclasses")
 };
 

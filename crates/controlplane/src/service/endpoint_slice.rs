@@ -41,15 +41,24 @@ const MAX_HINTS: usize = 8;
 const HOST_NAME: &str = "kubernetes.io/hostname";
 
 fn prepare_for_update(slice: &mut Value, old: &Value, _: &Capabilities) {
-    drop_topology(slice, Some(old));
-    // Who reads slices finds them by their labels: those count, too.
+    // Who reads slices finds them by their labels: those count, too, and what is dropped right away.
     let labels = |slice: &Value| slice.at(&["metadata", "labels"]).cloned();
-    if labels(slice) != labels(old) {
+    let changed = labels(slice) != labels(old) || topologies(slice) != topologies(old);
+    drop_topology(slice, Some(old));
+    if changed {
         let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or(0);
         if let Some(metadata) = slice.at_mut(&["metadata"]).and_then(Value::as_map_mut) {
             metadata.insert("generation", Value::Int(generation.saturating_add(1)));
         }
     }
+}
+
+/// The labels that nodes were named by, endpoint by endpoint.
+fn topologies(slice: &Value) -> Vec<Option<&Value>> {
+    let is_empty = |topology: &Value| topology.as_map().is_none_or(|map| map.is_empty());
+    let endpoints = slice.list_at(&["endpoints"]).iter();
+    let topology = |endpoint| Value::at(endpoint, &["deprecatedTopology"]);
+    endpoints.map(|endpoint| topology(endpoint).filter(|found| !is_empty(found))).collect()
 }
 
 /// The labels that nodes were named by cannot be written any more. A node that was named only by

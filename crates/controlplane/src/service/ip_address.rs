@@ -39,6 +39,7 @@ fn validate_create(address: Field) {
 
 fn validate_update(address: Field, old: Field) {
     validate_create(address);
+    address.metadata_again();
     address.down("spec.parentRef").immutable(&old.down("spec.parentRef"));
 }
 

@@ -131,24 +131,25 @@ impl RepairPorts {
 mod tests {
     use kevel_api::value::Value;
     use kevel_server::storage::Format;
-    use kevel_store::cache::Caches;
     use kevel_store::embedded::{Embedded, Options};
 
     use super::*;
     use crate::rows::{StorageOptions, storages};
     use crate::service::PortRange;
+    use kevel_server::backends::{Backend, Backends};
 
     /// The services of an empty cluster. It lasts as long as its caches.
-    fn services() -> (Services, Caches) {
+    fn services() -> (Services, Backends) {
         let engine: Arc<dyn kevel_store::Engine> =
             Arc::new(Embedded::memory(Options::default()).unwrap());
-        let caches = Caches::start(engine.clone(), "/registry/");
-        let options = StorageOptions { prefix: "/registry".into(), format: Format::Json };
-        let storages = storages(|row| row.on, &options, &engine, &caches).unwrap();
+        let backends = Backends::new(Backend::new(engine.clone(), "/registry/"));
+        let options = StorageOptions::new(Format::Json);
+        let storages = storages(|row| row.on, &options, &backends).unwrap();
         let range = PortRange { base: 30000, size: 100 };
         let network = ["10.0.0.0".parse().unwrap()];
-        let services = Services::new(&storages, &network, range, &options, &engine, &caches);
-        (services.unwrap(), caches)
+        let caches = &backends.default.caches;
+        let services = Services::new(&storages, &network, range, &options, &engine, caches);
+        (services.unwrap(), backends)
     }
 
     async fn taken(services: &Services) -> Vec<i64> {

@@ -61,10 +61,20 @@ impl Field<'_, '_> {
         }
     }
 
+    /// A quantity as messages show it, which is as it was written wherever that is a form that stays.
+    pub fn quantity_text(&self) -> String {
+        match self.get() {
+            Some(Value::String(text)) => text.to_string(),
+            _ => self.quantity().map(|amount| amount.to_string()).unwrap_or_default(),
+        }
+    }
+
     /// A quantity that is not below zero.
     pub fn non_negative_quantity(&self) {
         match self.quantity() {
-            Some(amount) if amount.signum() < 0 => self.invalid_as(amount.to_string(), NEGATIVE),
+            Some(amount) if amount.signum() < 0 => {
+                self.invalid_as(self.quantity_text(), NEGATIVE);
+            }
             _ => {}
         }
     }

@@ -8,6 +8,7 @@ use kevel_api::gvk::{GroupVersion, GroupVersionKind};
 use kevel_api::name;
 use kevel_api::value::{Map, Value};
 use kevel_codec::{base64, json};
+use kevel_server::egress::{Dialer, EgressSelector, EgressType};
 use kevel_server::webhook::{Client, Endpoint, REQUEST_TIMEOUT, succeeded};
 
 use crate::definition::Definition;
@@ -45,6 +46,7 @@ struct Service {
     name: String,
     path: String,
     port: i64,
+    dialer: Dialer,
     /// Where it was found last, and who speaks to it there.
     last: Mutex<Option<(String, Arc<Client>)>>,
 }
@@ -62,6 +64,7 @@ impl Service {
             url: format!("https://{authority}/{}", self.path.trim_start_matches('/')),
             ca: self.ca.clone(),
             server_name: Some(format!("{}.{}.svc", self.name, self.namespace)),
+            dialer: self.dialer.clone(),
             ..Endpoint::default()
         })?);
         *last = Some((authority, client.clone()));
@@ -71,7 +74,11 @@ impl Service {
 
 impl Webhook {
     /// The webhook of a definition, if it has one.
-    pub fn of(definition: Definition<'_>, resolve: &Resolve) -> Result<Option<Self>, String> {
+    pub fn of(
+        definition: Definition<'_>,
+        resolve: &Resolve,
+        egress: &EgressSelector,
+    ) -> Result<Option<Self>, String> {
         let conversion = definition.0.at(&["spec", "conversion"]);
         let Some(conversion) = conversion.filter(|c| c.str_at(&["strategy"]) == "Webhook") else {
             return Ok(None);
@@ -85,16 +92,22 @@ impl Webhook {
         let url = client.str_at(&["url"]);
         let service = client.at(&["service"]);
         let config = match service {
-            Some(service) => Config::Service(Box::new(Service {
-                ca,
-                namespace: service.str_at(&["namespace"]).to_owned(),
-                name: service.str_at(&["name"]).to_owned(),
-                path: service.str_at(&["path"]).to_owned(),
-                port: service.at(&["port"]).and_then(Value::as_int).unwrap_or(443),
-                last: Mutex::default(),
-            })),
+            Some(service) => {
+                let port = service.at(&["port"]).and_then(Value::as_int).unwrap_or(443);
+                let (namespace, name) = (service.str_at(&["namespace"]), service.str_at(&["name"]));
+                Config::Service(Box::new(Service {
+                    ca,
+                    namespace: namespace.to_owned(),
+                    name: name.to_owned(),
+                    path: service.str_at(&["path"]).to_owned(),
+                    port,
+                    dialer: egress.service_dialer(namespace, name, port),
+                    last: Mutex::default(),
+                }))
+            }
             None => {
-                let endpoint = Endpoint { url: url.to_owned(), ca, ..Endpoint::default() };
+                let dialer = egress.dialer(EgressType::ControlPlane);
+                let endpoint = Endpoint { url: url.to_owned(), ca, dialer, ..Endpoint::default() };
                 Config::Url(Arc::new(Client::new(endpoint)?))
             }
         };

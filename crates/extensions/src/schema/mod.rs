@@ -12,7 +12,7 @@ mod embedded;
 mod evaluate;
 pub(crate) mod field_path;
 mod finding;
-mod format;
+pub(crate) mod format;
 mod list_type;
 pub(crate) mod node;
 mod number;

@@ -1,10 +1,12 @@
 //! The rules of custom resource definitions.
 
 use kevel_api::field_error::FieldErrors;
+use kevel_api::quote::quote;
 use kevel_api::value::{Map, Value};
-use kevel_server::strategy::Strategy;
+use kevel_server::strategy::{Dependents, Strategy};
 
 use crate::definition::{CLEANUP_FINALIZER, Condition, Definition, condition, set_condition};
+use crate::schema::format;
 use crate::validation;
 
 /// The rules of custom resource definitions.
@@ -35,6 +37,15 @@ impl Strategy for DefinitionStrategy {
         validation::validate_status_update(object, old).into()
     }
 
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        let mut known = Vec::new();
+        old.into_iter().for_each(|old| unrecognized_formats(old, &mut known));
+        let mut formats = Vec::new();
+        unrecognized_formats(object, &mut formats);
+        formats.retain(|format| !known.contains(format));
+        formats.iter().map(|format| format!("unrecognized format {}", quote(format))).collect()
+    }
+
     fn allow_unconditional_update(&self) -> bool {
         false
     }
@@ -44,6 +55,11 @@ impl Strategy for DefinitionStrategy {
     }
 
     /// A definition stays until its objects are gone.
+    /// What it defines is deleted with it, whatever is said.
+    fn default_dependents(&self) -> Dependents {
+        Dependents::Ignored
+    }
+
     fn begin_delete(&self, object: &mut Value) -> bool {
         if !Definition(object).has_finalizer(CLEANUP_FINALIZER) {
             object.make_list(&["metadata"], "finalizers").push(CLEANUP_FINALIZER.into());
@@ -59,11 +75,82 @@ impl Strategy for DefinitionStrategy {
     }
 }
 
+/// The formats in a definition's schemas that nobody checks.
+fn unrecognized_formats<'d>(definition: &'d Value, out: &mut Vec<&'d str>) {
+    for version in definition.list_at(&["spec", "versions"]) {
+        if let Some(schema) = version.at(&["schema", "openAPIV3Schema"]) {
+            formats_of_schema(schema, out);
+        }
+    }
+}
+
+fn formats_of_schema<'d>(schema: &'d Value, out: &mut Vec<&'d str>) {
+    let format = schema.str_at(&["format"]);
+    let recognized = match schema.str_at(&["type"]) {
+        "" | "string" => format::find(format).is_some(),
+        "integer" => matches!(format, "int32" | "int64"),
+        "number" => matches!(format, "float" | "double"),
+        _ => false,
+    };
+    if !format.is_empty() && !recognized && !out.contains(&format) {
+        out.push(format);
+    }
+    for (name, below) in schema.as_map().into_iter().flat_map(Map::iter) {
+        match name {
+            "items" | "not" | "additionalProperties" | "additionalItems" => {
+                formats_of_schema(below, out);
+            }
+            "properties" | "patternProperties" | "definitions" | "dependencies" => {
+                let named = below.as_map().into_iter().flat_map(Map::iter);
+                named.for_each(|(_, below)| formats_of_schema(below, out));
+            }
+            _ => {}
+        }
+        if matches!(name, "items" | "allOf" | "anyOf" | "oneOf") {
+            let several = below.as_list().into_iter().flatten();
+            several.for_each(|below| formats_of_schema(below, out));
+        }
+    }
+}
+
 /// Objects may be stored in this version from now on.
 fn note_storage_version(object: &mut Value) {
     let Some(version) = Definition(object).storage_version().map(Value::from) else { return };
     let stored = object.make_list(&["status"], "storedVersions");
     if !stored.contains(&version) {
         stored.push(version);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kevel_codec::json;
+
+    use super::*;
+
+    fn definition(properties: &str) -> Value {
+        let text = format!(
+            r#"{{"spec":{{"versions":[{{"schema":{{"openAPIV3Schema":{{"properties":{properties}}}}}}}]}}}}"#
+        );
+        json::decode_any(text.as_bytes(), json::Unknown::Ignore).unwrap().value
+    }
+
+    #[test]
+    fn formats_that_nobody_checks_are_warned_of_when_they_are_new() {
+        let known = r#""a":{"type":"string","format":"date-time"},"b":{"type":"integer","format":"int64"},
+            "c":{"format":"k8s-short-name"},"d":{"type":"number","format":"double"}"#;
+        let unknown = r#""e":{"type":"array","items":{"type":"integer","format":"uint8"}},
+            "f":{"anyOf":[{"type":"string","format":"x\"y"}]},"g":{"type":"boolean","format":"date"}"#;
+        let some = definition(&format!("{{{known}}}"));
+        let all = definition(&format!("{{{known},{unknown}}}"));
+        assert_eq!(DefinitionStrategy.warnings(&some, None), Vec::<String>::new());
+        let expected = [
+            r#"unrecognized format "uint8""#,
+            r#"unrecognized format "x\"y""#,
+            r#"unrecognized format "date""#,
+        ];
+        assert_eq!(DefinitionStrategy.warnings(&all, None), expected);
+        assert_eq!(DefinitionStrategy.warnings(&all, Some(&some)), expected);
+        assert_eq!(DefinitionStrategy.warnings(&all, Some(&all)), Vec::<String>::new());
     }
 }

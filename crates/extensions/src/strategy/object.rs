@@ -113,7 +113,11 @@ impl CustomResource {
         }
         errors.extend(validator.lists(&Path::NONE, new, old));
         if validator.has_rules() {
-            match blocks_rules(&errors) {
+            // That there is no name is told with the rest of the metadata.
+            let name = Path::new("metadata");
+            let unnamed = new.str_at(&["metadata", "name"]).is_empty();
+            let unnamed = unnamed.then(|| FieldError::required(&name.child("name"), ""));
+            match blocks_rules(&errors).or_else(|| blocks_rules(unnamed.as_slice())) {
                 Some(blocked) => errors.push(blocked),
                 None => errors.extend(validator.rules(new, old, REQUEST_BUDGET)),
             }

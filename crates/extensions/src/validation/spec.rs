@@ -40,7 +40,10 @@ pub(crate) fn check(new: &Definition<'_>, options: &Options, errors: &mut Vec<Fi
         }
         errors.extend(check_version(new, version, options, &versions.index(index)));
     }
-    let shown = || internal::versions(&new.shown_versions());
+    let shown = || match new.spec.get("versions") {
+        Some(_) => internal::versions(&new.shown_versions()),
+        None => BadValue::Text("null".to_owned()),
+    };
     let names: HashSet<&str> = new.versions.iter().map(|version| version.name).collect();
     if names.len() < new.versions.len() {
         errors.push(FieldError::invalid(&versions, shown(), "must contain unique version names"));

@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use super::{Arrival, Dealer, Lingering, QueueSet, Queuing, Request, Slot, State};
+use super::{Arrival, Dealer, Lingering, QueueSet, Queuing, RESERVE, Request, Slot, State};
 use crate::configuration::FlowSchema;
 use crate::observer::RejectReason;
 use crate::seat_seconds::SeatSeconds;
@@ -39,6 +39,7 @@ impl QueueSet {
     /// Gives seats back.
     pub(super) fn release(&mut self, held: &Lingering) {
         self.totals.seats_in_use -= held.seats;
+        self.reserve_in_use -= u32::from(held.of_reserve);
         held.observer.executing(0, -i64::from(held.seats));
         if let Some(queue) = held.queue {
             self.totals.queued_seats_in_use -= held.seats;
@@ -51,11 +52,18 @@ impl QueueSet {
     /// Whether a request of this width can be given its seats. One that is wider than the level
     /// gets the level for itself.
     pub(super) fn can_accommodate(&self, seats: u32) -> bool {
+        let reserve = if seats > 1 { self.reserve() } else { 0 };
+        let limit = self.limit - reserve;
         match self.queuing {
             Queuing::Exempt => true,
-            _ if seats > self.limit => self.totals.executing == 0,
-            _ => self.totals.seats_in_use + seats <= self.limit,
+            _ if seats > limit => self.totals.executing == 0,
+            _ => self.totals.seats_in_use - self.reserve_in_use.min(reserve) + seats <= limit,
         }
+    }
+
+    /// How many seats are only for requests that take one.
+    fn reserve(&self) -> u32 {
+        self.limit / RESERVE
     }
 
     pub(super) fn reject(&mut self, flow: &FlowSchema, reason: RejectReason) -> Arrival {
@@ -152,7 +160,8 @@ impl QueueSet {
     }
 
     /// Gives free seats to those who wait, in the order in which they would be finished. Who is
-    /// next is waited for, should he need more seats than there are.
+    /// next is waited for, should he need more seats than there are; meanwhile those who need one
+    /// have the reserve.
     pub(super) fn dispatch(&mut self, now: Instant) {
         while self.totals.waiting > 0 && self.totals.seats_in_use < self.limit {
             let Some(queue) = self.queues.next(self.served_last) else { break };
@@ -160,11 +169,22 @@ impl QueueSet {
             let request = &self.requests[slot];
             if !self.can_accommodate(request.estimate.max_seats()) {
                 request.flow.observer().no_accommodation();
+                self.dispatch_to_reserve(now);
                 break;
             }
             self.dispatch_one(now, queue, slot);
         }
         self.note();
+    }
+
+    fn dispatch_to_reserve(&mut self, now: Instant) {
+        while self.reserve_in_use < self.reserve() && self.totals.seats_in_use < self.limit {
+            let needs_one =
+                |&(_, slot): &(u32, Slot)| self.requests[slot].estimate.max_seats() == 1;
+            let next = self.queues.in_order().find(needs_one);
+            let Some((queue, slot)) = next else { break };
+            self.dispatch_one(now, queue, slot);
+        }
     }
 
     fn dispatch_one(&mut self, now: Instant, queue: u32, slot: Slot) {
@@ -195,8 +215,11 @@ impl QueueSet {
 
     /// Counts the seats of a request as taken.
     fn occupy(&mut self, slot: Slot) {
-        let request = &self.requests[slot];
+        let of_reserve = self.reserve_in_use < self.reserve();
+        let request = &mut self.requests[slot];
         let seats = request.estimate.max_seats();
+        request.of_reserve = seats == 1 && of_reserve;
+        self.reserve_in_use += u32::from(request.of_reserve);
         self.totals.executing += 1;
         self.totals.seats_in_use += seats;
         if request.queue.is_some() {
@@ -246,6 +269,8 @@ impl QueueSet {
         assert_eq!((totals.waiting, totals.seats_waiting), waiting);
         assert_eq!((totals.executing, totals.seats_in_use), executing);
         assert_eq!(totals.queued_seats_in_use, queued);
+        let of_reserve = self.requests.iter().filter(|request| request.of_reserve).count() as u32;
+        assert_eq!(self.reserve_in_use, of_reserve + held(|held| u32::from(held.of_reserve)));
         assert_eq!(self.requests.len() as u32, waiting.0 + executing.0);
         let of_queues = self.queues.iter().fold((0, 0, 0), |(w, e, s), (_, queue)| {
             (w + queue.waiting, e + queue.executing, s + queue.seats_in_use)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Queuing, Totals};
-use crate::metrics::{DEMAND_SEATS, REQUEST_UTILIZATION, SEAT_UTILIZATION};
+use crate::metrics::{DEMAND_SEATS_BOUNDS, REQUEST_UTILIZATION, SEAT_UTILIZATION};
 use crate::seat_seconds::SeatSeconds;
 use crate::timing::{Integrator, Moments, TimingRatioHistogram};
 
@@ -30,7 +30,7 @@ impl Default for Meters {
             waiting: TimingRatioHistogram::new(REQUEST_UTILIZATION),
             executing: TimingRatioHistogram::new(REQUEST_UTILIZATION),
             seats: TimingRatioHistogram::new(SEAT_UTILIZATION),
-            demand: TimingRatioHistogram::new(DEMAND_SEATS),
+            demand: TimingRatioHistogram::new(DEMAND_SEATS_BOUNDS),
             recent_demand: Integrator::default(),
             last_dispatch: None,
         }

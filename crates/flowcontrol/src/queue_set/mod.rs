@@ -35,6 +35,10 @@ pub(crate) const ESTIMATED_SERVICE_DURATION: Duration = Duration::from_millis(3)
 /// More seats than that are no estimate: sums of seats must not run over.
 const MAX_SEATS: u32 = 10_000;
 
+/// One seat in so many is kept for requests that take no more than one. A list has its seats until its client
+/// has read it; without these seats whoever asks for one object would wait for that. Small levels have none.
+const RESERVE: u32 = 16;
+
 /// What is done with requests that find no seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Queuing {
@@ -99,6 +103,8 @@ pub(crate) struct QueueSet {
     /// Up to when all of this is counted.
     updated: Instant,
     served_last: u32,
+    /// How many of the reserve's seats are in use.
+    reserve_in_use: u32,
     /// How many have arrived at queues, and have lingered.
     arrivals: u64,
     lingered: u64,
@@ -110,6 +116,7 @@ pub(crate) struct QueueSet {
 struct Lingering {
     seats: u32,
     queue: Option<u32>,
+    of_reserve: bool,
     observer: Arc<dyn FlowObserver>,
 }
 
@@ -125,6 +132,7 @@ impl QueueSet {
             r: SeatSeconds::ZERO,
             updated: now,
             served_last: 0,
+            reserve_in_use: 0,
             arrivals: 0,
             lingered: 0,
             meters: Meters::default(),
@@ -175,6 +183,7 @@ impl QueueSet {
             arrived: now,
             arrival_r: self.r,
             queue: None,
+            of_reserve: false,
             state: State::Waiting(None),
             before: None,
             after: None,
@@ -197,7 +206,7 @@ impl QueueSet {
     /// A request is through; its seats are free at once, or when they have lingered.
     pub(crate) fn finish(&mut self, now: Instant, slot: Slot) {
         self.sync(now);
-        let Request { flow, estimate, queue, state, .. } = self.requests.remove(slot);
+        let Request { flow, estimate, queue, of_reserve, state, .. } = self.requests.remove(slot);
         let (State::Dispatched(started) | State::Executing(started)) = state else {
             unreachable!("who waits has not started");
         };
@@ -214,7 +223,7 @@ impl QueueSet {
                 queue.next_dispatch_r += took - guessed;
             });
         }
-        let lingering = Lingering { seats, queue, observer: flow.observer.clone() };
+        let lingering = Lingering { seats, queue, of_reserve, observer: flow.observer.clone() };
         if estimate.additional_latency.is_zero() {
             self.release(&lingering);
         } else {

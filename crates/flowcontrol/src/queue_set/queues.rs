@@ -125,6 +125,13 @@ impl Queues {
         Some(behind.filter(|(r, _)| *r == finish_r).map_or(first, |(_, index)| *index))
     }
 
+    /// The oldest request of each queue in which somebody waits, and the queue, in the order in which they would
+    /// be finished.
+    pub(crate) fn in_order(&self) -> impl Iterator<Item = (u32, Slot)> {
+        let oldest = |&(_, index): &(SeatSeconds, u32)| Some((index, self.get(index)?.oldest()?));
+        self.ready.iter().filter_map(oldest)
+    }
+
     pub(crate) fn get(&self, index: u32) -> Option<&Queue> {
         self.queues.get(&index)
     }

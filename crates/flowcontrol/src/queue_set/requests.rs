@@ -29,6 +29,8 @@ pub(crate) struct Request {
     pub arrival_r: SeatSeconds,
     /// Its queue, if it came through one.
     pub queue: Option<u32>,
+    /// Whether its seat is one of those that are only for requests of one seat.
+    pub of_reserve: bool,
     pub state: State,
     /// Its neighbours in the queue, while it waits.
     pub(super) before: Option<Slot>,

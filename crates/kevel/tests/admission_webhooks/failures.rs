@@ -29,7 +29,7 @@ const FAILURES: &[(&str, &str)] = &[
     ),
     (
         "not-json",
-        "failed to call webhook: couldn't get version/kind; json parse error: invalid character 'o' in literal null (expecting 'u')",
+        "failed to call webhook: couldn't get version/kind; json parse error: json: cannot unmarshal bool into Go value of type struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }",
     ),
     (
         "empty",
@@ -37,7 +37,7 @@ const FAILURES: &[(&str, &str)] = &[
     ),
     (
         "other-kind",
-        "failed to call webhook: no kind \"Pod\" is registered for version \"v1\" in scheme \"k8s.io/apiserver/pkg/util/webhook/client.go:71\"",
+        "failed to call webhook: no kind \"Pod\" is registered for version \"v1\" in scheme \"pkg/runtime/scheme.go:111\"",
     ),
     (
         "no-kind",

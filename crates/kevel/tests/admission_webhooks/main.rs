@@ -5,6 +5,7 @@
 mod clients;
 mod failures;
 mod hook_server;
+mod image_policy;
 mod matching;
 mod mutating;
 mod reviews;

@@ -57,6 +57,7 @@ fn summary(request: &Value) -> String {
 impl Hooked {
     /// Does something and says what the mutating and the validating webhook were told, which must be the same.
     async fn told(&self, what: &str, body: &str) -> Vec<String> {
+        self.settled(what).await;
         self.hooks.forget();
         let (code, text) = self.cluster.send("admin", what, body).await;
         assert!((200..300).contains(&code), "{what}: {text}");
@@ -64,6 +65,20 @@ impl Hooked {
         let (mutating, validating) = (told("/mutate"), told("/validate"));
         assert_eq!(mutating, validating, "{what}");
         mutating
+    }
+
+    /// Waits until the last write of what is changed has reached the cache: a change of something older is tried
+    /// again, and told of again.
+    async fn settled(&self, what: &str) {
+        let Some((_, path)) = what.split_once("PATCH ").or(what.split_once("PUT ")) else { return };
+        let path = ["/status", "/scale", "/ephemeralcontainers"]
+            .iter()
+            .fold(path, |path, sub| path.strip_suffix(sub).unwrap_or(path));
+        let (code, stored) = self.cluster.send("admin", &format!("GET {path}"), "").await;
+        if code == 200 {
+            let cached = format!("GET {path}?resourceVersion=0");
+            self.cluster.until(&cached, |answer| answer.1 == stored).await;
+        }
     }
 }
 
@@ -135,12 +150,6 @@ async fn every_write_is_told_of() {
     ] {
         if what == format!("POST {widgets}") {
             hooked.cluster.until(&format!("GET {widgets}"), |answer| answer.0 == 200).await;
-        }
-        if what.ends_with("p/ephemeralcontainers") {
-            // The binding has reached those who are asked what is there: a write over something older is tried
-            // again, and told of again.
-            let seen = format!("GET {PODS}/p?resourceVersion=0");
-            hooked.cluster.until(&seen, |answer| answer.1.contains("\"nodeName\":\"n\"")).await;
         }
         if what.starts_with("DELETE") && what.ends_with("namespaces/ns") {
             // Who watches namespaces may not know of it yet.

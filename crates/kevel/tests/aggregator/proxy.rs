@@ -1,22 +1,16 @@
 //! Requests on their way to an extension server, and answers on their way back.
 
-use std::sync::Arc;
-
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use kevel_test_support::soon;
 use kube::api::{
     Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams, WatchEvent,
     WatchParams,
 };
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio_rustls::TlsConnector;
 
 use super::extension_server::{GROUP, PATH, flunder};
-use super::{Aggregation as _, Cluster, start};
+use super::{Aggregation as _, start};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_works_with_remote_kinds_as_with_others() {
@@ -181,7 +175,7 @@ async fn no_client_drops_who_it_is() {
     let cluster = start(&[]).await;
     let extension = cluster.extension_server(false).await;
     cluster.aggregate(&extension).await;
-    let mut plain = connect(&cluster).await;
+    let mut plain = cluster.connect().await;
     let ask = |path: &str, connection: &str| {
         format!(
             "GET {PATH}/{path} HTTP/1.1\r\nhost: kubernetes\r\nupgrade: next\r\nx-mine: 1\r\n\
@@ -196,7 +190,7 @@ async fn no_client_drops_who_it_is() {
         assert!(answer.contains(expected), "{answer}");
     }
     assert!(!answer.contains("x-mine"), "{answer}");
-    let mut talk = BufReader::new(connect(&cluster).await);
+    let mut talk = BufReader::new(cluster.connect().await);
     talk.write_all(ask("talk", "Upgrade").as_bytes()).await.unwrap();
     let mut line = String::new();
     while line != "\r\n" {
@@ -214,7 +208,7 @@ async fn a_connection_goes_on_in_another_protocol() {
     let cluster = start(&[]).await;
     let extension = cluster.extension_server(true).await;
     cluster.aggregate(&extension).await;
-    let mut talk = BufReader::new(connect(&cluster).await);
+    let mut talk = BufReader::new(cluster.connect().await);
     let ask = |path: &str| {
         format!(
             "GET {PATH}/{path} HTTP/1.1\r\nhost: kubernetes\r\nconnection: Upgrade\r\nupgrade: next\r\n\r\n"
@@ -244,8 +238,9 @@ async fn a_connection_goes_on_in_another_protocol() {
     talk.write_u8(b'.').await.unwrap();
     talk.flush().await.unwrap();
     let _ = talk.read_to_end(&mut Vec::new()).await;
+    drop(talk);
 
-    let mut refused = connect(&cluster).await;
+    let mut refused = cluster.connect().await;
     refused.write_all(ask("refuse").as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     let _ = refused.read_to_end(&mut answer).await;
@@ -255,40 +250,10 @@ async fn a_connection_goes_on_in_another_protocol() {
         "{answer}"
     );
 
-    let mut wrong = connect(&cluster).await;
+    let mut wrong = cluster.connect().await;
     wrong.write_all(ask("echo").as_bytes()).await.unwrap();
     let mut answer = [0; 12];
     wrong.read_exact(&mut answer).await.unwrap();
     assert_eq!(&answer, b"HTTP/1.1 503");
     cluster.stop().await;
-}
-
-/// A connection that speaks HTTP/1.1, as the administrator.
-async fn connect(cluster: &Cluster) -> tokio_rustls::client::TlsStream<tokio::net::TcpStream> {
-    let kubeconfig = std::fs::read_to_string(cluster.server.kubeconfig_path()).unwrap();
-    let data = |key: &str| {
-        let mut values = kubeconfig.lines().filter_map(|line| line.trim().strip_prefix(key));
-        let mut bytes = Vec::new();
-        kevel_codec::base64::decode_into(values.next().unwrap().trim(), &mut bytes).unwrap();
-        bytes
-    };
-    let certificates = |key: &str| {
-        let all = CertificateDer::pem_slice_iter(&data(key)).collect::<Result<Vec<_>, _>>();
-        all.unwrap()
-    };
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(certificates("certificate-authority-data:"));
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_client_auth_cert(
-            certificates("client-certificate-data:"),
-            PrivateKeyDer::from_pem_slice(&data("client-key-data:")).unwrap(),
-        )
-        .unwrap();
-    let stream = tokio::net::TcpStream::connect(cluster.server.address()).await.unwrap();
-    let name = ServerName::try_from("127.0.0.1").unwrap();
-    TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
 }

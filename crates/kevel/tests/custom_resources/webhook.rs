@@ -11,7 +11,10 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use kevel_test_support::Cluster;
 use kube::ResourceExt as _;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::api::{
+    Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchEvent,
+    WatchParams,
+};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
@@ -203,5 +206,58 @@ async fn what_was_stored_in_another_version_is_converted() {
     found.data["spec"]["hostPort"] = "x:4".into();
     v1.replace("a", &PostParams::default(), &found).await.unwrap();
     assert_eq!(v2.get("a").await.unwrap().data["spec"], json!({"host": "x", "port": "4"}));
+    cluster.stop().await;
+}
+
+/// Names of what is listed by fields.
+async fn selected(of: &Api<DynamicObject>, fields: &str) -> Vec<String> {
+    let listed = of.list(&ListParams::default().fields(fields)).await.unwrap();
+    listed.items.iter().map(|item| item.name_any()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fields_are_those_of_the_version_that_is_asked_for() {
+    let webhook = Webhook::start().await;
+    let cluster = Cluster::alone().await;
+    let mut definition = webhook.definition();
+    for (version, fields) in [(0, vec![".spec.hostPort"]), (1, vec![".spec.host", ".spec.port"])] {
+        let fields: Vec<_> = fields.into_iter().map(|path| json!({"jsonPath": path})).collect();
+        definition["spec"]["versions"][version]["selectableFields"] = fields.into();
+    }
+    cluster.define(definition).await;
+    let (v1, v2) = (cluster.objects("v1", "Widget"), cluster.objects("v2", "Widget"));
+    let params = WatchParams::default().fields("spec.hostPort=x:1");
+    let mut events = v1.watch(&params, "0").await.unwrap().boxed();
+    for (name, host, port) in [("a", "x", "1"), ("b", "x", "2"), ("c", "y", "1"), ("d", "x", "1")] {
+        let new = object("v2", "Widget", name, json!({"host": host, "port": port}));
+        v2.create(&PostParams::default(), &new).await.unwrap();
+    }
+    // v2 is stored, v1 is made of it.
+    assert_eq!(selected(&v2, "spec.host=x").await, ["a", "b", "d"]);
+    assert_eq!(selected(&v2, "spec.host=x,spec.port!=1").await, ["b"]);
+    assert_eq!(selected(&v1, "spec.hostPort=x:1").await, ["a", "d"]);
+    assert_eq!(selected(&v1, "spec.hostPort!=x:1,metadata.name!=b").await, ["c"]);
+    let first = v1.list(&ListParams::default().fields("spec.hostPort=x:1").limit(1)).await.unwrap();
+    assert_eq!(first.items[0].name_any(), "a");
+    let token = first.metadata.continue_.unwrap();
+    let rest = ListParams::default().fields("spec.hostPort=x:1").limit(1).continue_token(&token);
+    let rest = v1.list(&rest).await.unwrap();
+    assert_eq!(rest.items[0].name_any(), "d");
+    assert_eq!(rest.metadata.continue_.unwrap_or_default(), "");
+    // One that comes to be selected is added, one that no longer is is deleted.
+    let patch = |port: &str| Patch::Merge(json!({"spec": {"port": port}}));
+    v2.patch("b", &PatchParams::default(), &patch("1")).await.unwrap();
+    v2.patch("a", &PatchParams::default(), &patch("3")).await.unwrap();
+    let chosen = ListParams::default().fields("spec.hostPort=x:1");
+    v1.delete_collection(&DeleteParams::default(), &chosen).await.unwrap();
+    assert_eq!(selected(&v2, "").await, ["a", "c"]);
+    for expected in ["added a", "added d", "added b", "deleted a", "deleted b", "deleted d"] {
+        let seen = match events.try_next().await.unwrap().unwrap() {
+            WatchEvent::Added(seen) => format!("added {}", seen.name_any()),
+            WatchEvent::Deleted(seen) => format!("deleted {}", seen.name_any()),
+            other => panic!("{expected}: {other:?}"),
+        };
+        assert_eq!(seen, expected);
+    }
     cluster.stop().await;
 }

@@ -62,22 +62,6 @@ impl Admission {
             let unknown = names.iter().filter(|name| find(name).is_none());
             errors.extend(unknown.map(|name| format!("{flag} plugin {} is unknown", quote(name))));
         }
-        for (flag, names) in [
-            ("admission-control", &self.admission_control),
-            ("enable-admission-plugins", &self.enable_admission_plugins),
-        ] {
-            // Of those that are on by default, the objects that they go by carry a warning. Who asks
-            // for one by name relies on it.
-            let unbuilt =
-                names.iter().filter(|name| find(name).is_some_and(|plugin| !plugin.is_built()));
-            errors.extend(unbuilt.map(|name| {
-                let name = quote(name);
-                format!(
-                    "{flag} plugin {name} is not supported by this server yet: what it is there \
-                     to refuse would be let in"
-                )
-            }));
-        }
         let disabled = &self.disable_admission_plugins;
         let mut both: Vec<&str> =
             self.enable_admission_plugins.iter().map(String::as_str).collect();

@@ -1,15 +1,14 @@
 //! Flags of the ways out of the server.
 
 use super::files::read_error;
-use crate::flags::{refused, section};
+use crate::flags::{EFFECTIVE, section};
 
 section! {
     /// Options of the ways out of the server.
     EgressSelector, "egress selector" {
         /// File that says through which proxies the server reaches the cluster, etcd and the
         /// control plane. Without it, it connects directly.
-        egress_selector_config_file: String,
-            refused("connections would not go through the proxies that it names");
+        egress_selector_config_file: String, EFFECTIVE;
     }
 }
 

@@ -1,12 +1,9 @@
 //! Flags of the storage.
 
-use crate::flags::{EFFECTIVE, PENDING, Strings, refused, section};
+use crate::flags::{EFFECTIVE, PENDING, Strings, section};
 use kevel_api::duration::Duration;
 use kevel_api::gvk::GroupResource;
 use std::collections::BTreeMap;
-
-/// What becomes of what is not encrypted.
-const IN_CLEAR: &str = "Secrets would be stored in clear";
 
 section! {
     /// Options of the storage.
@@ -22,10 +19,10 @@ section! {
         /// kube-controller-manager.
         enable_garbage_collector: bool = "true", PENDING;
         /// File that says which resources are encrypted in the storage, and how.
-        encryption_provider_config: String, refused(IN_CLEAR);
+        encryption_provider_config: String, EFFECTIVE;
         /// Read --encryption-provider-config again whenever the file changes. The health checks of
         /// its KMS plugins are then one.
-        encryption_provider_config_automatic_reload: bool = "false", refused(IN_CLEAR);
+        encryption_provider_config_automatic_reload: bool = "false", EFFECTIVE;
         /// File with the authority that etcd's certificate is checked against.
         etcd_cafile: String, EFFECTIVE;
         /// File with the client certificate for etcd.
@@ -49,8 +46,7 @@ section! {
         etcd_servers: Strings, EFFECTIVE;
         /// Other etcd servers for single resources, comma separated, each as group/resource#URLs
         /// with semicolons between the URLs, as in /events#http://etcd4:2379;http://etcd5:2379.
-        etcd_servers_overrides: Strings,
-            refused("these resources would be stored in the servers of --etcd-servers");
+        etcd_servers_overrides: Strings, EFFECTIVE;
         /// For how many seconds a lease is used for further objects. Fewer seconds make more
         /// leases; more put more objects under the same one.
         lease_reuse_duration_seconds: i64 = "60", PENDING;
@@ -66,6 +62,9 @@ section! {
         watch_cache_sizes: Strings, PENDING;
     }
 }
+
+/// Servers, and the resources that are stored there.
+pub(crate) type Overrides = Vec<(Vec<String>, Vec<GroupResource>)>;
 
 /// The media types that objects can be stored in.
 const MEDIA_TYPES: [&str; 3] =
@@ -107,6 +106,24 @@ impl Etcd {
             ));
         }
         errors
+    }
+
+    /// What `--etcd-servers-overrides` says: each set of servers once, however often and in whatever
+    /// order it is named.
+    pub(crate) fn overrides(&self) -> Overrides {
+        let mut overrides: Vec<(Vec<String>, Vec<GroupResource>)> = Vec::new();
+        for text in self.etcd_servers_overrides.iter() {
+            let Some((resource, servers)) = text.split_once('#') else { continue };
+            let Some((group, resource)) = resource.split_once('/') else { continue };
+            let resource = GroupResource::new(group.to_lowercase(), resource.to_lowercase());
+            let mut servers: Vec<String> = servers.split(';').map(str::to_owned).collect();
+            servers.sort();
+            match overrides.iter_mut().find(|(known, _)| *known == servers) {
+                Some((_, resources)) => resources.push(resource),
+                None => overrides.push((servers, vec![resource])),
+            }
+        }
+        overrides
     }
 
     /// The resources whose cache is set apart, and the size of it. Events have none unless asked

@@ -11,7 +11,7 @@ section! {
         debug_socket_path: String, PENDING;
         /// Queue requests by priority and share the server between clients, instead of the two
         /// limits of requests in flight.
-        enable_priority_and_fairness: bool = "true", PENDING;
+        enable_priority_and_fairness: bool = "true", EFFECTIVE;
         /// Serve /debug/flags/v, by which the log is made to say more or less while the server runs.
         /// Profiles under /debug/pprof/ are not served yet.
         profiling: bool = "true", EFFECTIVE;

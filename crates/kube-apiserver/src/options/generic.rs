@@ -47,7 +47,7 @@ section! {
         min_compatibility_version: Strings, PENDING;
         /// Seconds for which a watch is kept open at least; each gets a random time above it, so
         /// that they do not end together.
-        min_request_timeout: i64 = "1800", PENDING;
+        min_request_timeout: i64 = "1800", EFFECTIVE;
         /// For how long a request may run, unless its kind has a limit of its own.
         request_timeout: Duration = "1m0s", EFFECTIVE;
         /// Serve the group versions that --runtime-config enables even if they came after the

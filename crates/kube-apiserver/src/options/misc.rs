@@ -1,7 +1,7 @@
 //! Flags that belong to this server alone: services, kubelets, aggregation, peers.
 
 use super::feature_gates::FeatureGates;
-use crate::flags::{EFFECTIVE, PENDING, PortRange, Strings, section};
+use crate::flags::{EFFECTIVE, MOOT, PENDING, PortRange, Strings, section};
 use kevel_api::duration::Duration;
 use kevel_api::quote::quote;
 use kevel_controlplane::features::Feature;
@@ -33,31 +33,32 @@ section! {
         /// none.
         endpoint_reconciler_type: String = "lease", EFFECTIVE;
         /// For how long events are kept.
-        event_ttl: Duration = "1h0m0s", PENDING;
+        event_ttl: Duration = "1h0m0s", EFFECTIVE;
         /// File with the authority that kubelets' certificates are checked against.
-        kubelet_certificate_authority: String, PENDING;
+        kubelet_certificate_authority: String, EFFECTIVE;
         /// File with the client certificate for kubelets.
-        kubelet_client_certificate: String, PENDING;
+        kubelet_client_certificate: String, EFFECTIVE;
         /// File with the private key of --kubelet-client-certificate.
-        kubelet_client_key: String, PENDING;
+        kubelet_client_key: String, EFFECTIVE;
         /// Port of kubelets that do not report one.
-        kubelet_port: u64 = "10250", PENDING
+        kubelet_port: u64 = "10250", EFFECTIVE
             .deprecated("kubelet-port is deprecated and will be removed.")
             .hidden();
         /// Kinds of node addresses to reach a kubelet at, best first, comma separated.
         kubelet_preferred_address_types:
-            Strings = "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP", PENDING;
-        /// Port of kubelets that can be read from without authentication.
-        kubelet_read_only_port: u64 = "10255", PENDING
+            Strings = "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP", EFFECTIVE;
+        /// Port of kubelets that can be read from without authentication. Nothing is read from it.
+        kubelet_read_only_port: u64 = "10255", MOOT
             .deprecated("kubelet-read-only-port is deprecated and will be removed.")
             .hidden();
-        /// For how long a request to a kubelet may take.
-        kubelet_timeout: Duration = "5s", PENDING;
+        /// For how long a request to a kubelet may take. No request is bound by it, as in the
+        /// reference: logs are followed, and commands run, for as long as they last.
+        kubelet_timeout: Duration = "5s", MOOT;
         /// Node port of the kubernetes service, which is then of type NodePort; 0 makes it
         /// ClusterIP.
         kubernetes_service_node_port: i64 = "0", EFFECTIVE;
         /// Bytes per second that a long-running request of a user may move; 0 does not limit.
-        max_connection_bytes_per_sec: i64 = "0", PENDING;
+        max_connection_bytes_per_sec: i64 = "0", EFFECTIVE;
         /// IP address at which other API servers reach this one for versions that they do not
         /// serve. Needs the feature UnknownVersionInteroperabilityProxy.
         peer_advertise_ip: String, PENDING;

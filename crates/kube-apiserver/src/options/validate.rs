@@ -64,11 +64,15 @@ impl CompletedOptions {
     /// Etcd needs servers, and nothing else does.
     fn storage_error(&self) -> Option<String> {
         let servers = !self.flags.etcd.etcd_servers.is_empty();
+        let overrides = !self.flags.etcd.etcd_servers_overrides.is_empty();
         match self.storage {
             StorageKind::Etcd if !servers => Some("--etcd-servers must be specified".to_owned()),
             StorageKind::Embedded | StorageKind::Memory if servers => {
                 Some("--etcd-servers can only be specified with --storage=etcd".to_owned())
             }
+            StorageKind::Embedded | StorageKind::Memory if overrides => Some(
+                "--etcd-servers-overrides can only be specified with --storage=etcd".to_owned(),
+            ),
             _ => None,
         }
     }

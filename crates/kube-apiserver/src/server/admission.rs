@@ -81,19 +81,10 @@ pub fn admission(
         match_conditions: MatchConditionMetrics::new(&config.metrics),
         webhooks: WebhookMetrics::new(&config.metrics),
         resolve: Arc::new(move |namespace, name, port| resolver.resolve(namespace, name, port)),
+        egress: config.egress.clone(),
         follow: &follow,
     };
     let names = &config.options.admission_plugins;
-    let unbuilt = admission::PLUGINS.iter().filter(|plugin| !plugin.is_built());
-    for name in unbuilt.map(|plugin| plugin.name).filter(|name| names.contains(name)) {
-        if file.of(name)?.is_some() {
-            return Err(format!(
-                "the configuration of admission plugin {} is not supported by this server yet: \
-                 what it is there to refuse would be let in",
-                quote(name)
-            ));
-        }
-    }
     let mut plugins = admission::plugins(names, &context)?;
     plugins.extend(admission::always(&context)?);
     plugins.push(Arc::new(Escalation::new(rbac.clone(), authorizer.clone())));

@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use kevel_aggregator::{Aggregator, ApiServiceStrategy};
+use kevel_server::egress::EgressType;
 use kevel_server::resource::{Resource, Resources};
 use kevel_server::service_resolver::ServiceResolver;
 use kevel_server::webhook::Identity;
@@ -46,6 +47,7 @@ pub fn aggregator(
         definitions: crds.and_then(|row| row.storage.clone()),
         served: served.collect(),
         identity,
+        dialer: config.egress.dialer(EgressType::Cluster),
         reject_forwarding_redirects: flags.aggregator_reject_forwarding_redirect,
         metrics: config.metrics.clone(),
     })

@@ -7,15 +7,17 @@ use kevel_server::audit::{
     AuditMetrics, Auditor, Backend, Batch, Buffered, Errors, Format, IgnoreErrors, Log, Output,
     Policy, Rotation, Throttle, Truncate, Union, Webhook,
 };
+use kevel_server::egress::Dialer;
 use kevel_server::metrics::Metrics;
 use kevel_server::webhook::{Backoff, Client, Endpoint};
 
 use super::config::duration;
 use crate::options::{Audit, AuditBackend, CompletedOptions};
 
-/// Who audits the server: nobody without a policy, or without a place for events.
+/// Who audits the server: nobody without a policy, or without a place for events. A webhook is reached by `dialer`.
 pub fn auditor(
     options: &CompletedOptions,
+    dialer: Dialer,
     metrics: &Metrics,
 ) -> Result<Option<Arc<Auditor>>, String> {
     let flags = &options.flags.audit;
@@ -29,7 +31,7 @@ pub fn auditor(
     let policy = Policy::load(Path::new(&flags.audit_policy_file))
         .map_err(|error| format!("loading audit policy file: {error}"))?;
     let errors = Errors::new(metrics);
-    let backends = [log(flags, &errors)?, webhook(flags, &errors)?];
+    let backends = [log(flags, &errors)?, webhook(flags, dialer, &errors)?];
     let backends: Vec<_> = backends.into_iter().flatten().collect();
     if backends.is_empty() {
         return Ok(None);
@@ -58,12 +60,16 @@ fn log(flags: &Audit, errors: &Errors) -> Result<Option<Box<dyn Backend>>, Strin
     Ok(Some(wrapped(Log::new(output, format, errors.clone()), &flags.log(), false, errors)))
 }
 
-fn webhook(flags: &Audit, errors: &Errors) -> Result<Option<Box<dyn Backend>>, String> {
+fn webhook(
+    flags: &Audit,
+    dialer: Dialer,
+    errors: &Errors,
+) -> Result<Option<Box<dyn Backend>>, String> {
     if flags.audit_webhook_config_file.is_empty() {
         return Ok(None);
     }
     let client = Endpoint::from_kubeconfig(Path::new(&flags.audit_webhook_config_file));
-    let client = client.and_then(Client::new);
+    let client = client.and_then(|endpoint| Client::new(Endpoint { dialer, ..endpoint }));
     let webhook = Webhook {
         client: client.map_err(|error| format!("initializing audit webhook: {error}"))?,
         backoff: Backoff::starting_with(duration(flags.audit_webhook_initial_backoff)),

@@ -25,6 +25,7 @@ use kevel_server::authentication::{
 use kevel_server::certificates::{CaBundle, ClientVerifier, Dynamic};
 use kevel_server::controller::Client;
 use kevel_server::delegate;
+use kevel_server::egress::{EgressSelector, EgressType};
 use kevel_server::future::Pending;
 use kevel_server::handler::Handler;
 use kevel_server::metrics::Metrics;
@@ -65,6 +66,7 @@ impl Authentication {
         certificates: &Certificates,
         storages: &Storages,
         client: &Client,
+        egress: &EgressSelector,
         metrics: &Metrics,
     ) -> Result<Self, String> {
         let flags = &options.flags.authentication;
@@ -92,7 +94,7 @@ impl Authentication {
         let anonymous = jwt.anonymous(options);
         let service_accounts: [Arc<dyn TokenAuthenticator>; 2] =
             [Arc::new(legacy), Arc::new(bound)];
-        let tokens = tokens(options, &objects, service_accounts, jwt, metrics)?;
+        let tokens = tokens(options, &objects, service_accounts, jwt, egress, metrics)?;
         let authenticator =
             authenticator(options, certificates, tokens.clone(), anonymous, metrics);
         let issuer = issuer.map(Arc::new);
@@ -179,9 +181,10 @@ fn tokens(
     objects: &Arc<Objects>,
     service_accounts: [Arc<dyn TokenAuthenticator>; 2],
     jwt: Jwt,
+    egress: &EgressSelector,
     metrics: &Metrics,
 ) -> Result<Arc<dyn TokenAuthenticator>, String> {
-    let jwt = jwt.start(options, metrics)?;
+    let jwt = jwt.start(options, egress.clone(), metrics)?;
     let metrics = Arc::new(TokenCacheMetrics::new(metrics));
     let flags = &options.flags.authentication;
     let audiences = &flags.api_audiences.0;
@@ -198,7 +201,7 @@ fn tokens(
     // After those of service accounts: about tokens of others it may have to ask their issuers.
     members.push(Arc::new(AudienceAgnostic::new(jwt, audiences)));
     if !flags.authentication_token_webhook_config_file.is_empty() {
-        members.push(Arc::new(token_webhook(options, metrics.clone())?));
+        members.push(Arc::new(token_webhook(options, egress, metrics.clone())?));
     }
     let union = Arc::new(TokenUnion::new(members));
     Ok(Arc::new(TokenCache::new(union, REMEMBERED, metrics)?))
@@ -206,11 +209,14 @@ fn tokens(
 
 fn token_webhook(
     options: &CompletedOptions,
+    egress: &EgressSelector,
     metrics: Arc<TokenCacheMetrics>,
 ) -> Result<TokenCache, String> {
     let flags = &options.flags.authentication;
     let file = Path::new(&flags.authentication_token_webhook_config_file);
-    let client = webhook::Client::new(webhook::Endpoint::from_kubeconfig(file)?)?;
+    let dialer = egress.dialer(EgressType::ControlPlane);
+    let endpoint = webhook::Endpoint::from_kubeconfig(file)?;
+    let client = webhook::Client::new(webhook::Endpoint { dialer, ..endpoint })?;
     let version = flags.authentication_token_webhook_version.parse()?;
     let webhook = TokenWebhook::new(client, version, &flags.api_audiences.0);
     let time = duration(flags.authentication_token_webhook_cache_ttl);

@@ -13,6 +13,7 @@ use kevel_controlplane::Creaters;
 use kevel_controlplane::features::Feature;
 use kevel_server::authorization::Authorizer;
 use kevel_server::controller::Client;
+use kevel_server::egress::{EgressSelector, EgressType};
 use kevel_server::lifecycle::Tasks;
 use kevel_server::metrics::Metrics;
 use kevel_server::storages::Storages;
@@ -56,6 +57,7 @@ impl Authorization {
     pub fn new(
         options: &CompletedOptions,
         storages: &Storages,
+        egress: &EgressSelector,
         metrics: &Metrics,
     ) -> Result<Self, String> {
         let flags = &options.flags.authorization;
@@ -78,6 +80,7 @@ impl Authorization {
                 rbac: rbac.clone(),
                 node: node.clone(),
                 abac: abac.transpose()?,
+                dialer: egress.dialer(EgressType::ControlPlane),
                 metrics: metrics.clone(),
             })
         };

@@ -14,6 +14,7 @@ use kevel_server::audit::Auditor;
 use kevel_server::chain;
 use kevel_server::delegate::Delegate;
 use kevel_server::discovery::{Addresses, Discovery, Rule};
+use kevel_server::egress::EgressType;
 use kevel_server::endpoints::Endpoints;
 use kevel_server::handler::{Filtered, Handler};
 use kevel_server::metrics::Metrics;
@@ -24,8 +25,9 @@ use kevel_server::serving::{HandshakeErrors, Limits, SecureServing};
 use super::admission::{self, admission};
 use super::aggregator;
 use super::audit::auditor;
-use super::config::{AGGREGATOR, Config, EXTENSIONS, duration, hostname, server_id};
+use super::config::{AGGREGATOR, Config, EXTENSIONS, duration, hostname, seconds, server_id};
 use super::extensions::{add_hooks, extensions};
+use super::flowcontrol::{self, RowFacts};
 use super::paths::PlainPaths;
 use super::{PreparedServer, health, services};
 
@@ -39,6 +41,7 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     let endpoints = Arc::new(Endpoints {
         admission: admission(&config, &kube_rows, &extensions)?,
         authorizer: Some(config.authorization.authorizer.clone()),
+        min_request_timeout: seconds(config.options.flags.generic.min_request_timeout),
     });
     let server = |name, resources, next: Arc<dyn Handler>| {
         let (endpoints, next) = (endpoints.clone(), Some(next));
@@ -54,13 +57,15 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     let custom = Arc::new(extensions.custom_resources(endpoints.clone()));
     let definitions = server("apiextensions", extensions.definitions.clone(), custom);
     let kube = server("kube", kube_rows, definitions);
+    flowcontrol::add_hooks(&config)?;
     start_kube(&config)?;
     let controllers = extensions.controllers(config.client.clone())?;
     let mut synced = controllers.synced();
     add_hooks(&config, controllers)?;
     let aggregator_rows = install_as(&config, |group| group == AGGREGATOR, aggregator::row)?;
     let front_server = server("aggregator", aggregator_rows.clone(), kube.clone());
-    let audit = auditor(&config.options, &metrics)?;
+    let to_webhooks = config.egress.dialer(EgressType::ControlPlane);
+    let audit = auditor(&config.options, to_webhooks, &metrics)?;
     let internal = chain::internal(audit.clone(), front_server.clone());
     config.loopback.lead_to(&internal);
     let aggregator = aggregator::aggregator(
@@ -90,7 +95,8 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     };
     let front: Arc<dyn Handler> = Arc::new(front);
     let front: Arc<dyn Handler> = Arc::new(Filtered::new(discovery, front));
-    let openapi = OpenApi::new(tables.to_vec()).with_remote(aggregator.openapi());
+    let openapi =
+        OpenApi::new(tables.to_vec()).with_about(paths.about).with_remote(aggregator.openapi());
     let front: Arc<dyn Handler> = Arc::new(Filtered::new(openapi, front));
     // Before discovery: what another server answers for it describes itself.
     let front: Arc<dyn Handler> = Arc::new(Filtered::new(aggregator.proxy(), front));
@@ -124,7 +130,9 @@ fn install_as(
         &RowsConfig {
             storages: &config.storages,
             creaters: config.creaters.clone(),
+            connecters: config.connecters.clone(),
             allocations: allocations.collect(),
+            listers: vec![(("", "componentstatuses"), config.component_statuses.clone())],
             capabilities,
         },
     )?;
@@ -143,7 +151,12 @@ fn start_kube(config: &Config) -> Result<(), String> {
     if storages.get("scheduling.k8s.io", "priorityclasses").is_some() {
         hooks.add_post_start(priority_classes::HOOK, priority_classes::hook(client.clone()))?;
     }
+    flowcontrol::add_producer(config)?;
     services::start(config)?;
+    let reload = options.flags.etcd.encryption_provider_config_automatic_reload;
+    if let Some(encryption) = config.encryption.clone().filter(|_| reload) {
+        hooks.run("start-encryption-provider-config-automatic-reload", encryption.follow())?;
+    }
     let mut controllers = authentication.controllers(options, certificates, storages, client)?;
     controllers.extend(authorization.controllers(options, storages, client));
     controllers.extend(admission::controllers(config)?);
@@ -184,6 +197,7 @@ fn chain_config(
     tables: Vec<Arc<Resources>>,
 ) -> chain::Config {
     let flags = &config.options.flags.generic;
+    let resources = Arc::new(RowFacts(tables.clone()));
     let installed = move |info: &kevel_server::request_info::RequestInfo| {
         tables.iter().any(|table| {
             let rows = table.current();
@@ -196,6 +210,8 @@ fn chain_config(
     chain::Config {
         audit,
         installed: Arc::new(installed),
+        flow_control: config.flow_control.clone(),
+        resources,
         metrics: metrics.clone(),
         send_retry_after: flags.shutdown_send_retry_after,
         goaway_chance: flags.goaway_chance,
@@ -238,8 +254,7 @@ fn prepared(
         storages: config.storages,
         shutdown: config.shutdown,
         serving: SecureServing { listener, tls, limits, shutdown_timeout, handshake_errors },
-        engine: config.engine,
-        caches: config.caches,
+        backends: config.backends,
         pki: config.certificates.own.map(|(pki, _)| pki),
     })
 }

@@ -7,21 +7,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_controlplane::service::Services;
-use kevel_controlplane::{Creaters, StorageOptions, storages};
+use kevel_controlplane::{ComponentStatuses, Connecters, Creaters, StorageOptions, storages};
+use kevel_encryption::DynamicTransformers;
+use kevel_server::backends::{Backend, Backends};
 use kevel_server::controller::{Client, Loopback};
+use kevel_server::egress::EgressSelector;
+use kevel_server::flowcontrol::FlowControl;
 use kevel_server::lifecycle::{Lifecycle, Shutdown};
 use kevel_server::metrics::Metrics;
 use kevel_server::serving::{Listen, listen};
 use kevel_server::storages::Storages;
 use kevel_store::Engine;
-use kevel_store::cache::Caches;
 use kevel_store::private;
 use tokio::net::TcpListener;
 
 use super::authentication::Authentication;
 use super::authorization::Authorization;
 use super::certificates::Certificates;
-use super::{services, storage};
+use super::connect::connecters;
+use super::egress::egress_selector;
+use super::flowcontrol::flow_control;
+use super::{encryption, services, storage};
 use crate::options::{CompletedOptions, StorageKind};
 
 /// Groups that the extensions server and the aggregator hold, not the kube API server.
@@ -36,8 +42,12 @@ pub struct Config {
     pub shutdown: Shutdown,
     pub listener: TcpListener,
     pub certificates: Certificates,
-    pub engine: Arc<dyn Engine>,
-    pub caches: Arc<Caches>,
+    /// The ways out of the server.
+    pub egress: EgressSelector,
+    /// Where objects are stored and read.
+    pub backends: Backends,
+    /// What values are encrypted with, where any are.
+    pub encryption: Option<Arc<DynamicTransformers>>,
     pub storage_options: StorageOptions,
     /// Where built-in kinds are kept, except for definitions of custom ones, which is the extensions
     /// server's business.
@@ -47,8 +57,14 @@ pub struct Config {
     pub client: Client,
     pub authentication: Authentication,
     pub authorization: Authorization,
+    /// Who waits for whom, unless requests are limited in number alone.
+    pub flow_control: Option<Arc<FlowControl>>,
     /// What creates kinds that are not stored: reviews, tokens.
     pub creaters: Creaters,
+    /// What leads away from objects: to nodes, into pods.
+    pub connecters: Connecters,
+    /// Whether the parts of the control plane are well.
+    pub component_statuses: Arc<ComponentStatuses>,
     /// Who gives services addresses and ports, where services are served.
     pub services: Option<Services>,
 }
@@ -65,13 +81,21 @@ impl Config {
         let lifecycle = Arc::new(Lifecycle::default());
         let shutdown = shutdown(&options);
         let listener = bind(&mut options)?;
+        // Before anything is made or opened: a file that is wrong must not have changed anything.
+        let encryption = encryption::transformers(&options, &metrics).await?;
         prepare_data_dir(&options)?;
         let certificates = Certificates::new(&options)?;
+        let egress = egress_selector(&options, &metrics)?;
 
-        let (engine, storage_options) = storage::open(&options).await?;
-        let prefix = kevel_store::keys::root(&storage_options.prefix);
-        let caches = Arc::new(Caches::start(engine.clone(), &prefix));
-        storage::count_decode_errors(&caches, &options, &metrics);
+        let encrypted = |engine: Arc<dyn Engine>| -> Arc<dyn Engine> {
+            match &encryption {
+                Some(encryption) => Arc::new(encryption.engine(engine)),
+                None => engine,
+            }
+        };
+        let storage_options = storage::storage_options(&options);
+        let backends = storage::open(&options, &egress, encrypted).await?;
+        storage::count_decode_errors(&backends, &options, &metrics);
         let enabled = options.resource_config();
         let storages = storages(
             |resource| {
@@ -79,19 +103,23 @@ impl Config {
                     && enabled.enabled(resource.group, resource.version, resource.path)
             },
             &storage_options,
-            &engine,
-            &caches,
+            &backends,
         )?;
+        let Backend { engine, caches } = &backends.default;
 
         let loopback = Arc::new(Loopback::default());
         let client = Client::new(loopback.clone());
         let authentication =
-            Authentication::new(&options, &certificates, &storages, &client, &metrics).await?;
-        let authorization = Authorization::new(&options, &storages, &metrics)?;
+            Authentication::new(&options, &certificates, &storages, &client, &egress, &metrics)
+                .await?;
+        let authorization = Authorization::new(&options, &storages, &egress, &metrics)?;
+        let flow_control = flow_control(&options, &metrics);
         let mut creaters = Creaters::default();
         authentication.add_creaters(&mut creaters);
         authorization.add_creaters(&mut creaters);
-        let services = services::services(&options, &storages, &storage_options, &engine, &caches)?;
+        let connecters = connecters(&options, &egress, &metrics)?;
+        let component_statuses = Arc::new(ComponentStatuses::new(engine.clone())?);
+        let services = services::services(&options, &storages, &storage_options, engine, caches)?;
         Ok(Config {
             options,
             metrics,
@@ -99,15 +127,19 @@ impl Config {
             shutdown,
             listener,
             certificates,
-            engine,
-            caches,
+            egress,
+            backends,
+            encryption,
             storage_options,
             storages,
             loopback,
             client,
             authentication,
             authorization,
+            flow_control,
             creaters,
+            connecters,
+            component_statuses,
             services,
         })
     }
@@ -152,6 +184,11 @@ fn shutdown(options: &CompletedOptions) -> Shutdown {
 /// A flag's duration; what is below zero is none.
 pub fn duration(flag: kevel_api::duration::Duration) -> Duration {
     Duration::from_nanos(u64::try_from(flag.0).unwrap_or(0))
+}
+
+/// A flag's seconds; what is below zero is none.
+pub fn seconds(flag: i64) -> Duration {
+    Duration::from_secs(u64::try_from(flag).unwrap_or(0))
 }
 
 /// What this server is called among those of its cluster.

@@ -17,9 +17,10 @@ pub fn extensions(config: &Config) -> Extensions {
     };
     let options = RestOptions {
         prefix: config.options.flags.etcd.etcd_prefix.clone(),
-        engine: config.engine.clone(),
-        caches: config.caches.clone(),
+        engine: config.backends.default.engine.clone(),
+        caches: config.backends.default.caches.clone(),
         resolve: Arc::new(resolve),
+        egress: config.egress.clone(),
     };
     let form = match config.options.storage {
         StorageKind::Etcd => DefinitionForm::Etcd,

@@ -9,6 +9,7 @@ use kevel_auth::authentication::configuration::{
 };
 use kevel_auth::authentication::jwt::{ConfiguredTokens, JwtMetrics, SIGNING_ALGORITHMS, Source};
 use kevel_server::certificates::Dynamic;
+use kevel_server::egress::EgressSelector;
 use kevel_server::metrics::Metrics;
 
 use super::authorization::alone;
@@ -63,10 +64,12 @@ impl Jwt {
     pub fn start(
         self,
         options: &CompletedOptions,
+        egress: EgressSelector,
         metrics: &Metrics,
     ) -> Result<Arc<ConfiguredTokens>, String> {
         let metrics = Arc::new(JwtMetrics::new(metrics, &server_id()));
-        let tokens = ConfiguredTokens::start(self.configuration, &self.algorithms, metrics)?;
+        let tokens =
+            ConfiguredTokens::start(self.configuration, &self.algorithms, egress, metrics)?;
         if let Some(file) = self.file {
             let issuers = &options.flags.authentication.service_account_issuer;
             tokens.follow(Source { file, disallowed_issuers: issuers.0.clone() });

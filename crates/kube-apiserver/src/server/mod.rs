@@ -13,8 +13,12 @@ mod authorization;
 mod certificates;
 mod chain;
 mod config;
+mod connect;
 mod debug_flags;
+mod egress;
+mod encryption;
 mod extensions;
+mod flowcontrol;
 mod health;
 mod jwt;
 mod paths;
@@ -26,6 +30,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use kevel_server::audit::Auditor;
+use kevel_server::backends::Backends;
 use kevel_server::certificates::Pki;
 use kevel_server::handler::Handler;
 use kevel_server::lifecycle::{self, Lifecycle, Shutdown};
@@ -40,10 +45,17 @@ use self::chain::create_server_chain;
 use self::config::Config;
 use crate::options::CompletedOptions;
 
+/// How many turns of tasks a worker takes between two looks at its sockets. While all sockets of a flood
+/// have something to do, who is new is noticed after as many; a look costs a microsecond.
+const EVENT_INTERVAL: u32 = 16;
+
 /// Runs the server until a signal asks it to stop.
 pub fn run(options: CompletedOptions) -> Result<(), Box<dyn Error>> {
     raise_file_limit();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .event_interval(EVENT_INTERVAL)
+        .build()?;
     let result = runtime.block_on(async {
         let running = prepare(options).await?.start().await?;
         if let Some(kubeconfig) = &running.kubeconfig {
@@ -85,10 +97,8 @@ pub struct PreparedServer {
     pub serving: SecureServing,
     /// Who writes down what happens, if anybody does.
     pub audit: Option<Arc<Auditor>>,
-    /// Where objects are stored.
-    pub engine: Arc<dyn kevel_store::Engine>,
-    /// Where they are read.
-    pub caches: Arc<kevel_store::cache::Caches>,
+    /// Where objects are stored and read.
+    pub backends: Backends,
     /// What the parts of the server know objects from.
     pub storages: Storages,
     /// Who may do what.
@@ -125,8 +135,7 @@ impl PreparedServer {
             lifecycle: self.lifecycle,
             shutdown: self.shutdown,
             audit: self.audit,
-            engine: self.engine,
-            caches: self.caches,
+            backends: self.backends,
         })
     }
 }
@@ -144,8 +153,7 @@ pub struct RunningServer {
     lifecycle: Arc<Lifecycle>,
     shutdown: Shutdown,
     audit: Option<Arc<Auditor>>,
-    engine: Arc<dyn kevel_store::Engine>,
-    caches: Arc<kevel_store::cache::Caches>,
+    backends: Backends,
 }
 
 impl std::fmt::Debug for RunningServer {
@@ -163,8 +171,11 @@ impl RunningServer {
         if let Some(audit) = self.audit {
             audit.shut_down().await;
         }
-        drop(self.caches);
-        self.engine.close().await;
+        let engines: Vec<_> = self.backends.all().map(|backend| backend.engine.clone()).collect();
+        drop(self.backends);
+        for engine in engines {
+            engine.close().await;
+        }
         Ok(result?)
     }
 }

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use kevel_auth::service_account::OPEN_ID_DOCUMENTS;
 use kevel_controlplane::features::Feature;
 use kevel_server::delegate::Path;
+use kevel_server::flowcontrol::{DUMPS, DumpHandler};
 use kevel_server::handler::Handler;
 use kevel_server::health::HealthHandler;
 use kevel_server::metrics::Metrics;
+use kevel_server::openapi::{About, PlainDocument};
 use kevel_server::version::{Info, Version};
 use kevel_server::zpages::{Flagz, PageHandler, Statusz};
 
@@ -24,26 +27,32 @@ pub struct PlainPaths {
     pub served: Vec<Path>,
     /// What `/` shows.
     pub listed: Vec<String>,
+    /// What OpenAPI says of the server beside its kinds.
+    pub about: About,
 }
 
 impl PlainPaths {
     pub fn new(config: &Config, health: HealthHandler, metrics: &Arc<Metrics>) -> Self {
         let mut listed = health.paths();
         listed.extend(DOCUMENTS.map(str::to_owned));
-        let mut paths = PlainPaths { served: Vec::new(), listed };
+        let version = config.options.effective_version.emulation.to_string();
+        let about = About { version, plain: Vec::new() };
+        let mut paths = PlainPaths { served: Vec::new(), listed, about };
         let slis = health.slis();
         let health: Arc<dyn Handler> = Arc::new(health);
         for name in ["healthz", "livez", "readyz"] {
             paths.serve(&format!("/{name}"), health.clone());
             paths.serve(&format!("/{name}/"), health.clone());
         }
-        let version: Arc<dyn Handler> = Arc::new(Version::new(&Info::default()));
+        let flags = &config.options.flags;
+        let git_version = flags.global.version.reported().to_owned();
+        let info = Info { git_version, ..Info::default() };
+        let version: Arc<dyn Handler> = Arc::new(Version::new(&info));
         paths.serve("/version/", version.clone());
         paths.list("/version", version);
         paths.list("/metrics", metrics.clone());
         paths.list("/metrics/slis", slis);
         let enabled = |gate: Feature| config.options.feature_gates.enabled(gate);
-        let flags = &config.options.flags;
         if enabled(Feature::ComponentFlagz) {
             let values = flags.flags().into_iter();
             let values = values.map(|(flag, value)| (flag.name().to_owned(), value.text()));
@@ -51,15 +60,22 @@ impl PlainPaths {
         }
         if enabled(Feature::ComponentStatusz) {
             let worth_a_look = WORTH_A_LOOK.map(str::to_owned).to_vec();
-            let page = Statusz::new(Info::default(), worth_a_look);
+            let page = Statusz::new(info, worth_a_look);
             paths.list("/statusz", Arc::new(PageHandler(page)));
         }
         if flags.features.profiling {
             paths.serve("/debug/flags/v", Arc::new(Verbosity));
         }
+        if let Some(flow_control) = &config.flow_control {
+            for (path, dump) in DUMPS {
+                let flow_control = flow_control.clone();
+                paths.serve(path, Arc::new(DumpHandler { flow_control, dump }));
+            }
+        }
         for path in config.authentication.open_id_paths(&config.options) {
             if !path.path.ends_with('/') {
                 paths.listed.push(path.path.clone());
+                paths.about.plain.extend(documented(&path.path));
             }
             paths.served.push(path);
         }
@@ -74,4 +90,9 @@ impl PlainPaths {
         self.listed.push(path.to_owned());
         self.serve(path, handler);
     }
+}
+
+/// What OpenAPI says of a path.
+fn documented(path: &str) -> Option<PlainDocument> {
+    OPEN_ID_DOCUMENTS.into_iter().find(|document| document.path == path)
 }

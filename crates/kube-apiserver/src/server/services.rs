@@ -8,6 +8,7 @@ use kevel_controlplane::service::{
     DefaultServiceCidr, KubernetesService, KubernetesServiceOptions, Leases, PortRange, Reconciler,
     RepairIps, RepairPorts, Services,
 };
+use kevel_server::backends::Backend;
 use kevel_server::lifecycle::HookContext;
 use kevel_server::signals::Signal;
 use kevel_server::storages::Storages;
@@ -118,7 +119,8 @@ fn kubernetes_service(config: &Config) -> Result<KubernetesService, String> {
             Reconciler::Count(usize::try_from(flags.misc.apiserver_count).unwrap_or(1))
         }
         _ => {
-            let leases = Leases::new(&config.storage_options, &config.engine, &config.caches);
+            let Backend { engine, caches } = &config.backends.default;
+            let leases = Leases::new(&config.storage_options, engine, caches);
             Reconciler::Lease(leases.ok_or("leases of servers have no kind")?)
         }
     };

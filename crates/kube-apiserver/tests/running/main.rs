@@ -4,6 +4,7 @@
 mod clean_start;
 mod damage;
 mod etcd_killed;
+mod etcd_overrides;
 mod files;
 mod full_disk;
 mod fuzzed;

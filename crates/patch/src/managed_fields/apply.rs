@@ -16,7 +16,7 @@ use super::merge::merge;
 use super::path::same_values;
 use super::remove::{remove_items, with_named_fields};
 use super::set::Set;
-use super::update::TakeOverError;
+use super::update::{TakeOverError, Trees};
 use super::validate::{Duplicates, validate};
 
 /// Whom the fields of an object belong to that was not tracked before its first apply.
@@ -66,7 +66,11 @@ impl FieldManager<'_> {
     ) -> Result<Value, ApplyError> {
         let (api_version, kind) = (config.str_at(&["apiVersion"]), config.str_at(&["kind"]));
         if (api_version, kind) != (self.api_version, self.kind) {
-            let kind = go_kind(api_version, kind);
+            // A version that cannot be read leaves nothing of the kind.
+            let kind = match api_version.matches('/').count() {
+                0 | 1 => go_kind(api_version, kind),
+                _ => go_kind("", ""),
+            };
             return Err(ApplyError::BadRequest(format!("invalid object type: {kind}")));
         }
         let managed = Managed::decode(live.and_then(managed_fields)).map_err(|error| {
@@ -81,7 +85,8 @@ impl FieldManager<'_> {
 
     /// Whether a configuration is one for this object.
     fn check_config(&self, live: &Value, config: &Value) -> Result<(), ApplyError> {
-        if managed_fields(config).is_some_and(|entries| !entries.is_empty()) {
+        // An empty list is not nil.
+        if config.at(&["metadata", "managedFields"]).is_some_and(|entries| !entries.is_null()) {
             return Err(ApplyError::BadRequest("metadata.managedFields must be nil".into()));
         }
         let check = |tree: &Value, what: &str, duplicates| {
@@ -107,8 +112,8 @@ impl FieldManager<'_> {
         now: Time,
     ) -> Result<Applied, ApplyError> {
         if managed.is_empty() {
-            let empty = self.tree(None);
-            let first = self.updated(&empty, live, managed, BEFORE_FIRST_APPLY, now);
+            let trees = Trees::of((self.tree(None), live.clone()));
+            let first = self.updated(&trees, managed, BEFORE_FIRST_APPLY, now);
             managed = first.map_err(|error| {
                 ApplyError::Internal(format!(
                     "failed to create manager for existing fields: {error}"
@@ -126,15 +131,18 @@ impl FieldManager<'_> {
         let owned = Owned { set: set.clone(), api_version: self.api_version.into(), time };
         managed.0.insert(id.clone(), owned);
         let new = match &last {
-            Some(last) if !last.set.is_empty() => self.prune(merged, &managed, &set, last),
+            Some(last) if !last.set.is_empty() => {
+                let pruned = self.prune(merged, &managed, &set, last);
+                pruned
+                    .map_err(|why| ApplyError::Internal(format!("failed to prune fields: {why}")))?
+            }
             _ => merged,
         };
-        self.take_over(live, &new, &mut managed, Some(&id), force).map_err(
-            |error| match error {
-                TakeOverError::Conflicts(conflicts) => ApplyError::Conflicts(conflicts),
-                TakeOverError::Other(message) => ApplyError::Internal(message),
-            },
-        )?;
+        let trees = Trees::of((live.clone(), new.clone()));
+        self.take_over(&trees, &mut managed, Some(&id), force).map_err(|error| match error {
+            TakeOverError::Conflicts(conflicts) => ApplyError::Conflicts(conflicts),
+            TakeOverError::Other(message) => ApplyError::Internal(message),
+        })?;
         Self::strip(&mut managed, &id);
         // A configuration that changes nothing leaves no mark of when it was applied.
         if same_values(live, &new) {
@@ -147,14 +155,22 @@ impl FieldManager<'_> {
     }
 
     /// Takes out what the manager applied last time and does not now, unless somebody else owns it.
-    fn prune(&self, merged: Value, managed: &Managed, set: &Set, last: &Owned) -> Value {
+    fn prune(
+        &self,
+        merged: Value,
+        managed: &Managed,
+        set: &Set,
+        last: &Owned,
+    ) -> Result<Value, String> {
         // All that was said is said again: nothing can go.
         if last.api_version == self.api_version && last.set.difference(set).is_empty() {
-            return merged;
+            return Ok(merged);
         }
-        let Some((merged_then, ty)) = self.convert(&merged, &last.api_version) else {
-            return merged;
+        let at_last = |what: &'static str| {
+            move |why| format!("failed to convert {what} object to last applied version: {why}")
         };
+        let then = self.convert(&merged, &last.api_version).map_err(at_last("merged"))?;
+        let Some((merged_then, ty)) = then else { return Ok(merged) };
         let last_set = with_named_fields(&last.set, Some(ty));
         let mut pruned = remove_items(&merged_then, &last_set, ty);
         let mut owned_in: BTreeMap<CompactString, Vec<Set>> = BTreeMap::new();
@@ -166,26 +182,40 @@ impl FieldManager<'_> {
         let first = owned_in.remove_entry(&last.api_version);
         for (version, owned) in first.into_iter().chain(owned_in) {
             let owned = Set::union_of(owned);
-            pruned = self.add_back_owned(&merged_then, pruned, &version, &owned);
+            let added = self.add_back_owned(&merged_then, pruned, &version, &owned);
+            pruned = added.map_err(|why| format!("failed add back owned items: {why}"))?;
         }
-        let Some((pruned, _)) = self.convert(&pruned, &last.api_version) else { return merged };
+        let then = self.convert(&pruned, &last.api_version).map_err(at_last("pruned"));
+        let then = then.map_err(|why| format!("failed add back dangling items: {why}"))?;
+        let Some((pruned, _)) = then else { return Ok(merged) };
         let all = with_named_fields(&field_set(&merged_then, ty), Some(ty));
         let left = with_named_fields(&field_set(&pruned, ty), Some(ty));
         let removed = all.difference(&left).intersection(&last_set);
         let pruned = remove_items(&merged_then, &removed, ty);
-        match self.convert(&pruned, self.api_version) {
+        Ok(match self.convert(&pruned, self.api_version)? {
             Some((pruned, _)) => pruned.into_owned(),
             None => merged,
-        }
+        })
     }
 
     /// Puts back what was pruned although a manager in this version owns it.
-    fn add_back_owned(&self, merged: &Value, pruned: Value, version: &str, owned: &Set) -> Value {
-        let Some((merged, ty)) = self.convert(merged, version) else { return pruned };
-        let Some((converted, _)) = self.convert(&pruned, version) else { return pruned };
+    fn add_back_owned(
+        &self,
+        merged: &Value,
+        pruned: Value,
+        version: &str,
+        owned: &Set,
+    ) -> Result<Value, String> {
+        let at_version = |what: &'static str| {
+            move |why| format!("failed to convert {what} object at version {version}: {why}")
+        };
+        let merged = self.convert(merged, version).map_err(at_version("merged"))?;
+        let Some((merged, ty)) = merged else { return Ok(pruned) };
+        let converted = self.convert(&pruned, version).map_err(at_version("pruned"))?;
+        let Some((converted, _)) = converted else { return Ok(pruned) };
         let all = with_named_fields(&field_set(&merged, ty), Some(ty));
         let left = with_named_fields(&field_set(&converted, ty), Some(ty));
         let owned = with_named_fields(owned, Some(ty));
-        remove_items(&merged, &all.difference(&left.union(&owned)), ty)
+        Ok(remove_items(&merged, &all.difference(&left.union(&owned)), ty))
     }
 }

@@ -1,14 +1,12 @@
 //! How a type is owned: as one value, as a map of fields, or as a list of elements.
 
-use std::borrow::Cow;
-
 use compact_str::CompactString;
 use kevel_api::schema::{
     BUILTIN, Constant, DefaultEntry, List, Scalar, Schema, StructFlags, StructSchema, Type,
 };
 use kevel_api::value::Value;
 
-use super::path::PathElement;
+use super::path::{PathElement, same_values};
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +80,24 @@ impl<'t> TypeRef<'t> {
                 Type::Scalar(scalar) => scalar_atom(*scalar, value),
                 Type::Union { .. } | Type::Any => open(value, TypeRef::Deduced, false),
             },
+        }
+    }
+
+    /// Whether two values that are owned whole are the same: of objects as they are in Go, whose lists are
+    /// compared as structs are.
+    pub(super) fn same_structs(self, old: &Value, new: &Value) -> bool {
+        let TypeRef::Schema { schema, .. } = self else { return same_values(old, new) };
+        match (schema.as_struct(), old, new) {
+            _ if schema.is_custom() => same_values(old, new),
+            (None, Value::List(_), Value::List(_)) => schema.deep_equal(old, new),
+            (Some(structure), Value::Map(a), Value::Map(b)) => {
+                let same = |((key, old), (other, new)): ((&str, &Value), (&str, &Value))| {
+                    let field = structure.field(key).map(|field| TypeRef::of(field.schema()));
+                    key == other && field.is_none_or(|field| field.same_structs(old, new))
+                };
+                a.len() == b.len() && a.iter().zip(b.iter()).all(same)
+            }
+            _ => same_values(old, new),
         }
     }
 
@@ -242,10 +258,7 @@ fn key_default(list: Schema<'_>, key: &str) -> Option<Value> {
             _ => {}
         }
     }
-    // The one optional field that is a list's only key, `LocalObjectReference.name`, is "" too.
-    let only_key = list.list_keys().is_some_and(|keys| keys.count() == 1);
-    let builtin = matches!(table.text, Cow::Borrowed(_));
-    if field.pointer() || !(field.always() || only_key && builtin) {
+    if field.pointer() || !field.always() {
         return None;
     }
     match field.schema().scalar()? {

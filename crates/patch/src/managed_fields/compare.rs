@@ -31,9 +31,20 @@ pub(super) fn compare(
     old: &Value,
     new: &Value,
     ty: TypeRef<'_>,
+    of: Of,
 ) -> Result<Comparison, CompareError> {
-    let mut changes = Changes::default();
+    let mut changes = Changes { of, ..Changes::default() };
     differences(Some(old), Some(new), ty, &mut changes).map(|_| changes.finish())
+}
+
+/// What the trees are of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Of {
+    /// Documents: an object, and what a configuration makes of it.
+    #[default]
+    Documents,
+    /// Two objects, which are structs in Go.
+    Structs,
 }
 
 /// An element of a list cannot be told from the others.
@@ -51,14 +62,19 @@ struct Verdict {
 /// The changes of one level, to become three sets.
 #[derive(Debug, Default)]
 struct Changes {
+    of: Of,
     removed: Vec<Node>,
     modified: Vec<Node>,
     added: Vec<Node>,
 }
 
 impl Changes {
+    fn below(&self) -> Changes {
+        Changes { of: self.of, ..Changes::default() }
+    }
+
     fn finish(self) -> Comparison {
-        let Changes { removed, modified, added } = self;
+        let Changes { removed, modified, added, .. } = self;
         Comparison {
             removed: Set::from_nodes(removed),
             modified: Set::from_nodes(modified),
@@ -95,13 +111,13 @@ fn differences(
         (Some(old), Some(new)) if ty.is_open() => {
             let (before, after) = (ty.atom(Some(old)), ty.atom(Some(new)));
             if std::mem::discriminant(&before) != std::mem::discriminant(&after) {
-                visit(Some(old), Some(new), before, changes, &mut verdict)?;
+                visit(Some(old), Some(new), ty, before, changes, &mut verdict)?;
             }
-            visit(Some(old), Some(new), after, changes, &mut verdict)?;
+            visit(Some(old), Some(new), ty, after, changes, &mut verdict)?;
         }
-        (Some(old), _) => visit(Some(old), new, ty.atom(Some(old)), changes, &mut verdict)?,
+        (Some(old), _) => visit(Some(old), new, ty, ty.atom(Some(old)), changes, &mut verdict)?,
         (None, _) => {
-            visit(None, new, ty.atom(new), changes, &mut verdict)?;
+            visit(None, new, ty, ty.atom(new), changes, &mut verdict)?;
         }
     }
     verdict.added |= old.is_none();
@@ -112,6 +128,7 @@ fn differences(
 fn visit(
     old: Option<&Value>,
     new: Option<&Value>,
+    ty: TypeRef<'_>,
     atom: Atom<'_>,
     changes: &mut Changes,
     verdict: &mut Verdict,
@@ -136,7 +153,11 @@ fn visit(
         Atom::Scalar(_) => {}
     }
     if let (Some(old), Some(new)) = (old, new) {
-        verdict.modified |= !same_values(old, new);
+        let same = match changes.of {
+            Of::Documents => same_values(old, new),
+            Of::Structs => ty.same_structs(old, new),
+        };
+        verdict.modified |= !same;
     }
     Ok(())
 }
@@ -149,7 +170,7 @@ fn map_differences(
 ) -> Result<(), CompareError> {
     for (key, old, new) in zip(old, new) {
         let Some(ty) = map.type_of(key) else { continue };
-        let mut below = Changes::default();
+        let mut below = changes.below();
         let verdict = differences(old, new, ty, &mut below)?;
         changes.push(&PathElement::Field(key.clone()), verdict, below);
     }
@@ -173,7 +194,7 @@ fn list_differences(
     while let Some(element) = [first(a.peek()), first(b.peek())].into_iter().flatten().min() {
         let old = a.next_if(|(e, _)| *e == element).map(|(_, items)| items).unwrap_or_default();
         let new = b.next_if(|(e, _)| *e == element).map(|(_, items)| items).unwrap_or_default();
-        let mut below = Changes::default();
+        let mut below = changes.below();
         // Elements that are the same are owned as one value: none of their fields is.
         let verdict = match (&old[..], &new[..]) {
             ([_, _, ..], [_, _, ..]) => {

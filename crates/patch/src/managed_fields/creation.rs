@@ -8,7 +8,7 @@ use super::atom::{Atom, TypeRef};
 use super::fields_v1::{write_element, write_key};
 use super::path::{PathElement, same_values};
 use super::set::{Node, Set};
-use crate::unstructured::{is_written, unstructured_but_fields, zero};
+use crate::unstructured::{unstructured_but_fields, zero};
 
 /// The JSON form of the fields of a new object of a built-in type: all but those `excluded`, with
 /// what is below them, and those `unowned`, without. `None` where it takes a comparison to tell:
@@ -82,7 +82,7 @@ impl Fields {
             if told.is_none() || value.is_none() && (was_zero || !written_empty) {
                 return;
             }
-            let Some(field) = structure.field_at(index).filter(|field| is_written(*field, value))
+            let Some(field) = structure.field_at(index).filter(|field| field.is_written(value))
             else {
                 return;
             };
@@ -233,7 +233,7 @@ fn has_its_keys(value: &Value, list: Schema<'_>) -> bool {
     let (Some(mut keys), Some(item)) = (list.list_keys(), list.item()) else { return true };
     keys.all(|key| {
         let there = value.at(&[key]);
-        item.field(key).is_some_and(|field| is_written(field, there) == there.is_some())
+        item.field(key).is_some_and(|field| field.is_written(there) == there.is_some())
     })
 }
 

@@ -4,11 +4,13 @@ use std::borrow::Cow;
 
 use kevel_api::schema::Schema;
 use kevel_api::value::{Map, Value};
+use kevel_codec::json;
 
 use super::atom::TypeRef;
 use super::entry::{ManagerId, Operation};
 use super::filter::Filter;
-use crate::unstructured_but_fields;
+use super::validate::{Duplicates, validate};
+use crate::{from_unstructured, unstructured_but_fields};
 
 /// Keeps the record of one resource or subresource in one version.
 ///
@@ -90,18 +92,26 @@ impl<'a> FieldManager<'a> {
     }
 
     pub(super) fn finish_tree(&self, tree: &mut Value) {
-        if let Value::Map(map) = tree {
-            map.insert("apiVersion", Value::from(self.api_version));
-            map.insert("kind", Value::from(self.kind));
-        }
+        self.name_kind(tree, self.api_version);
         remove_managed_fields(tree);
     }
 
-    pub(super) fn type_in(&self, api_version: &str) -> Option<TypeRef<'a>> {
-        if api_version == self.api_version {
-            return Some(TypeRef::of(self.schema));
+    fn name_kind(&self, tree: &mut Value, api_version: &str) {
+        if let Value::Map(map) = tree {
+            map.insert("apiVersion", Value::from(api_version));
+            map.insert("kind", Value::from(self.kind));
         }
-        self.others.schema(api_version).map(TypeRef::of)
+    }
+
+    pub(super) fn type_in(&self, api_version: &str) -> Option<TypeRef<'a>> {
+        self.schema_in(api_version).map(TypeRef::of)
+    }
+
+    fn schema_in(&self, api_version: &str) -> Option<Schema<'a>> {
+        match api_version == self.api_version {
+            true => Some(self.schema),
+            false => self.others.schema(api_version),
+        }
     }
 
     pub(super) fn filter_in(&self, api_version: &str) -> &'a Filter {
@@ -111,17 +121,50 @@ impl<'a> FieldManager<'a> {
         self.others.filter(api_version).unwrap_or(&Filter::All)
     }
 
-    /// A tree in a version, and its type there.
+    /// A tree in a version, and its type there; none where that is not served, an error where the tree is of
+    /// no object.
     pub(super) fn convert<'v>(
         &self,
         tree: &'v Value,
         api_version: &str,
-    ) -> Option<(Cow<'v, Value>, TypeRef<'a>)> {
-        let ty = self.type_in(api_version)?;
-        if tree.str_at(&["apiVersion"]) == api_version {
-            return Some((Cow::Borrowed(tree), ty));
+    ) -> Result<Option<(Cow<'v, Value>, TypeRef<'a>)>, String> {
+        let Some(schema) = self.schema_in(api_version) else { return Ok(None) };
+        let ty = TypeRef::of(schema);
+        let from = tree.str_at(&["apiVersion"]);
+        if from == api_version {
+            return Ok(Some((Cow::Borrowed(tree), ty)));
         }
-        Some((Cow::Owned(self.others.convert(tree, api_version)?), ty))
+        let object = match self.schema_in(from).filter(|from| !from.is_custom()) {
+            Some(from_schema) => Cow::Owned(self.object(tree, from_schema)?),
+            None => Cow::Borrowed(tree),
+        };
+        let Some(converted) = self.others.convert(&object, api_version) else { return Ok(None) };
+        if schema.is_custom() {
+            return Ok(Some((Cow::Owned(converted), ty)));
+        }
+        // What comes of a conversion is an object, which says all that its type always says.
+        let mut converted = unstructured_but_fields(&converted, schema);
+        self.name_kind(&mut converted, api_version);
+        let checked = validate(&converted, ty, Duplicates::Forbid);
+        checked.map_err(|errors| errors.to_string())?;
+        Ok(Some((Cow::Owned(converted), ty)))
+    }
+
+    /// The object that a tree is of, which is what is converted.
+    fn object(&self, tree: &Value, schema: Schema<'_>) -> Result<Value, String> {
+        let api_version = tree.str_at(&["apiVersion"]);
+        let failed = |why: String| {
+            let kind = go_kind(api_version, self.kind);
+            format!("unable to convert unstructured object to {kind}: {why}")
+        };
+        let mut fitting = tree.clone();
+        from_unstructured(&mut fitting, schema).map_err(failed)?;
+        let mut text = Vec::new();
+        json::encode_any(&fitting, &mut text);
+        let decoded = json::decode(&text, schema, json::Unknown::Ignore);
+        let mut object = decoded.map_err(|error| failed(error.to_string()))?.value;
+        self.name_kind(&mut object, api_version);
+        Ok(object)
     }
 
     /// An object as messages name it: `default/x; apps/v1, Kind=Deployment`.

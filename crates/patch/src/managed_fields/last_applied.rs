@@ -6,7 +6,7 @@ use kevel_codec::json::{Unknown, decode_any, encode_any};
 
 use super::apply::{Applied, ApplyError};
 use super::atom::TypeRef;
-use super::compare::compare;
+use super::compare::{Of, compare};
 use super::entry::Managed;
 use super::field_manager::FieldManager;
 use super::field_set::field_set;
@@ -61,7 +61,7 @@ impl FieldManager<'_> {
         let ty = TypeRef::of(self.schema);
         validate(live, ty, Duplicates::Forbid).ok()?;
         validate(&last, ty, Duplicates::Forbid).ok()?;
-        let changes = compare(&last, live, ty).ok()?;
+        let changes = compare(&last, live, ty, Of::Documents).ok()?;
         let changed = changes.modified.union(&changes.added).union(&changes.removed);
         Some(field_set(&last, ty).difference(&changed))
     }

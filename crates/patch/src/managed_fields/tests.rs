@@ -377,7 +377,7 @@ fn what_cannot_be_applied() {
         ),
         (
             r#"{"metadata":{"name":"x","namespace":"n"},"spec":{"replicas":"1","paused":1000000}}"#,
-            "failed to create typed patch object (n/x; apps/v1, Kind=Deployment): errors:\n  .spec.paused: expected boolean, got &{1e+06}\n  .spec.replicas: expected numeric (int or float), got string",
+            "failed to create typed patch object (n/x; apps/v1, Kind=Deployment): errors:\n  .spec.paused: expected boolean, got &{1000000}\n  .spec.replicas: expected numeric (int or float), got string",
         ),
         (
             r#"{"spec":{"template":{"spec":{"containers":[{"name":"a","image":5},{"name":"a"}]}}}}"#,

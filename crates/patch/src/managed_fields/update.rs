@@ -9,7 +9,7 @@ use kevel_api::value::{Map, Value};
 use thin_vec::thin_vec;
 
 use super::atom::TypeRef;
-use super::compare::{Comparison, compare};
+use super::compare::{Comparison, Of, compare};
 use super::conflict::Conflicts;
 use super::creation::fields_of_new;
 use super::entry::{Managed, ManagerId, Operation, Owned, entry, is_reset, managed_fields};
@@ -63,8 +63,8 @@ impl FieldManager<'_> {
         if managed.is_empty() && !created {
             return;
         }
-        let (before, after) = self.trees(live, new, &managed);
-        if let Ok(managed) = self.updated(&before, &after, managed, manager, now) {
+        let trees = self.trees(live, new, &managed);
+        if let Ok(managed) = self.updated(&trees, managed, manager, now) {
             set_managed_fields(new, managed.encode());
         }
     }
@@ -90,17 +90,19 @@ impl FieldManager<'_> {
     }
 
     /// The trees before and after a write, as far as they matter.
-    fn trees(&self, live: Option<&Value>, new: &Value, managed: &Managed) -> (Value, Value) {
-        let other_versions = managed.0.values().any(|o| o.api_version != self.api_version);
-        if self.schema.is_custom() || other_versions {
-            return (self.tree(live), self.tree(Some(new)));
+    fn trees(&self, live: Option<&Value>, new: &Value, managed: &Managed) -> Trees {
+        let whole = || (self.tree(live), self.tree(Some(new)));
+        if self.schema.is_custom() {
+            return Trees::of(whole());
         }
+        let other_versions = managed.0.values().any(|o| o.api_version != self.api_version);
+        let converted = other_versions.then(whole);
         let empty = Value::Map(Map::new());
         let live = live.unwrap_or(&empty);
         let (mut before, mut after) = unstructured_differences(live, new, self.schema);
         self.finish_tree(&mut before);
         self.finish_tree(&mut after);
-        (before, after)
+        Trees { before, after, converted }
     }
 
     fn decode_live_or_new(&self, live: Option<&Value>, new: &Value) -> Managed {
@@ -123,12 +125,12 @@ impl FieldManager<'_> {
     /// The record after a write that makes one tree of another.
     pub(super) fn updated(
         &self,
-        before: &Value,
-        after: &Value,
+        trees: &Trees,
         mut managed: Managed,
         manager: &str,
         now: Time,
     ) -> Result<Managed, String> {
+        let Trees { before, after, .. } = trees;
         // A built-in type's decoder has seen to this.
         if self.schema.is_custom() {
             for (tree, what) in [(after, "new"), (before, "live")] {
@@ -139,7 +141,7 @@ impl FieldManager<'_> {
             }
         }
         self.reconcile(&mut managed);
-        let changes = match self.take_over(before, after, &mut managed, None, true) {
+        let changes = match self.take_over(trees, &mut managed, None, true) {
             Ok(changes) => changes,
             Err(TakeOverError::Other(message)) => {
                 let name = self.name(after);
@@ -176,13 +178,15 @@ impl FieldManager<'_> {
     /// Takes what a write changes from everybody but `writer`, or says who would not let it go.
     pub(super) fn take_over(
         &self,
-        before: &Value,
-        after: &Value,
+        trees: &Trees,
         managed: &mut Managed,
         writer: Option<&ManagerId>,
         force: bool,
     ) -> Result<Comparison, TakeOverError> {
-        let own = self.comparison(before, after, self.api_version)?.unwrap_or_default();
+        let of = if writer.is_none() { Of::Structs } else { Of::Documents };
+        let (before, after) = (&trees.before, &trees.after);
+        let own = self.comparison(before, after, self.api_version, of)?.unwrap_or_default();
+        let (before, after) = trees.converted.as_ref().map_or((before, after), |(a, b)| (a, b));
         if managed.0.keys().all(|id| Some(id) == writer) {
             managed.0.retain(|_, owned| !owned.set.is_empty());
             return Ok(own);
@@ -193,7 +197,7 @@ impl FieldManager<'_> {
         let mut gone = BTreeSet::new();
         for (id, owned) in managed.0.iter_mut().filter(|(id, _)| Some(*id) != writer) {
             if !versions.contains_key(&owned.api_version) {
-                let other = self.comparison(before, after, &owned.api_version)?;
+                let other = self.comparison(before, after, &owned.api_version, of)?;
                 versions.insert(owned.api_version.clone(), other.as_ref().map(Taken::by));
             }
             let Some(Some(taken)) = versions.get(&owned.api_version) else {
@@ -219,13 +223,16 @@ impl FieldManager<'_> {
         before: &Value,
         after: &Value,
         api_version: &str,
+        of: Of,
     ) -> Result<Option<Comparison>, TakeOverError> {
-        let (Some((before, ty)), Some((after, _))) =
-            (self.convert(before, api_version), self.convert(after, api_version))
-        else {
-            return Ok(None);
+        let convert = |tree, what| {
+            self.convert(tree, api_version).map_err(|error| {
+                TakeOverError::Other(format!("failed to convert {what} object: {error}"))
+            })
         };
-        let changes = compare(&before, &after, ty).map_err(|error| {
+        let Some((before, ty)) = convert(before, "old")? else { return Ok(None) };
+        let Some((after, _)) = convert(after, "new")? else { return Ok(None) };
+        let changes = compare(&before, &after, ty, of).map_err(|error| {
             TakeOverError::Other(format!("failed to compare objects: {}", error.0))
         })?;
         Ok(Some(changes.filtered(self.filter_in(api_version))))
@@ -239,6 +246,20 @@ impl FieldManager<'_> {
                 managed.0.remove(id);
             }
         }
+    }
+}
+
+/// The trees of an object before and after a write.
+pub(super) struct Trees {
+    before: Value,
+    after: Value,
+    /// Those that other versions are made of, where those need more than what differs.
+    converted: Option<(Value, Value)>,
+}
+
+impl Trees {
+    pub fn of((before, after): (Value, Value)) -> Self {
+        Trees { before, after, converted: None }
     }
 }
 

@@ -168,7 +168,7 @@ impl Walker {
             ScalarType::String if value.is_null() => "&value.valueUnstructured{Value:0}".to_owned(),
             ScalarType::Numeric => go_type(value).to_owned(),
             ScalarType::String => {
-                format!("&value.valueUnstructured{{Value:{}}}", Syntax(&as_floats(value)))
+                format!("&value.valueUnstructured{{Value:{}}}", Syntax(&as_integers(value)))
             }
             ScalarType::Boolean | ScalarType::Untyped => pointer(value),
         };
@@ -194,17 +194,21 @@ fn pointer(value: &Value) -> String {
     if value.is_null() {
         return "&{NULL_VALUE}".to_owned();
     }
-    format!("&{{{}}}", Plain(&as_floats(value)))
+    format!("&{{{}}}", Plain(&as_integers(value)))
 }
 
-/// The reference reads a configuration's numbers as floats.
-fn as_floats(value: &Value) -> Value {
+/// The reference reads numbers of a configuration that have no fraction as integers, however they are written.
+fn as_integers(value: &Value) -> Value {
+    /// From here on 64 bits do not hold them.
+    const TOO_LARGE: f64 = 9_223_372_036_854_775_808.0;
     match value {
-        Value::Int(int) => Value::Float(*int as f64),
-        Value::List(items) => Value::List(items.iter().map(as_floats).collect()),
+        Value::Float(float) if float.fract() == 0.0 && float.abs() < TOO_LARGE => {
+            Value::Int(*float as i64)
+        }
+        Value::List(items) => Value::List(items.iter().map(as_integers).collect()),
         Value::Map(map) => {
             let entries = map.entries().iter();
-            let entries = entries.map(|(key, value)| (key.clone(), as_floats(value)));
+            let entries = entries.map(|(key, value)| (key.clone(), as_integers(value)));
             Value::Map(Map::from_sorted(entries.collect()))
         }
         other => other.clone(),

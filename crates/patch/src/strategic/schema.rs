@@ -12,10 +12,12 @@ pub(super) struct Cursor<'t> {
     pointer: bool,
 }
 
-/// How a field's list merges.
+/// How a field merges.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Merge<'t> {
     pub(super) merge: bool,
+    /// Whether a map takes the place of the one that was there.
+    pub(super) replace: bool,
     /// Empty for a list of scalars.
     pub(super) key: &'t str,
 }
@@ -72,8 +74,12 @@ impl<'t> Cursor<'t> {
 
 fn merge_of<'t>(field: Field<'t>, parent: Schema<'t>) -> Merge<'t> {
     match field.merge() {
-        Some(entry) => Merge { merge: entry.merge, key: parent.table().str(entry.key) },
-        None => Merge { merge: false, key: "" },
+        Some(entry) => Merge {
+            merge: entry.merge,
+            replace: !entry.merge && !entry.retain_keys,
+            key: parent.table().str(entry.key),
+        },
+        None => Merge { merge: false, replace: false, key: "" },
     }
 }
 

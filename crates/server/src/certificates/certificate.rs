@@ -21,8 +21,6 @@ const AUTHORITY_KEY_IDENTIFIER: &[u8] = &[0x55, 0x1d, 35];
 #[derive(Clone, Copy, Debug)]
 pub struct Certificate<'a> {
     to_be_signed: &'a [u8],
-    /// As it is encoded: 0 is v1.
-    version: &'a [u8],
     serial: &'a [u8],
     issuer: &'a [u8],
     subject: &'a [u8],
@@ -64,11 +62,9 @@ impl<'a> Certificate<'a> {
         // A signature is whole bytes: none of the last one's bits are unused.
         let signature = signed.read(der::BIT_STRING)?.contents.strip_prefix(&[0])?;
         let mut to_be_signed = Reader(whole.contents);
-        let version = to_be_signed.open(der::context(0));
-        let version = match version {
-            Some(mut version) => version.read(der::INTEGER)?.contents,
-            None => &[0],
-        };
+        if let Some(mut version) = to_be_signed.open(der::context(0)) {
+            version.read(der::INTEGER)?;
+        }
         let serial = to_be_signed.read(der::INTEGER)?.contents;
         let _algorithm = to_be_signed.read(der::SEQUENCE)?;
         let issuer = to_be_signed.read(der::SEQUENCE)?.contents;
@@ -84,7 +80,6 @@ impl<'a> Certificate<'a> {
         let to_be_signed = whole.whole;
         Some(Certificate {
             to_be_signed,
-            version,
             serial,
             issuer,
             subject,
@@ -94,11 +89,6 @@ impl<'a> Certificate<'a> {
             signature_algorithm,
             signature,
         })
-    }
-
-    /// Whether it is of X.509's first version, which has no extensions.
-    pub(super) fn is_v1(&self) -> bool {
-        self.version == [0] && self.extensions.is_empty()
     }
 
     /// The issuer's name, encoded, without the sequence around it.

@@ -10,6 +10,7 @@ use webpki::{EndEntityCert, Error, KeyUsage};
 
 use super::ca_bundle::CaBundle;
 use super::certificate::Certificate;
+use super::direct::{Purpose, is_worth_another_look, verify_directly};
 use super::dynamic::Dynamic;
 
 /// The user that a client certificate names.
@@ -33,10 +34,13 @@ pub struct ClientIdentity {
 pub fn verify_client(certificates: &[Bytes], roots: &CaBundle) -> Result<ClientIdentity, String> {
     let (own, intermediates) = certificates.split_first().ok_or("no certificate")?;
     let read = Certificate::read(own).ok_or("x509: malformed certificate")?;
-    let verified = match read.is_v1() {
-        true => verify_v1(&read, roots),
-        false => verify_chain(own, intermediates, roots),
-    };
+    let verified = verify_chain(own, intermediates, roots).or_else(|error| {
+        match is_worth_another_look(&error) {
+            true => verify_directly(&read, &roots.anchors, Purpose::ClientAuth)
+                .map_err(|direct| if direct == Error::UnknownIssuer { error } else { direct }),
+            false => Err(error),
+        }
+    });
     verified.map_err(|error| {
         let reason = reason(&error, &read);
         format!("verifying certificate {} failed: {reason}", read.identifier())
@@ -72,32 +76,6 @@ fn verify_chain(own: &Bytes, intermediates: &[Bytes], roots: &CaBundle) -> Resul
     Ok(())
 }
 
-/// Judges a certificate of X.509's first version, which the path builder does not take: guides make
-/// them, with `openssl x509 -req` and no extensions. It has nothing that could limit its use, and
-/// counts if an authority of the bundle itself has signed it and it is valid now.
-fn verify_v1(certificate: &Certificate<'_>, roots: &CaBundle) -> Result<(), Error> {
-    let issuer = certificate.raw_issuer();
-    let mut anchors = roots.anchors.iter().filter(|anchor| {
-        // Constraints of names are for the path builder.
-        anchor.subject.as_ref() == issuer && anchor.name_constraints.is_none()
-    });
-    if !anchors.any(|anchor| certificate.is_signed_by(anchor.subject_public_key_info.as_ref())) {
-        return Err(Error::UnknownIssuer);
-    }
-    let now = SystemTime::now();
-    let (Some(from), Some(to)) = (certificate.not_before(), certificate.not_after()) else {
-        return Err(Error::BadDerTime);
-    };
-    let time = UnixTime::now();
-    if now < from {
-        return Err(Error::CertNotValidYet { time, not_before: time });
-    }
-    if now > to {
-        return Err(Error::CertExpired { time, not_after: time });
-    }
-    Ok(())
-}
-
 /// What the reference's log says.
 fn reason(error: &Error, certificate: &Certificate<'_>) -> String {
     let seconds = |time: Option<SystemTime>| {
@@ -114,7 +92,9 @@ fn reason(error: &Error, certificate: &Certificate<'_>) -> String {
     match error {
         Error::CertExpired { .. } => expiry("after", certificate.not_after()),
         Error::CertNotValidYet { .. } => expiry("before", certificate.not_before()),
-        Error::UnknownIssuer => "x509: certificate signed by unknown authority".to_owned(),
+        Error::UnknownIssuer | Error::UnsupportedCertVersion => {
+            "x509: certificate signed by unknown authority".to_owned()
+        }
         Error::RequiredEkuNotFoundContext(_) => {
             "x509: certificate specifies an incompatible key usage".to_owned()
         }

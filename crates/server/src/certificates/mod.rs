@@ -12,6 +12,7 @@ mod certificate;
 mod certificate_request;
 mod client;
 pub mod der;
+pub(crate) mod direct;
 mod dynamic;
 mod files;
 pub(crate) mod handshake;

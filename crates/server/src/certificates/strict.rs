@@ -2,11 +2,11 @@
 
 use super::certificate::{AltNames, Certificate, SUBJECT_ALT_NAME, time};
 use super::der::{self, Element, Reader};
+use super::direct::EXTENDED_KEY_USAGE;
 use super::public_key::PublicKey;
 
 const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 19];
 const KEY_USAGE: &[u8] = &[0x55, 0x1d, 15];
-const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 37];
 
 /// The newest version, which is written as 2.
 const VERSION_3: u8 = 2;

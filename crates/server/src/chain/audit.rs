@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
+use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http_body::Body as _;
 use kevel_api::status::{FAILURE, SUCCESS, Status, reason};
@@ -217,6 +218,10 @@ impl Pieces for AuditedBody {
             (None | Some(Err(_)), _) => self.complete(),
         }
         Poll::Ready(piece)
+    }
+
+    fn trailers(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Option<HeaderMap> {
+        self.body.trailers(context)
     }
 }
 

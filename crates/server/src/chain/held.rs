@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use http::HeaderMap;
 use http_body::Body as _;
 
 use crate::body::{Body, Piece, Pieces};
@@ -42,5 +43,9 @@ impl<H: Hold> Pieces for Held<H> {
             (None | Some(Err(_)), held) => *held = None,
         }
         Poll::Ready(piece)
+    }
+
+    fn trailers(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Option<HeaderMap> {
+        self.body.trailers(context)
     }
 }

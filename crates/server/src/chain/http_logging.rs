@@ -6,6 +6,7 @@ use http::header::USER_AGENT;
 
 use super::audit_init::logged;
 use super::held::{Hold, hold};
+use crate::flowcontrol::FlowLog;
 use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::metrics::labels;
@@ -16,10 +17,12 @@ use crate::request::Request;
 pub(super) struct HttpLogging;
 
 impl Filter for HttpLogging {
-    fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
+    fn filter<'a>(&'a self, mut request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
         if !tracing::enabled!(target: "v3", tracing::Level::DEBUG) {
             return next.handle(request);
         }
+        let flow = FlowLog::default();
+        request.parts.extensions.insert(flow.clone());
         let mut line = Line {
             verb: labels::verb(&request.info, &request.parts),
             uri: request.parts.uri.clone(),
@@ -27,6 +30,7 @@ impl Filter for HttpLogging {
             user_agent: request.header(USER_AGENT).to_owned(),
             audit_id: logged(&request.audit_id).to_owned(),
             source: request.connection.peer,
+            flow,
             code: 0,
         };
         let pending = next.handle(request);
@@ -45,6 +49,7 @@ struct Line {
     user_agent: String,
     audit_id: String,
     source: Option<SocketAddr>,
+    flow: FlowLog,
     code: u16,
 }
 
@@ -55,10 +60,13 @@ const SWITCHING_PROTOCOLS: u16 = 101;
 /// Written when the answer has been sent, or its client is gone.
 impl Drop for Line {
     fn drop(&mut self) {
-        let Line { verb, uri, started, user_agent, audit_id, source, code } = self;
+        let Line { verb, uri, started, user_agent, audit_id, source, flow, code } = self;
         // A connection that went on in another protocol had no answer.
         let hijacked = (*code == SWITCHING_PROTOCOLS).then_some(true);
         let resp = hijacked.is_none().then_some(*code);
+        let init_latency = flow.initialization();
+        let flow = flow.flow();
+        let estimate = flow.map(|flow| &flow.estimate);
         tracing::debug!(
             target: "v3",
             verb,
@@ -67,6 +75,12 @@ impl Drop for Line {
             userAgent = user_agent,
             "audit-ID" = audit_id,
             srcIP = source.map(|source| source.to_string()),
+            apf_pl = flow.map(|flow| flow.priority_level.as_str()),
+            apf_fs = flow.map(|flow| flow.flow_schema.as_str()),
+            apf_iseats = estimate.map(|estimate| estimate.initial_seats),
+            apf_fseats = estimate.map(|estimate| estimate.final_seats),
+            apf_additionalLatency = estimate.map(|e| tracing::field::debug(e.additional_latency)),
+            apf_init_latency = init_latency.map(tracing::field::debug),
             hijacked,
             resp,
             "HTTP"

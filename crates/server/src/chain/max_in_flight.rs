@@ -3,20 +3,19 @@
 
 use std::sync::Arc;
 
-use http::{HeaderValue, StatusCode, header};
-
+use super::Installed;
 use super::held::{Hold, hold};
 use super::long_running::is_long_running;
-use super::{Installed, plain};
+use super::too_many_requests::too_many_requests;
+use crate::flowcontrol::READ_ONLY;
 use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::metrics::{InFlightWatermark, Metrics};
 use crate::request::Request;
 use crate::user::PRIVILEGED;
-use crate::verb::Verb;
 
-const MESSAGE: &str = "Too many requests, please try again later.";
-const READ_ONLY: [Verb; 3] = [Verb::Get, Verb::List, Verb::Watch];
+/// The seconds that a refused client should wait.
+const RETRY_AFTER: u64 = 1;
 
 /// Limits how many requests are under way, those that read and those that write apart. 0 is no
 /// limit.
@@ -44,15 +43,7 @@ impl Filter for MaxInFlight {
         if groups.into_iter().any(|group| group == PRIVILEGED) {
             return next.handle(request);
         }
-        let series = self
-            .metrics
-            .of_request(&request.info, &request.parts, || (self.installed)(&request.info));
-        if let Some(series) = series {
-            series.count(StatusCode::TOO_MANY_REQUESTS.as_u16());
-            series.terminated(StatusCode::TOO_MANY_REQUESTS.as_u16());
-        }
-        let mut response = plain::text(StatusCode::TOO_MANY_REQUESTS, MESSAGE);
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        let response = too_many_requests(&request, RETRY_AFTER, &self.metrics, &self.installed);
         Box::pin(std::future::ready(response))
     }
 }

@@ -24,10 +24,12 @@ mod max_in_flight;
 mod mux_and_discovery;
 mod panic_recovery;
 mod plain;
+mod priority_and_fairness;
 mod request_deadline;
 mod request_info;
 mod retry_after;
 mod timeout;
+mod too_many_requests;
 mod trace_context;
 mod wait_group;
 mod warning;
@@ -47,6 +49,7 @@ pub use trace_context::TraceContext;
 use crate::audit::Auditor;
 use crate::authentication::Authenticator;
 use crate::authorization::Authorizer;
+use crate::flowcontrol::{FlowControl, NoFacts, ResourceFacts};
 use crate::handler::{Filter, Filtered, Handler};
 use crate::lifecycle::{Lifecycle, RequestGroup};
 use crate::metrics::Metrics;
@@ -105,12 +108,22 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     let (to_impersonate, metrics_of) = (authorizer.clone(), metrics.clone());
     chain.push(impersonation::Impersonation { authorizer: to_impersonate, metrics: metrics_of });
     // After impersonation, whose user counts; before authorization, which may call webhooks.
-    chain.push(max_in_flight::MaxInFlight {
-        read_only: config.max_requests_in_flight,
-        mutating: config.max_mutating_requests_in_flight,
-        metrics: metrics.clone(),
-        installed: installed.clone(),
-    });
+    match config.flow_control {
+        Some(flow_control) => chain.push(priority_and_fairness::PriorityAndFairness {
+            flow_control,
+            resources: config.resources,
+            default_wait: config.request_timeout / 4,
+            metrics: metrics.clone(),
+            installed: installed.clone(),
+            duration: metrics.filter_duration.with(&["priorityandfairness"]),
+        }),
+        None => chain.push(max_in_flight::MaxInFlight {
+            read_only: config.max_requests_in_flight,
+            mutating: config.max_mutating_requests_in_flight,
+            metrics: metrics.clone(),
+            installed: installed.clone(),
+        }),
+    }
     // The last filter that refuses.
     chain.push(authorization::Authorization::new(authorizer, &metrics));
     // Counts what is served.
@@ -149,6 +162,10 @@ pub struct Config {
     pub request_timeout: Duration,
     /// `--cors-allowed-origins`; see [`cors_origins`].
     pub cors_allowed_origins: Vec<Regex>,
+    /// Who waits for whom; without it, requests are limited in number.
+    pub flow_control: Option<Arc<FlowControl>>,
+    /// What is known of resources, for estimates of work.
+    pub resources: Arc<dyn ResourceFacts>,
     /// `--max-requests-inflight`; 0 is no limit.
     pub max_requests_in_flight: usize,
     /// `--max-mutating-requests-inflight`; 0 is no limit.
@@ -182,6 +199,8 @@ impl Config {
             goaway_chance: 0.0,
             request_timeout: Duration::from_secs(60),
             cors_allowed_origins: Vec::new(),
+            flow_control: None,
+            resources: Arc::new(NoFacts),
             max_requests_in_flight: 400,
             max_mutating_requests_in_flight: 200,
         }

@@ -9,7 +9,7 @@ use std::pin::{Pin, pin};
 use std::sync::Once;
 use std::task::{Context, Poll};
 
-use http::{StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use http_body::Body as _;
 
 use super::audit_init::logged;
@@ -113,6 +113,10 @@ impl Pieces for Recovering {
             }
             Poll::Ready(Some(Err(Broken("panicked"))))
         })
+    }
+
+    fn trailers(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Option<HeaderMap> {
+        self.body.trailers(context)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use http::HeaderMap;
 use http_body::Body as _;
 use kevel_api::status::StatusError;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -63,5 +64,9 @@ impl Pieces for Until {
     fn poll_piece(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
         let piece = self.0.poll_with(context, |body, context| body.poll_piece(context));
         piece.unwrap_or(Poll::Ready(Some(Err(Broken("the answer took too long")))))
+    }
+
+    fn trailers(self: Pin<&mut Self>, context: &mut Context<'_>) -> Option<HeaderMap> {
+        self.0.poll_with(context, |body, context| body.trailers(context)).flatten()
     }
 }

@@ -15,7 +15,9 @@ use kevel_test_support::facts;
 use super::*;
 use crate::columns::NameAndCreation;
 use crate::request::{Connection, RequestBody};
-use crate::resource::{Conventions, Published, Resource, Routing, Subresource, SubresourceKind};
+use crate::resource::{
+    Conventions, FieldLabels, Published, Resource, Routing, Subresource, SubresourceKind,
+};
 use crate::storage::{Format, Storage, StorageConfig};
 use crate::strategy::{Generic, Strategy};
 use crate::type_ref::TypeRef;
@@ -160,6 +162,7 @@ pub(crate) fn rows(wanted: impl Fn(&builtin::Resource) -> bool) -> Resources {
             namespaced: r.namespaced,
             verbs: Verb::parse_all(r.verbs).unwrap(),
             creater: None,
+            lister: None,
             storage: r.verbs.contains(&"get").then(|| keep.storage(stored, ty.clone(), r.path)),
             ty,
             strategy: strategy(r.group, r.path),
@@ -197,6 +200,7 @@ pub(crate) fn widgets() -> Resource {
     ]);
     Resource {
         creater: None,
+        lister: None,
         storage: Some(Keep::new().storage(kind.clone(), ty.clone(), "widgets")),
         kind,
         list_kind: "WidgetList".into(),
@@ -224,8 +228,9 @@ pub(crate) fn widgets() -> Resource {
             routing: Routing::Verbs,
             protobuf: false,
             strategic_merge_patch: false,
-            field_label_conversion: true,
+            field_labels: FieldLabels::Own,
             published: Published::Definition(text.as_slice().into()),
+            converted_annotations: &[],
         },
     }
 }

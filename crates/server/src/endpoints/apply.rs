@@ -3,16 +3,17 @@
 use bytes::Bytes;
 use kevel_api::field_error::{FieldError, Path};
 use kevel_api::gvk::GroupKind;
+use kevel_api::schema::{StructFlags, StructSchema};
 use kevel_api::status::{StatusCause, StatusError, cause};
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
 use kevel_codec::{json, yaml};
-use kevel_patch::from_unstructured;
 use kevel_patch::managed_fields::ApplyError;
+use kevel_patch::{from_unstructured, unstructured_but_fields};
 use kevel_store::cache::At;
 
 use super::StoredRequest;
-use super::decode::{check_size, normalize, with_defaults};
+use super::decode::{check_size, normalize, with_defaults, yaml_warnings};
 use super::options::{FieldValidation, WriteOptions};
 use super::update::Existing;
 use crate::guaranteed_update::{Failed, guaranteed_update};
@@ -22,12 +23,21 @@ use crate::negotiate::MediaType;
 use crate::request::json_text;
 use crate::resource::Resource;
 
+const MANAGED_FIELDS: &str = "managedFields";
+
 /// What is to be applied, before it is read.
 pub(super) enum Configuration {
     /// YAML, or JSON, which is YAML.
     Text(Bytes),
     /// A tree that is in hand.
     Tree(Value),
+}
+
+/// What is to be applied.
+struct ReadConfig {
+    tree: Value,
+    /// What a strict reader says of keys that are set twice.
+    duplicates: Option<String>,
 }
 
 impl StoredRequest<'_> {
@@ -46,15 +56,15 @@ impl StoredRequest<'_> {
         let config = match configuration {
             Configuration::Text(body) => {
                 self.request.audit.request_patch(|| body.clone());
-                self.read_config(&body, &options)?
+                read_config(&body)?
             }
             Configuration::Tree(tree) => {
                 self.request.audit.request_patch(|| json_text(&tree));
-                tree
+                ReadConfig { tree, duplicates: None }
             }
         };
-        check_size(&config)?;
-        let config = self.unscaled(config);
+        check_size(&config.tree)?;
+        let config = ReadConfig { tree: self.unscaled(config.tree), ..config };
         let (config, options) = (&config, &options);
         let make = |request: &Self, existing: &Existing| {
             request.applied(Some(&existing.value), config, options)
@@ -73,7 +83,7 @@ impl StoredRequest<'_> {
 
     async fn create_applied(
         &self,
-        config: &Value,
+        config: &ReadConfig,
         options: &WriteOptions,
     ) -> Result<Response, Failed> {
         if self.subresource.is_some() {
@@ -82,33 +92,13 @@ impl StoredRequest<'_> {
         }
         self.authorize_create().await?;
         let object = self.applied(None, config, options)?;
+        Self::check_version(&object)?;
         match self.create_once(object, options).await {
             Err(error) if error.reason() == kevel_api::status::reason::ALREADY_EXISTS => {
                 Err(Failed::Changed)
             }
             result => Ok(result?),
         }
-    }
-
-    /// Reads what is to be applied.
-    fn read_config(&self, body: &Bytes, options: &WriteOptions) -> Result<Value, StatusError> {
-        let json = yaml::to_json(body).map_err(|error| {
-            let message = format!("error decoding YAML: error converting YAML to JSON: {error}");
-            StatusError::bad_request(message)
-        })?;
-        let duplicates = json.duplicates.iter().map(ToString::to_string);
-        match options.field_validation {
-            FieldValidation::Strict if json.duplicates.is_some() => {
-                let duplicates: Vec<String> = duplicates.collect();
-                let message = json::strict_message(&duplicates);
-                return Err(StatusError::bad_request(format!("error decoding YAML: {message}")));
-            }
-            FieldValidation::Warn => duplicates.for_each(|text| self.request.warnings.add(text)),
-            _ => {}
-        }
-        let decoded = json::decode_any(&json.text, json::Unknown::Ignore);
-        let config = decoded.map_err(|e| StatusError::bad_request(e.to_string()))?.value;
-        Ok(config)
     }
 
     /// The object that a configuration is about, of which it may be the scale.
@@ -133,24 +123,21 @@ impl StoredRequest<'_> {
     fn applied(
         &self,
         live: Option<&Value>,
-        config: &Value,
+        read: &ReadConfig,
         options: &WriteOptions,
     ) -> Result<Value, StatusError> {
-        let force = self.flag("force");
+        let (config, force) = (&read.tree, self.flag("force"));
         let applied = self.with_field_manager(|manager| {
             manager.apply(live, config, &options.field_manager, force, Time::now())
         });
         let mut tree = applied.map_err(apply_error)?;
         self.forget_time_of_scales(&mut tree);
-        let value = match self.decode_applied(&tree, options) {
-            // The converter has other words, and takes some of what the decoder does not.
-            Err(error) if self.resource.ty.is_unstructured() => return Err(error),
-            Err(error) if from_unstructured(&mut tree, self.resource.ty.schema()).is_ok() => {
-                self.decode_applied(&tree, options).map_err(|_| error)?
-            }
-            Err(_) => return Err(self.unconvertible(tree)),
-            Ok(value) => value,
+        let value = match live.and_then(|live| self.unchanged(live, &tree)) {
+            Some(live) => live,
+            None => self.read_applied(tree, config, options)?,
         };
+        self.mind_duplicates(read, options)?;
+
         let value = with_defaults(value, &self.resource.ty)?;
         let mut value = normalize(value, &self.resource.kind, &self.resource.ty)?;
         let uid = metadata::text(&value, "uid");
@@ -170,6 +157,43 @@ impl StoredRequest<'_> {
 }
 
 impl StoredRequest<'_> {
+    /// An object with documents inside whose tree is the same after an apply: it stays as it is, since a tree
+    /// does not tell how its documents were written.
+    fn unchanged(&self, live: &Value, tree: &Value) -> Option<Value> {
+        let schema = self.resource.ty.schema();
+        let documents = |of: StructSchema<'_>| of.flags().has(StructFlags::DOCUMENTS);
+        if !schema.as_struct().is_some_and(documents) {
+            return None;
+        }
+        let (mut before, mut after) = (unstructured_but_fields(live, schema), tree.clone());
+        metadata::set(&mut before, MANAGED_FIELDS, None);
+        metadata::set(&mut after, MANAGED_FIELDS, None);
+        (before == after).then(|| {
+            let mut live = live.clone();
+            let managed = tree.at(&["metadata", MANAGED_FIELDS]).cloned();
+            metadata::set(&mut live, MANAGED_FIELDS, managed);
+            live
+        })
+    }
+
+    /// The object that a tree is of.
+    fn read_applied(
+        &self,
+        mut tree: Value,
+        config: &Value,
+        options: &WriteOptions,
+    ) -> Result<Value, StatusError> {
+        match self.decode_applied(&tree, options) {
+            // The converter has other words, and takes some of what the decoder does not.
+            Err(error) if self.resource.ty.is_unstructured() => Err(error),
+            Err(error) if from_unstructured(&mut tree, self.resource.ty.schema()).is_ok() => {
+                self.decode_applied(&tree, options).map_err(|_| error)
+            }
+            Err(_) => Err(self.unconvertible(tree, config)),
+            Ok(value) => Ok(value),
+        }
+    }
+
     fn decode_applied(&self, tree: &Value, options: &WriteOptions) -> Result<Value, StatusError> {
         let mut text = Vec::new();
         json::encode_any(tree, &mut text);
@@ -177,11 +201,31 @@ impl StoredRequest<'_> {
         self.decode(&text.into(), MediaType::Json, kind, ty, options.field_validation)
     }
 
+    /// A configuration that says a thing twice is refused for that after everything else.
+    fn mind_duplicates(
+        &self,
+        read: &ReadConfig,
+        options: &WriteOptions,
+    ) -> Result<(), StatusError> {
+        let Some(duplicates) = &read.duplicates else { return Ok(()) };
+        match options.field_validation {
+            FieldValidation::Strict => Err(StatusError::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: {duplicates}"
+            ))),
+            FieldValidation::Warn => {
+                yaml_warnings(duplicates).for_each(|text| self.request.warnings.add(text));
+                Ok(())
+            }
+            FieldValidation::Ignore => Ok(()),
+        }
+    }
+
     /// What was applied is no object of the kind.
-    fn unconvertible(&self, mut tree: Value) -> StatusError {
+    fn unconvertible(&self, mut tree: Value, config: &Value) -> StatusError {
         let kind = &self.resource.kind;
         let why = from_unstructured(&mut tree, self.resource.ty.schema()).err().unwrap_or_default();
-        let (namespace, name) = (self.namespace(), self.name());
+        let said = |field| metadata::text(config, field);
+        let (namespace, name) = (said("namespace"), said("name"));
         StatusError::unknown(
             500,
             format!(
@@ -190,6 +234,16 @@ impl StoredRequest<'_> {
             ),
         )
     }
+}
+
+fn read_config(body: &Bytes) -> Result<ReadConfig, StatusError> {
+    let json = yaml::to_json(body).map_err(|error| {
+        let message = format!("error decoding YAML: error converting YAML to JSON: {error}");
+        StatusError::bad_request(message)
+    })?;
+    let decoded = json::decode_any(&json.text, json::Unknown::Ignore);
+    let tree = decoded.map_err(|e| StatusError::bad_request(e.to_string()))?.value;
+    Ok(ReadConfig { tree, duplicates: json.duplicates })
 }
 
 fn apply_error(error: ApplyError) -> StatusError {

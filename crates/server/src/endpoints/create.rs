@@ -1,7 +1,9 @@
 use http::StatusCode;
+use kevel_api::gvk::GroupResource;
 use kevel_api::status::StatusError;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
+use kevel_store::cache::At;
 
 use super::StoredRequest;
 use super::options::WriteOptions;
@@ -15,6 +17,9 @@ use crate::storage::drop_empty;
 
 /// How often a generated name is tried again.
 const NAME_ATTEMPTS: usize = 8;
+
+/// When a client may try again to have a name made up.
+const NAME_RETRY_SECONDS: i32 = 1;
 
 impl StoredRequest<'_> {
     pub(super) async fn create(mut self) -> Result<Response, StatusError> {
@@ -88,9 +93,10 @@ impl StoredRequest<'_> {
     ) -> Result<Response, StatusError> {
         self.reset_new(&mut object);
         self.resource.strategy.sign(&mut object, &self.user);
+        let warnings = self.resource.strategy.warnings_as_sent(&object);
+        warnings.into_iter().for_each(|warning| self.request.warnings.add(warning));
         self.resource.strategy.prepare_for_create(&mut object);
-        let mut errors = self.resource.validate_metadata(&object);
-        errors.append(self.resource.strategy.validate_create(&object));
+        let errors = self.resource.validate_create(&object);
         if !errors.is_empty() {
             let name = metadata::text(&object, "name");
             return Err(StatusError::invalid(&self.resource.group_kind(), name, errors));
@@ -123,7 +129,7 @@ impl StoredRequest<'_> {
         let revision = if options.dry_run {
             let there = self.storage.engine.get(&key, None).await.map_err(store_error)?;
             if there.entry.is_some() {
-                return Err(StatusError::already_exists(&self.group_resource(), name));
+                return Err(self.taken(&stored, name).await);
             }
             return self.written(StatusCode::CREATED, stored, version).await;
         } else {
@@ -132,12 +138,11 @@ impl StoredRequest<'_> {
                 storage.engine.create(&key, value, storage.time_to_live).await
             });
             let created = LatencyTrackers::track(&self.request, Phase::Storage, created).await;
-            created.map_err(|error| match error {
-                kevel_store::Error::Exists(_) => {
-                    StatusError::already_exists(&self.group_resource(), name)
-                }
-                error => store_error(error),
-            })?
+            match created {
+                Ok(revision) => revision,
+                Err(kevel_store::Error::Exists(_)) => return Err(self.taken(&stored, name).await),
+                Err(error) => return Err(store_error(error)),
+            }
         };
         if self.accepted.in_process {
             let version = Value::from(revision.to_string().as_str());
@@ -145,6 +150,26 @@ impl StoredRequest<'_> {
         }
         let wire = self.storage.wire(&bytes, revision).map_err(StatusError::internal)?;
         self.object(StatusCode::CREATED, &wire.bytes).await
+    }
+
+    /// The error of a name that another object has, which may have been made up for this one
+    /// (`CheckGeneratedNameError`).
+    async fn taken(&self, object: &Value, name: &str) -> StatusError {
+        let resource = self.group_resource();
+        let error = match metadata::text(object, "generateName") {
+            "" => StatusError::already_exists(&resource, name),
+            _ => {
+                let kind = self.resource.group_kind();
+                let resource = GroupResource::new(kind.group, resource.resource);
+                StatusError::generate_name_conflict(&resource, name, NAME_RETRY_SECONDS)
+            }
+        };
+        match self.existing_named(name, At::Consistent).await {
+            Ok(Some(there)) if !metadata::text(&there.value, "deletionTimestamp").is_empty() => {
+                error.being_deleted()
+            }
+            _ => error,
+        }
     }
 
     /// An object that has been written, or would have been, without reading it again.
@@ -172,19 +197,21 @@ impl StoredRequest<'_> {
         Ok(object)
     }
 
-    /// Takes away what a new object does not have yet: a status, and a generation but the first.
+    /// Takes away what a new object does not have yet: a status, and a generation but the first where they are
+    /// counted.
     fn reset_new(&self, object: &mut Value) {
         let reset = self.resource.has_status() && !self.resource.strategy.keeps_status();
         if let Some(object) = object.as_map_mut().filter(|_| reset) {
             object.remove("status");
         }
-        let counted = self.resource.strategy.counts_generation();
-        metadata::set(object, "generation", counted.then_some(Value::Int(1)));
+        if self.resource.strategy.counts_generation() {
+            metadata::set(object, "generation", Some(Value::Int(1)));
+        }
     }
 }
 
 /// Drops what only the server says about a new object (`WipeObjectMetaSystemFields`).
-fn wipe_system_fields(object: &mut Value) {
+pub(super) fn wipe_system_fields(object: &mut Value) {
     const SYSTEM: [&str; 5] =
         ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"];
     SYSTEM.into_iter().for_each(|field| metadata::set(object, field, None));

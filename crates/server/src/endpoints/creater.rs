@@ -6,6 +6,7 @@ use http::StatusCode;
 use kevel_api::status::StatusError;
 
 use super::ResourceRequest;
+use super::create::wipe_system_fields;
 use super::table::{METADATA, metadata_only};
 use crate::admission::Operation;
 use crate::handler::Response;
@@ -39,6 +40,11 @@ impl ResourceRequest<'_> {
         let kind = self.kind().clone();
         let mut object = self.decode_body(&kind, &ty, options.field_validation).await?;
         self.fill_in_namespace(&mut object)?;
+        // What stands below an object may say by its UID which one is meant
+        // (`PreserveRequestObjectMetaSystemFieldsOnSubresourceCreate`).
+        if self.subresource.is_none() {
+            wipe_system_fields(&mut object);
+        }
         self.record_unstored(&mut object, &options);
         let mut attributes = self.attributes(Operation::Create, options.dry_run);
         let name = metadata::text(&object, "name").to_owned();
@@ -47,7 +53,6 @@ impl ResourceRequest<'_> {
         }
         let admission = &self.endpoints.admission;
         admission.admit(&attributes, Some(&mut object)).await?;
-        admission.validate(&attributes, Some(&object)).await?;
         let request = CreateRequest {
             resource: self.resource,
             resources: self.resources,
@@ -59,10 +64,14 @@ impl ResourceRequest<'_> {
             warnings: &self.request.warnings,
             audit: &self.request.audit,
         };
+        let object = creater.prepare(&request, object).await?;
+        admission.validate(&attributes, Some(&object)).await?;
         match creater.create(&request, object).await? {
             Created::Object(value) => {
                 let (value, ty) = match &self.accepted.shape {
-                    Shape::Metadata(version) => (metadata_only(value, version), METADATA.clone()),
+                    Shape::Metadata(version) => {
+                        (metadata_only(value, version, self.resource), METADATA.clone())
+                    }
                     _ => (value, ty),
                 };
                 self.encoded(StatusCode::CREATED, value, &ty)

@@ -1,7 +1,8 @@
 //! A request's body as an object.
 
 use bytes::Bytes;
-use kevel_api::gvk::GroupVersionKind;
+use kevel_api::gvk::{GroupVersion, GroupVersionKind, ParseGroupVersionError};
+use kevel_api::quote::quote;
 use kevel_api::schema::Type;
 use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
@@ -45,6 +46,22 @@ impl ResourceRequest<'_> {
         ty: &TypeRef,
         validation: FieldValidation,
     ) -> Result<Value, StatusError> {
+        let decoded = self.decode_media(body, media, kind, ty, validation);
+        // The one typed part of custom objects is of no type that their server knows a kind of.
+        match self.resource.ty.is_unstructured() && !ty.is_unstructured() {
+            true => decoded.map_err(|_| unregistered(kind)),
+            false => decoded,
+        }
+    }
+
+    fn decode_media(
+        &self,
+        body: &Bytes,
+        media: MediaType,
+        kind: &GroupVersionKind,
+        ty: &TypeRef,
+        validation: FieldValidation,
+    ) -> Result<Value, StatusError> {
         match media {
             MediaType::Json => self.decode_json(body, body, &[], kind, ty, validation),
             MediaType::Yaml => {
@@ -57,7 +74,7 @@ impl ResourceRequest<'_> {
             MediaType::Protobuf => {
                 let envelope = protobuf::decode_object(body)
                     .map_err(|error| StatusError::bad_request(error.to_string()))?;
-                check_kind(kind, &envelope.api_version, &envelope.kind)?;
+                check_kind(kind, &envelope.api_version, &envelope.kind, body)?;
                 envelope.decode(ty.schema()).map_err(|error| unhandled(kind, &error))
             }
         }
@@ -74,7 +91,8 @@ impl ResourceRequest<'_> {
         let Some(mut object) = json::structured(tree, ty.schema()) else {
             return self.decode(&json_text(tree), MediaType::Json, kind, ty, validation);
         };
-        check_kind(kind, object.str_at(&["apiVersion"]), object.str_at(&["kind"]))?;
+        let said = |field| object.str_at(&[field]);
+        check_kind(kind, said("apiVersion"), said("kind"), &[])?;
         set_kind(&mut object, kind);
         Ok(object)
     }
@@ -98,7 +116,7 @@ impl ResourceRequest<'_> {
         match &decoded {
             Ok(decoded) if plain && decoded.strict.is_empty() => {
                 let said = |field| decoded.value.str_at(&[field]);
-                check_kind(kind, said("apiVersion"), said("kind"))?;
+                check_kind(kind, said("apiVersion"), said("kind"), original)?;
             }
             _ => {
                 let meta = json::type_meta(text).map_err(|error| {
@@ -106,7 +124,7 @@ impl ResourceRequest<'_> {
                     unrecognized(kind, &why, original)
                 })?;
                 match ty.is_unstructured() {
-                    false => check_kind(kind, &meta.api_version, &meta.kind)?,
+                    false => check_kind(kind, &meta.api_version, &meta.kind, original)?,
                     true => check_unstructured_kind(kind, &meta, original)?,
                 }
             }
@@ -124,7 +142,8 @@ impl ResourceRequest<'_> {
             return Err(unhandled(kind, &json::strict_message(&problems)));
         }
         if validation == FieldValidation::Warn {
-            problems.into_iter().for_each(|problem| self.request.warnings.add(problem));
+            let warnings = problems.iter().flat_map(|problem| yaml_warnings(problem));
+            warnings.for_each(|warning| self.request.warnings.add(warning));
         }
         let mut value = decoded.value;
         if ty.is_unstructured() {
@@ -261,36 +280,87 @@ fn check_unstructured_kind(
         return Err(unrecognized(expected, &why, body));
     }
     let wanted = api_version(&expected.group, &expected.version);
-    if meta.api_version != wanted {
-        let said = &meta.api_version;
-        return Err(StatusError::bad_request(format!(
-            "the API version in the data ({said}) does not match the expected API version ({wanted})"
-        )));
+    match meta.api_version == wanted {
+        true => Ok(()),
+        false => Err(other_version(&meta.api_version, expected)),
     }
-    Ok(())
+}
+
+/// What says to be of the path's kind in another version than the path's.
+fn other_version(said: &str, expected: &GroupVersionKind) -> StatusError {
+    let wanted = api_version(&expected.group, &expected.version);
+    StatusError::bad_request(format!(
+        "the API version in the data ({said}) does not match the expected API version ({wanted})"
+    ))
+}
+
+/// Whether objects of a kind are objects of another one, in another version.
+fn is_other_version(found: &GroupVersionKind, expected: &GroupVersionKind) -> bool {
+    let same_kind = found.kind == expected.kind && found != expected;
+    same_kind && convert::converts(found, &expected.group_version())
+}
+
+/// The other version of the path's kind that an object says to be of, if it does.
+pub(super) fn other_version_said(
+    expected: &GroupVersionKind,
+    version: &str,
+    kind: &str,
+) -> Option<GroupVersionKind> {
+    let found = said_kind(expected, version, kind).ok()?;
+    is_other_version(&found, expected).then_some(found)
+}
+
+/// What a YAML reader objects to, line by line: each is a warning of its own.
+pub(super) fn yaml_warnings(problem: &str) -> impl Iterator<Item = &str> {
+    let (lines, whole) = match problem.strip_prefix("yaml: unmarshal errors:\n") {
+        Some(lines) => (lines, None),
+        None => ("", Some(problem)),
+    };
+    lines.lines().map(str::trim).chain(whole)
 }
 
 /// Refuses an object of another kind than the path's.
-fn check_kind(expected: &GroupVersionKind, version: &str, kind: &str) -> Result<(), StatusError> {
+fn check_kind(
+    expected: &GroupVersionKind,
+    version: &str,
+    kind: &str,
+    body: &[u8],
+) -> Result<(), StatusError> {
     let Some(why) = other_kind(expected, version, kind) else { return Ok(()) };
-    let found = GroupVersionKind::from_api_version_and_kind(version, kind);
+    let Ok(found) = said_kind(expected, version, kind) else {
+        return Err(unrecognized(expected, &why, body));
+    };
+    if is_other_version(&found, expected) {
+        return Err(other_version(version, expected));
+    }
     Err(StatusError::bad_request(format!(
-        "{kind} in version \"{version}\" cannot be handled as a {}: {why}",
+        "{} in version {} cannot be handled as a {}: {why}",
+        found.kind,
+        quote(&found.version),
         expected.kind,
-        version = found.version,
     )))
 }
 
-/// Why an object that says to be of a kind is not one of the path's kind, if so. What it does not say is
-/// as the path has it.
-pub(super) fn other_kind(expected: &GroupVersionKind, version: &str, kind: &str) -> Option<String> {
-    let wanted = api_version(&expected.group, &expected.version);
-    let version = if version.is_empty() { &wanted } else { version };
-    let kind = if kind.is_empty() { expected.kind.as_str() } else { kind };
-    if version == wanted && kind == expected.kind {
-        return None;
+/// The kind that an object says to be of. What it does not say is as the path has it.
+fn said_kind(
+    expected: &GroupVersionKind,
+    version: &str,
+    kind: &str,
+) -> Result<GroupVersionKind, ParseGroupVersionError> {
+    let mut said = version.parse::<GroupVersion>()?;
+    if said.version.is_empty() && (said.group.is_empty() || said.group == expected.group) {
+        said = expected.group_version();
     }
-    let found = GroupVersionKind::from_api_version_and_kind(version, kind);
+    Ok(said.with_kind(if kind.is_empty() { expected.kind.as_str() } else { kind }))
+}
+
+/// Why an object that says to be of a kind is not one of the path's kind, if so.
+pub(super) fn other_kind(expected: &GroupVersionKind, version: &str, kind: &str) -> Option<String> {
+    let found = match said_kind(expected, version, kind) {
+        Ok(found) if found == *expected => return None,
+        Ok(found) => found,
+        Err(error) => return Some(error.to_string()),
+    };
     let known = kevel_api::builtin::schema(&found.group, &found.version, &found.kind).is_some();
     if known {
         let internal = match expected.group.as_str() {
@@ -304,7 +374,9 @@ pub(super) fn other_kind(expected: &GroupVersionKind, version: &str, kind: &str)
     }
     let scheme = "pkg/api/legacyscheme/scheme.go:30";
     Some(format!(
-        "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{scheme}\""
+        "no kind {} is registered for version {} in scheme \"{scheme}\"",
+        quote(&found.kind),
+        quote(&found.group_version().to_string())
     ))
 }
 
@@ -312,6 +384,15 @@ fn unhandled(kind: &GroupVersionKind, error: &dyn std::fmt::Display) -> StatusEr
     StatusError::bad_request(format!(
         "{} in version \"{}\" cannot be handled as a {}: {error}",
         kind.kind, kind.version, kind.kind
+    ))
+}
+
+/// What cannot be read as a kind that a server of custom objects has not registered.
+fn unregistered(kind: &GroupVersionKind) -> StatusError {
+    let scheme = "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781";
+    StatusError::bad_request(format!(
+        "no kind is registered for the type {}.{} in scheme \"{scheme}\"",
+        kind.version, kind.kind
     ))
 }
 

@@ -31,6 +31,7 @@ impl StoredRequest<'_> {
             return Err(unserved());
         }
         let options = self.delete_options().await?;
+        self.warn_of_dependents(&options);
         let deleted = self.delete_named(self.name(), &options).await?;
         self.delete_response(deleted, &options).await
     }
@@ -39,6 +40,7 @@ impl StoredRequest<'_> {
     pub(super) async fn delete_collection(mut self) -> Result<Response, StatusError> {
         self.selection()?;
         let options = self.delete_options().await?;
+        self.warn_of_dependents(&options);
         let page = self.page().await?;
         for object in &page.items {
             match self.delete_named(object.name(), &options).await {
@@ -48,6 +50,13 @@ impl StoredRequest<'_> {
             }
         }
         self.list_response(page).await
+    }
+
+    fn warn_of_dependents(&self, options: &DeleteOptions) {
+        if options.propagation.is_none() && options.orphan_dependents.is_none() {
+            let warning = self.resource.strategy.deletion_warning();
+            warning.into_iter().for_each(|warning| self.request.warnings.add(warning));
+        }
     }
 
     async fn delete_named(

@@ -2,8 +2,7 @@
 
 use bytes::Bytes;
 use kevel_api::builtin;
-use kevel_api::field_error::{FieldError, Path};
-use kevel_api::gvk::{GroupKind, GroupVersionKind};
+use kevel_api::gvk::GroupVersionKind;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
@@ -35,22 +34,8 @@ impl StoredRequest<'_> {
         if options.grace_period.is_some_and(|seconds| seconds < 0) {
             options.grace_period = Some(1);
         }
-        let mut errors = Vec::new();
-        let path = Path::new("propagationPolicy");
-        if let (Some(policy), Some(_)) = (&options.propagation, options.orphan_dependents) {
-            let why = "orphanDependents and deletionPropagation cannot be both set";
-            errors.push(FieldError::invalid(&path, policy.as_str(), why));
-        }
-        let known = ["Foreground", "Background", "Orphan"];
-        if let Some(other) = options.propagation.as_deref().filter(|p| !known.contains(p)) {
-            let supported = ["Foreground", "Background", "Orphan", "nil"];
-            errors.push(FieldError::not_supported(&path, other, supported));
-        }
-        errors.extend(unsupported_dry_run(&options.dry_run));
-        if errors.is_empty() {
-            return Ok(options);
-        }
-        Err(StatusError::invalid(&GroupKind::new("meta.k8s.io", "DeleteOptions"), "", errors))
+        options.validate(unsupported_dry_run(&options.dry_run))?;
+        Ok(options)
     }
 
     fn read_delete_options(&self, body: &Bytes, media: &str) -> Result<DeleteOptions, StatusError> {

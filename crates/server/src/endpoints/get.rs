@@ -1,10 +1,11 @@
 use http::StatusCode;
+use kevel_api::gvk::GroupResource;
 use kevel_api::status::StatusError;
 
 use super::StoredRequest;
 use crate::failure::{cache_error, unserved};
 use crate::handler::Response;
-use crate::resource::SubresourceKind;
+use crate::resource::{Lister, SubresourceKind};
 
 impl StoredRequest<'_> {
     pub(super) async fn get(self) -> Result<Response, StatusError> {
@@ -13,11 +14,24 @@ impl StoredRequest<'_> {
         }) {
             return Err(unserved());
         }
+        if let Some(lister) = self.resource.lister.clone() {
+            return self.get_found(&*lister).await;
+        }
         let key = self.local_key(self.name())?;
         let found = self.storage.cache.get(&key, self.get_at()?).await.map_err(cache_error)?;
         let not_found = || StatusError::not_found(&self.group_resource(), self.name());
         let object = found.ok_or_else(not_found)?;
         let wire = object.wire().map_err(StatusError::internal)?;
         self.object(StatusCode::OK, wire).await
+    }
+
+    /// An object that is found out.
+    async fn get_found(&self, lister: &dyn Lister) -> Result<Response, StatusError> {
+        let not_found = || {
+            let resource = GroupResource::new("", self.resource.singular.as_str());
+            StatusError::not_found(&resource, self.name())
+        };
+        let object = lister.get(self.name()).await.ok_or_else(not_found)?;
+        self.value(StatusCode::OK, object).await
     }
 }

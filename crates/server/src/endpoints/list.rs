@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
+use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::time::MicroTime;
 use kevel_api::value::{Map, Value};
@@ -17,7 +18,7 @@ use super::table::{self, Printer};
 use crate::failure::cache_error;
 use crate::handler::Response;
 use crate::negotiate::{MediaType, Shape};
-use crate::resource::Resource;
+use crate::resource::{Lister, Resource};
 use crate::responses::respond;
 use crate::type_ref::TypeRef;
 
@@ -35,21 +36,60 @@ pub(super) struct Page {
     remaining: Option<u64>,
 }
 
+impl Page {
+    /// The first of the objects that are selected, up to a limit.
+    fn first_of(
+        mut items: Vec<Arc<Object>>,
+        limit: usize,
+        revision: Revision,
+        prefix: &str,
+    ) -> Self {
+        let more = limit > 0 && items.len() > limit;
+        if more {
+            items.truncate(limit);
+        }
+        let last = items.last().filter(|_| more);
+        let token = last.map(|last| write_token(revision, last.key(), prefix));
+        Page { items, revision, token, remaining: None }
+    }
+}
+
 impl StoredRequest<'_> {
     pub(super) async fn list(self) -> Result<Response, StatusError> {
+        if let Some(lister) = self.resource.lister.clone() {
+            return self.list_found(&*lister).await;
+        }
         let page = self.page().await?;
         self.list_response(page).await
     }
 
     /// The objects that selectors, limit and continue token ask for.
     pub(super) async fn page(&self) -> Result<Page, StatusError> {
-        let selection = self.selection()?;
+        let (selection, of_version) = self.selection()?;
         let limit = usize::try_from(self.list_options()?.limit).unwrap_or(0);
         let token = Some(self.list_options()?.continue_token.as_str()).filter(|t| !t.is_empty());
         let token = token.map(|token| read_token(token, &selection.prefix)).transpose()?;
         let at = self.list_at(token.as_ref(), limit)?;
+        // Whoever takes what is in the cache gets all of it: such a list could not be continued.
+        let limit = if matches!(at, At::Any) { 0 } else { limit };
         let snapshot = self.storage.cache.snapshot(at).await.map_err(cache_error)?;
-        Ok(page(&snapshot, &selection, token.as_ref(), limit))
+        self.check_sealed(&snapshot, &selection.prefix)?;
+        match of_version {
+            None => Ok(page(&snapshot, &selection, token.as_ref(), limit)),
+            Some(of_version) => {
+                let Page { items, revision, .. } = page(&snapshot, &selection, token.as_ref(), 0);
+                let items = of_version.select(items).await?;
+                Ok(Page::first_of(items, limit, revision, &selection.prefix))
+            }
+        }
+    }
+
+    /// Refuses to show objects without those below a prefix that nobody can decrypt.
+    pub(super) fn check_sealed(&self, shown: &Snapshot, prefix: &str) -> Result<(), StatusError> {
+        let Some(sealed) = shown.sealed(prefix) else { return Ok(()) };
+        let key = quote(&format!("{}{}", self.storage.prefix, sealed.key()));
+        let why = sealed.wire().err().unwrap_or_default();
+        Err(StatusError::internal(format!("unable to transform key {key}: {why}")))
     }
 
     /// How fresh a list is wanted.
@@ -142,34 +182,14 @@ impl StoredRequest<'_> {
         mut page: Page,
         as_served: bool,
     ) -> Result<Response, StatusError> {
-        let metadata = list_metadata(&page);
-        let printer = match &self.accepted.shape {
-            Shape::Table(version) => Some(Arc::new(Printer::new(self, version)?)),
-            _ => None,
-        };
-        let (shape, ty) = match (&printer, &self.accepted.shape) {
-            (Some(printer), _) => {
-                if let Some(rank) = printer.columns().rank() {
-                    let read = |item: &Arc<Object>| self.storage.read(item.wire().ok()?).ok();
-                    page.items.sort_by_cached_key(|item| read(item).map(|object| rank(&object)));
-                }
-                (ItemShape::Row(printer.clone(), MicroTime::now()), Some(table::TABLE.clone()))
-            }
-            (None, Shape::Metadata(version) | Shape::MetadataList(version)) => {
-                (ItemShape::Metadata(version.clone()), Some(table::METADATA_LIST.clone()))
-            }
-            _ => (ItemShape::Whole, self.list_type()),
-        };
-        let frame = |items| match (&printer, &self.accepted.shape) {
-            (Some(printer), _) => printer.table(items, metadata.clone(), true),
-            (None, Shape::Metadata(version) | Shape::MetadataList(version)) => {
-                table::metadata_list(items, metadata.clone(), version)
-            }
-            _ => self.whole_list(items, metadata.clone()),
-        };
-        let (resource, storage) = (self.resource.clone(), self.storage.clone());
-        let rows_of_stored = printer.is_some() && !self.resource.columns.per_version();
-        let trees = Trees { resource, storage, accepted: self.accepted.clone(), shape };
+        let form = Form::new(self, list_metadata(&page))?;
+        if let Some(rank) = form.printer.as_ref().and_then(|printer| printer.columns().rank()) {
+            let read = |item: &Arc<Object>| self.storage.read(item.wire().ok()?).ok();
+            page.items.sort_by_cached_key(|item| read(item).map(|object| rank(&object)));
+        }
+        let rows_of_stored = form.printer.is_some() && !self.resource.columns.per_version();
+        let (trees, ty) = form.trees();
+        let frame = |items| form.list(items);
         if as_served || rows_of_stored || !self.storage.converts_remotely() {
             return trees.response(page.items, frame, ty.as_ref());
         }
@@ -180,6 +200,22 @@ impl StoredRequest<'_> {
         let items = items.map_err(StatusError::internal)?;
         let items = self.storage.convert_all(items, &self.storage.kind, &to).await?;
         trees.whole(items, frame, ty.as_ref())
+    }
+
+    /// A list of objects that are found out. It has no revision.
+    async fn list_found(&self, lister: &dyn Lister) -> Result<Response, StatusError> {
+        let (Selection { labels, fields, .. }, _) = self.selection()?;
+        let mut items = lister.list().await;
+        items.retain(|item| {
+            labels.matches(|label| item.at(&["metadata", "labels", label]).and_then(Value::as_str))
+                && fields.matches(|field| match field {
+                    "metadata.name" => Some(item.str_at(&["metadata", "name"])),
+                    _ => None,
+                })
+        });
+        let form = Form::new(self, Map::new())?;
+        let (trees, ty) = form.trees();
+        trees.whole(items, |items| form.list(items), ty.as_ref())
     }
 
     /// A list of whole objects.
@@ -200,6 +236,52 @@ impl StoredRequest<'_> {
         let Resource { kind, list_kind, ty, .. } = &**self.resource;
         let schema = kevel_api::builtin::schema(&kind.group, &kind.version, list_kind)?;
         (!ty.is_unstructured()).then_some(TypeRef::BuiltIn(schema))
+    }
+}
+
+/// What a list of trees looks like.
+struct Form<'r, 'a> {
+    request: &'r StoredRequest<'a>,
+    /// For rows.
+    printer: Option<Arc<Printer>>,
+    metadata: Map,
+}
+
+impl<'r, 'a> Form<'r, 'a> {
+    fn new(request: &'r StoredRequest<'a>, metadata: Map) -> Result<Self, StatusError> {
+        let printer = match &request.accepted.shape {
+            Shape::Table(version) => Some(Arc::new(Printer::new(request, version)?)),
+            _ => None,
+        };
+        Ok(Form { request, printer, metadata })
+    }
+
+    /// What makes items of trees, and the type of the list.
+    fn trees(&self) -> (Trees, Option<TypeRef>) {
+        let request = self.request;
+        let (shape, ty) = match (&self.printer, &request.accepted.shape) {
+            (Some(printer), _) => {
+                (ItemShape::Row(printer.clone(), MicroTime::now()), Some(table::TABLE.clone()))
+            }
+            (None, Shape::Metadata(version) | Shape::MetadataList(version)) => {
+                (ItemShape::Metadata(version.clone()), Some(table::METADATA_LIST.clone()))
+            }
+            _ => (ItemShape::Whole, request.list_type()),
+        };
+        let (resource, storage) = (request.resource.clone(), request.storage.clone());
+        (Trees { resource, storage, accepted: request.accepted.clone(), shape }, ty)
+    }
+
+    /// The list of items.
+    fn list(&self, items: thin_vec::ThinVec<Value>) -> Value {
+        let metadata = self.metadata.clone();
+        match (&self.printer, &self.request.accepted.shape) {
+            (Some(printer), _) => printer.table(items, metadata, true),
+            (None, Shape::Metadata(version) | Shape::MetadataList(version)) => {
+                table::metadata_list(items, metadata, version)
+            }
+            _ => self.request.whole_list(items, metadata),
+        }
     }
 }
 
@@ -248,11 +330,12 @@ fn page(
 }
 
 /// A continue token, in the reference's form: base64 of `{"v":..,"rv":..,"start":..}`, where start is
-/// the first key that may come next, relative to the prefix of the list.
+/// the first key that may come next, relative to the prefix of the list, with the slash in front that lists
+/// out of the reference's cache have.
 fn write_token(revision: Revision, last: &str, prefix: &str) -> String {
     let start = last.strip_prefix(prefix).unwrap_or(last);
     let mut text = format!(r#"{{"v":"meta.k8s.io/v1","rv":{revision},"start":"#).into_bytes();
-    kevel_api::json_string::write_json_string(&mut text, &format!("{start}\0"));
+    kevel_api::json_string::write_json_string(&mut text, &format!("/{start}\0"));
     text.push(b'}');
     to_url_base64(&text)
 }
@@ -272,7 +355,7 @@ fn read_token(token: &str, prefix: &str) -> Result<Continue, StatusError> {
             "server does not recognize this encoded version {version:?}"
         )));
     }
-    // Some of the reference's tokens have a slash in front.
+    // Those of lists past the reference's cache have no slash in front.
     let start = value.str_at(&["start"]);
     let start = start.strip_prefix('/').unwrap_or(start);
     let revision = value.at(&["rv"]).and_then(Value::as_int).unwrap_or(0);

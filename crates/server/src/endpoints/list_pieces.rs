@@ -15,7 +15,7 @@ use kevel_codec::{json, protobuf, yaml};
 use kevel_store::cache::Object;
 
 use super::table::{self, Printer};
-use crate::body::{Body, Broken, PIECE, Piece, Pieces};
+use crate::body::{Body, Broken, HEADROOM, PIECE, Piece, Pieces};
 use crate::handler::Response;
 use crate::negotiate::{Accepted, MediaType};
 use crate::resource::Resource;
@@ -101,16 +101,18 @@ impl ListPieces {
 
 impl Pieces for ListPieces {
     fn poll_piece(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Piece>> {
-        let mut piece = std::mem::take(&mut self.head);
-        if self.done && piece.is_empty() {
+        let head = std::mem::take(&mut self.head);
+        if self.done && head.is_empty() {
             return Poll::Ready(None);
         }
-        piece.reserve(PIECE.saturating_sub(piece.len()) + (8 << 10));
-        if self.write(&mut piece, PIECE).is_err() {
+        let mut piece = Vec::with_capacity(HEADROOM + PIECE.max(head.len()) + (8 << 10));
+        piece.resize(HEADROOM, 0);
+        piece.extend_from_slice(&head);
+        if self.write(&mut piece, HEADROOM + PIECE).is_err() {
             self.done = true;
             return Poll::Ready(Some(Err(Broken("an object cannot be read"))));
         }
-        Poll::Ready(Some(Ok(piece.into())))
+        Poll::Ready(Some(Ok(Bytes::from(piece).slice(HEADROOM..))))
     }
 
     fn at_least(&self) -> u64 {
@@ -259,7 +261,9 @@ impl Trees {
     fn shaped(&self, mut object: Value) -> Result<Value, StatusError> {
         match &self.shape {
             ItemShape::Row(printer, now) => printer.row(object, *now),
-            ItemShape::Metadata(version) => Ok(table::metadata_only(object, version)),
+            ItemShape::Metadata(version) => {
+                Ok(table::metadata_only(object, version, &self.resource))
+            }
             ItemShape::Whole => {
                 // The kind of a typed list's items goes without saying.
                 let typed = !self.resource.ty.is_unstructured();

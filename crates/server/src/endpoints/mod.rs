@@ -2,6 +2,7 @@
 
 mod admission;
 mod apply;
+mod connect;
 mod create;
 mod creater;
 mod decode;
@@ -14,6 +15,7 @@ mod list_pieces;
 mod names;
 mod options;
 mod ownership;
+mod parameters;
 mod patch;
 mod respond;
 mod route;
@@ -21,6 +23,7 @@ mod scale;
 mod table;
 mod timestamps;
 mod update;
+mod version_selector;
 mod versions;
 mod watch;
 mod watch_stream;
@@ -30,6 +33,7 @@ pub use self::decode::settle_changed;
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::time::Duration;
 
 use kevel_api::gvk::GroupResource;
 use kevel_api::status::StatusError;
@@ -57,7 +61,12 @@ pub struct Endpoints {
     pub admission: Admission,
     /// Authorizes once more where one verb turns into another: an update or apply that creates.
     pub authorizer: Option<Arc<dyn Authorizer>>,
+    /// `--min-request-timeout`: how long a watch lasts at least when its client does not say.
+    pub min_request_timeout: Duration,
 }
+
+/// [`Endpoints::min_request_timeout`] without a flag.
+pub const MIN_REQUEST_TIMEOUT: Duration = Duration::from_secs(1800);
 
 impl std::fmt::Debug for Endpoints {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -140,7 +149,8 @@ impl Endpoints {
         request: Request,
     ) -> Response {
         let routed = route::check(resource, &request.info, &request.parts.method);
-        let routed = routed.and_then(|subresource| Ok((subresource, accept(resource, &request)?)));
+        let routed =
+            routed.and_then(|sub| Ok((sub, accept(resource, sub.map(|s| &s.role), &request)?)));
         // Without a route there is no warning of a deprecated version.
         if routed.is_ok() || resource.conventions.routing == Routing::Verbs {
             resource.strategy.deprecation().into_iter().for_each(|text| request.warnings.add(text));
@@ -150,9 +160,13 @@ impl Endpoints {
             Err(error) => return failure_to(&request, error),
         };
         let form = accepted.clone();
-        // A watch goes out event by event.
-        let watch = request.info.verb == Verb::Watch;
-        let compress = !watch && gzip::is_accepted(&request.parts.headers);
+        // A watch goes out event by event; what comes from elsewhere goes on as it comes.
+        let passed_on = request.info.verb == Verb::Watch
+            || subresource.is_some_and(|sub| {
+                use SubresourceKind::{Connecter, GetterWithOptions};
+                matches!(sub.role, Connecter(_) | GetterWithOptions(_))
+            });
+        let compress = !passed_on && gzip::is_accepted(&request.parts.headers);
         let user = request.user.clone().unwrap_or_else(|| Arc::new(User::anonymous()));
         let endpoints = self;
         let request = ResourceRequest {
@@ -172,13 +186,20 @@ impl Endpoints {
     }
 }
 
-/// The form of the response to a request to a resource.
-fn accept(resource: &Resource, request: &Request) -> Result<Accepted, StatusError> {
+/// The form of the response to a request to a resource. A connection has any: there it is that of failures.
+fn accept(
+    resource: &Resource,
+    role: Option<&SubresourceKind>,
+    request: &Request,
+) -> Result<Accepted, StatusError> {
     let conventions = &resource.conventions;
     let (headers, query) = (&request.parts.headers, &request.info.query);
     let accepted = negotiate::answer(headers, query, conventions.protobuf);
     let in_process = request.in_process;
     let accepted = accepted.map(|accepted| Accepted { in_process, ..accepted });
+    if matches!(role, Some(SubresourceKind::Connecter(_))) {
+        return Ok(accepted.unwrap_or_default());
+    }
     accepted.map_err(|error| match (conventions.routing, request.info.verb) {
         (Routing::Verbs, _) => StatusError::not_acceptable(&negotiate::BODY_TYPES),
         (Routing::Routes, Verb::List | Verb::Watch) => {
@@ -188,12 +209,19 @@ fn accept(resource: &Resource, request: &Request) -> Result<Accepted, StatusErro
     })
 }
 
-impl ResourceRequest<'_> {
+impl<'a> ResourceRequest<'a> {
     /// Serves the request by its verb.
     async fn dispatch(self) -> Result<Response, StatusError> {
         let (resource, verb) = (self.resource, self.request.info.verb);
         if let Some(creater) = self.creater().filter(|_| verb == Verb::Create).cloned() {
             return self.create_unstored(&*creater).await;
+        }
+        match self.subresource.map(|sub| &sub.role) {
+            Some(SubresourceKind::Connecter(connecter)) => return self.connect(&**connecter).await,
+            Some(SubresourceKind::GetterWithOptions(getter)) => {
+                return self.get_with_options(&**getter).await;
+            }
+            _ => {}
         }
         let storage = resource.storage.as_ref().ok_or_else(|| bare(405))?;
         let converted = ConvertedVersions::default();

@@ -7,8 +7,10 @@ use kevel_api::status::StatusError;
 use kevel_store::Revision;
 use kevel_store::cache::{At, Selection};
 
+use super::version_selector::VersionSelector;
 use super::{ResourceRequest, StoredRequest};
 use crate::list_options::{ListOptions, parse_int, truthy};
+use crate::resource::FieldLabels;
 
 /// What becomes of fields that a kind does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,18 +77,13 @@ impl ResourceRequest<'_> {
 }
 
 impl StoredRequest<'_> {
-    /// The objects that a list or watch is about.
-    pub(super) fn selection(&self) -> Result<Selection, StatusError> {
+    /// The objects that a list or watch is about, and what of that only their version tells.
+    pub(super) fn selection(&self) -> Result<(Selection, Option<VersionSelector>), StatusError> {
         let ListOptions { labels, mut fields, .. } = self.list_options()?.clone();
         for requirement in fields.requirements_mut() {
             let field = self.selectable(&requirement.field).ok_or_else(|| {
-                let field = &requirement.field;
-                StatusError::bad_request(match self.resource.conventions.field_label_conversion {
-                    true => format!("field label not supported: {field}"),
-                    false => format!(
-                        "\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-                    ),
-                })
+                let labels = self.resource.conventions.field_labels;
+                StatusError::bad_request(labels.unknown(&requirement.field, &self.resource.kind))
             })?;
             requirement.field = field.into();
         }
@@ -97,7 +94,8 @@ impl StoredRequest<'_> {
             "" => String::new(),
             namespace => format!("{namespace}/"),
         };
-        Ok(Selection { prefix, labels, fields, paths: self.storage.fields.clone() })
+        let of_version = VersionSelector::take(self, &mut fields);
+        Ok((Selection { prefix, labels, fields, paths: self.storage.fields.clone() }, of_version))
     }
 
     /// The objects that the query selects.
@@ -129,7 +127,10 @@ impl StoredRequest<'_> {
     /// What the store calls a field that the resource may be selected by.
     fn selectable<'f>(&self, field: &'f str) -> Option<&'f str> {
         let field = self.resource.strategy.selectable(field)?;
-        let known = matches!(field, "metadata.name" | "metadata.namespace")
+        let namespaces = self.resource.namespaced
+            || self.resource.conventions.field_labels == FieldLabels::Metadata;
+        let known = field == "metadata.name"
+            || field == "metadata.namespace" && namespaces
             || self.storage.fields.iter().any(|known| *known.name == *field);
         known.then_some(field)
     }

@@ -60,6 +60,11 @@ impl StoredRequest<'_> {
     fn filter(&self) -> Filter {
         let field = |name: &str| vec![Some(PathElement::field(name))];
         match self.subresource.map(|sub| &sub.role) {
+            Some(SubresourceKind::Status)
+                if !self.resource.strategy.reset_by_status().is_empty() =>
+            {
+                Filter::excluding(self.resource.strategy.reset_by_status())
+            }
             Some(SubresourceKind::Status) => {
                 let kept = self.resource.strategy.kept_by_status();
                 let written = !STATUS_METADATA.iter().all(|field| kept.contains(field));

@@ -1,21 +1,23 @@
 //! Patches: the object as it is, changed as the client says, written like an update.
 
 use bytes::Bytes;
-use kevel_api::default;
 use kevel_api::field_error::{FieldError, Path};
-use kevel_api::gvk::GroupKind;
+use kevel_api::gvk::{GroupKind, GroupVersionKind};
 use kevel_api::quote::quote;
+use kevel_api::schema::{StructFlags, StructSchema};
 use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
+use kevel_api::{builtin, convert, default};
 use kevel_codec::json;
 use kevel_patch::go_format::Plain;
 use kevel_patch::{
-    from_unstructured, json_patch, merge_patch, strategic, unstructured, unstructured_but_fields,
+    from_unstructured, json_patch, lazily_patched, merge_patch, strategic, unstructured,
+    unstructured_but_fields,
 };
 
 use super::StoredRequest;
 use super::apply::Configuration;
-use super::decode::{normalize, other_kind, with_defaults};
+use super::decode::{check_size, normalize, other_kind, other_version_said, with_defaults};
 use super::options::{FieldValidation, WriteOptions};
 use super::route::name_required;
 use super::update::Existing;
@@ -36,7 +38,16 @@ const PATCH_TYPES: [&str; 4] = [JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, 
 /// A patch that has been read, with what is wrong with it that only strict clients mind.
 struct ReadPatch {
     patch: Patch,
+    body: Bytes,
+    /// Whether it has numbers that are not written as what they are read as: `1.0` is no integer.
+    fractions: bool,
     problems: Vec<String>,
+}
+
+/// What a patch made, read again, with the fields that its type does not have.
+struct ReadObject {
+    value: Value,
+    unknown: Vec<String>,
 }
 
 enum Patch {
@@ -122,7 +133,12 @@ impl StoredRequest<'_> {
             }
         };
         let problems = problems.iter().map(ToString::to_string).collect();
-        Ok(ReadPatch { patch, problems })
+        let fractions = match &patch {
+            Patch::Json(patch) => patch.operations().iter().any(|o| has_fraction(o.value())),
+            Patch::Merge(patch) => has_fraction(patch),
+            Patch::Strategic(_) => false,
+        };
+        Ok(ReadPatch { patch, body: body.clone(), fractions, problems })
     }
 
     /// The object that a patch makes of another.
@@ -132,13 +148,17 @@ impl StoredRequest<'_> {
         read: &ReadPatch,
         options: &WriteOptions,
     ) -> Result<Value, StatusError> {
-        let ReadPatch { patch, problems } = read;
+        let ReadPatch { patch, body, fractions, problems } = read;
         let ty = self.ty();
         let schema = ty.schema();
         let scale = self.scale().map(|_| self.view(existing.value.clone())).transpose()?;
         let object = scale.as_ref().unwrap_or(&existing.value);
+        // Documents inside the object are written anew by every patch, which shows in their bytes.
+        let documents = |of: StructSchema<'_>| of.flags().has(StructFlags::DOCUMENTS);
+        let by_text =
+            *fractions || !problems.is_empty() || schema.as_struct().is_some_and(documents);
         if let Patch::Merge(patch) = patch
-            && problems.is_empty()
+            && !by_text
             && !changes_kind(patch)
             && let Some(value) = merge_patch::apply_typed(object, patch, schema)
         {
@@ -161,19 +181,37 @@ impl StoredRequest<'_> {
         };
         let mut text = Vec::new();
         json::encode_any(&changed, &mut text);
-        let value = match patch {
-            Patch::Strategic(_) => self.convert_patched(changed, &text, problems, options),
-            _ => self.decode_patched(&text, problems, options),
+        let mut read = match patch {
+            Patch::Strategic(_) => self.convert_patched(changed, &text, options),
+            _ => self.decode_patched(&text, options),
         };
+        // Where something is wrong, which of it comes first follows from how the reference writes the document.
+        if !matches!(patch, Patch::Strategic(_))
+            && (by_text || read.as_ref().map_or(true, |read| !read.unknown.is_empty()))
+            && let Some(lazily) = self.lazily_patched(object, body)
+        {
+            read = self.decode_patched(&lazily, options);
+            text = lazily;
+        }
+        let value = read.and_then(|read| {
+            self.mind(problems.iter().cloned().chain(read.unknown).collect(), options)?;
+            Ok(read.value)
+        });
         let value = value.map_err(|why| {
             let shown = match patch {
-                Patch::Strategic(patch) => Plain(patch).to_string(),
+                Patch::Strategic(patch) => Plain(&strategic::without_done(patch)).to_string(),
                 _ => String::from_utf8_lossy(&text).into_owned(),
             };
             let error = FieldError::invalid(&Path::new("patch"), shown, why);
             StatusError::invalid(&GroupKind::default(), "", error)
         })?;
         self.finish_patched(value, existing)
+    }
+
+    fn lazily_patched(&self, object: &Value, patch: &[u8]) -> Option<Vec<u8>> {
+        let mut document = Vec::new();
+        json::encode(object, self.ty().schema(), &mut document);
+        lazily_patched(&document, patch)
     }
 
     fn finish_patched(&self, mut value: Value, existing: &Existing) -> Result<Value, StatusError> {
@@ -187,18 +225,17 @@ impl StoredRequest<'_> {
     }
 
     /// What a JSON or merge patch made, as an object of the kind that it says it is; or why it is none.
-    fn decode_patched(
-        &self,
-        text: &[u8],
-        problems: &[String],
-        options: &WriteOptions,
-    ) -> Result<Value, String> {
+    fn decode_patched(&self, text: &[u8], options: &WriteOptions) -> Result<ReadObject, String> {
         let ty = self.ty();
         if !ty.is_unstructured() {
             let meta = json::type_meta(text)
                 .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
             if meta.api_version.is_empty() {
-                return self.decode_internal(text, problems, options);
+                return self.decode_internal(text);
+            }
+            let said = other_version_said(self.kind(), &meta.api_version, &meta.kind);
+            if let Some(said) = said {
+                return self.decode_other_version(text, &said, options);
             }
             if let Some(why) = other_kind(self.kind(), &meta.api_version, &meta.kind) {
                 return Err(why);
@@ -206,13 +243,36 @@ impl StoredRequest<'_> {
         }
         let decoded = json::decode(text, ty.schema(), unknown_fields(options));
         let decoded = decoded.map_err(|error| error.to_string())?;
-        let unknown = decoded.strict.iter().map(ToString::to_string);
-        self.mind(problems.iter().cloned().chain(unknown).collect(), options)?;
+        let unknown = decoded.strict.iter().map(ToString::to_string).collect();
         let mut value = decoded.value;
         if !ty.is_unstructured() {
             self.set_kind(&mut value);
         }
-        Ok(value)
+        Ok(ReadObject { value, unknown })
+    }
+
+    /// What a patch made that also changed the version.
+    fn decode_other_version(
+        &self,
+        text: &[u8],
+        said: &GroupVersionKind,
+        options: &WriteOptions,
+    ) -> Result<ReadObject, String> {
+        let schema = builtin::schema(&said.group, &said.version, &said.kind);
+        let schema = schema.ok_or_else(|| format!("no kind {said}"))?;
+        let decoded = json::decode(text, schema, unknown_fields(options));
+        let decoded = decoded.map_err(|error| error.to_string())?;
+        let unknown = decoded.strict.iter().map(ToString::to_string).collect();
+        let read = |text: &str| {
+            json::decode_any(text.as_bytes(), json::Unknown::Ignore).ok().map(|read| read.value)
+        };
+        let to = self.kind().group_version();
+        let mut value = decoded.value;
+        check_size(&value).map_err(|error| error.to_string())?;
+        default::apply(&mut value, schema);
+        let mut value = convert::convert(value, said, &to, &read)?;
+        self.set_kind(&mut value);
+        Ok(ReadObject { value, unknown })
     }
 
     /// What a strategic merge patch made. It stays of the kind that it was, whatever the patch says.
@@ -220,9 +280,8 @@ impl StoredRequest<'_> {
         &self,
         mut changed: Value,
         text: &[u8],
-        problems: &[String],
         options: &WriteOptions,
-    ) -> Result<Value, String> {
+    ) -> Result<ReadObject, String> {
         let ty = self.ty();
         let decoded = match json::decode(text, ty.schema(), unknown_fields(options)) {
             Ok(decoded) => decoded,
@@ -237,29 +296,22 @@ impl StoredRequest<'_> {
         };
         let mut unknown: Vec<String> = decoded.strict.iter().map(ToString::to_string).collect();
         unknown.sort();
-        self.mind(problems.iter().cloned().chain(unknown).collect(), options)?;
         let mut value = decoded.value;
         self.set_kind(&mut value);
-        Ok(value)
+        Ok(ReadObject { value, unknown })
     }
 
     /// A document without a version is taken for one in the reference's internal version, whose fields have
     /// other names: it knows none of them.
-    fn decode_internal(
-        &self,
-        text: &[u8],
-        problems: &[String],
-        options: &WriteOptions,
-    ) -> Result<Value, String> {
+    fn decode_internal(&self, text: &[u8]) -> Result<ReadObject, String> {
         let document = json::decode_any(text, json::Unknown::Ignore);
         let document = document.map_err(|error| error.to_string())?.value;
         let fields = document.as_map().into_iter().flat_map(|map| map.iter());
         let fields = fields.filter(|(name, _)| !matches!(*name, "apiVersion" | "kind"));
-        let unknown = fields.map(|(name, _)| format!("unknown field {}", quote(name)));
-        self.mind(problems.iter().cloned().chain(unknown).collect(), options)?;
-        let mut empty = Value::Map(Map::new());
-        self.set_kind(&mut empty);
-        Ok(empty)
+        let unknown = fields.map(|(name, _)| format!("unknown field {}", quote(name))).collect();
+        let mut value = Value::Map(Map::new());
+        self.set_kind(&mut value);
+        Ok(ReadObject { value, unknown })
     }
 
     /// What only strict clients mind: an error for them, warnings for others who want to know.
@@ -287,6 +339,15 @@ fn unknown_fields(options: &WriteOptions) -> json::Unknown {
     match options.field_validation {
         FieldValidation::Ignore => json::Unknown::Ignore,
         FieldValidation::Warn | FieldValidation::Strict => json::Unknown::Report,
+    }
+}
+
+fn has_fraction(value: &Value) -> bool {
+    match value {
+        Value::Float(_) => true,
+        Value::List(items) => items.iter().any(has_fraction),
+        Value::Map(map) => map.iter().any(|(_, value)| has_fraction(value)),
+        _ => false,
     }
 }
 

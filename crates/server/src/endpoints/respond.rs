@@ -71,7 +71,8 @@ impl StoredRequest<'_> {
                 return self.encoded(code, table, &super::table::TABLE);
             }
             Shape::Metadata(version) => {
-                (super::table::metadata_only(value, version), super::table::METADATA.clone())
+                let metadata = super::table::metadata_only(value, version, self.resource);
+                (metadata, super::table::METADATA.clone())
             }
             Shape::MetadataList(_) => {
                 return Err(crate::negotiate::not_acceptable(&crate::negotiate::BODY_TYPES));

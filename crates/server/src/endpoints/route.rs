@@ -6,7 +6,7 @@ use kevel_api::status::StatusError;
 
 use crate::failure::{bare, unserved};
 use crate::request_info::{Depth, RequestInfo};
-use crate::resource::{Resource, Routing, Subresource};
+use crate::resource::{Connecter, Resource, Routing, Subresource, SubresourceKind};
 use crate::verb::Verb;
 
 /// Methods and what they mean.
@@ -53,6 +53,10 @@ pub(super) fn check<'r>(
         None => resource.allows(verb),
         Some(sub) => sub.verbs.contains(&verb),
     };
+    if let Some(SubresourceKind::Connecter(connecter)) = subresource.map(|sub| &sub.role) {
+        check_connect(resource, &**connecter, info, method)?;
+        return Ok(subresource);
+    }
     match routing {
         Routing::Routes => check_routes(resource, info, method, allows)?,
         Routing::Verbs => check_verb(resource, info, allows)?,
@@ -107,6 +111,25 @@ fn check_routes(
         verb if verb == info.verb => Ok(()),
         _ => Err(bare(405)),
     }
+}
+
+/// A connection has a route for each method that it takes, and perhaps one for all that stands below.
+fn check_connect(
+    resource: &Resource,
+    connecter: &dyn Connecter,
+    info: &RequestInfo,
+    method: &Method,
+) -> Result<(), StatusError> {
+    let below = info.depth == Depth::Below && connecter.subpath().is_some();
+    let there = info.depth == Depth::Subresource || below;
+    if info.verb_in_path || info.in_namespace != resource.namespaced || !there {
+        return Err(unserved());
+    }
+    if !connecter.methods().contains(method) {
+        return Err(bare(405));
+    }
+    // Without a name, another verb was authorized.
+    if info.name.is_empty() { Err(name_required()) } else { Ok(()) }
 }
 
 /// The verb alone counts, whatever method or path said it.

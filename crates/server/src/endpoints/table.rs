@@ -13,6 +13,7 @@ use thin_vec::ThinVec;
 use super::StoredRequest;
 use super::watch::INITIAL_EVENTS_END;
 use crate::columns::{Column, Columns, NameAndCreation, descriptions};
+use crate::metadata;
 use crate::resource::{Resource, SubresourceKind};
 use crate::storage::Storage;
 use crate::type_ref::TypeRef;
@@ -101,8 +102,10 @@ impl Printer {
             ("kind", Value::from("Table")),
             ("apiVersion", format!("meta.k8s.io/{}", self.version).as_str().into()),
             ("metadata", metadata.into()),
-            ("rows", Value::List(rows)),
         ]);
+        if !(rows.is_empty() && columns.is_default()) {
+            table.insert("rows", Value::List(rows));
+        }
         if headers {
             let definitions = columns.definitions();
             let described = definitions.iter().zip(descriptions(definitions));
@@ -137,7 +140,7 @@ impl Printer {
         let (object, ty) = match self.include {
             Include::Object => (self.served(object)?, self.ty.clone()),
             Include::None if !ends_initial_events(&object) => return Ok(None),
-            _ => (metadata_only(object, &self.version), METADATA.clone()),
+            _ => (metadata_only(object, &self.version, &self.resource), METADATA.clone()),
         };
         let mut text = Vec::with_capacity(1024);
         json::encode(&object, ty.schema(), &mut text);
@@ -195,8 +198,15 @@ fn definition(column: &Column, description: &str) -> Value {
     ]))
 }
 
-/// An object's metadata as an object of its own.
-pub(super) fn metadata_only(mut object: Value, version: &str) -> Value {
+/// An object's metadata as an object of its own, without annotations that conversions make.
+pub(super) fn metadata_only(mut object: Value, version: &str, resource: &Resource) -> Value {
+    let converted = resource.conventions.converted_annotations;
+    if let Some(Value::Map(annotations)) = object.at_mut(&["metadata", "annotations"]) {
+        converted.iter().for_each(|name| drop(annotations.remove(name)));
+        if annotations.is_empty() && !converted.is_empty() {
+            metadata::set(&mut object, "annotations", None);
+        }
+    }
     let metadata = object.as_map_mut().and_then(|map| map.remove("metadata"));
     Value::Map(Map::from_iter([
         ("kind", Value::from("PartialObjectMetadata")),

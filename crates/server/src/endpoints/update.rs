@@ -7,7 +7,7 @@ use http::StatusCode;
 use kevel_api::field_error::{FieldError, Path};
 use kevel_api::gvk::GroupKind;
 use kevel_api::status::{StatusError, reason};
-use kevel_api::value::{Map, Value, equivalent};
+use kevel_api::value::{Map, Value};
 use kevel_store::Revision;
 use kevel_store::cache::{At, Object};
 
@@ -17,13 +17,14 @@ use super::timestamps::ignore_managed_fields_timestamps;
 use crate::admission::{Attributes, Operation};
 use crate::allocation::{self, Claim};
 use crate::authorization::{self, Decision, forbidden};
-use crate::failure::{cache_error, unserved};
+use crate::failure::{cache_error, store_error, unserved};
 use crate::guaranteed_update::{Failed, Versioned, guaranteed_update};
 use crate::handler::Response;
 use crate::latency_trackers::{LatencyTrackers, Phase};
 use crate::list_options::parse_uint;
 use crate::metadata;
 use crate::resource::SubresourceKind;
+use crate::storage::shown_key;
 
 /// What is there now: its tree in the served version, its wire bytes and revision.
 pub(super) struct Existing {
@@ -72,7 +73,16 @@ impl StoredRequest<'_> {
             return Err(self.other_uid(uid, ""));
         }
         self.authorize_create().await?;
+        Self::check_version(&object)?;
         self.create_once(object, options).await
+    }
+
+    /// A resourceVersion in the request must be a number.
+    pub(super) fn check_version(object: &Value) -> Result<u64, StatusError> {
+        match metadata::text(object, "resourceVersion") {
+            "" => Ok(0),
+            text => parse_uint(text).map_err(|error| StatusError::unknown(500, error)),
+        }
     }
 
     /// An update of an object that is not there needs permission to create it, too.
@@ -94,7 +104,12 @@ impl StoredRequest<'_> {
     /// Whether what the path names can be written as an object.
     pub(super) fn check_writable(&self) -> Result<(), StatusError> {
         match self.subresource.map(|sub| &sub.role) {
-            Some(SubresourceKind::NamedCreater(_) | SubresourceKind::NotServed) => Err(unserved()),
+            Some(
+                SubresourceKind::NamedCreater(_)
+                | SubresourceKind::Connecter(_)
+                | SubresourceKind::GetterWithOptions(_)
+                | SubresourceKind::NotServed,
+            ) => Err(unserved()),
             _ => Ok(()),
         }
     }
@@ -211,10 +226,15 @@ impl StoredRequest<'_> {
         let warnings = strategy.warnings(&object, Some(old));
         warnings.into_iter().for_each(|warning| self.request.warnings.add(warning));
         ignore_managed_fields_timestamps(&mut object, old);
+        // A write that names no version is one of the version that is there.
+        let version = old.at(&["metadata", "resourceVersion"]).cloned();
+        metadata::set(&mut object, "resourceVersion", version.clone());
         self.validate(attributes, &object).await?;
-        let stored = self.to_storage(object).await?;
+        let link = object.at(&["metadata", "selfLink"]).cloned();
+        let mut stored = self.to_storage(object).await?;
         if options.dry_run {
-            let version = old.at(&["metadata", "resourceVersion"]).cloned();
+            // What is not stored is dropped by the store, which a dry run does not reach.
+            metadata::set(&mut stored, "selfLink", link);
             return Ok(self.written(StatusCode::OK, stored, version).await?);
         }
         self.store_changed(existing, stored, claim).await
@@ -242,7 +262,7 @@ impl StoredRequest<'_> {
             let deleted = async move { storage.engine.delete(&key, expected).await };
             let deleted = allocation::delete(allocation, stored, deleted);
             claim.write(deleted).await?
-        } else if wire.bytes == existing.wire {
+        } else if wire.bytes == existing.wire && !self.is_stale(&key).await? {
             if !existing.fresh && !self.is_current(existing).await? {
                 return Err(Failed::Changed);
             }
@@ -259,6 +279,11 @@ impl StoredRequest<'_> {
             return Ok(self.written(StatusCode::OK, stored, Some(version)).await?);
         }
         Ok(self.object(StatusCode::OK, &wire.restamped(revision).bytes).await?)
+    }
+
+    /// Whether what is stored is to be written anew though nothing changes.
+    async fn is_stale(&self, key: &[u8]) -> Result<bool, StatusError> {
+        self.storage.engine.is_stale(key).await.map_err(store_error)
     }
 
     /// Whether what the cache had at hand is what is there now.
@@ -284,10 +309,7 @@ impl StoredRequest<'_> {
 
     /// A resourceVersion in the request must be that of the object.
     fn check_preconditions(&self, object: &Value, old: &Value) -> Result<(), Failed> {
-        let asked = match metadata::text(object, "resourceVersion") {
-            "" => 0,
-            text => parse_uint(text).map_err(|error| StatusError::unknown(500, error))?,
-        };
+        let asked = Self::check_version(object)?;
         if asked == 0 {
             if self.strategy().allow_unconditional_update() {
                 return Ok(());
@@ -310,11 +332,7 @@ impl StoredRequest<'_> {
         let message = format!(
             "Precondition failed: UID in precondition: {asked}, UID in object meta: {there}"
         );
-        let key = self.storage.key(self.namespace(), self.name());
-        // The reference says where it is below the prefix of all keys, `/registry`.
-        let key = String::from_utf8_lossy(&key);
-        let below = key.get(1..).and_then(|key| key.find('/')).map_or(0, |slash| slash + 1);
-        let key = key.get(below..).unwrap_or_default().to_owned();
+        let key = shown_key(&self.storage.key(self.namespace(), self.name()));
         let error = kevel_api::status::StorageError::invalid_object(key, message);
         error.to_status("update", &self.group_resource(), self.name())
     }
@@ -341,9 +359,8 @@ impl StoredRequest<'_> {
         if metadata::text(object, "uid").is_empty() {
             metadata::set(object, "uid", old.at(&["metadata", "uid"]).cloned());
         }
-        for field in ["creationTimestamp", "selfLink"] {
-            metadata::set(object, field, old.at(&["metadata", field]).cloned());
-        }
+        let created = old.at(&["metadata", "creationTimestamp"]).cloned();
+        metadata::set(object, "creationTimestamp", created);
         if let Some(time) = old.at(&["metadata", "deletionTimestamp"]) {
             metadata::set(object, "deletionTimestamp", Some(time.clone()));
         }
@@ -379,15 +396,21 @@ impl StoredRequest<'_> {
         }
         // Without a path of its own, the status is a field as any other.
         let status = !self.resource.has_status();
+        let schema = self.resource.ty.schema();
+        let exact = self.resource.strategy.counts_empty_lists();
+        let same_field = |name: &str| match (object.at(&[name]), old.at(&[name])) {
+            (new, old) if !exact => {
+                schema.field(name).is_none_or(|field| field.schema().equal(new, old))
+            }
+            (Some(new), Some(old)) => {
+                schema.field(name).is_none_or(|field| field.schema().deep_equal(new, old))
+            }
+            (new, old) => new.or(old).is_none_or(|one| schema.is_nothing(name, one)),
+        };
         let same = match self.resource.ty.is_unstructured() {
             true => wanted(object, status).eq(wanted(old, status)),
             false => {
-                let of = |object, name| Value::at(object, &[name]);
-                let mut fields = wanted(object, status);
-                let mut missing =
-                    wanted(old, status).filter(|(name, _)| of(&*object, name).is_none());
-                fields.all(|(name, value)| equivalent(Some(value), of(old, name)))
-                    && missing.all(|(_, value)| equivalent(None, Some(value)))
+                wanted(object, status).chain(wanted(old, status)).all(|(name, _)| same_field(name))
             }
         };
         if same {

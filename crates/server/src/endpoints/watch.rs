@@ -16,6 +16,7 @@ use super::watch_stream::Stream;
 use super::{StoredRequest, websocket};
 use crate::body::Body;
 use crate::failure::cache_error;
+use crate::flowcontrol::WatchHold;
 use crate::handler::Response;
 use crate::metrics::WatchEvents;
 use crate::negotiate::{MediaType, Shape};
@@ -24,19 +25,19 @@ use crate::responses::respond;
 use crate::storage::Storage;
 use crate::type_ref::TypeRef;
 
-/// How long a watch lasts at least when the client does not say.
-const MIN_TIMEOUT: Duration = Duration::from_secs(1800);
+/// A watch that nobody limits.
+const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Says that the initial state is complete.
 pub(super) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 impl StoredRequest<'_> {
     pub(super) async fn watch(self) -> Result<Response, StatusError> {
-        let selection = self.selection()?;
+        let (selection, of_version) = self.selection()?;
         let options = self.list_options()?;
         let (bookmarks, initial) = (options.allow_watch_bookmarks, options.send_initial_events);
         let revision = self.watch_from()?;
-        let cache = &self.storage.cache;
+        let (cache, prefix) = (&self.storage.cache, selection.prefix.clone());
         let (snapshot, watcher) = match (initial, revision) {
             // The state as of now first, told apart from what follows by a bookmark.
             (Some(true), _) => {
@@ -61,19 +62,23 @@ impl StoredRequest<'_> {
                 (None, w)
             }
         };
+        if let Some(snapshot) = &snapshot {
+            self.check_sealed(snapshot, &prefix)?;
+        }
         let encoder = Encoder::new(&self)?;
         let media = encoder.media_type();
-        let stream = Stream::new(watcher, encoder, self.timeout()?);
+        let stream = Stream::new(watcher, encoder, self.timeout()?).selecting(of_version);
         let stream = if bookmarks { stream.with_bookmarks() } else { stream };
         let stream = match snapshot {
             Some(snapshot) => stream.beginning_with(snapshot, initial == Some(true)),
             None => stream,
         };
+        let stream = stream.with_seats(WatchHold::take(&self.request.parts));
         let body = Body::pieces(stream.pieces());
         let response = respond(StatusCode::OK, media, body);
         let headers = &self.request.parts.headers;
         Ok(match self.request.is_websocket() {
-            true => websocket::upgrade(headers, self.accepted.media, response),
+            true => websocket::watch(headers, self.accepted.media, response),
             false => response,
         })
     }
@@ -81,8 +86,11 @@ impl StoredRequest<'_> {
     fn timeout(&self) -> Result<Duration, StatusError> {
         Ok(match self.list_options()?.timeout_seconds {
             Some(seconds) if seconds > 0 => Duration::from_secs(seconds as u64),
-            // Spread, so that clients that came together do not come back together.
-            _ => MIN_TIMEOUT + MIN_TIMEOUT.mul_f64(spread()),
+            _ => match self.endpoints.min_request_timeout {
+                Duration::ZERO => NO_TIMEOUT,
+                // Spread, so that clients that came together do not come back together.
+                least => least + least.mul_f64(spread()),
+            },
         })
     }
 }
@@ -253,7 +261,8 @@ impl Encoder {
         let (value, ty) = match &self.shape {
             Shape::Whole => (value, self.resource.ty.clone()),
             Shape::Metadata(version) | Shape::MetadataList(version) => {
-                (super::table::metadata_only(value, version), super::table::METADATA.clone())
+                let metadata = super::table::metadata_only(value, version, &self.resource);
+                (metadata, super::table::METADATA.clone())
             }
             Shape::Table(_) => {
                 let Some(printer) = &self.printer else { return };

@@ -11,8 +11,10 @@ use kevel_store::Revision;
 use kevel_store::cache::{Cache, CacheError, LOG_AGE, Object, Selection, Snapshot, Watcher};
 use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, sleep};
 
+use super::version_selector::VersionSelector;
 use super::watch::Encoder;
 use crate::body::{PIECE, Piece, Pieces};
+use crate::flowcontrol::WatchSeats;
 use crate::future::Pending;
 use crate::lease::Lease;
 
@@ -25,9 +27,13 @@ const INITIAL_BATCH: usize = 500;
 pub(super) struct Stream {
     initial: Option<Initial>,
     watcher: Watcher,
+    /// What the watcher's selection leaves to be selected.
+    of_version: Option<VersionSelector>,
     encoder: Encoder,
     bookmarks: Option<Interval>,
     deadline: Pin<Box<Sleep>>,
+    /// What it was given to begin with, and its place among the watches.
+    seats: Option<WatchSeats>,
     over: bool,
 }
 
@@ -49,11 +55,25 @@ impl Stream {
         Stream {
             initial: None,
             watcher,
+            of_version: None,
             encoder,
             bookmarks: None,
             deadline: Box::pin(sleep(limit)),
+            seats: None,
             over: false,
         }
+    }
+
+    /// The same of those that are selected in their version, too.
+    pub fn selecting(mut self, of_version: Option<VersionSelector>) -> Self {
+        self.of_version = of_version;
+        self
+    }
+
+    /// The same with its seats, which it gives back once it has begun.
+    pub fn with_seats(mut self, seats: Option<WatchSeats>) -> Self {
+        self.seats = seats;
+        self
     }
 
     /// The same, and how far it is, now and then.
@@ -74,7 +94,8 @@ impl Stream {
     }
 
     /// The watch as a body.
-    pub fn pieces(self) -> WatchPieces {
+    pub fn pieces(mut self) -> WatchPieces {
+        self.note_progress();
         WatchPieces { next: Some(Box::pin(self.step())) }
     }
 
@@ -86,6 +107,7 @@ impl Stream {
         let mut out = Vec::new();
         if let Some(initial) = self.initial.take() {
             self.send_initial(initial, &mut out).await;
+            self.note_progress();
             return (out.into(), Some(self));
         }
         let mut seen = Vec::new();
@@ -99,6 +121,9 @@ impl Stream {
             biased;
             result = self.watcher.next(&mut seen) => match result {
                 Ok(()) => {
+                    if let Some(of_version) = &self.of_version {
+                        seen = of_version.narrow_all(seen).await;
+                    }
                     if let [one] = seen.as_slice() {
                         return (self.encoder.event(one).await, Some(self));
                     }
@@ -123,6 +148,16 @@ impl Stream {
         (out.into(), Some(self))
     }
 
+    /// Keeps the seats as long as there is state to send, and no longer.
+    fn note_progress(&mut self) {
+        let Some(seats) = &mut self.seats else { return };
+        match self.initial.as_ref().map(|initial| &initial.after) {
+            None => seats.initialized(),
+            Some(Some(_)) => seats.limit(),
+            Some(None) => {}
+        }
+    }
+
     fn fail(&mut self, error: CacheError, out: &mut Vec<u8>) {
         self.encoder.failure(error, out);
         self.over = true;
@@ -136,6 +171,11 @@ impl Stream {
             return self.fail(CacheError::Expired { requested, oldest }, out);
         };
         for object in &batch.objects {
+            if let Some(of_version) = &self.of_version
+                && !of_version.selects(Some(object)).await
+            {
+                continue;
+            }
             self.encoder.initial(object, out).await;
         }
         if batch.more {

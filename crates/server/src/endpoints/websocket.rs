@@ -1,67 +1,67 @@
-//! Watches over a WebSocket (RFC 6455), for pages in a browser: each event is a message.
+//! Answers over a WebSocket, for pages in a browser: watches, whose events are messages, and logs.
 
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::future::poll_fn;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::header::{
     CONNECTION, CONTENT_TYPE, ORIGIN, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
     SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
-use http_body_util::BodyExt as _;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use kevel_codec::base64;
-use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, sink};
-use tokio::sync::mpsc;
+use kevel_streaming::channel::{NONE, Protocol};
+use kevel_streaming::upgrade::websocket::{accept, accept_key};
+use kevel_streaming::websocket::{CloseCode, Opcode, Received, Role, Socket};
 use tokio::time::timeout;
 
-use crate::body::{Body, Broken, Piece, Pieces};
+use crate::body::Body;
 use crate::handler::Response;
 use crate::negotiate::MediaType;
+use crate::proxy::refused;
 use crate::serving::{Taken, Upgrade};
 
 /// The only version there is.
 const VERSION: &str = "13";
-/// What a server adds to the client's key, by the RFC.
-const KEY_SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-
-/// The kinds of frames.
-const TEXT: u8 = 0x1;
-const BINARY: u8 = 0x2;
-const CLOSE: u8 = 0x8;
-const PING: u8 = 0x9;
-const PONG: u8 = 0xa;
-
-/// Why a connection is closed.
-const NORMAL: u16 = 1000;
-const PROTOCOL_ERROR: u16 = 1002;
-
-/// The most that a ping may carry.
-const MAX_CONTROL: usize = 125;
-/// A client need not send anything at all; one that sends a message of more than this is not heard
-/// any further.
-const MAX_MESSAGE: u64 = 32 << 20;
 /// How long a client has to take the close frame.
 const CLOSING: Duration = Duration::from_secs(1);
+/// How much of a log is a message: what the reference reads at a time.
+const LOG_MESSAGE: usize = 2048;
+/// A client need not send anything; how much is read at a time of what it says all the same.
+const HEARD: usize = 4 << 10;
+
+/// What a log is sent by: bytes, or their base64.
+const LOG_PROTOCOLS: &[Protocol] = &[
+    NONE,
+    Protocol { name: "binary.k8s.io", ..NONE },
+    Protocol { name: "base64.binary.k8s.io", base64: true, ..NONE },
+];
+
+/// What the pieces of an answer are to be as messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// A text for each line: events in JSON.
+    Lines,
+    /// What stands behind each length: events in protobuf.
+    Delimited,
+    /// Bytes.
+    Binary,
+    /// Bytes, in base64.
+    Base64,
+}
 
 /// Turns a watch's answer into one that goes on as a WebSocket, or into a refusal.
-pub(super) fn upgrade(headers: &HeaderMap, media: MediaType, watch: Response) -> Response {
+pub(super) fn watch(headers: &HeaderMap, media: MediaType, mut watch: Response) -> Response {
     match handshake(headers) {
         Ok((accept, protocol)) => {
-            let mut response = watch.map(|body| Body::pieces(Messages { body, media }));
-            *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-            let answered = response.headers_mut();
-            answered.remove(CONTENT_TYPE);
+            let answered = watch.headers_mut();
             answered.insert(UPGRADE, HeaderValue::from_static("websocket"));
             answered.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
             answered.insert(SEC_WEBSOCKET_ACCEPT, accept);
             if let Some(protocol) = protocol {
                 answered.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
             }
-            response.extensions_mut().insert(Upgrade::new(converse));
-            response
+            go_on(watch, if media == MediaType::Protobuf { Form::Delimited } else { Form::Lines })
         }
         Err((code, said)) => {
             let mut response = http::Response::new(Body::from(said));
@@ -74,6 +74,25 @@ pub(super) fn upgrade(headers: &HeaderMap, media: MediaType, watch: Response) ->
             response
         }
     }
+}
+
+/// The same for a log, or whatever else is bytes.
+pub(super) fn bytes(method: &Method, headers: &HeaderMap, mut log: Response) -> Response {
+    match accept(method, headers, LOG_PROTOCOLS) {
+        Ok((accepted, protocol)) => {
+            log.headers_mut().extend(accepted.into_parts().0.headers);
+            go_on(log, if protocol.base64 { Form::Base64 } else { Form::Binary })
+        }
+        Err(refusal) => refused(*refusal),
+    }
+}
+
+fn go_on(mut answer: Response, form: Form) -> Response {
+    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    answer.headers_mut().remove(CONTENT_TYPE);
+    let takeover = move |taken, body| converse(taken, body, form);
+    answer.extensions_mut().insert(Upgrade::new(takeover));
+    answer
 }
 
 const BAD_VERSION: &str = "missing or bad WebSocket Version";
@@ -101,8 +120,7 @@ fn handshake(
         several if several.contains(',') => return Err((StatusCode::BAD_REQUEST, "")),
         protocol => HeaderValue::from_str(protocol).ok(),
     };
-    let hash = digest(&SHA1_FOR_LEGACY_USE_ONLY, format!("{key}{KEY_SUFFIX}").as_bytes());
-    let accept = HeaderValue::from_str(&base64::encode(hash.as_ref()));
+    let accept = HeaderValue::from_str(&accept_key(key));
     Ok((accept.map_err(|_| (StatusCode::INTERNAL_SERVER_ERROR, ""))?, protocol))
 }
 
@@ -110,155 +128,82 @@ fn text(headers: &HeaderMap, name: HeaderName) -> &str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// The events of a watch, each in a frame.
-struct Messages {
-    body: Body,
-    media: MediaType,
-}
-
-impl Pieces for Messages {
-    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
-        let piece = ready!(self.body.poll_piece(context));
-        Poll::Ready(piece.map(|piece| {
-            let framed = match self.media {
-                MediaType::Protobuf => delimited(&piece?),
-                _ => lines(&piece?),
-            };
-            framed.map(Bytes::from).ok_or(Broken("an event is not whole"))
-        }))
-    }
-}
-
-/// JSON has one event on each line.
-fn lines(piece: &[u8]) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(piece.len() + 64);
-    for line in piece.split_inclusive(|&byte| byte == b'\n') {
-        frame(TEXT, line, &mut out);
-    }
-    Some(out)
-}
-
-/// Protobuf has events behind their lengths, which messages do not need.
-fn delimited(mut piece: &[u8]) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(piece.len() + 64);
-    while let Some((length, rest)) = piece.split_first_chunk() {
-        let (event, rest) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
-        frame(BINARY, event, &mut out);
-        piece = rest;
-    }
-    piece.is_empty().then_some(out)
-}
-
-fn frame(kind: u8, payload: &[u8], out: &mut Vec<u8>) {
-    const LAST: u8 = 0x80;
-    out.push(LAST | kind);
-    match payload.len() {
-        length @ 0..=125 => out.push(length as u8),
-        length @ 126..=0xffff => {
-            out.push(126);
-            out.extend_from_slice(&(length as u16).to_be_bytes());
-        }
-        length => {
-            out.push(127);
-            out.extend_from_slice(&(length as u64).to_be_bytes());
-        }
-    }
-    out.extend_from_slice(payload);
-}
-
-/// What a client says.
-enum Heard {
-    Ping(Vec<u8>),
-    End(u16),
-}
-
 /// Sends what the body has, and listens, until either side has had enough.
-async fn converse(taken: Taken, body: Body) {
-    let (input, output) = tokio::io::split(taken);
-    let (say, heard) = mpsc::channel(1);
-    let listening = async {
-        let reason = listen(input, &say).await;
-        let _ = say.send(Heard::End(reason.unwrap_or(NORMAL))).await;
-        std::future::pending::<()>().await
-    };
-    tokio::select! {
-        // An error is the client's absence.
-        _ = speak(output, body, heard) => {}
-        () = listening => {}
+async fn converse(taken: Taken, mut body: Body, form: Form) {
+    let mut socket = Socket::new(taken, Role::Server);
+    form.greet(&mut socket);
+    let reason = poll_fn(|context| poll_converse(&mut socket, &mut body, form, context)).await;
+    if let Some(reason) = reason {
+        socket.close(reason);
+        let _ = timeout(CLOSING, poll_fn(|context| socket.poll_shutdown(context))).await;
     }
 }
 
-async fn speak(
-    mut output: impl AsyncWrite + Unpin,
-    mut body: Body,
-    mut heard: mpsc::Receiver<Heard>,
-) -> std::io::Result<()> {
-    let mut out = Vec::new();
-    let reason = loop {
-        tokio::select! {
-            heard = heard.recv() => match heard {
-                Some(Heard::Ping(payload)) => {
-                    out.clear();
-                    frame(PONG, &payload, &mut out);
-                    output.write_all(&out).await?;
-                }
-                Some(Heard::End(reason)) => break reason,
-                None => break NORMAL,
-            },
-            piece = body.frame() => match piece {
-                Some(Ok(piece)) => {
-                    output.write_all(&piece.into_data().unwrap_or_default()).await?;
-                }
-                // One that is not whole just ends: there is no telling what is missing.
-                Some(Err(_)) => return Ok(()),
-                None => break NORMAL,
-            },
+/// Says why the connection is to be closed; nothing if the client is gone, or there is no telling what is missing.
+fn poll_converse(
+    socket: &mut Socket<Taken>,
+    body: &mut Body,
+    form: Form,
+    context: &mut Context<'_>,
+) -> Poll<Option<CloseCode>> {
+    loop {
+        match socket.poll_receive(context, HEARD, |_, _, _| {}) {
+            Poll::Ready(Ok(Ok(Received::Some))) => continue,
+            Poll::Ready(Ok(Ok(Received::Closed(_)))) => {
+                return Poll::Ready(Some(CloseCode::NORMAL));
+            }
+            Poll::Ready(Ok(Err(violation))) => return Poll::Ready(Some(violation.code)),
+            Poll::Ready(Ok(Ok(Received::Gone)) | Err(_)) => return Poll::Ready(None),
+            Poll::Pending => {}
         }
-        output.flush().await?;
-    };
-    out.clear();
-    frame(CLOSE, &reason.to_be_bytes(), &mut out);
-    let close = async {
-        output.write_all(&out).await?;
-        output.shutdown().await
-    };
-    timeout(CLOSING, close).await.unwrap_or(Ok(()))
+        match socket.poll_flush(context) {
+            Poll::Ready(Err(_)) => return Poll::Ready(None),
+            Poll::Pending if socket.is_full() => return Poll::Pending,
+            _ => {}
+        }
+        match body.poll_piece(context) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(None) => return Poll::Ready(Some(CloseCode::NORMAL)),
+            Poll::Ready(Some(Ok(piece))) if form.send(socket, &piece).is_some() => {}
+            Poll::Ready(Some(_)) => return Poll::Ready(None),
+        }
+    }
 }
 
-/// Listens until the client closes, which it may do without a word. Says why the connection is to
-/// be closed.
-async fn listen(
-    mut input: impl AsyncRead + Unpin,
-    say: &mpsc::Sender<Heard>,
-) -> std::io::Result<u16> {
-    loop {
-        let (kind, length) = (input.read_u8().await? & 0x0f, input.read_u8().await?);
-        let masked = length & 0x80 != 0;
-        let length = match length & 0x7f {
-            126 => u64::from(input.read_u16().await?),
-            127 => input.read_u64().await?,
-            length => u64::from(length),
-        };
-        if !masked {
-            return Ok(PROTOCOL_ERROR);
+impl Form {
+    /// An empty message before a log tells the client that there is one.
+    fn greet<IO>(self, socket: &mut Socket<IO>) {
+        match self {
+            Form::Lines | Form::Delimited => {}
+            Form::Binary => socket.send(Opcode::Binary, &[], &[]),
+            Form::Base64 => socket.send(Opcode::Text, &[], &[]),
         }
-        let mask = input.read_u32().await?.to_be_bytes();
-        match kind {
-            CLOSE => return Ok(NORMAL),
-            _ if length > MAX_MESSAGE => return Ok(NORMAL),
-            PING if length <= MAX_CONTROL as u64 => {
-                let mut payload = vec![0; length as usize];
-                input.read_exact(&mut payload).await?;
-                let mask = mask.iter().cycle();
-                payload.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
-                if say.send(Heard::Ping(payload)).await.is_err() {
-                    return Ok(NORMAL);
+    }
+
+    /// Sends a piece; `None` if it is not whole.
+    fn send<IO>(self, socket: &mut Socket<IO>, piece: &[u8]) -> Option<()> {
+        match self {
+            Form::Lines => piece
+                .split_inclusive(|&byte| byte == b'\n')
+                .for_each(|line| socket.send(Opcode::Text, &[], line)),
+            Form::Delimited => {
+                let mut rest = piece;
+                while let Some((length, after)) = rest.split_first_chunk() {
+                    let length = u32::from_be_bytes(*length) as usize;
+                    let (event, after) = after.split_at_checked(length)?;
+                    socket.send(Opcode::Binary, &[], event);
+                    rest = after;
                 }
+                return rest.is_empty().then_some(());
             }
-            _ => {
-                tokio::io::copy(&mut (&mut input).take(length), &mut sink()).await?;
+            Form::Binary => {
+                piece.chunks(LOG_MESSAGE).for_each(|bytes| socket.send(Opcode::Binary, &[], bytes))
             }
+            Form::Base64 => piece
+                .chunks(LOG_MESSAGE)
+                .for_each(|bytes| socket.send(Opcode::Text, &[], base64::encode(bytes).as_bytes())),
         }
+        Some(())
     }
 }
 
@@ -297,19 +242,25 @@ mod tests {
         }
     }
 
-    #[test]
-    fn an_event_is_a_message() {
-        assert_eq!(lines(b"{}\n[]\n").unwrap(), b"\x81\x03{}\n\x81\x03[]\n");
-        assert_eq!(delimited(b"\0\0\0\x01x\0\0\0\0").unwrap(), b"\x82\x01x\x82\x00");
-        assert_eq!(delimited(b"\0\0\0\x02x"), None);
-        assert_eq!(delimited(b"\0\0"), None);
-        let long = |length: usize| {
-            let mut out = Vec::new();
-            frame(TEXT, &vec![b'x'; length], &mut out);
-            out[..out.len() - length].to_vec()
-        };
-        assert_eq!(long(125), b"\x81\x7d");
-        assert_eq!(long(126), b"\x81\x7e\x00\x7e");
-        assert_eq!(long(65536), b"\x81\x7f\0\0\0\0\0\x01\0\0");
+    #[tokio::test]
+    async fn a_piece_is_as_many_messages_as_it_has() {
+        for (form, piece, expected) in [
+            (Form::Lines, &b"{}\n[]\n"[..], Some(&b"\x81\x03{}\n\x81\x03[]\n"[..])),
+            (Form::Delimited, b"\0\0\0\x01x\0\0\0\0", Some(b"\x82\x01x\x82\x00")),
+            (Form::Delimited, b"\0\0\0\x02x", None),
+            (Form::Delimited, b"\0\0", None),
+            (Form::Binary, b"ab", Some(b"\x82\x02ab")),
+            (Form::Base64, b"ab", Some(b"\x81\x04YWI=")),
+        ] {
+            let (near, mut far) = tokio::io::duplex(1024);
+            let mut socket = Socket::new(near, Role::Server);
+            let sent = form.send(&mut socket, piece);
+            assert_eq!(sent.is_some(), expected.is_some(), "{form:?}");
+            let Some(expected) = expected else { continue };
+            poll_fn(|context| socket.poll_shutdown(context)).await.unwrap();
+            let mut heard = Vec::new();
+            tokio::io::AsyncReadExt::read_to_end(&mut far, &mut heard).await.unwrap();
+            assert_eq!(heard, expected, "{form:?}");
+        }
     }
 }

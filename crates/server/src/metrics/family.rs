@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::metric::{Counter, Gauge, Histogram};
+use super::metric::{Counter, FloatGauge, Gauge, Histogram};
 use super::text::Text;
 
 /// How many label sets a family may have. What is recorded beyond is lost: a client must not be able
@@ -129,6 +129,14 @@ impl Metric for Gauge {
 
     fn write(&self, text: &mut Text, name: &str, labels: &str) {
         text.sample(name, "", labels, self.value() as f64);
+    }
+}
+
+impl Metric for FloatGauge {
+    const TYPE: &'static str = "gauge";
+
+    fn write(&self, text: &mut Text, name: &str, labels: &str) {
+        text.sample(name, "", labels, self.value());
     }
 }
 

@@ -44,6 +44,22 @@ impl Gauge {
     }
 }
 
+/// Any number that comes and goes.
+#[derive(Debug, Default)]
+pub struct FloatGauge(AtomicU64);
+
+impl FloatGauge {
+    /// Makes it `value`.
+    pub fn set(&self, value: f64) {
+        self.0.store(value.to_bits(), Relaxed);
+    }
+
+    /// The number.
+    pub fn value(&self) -> f64 {
+        f64::from_bits(self.0.load(Relaxed))
+    }
+}
+
 /// How many observations were at most how large.
 #[derive(Debug)]
 pub struct Histogram {

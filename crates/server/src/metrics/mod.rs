@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use family::{Description, Family, MAX_SERIES, Metric};
 pub use in_flight::InFlightWatermark;
-pub use metric::{Counter, Gauge, Histogram};
+pub use metric::{Counter, FloatGauge, Gauge, Histogram};
 pub use requests::Series;
 pub use slis::Slis;
 pub use text::Text;
@@ -26,6 +26,8 @@ pub use watch_events::WatchEvents;
 /// The metrics of a server.
 pub struct Metrics {
     families: Mutex<Vec<Arc<dyn family::Show>>>,
+    /// What is read when somebody asks.
+    publishers: Mutex<Vec<Arc<dyn Fn() + Send + Sync>>>,
     seen: requests::Seen,
     request_total: Arc<Family<Counter>>,
     request_duration: Arc<Family<Histogram>>,
@@ -42,6 +44,10 @@ pub struct Metrics {
     pub read_only_in_flight: InFlightWatermark,
     /// Requests under way that may write.
     pub mutating_in_flight: InFlightWatermark,
+    /// Requests in queues that only read.
+    pub read_only_in_queue: InFlightWatermark,
+    /// Requests in queues that may write.
+    pub mutating_in_queue: InFlightWatermark,
     /// Users, by a few names.
     pub authenticated_user_requests: Arc<Family<Counter>>,
     /// By result: `success`, `failure`, `error`.
@@ -100,6 +106,11 @@ impl Default for Metrics {
         let in_flight = all.gauge(
             "apiserver_current_inflight_requests",
             "[STABLE] Most requests at a time within the last second, by request kind.",
+            &["request_kind"],
+        );
+        let in_queue = all.gauge(
+            "apiserver_current_inqueue_requests",
+            "[ALPHA] Most requests in queues at a time within the last second, by request kind.",
             &["request_kind"],
         );
         let tls_handshake_errors = all.counter(
@@ -165,6 +176,8 @@ impl Default for Metrics {
             ),
             read_only_in_flight: InFlightWatermark::new(in_flight.with(&["readOnly"])),
             mutating_in_flight: InFlightWatermark::new(in_flight.with(&["mutating"])),
+            read_only_in_queue: InFlightWatermark::new(in_queue.with(&["readOnly"])),
+            mutating_in_queue: InFlightWatermark::new(in_queue.with(&["mutating"])),
             authenticated_user_requests: all.counter(
                 "authenticated_user_requests",
                 "[ALPHA] Requests with a known user, by a few names.",
@@ -195,6 +208,7 @@ impl Default for Metrics {
             tls_handshake_errors: tls_handshake_errors.with(&[]),
             seen: requests::Seen::default(),
             families: Mutex::new(all.0),
+            publishers: Mutex::default(),
         }
     }
 }
@@ -219,6 +233,21 @@ impl Metrics {
         self.add(Family::new(description, move || Histogram::new(bounds)))
     }
 
+    /// Adds metrics of a type of somebody's own.
+    pub fn family<M: Metric>(
+        &self,
+        description: Description,
+        make: impl Fn() -> M + Send + Sync + 'static,
+    ) -> Arc<Family<M>> {
+        self.add(Family::new(description, make))
+    }
+
+    /// Has `publish` called before everything is shown: it sets what is read only then.
+    pub fn before_show(&self, publish: impl Fn() + Send + Sync + 'static) {
+        let mut publishers = self.publishers.lock().unwrap_or_else(PoisonError::into_inner);
+        publishers.push(Arc::new(publish));
+    }
+
     fn add<M: Metric>(&self, family: Family<M>) -> Arc<Family<M>> {
         let family = Arc::new(family);
         let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
@@ -230,6 +259,10 @@ impl Metrics {
     pub fn show(&self) -> String {
         self.read_only_in_flight.publish();
         self.mutating_in_flight.publish();
+        self.read_only_in_queue.publish();
+        self.mutating_in_queue.publish();
+        let publishers = self.publishers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        publishers.iter().for_each(|publish| publish());
         let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner).clone();
         families.sort_by_key(|family| family.name());
         let mut text = Text::default();

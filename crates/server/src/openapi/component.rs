@@ -7,8 +7,8 @@ use kevel_api::schema::{Constant, Field, List, Scalar, Schema, StructFlags, Tabl
 use kevel_api::value::{Map, Value};
 use kevel_openapi_text::Texts;
 
-use super::facts;
 use super::tree::{list, object, strings};
+use super::{descriptions, facts};
 use crate::resource::Resource;
 use crate::type_ref::TypeRef;
 
@@ -125,6 +125,14 @@ impl<'r> Components<'r> {
         describe(schema, self.texts.of_field(ty, field));
     }
 
+    /// Describes a type, in our own words where nobody does.
+    fn describe_type(&self, schema: &mut Map, name: &str) {
+        match self.texts.of_type(name) {
+            Some(text) => describe(schema, Some(text)),
+            None => describe(schema, descriptions::of_type(name).as_deref()),
+        }
+    }
+
     /// A reference to a component, which is thereby part of the document.
     pub fn reference(&mut self, component: Component<'r>) -> Value {
         let name = component.name();
@@ -160,7 +168,7 @@ impl<'r> Components<'r> {
             Component::DefinedList(row) => self.defined_list(row),
             Component::Patch => {
                 let mut schema = Map::from_iter([("type", "object".into())]);
-                describe(&mut schema, self.texts.of_type(&component.name()));
+                self.describe_type(&mut schema, &component.name());
                 Value::Map(schema)
             }
             Component::Version => {
@@ -178,9 +186,12 @@ impl<'r> Components<'r> {
     }
 
     fn built_in(&mut self, schema: Schema<'static>) -> Value {
-        let name = full_name(builtin::type_name(schema.id()));
+        let name = builtin::type_name(schema.id());
+        // As it was defined, whatever a field makes of it.
+        let schema = builtin::defined(name);
+        let name = full_name(name);
         let mut out = Map::new();
-        describe(&mut out, self.texts.of_type(&name));
+        self.describe_type(&mut out, &name);
         // A union has a JSON form that no schema of this kind can tell.
         let Some(fields) = schema.as_struct() else { return Value::Map(out) };
         out.insert("type", "object".into());
@@ -191,7 +202,10 @@ impl<'r> Components<'r> {
         let mut properties = Map::new();
         for field in fields.fields() {
             let mut property = self.property(&name, field, is_list);
-            describe(&mut property, self.texts.of_field(&name, field.name()));
+            let told = self.texts.of_field(&name, field.name());
+            let own =
+                descriptions::of_type(&name).and_then(|_| descriptions::of_field(field.name()));
+            describe(&mut property, told.or(own));
             properties.insert(field.key(), Value::Map(property));
         }
         let mut required: Vec<Field<'_>> = fields.fields().filter(|f| f.required()).collect();

@@ -7,12 +7,13 @@ use bytes::Bytes;
 use kevel_api::builtin;
 use kevel_openapi_text::Texts;
 
+use super::About;
 use super::component::Component;
 use super::operation::{self, Operation, PathItem};
 use super::remote::{self, Known, Merged};
 use super::v2::{self, Json, Sink};
 use super::v2_protobuf::Protobuf;
-use super::v3;
+use super::v3::{self, Info};
 use crate::discovery::documents::Snapshot;
 use crate::resource::Resource;
 
@@ -26,37 +27,51 @@ pub(super) enum Document {
 }
 
 /// Makes a document. `parts` are what other servers add to that of OpenAPI 2.
-pub(super) fn make(snapshot: &Snapshot, parts: &[Bytes], document: &Document) -> Vec<u8> {
+pub(super) fn make(
+    snapshot: &Snapshot,
+    about: &About,
+    parts: &[Bytes],
+    document: &Document,
+) -> Vec<u8> {
     let texts = Texts::unpack();
     match document {
         Document::V2Json => {
-            let mut sink = Json::new();
-            v2_document(snapshot, parts, &texts, &mut sink);
+            let mut sink = Json::new(&about.version);
+            v2_document(snapshot, about, parts, &texts, &mut sink);
             sink.finish()
         }
         Document::V2Protobuf => {
-            let mut sink = Protobuf::default();
-            v2_document(snapshot, parts, &texts, &mut sink);
+            let mut sink = Protobuf::new(&about.version);
+            v2_document(snapshot, about, parts, &texts, &mut sink);
             sink.finish()
         }
         Document::V3(name) => {
             let rows = rows(snapshot, name);
-            let defined = are_defined(&rows);
-            v3::document(&paths(name, &rows), home(name), defined, &texts)
+            let info = match are_defined(&rows) {
+                true => Info::Defined,
+                false => Info::Served(&about.version),
+            };
+            v3::document(&paths(name, about, &rows), home(name), info, &texts)
         }
     }
 }
 
-fn v2_document(snapshot: &Snapshot, parts: &[Bytes], texts: &Texts, sink: &mut impl Sink) {
+fn v2_document(
+    snapshot: &Snapshot,
+    about: &About,
+    parts: &[Bytes],
+    texts: &Texts,
+    sink: &mut impl Sink,
+) {
     let parts = remote::read(parts);
     if parts.is_empty() {
-        return v2_paths(snapshot, |paths| v2::document(paths, texts, sink));
+        return v2_paths(snapshot, about, |paths| v2::document(paths, texts, sink));
     }
     // What names are taken is known only at the end, and must be known from the start.
     let mut known = Known::new(&parts);
-    v2_paths(snapshot, |paths| v2::document(paths, texts, &mut known));
+    v2_paths(snapshot, about, |paths| v2::document(paths, texts, &mut known));
     let mut merged = Merged::new(sink, parts, known);
-    v2_paths(snapshot, |paths| v2::document(paths, texts, &mut merged));
+    v2_paths(snapshot, about, |paths| v2::document(paths, texts, &mut merged));
     merged.finish();
 }
 
@@ -77,8 +92,16 @@ fn home(name: &str) -> Option<(&str, &str)> {
 }
 
 /// The paths of a document.
-fn paths<'r>(name: &str, rows: &'r [Arc<Resource>]) -> BTreeMap<String, PathItem<'r>> {
+fn paths<'r>(
+    name: &str,
+    about: &About,
+    rows: &'r [Arc<Resource>],
+) -> BTreeMap<String, PathItem<'r>> {
     let mut paths = BTreeMap::new();
+    if let Some(plain) = about.plain.iter().find(|plain| plain.name() == name) {
+        paths.insert(format!("/{name}/"), PathItem::from([("get", operation::plain(plain))]));
+        return paths;
+    }
     for row in rows {
         operation::add(row, &mut paths);
     }
@@ -113,19 +136,24 @@ fn are_defined(rows: &[Arc<Resource>]) -> bool {
 }
 
 /// All paths of all documents.
-fn v2_paths(snapshot: &Snapshot, with: impl FnOnce(&BTreeMap<String, PathItem<'_>>)) {
-    let names: Vec<String> = names(snapshot);
+fn v2_paths(
+    snapshot: &Snapshot,
+    about: &About,
+    with: impl FnOnce(&BTreeMap<String, PathItem<'_>>),
+) {
+    let names: Vec<String> = names(snapshot, about);
     let rows: Vec<_> = names.iter().map(|name| (name, rows(snapshot, name))).collect();
     let mut all = BTreeMap::new();
     for (name, rows) in &rows {
-        all.append(&mut paths(name, rows));
+        all.append(&mut paths(name, about, rows));
     }
     with(&all);
 }
 
 /// The names of all documents.
-pub(super) fn names(snapshot: &Snapshot) -> Vec<String> {
+pub(super) fn names(snapshot: &Snapshot, about: &About) -> Vec<String> {
     let mut names = vec!["apis".to_owned(), "version".to_owned()];
+    names.extend(about.plain.iter().map(|plain| plain.name().to_owned()));
     for (group, versions) in &snapshot.groups {
         let root = if group.is_empty() { "api".to_owned() } else { format!("apis/{group}") };
         names.extend(versions.iter().map(|version| format!("{root}/{version}")));

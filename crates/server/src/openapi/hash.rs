@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use kevel_api::builtin;
 use ring::digest::{Context, SHA512};
 
+use super::About;
 use super::document::{names, rows};
 use crate::discovery::documents::Snapshot;
 use crate::resource::Resource;
@@ -30,9 +31,9 @@ struct Entry {
 
 impl Hashes {
     /// The hashes of a state of the rows. What has not changed since `before` is not looked at again.
-    pub fn new(snapshot: &Snapshot, before: Option<&Hashes>) -> Self {
+    pub fn new(snapshot: &Snapshot, about: &About, before: Option<&Hashes>) -> Self {
         let mut documents = Vec::new();
-        for name in names(snapshot) {
+        for name in names(snapshot, about) {
             let rows = rows(snapshot, &name);
             let same = before.and_then(|before| before.entry(&name)).filter(|known| {
                 known.rows.len() == rows.len()
@@ -40,7 +41,7 @@ impl Hashes {
             });
             let hash = match same {
                 Some(known) => known.hash.clone(),
-                None => hash(&name, &rows),
+                None => hash(&name, about, &rows),
             };
             documents.push(Entry { name, hash, rows });
         }
@@ -77,10 +78,11 @@ impl Hashes {
     }
 }
 
-fn hash(name: &str, rows: &[Arc<Resource>]) -> String {
+fn hash(name: &str, about: &About, rows: &[Arc<Resource>]) -> String {
     let mut context = Context::new(&SHA512);
     context.update(built_in().as_bytes());
     context.update(name.as_bytes());
+    context.update(about.version.as_bytes());
     for row in rows {
         let mut text = String::new();
         let names = (&row.kind, &row.plural, &row.verbs, row.namespaced);

@@ -6,6 +6,7 @@
 
 mod component;
 mod definition;
+mod descriptions;
 mod document;
 mod facts;
 mod hash;
@@ -50,6 +51,7 @@ const KEPT_BYTES: usize = 1 << 20;
 /// Answers requests for OpenAPI documents, and passes on the rest.
 pub struct OpenApi {
     tables: Vec<Arc<Resources>>,
+    about: Arc<About>,
     /// Documents of other servers.
     remote: Option<Arc<dyn Remote>>,
     /// The rows as they last were, with the hashes of their documents.
@@ -57,6 +59,35 @@ pub struct OpenApi {
     kept: Mutex<VecDeque<(Document, String, Bytes)>>,
     /// One document is made at a time: it takes a processor and some megabytes.
     making: tokio::sync::Mutex<()>,
+}
+
+/// What documents say of a server beside its kinds.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// The server's version.
+    pub version: String,
+    /// Paths that are told of though they are no part of an API group.
+    pub plain: Vec<PlainDocument>,
+}
+
+/// A path that answers GET with one document, which has no schema.
+#[derive(Clone, Copy, Debug)]
+pub struct PlainDocument {
+    /// Where it stands.
+    pub path: &'static str,
+    /// What the operation is called.
+    pub operation: &'static str,
+    /// The document's media type.
+    pub media: &'static str,
+    /// What it is, in words.
+    pub description: &'static str,
+}
+
+impl PlainDocument {
+    /// What the document of OpenAPI 3 about it is called.
+    fn name(&self) -> &'static str {
+        self.path.trim_matches('/')
+    }
 }
 
 #[derive(Debug)]
@@ -79,11 +110,17 @@ impl OpenApi {
     pub fn new(tables: Vec<Arc<Resources>>) -> Self {
         OpenApi {
             tables,
+            about: Arc::default(),
             remote: None,
             current: ArcSwapOption::empty(),
             kept: Mutex::default(),
             making: tokio::sync::Mutex::default(),
         }
+    }
+
+    /// Says of what version the server is, and what it serves beside its kinds.
+    pub fn with_about(self, about: About) -> Self {
+        OpenApi { about: Arc::new(about), ..self }
     }
 
     /// Shows the documents of other servers, too.
@@ -204,8 +241,9 @@ impl OpenApi {
             return Some(kept);
         }
         let wanted = document.clone();
+        let about = self.about.clone();
         let made = tokio::task::spawn_blocking(move || {
-            pack(&make(&current.snapshot, &current.remote.v2, &wanted))
+            pack(&make(&current.snapshot, &about, &current.remote.v2, &wanted))
         });
         let packed = made.await.ok()?;
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -241,7 +279,8 @@ impl OpenApi {
             return known.clone();
         }
         let snapshot = Snapshot::new(rows.iter().map(|rows| Arc::clone(rows)).collect());
-        let hashes = Hashes::new(&snapshot, known.as_deref().map(|known| &known.hashes));
+        let hashes =
+            Hashes::new(&snapshot, &self.about, known.as_deref().map(|known| &known.hashes));
         let remote = remote.unwrap_or_default();
         let tag = hashes.with(&remote.tag);
         let current = Arc::new(Current { snapshot, hashes, remote, tag });

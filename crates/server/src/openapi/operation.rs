@@ -6,6 +6,7 @@ use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::schema::{FieldFlags, Scalar, Schema};
 
+use super::PlainDocument;
 use super::component::Component;
 use super::operation_id::{id_and_tag, titled};
 use crate::resource::{Resource, Subresource};
@@ -20,6 +21,8 @@ pub(super) type PathItem<'r> = BTreeMap<&'static str, Operation<'r>>;
 pub(super) struct Operation<'r> {
     pub id: String,
     pub tag: String,
+    /// In words, where the action does not say it.
+    pub description: &'static str,
     /// `list`, `post`; empty for documents about the API.
     pub action: &'static str,
     pub kind: Option<&'r GroupVersionKind>,
@@ -65,6 +68,7 @@ pub(super) fn document<'r>(path: &str, name: &str, answer: Component<'r>) -> Ope
     Operation {
         id,
         tag,
+        description: "",
         action: "",
         kind: None,
         parameters: Vec::new(),
@@ -73,6 +77,24 @@ pub(super) fn document<'r>(path: &str, name: &str, answer: Component<'r>) -> Ope
         consumes: MEDIA.to_vec(),
         produces: MEDIA.to_vec(),
         answers: vec![(200, Content::Of(answer))],
+    }
+}
+
+/// A document that is no part of an API group.
+pub(super) fn plain<'r>(about: &PlainDocument) -> Operation<'r> {
+    let (id, tag) = id_and_tag("get", about.operation, about.path);
+    Operation {
+        id,
+        tag,
+        description: about.description,
+        action: "",
+        kind: None,
+        parameters: Vec::new(),
+        body: None,
+        body_required: false,
+        consumes: Vec::new(),
+        produces: vec![about.media],
+        answers: vec![(200, Content::Text)],
     }
 }
 
@@ -370,6 +392,7 @@ impl<'r> Routes<'r, '_> {
         let mut operation = complete(Operation {
             id,
             tag,
+            description: "",
             action: "",
             kind: None,
             parameters: Vec::new(),

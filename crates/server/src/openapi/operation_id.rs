@@ -11,7 +11,10 @@ pub(super) fn id_and_tag(prefix: &str, name: &str, path: &str) -> (String, Strin
     let group = match parts.next() {
         Some("api") => Some("core"),
         Some("apis") => parts.next(),
-        other => return (format!("{prefix}{}", camel(&name, true)), other.unwrap_or("").into()),
+        other => {
+            let tag = camel(other.unwrap_or_default(), false);
+            return (format!("{prefix}{}", camel(&name, true)), tag);
+        }
     };
     let Some(group) = group else { return (format!("{prefix}{name}"), "apis".to_owned()) };
     let group = group.strip_suffix(".k8s.io").unwrap_or(group);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use kevel_api::value::{Map, Value};
+use kevel_codec::json;
 use kevel_openapi_text::Texts;
 
 use super::component::{Components, PREFIX};
@@ -38,9 +39,10 @@ pub(super) struct Json {
 }
 
 impl Json {
-    pub fn new() -> Self {
-        let mut out =
-            br#"{"swagger":"2.0","info":{"title":"Kubernetes","version":"unversioned"},"#.to_vec();
+    pub fn new(version: &str) -> Self {
+        let mut out = br#"{"swagger":"2.0","info":{"title":"Kubernetes","version":"#.to_vec();
+        json::encode_any(&version.into(), &mut out);
+        out.extend_from_slice(b"},");
         out.extend_from_slice(
             br#""security":[{"BearerToken":[]}],"securityDefinitions":{"BearerToken":"#,
         );
@@ -138,6 +140,7 @@ fn parameter(parameter: &Parameter) -> Value {
     if parameter.in_path {
         out.insert("required", true.into());
     }
+    v3::describe(parameter, &mut out);
     Value::Map(out)
 }
 

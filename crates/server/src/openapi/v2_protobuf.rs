@@ -9,15 +9,20 @@ use super::v2::Sink;
 /// The document as protobuf.
 #[derive(Debug, Default)]
 pub(super) struct Protobuf {
+    version: String,
     paths: Message,
     definitions: Message,
 }
 
 impl Protobuf {
+    pub fn new(version: &str) -> Self {
+        Protobuf { version: version.to_owned(), ..Protobuf::default() }
+    }
+
     pub fn finish(self) -> Vec<u8> {
         let mut info = Message::default();
         info.text(1, "Kubernetes");
-        info.text(2, "unversioned");
+        info.text(2, &self.version);
         let mut requirement = Message::default();
         requirement.named(1, "BearerToken", &Message::default());
         let mut key = Message::default();
@@ -68,6 +73,7 @@ fn path_item(item: &Value) -> Message {
 fn operation(value: &Value) -> Message {
     let mut out = Message::default();
     out.texts(1, items(value, "tags"));
+    out.text(3, value.str_at(&["description"]));
     out.text(5, value.str_at(&["operationId"]));
     out.texts(6, items(value, "produces"));
     out.texts(7, items(value, "consumes"));
@@ -112,6 +118,7 @@ fn parameter(value: &Value) -> Message {
         let mut plain = Message::default();
         plain.flag(1, required);
         plain.text(2, place);
+        plain.text(3, value.str_at(&["description"]));
         plain.text(4, value.str_at(&["name"]));
         plain.text(ty, value.str_at(&["type"]));
         plain.flag(unique, true);

@@ -7,23 +7,35 @@ use kevel_codec::json;
 use kevel_openapi_text::Texts;
 
 use super::component::Components;
+use super::descriptions;
 use super::operation::{Content, Operation, Parameter, PathItem, shared};
 use super::tree::{list, object, strings};
 
+/// Whose document it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Info<'v> {
+    /// Of kinds of definitions.
+    Defined,
+    /// Of a server of this version.
+    Served(&'v str),
+}
+
 /// A document with these paths and every schema that they need; `home` is the group and version that
-/// it is about, `defined` whether its kinds are those of definitions.
+/// it is about.
 pub(super) fn document(
     paths: &BTreeMap<String, PathItem<'_>>,
     home: Option<(&str, &str)>,
-    defined: bool,
+    info: Info<'_>,
     texts: &Texts,
 ) -> Vec<u8> {
     let mut components = Components::new(texts, home);
     let mut out = br#"{"openapi":"3.0.0","info":"#.to_vec();
-    out.extend_from_slice(match defined {
-        true => br#"{"title":"Kubernetes CRD Swagger","version":"v0.1.0"}"#,
-        false => br#"{"title":"Kubernetes","version":"unversioned"}"#,
-    });
+    let (title, version) = match info {
+        Info::Defined => ("Kubernetes CRD Swagger", "v0.1.0"),
+        Info::Served(version) => ("Kubernetes", version),
+    };
+    let about = object([("title", title.into()), ("version", version.into())]);
+    json::encode_any(&about, &mut out);
     out.extend_from_slice(br#","paths":{"#);
     for (index, (path, item)) in paths.iter().enumerate() {
         entry(&mut out, index == 0, path, &path_item(item, &mut components));
@@ -35,7 +47,7 @@ pub(super) fn document(
         first = false;
     });
     out.push(b'}');
-    if !defined {
+    if matches!(info, Info::Served(_)) {
         out.extend_from_slice(
             br#","securitySchemes":{"BearerToken":{"type":"apiKey","name":"authorization","in":"header"}}"#,
         );
@@ -105,6 +117,7 @@ fn operation<'r>(
 /// What both forms say of an operation in the same words.
 pub(super) fn common(operation: &Operation<'_>) -> Map {
     let mut out = Map::from_iter([
+        ("description", descriptions::operation(operation).as_str().into()),
         ("operationId", operation.id.as_str().into()),
         ("tags", strings([&operation.tag])),
     ]);
@@ -139,7 +152,15 @@ fn parameter(parameter: &Parameter) -> Value {
     if parameter.in_path {
         out.insert("required", true.into());
     }
+    describe(parameter, &mut out);
     Value::Map(out)
+}
+
+/// Says what a parameter is for.
+pub(super) fn describe(parameter: &Parameter, out: &mut Map) {
+    if let Some(about) = descriptions::parameter(parameter) {
+        out.insert("description", about.into());
+    }
 }
 
 pub(super) fn reason(code: u16) -> &'static str {

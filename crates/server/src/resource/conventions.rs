@@ -3,6 +3,8 @@
 //! or scale is said there.
 
 use bytes::Bytes;
+use kevel_api::gvk::GroupVersionKind;
+use kevel_api::quote::quote;
 
 /// The conventions that a kind is served by.
 #[derive(Clone, Debug)]
@@ -14,11 +16,44 @@ pub struct Conventions {
     /// Whether its objects take strategic merge patches: what lists and maps are merged by is known of
     /// types alone.
     pub strategic_merge_patch: bool,
-    /// Whether field selectors have a conversion of the kind's own, which has other words for fields that
-    /// it does not know (`AddFieldLabelConversionFunc`).
-    pub field_label_conversion: bool,
+    /// How field selectors are converted (`AddFieldLabelConversionFunc`), told by what is said of labels
+    /// that are not known.
+    pub field_labels: FieldLabels,
     /// What discovery and OpenAPI make their documents of.
     pub published: Published,
+    /// Annotations that stand for fields which a version does not have: whoever asks for nothing but metadata
+    /// is not shown them.
+    pub converted_annotations: &'static [&'static str],
+}
+
+/// The conversions of field labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldLabels {
+    /// That of kinds without one: name and namespace.
+    Metadata,
+    /// One of the kind's own.
+    Own,
+    /// The same, which names the kind.
+    OwnNamed,
+    /// The same, which quotes the label.
+    OwnQuoted,
+}
+
+impl FieldLabels {
+    /// The message about a label that is not known.
+    pub(crate) fn unknown(self, label: &str, kind: &GroupVersionKind) -> String {
+        match self {
+            FieldLabels::Metadata => format!(
+                "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+                quote(label)
+            ),
+            FieldLabels::Own => format!("field label not supported: {label}"),
+            FieldLabels::OwnNamed => format!("field label not supported for {kind}: {label}"),
+            FieldLabels::OwnQuoted => {
+                format!("field label {} not supported for {}", quote(label), kind.kind)
+            }
+        }
+    }
 }
 
 /// Which requests lead to a kind.
@@ -48,8 +83,12 @@ impl Conventions {
             routing: Routing::Routes,
             protobuf: true,
             strategic_merge_patch: true,
-            field_label_conversion,
+            field_labels: match field_label_conversion {
+                true => FieldLabels::Own,
+                false => FieldLabels::Metadata,
+            },
             published: Published::Routes,
+            converted_annotations: &[],
         }
     }
 }

@@ -15,7 +15,17 @@ use crate::user::User;
 
 /// Creates something that is not an object to be stored (`Creater`, and `NamedCreater` for subresources).
 pub trait Creater: Debug + Send + Sync + 'static {
-    /// What the client gets for its object, which has been decoded, defaulted and admitted.
+    /// Completes and checks an object before the plug-ins that validate see it. One that the reference does not touch
+    /// stays as it is.
+    fn prepare<'a>(
+        &'a self,
+        _request: &'a CreateRequest<'a>,
+        object: Value,
+    ) -> Pending<'a, Result<Value, StatusError>> {
+        Box::pin(std::future::ready(Ok(object)))
+    }
+
+    /// What the client gets for its object, which has been decoded, defaulted, prepared and admitted.
     fn create<'a>(
         &'a self,
         request: &'a CreateRequest<'a>,

@@ -5,10 +5,11 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf as _, BytesMut};
+use bytes::{Buf as _, BufMut as _, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connection::Transport;
+use crate::body::HEADROOM;
 
 /// Writes of at least this size are not worth gathering.
 const LARGE: usize = 8 << 10;
@@ -24,11 +25,13 @@ pub(super) struct Gather(Arc<Mutex<Output>>);
 struct Output {
     stream: Box<dyn Transport>,
     kept: BytesMut,
+    /// How much was written in this turn of the task.
+    written: usize,
 }
 
 impl Gather {
     pub fn new(stream: Box<dyn Transport>) -> Self {
-        Gather(Arc::new(Mutex::new(Output { stream, kept: BytesMut::new() })))
+        Gather(Arc::new(Mutex::new(Output { stream, kept: BytesMut::new(), written: 0 })))
     }
 
     /// Sends everything that was written.
@@ -36,6 +39,11 @@ impl Gather {
         let mut output = self.lock();
         ready!(output.poll_pass_on(context))?;
         Pin::new(&mut output.stream).poll_flush(context)
+    }
+
+    /// How many bytes were written since this was asked last.
+    pub fn take_written(&self) -> usize {
+        std::mem::take(&mut self.lock().written)
     }
 
     /// Only the connection's task locks it.
@@ -80,7 +88,15 @@ impl AsyncWrite for Gather {
             ready!(output.poll_pass_on(context))?;
         }
         if size >= LARGE {
-            return Pin::new(&mut output.stream).poll_write_vectored(context, slices);
+            let written = ready!(Pin::new(&mut output.stream).poll_write_vectored(context, slices));
+            output.written += written.as_ref().copied().unwrap_or(0);
+            return Poll::Ready(written);
+        }
+        output.written += size;
+        if output.kept.is_empty() {
+            output.kept.reserve(HEADROOM + size);
+            output.kept.put_bytes(0, HEADROOM);
+            output.kept.advance(HEADROOM);
         }
         output.kept.reserve(size);
         slices.iter().for_each(|slice| output.kept.extend_from_slice(slice));

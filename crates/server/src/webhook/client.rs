@@ -11,11 +11,11 @@ use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::pki_types::ServerName;
 
-use super::connector::Connector;
 use super::endpoint::{Credentials, Endpoint};
 use super::error::Error;
-use super::{failure, tls};
+use super::tls;
 use crate::certificates::Dynamic;
+use crate::egress::{Connector, failure};
 
 /// How long a call may take by default, its response included.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -153,7 +153,7 @@ pub(super) fn connections(endpoint: &Endpoint) -> Result<Connections, String> {
         }
         None => builder,
     };
-    let connector = Connector::new(endpoint.dial.clone());
+    let connector = Connector::new(endpoint.dialer.clone()).resolving(endpoint.resolve.clone());
     let connector = match endpoint.http1_only {
         true => builder.enable_http1().wrap_connector(connector),
         false => builder.enable_all_versions().wrap_connector(connector),

@@ -10,6 +10,7 @@ use http_body_util::Full;
 use super::client::{Connections, JSON, USER_AGENT, bearer, connections, exchange};
 use super::endpoint::Endpoint;
 use super::error::Error;
+use crate::egress::Dialer;
 
 /// How many times a document may have moved.
 const MAX_REDIRECTS: usize = 10;
@@ -25,9 +26,10 @@ impl std::fmt::Debug for Documents {
 }
 
 impl Documents {
-    /// Believes servers that one of these authorities (PEM) vouches for, or one of the system's.
-    pub fn new(ca: Option<Vec<u8>>) -> Result<Self, String> {
-        let endpoint = Endpoint { ca, ..Endpoint::default() };
+    /// Believes servers that one of these authorities (PEM) vouches for, or one of the system's, and reaches them
+    /// by a dialer.
+    pub fn new(ca: Option<Vec<u8>>, dialer: Dialer) -> Result<Self, String> {
+        let endpoint = Endpoint { ca, dialer, ..Endpoint::default() };
         connections(&endpoint).map(Documents)
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::connector::Dial;
+use crate::egress::{Dialer, Resolve};
 
 /// A remote server: its address, how it is verified, and the credentials that are sent to it.
 #[derive(Clone, Default)]
@@ -21,7 +21,9 @@ pub struct Endpoint {
     /// What is said in the `Authorization` header.
     pub credentials: Credentials,
     /// Where connections lead, if not to the host of the URL.
-    pub dial: Option<Dial>,
+    pub resolve: Option<Resolve>,
+    /// Who makes them.
+    pub dialer: Dialer,
     /// Speak HTTP/1.1 only: each call may then reach another of the servers behind one address.
     pub http1_only: bool,
     /// What the caller calls itself, if not by the server's name.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
 
-use super::failure;
+use crate::egress::failure;
 
 /// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,19 +19,18 @@
 //! ```
 
 mod backoff;
+mod cache;
 mod client;
-mod connector;
 mod documents;
 mod endpoint;
 mod error;
-pub mod failure;
 mod kubeconfig;
 mod tls;
 mod validation;
 
 pub use backoff::Backoff;
+pub use cache::{AnswerCache, CacheKey};
 pub use client::{Client, MAX_ANSWER, REQUEST_TIMEOUT};
-pub use connector::Dial;
 pub use documents::Documents;
 pub use endpoint::{Credentials, Endpoint, Identity};
 pub use error::{Error, succeeded};

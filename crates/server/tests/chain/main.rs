@@ -5,6 +5,7 @@ mod access;
 mod audit;
 mod counted;
 mod failures;
+mod fairness;
 mod headers;
 mod order;
 mod shutdown;

@@ -43,7 +43,7 @@ fn main() -> ExitCode {
 /// Says what was found; a failure if it is still there.
 fn say(report: &CheckReport, dropped: bool) -> ExitCode {
     let CheckReport { revision, compacted, keys, records, damaged } = report;
-    for Damaged { key, revision, why } in damaged {
+    for Damaged { key, revision, why, .. } in damaged {
         let said = if dropped { "dropped" } else { "damaged" };
         eprintln!("{said}: {} (revision {revision}): {why}", String::from_utf8_lossy(key));
     }

@@ -84,7 +84,9 @@ impl Cache {
         for change in changes.into_iter().filter(|change| change.revision > known) {
             let Some(key) = key_below(&self.resource.prefix, &change.key) else { continue };
             let previous = snapshot.get(key).cloned();
-            let current = change.current.map(|entry| Arc::new(self.resource.object(key, &entry)));
+            let unreadable = change.unreadable;
+            let object = |entry| Arc::new(self.resource.changed(key, &entry, unreadable));
+            let current = change.current.map(object);
             match &current {
                 Some(object) => {
                     self.damage.look_at(&self.resource.prefix, object);

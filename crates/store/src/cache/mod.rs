@@ -46,7 +46,7 @@ use self::epoch::{Progress, Shown};
 use self::feed::{Command, Troubles};
 use self::log::Log;
 use self::watch::Subscribers;
-use crate::{Damaged, Engine, Entry, Error, RangeOptions, Revision};
+use crate::{Damaged, Engine, Entry, Error, RangeOptions, Revision, Unreadable, failpoint};
 
 /// How long a read waits for the cache to reach the revision it asks for.
 pub const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
@@ -82,9 +82,18 @@ impl Resource {
     fn object(&self, key: &str, entry: &Entry) -> Object {
         let wire = self.decode.decode(&entry.value, entry.mod_revision).map_err(|why| {
             let (key, revision) = (entry.key.clone(), entry.mod_revision);
-            Damaged { key, revision, why }.to_string()
+            Damaged { key, revision, why, sealed: false }.to_string()
         });
         Object::new(key, entry.mod_revision, wire)
+    }
+
+    /// The object of an entry that an event tells of.
+    fn changed(&self, key: &str, entry: &Entry, unreadable: Option<Unreadable>) -> Object {
+        let Some(Unreadable::Damaged(why) | Unreadable::Unavailable(why)) = unreadable else {
+            return self.object(key, entry);
+        };
+        let (revision, sealed) = (entry.mod_revision, true);
+        Object::damaged(key, &Damaged { key: entry.key.clone(), revision, why, sealed })
     }
 }
 
@@ -328,6 +337,12 @@ impl Cache {
         shown.snapshot.at(shown.reached(progress))
     }
 
+    /// How many objects there are, and how many wire bytes they are together.
+    pub fn size(&self) -> (usize, u64) {
+        let shown = self.current.load();
+        (shown.snapshot.len(), shown.snapshot.bytes())
+    }
+
     /// The oldest revision that a watch can start after.
     pub fn oldest(&self) -> Revision {
         self.log().complete_after()
@@ -432,6 +447,7 @@ async fn load(
     let mut snapshot = Snapshot::default();
     let mut page = engine.range(prefix, options.clone()).await?;
     loop {
+        failpoint::reach(failpoint::LOADING);
         options.revision = Some(page.revision);
         let read = page.entries.last().map(|entry| &entry.key);
         let damaged = page.damaged.last().map(|damaged| &damaged.key);
@@ -449,8 +465,7 @@ async fn load(
             }
             for damaged in damaged {
                 let Some(key) = key_below(&resource.prefix, &damaged.key) else { continue };
-                let (revision, why) = (damaged.revision, damaged.to_string());
-                snapshot.insert(Arc::new(Object::new(key, revision, Err(why))));
+                snapshot.insert(Arc::new(Object::damaged(key, &damaged)));
             }
         };
         match tokio::join!(next, take_in).0 {

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 
 use super::FieldPath;
-use crate::Revision;
+use crate::{Damaged, Revision};
 
 /// A part of an object's wire bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,6 +64,7 @@ pub struct Object {
     key: Box<str>,
     revision: Revision,
     wire: Result<Wire, Box<str>>,
+    sealed: bool,
     /// Where the resource's selectable fields stand; looked up when one is asked for first.
     fields: OnceLock<Box<[Span]>>,
 }
@@ -71,13 +72,20 @@ pub struct Object {
 impl Object {
     pub(super) fn new(key: &str, revision: Revision, wire: Result<Wire, String>) -> Self {
         let wire = wire.map_err(String::into_boxed_str);
-        Object { key: key.into(), revision, wire, fields: OnceLock::new() }
+        Object { key: key.into(), revision, wire, sealed: false, fields: OnceLock::new() }
+    }
+
+    /// One that cannot be read.
+    pub(super) fn damaged(key: &str, damaged: &Damaged) -> Self {
+        let object = Object::new(key, damaged.revision, Err(damaged.to_string()));
+        Object { sealed: damaged.sealed, ..object }
     }
 
     /// Its last state, under the revision that ended it.
     pub(super) fn gone(&self, revision: Revision) -> Self {
         let wire = self.wire.as_ref().map(|wire| wire.restamped(revision)).map_err(Clone::clone);
-        Object { key: self.key.clone(), revision, wire, fields: OnceLock::new() }
+        let (key, sealed) = (self.key.clone(), self.sealed);
+        Object { key, revision, wire, sealed, fields: OnceLock::new() }
     }
 
     /// The key below the resource's prefix: `namespace/name`, or `name`.
@@ -103,6 +111,11 @@ impl Object {
     /// The JSON that goes on the wire; the error says why what is stored cannot be read.
     pub fn wire(&self) -> Result<&Bytes, &str> {
         self.wire.as_ref().map(|wire| &wire.bytes).map_err(|error| &**error)
+    }
+
+    /// Whether it cannot be read because nobody here can decrypt it.
+    pub fn is_sealed(&self) -> bool {
+        self.sealed
     }
 
     /// The value of a label.

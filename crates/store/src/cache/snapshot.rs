@@ -40,6 +40,11 @@ impl Ord for Placed {
     }
 }
 
+/// The wire bytes of an object; none if it cannot be read.
+fn size(object: &Object) -> u64 {
+    object.wire().map_or(0, |wire| wire.len() as u64)
+}
+
 /// All objects of a resource at one revision. A copy costs a reference count: the tree is shared
 /// between snapshots, so a reader keeps its own for as long as it likes and holds up nobody.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +53,8 @@ pub struct Snapshot {
     /// Those that cannot be read: found by name, so that whoever asks is told what is wrong, and
     /// listed by nobody, so that they do not keep others from reading the rest.
     damaged: OrdSet<Placed>,
+    /// The wire bytes of those that can be read.
+    bytes: u64,
     pub(super) revision: Revision,
 }
 
@@ -60,6 +67,11 @@ impl Snapshot {
     /// How many can be read.
     pub fn len(&self) -> usize {
         self.objects.len()
+    }
+
+    /// How large those are together, in wire bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Whether there are no objects.
@@ -77,24 +89,34 @@ impl Snapshot {
         self.damaged.iter().map(|placed| &placed.0)
     }
 
+    /// The first object below a prefix that nobody here can decrypt. What is damaged is one object's
+    /// matter; a key that is missing is the server's, and a list without all that it encrypts would say
+    /// that it is gone.
+    pub fn sealed(&self, prefix: &str) -> Option<&Arc<Object>> {
+        self.damaged().find(|object| object.is_sealed() && object.key().starts_with(prefix))
+    }
+
     /// The same objects, as of another revision.
     pub(super) fn at(&self, revision: Revision) -> Snapshot {
         Snapshot { revision, ..self.clone() }
     }
 
     pub(super) fn insert(&mut self, object: Arc<Object>) {
+        let size = size(&object);
         let (to, from) = match object.wire().is_ok() {
             true => (&mut self.objects, &mut self.damaged),
             false => (&mut self.damaged, &mut self.objects),
         };
-        if !from.is_empty() {
-            from.remove(object.key());
-        }
-        to.insert(Placed(object));
+        let moved = if from.is_empty() { None } else { from.remove(object.key()) };
+        let replaced = to.insert(Placed(object));
+        self.bytes += size;
+        self.bytes -=
+            moved.iter().chain(&replaced).map(|placed| self::size(&placed.0)).sum::<u64>();
     }
 
     pub(super) fn remove(&mut self, key: &str) {
-        self.objects.remove(key);
+        let removed = self.objects.remove(key);
+        self.bytes -= removed.map_or(0, |placed| size(&placed.0));
         self.damaged.remove(key);
     }
 
@@ -118,5 +140,40 @@ impl Snapshot {
         let range =
             (!empty).then(|| self.objects.range::<(Bound<&str>, Bound<&str>), str>((start, end)));
         range.into_iter().flatten().map(|placed| &placed.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::cache::{Span, Wire};
+
+    #[test]
+    fn bytes_are_those_of_the_objects_that_can_be_read() {
+        let object = |key: &str, size: Option<usize>| {
+            let span = Span { start: 0, len: 0 };
+            let wire =
+                |size| Wire { bytes: Bytes::from(vec![b'x'; size]), revision: span, labels: span };
+            Arc::new(Object::new(key, Revision(1), size.map(wire).ok_or("damaged".to_owned())))
+        };
+        let mut snapshot = Snapshot::default();
+        for (key, size, expected) in [
+            ("a", Some(10), (1, 10)),
+            ("b", Some(5), (2, 15)),
+            ("a", Some(1), (2, 6)),
+            ("b", None, (1, 1)),
+            ("b", None, (1, 1)),
+            ("b", Some(7), (2, 8)),
+        ] {
+            snapshot.insert(object(key, size));
+            assert_eq!((snapshot.len(), snapshot.bytes()), expected, "{key} {size:?}");
+        }
+        snapshot.insert(object("c", None));
+        for (key, expected) in [("c", 8), ("a", 7), ("a", 7), ("b", 0)] {
+            snapshot.remove(key);
+            assert_eq!(snapshot.bytes(), expected, "{key}");
+        }
     }
 }

@@ -48,6 +48,8 @@ pub struct FieldPath {
     /// What selectors call it: `spec.nodeName`.
     pub name: Box<str>,
     keys: Vec<Box<str>>,
+    /// Where else it stands, in an object that does not say it there.
+    otherwise: Option<Vec<Box<str>>>,
     /// What it is in an object that does not say.
     zero: &'static str,
 }
@@ -55,8 +57,12 @@ pub struct FieldPath {
 impl FieldPath {
     /// `path` says where it stands in the object, mostly what it is called.
     pub fn new(name: &str, path: &str) -> Self {
-        let keys = path.split('.').map(Into::into).collect();
-        FieldPath { name: name.into(), keys, zero: "" }
+        FieldPath { name: name.into(), keys: keys(path), otherwise: None, zero: "" }
+    }
+
+    /// The same, for a field that stands at another path in objects that do not have it at its own.
+    pub fn otherwise_at(self, path: &str) -> Self {
+        FieldPath { otherwise: Some(keys(path)), ..self }
     }
 
     /// The same, for a field that is something else than an empty text where an object does not
@@ -72,8 +78,16 @@ impl FieldPath {
 
     /// Where the field's value stands in wire bytes; nowhere where it has none.
     pub(super) fn locate(&self, wire: &[u8]) -> Span {
-        locate(wire, &self.keys, 0)
+        let found = locate(wire, &self.keys, 0);
+        match &self.otherwise {
+            Some(keys) if found.len == 0 => locate(wire, keys, 0),
+            _ => found,
+        }
     }
+}
+
+fn keys(path: &str) -> Vec<Box<str>> {
+    path.split('.').map(Into::into).collect()
 }
 
 /// The fields of `ObjectMeta` that Go writes before resourceVersion.

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use rusqlite::Connection;
 
 use super::{
+    database::require_transaction,
     index::{self, Recent},
     queue::Operation,
     record::Record,
@@ -44,7 +45,10 @@ impl<'a> Batch<'a> {
     ) -> rusqlite::Result<Result<Revision>> {
         let current = match self.current(key) {
             Ok(current) => current,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => {
+                require_transaction(self.connection, &error)?;
+                return Ok(Err(error));
+            }
         };
         if let Err(error) = require(operation, current.as_ref()) {
             return Ok(Err(error));
@@ -70,15 +74,20 @@ impl<'a> Batch<'a> {
         for (expires, revision) in due {
             self.forget_expiry(expires, revision)?;
             // A damaged record is left to those who read it; it is not worth failing the rest.
-            let Ok(record) = Record::load(self.connection, revision.cast_unsigned()) else {
-                continue;
+            let record = match Record::load(self.connection, revision.cast_unsigned()) {
+                Ok(record) => record,
+                Err(error) => {
+                    require_transaction(self.connection, &error)?;
+                    continue;
+                }
             };
             let key = record.key.clone();
             match self.current(&key) {
                 Ok(Some(current)) if current == record => {
                     self.put(&key, None, None, Some(record))?;
                 }
-                _ => {}
+                Ok(_) => {}
+                Err(error) => require_transaction(self.connection, &error)?,
             }
         }
         self.earliest_expiry = Some(None);

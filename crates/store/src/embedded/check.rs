@@ -122,6 +122,7 @@ impl Survey {
         let damaged = self.damaged.into_iter().map(|((revision, key), why)| Damaged {
             key,
             revision: Revision(revision),
+            sealed: false,
             why,
         });
         CheckReport {

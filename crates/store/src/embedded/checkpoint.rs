@@ -11,7 +11,7 @@ use std::sync::{
 use rusqlite::{Connection, wal::CheckpointMode};
 
 use super::database::{Database, checkpointer, lock};
-use crate::Result;
+use crate::{Result, failpoint};
 
 /// Log pages (16 KiB each) at which to begin.
 const LOG_PAGES: usize = 1024;
@@ -90,5 +90,6 @@ impl Checkpoints {
 /// Copies what no reader still needs in the log. A failure leaves the log as it is: it is tried
 /// again after the next batch.
 fn checkpoint(connection: &Connection) {
+    failpoint::reach(failpoint::CHECKPOINT);
     let _ = connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::PASSIVE);
 }

@@ -83,7 +83,13 @@ impl Database {
     pub(super) fn open(path: &Path) -> Result<Database> {
         let directory = Directory::open(path)?;
         let connection = connect(&directory.database())?;
-        Database::new(connection, Some(directory))
+        let database = Database::new(connection, Some(directory))?;
+        // The log is there by now. SQLite makes its name durable with the first sync of it, and goes on when that
+        // fails: a power loss would take the log away, and every acknowledged write with it.
+        if let Err(error) = private::sync_dir(path) {
+            return Err(Error::Unavailable(format!("cannot sync {path:?}: {error}")));
+        }
+        Ok(database)
     }
 
     /// A new, empty database in memory.
@@ -321,6 +327,18 @@ pub(super) fn snapshot<T>(
     let result = read(connection);
     connection.execute_batch("COMMIT").map_err(sqlite)?;
     result
+}
+
+/// Whether an error has left the transaction as it was. A disk that fails while something is read makes SQLite end the
+/// whole transaction: what was written in it is gone, and what would be written now would be committed by itself.
+pub(super) fn require_transaction(connection: &Connection, error: &Error) -> rusqlite::Result<()> {
+    match connection.is_autocommit() {
+        false => Ok(()),
+        true => {
+            let failure = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR);
+            Err(rusqlite::Error::SqliteFailure(failure, Some(error.to_string())))
+        }
+    }
 }
 
 /// The numbers that the database remembers about itself.

@@ -121,7 +121,12 @@ impl Version {
 
 /// The error about a key whose record cannot be read.
 pub(super) fn damaged(key: &Bytes, revision: u64, why: String) -> Error {
-    Error::Damaged(Box::new(Damaged { key: key.clone(), revision: Revision(revision), why }))
+    Error::Damaged(Box::new(Damaged {
+        key: key.clone(),
+        revision: Revision(revision),
+        why,
+        sealed: false,
+    }))
 }
 
 /// The keys from `start` on that are before `end`.

@@ -106,6 +106,7 @@ impl Record {
             revision: Revision(self.revision),
             current: self.entry(),
             previous: previous.and_then(Record::entry),
+            unreadable: None,
         }
     }
 

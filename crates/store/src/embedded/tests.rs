@@ -174,3 +174,31 @@ async fn a_writer_that_panics_fails_everything_and_says_so() {
     assert!(watch.next().await.is_err(), "watches end");
     assert_eq!(store.count(b"/").await, Ok(1), "reads go on");
 }
+
+#[tokio::test]
+async fn a_read_that_fails_ends_its_batch_and_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Embedded::open(directory.path(), Options::default()).unwrap();
+    let revision = store.create(b"/a", vec![0; 50_000].into(), None).await.unwrap();
+    // Nothing is in the cache, and the log cannot be read.
+    store.shared.database.writer().execute_batch("PRAGMA shrink_memory").unwrap();
+    let log = directory.path().join("kevel.db-wal");
+    let content = std::fs::read(&log).unwrap();
+    {
+        let connection = store.shared.database.writer();
+        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let mut batch = batch::Batch::new(&connection, &store.shared.recent, revision.0);
+        let create = Operation::Create { value: "1".into(), ttl: None };
+        batch.apply(&"/b".into(), &create).unwrap().unwrap();
+        std::fs::File::options().write(true).open(&log).unwrap().set_len(0).unwrap();
+        let update = Operation::Update { value: "1".into(), ttl: None, expected: revision };
+        let failed = batch.apply(&"/a".into(), &update);
+        assert!(failed.is_err(), "the batch goes on without a transaction: {failed:?}");
+        std::fs::write(&log, content).unwrap();
+        assert!(connection.is_autocommit());
+    }
+    assert_eq!(store.create(b"/c", "1".into(), None).await, Ok(revision.next()));
+    assert_eq!(store.get(b"/b", None).await.unwrap().entry, None);
+    store.close().await;
+    assert_eq!(check(directory.path()).unwrap().revision, revision.next());
+}

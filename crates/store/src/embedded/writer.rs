@@ -14,12 +14,12 @@ use rusqlite::Connection;
 use super::{
     Shared,
     batch::Batch,
-    database::{Meta, sqlite},
+    database::{Meta, require_transaction, sqlite},
     index::{self, Version},
     queue::{Request, Write},
     read::each_record,
 };
-use crate::{Error, Event, Result, Revision};
+use crate::{Error, Event, Result, Revision, failpoint};
 
 /// Versions folded and records swept with each batch, on top of twice its size: enough to keep
 /// ahead of any load.
@@ -131,6 +131,7 @@ impl Writer {
         let outcome = self.commit(portion, |batch| {
             writes.iter().map(|write| batch.apply(&write.key, &write.operation)).collect()
         });
+        failpoint::reach(failpoint::BEFORE_ANSWER);
         match outcome {
             Ok(results) => {
                 for (write, result) in writes.into_iter().zip::<Vec<_>>(results) {
@@ -208,6 +209,7 @@ impl Writer {
         drop(connection);
         self.report_health(&written);
         written?;
+        failpoint::reach(failpoint::COMPACTING);
         self.shared.set_compacted(revision);
         Ok(())
     }
@@ -226,6 +228,7 @@ impl Writer {
         let committed = self.transact(portion, work).map_err(sqlite);
         self.report_health(&committed);
         let Committed { value, records, events, progress, next_expiry } = committed?;
+        failpoint::reach(failpoint::AFTER_COMMIT);
         self.next_expiry = next_expiry;
         self.swept = progress.swept;
         if let Some(last) = records.last() {
@@ -250,6 +253,7 @@ impl Writer {
         self.shared.set_current(self.last);
         drop(recent);
         if !records.is_empty() {
+            failpoint::reach(failpoint::BEFORE_PUBLISH);
             self.shared.hub.publish(&events, self.last);
         }
         Ok(value)
@@ -263,6 +267,7 @@ impl Writer {
         let connection = self.shared.database.writer();
         connection.execute_batch("BEGIN IMMEDIATE")?;
         let result = self.work(&connection, portion, work).and_then(|committed| {
+            failpoint::reach(failpoint::BEFORE_COMMIT);
             connection.execute_batch("COMMIT")?;
             Ok(committed)
         });
@@ -347,7 +352,8 @@ impl Writer {
             }
             Ok(std::ops::ControlFlow::Continue(()))
         });
-        if read.is_err() {
+        if let Err(error) = read {
+            require_transaction(connection, &error)?;
             // Nothing is removed on the word of damaged records; `check` and readers report them.
             doomed.clear();
         }
@@ -356,6 +362,7 @@ impl Writer {
             index::remove(connection, &key, revision)?;
             delete.execute([revision.cast_signed()])?;
         }
+        failpoint::reach(failpoint::SWEEPING);
         Meta::Swept.write(connection, until)?;
         Ok(until)
     }

@@ -23,7 +23,7 @@ use tonic::{
 };
 use tonic_prost::ProstCodec;
 
-use super::{Options, TlsFiles, proto};
+use super::{Dial, Options, TlsFiles, proto};
 use crate::{Error, Result};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -83,7 +83,7 @@ impl Client {
     pub(super) fn new(options: &Options) -> Result<Client> {
         let tls = options.tls.as_ref().map(tls_config).transpose()?;
         let members = options.endpoints.iter().map(|url| {
-            let channel = channel(url, tls.clone())?;
+            let channel = channel(url, tls.clone(), options.dial.clone())?;
             Ok(Member { channel, trusted: OnceCell::new() })
         });
         let members = members.collect::<Result<Vec<_>>>()?;
@@ -275,7 +275,7 @@ fn describe(status: &Status) -> String {
     text
 }
 
-fn channel(url: &str, tls: Option<ClientTlsConfig>) -> Result<Channel> {
+fn channel(url: &str, tls: Option<ClientTlsConfig>, dial: Option<Dial>) -> Result<Channel> {
     let invalid = |e: tonic::transport::Error| Error::Invalid(format!("etcd endpoint {url}: {e}"));
     let with_scheme = match (url.contains("://"), &tls) {
         (true, _) => url.to_string(),
@@ -296,7 +296,10 @@ fn channel(url: &str, tls: Option<ClientTlsConfig>) -> Result<Channel> {
         })?;
         endpoint = endpoint.tls_config(tls).map_err(invalid)?;
     }
-    Ok(endpoint.connect_lazy())
+    Ok(match dial {
+        None => endpoint.connect_lazy(),
+        Some(dial) => endpoint.connect_with_connector_lazy(dial),
+    })
 }
 
 fn tls_config(files: &TlsFiles) -> Result<ClientTlsConfig> {

@@ -2,6 +2,7 @@
 
 mod client;
 mod compact;
+mod dial;
 mod lease;
 mod proto;
 mod watch;
@@ -20,6 +21,7 @@ use bytes::Bytes;
 use tokio::task::{AbortHandle, JoinSet};
 use tonic::Status;
 
+pub use dial::{Connection, Dial};
 pub use lease::LeaseOptions;
 
 use self::{
@@ -48,6 +50,8 @@ pub struct Options {
     pub endpoints: Vec<String>,
     /// The files for `https` endpoints.
     pub tls: Option<TlsFiles>,
+    /// Who connects to members, if they are not reached directly.
+    pub dial: Option<Dial>,
     /// What all keys begin with; here it only says which key is read to see whether etcd works.
     pub prefix: String,
     /// How often this server offers to compact; `None` leaves it to others.
@@ -63,6 +67,7 @@ impl Default for Options {
         Options {
             endpoints: Vec::new(),
             tls: None,
+            dial: None,
             prefix: "/registry".into(),
             compaction_interval: Some(Duration::from_secs(5 * 60)),
             leases: LeaseOptions::default(),

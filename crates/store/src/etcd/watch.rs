@@ -195,6 +195,7 @@ impl Follower {
             revision: changed,
             current: (!deleted).then(|| entry(kv)),
             previous,
+            unreadable: None,
         })
     }
 

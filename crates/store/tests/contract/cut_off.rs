@@ -230,6 +230,9 @@ async fn an_etcd_that_comes_back_from_a_backup_is_followed_there() {
     }
     let before = f.list().await;
     let mut watcher = f.watch(before.revision()).await.unwrap();
+    // It has begun: from here on it waits for the watch alone, not for the store to come to its revision.
+    let last = f.put("b").await;
+    assert_eq!(told(&mut watcher, 1).await, [last.0]);
     server.kill();
     fs::remove_dir_all(&server.data).unwrap();
     copy(backup.path(), &server.data);

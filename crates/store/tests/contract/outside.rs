@@ -102,7 +102,7 @@ impl History {
             Some(entry) => self.present.insert(key.clone(), entry),
             None => self.present.remove(&key),
         };
-        self.events.push(Event { key, revision, current, previous });
+        self.events.push(Event { key, revision, current, previous, unreadable: None });
         Ok(revision)
     }
 

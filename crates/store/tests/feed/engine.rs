@@ -161,7 +161,7 @@ impl State {
         previous: Option<Entry>,
     ) -> u64 {
         let key = key.to_owned().into();
-        self.history.push(Event { key, revision, current, previous });
+        self.history.push(Event { key, revision, current, previous, unreadable: None });
         revision.0
     }
 

@@ -1,8 +1,10 @@
 //! The commands that containers of the stand-in know.
 
 use std::io;
+use std::process::Stdio;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, empty, sink};
+use tokio::process::Command;
 
 use crate::remote_command::Outcome;
 
@@ -48,6 +50,9 @@ pub(super) async fn run(command: &[String], streams: &mut Streams) -> io::Result
         }
         ["sizes", count] => sizes(resize, stdout, count.parse().unwrap_or(1)).await?,
         ["hang"] => std::future::pending().await,
+        // Nothing is a folder here.
+        ["test", "-d", _] => return Ok(Outcome::Exit(1)),
+        ["tar", ..] => return tar(&words[1..], stdin, stdout).await,
         _ => {
             let name = words.first().unwrap_or(&"");
             let why = format!("exec: \"{name}\": executable file not found in $PATH");
@@ -91,6 +96,37 @@ pub(super) async fn hash(stdin: &mut (impl AsyncRead + Unpin)) -> io::Result<Str
             hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
+}
+
+/// The machine's own `tar`, on the machine's own files: what `kubectl cp` needs in a container.
+async fn tar(
+    arguments: &[&str],
+    stdin: &mut (impl AsyncRead + Unpin),
+    stdout: &mut (impl AsyncWrite + Unpin),
+) -> io::Result<Outcome> {
+    let mut command = Command::new("tar");
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.kill_on_drop(true);
+    let mut running = command.spawn()?;
+    let (to, from) = (running.stdin.take(), running.stdout.take());
+    let feed = async {
+        // One that reads nothing has closed it.
+        if let Some(mut to) = to {
+            let _ = tokio::io::copy(stdin, &mut to).await;
+        }
+    };
+    let said = async {
+        match from {
+            Some(mut from) => tokio::io::copy(&mut from, stdout).await.map(drop),
+            None => Ok(()),
+        }
+    };
+    let ((), said) = tokio::join!(feed, said);
+    said?;
+    Ok(match running.wait().await?.code() {
+        Some(0) => Outcome::Success,
+        code => Outcome::Exit(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)),
+    })
 }
 
 /// Prints the sizes of the terminal, one after the other.

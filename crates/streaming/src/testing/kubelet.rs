@@ -7,15 +7,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::{HeaderValue, Request, Response, StatusCode, header};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
+use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::channels::Channels;
 use super::command::{self, Streams};
-use super::port_forward;
 use super::request::{answer, query, read};
+use super::{log, port_forward};
 use crate::channel::{self, KUBELET, Protocol};
 use crate::remote_command::{KUBELET_VERSIONS, Outcome, STREAM_TYPE, Version, stream_type};
 use crate::spdy::{self, Connection, Driver, Stream};
@@ -28,11 +29,12 @@ use crate::upgrade::{
 /// How long a client may take to open a command's streams.
 const CREATE_STREAMS: Duration = Duration::from_secs(30);
 
-/// A stand-in for a kubelet on a port of its own, without TLS; [`serve`] is for other connections.
+/// A stand-in for a kubelet on a port of its own; [`serve`] is for other connections.
 ///
-/// It has `/exec/NAMESPACE/POD/CONTAINER`, `/attach/...` and `/portForward/NAMESPACE/POD`. Commands are
+/// It has `/exec/NAMESPACE/POD/CONTAINER`, `/attach/...`, `/portForward/NAMESPACE/POD` and `/containerLogs/...`, whose
+/// log is what was asked for. Commands are
 /// `cat`, `echo WORDS`, `complain TEXT` (on stderr), `exit CODE`, `yes COUNT` (bytes), `hash` (of
-/// stdin), `sizes COUNT` (of the terminal) and `hang`. Ports answer with what they hear, but for
+/// stdin), `sizes COUNT` (of the terminal) and `hang`, and as much of `test` and `tar` as `kubectl cp` needs. Ports answer with what they hear, but for
 /// port 1, which refuses. Of pods, `missing` is not there, `moved` is elsewhere and `silent` does not
 /// answer.
 #[derive(Debug)]
@@ -41,33 +43,59 @@ pub struct Kubelet {
     pub address: SocketAddr,
     requests: Arc<Mutex<Vec<Request<()>>>>,
     connections: Arc<AtomicUsize>,
+    /// Ends all connections that there are.
+    disconnect: broadcast::Sender<()>,
     task: JoinHandle<()>,
 }
 
 impl Kubelet {
-    /// Starts one.
+    /// Starts one, without TLS.
     pub async fn start() -> io::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        Kubelet::start_on("127.0.0.1:0", |io| std::future::ready(Ok(io))).await
+    }
+
+    /// Starts one at an address, whose connections begin with something, such as TLS.
+    pub async fn start_on<F, IO>(
+        address: impl ToSocketAddrs,
+        begin: impl Fn(TcpStream) -> F + Send + 'static,
+    ) -> io::Result<Self>
+    where
+        F: Future<Output = io::Result<IO>> + Send + 'static,
+        IO: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let requests = Arc::<Mutex<Vec<_>>>::default();
         let connections = Arc::<AtomicUsize>::default();
         let (seen, open) = (requests.clone(), connections.clone());
+        let disconnect = broadcast::Sender::new(1);
+        let ends = disconnect.clone();
         let task = tokio::spawn(async move {
             while let Ok((io, _)) = listener.accept().await {
                 let counted = Counted::new(&open);
-                let seen = seen.clone();
+                let (seen, begun, mut ended) = (seen.clone(), begin(io), ends.subscribe());
                 tokio::spawn(async move {
-                    let _ = serve_seen(io, Some(&seen)).await;
+                    let serving = async { serve_seen(begun.await?, Some(&seen)).await };
+                    tokio::select! {
+                        _ = serving => {}
+                        _ = ended.recv() => {}
+                    }
                     drop(counted);
                 });
             }
         });
-        Ok(Kubelet { address, requests, connections, task })
+        Ok(Kubelet { address, requests, connections, disconnect, task })
     }
 
     /// The requests so far.
     pub fn requests(&self) -> Vec<Request<()>> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Breaks all connections off.
+    pub fn disconnect(&self) {
+        // Nobody may be there.
+        let _ = self.disconnect.send(());
     }
 
     /// How many connections are open.
@@ -117,12 +145,14 @@ where
     let path: Vec<&str> = request.uri().path().split('/').skip(1).collect();
     let pod = path.get(2).copied().unwrap_or_default();
     let refusal = match (path.first().copied().unwrap_or_default(), pod) {
-        (_, "silent") => std::future::pending().await,
+        // Until nobody waits any more.
+        (_, "silent") => return io.read_to_end(&mut Vec::new()).await.map(drop),
         (_, "missing") => refuse(StatusCode::NOT_FOUND, format!("pod does not exist: {pod}")),
         (_, "moved") => moved(),
         ("exec", _) => return remote_command(&request, io, query(&request, "command")).await,
         ("attach", _) => return remote_command(&request, io, vec!["attach".to_owned()]).await,
         ("portForward", _) => return forward(&request, io).await,
+        ("containerLogs", _) => return log::serve(&request, &mut io).await,
         _ => refuse(StatusCode::NOT_FOUND, "404 page not found".to_owned()),
     };
     answer(&mut io, &refusal).await

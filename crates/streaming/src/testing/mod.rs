@@ -5,6 +5,7 @@ mod channels;
 pub mod client;
 mod command;
 mod kubelet;
+mod log;
 mod port_forward;
 mod request;
 

@@ -4,14 +4,12 @@ use std::io;
 use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header, response,
-};
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header, response};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 
 use super::body::Body;
-use super::{PROTOCOL_VERSION, Rewound, SPDY_31};
+use super::{PROTOCOL_VERSION, Rewound, SPDY_31, drop_hop_by_hop};
 
 /// The most that stands before an answer's body. A kubelet's is 150 bytes.
 pub const MAX_HEAD: usize = 64 << 10;
@@ -91,6 +89,7 @@ pub async fn handshake<IO: AsyncRead + AsyncWrite + Unpin>(
     let mut body = Body::new(&parts.headers, rest, MAX_BODY);
     let _ = timeout(BODY_DEADLINE, body.read_to_end(&mut io)).await;
     drop_hop_by_hop(&mut parts.headers);
+    parts.headers.remove(header::CONTENT_LENGTH);
     Ok(Answer::Refused(Response::from_parts(parts, body.into_bytes())))
 }
 
@@ -147,32 +146,4 @@ fn parse(read: &[u8]) -> Result<(response::Parts, usize), Error> {
         response.headers_mut().append(name, value);
     }
     Ok((response.into_parts().0, length))
-}
-
-/// Headers about a connection, or about how a body is sent on it.
-const HOP_BY_HOP: [&str; 10] = [
-    "connection",
-    "content-length",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
-
-fn drop_hop_by_hop(headers: &mut HeaderMap) {
-    let listed = headers.get_all(header::CONNECTION).iter();
-    let listed: Vec<HeaderName> = listed
-        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-        .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
-        .collect();
-    for name in listed {
-        headers.remove(name);
-    }
-    for name in HOP_BY_HOP {
-        headers.remove(name);
-    }
 }

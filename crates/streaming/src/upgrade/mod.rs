@@ -3,9 +3,11 @@
 
 pub mod backend;
 mod body;
+mod hop_by_hop;
 mod rewound;
 pub mod websocket;
 
+pub use hop_by_hop::drop_hop_by_hop;
 pub use rewound::Rewound;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};

@@ -26,7 +26,9 @@ use super::params::{Kinds, Params};
 use super::source::{Hooks, Source};
 use super::versions::{Versioned, converted, namespace, type_of};
 use super::{Config, Follow, is_excluded, not_ready};
-use crate::cel::{CachingAuthorizer, FailurePolicy, Input, MatchConditionMetrics, MatchResult};
+use crate::cel::{
+    CachingAuthorizer, FailurePolicy, Input, MatchConditionMetrics, MatchResult, versioned_object,
+};
 use crate::predicates::Matcher;
 
 /// What the plug-in is called.
@@ -107,7 +109,7 @@ impl MutatingAdmissionPolicy {
         misconfigured.into_iter().filter_map(Result::err).for_each(|e| failures.misconfigured(&e));
         let name = object.as_deref().map(name_of);
         if !invocations.is_empty() {
-            let namespace = namespace(&subject).await?;
+            let namespace = namespace(&subject, true).await?;
             let authorizer = CachingAuthorizer::new(&*self.authorizer, attributes.user);
             let mut request = Request {
                 plugin: self,
@@ -143,7 +145,7 @@ struct Request<'r> {
     namespace: Option<&'r Value>,
     authorizer: &'r CachingAuthorizer<'r>,
     /// The write in the versions that policies wanted, as it is now.
-    versions: Vec<Versioned>,
+    versions: Vec<Versioned<'r>>,
     /// Whether a patch was made, be it one that changes nothing.
     dirty: bool,
 }
@@ -187,7 +189,8 @@ impl Request<'_> {
             }
         };
         let input = self.input(index, invocation);
-        let input = Input { request: self.versions[index].conditions_request(), ..input };
+        let request = self.versions[index].conditions_request(self.attributes);
+        let input = Input { request: Some(request), ..input };
         let metrics = &self.plugin.match_conditions;
         match policy.evaluator.conditions.matches(&input, metrics).await {
             MatchResult::Matches => {}
@@ -243,8 +246,9 @@ impl Request<'_> {
         let (kind, ty) = (matched.kind(attributes), type_of(row, attributes.subresource));
         let at_home = kind.group == row.kind.group && kind.version == row.kind.version;
         let patched = Patched { kind, ty, at_home };
-        let tree = self.versions[index].object.as_ref().unwrap_or(&Value::Null);
-        let value = patched.apply(tree, change)?;
+        let object = self.versions[index].object(attributes);
+        let tree = object.map(|object| versioned_object(object.tree, object.schema, object.kind));
+        let value = patched.apply(&tree.unwrap_or_default(), change)?;
         let value = settle_changed(value, kind, ty).map_err(PatchError::Status)?;
         let asked = attributes.kind();
         let value = converted(attributes.resource, Cow::Owned(value), kind, asked).await;
@@ -261,9 +265,9 @@ impl Request<'_> {
         let versioned = &self.versions[index];
         Input {
             attributes: self.attributes,
-            request: &versioned.request,
-            object: versioned.object.as_ref(),
-            old_object: versioned.old_object.as_ref(),
+            request: Some(versioned.request(self.attributes)),
+            object: versioned.object(self.attributes),
+            old_object: versioned.old_object(self.attributes),
             params: invocation.param.as_ref().map(|param| &param.tree),
             namespace: self.namespace,
             authorizer: Some(self.authorizer),
@@ -276,12 +280,13 @@ impl Request<'_> {
         &mut self,
         invocation: &Invocation<'_, Mutator>,
     ) -> Result<usize, StatusError> {
-        let row = &invocation.matched.resource(self.attributes).kind;
-        if let Some(index) = self.versions.iter().position(|version| version.row == *row) {
+        let (attributes, matched) = (self.attributes, &invocation.matched);
+        let mut versions = self.versions.iter();
+        if let Some(index) = versions.position(|version| version.is(attributes, matched)) {
             return Ok(index);
         }
-        let object = self.object.as_deref();
-        let made = Versioned::new(self.attributes, &invocation.matched, object).await?;
+        let object = self.object.as_deref().cloned().map(Cow::Owned);
+        let made = Versioned::new(attributes, matched, object).await?;
         self.versions.push(made);
         Ok(self.versions.len() - 1)
     }

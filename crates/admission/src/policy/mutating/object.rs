@@ -1,8 +1,6 @@
 //! Objects, patched.
 
-use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
-use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_codec::json;
@@ -10,6 +8,8 @@ use kevel_patch::json_patch::Error as JsonPatchError;
 use kevel_patch::managed_fields::merge_configuration;
 use kevel_server::resource::api_version;
 use kevel_server::type_ref::TypeRef;
+
+use crate::scheme;
 
 use super::mutator::Change;
 
@@ -105,27 +105,12 @@ impl Patched<'_> {
         if found == *self.kind {
             return Ok(());
         }
-        let GroupVersionKind { group, version, kind } = &found;
-        if builtin::schema(group, version, kind).is_none() {
-            let (kind, version) = (quote(kind), quote(&api_version(group, version)));
-            return Err(format!(
-                "no kind {kind} is registered for version {version} in scheme \"{SCHEME}\""
-            ));
-        }
-        let internal = match self.kind.group.split('.').next() {
-            Some("") | None => "core",
-            Some(group) => group,
-        };
-        Err(format!(
-            "failed to convert object: converting ({version}.{kind}) to ({internal}.{}): unknown \
-             conversion",
-            self.kind.kind
-        ))
+        Err(scheme::not_registered(&found).unwrap_or_else(|| {
+            let why = scheme::unknown_conversion(&found, self.kind);
+            format!("failed to convert object: {why}")
+        }))
     }
 }
-
-/// Where the reference registers kinds, as its messages have it.
-const SCHEME: &str = "pkg/runtime/scheme.go:111";
 
 /// The reference's converter has words of its own for numbers that do not fit.
 fn as_converted(error: &str) -> String {

@@ -3,6 +3,7 @@
 mod annotations;
 mod validator;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -94,7 +95,11 @@ impl ValidatingAdmissionPolicy {
         if selected.is_empty() {
             return Ok(());
         }
-        let namespace = namespace(&subject).await?;
+        let mentions_namespace = selected
+            .iter()
+            .filter_map(|selected| selected.as_ref().ok())
+            .any(|invocation| invocation.policy.evaluator.mentions.namespace_object);
+        let namespace = namespace(&subject, mentions_namespace).await?;
         let authorizer = CachingAuthorizer::new(&*self.authorizer, attributes.user);
         let mut request = Request {
             plugin: self,
@@ -127,7 +132,7 @@ struct Request<'r> {
     namespace: Option<&'r Value>,
     authorizer: &'r CachingAuthorizer<'r>,
     /// The write in the versions that policies wanted so far.
-    versions: Vec<Versioned>,
+    versions: Vec<Versioned<'r>>,
     annotations: AuditAnnotations,
     /// The first of all that speaks against the write.
     denial: Option<Denial>,
@@ -146,20 +151,22 @@ impl Request<'_> {
         };
         let versioned = &self.versions[index];
         let validator = &policy.evaluator;
+        let mentions = validator.mentions;
         let conditions = Input {
             attributes: self.attributes,
-            request: versioned.conditions_request(),
-            object: versioned.object.as_ref(),
-            old_object: versioned.old_object.as_ref(),
+            request: mentions.request.then(|| versioned.conditions_request(self.attributes)),
+            object: versioned.object(self.attributes),
+            old_object: versioned.old_object(self.attributes),
             params: param.as_ref().map(|param| &param.tree),
             namespace: self.namespace,
-            authorizer: Some(self.authorizer),
+            authorizer: mentions.authorizer.then_some(self.authorizer),
             variables: validator.variables(),
         };
         let metrics = &self.plugin.match_conditions;
         let result = match validator.conditions.matches(&conditions, metrics).await {
             MatchResult::Matches => {
-                let input = Input { request: &versioned.request, ..conditions };
+                let request = mentions.request.then(|| versioned.request(self.attributes));
+                let input = Input { request, ..conditions };
                 let ready = self.authorizer.settle(|| validator.validate(&input)).await;
                 ready.unwrap_or_else(|error| validator.failed(error.detail))
             }
@@ -174,11 +181,13 @@ impl Request<'_> {
         &mut self,
         invocation: &Invocation<'_, Validator>,
     ) -> Result<usize, StatusError> {
-        let row = &invocation.matched.resource(self.attributes).kind;
-        if let Some(index) = self.versions.iter().position(|version| version.row == *row) {
+        let (attributes, matched) = (self.attributes, &invocation.matched);
+        let mut versions = self.versions.iter();
+        if let Some(index) = versions.position(|version| version.is(attributes, matched)) {
             return Ok(index);
         }
-        let made = Versioned::new(self.attributes, &invocation.matched, self.object).await?;
+        let object = self.object.map(Cow::Borrowed);
+        let made = Versioned::new(attributes, matched, object).await?;
         self.versions.push(made);
         Ok(self.versions.len() - 1)
     }

@@ -9,8 +9,8 @@ use kevel_cel::{PER_CALL_LIMIT, Variables};
 
 use crate::cel::{
     Compiler, Error, ErrorKind, Evaluator as Evaluation, Expression, FailurePolicy, Input,
-    MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE, MatchConditions, Matcher, OptionalVariableDeclarations,
-    RUNTIME_COST_BUDGET, Returns, evaluate_nested,
+    MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE, MatchConditions, Matcher, Mentions,
+    OptionalVariableDeclarations, RUNTIME_COST_BUDGET, Returns, evaluate_nested,
 };
 use crate::policy::definition::{Evaluator, failure_policy, named};
 
@@ -18,6 +18,8 @@ use crate::policy::definition::{Evaluator, failure_policy, named};
 #[derive(Debug)]
 pub(in crate::policy) struct Validator {
     pub conditions: MatchConditions,
+    /// Which of the dearer variables its expressions may look at.
+    pub mentions: Mentions,
     variables: Option<Variables>,
     validations: Vec<Validation>,
     audit_annotations: Vec<AuditAnnotation>,
@@ -131,7 +133,16 @@ impl Evaluator for Validator {
         let all = of_validations.chain(of_annotations).flatten();
         let nesting = all.map(|expression| expression.nesting).max().unwrap_or_default();
         let variables = compiler.variables().cloned();
-        Validator { conditions, variables, validations, audit_annotations, failure_policy, nesting }
+        let mentions = Mentions::of(spec);
+        Validator {
+            conditions,
+            mentions,
+            variables,
+            validations,
+            audit_annotations,
+            failure_policy,
+            nesting,
+        }
     }
 }
 

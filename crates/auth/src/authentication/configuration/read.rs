@@ -4,12 +4,12 @@ use kevel_api::field_error::Path;
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
 use kevel_codec::json::strict_message;
+use kevel_server::config_file;
 
 use super::{
     AnonymousConfiguration, AuthenticationConfiguration, ClaimMapping, ClaimValidationRule,
     ExtraMapping, IssuerConfiguration, JwtConfiguration, UserValidationRule,
 };
-use crate::config_file;
 
 const KIND: &str = "AuthenticationConfiguration";
 /// What the reference calls the place that knows it.

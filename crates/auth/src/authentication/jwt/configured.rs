@@ -6,6 +6,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use kevel_server::authentication::{TokenAuthenticated, TokenAuthenticator, TokenUnion};
 use kevel_server::certificates::Dynamic;
+use kevel_server::egress::EgressSelector;
 use kevel_server::future::Pending;
 use tokio::time::{sleep, timeout};
 
@@ -31,6 +32,7 @@ pub struct Source {
 pub struct ConfiguredTokens {
     issuers: ArcSwap<Issuers>,
     algorithms: Vec<String>,
+    egress: EgressSelector,
     metrics: Arc<JwtMetrics>,
 }
 
@@ -45,9 +47,10 @@ impl Issuers {
     fn start(
         configuration: AuthenticationConfiguration,
         algorithms: &[String],
+        egress: &EgressSelector,
         metrics: &Arc<JwtMetrics>,
     ) -> Result<Self, String> {
-        let start = |jwt| JwtTokens::start(jwt, algorithms, metrics);
+        let start = |jwt| JwtTokens::start(jwt, algorithms, egress, metrics);
         let members = configuration.jwt.iter().map(start);
         let members = members.collect::<Result<Vec<_>, _>>()?;
         let each = members.iter().map(|member| member.clone() as Arc<dyn TokenAuthenticator>);
@@ -75,11 +78,12 @@ impl ConfiguredTokens {
     pub fn start(
         configuration: AuthenticationConfiguration,
         algorithms: &[String],
+        egress: EgressSelector,
         metrics: Arc<JwtMetrics>,
     ) -> Result<Arc<Self>, String> {
-        let issuers = Issuers::start(configuration, algorithms, &metrics)?;
+        let issuers = Issuers::start(configuration, algorithms, &egress, &metrics)?;
         let (issuers, algorithms) = (ArcSwap::from_pointee(issuers), algorithms.to_vec());
-        Ok(Arc::new(ConfiguredTokens { issuers, algorithms, metrics }))
+        Ok(Arc::new(ConfiguredTokens { issuers, algorithms, egress, metrics }))
     }
 
     /// Follows a file: from when its text has changed, and all issuers in it have been reached, their
@@ -117,7 +121,8 @@ impl ConfiguredTokens {
         if configuration.anonymous != self.issuers.load().configuration.anonymous {
             return Err("anonymous: Forbidden: changed from initial configuration file".to_owned());
         }
-        let issuers = Arc::new(Issuers::start(configuration, &self.algorithms, &self.metrics)?);
+        let issuers = Issuers::start(configuration, &self.algorithms, &self.egress, &self.metrics)?;
+        let issuers = Arc::new(issuers);
         issuers.healthy().await?;
         let before = self.issuers.swap(issuers.clone());
         let accepted = |url: &str| issuers.members.iter().any(|member| member.issuer() == url);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kevel_api::time::Time;
 use kevel_server::metrics::{Description, Family, Gauge, Histogram, Metrics};
 
-use crate::config_file::{Reloads, sha256};
+use kevel_server::config_file::{Reloads, sha256};
 
 const SECONDS: &[f64] = &[0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 

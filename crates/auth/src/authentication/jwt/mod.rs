@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use kevel_api::quote::quote;
 use kevel_server::authentication::{AuthError, Known, TokenAuthenticated, TokenAuthenticator};
+use kevel_server::egress::{Dialer, EgressSelector, EgressType, LookupError};
 use kevel_server::future::Pending;
 use kevel_server::webhook::Documents;
 
@@ -50,6 +51,7 @@ impl JwtTokens {
     pub fn start(
         config: &JwtConfiguration,
         algorithms: &[String],
+        egress: &EgressSelector,
         metrics: &Arc<JwtMetrics>,
     ) -> Result<Arc<Self>, String> {
         let known = |algorithm: &&String| SIGNING_ALGORITHMS.contains(&algorithm.as_str());
@@ -57,14 +59,10 @@ impl JwtTokens {
             return Err(format!("oidc: unsupported signing alg: {}", quote(unknown)));
         }
         let issuer = &config.issuer;
-        // Nothing here goes through an egress selector yet; another way is not the one asked for.
-        if !issuer.egress_selector_type.is_empty() {
-            let egress = quote(&issuer.egress_selector_type);
-            return Err(format!("oidc: egress lookup required with egress selector type {egress}"));
-        }
+        let dialer = dialer(&issuer.egress_selector_type, egress)?;
         let mapping = Mapping::new(config)?;
         let ca = Some(issuer.certificate_authority.as_bytes().to_vec());
-        let documents = Arc::new(Documents::new(ca.filter(|ca| !ca.is_empty()))?);
+        let documents = Arc::new(Documents::new(ca.filter(|ca| !ca.is_empty()), dialer)?);
         let expected = Arc::new(Expected {
             audiences: issuer.audiences.clone(),
             algorithms: algorithms.to_vec(),
@@ -132,6 +130,22 @@ impl TokenAuthenticator for JwtTokens {
             Ok(Some(Arc::new(known.map_err(AuthError)?)))
         })
     }
+}
+
+/// The way to an issuer. One that is asked for must be configured: another is not the one asked for.
+fn dialer(selector_type: &str, egress: &EgressSelector) -> Result<Dialer, String> {
+    if selector_type.is_empty() {
+        return Ok(Dialer::default());
+    }
+    let quoted = quote(selector_type);
+    let ty = EgressType::named(selector_type);
+    let ty = ty.ok_or_else(|| format!("oidc: unknown egress selector type {quoted}"))?;
+    egress.lookup(ty).map_err(|error| match error {
+        LookupError::NoSelector => {
+            format!("oidc: egress lookup required with egress selector type {quoted}")
+        }
+        LookupError::NotConfigured => format!("oidc: egress lookup for {quoted} is not configured"),
+    })
 }
 
 /// Who says to have issued a token.

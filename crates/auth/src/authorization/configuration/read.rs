@@ -5,9 +5,9 @@ use kevel_api::field_error::Path;
 use kevel_api::quote::quote;
 use kevel_api::value::{Map, Value};
 use kevel_codec::json::strict_message;
+use kevel_server::config_file;
 
 use super::{AuthorizationConfiguration, AuthorizerConfiguration, WebhookConfiguration};
-use crate::config_file;
 
 const KIND: &str = "AuthorizationConfiguration";
 /// What the reference calls the place that knows it.

@@ -1,6 +1,5 @@
 //! A webhook that decides: it is sent a `SubjectAccessReview` and answers with its status.
 
-mod cache;
 mod review;
 
 use std::sync::Arc;
@@ -11,10 +10,8 @@ use kevel_api::value::Value;
 use kevel_server::authorization::{Attributes, Authorizer, Decision, Opinion, Rules};
 use kevel_server::future::Pending;
 use kevel_server::user::User;
-use kevel_server::webhook::{Backoff, Client, Error, succeeded};
-use ring::digest::{SHA256, digest};
+use kevel_server::webhook::{AnswerCache, Backoff, CacheKey, Client, Error, succeeded};
 
-use self::cache::{Cache, Key};
 pub use self::review::ReviewVersion;
 use self::review::{Status, canonical, spec};
 use super::match_conditions::MatchConditions;
@@ -30,7 +27,7 @@ const MAX_CONTROLLED: usize = 10_000;
 pub struct Webhook {
     config: WebhookConfig,
     client: Client,
-    answers: Cache<Status>,
+    answers: AnswerCache<Status>,
     metrics: Arc<AuthorizationMetrics>,
 }
 
@@ -58,7 +55,7 @@ pub struct WebhookConfig {
 impl Webhook {
     /// `client` speaks to the webhook.
     pub fn new(client: Client, config: WebhookConfig, metrics: Arc<AuthorizationMetrics>) -> Self {
-        Webhook { config, client, answers: Cache::new(MAX_ANSWERS), metrics }
+        Webhook { config, client, answers: AnswerCache::new(MAX_ANSWERS), metrics }
     }
 
     async fn decide(&self, asked: &Attributes<'_>) -> Opinion {
@@ -69,7 +66,7 @@ impl Webhook {
             Err(error) => return self.failed(error),
         }
         let canonical = canonical(&spec);
-        let key = key(&canonical);
+        let key = CacheKey::of(&canonical);
         let status = match self.answers.get(&key) {
             Some(status) => status,
             None => match self.ask(&spec, &canonical).await {
@@ -117,7 +114,7 @@ impl Webhook {
         succeeded(self.client.post_json("", body, self.config.timeout).await?)
     }
 
-    fn remember(&self, asked: &Attributes<'_>, key: Key, status: &Status) {
+    fn remember(&self, asked: &Attributes<'_>, key: CacheKey, status: &Status) {
         let ttl = match status.allowed {
             true => self.config.authorized_ttl,
             false => self.config.unauthorized_ttl,
@@ -145,12 +142,6 @@ impl Authorizer for Webhook {
     fn rules_for(&self, _: &User, _: &str) -> Rules {
         Rules::unknown("webhook authorizer does not support user rule resolution")
     }
-}
-
-fn key(canonical: &[u8]) -> Key {
-    let mut key = Key::default();
-    key.copy_from_slice(digest(&SHA256, canonical).as_ref());
-    key
 }
 
 fn result(answer: &Result<Bytes, Error>) -> &'static str {

@@ -58,7 +58,9 @@ impl ServiceAccount {
                 "" => DEFAULT.into(),
                 name => Value::from(name),
             };
-            pod.make_map(&["spec"]).insert("serviceAccountName", name);
+            let spec = pod.make_map(&["spec"]);
+            spec.insert("serviceAccount", name.clone());
+            spec.insert("serviceAccountName", name);
         }
         let account = self.account(attributes, pod).await?;
         let mounts = [pod.at(&["spec"]).unwrap_or(&Value::Null), &account]

@@ -130,12 +130,13 @@ async fn nothing_outlives_the_controller_but_requests() {
     let latency = Duration::from_secs(9);
     let lingering = WorkEstimate { initial_seats: 1, final_seats: 9, additional_latency: latency };
     drop(controller.admit(&digest, |_| lingering, later(1)).await);
-    let seats = admitted(&controller, "jane", 86);
+    let list = admitted(&controller, "jane", 81);
+    let seats = [(); 5].map(|()| admitted(&controller, "jane", 1));
     let waiting = waiting(&controller, "jane", 1);
     let schema = Arc::downgrade(&controller.classify(&digest));
     drop(controller);
     assert!(schema.upgrade().is_some());
-    drop(seats);
+    drop((list, seats));
     drop(waiting.await);
     assert!(schema.upgrade().is_none());
 }

@@ -76,6 +76,48 @@ fn who_is_next_is_waited_for() {
 }
 
 #[test]
+fn who_needs_one_seat_does_not_wait_for_who_needs_many() {
+    let mut bench = Bench::new(queues(8, 1, 99), 32);
+    // Two of the seats are not for lists.
+    let mut lists: Vec<_> = (0..3).map(|_| bench.execute(0, 10)).collect();
+    let waiting = bench.wait(0, 10);
+    let small = [bench.execute(1, 1), bench.execute(2, 1)];
+    assert_eq!(bench.set.totals().seats_in_use, 32);
+    let third = bench.wait(3, 1);
+    // Who has one gives it to the next who needs one, not to the list.
+    bench.at(millis(1)).finish(small[0]);
+    assert!(bench.is_executing(third) && !bench.is_executing(waiting));
+    // A list's seats are for whoever is next.
+    bench.at(millis(2)).finish(lists.remove(0));
+    assert!(bench.is_executing(waiting));
+    for slot in lists.into_iter().chain([waiting, third, small[1]]) {
+        bench.finish(slot);
+    }
+    assert!(bench.set.is_idle());
+    assert_eq!(bench.set.totals().seats_in_use, 0);
+}
+
+#[test]
+fn a_flood_of_small_requests_does_not_keep_a_list_waiting() {
+    let mut bench = Bench::new(queues(8, 1, 999), 32);
+    let mut small: Vec<_> = (0..32).map(|_| bench.execute(1, 1)).collect();
+    let list = bench.wait(0, 10);
+    let mut waiting: Vec<_> = (0..99).map(|_| bench.wait(1, 1)).collect();
+    for at in 0..99 {
+        if bench.is_executing(list) {
+            break;
+        }
+        bench.at(millis(at)).finish(small.remove(0));
+        waiting.retain(|slot| {
+            let started = bench.is_executing(*slot);
+            small.extend(started.then_some(*slot));
+            !started
+        });
+    }
+    assert!(bench.is_executing(list));
+}
+
+#[test]
 fn who_leaves_makes_room_for_those_behind() {
     let mut bench = Bench::new(queues(2, 1, 9), 4);
     let running = bench.execute(0, 2);

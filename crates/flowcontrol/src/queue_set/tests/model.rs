@@ -17,6 +17,7 @@ struct Job {
     latency: u64,
     arrival_r: i128,
     started: u64,
+    of_reserve: bool,
 }
 
 impl Job {
@@ -34,8 +35,8 @@ impl Job {
 struct ModelQueue {
     waiting: VecDeque<Job>,
     executing: Vec<Job>,
-    /// Seats that linger, and until when.
-    lingering: Vec<(u64, u64)>,
+    /// Seats that linger, until when, and whether they are the reserve's.
+    lingering: Vec<(u64, u64, bool)>,
     start_r: i128,
 }
 
@@ -46,7 +47,7 @@ impl ModelQueue {
 
     fn seats_in_use(&self) -> u64 {
         let executing = self.executing.iter().map(Job::seats);
-        executing.chain(self.lingering.iter().map(|(_, seats)| *seats)).sum()
+        executing.chain(self.lingering.iter().map(|(_, seats, _)| *seats)).sum()
     }
 
     fn bound(&mut self) {
@@ -99,7 +100,7 @@ impl Model {
             let mut released = false;
             for queue in &mut self.queues {
                 // One at a time, as each changes how fast R grows, if only for no time.
-                if let Some(at) = queue.lingering.iter().position(|(end, _)| *end <= next) {
+                if let Some(at) = queue.lingering.iter().position(|(end, ..)| *end <= next) {
                     queue.lingering.remove(at);
                     released = true;
                     break;
@@ -135,28 +136,54 @@ impl Model {
         }
     }
 
-    fn dispatch(&mut self) {
-        loop {
-            let count = self.queues.len();
-            let mut best: Option<(i128, usize)> = None;
-            for index in (1..=count).map(|step| (self.last_served + step) % count) {
-                let queue = &self.queues[index];
-                if let Some(oldest) = queue.waiting.front() {
-                    let finish = queue.start_r + oldest.work();
-                    if best.is_none_or(|(least, _)| finish < least) {
-                        best = Some((finish, index));
-                    }
+    fn reserve(&self) -> u64 {
+        self.limit / u64::from(RESERVE)
+    }
+
+    fn reserve_in_use(&self) -> u64 {
+        let executing = self.queues.iter().flat_map(|queue| &queue.executing);
+        let lingering = self.queues.iter().flat_map(|queue| &queue.lingering);
+        let executing = executing.filter(|job| job.of_reserve).count();
+        (executing + lingering.filter(|(.., of_reserve)| *of_reserve).count()) as u64
+    }
+
+    /// The queue whose oldest job, if it is wanted, would be finished first.
+    fn first(&self, after: usize, wanted: impl Fn(&Job) -> bool) -> Option<usize> {
+        let count = self.queues.len();
+        let mut best: Option<(i128, usize)> = None;
+        for index in (1..=count).map(|step| (after + step) % count) {
+            let queue = &self.queues[index];
+            if let Some(oldest) = queue.waiting.front().filter(|job| wanted(job)) {
+                let finish = queue.start_r + oldest.work();
+                if best.is_none_or(|(least, _)| finish < least) {
+                    best = Some((finish, index));
                 }
             }
-            let Some((_, index)) = best else { return };
-            let mut job = self.queues[index].waiting[0];
-            let fits = match job.seats() > self.limit {
-                true => self.executing() == 0,
-                false => self.seats_in_use() + job.seats() <= self.limit,
-            };
-            if self.seats_in_use() >= self.limit || !fits {
-                return;
+        }
+        best.map(|(_, index)| index)
+    }
+
+    fn fits(&self, job: &Job) -> bool {
+        let reserve = if job.seats() > 1 { self.reserve() } else { 0 };
+        let in_use = self.seats_in_use() - self.reserve_in_use().min(reserve);
+        match job.seats() > self.limit - reserve {
+            true => self.executing() == 0,
+            false => in_use + job.seats() <= self.limit - reserve,
+        }
+    }
+
+    fn dispatch(&mut self) {
+        while self.seats_in_use() < self.limit {
+            let Some(mut index) = self.first(self.last_served, |_| true) else { return };
+            if !self.fits(&self.queues[index].waiting[0]) {
+                let last = self.queues.len() - 1;
+                match self.first(last, |job| job.seats() == 1) {
+                    Some(small) if self.reserve_in_use() < self.reserve() => index = small,
+                    _ => return,
+                }
             }
+            let mut job = self.queues[index].waiting[0];
+            job.of_reserve = job.seats() == 1 && self.reserve_in_use() < self.reserve();
             let work = job.work();
             if job.last > self.limit {
                 job.latency = job.last * job.latency / self.limit;
@@ -181,7 +208,7 @@ impl Model {
                 queue.start_r -= i128::from(job.initial) * (guess - took);
                 queue.bound();
                 if job.latency > 0 {
-                    queue.lingering.push((self.now + job.latency, job.seats()));
+                    queue.lingering.push((self.now + job.latency, job.seats(), job.of_reserve));
                 }
             }
         }
@@ -209,7 +236,7 @@ impl Pair {
     fn new(random: &mut Random) -> Self {
         let deck = 1 + random.below(12) as i64;
         let hand = 1 + random.below(deck.min(4) as u64) as i64;
-        let (length_limit, limit) = (1 + random.below(5), 1 + random.below(10));
+        let (length_limit, limit) = (1 + random.below(5), 1 + random.below(40));
         let dealer = Dealer::new(deck, hand).unwrap();
         let model = Model {
             queues: (0..deck).map(|_| ModelQueue::default()).collect(),
@@ -254,7 +281,7 @@ impl Pair {
                 assert!(self.bench.set.leave(self.bench.now, slot, RejectReason::TimeOut));
             }
             (_, _, 10) => {
-                self.model.limit = 1 + random.below(10);
+                self.model.limit = 1 + random.below(40);
                 let limit = self.model.limit as u32;
                 self.model.dispatch();
                 self.bench.set.set_limit(self.bench.now, limit, limit);
@@ -273,7 +300,7 @@ impl Pair {
         let last = if random.below(3) == 0 { random.below(12) } else { 0 };
         let latency = if last > 0 { random.below(30_000_000) } else { 0 };
         let hash = random.below(flows).wrapping_mul(0x1234_5678_9abc_def1);
-        let job = Job { id, initial, last, latency, arrival_r: 0, started: 0 };
+        let job = Job { id, initial, last, latency, arrival_r: 0, started: 0, of_reserve: false };
         let estimate = WorkEstimate {
             initial_seats: initial as u32,
             final_seats: last as u32,

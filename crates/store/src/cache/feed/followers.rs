@@ -5,7 +5,7 @@
 //!                                        hear: said grows
 //! follower   Waiting ── begin ──▶ Loading { load, from, backlog } ── loaded ──▶ Live
 //!               ▲                    ▲        │ backlog full              │
-//!               │                    └────────┘                          │
+//!               │                    └────────┴── an event unavailable ◀──┤
 //!               └───────────────────── end ◀──────────────────────────────┘
 //! ```
 //!
@@ -31,7 +31,7 @@ use tokio::sync::watch as signal;
 
 use super::super::epoch::{Epoch, Progress};
 use super::super::{Cache, Snapshot};
-use crate::{Event, Revision};
+use crate::{Event, Revision, Unreadable};
 
 /// How much of what the stream says may wait for a cache that is loading. With more it is loaded
 /// again: what waits is then part of what is loaded.
@@ -137,24 +137,27 @@ impl Followers {
     }
 
     /// Hands out what the stream has delivered: everything up to `reached`. Returns who has to be
-    /// loaded again.
-    pub fn hear(&mut self, events: Vec<Event>, reached: Revision) -> Vec<Load> {
+    /// loaded again, and why.
+    pub fn hear(&mut self, events: Vec<Event>, reached: Revision) -> Vec<(Load, String)> {
         let Some(said) = self.said else { return Vec::new() };
         let last = events.last().map_or(reached, |event| event.revision.max(reached));
-        let mut overrun = Vec::new();
+        let mut behind = Vec::new();
         // Each cache gets its part at once: a revision is never seen in halves.
         for (prefix, batch) in self.sort(events) {
             let Some(follower) = self.by_prefix.get_mut(&prefix) else { continue };
-            if !follower.take(batch, self.limit) {
-                overrun.push(prefix);
+            if let Err(why) = follower.take(batch, self.limit) {
+                behind.push((prefix, why));
             }
         }
+        let progress = *self.announced.borrow();
         let said = said.max(last);
         self.said = Some(said);
         let mut orders = Vec::new();
-        for prefix in overrun {
+        for (prefix, why) in behind {
             let Some(follower) = self.by_prefix.get_mut(&prefix) else { continue };
-            orders.push(follower.load(&mut self.loads, said));
+            // What is announced from now on does not count for it: it has missed something.
+            follower.cache.freeze(progress);
+            orders.push((follower.load(&mut self.loads, said), why));
         }
         self.announce();
         orders
@@ -242,18 +245,27 @@ impl Follower {
         matches!(self.standing, Standing::Loading { load: id, .. } if id == load.id)
     }
 
-    /// Takes a batch of events, now or later. `false`: there is no room to keep them.
-    fn take(&mut self, events: Vec<Event>, limit: BacklogLimit) -> bool {
-        match &mut self.standing {
-            Standing::Waiting => true,
-            Standing::Live => {
+    /// Takes a batch of events, now or later. The error says why it has to be loaded instead: there is
+    /// no room to keep them, or one cannot be read now.
+    fn take(&mut self, events: Vec<Event>, limit: BacklogLimit) -> Result<(), String> {
+        let unavailable = events.iter().find_map(|event| match &event.unreadable {
+            Some(Unreadable::Unavailable(why)) => Some(why.clone()),
+            _ => None,
+        });
+        match (&mut self.standing, unavailable) {
+            (Standing::Waiting, _) => Ok(()),
+            (_, Some(why)) => Err(why),
+            (Standing::Live, None) => {
                 self.cache.apply(events);
-                true
+                Ok(())
             }
-            Standing::Loading { backlog, .. } => {
+            (Standing::Loading { backlog, .. }, None) => {
                 backlog.bytes += events.iter().map(size).sum::<usize>();
                 backlog.events.extend(events);
-                backlog.events.len() <= limit.events && backlog.bytes <= limit.bytes
+                match backlog.events.len() <= limit.events && backlog.bytes <= limit.bytes {
+                    true => Ok(()),
+                    false => Err("too much was written meanwhile".to_owned()),
+                }
             }
         }
     }

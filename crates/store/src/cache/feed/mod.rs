@@ -25,7 +25,7 @@ use super::damage::Damage;
 use super::epoch::{Epoch, Progress, Shown};
 use super::{Cache, Resource, Snapshot, State, load};
 use crate::deaths::Deaths;
-use crate::{Engine, Error, Pending, Result, Revision, Watch, WatchResponse};
+use crate::{Engine, Error, Pending, Result, Revision, Watch, WatchResponse, failpoint};
 
 /// How long a failed watch or load waits before it is tried again.
 const RETRY: Duration = Duration::from_millis(200);
@@ -141,8 +141,11 @@ impl Caches {
             caches.values().map(|cache| cache.current.load_full()).collect();
         drop(caches);
         let damaged = shown.iter().flat_map(|shown| shown.snapshot.damaged());
-        let mut errors = damaged.filter_map(|object| object.wire().err());
-        let named: Vec<&str> = errors.by_ref().take(DAMAGED_NAMED).collect();
+        let mut errors = damaged.filter_map(|object| {
+            let (key, error) = (object.key(), object.wire().err()?);
+            Some(if error.contains(key) { error.to_owned() } else { format!("{key}: {error}") })
+        });
+        let named: Vec<String> = errors.by_ref().take(DAMAGED_NAMED).collect();
         let more = errors.count();
         match (named.is_empty(), more) {
             (true, _) => Ok(()),
@@ -328,15 +331,16 @@ impl Feed {
         if response.events.is_empty() && !self.engine.reports_progress() {
             return;
         }
+        failpoint::reach(failpoint::HEARD);
         let orders = self.followers.hear(response.events, response.revision);
         if !orders.is_empty() {
             self.drop_unexpected();
-            for order in &orders {
-                let (prefix, why) = (order.cache.prefix(), "too much was written meanwhile");
+            for (order, why) in &orders {
+                let prefix = order.cache.prefix();
                 tracing::warn!(prefix, why, "a resource could not be loaded; trying again");
-                self.troubles.load(prefix, Some(why.to_owned()));
+                self.troubles.load(prefix, Some(why.clone()));
             }
-            self.start(orders, Duration::ZERO);
+            self.start(orders.into_iter().map(|(order, _)| order), Duration::ZERO);
         }
     }
 

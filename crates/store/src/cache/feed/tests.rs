@@ -14,7 +14,7 @@ use super::super::{
 };
 use super::*;
 use crate::embedded::{Embedded, Options};
-use crate::{Entry, Event};
+use crate::{Entry, Event, Unreadable};
 
 const PREFIXES: [&str; 2] = ["/registry/pods/", "/registry/things/"];
 const NAMES: [&str; 2] = ["a", "b"];
@@ -26,6 +26,8 @@ enum Step {
     Write(usize),
     /// The stream tells of one more revision.
     Deliver,
+    /// The same, of a value that cannot be read now.
+    Obscure,
     /// The stream tells of everything, and says so.
     Progress,
     /// What the stream would have told next is compacted.
@@ -44,10 +46,11 @@ enum Step {
     Restore,
 }
 
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 15] = [
     Step::Write(0),
     Step::Write(1),
     Step::Deliver,
+    Step::Obscure,
     Step::Progress,
     Step::Lose,
     Step::Open,
@@ -128,11 +131,12 @@ impl World {
     fn take(&mut self, step: Step) -> bool {
         match step {
             Step::Write(resource) => self.write(resource),
-            Step::Deliver => return self.deliver(),
+            Step::Deliver => return self.deliver(None),
+            Step::Obscure => return self.deliver(Some(Unreadable::Unavailable("a".into()))),
             Step::Progress => {
-                while self.deliver() {}
+                while self.deliver(None) {}
                 let Some(position) = self.position else { return false };
-                self.order(|followers| followers.hear(Vec::new(), Revision(position)));
+                self.hear(Vec::new(), position);
             }
             Step::Lose => {
                 if self.position.take().is_none() {
@@ -186,6 +190,11 @@ impl World {
         self.unread.extend(orders);
     }
 
+    fn hear(&mut self, events: Vec<Event>, reached: u64) {
+        let behind = self.followers.hear(events, Revision(reached));
+        self.unread.extend(behind.into_iter().map(|(load, _)| load));
+    }
+
     fn write(&mut self, resource: usize) {
         let revision = Revision(self.revision() + 1);
         let key = format!("{}{}", PREFIXES[resource], NAMES[self.history.len() % 2]);
@@ -198,16 +207,16 @@ impl World {
             create_revision: previous.as_ref().map_or(revision, |entry| entry.create_revision),
             mod_revision: revision,
         });
-        self.history.push(Event { key: key.into(), revision, current, previous });
+        self.history.push(Event { key: key.into(), revision, current, previous, unreadable: None });
     }
 
-    fn deliver(&mut self) -> bool {
+    fn deliver(&mut self, unreadable: Option<Unreadable>) -> bool {
         let Some(position) = self.position.filter(|position| *position < self.revision()) else {
             return false;
         };
-        let event = self.history[position as usize - 1].clone();
+        let event = Event { unreadable, ..self.history[position as usize - 1].clone() };
         self.position = Some(position + 1);
-        self.order(|followers| followers.hear(vec![event], Revision(position + 1)));
+        self.hear(vec![event], position + 1);
         true
     }
 

@@ -1,0 +1,251 @@
+//! A cluster of etcd on this machine, whose members can be killed, stopped and cut off from each other.
+
+mod proxy;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use kevel_test_support::{free_port, program};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use self::proxy::{Cut, Proxy};
+use crate::faults::Kind;
+
+/// How long a cluster may take until everybody is well.
+const RECOVERY: Duration = Duration::from_secs(40);
+/// How long the others take to elect another leader, at the most: a member is cut off for longer.
+const ELECTION: Duration = Duration::from_millis(1000);
+/// An answer that takes longer is none.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Members of one cluster, killed when dropped.
+#[derive(Debug)]
+pub struct Cluster {
+    members: Vec<Member>,
+    /// Whom the others cannot reach.
+    cut: tokio::sync::watch::Sender<Cut>,
+    _proxies: Vec<Proxy>,
+}
+
+#[derive(Debug)]
+struct Member {
+    program: PathBuf,
+    arguments: Vec<String>,
+    client: u16,
+    child: Option<Child>,
+}
+
+/// etcd: the one that `conformance/build` has made, or the one that is installed.
+fn etcd() -> Option<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let built = home.join(".cache/kevel/bin/etcd");
+    match std::env::var_os("KEVEL_ETCD").is_none() && built.is_file() {
+        true => Some(built),
+        false => program("etcd"),
+    }
+}
+
+impl Cluster {
+    /// Whether there is an etcd; if not, that is said.
+    pub fn possible() -> bool {
+        etcd().is_some()
+    }
+
+    /// Starts so many members, and waits until they are well.
+    pub async fn start(count: usize, folder: &Path) -> Result<Cluster, String> {
+        let program = etcd().ok_or("there is no etcd")?;
+        let (cut, watch) = tokio::sync::watch::channel(Cut::default());
+        let ports: Vec<(u16, u16, u16)> =
+            (0..count).map(|_| (free_port(), free_port(), free_port())).collect();
+        let all: Vec<String> = ports
+            .iter()
+            .enumerate()
+            .map(|(number, (_, _, outside))| format!("m{number}=http://127.0.0.1:{outside}"))
+            .collect();
+        let (mut members, mut proxies) = (Vec::new(), Vec::new());
+        for (number, (client, peer, outside)) in ports.into_iter().enumerate() {
+            // Members speak to each other through proxies, which can be closed.
+            proxies.push(Proxy::start(number, outside, peer, watch.clone()).await?);
+            let client_url = format!("http://127.0.0.1:{client}");
+            let arguments = vec![
+                format!("--name=m{number}"),
+                format!("--data-dir={}", folder.join(number.to_string()).display()),
+                format!("--listen-client-urls={client_url}"),
+                format!("--advertise-client-urls={client_url}"),
+                format!("--listen-peer-urls=http://127.0.0.1:{peer}"),
+                format!("--initial-advertise-peer-urls=http://127.0.0.1:{outside}"),
+                format!("--initial-cluster={}", all.join(",")),
+                "--heartbeat-interval=50".to_owned(),
+                "--election-timeout=500".to_owned(),
+                // What a killed process has written is there; only a machine that loses power forgets it.
+                "--unsafe-no-fsync".to_owned(),
+                "--log-level=error".to_owned(),
+            ];
+            let mut member = Member { program: program.clone(), arguments, client, child: None };
+            member.spawn()?;
+            members.push(member);
+        }
+        let cluster = Cluster { members, cut, _proxies: proxies };
+        cluster.well().await?;
+        let ids = cluster.ids().await?;
+        cluster.cut.send_modify(|cut| cut.ids = ids);
+        Ok(cluster)
+    }
+
+    /// Where clients reach them.
+    pub fn endpoints(&self) -> Vec<String> {
+        self.members.iter().map(|member| format!("http://127.0.0.1:{}", member.client)).collect()
+    }
+
+    /// Puts a fault in, mends it, and waits until everybody is well.
+    pub async fn fault(
+        &mut self,
+        kind: &Kind,
+        member: usize,
+        lasts: Duration,
+    ) -> Result<(), String> {
+        let number = match kind {
+            Kind::EtcdKillLeader => self.leader().await.unwrap_or(member),
+            _ => member % self.members.len().max(1),
+        };
+        let member = self.members.get_mut(number).ok_or("there is no such member")?;
+        match kind {
+            Kind::EtcdKill | Kind::EtcdKillLeader => {
+                member.kill();
+                tokio::time::sleep(lasts).await;
+                member.spawn()?;
+            }
+            Kind::EtcdPause => {
+                member.signal(Signal::STOP)?;
+                tokio::time::sleep(lasts).await;
+                member.signal(Signal::CONT)?;
+            }
+            Kind::EtcdPartition => {
+                self.cut.send_modify(|cut| cut.member = Some(number));
+                tokio::time::sleep(lasts + ELECTION).await;
+                self.cut.send_modify(|cut| cut.member = None);
+            }
+            Kind::EtcdCompact => {
+                let status = member.ask("/v3/maintenance/status", json!({})).await?;
+                let revision = number_of(&status["header"]["revision"]).ok_or("no revision")?;
+                let body = json!({"revision": revision.to_string(), "physical": true});
+                // Somebody else may have compacted as far.
+                let _ = member.ask("/v3/kv/compaction", body).await;
+            }
+            Kind::EtcdDefragment => {
+                drop(member.ask("/v3/maintenance/defragment", json!({})).await?)
+            }
+            kind => return Err(format!("{kind} is none of etcd's")),
+        }
+        self.well().await
+    }
+
+    /// Waits until all members say that they are well.
+    async fn well(&self) -> Result<(), String> {
+        let all = async {
+            for member in &self.members {
+                while !member.is_well().await {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            }
+        };
+        let well = tokio::time::timeout(RECOVERY, all).await;
+        well.map_err(|_| "etcd does not recover".to_owned())
+    }
+
+    /// The members' own numbers.
+    async fn ids(&self) -> Result<Vec<u64>, String> {
+        let mut ids = Vec::new();
+        for member in &self.members {
+            let status = member.ask("/v3/maintenance/status", json!({})).await?;
+            ids.push(number_of(&status["header"]["member_id"]).ok_or("a member has no number")?);
+        }
+        Ok(ids)
+    }
+
+    /// Which member leads, if that can be found out.
+    async fn leader(&self) -> Option<usize> {
+        let ids = self.cut.borrow().ids.clone();
+        for member in &self.members {
+            let Ok(status) = member.ask("/v3/maintenance/status", json!({})).await else {
+                continue;
+            };
+            let leader = number_of(&status["leader"]);
+            if let Some(place) = ids.iter().position(|id| Some(*id) == leader) {
+                return Some(place);
+            }
+        }
+        None
+    }
+}
+
+impl Member {
+    fn spawn(&mut self) -> Result<(), String> {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::null());
+        let child = command.stderr(Stdio::null()).spawn();
+        self.child = Some(child.map_err(|error| format!("etcd does not start: {error}"))?);
+        Ok(())
+    }
+
+    fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    fn signal(&self, signal: Signal) -> Result<(), String> {
+        let id = self.child.as_ref().and_then(|child| Pid::from_raw(child.id() as i32));
+        let id = id.ok_or("the member is not running")?;
+        kill_process(id, signal).map_err(|error| error.to_string())
+    }
+
+    async fn is_well(&self) -> bool {
+        let answer = exchange(self.client, "GET /health HTTP/1.1", "").await;
+        answer.is_ok_and(|answer| answer["health"] == "true")
+    }
+
+    async fn ask(&self, path: &str, body: Value) -> Result<Value, String> {
+        exchange(self.client, &format!("POST {path} HTTP/1.1"), &body.to_string()).await
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// One request on a connection of its own, and the JSON that is the answer.
+async fn exchange(port: u16, head: &str, body: &str) -> Result<Value, String> {
+    let whole = async {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+        let length = body.len();
+        let request = format!(
+            "{head}\r\nHost: e\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await?;
+        Ok::<_, std::io::Error>(answer)
+    };
+    let answer = tokio::time::timeout(PATIENCE, whole).await.map_err(|_| "etcd is silent")?;
+    let answer = answer.map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&answer);
+    if !text.starts_with("HTTP/1.1 200") {
+        return Err(format!("etcd says {text}"));
+    }
+    // Chunked or not: the object is what stands between the outer braces.
+    let object = text.find('{').and_then(|from| text.get(from..=text.rfind('}')?));
+    serde_json::from_str(object.unwrap_or("{}")).map_err(|error| error.to_string())
+}
+
+/// A number that is written as a string, as JSON of protobuf has it.
+fn number_of(value: &Value) -> Option<u64> {
+    value.as_str()?.parse().ok()
+}

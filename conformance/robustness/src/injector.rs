@@ -1,0 +1,157 @@
+//! Puts faults in, one after the other, and mends what they broke.
+
+use std::path::Path;
+use std::time::Duration;
+
+use kevel_test_support::process::etcd_flags;
+use rustix::process::Signal;
+
+use crate::etcd::Cluster;
+use crate::faults::{Kind, Planned};
+use crate::history::{Clock, Fault, History};
+use crate::server::Server;
+
+/// A server that compacts all the time does so this often.
+const COMPACTING: &str = "--etcd-compaction-interval=300ms";
+/// And one that must not forget anything, never.
+const KEEPING: &str = "--etcd-compaction-interval=0s";
+/// How long a server may take to come to a failpoint before it is killed instead.
+const FAILPOINT: Duration = Duration::from_secs(3);
+/// The variable that arms failpoints (`crates/store/src/failpoint.rs`).
+const FAILPOINTS: &str = "KEVEL_FAILPOINTS";
+
+/// Where the server keeps its data.
+#[derive(Debug)]
+pub enum Storage {
+    /// In its folder.
+    Embedded,
+    /// In etcd.
+    Etcd(Cluster),
+}
+
+impl Storage {
+    /// So many members of etcd, or none.
+    pub async fn start(members: usize, folder: &Path) -> Result<Storage, String> {
+        match members {
+            0 => Ok(Storage::Embedded),
+            members => Cluster::start(members, folder).await.map(Storage::Etcd),
+        }
+    }
+
+    /// What the server needs to be told; `None` for nothing.
+    pub fn flags(&self, folder: &Path) -> Option<Vec<String>> {
+        match self {
+            Storage::Embedded => None,
+            Storage::Etcd(cluster) => Some(etcd_flags(folder, &cluster.endpoints().join(","))),
+        }
+    }
+}
+
+/// Who puts faults in.
+#[derive(Debug)]
+pub struct Injector<'a> {
+    /// Of the run.
+    pub clock: Clock,
+    /// The server.
+    pub server: &'a mut Server,
+    /// Its storage.
+    pub storage: &'a mut Storage,
+    /// What makes its disk fail, if there is a need for it.
+    pub shim: Option<&'a Path>,
+}
+
+impl Injector<'_> {
+    /// All faults of a schedule. An error means that something did not come back.
+    pub async fn all(mut self, faults: &[Planned], history: &mut History) -> Result<(), String> {
+        for (number, planned) in faults.iter().enumerate() {
+            tokio::time::sleep(planned.after).await;
+            let armed = matches!(planned.kind, Kind::Failpoint(..) | Kind::Disk(_));
+            if let Some(status) = self.server.ended()?.filter(|_| !armed) {
+                return Err(format!("the server ended by itself: {status}"));
+            }
+            let start = self.clock.now();
+            let next = faults.get(number + 1);
+            let put_in = self.put_in(planned, next, history).await;
+            let reached =
+                put_in.map_err(|error| format!("after {planned}, fault {number}: {error}"))?;
+            let not = if reached { "" } else { ", not reached: kill -9" };
+            let (end, what) = (self.clock.now(), format!("{}{not}", planned.kind));
+            history.faults.push(Fault { start, end, what });
+        }
+        // And a moment in which nothing is broken.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        Ok(())
+    }
+
+    async fn put_in(
+        &mut self,
+        planned: &Planned,
+        next: Option<&Planned>,
+        history: &mut History,
+    ) -> Result<bool, String> {
+        let mut reached = true;
+        match &planned.kind {
+            Kind::Kill => self.server.kill().await?,
+            // Armed when the server was started. It has had its time.
+            Kind::Disk(_) => self.server.kill().await?,
+            Kind::Terminate => self.server.terminate().await?,
+            Kind::Failpoint(..) => {
+                // Armed when the server was started.
+                reached = self.server.wait(FAILPOINT).await?;
+                if !reached {
+                    self.server.kill().await?;
+                }
+            }
+            Kind::Pause => {
+                self.server.signal(Signal::STOP)?;
+                tokio::time::sleep(planned.lasts).await;
+                return self.server.signal(Signal::CONT).map(|()| true);
+            }
+            kind => return self.in_etcd(kind, planned).await.map(|()| true),
+        }
+        // What it had asked etcd for may still be done.
+        if matches!(self.storage, Storage::Embedded) {
+            history.deaths.push(self.clock.now());
+        }
+        self.start_again(planned, next).await.map(|()| reached)
+    }
+
+    /// Starts the server again, armed for the next fault.
+    async fn start_again(
+        &mut self,
+        planned: &Planned,
+        next: Option<&Planned>,
+    ) -> Result<(), String> {
+        let next = next.map(|next| &next.kind);
+        let mut compacting = planned.compacting;
+        let armed = match (next, self.shim) {
+            (Some(Kind::Failpoint(name, times)), _) => {
+                compacting |= name.contains("compact") || name.contains("sweep");
+                vec![(FAILPOINTS, format!("{name}=abort:{times}"))]
+            }
+            (Some(Kind::Disk(what)), Some(shim)) => vec![
+                ("LD_PRELOAD", shim.display().to_string()),
+                ("KEVEL_SHIM_DIR", self.server.store().display().to_string()),
+                ("KEVEL_SHIM_FAIL", what.clone()),
+            ],
+            _ => Vec::new(),
+        };
+        let flag = if compacting { COMPACTING } else { KEEPING };
+        let started = self.server.start_again(&[flag.to_owned()], &armed).await;
+        if armed.is_empty() {
+            return started.map(|_| ());
+        }
+        // Some places come before it is ready.
+        match self.server.ended()? {
+            Some(_) => Ok(()),
+            None => started.map(|_| ()),
+        }
+    }
+
+    async fn in_etcd(&mut self, kind: &Kind, planned: &Planned) -> Result<(), String> {
+        let Storage::Etcd(cluster) = &mut *self.storage else {
+            return Err(format!("there is no etcd for {kind}"));
+        };
+        cluster.fault(kind, planned.member, planned.lasts).await
+    }
+}

@@ -1,0 +1,122 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// How to call it.
+pub const USAGE: &str = "\
+usage: robustness [--short]                 everything, in a minute: what CI runs
+       robustness embedded [OPTION...]      traffic and faults on the embedded store
+       robustness etcd [OPTION...]          the same on etcd
+       robustness disk [OPTION...]          every write, sync and truncation of the embedded store fails once
+       robustness power [OPTION...]         the embedded store after a power loss at every sync
+options: --seed N       repeats a run's choices
+         --faults N     how many faults (or writes, for disk and power)
+         --kinds A,B    only these: kill, pause, terminate, disk, failpoints (of a server that was built
+                        with `--features failpoints`); for etcd also
+                        etcd-kill, etcd-leader, etcd-pause, etcd-partition, etcd-compact, etcd-defragment
+         --clients N, --watchers N, --keys N, --pause MILLISECONDS
+         --members N    of etcd: 1 or 3
+         --min-rate N   operations per second that must be answered
+         --stride N     only every N-th position of the disk
+         --output DIR   where a history goes that breaks a promise (target/robustness)
+KEVEL_APISERVER names the server: target/release/kube-apiserver, else target/debug/kube-apiserver.";
+
+/// What was asked for.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The first word; `short` without one.
+    pub command: String,
+    /// The rest of the words that are no options.
+    pub words: Vec<String>,
+    /// What everything is chosen by.
+    pub seed: u64,
+    /// How many faults, where that was said.
+    pub faults: Option<usize>,
+    /// Names of kinds of faults; all if there are none.
+    pub kinds: Vec<String>,
+    /// Clients.
+    pub clients: usize,
+    /// Watchers.
+    pub watchers: usize,
+    /// Objects.
+    pub keys: usize,
+    /// Milliseconds that a client pauses after an operation.
+    pub pause: u64,
+    /// Members of etcd.
+    pub members: usize,
+    /// Operations per second.
+    pub min_rate: f64,
+    /// Every so many-th position of a failing disk.
+    pub stride: usize,
+    /// Where histories go.
+    pub output: PathBuf,
+}
+
+impl Options {
+    /// Reads the command line; the error says what is wrong with it.
+    pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Options, String> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut options = Options {
+            command: String::new(),
+            words: Vec::new(),
+            seed: now.as_millis() as u64 % 1_000_000_000,
+            faults: None,
+            kinds: Vec::new(),
+            clients: 6,
+            watchers: 6,
+            keys: 4,
+            pause: 0,
+            members: 1,
+            min_rate: 20.0,
+            stride: 1,
+            output: PathBuf::from("target/robustness"),
+        };
+        let mut arguments = arguments;
+        while let Some(argument) = arguments.next() {
+            let (name, given) = match argument.split_once('=') {
+                Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+                None => (argument, None),
+            };
+            if name == "--short" {
+                options.command = "short".to_owned();
+                continue;
+            }
+            if !name.starts_with("--") {
+                match options.command.is_empty() {
+                    true => options.command = name,
+                    false => options.words.push(name),
+                }
+                continue;
+            }
+            let value = given.or_else(|| arguments.next());
+            let value = value.ok_or_else(|| format!("{name} needs a value"))?;
+            options.set(&name, &value)?;
+        }
+        if options.command.is_empty() {
+            options.command = "short".to_owned();
+        }
+        Ok(options)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
+            value.parse().map_err(|_| format!("{name} is a number, not {value}"))
+        }
+        match name {
+            "--seed" => self.seed = number(name, value)?,
+            "--faults" => self.faults = Some(number(name, value)?),
+            "--kinds" => self.kinds = value.split(',').map(str::to_owned).collect(),
+            "--clients" => self.clients = number(name, value)?,
+            "--watchers" => self.watchers = number(name, value)?,
+            "--keys" => self.keys = number::<usize>(name, value)?.max(1),
+            "--pause" => self.pause = number(name, value)?,
+            "--members" => self.members = number::<usize>(name, value)?.max(1),
+            "--min-rate" => self.min_rate = number(name, value)?,
+            "--stride" => self.stride = number::<usize>(name, value)?.max(1),
+            "--output" => self.output = PathBuf::from(value),
+            _ => return Err(format!("there is no {name}")),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! Clients that write and read a few objects, all of them the same ones.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use kevel_test_support::wire::{Client, Version as HttpVersion};
+
+use crate::api::{self, Target};
+use crate::dice::Dice;
+use crate::history::{At, Clock, Operation, Outcome, Request, Version};
+
+/// How long a client waits before it tries to connect again.
+const AGAIN: Duration = Duration::from_millis(10);
+/// Old revisions that a client remembers, to list at.
+const REMEMBERED: usize = 32;
+
+/// What all clients share.
+#[derive(Debug)]
+pub struct Traffic {
+    /// Of the run.
+    pub clock: Clock,
+    /// Everybody's seed.
+    pub seed: u64,
+    /// The objects that they fight over.
+    pub keys: Vec<String>,
+    /// Set when it is enough.
+    pub stop: AtomicBool,
+    /// Operations that were answered.
+    pub answered: AtomicU64,
+    /// How long each client pauses after an operation: on a machine with other work, less is more.
+    pub pause: Duration,
+}
+
+/// The value of a client's n-th write.
+pub fn value(client: usize, number: u64, selected: bool) -> String {
+    format!("c{client}.{number}.{}", if selected { "in" } else { "out" })
+}
+
+/// Whether an object with this value is to carry the label.
+pub fn is_selected(value: &str) -> bool {
+    value.ends_with(".in")
+}
+
+impl Traffic {
+    /// One client, until it is enough. Returns what it did.
+    pub async fn client(self: Arc<Self>, number: usize, target: Target) -> Vec<Operation> {
+        let mut mind = Mind {
+            dice: Dice::of(self.seed, number as u64 + 1),
+            number,
+            written: 0,
+            known: HashMap::new(),
+            revisions: Vec::new(),
+        };
+        let version =
+            if number.is_multiple_of(2) { HttpVersion::Http2 } else { HttpVersion::Http1 };
+        let mut operations = Vec::new();
+        let mut connection: Option<Client> = None;
+        while !self.stop.load(Ordering::Relaxed) {
+            let Some(client) = &mut connection else {
+                connection = target.connect(version).await;
+                if connection.is_none() {
+                    tokio::time::sleep(AGAIN).await;
+                }
+                continue;
+            };
+            let request = mind.think(&self.keys);
+            let start = self.clock.now();
+            let outcome = api::perform(client, &request).await;
+            let end = self.clock.now();
+            match &outcome {
+                Outcome::Unknown(_) => connection = None,
+                // A server that has just started, or has no store: no use in asking on and on.
+                Outcome::Refused(_) => tokio::time::sleep(AGAIN).await,
+                _ => drop(self.answered.fetch_add(1, Ordering::Relaxed)),
+            }
+            mind.learn(&request, &outcome);
+            operations.push(Operation { client: number, request, start, end, outcome });
+            if !self.pause.is_zero() {
+                tokio::time::sleep(self.pause).await;
+            }
+        }
+        operations
+    }
+}
+
+/// What a client has in mind: what it has seen, and what it does next.
+struct Mind {
+    dice: Dice,
+    number: usize,
+    written: u64,
+    known: HashMap<String, Version>,
+    revisions: Vec<u64>,
+}
+
+impl Mind {
+    fn think(&mut self, keys: &[String]) -> Request {
+        let key = self.dice.pick(keys).cloned().unwrap_or_default();
+        let known = self.known.get(&key).cloned();
+        let roll = self.dice.roll(100);
+        match (roll, known) {
+            (0..=17, _) => Request::Get { key, at: At::Consistent },
+            (18..=21, _) => Request::Get { key, at: At::Any },
+            (22..=33, _) | (34..=65, None) => Request::Create { key, value: self.next_value() },
+            (34..=53, Some(known)) => {
+                let (value, expected) = (self.next_value(), Some(known.revision));
+                Request::Update { key, value, expected }
+            }
+            (54..=59, Some(_)) => Request::Update { key, value: self.next_value(), expected: None },
+            (60..=65, Some(_)) => Request::Patch { key, value: self.next_value() },
+            (66..=79, known) => {
+                let kind = self.dice.roll(3);
+                let revision = known.as_ref().filter(|_| kind == 0).map(|known| known.revision);
+                let uid = known.filter(|_| kind == 1).map(|known| known.uid);
+                Request::Delete { key, revision, uid }
+            }
+            (80..=86, _) => Request::List { at: At::Consistent, limit: None },
+            (87..=91, _) => Request::List { at: At::Consistent, limit: Some(2) },
+            (92..=93, _) => Request::List { at: At::Any, limit: None },
+            _ => {
+                let revision = self.dice.pick(&self.revisions).copied();
+                let at = match (revision, roll) {
+                    (None, _) => At::Consistent,
+                    (Some(revision), 94..=97) => At::Exact(revision),
+                    (Some(revision), _) => At::NotOlderThan(revision),
+                };
+                let limit = (roll == 97).then_some(2);
+                Request::List { at, limit }
+            }
+        }
+    }
+
+    fn next_value(&mut self) -> String {
+        self.written += 1;
+        let selected = self.dice.chance(50);
+        value(self.number, self.written, selected)
+    }
+
+    fn learn(&mut self, request: &Request, outcome: &Outcome) {
+        match (request.key(), outcome) {
+            (Some(key), Outcome::Object(version)) => {
+                self.remember(version.revision);
+                self.known.insert(key.to_owned(), version.clone());
+            }
+            // Now and then what is gone is kept in mind: whoever goes by it must be refused.
+            (Some(key), Outcome::Deleted | Outcome::NotFound) if self.dice.chance(70) => {
+                self.known.remove(key);
+            }
+            (None, Outcome::List { revision, .. }) => self.remember(*revision),
+            _ => {}
+        }
+    }
+
+    fn remember(&mut self, revision: u64) {
+        if self.revisions.len() >= REMEMBERED {
+            self.revisions.remove(0);
+        }
+        self.revisions.push(revision);
+    }
+}

@@ -1,0 +1,180 @@
+//! Writes made up at random, sent to both servers, or to Kevel and held against what the reference answered.
+//!
+//! Nobody chose these requests, so nobody made sure that they are answered well: what differs here stands for
+//! more of its kind. A seed has its requests for ever (`source`), so that their answers can be recorded.
+
+mod mutate;
+mod source;
+mod writes;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use regex_lite::Regex;
+use serde_json::Value;
+
+use crate::Result;
+use crate::control_plane::{ControlPlane, Server, cache, tree};
+use crate::difference::differences;
+use crate::hooks::Hooks;
+use crate::scenario::{self, Step};
+
+/// The seed of the recorded answers.
+pub const SEED: u64 = 1;
+/// How many answers are recorded.
+pub const COUNT: usize = 600;
+/// In the place of an answer that the reference gives in more than one way.
+const UNSTABLE: &str = "~";
+/// How many differences are shown, and how much of each.
+const SHOWN: (usize, usize) = (40, 4);
+
+/// Who answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Both servers, started for the purpose.
+    Both,
+    /// The reference, to be written down.
+    Record,
+    /// Kevel, against what was written down. Fails on a difference that is not expected.
+    Recorded,
+}
+
+/// Sends so many writes of a seed to fresh servers and prints where the answers differ.
+pub async fn run(mode: Mode, seed: u64, count: usize) -> Result<bool> {
+    let bases = writes::bases()?;
+    let (before, steps) = (writes::preparation(&bases), writes::writes(&bases, seed, count));
+    match mode {
+        Mode::Both => {
+            let reference = answers(Server::Reference, &before, &steps).await?;
+            let kevel = answers(Server::Kevel, &before, &steps).await?;
+            Ok(compare(&steps, &reference, &kevel))
+        }
+        Mode::Record => {
+            // Twice: what the reference says of two keys of one map comes in any order.
+            let twice: Vec<Step> = steps.iter().chain(&steps).cloned().collect();
+            let answers = answers(Server::Reference, &before, &twice).await?;
+            let (first, second) = answers.split_at(steps.len());
+            let told = |(step, (first, second)): (&Step, (&Value, &Value))| match first == second {
+                true => line(step, first),
+                false => format!("{UNSTABLE}\n"),
+            };
+            let lines: String = steps.iter().zip(first.iter().zip(second)).map(told).collect();
+            fs::create_dir_all(folder())?;
+            fs::write(folder().join("recorded.txt"), format!("seed {seed}\n{lines}"))?;
+            println!("{} answers", steps.len());
+            Ok(true)
+        }
+        Mode::Recorded => recorded(&before, &bases).await,
+    }
+}
+
+/// Asks a server of its own everything.
+async fn answers(server: Server, before: &[Step], steps: &[Step]) -> Result<Vec<Value>> {
+    let folder = cache().join("run").join(format!("random-{}", server.name()));
+    let mut plane = ControlPlane::prepare(&folder)?;
+    plane.start_server(server, server == Server::Reference).await?;
+    let (client, hooks) = (plane.client(1)?, Hooks::start().await?);
+    let made = scenario::play(before, &client, &hooks).await?;
+    for (step, answer) in before.iter().zip(&made) {
+        if answer["code"] != 201 && answer["code"] != 409 {
+            println!("{}: not made: {} {answer}", server.name(), step.title);
+        }
+    }
+    let answers = scenario::play(steps, &client, &hooks).await;
+    plane.stop_all()?;
+    answers.map(|answers| answers.into_iter().map(masked).collect())
+}
+
+/// Masks what depends on how a server was built and who asks it, besides what changes from run to run.
+fn masked(answer: Value) -> Value {
+    let text = answer.to_string();
+    let text = PLACES
+        .iter()
+        .fold(text, |text, (regex, mask)| regex.replace_all(&text, *mask).into_owned());
+    serde_json::from_str(&text).unwrap_or(answer)
+}
+
+static PLACES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+    let texts = [
+        (r#"(in scheme \\+")[^"\\]+"#, "${1}<place>"),
+        (r"X509SHA256=[0-9a-f]{64}", "X509SHA256=<hash>"),
+    ];
+    let compile = |(pattern, text)| Regex::new(pattern).ok().map(|regex| (regex, text));
+    texts.into_iter().filter_map(compile).collect()
+});
+
+fn compare(steps: &[Step], reference: &[Value], kevel: &[Value]) -> bool {
+    let mut failed = 0;
+    for (step, (one, other)) in steps.iter().zip(reference.iter().zip(kevel)) {
+        let differences = differences(one, other);
+        if differences.is_empty() {
+            continue;
+        }
+        failed += 1;
+        if failed <= SHOWN.0 {
+            println!("✗ {} {}", step.title, step.body());
+            differences.iter().take(SHOWN.1).for_each(|line| println!("    {line}"));
+        }
+    }
+    println!("{} passed, {failed} failed", steps.len() - failed);
+    failed == 0
+}
+
+/// Holds Kevel against the recorded answers, and what differs against what is expected to.
+async fn recorded(before: &[Step], bases: &[writes::Base]) -> Result<bool> {
+    let text = fs::read_to_string(folder().join("recorded.txt"))?;
+    let (head, lines) = text.split_once('\n').ok_or("nothing is recorded")?;
+    let seed = head.strip_prefix("seed ").and_then(|seed| seed.parse().ok()).ok_or("no seed")?;
+    let lines: Vec<&str> = lines.lines().collect();
+    let steps = writes::writes(bases, seed, lines.len());
+    let expected =
+        fs::read_to_string(folder().join("expected-differences.txt")).unwrap_or_default();
+    let expected: Vec<&str> = expected.lines().collect();
+    let answers = answers(Server::Kevel, before, &steps).await?;
+    let (mut known, mut failed) = (0, 0);
+    for (number, (theirs, (step, answer))) in
+        lines.iter().zip(steps.iter().zip(&answers)).enumerate()
+    {
+        let ours = line(step, answer);
+        if *theirs == UNSTABLE {
+            continue;
+        }
+        match (*theirs == ours.trim_end(), expected.contains(&(number + 1).to_string().as_str())) {
+            (true, false) => {}
+            (true, true) => println!("no longer differs: {}", number + 1),
+            (false, true) => known += 1,
+            (false, false) => {
+                failed += 1;
+                println!(
+                    "✗ {} {}\n    reference: {theirs}\n    kevel:     {}",
+                    number + 1,
+                    step.body(),
+                    ours.trim_end()
+                );
+            }
+        }
+    }
+    println!("{known} answers differ as expected");
+    println!("{} passed, {failed} failed", lines.len() - known - failed);
+    Ok(failed == 0)
+}
+
+/// An answer in a line: the request, the code, a number for all of it, and the beginning of what was said.
+fn line(step: &Step, answer: &Value) -> String {
+    let said = answer["body"]["message"].as_str().unwrap_or_default();
+    let said: String =
+        said.chars().take(120).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    format!("{} {} {:016x} {said}\n", step.title, answer["code"], digest(&answer.to_string()))
+        .replace(" \n", "\n")
+}
+
+/// FNV-1a: the same on every machine, and nobody here has an interest in collisions.
+fn digest(text: &str) -> u64 {
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, mix)
+}
+
+fn folder() -> PathBuf {
+    tree().join("conformance/random")
+}

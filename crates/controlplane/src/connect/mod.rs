@@ -1,0 +1,131 @@
+//! Ways from objects to somewhere else: into containers, to ports of pods and services, to nodes.
+
+mod address;
+mod container;
+mod log;
+mod metrics;
+mod proxy;
+mod stream;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kevel_api::builtin;
+use kevel_server::egress::Dialer;
+use kevel_server::metrics::Metrics;
+use kevel_server::proxy::{Transport, TransportConfig};
+use kevel_server::resource::SubresourceKind;
+use kevel_streaming::rate::Rate;
+
+use crate::kubelet::{KubeletClientConfig, NodeConnectionInfoGetter};
+use log::PodLog;
+use metrics::ConnectMetrics;
+use proxy::{Backend, Proxy};
+use stream::{PodStream, StreamKind};
+
+/// What the ways depend on.
+#[derive(Clone, Debug)]
+pub struct ConnectConfig {
+    /// How kubelets are reached.
+    pub kubelets: KubeletClientConfig,
+    /// The way to pods and services.
+    pub dialer: Dialer,
+    /// `--max-connection-bytes-per-sec`; 0 does not limit.
+    pub max_connection_bytes_per_sec: u64,
+    /// Which features are on.
+    pub features: ConnectFeatures,
+}
+
+/// The feature gates that the ways go by.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectFeatures {
+    /// `AuthorizePodWebsocketUpgradeCreatePermission`: a GET needs permission to create, too.
+    pub authorize_create: bool,
+    /// `TranslateStreamCloseWebsocketRequests`: WebSockets are translated to SPDY.
+    pub translate_websockets: bool,
+    /// `PortForwardWebsockets`: SPDY is taken out of WebSockets.
+    pub port_forward_websockets: bool,
+    /// `ExtendWebSocketsToKubelet`: kubelets that say so get WebSockets as they are.
+    pub websockets_to_kubelet: bool,
+    /// `PodLogsQuerySplitStreams`: a log can be of stdout or stderr alone.
+    pub split_log_streams: bool,
+}
+
+/// What leads away from subresources, by their paths; all of the core group.
+#[derive(Clone, Debug, Default)]
+pub struct Connecters(HashMap<&'static str, SubresourceKind>);
+
+impl Connecters {
+    /// The ways of a server.
+    pub fn new(config: ConnectConfig, metrics: &Metrics) -> Result<Self, String> {
+        let metrics = ConnectMetrics::new(metrics);
+        let ConnectConfig { kubelets, dialer, max_connection_bytes_per_sec, features } = config;
+        let kubelets = Arc::new(NodeConnectionInfoGetter::new(kubelets)?);
+        let rate = Rate::per_second(max_connection_bytes_per_sec);
+        // Pods are known by their addresses, which no certificate names.
+        let pods =
+            Arc::new(Transport::new(&TransportConfig { dialer, ..TransportConfig::default() })?);
+        let stream = |kind| {
+            let (kubelets, metrics) = (kubelets.clone(), metrics.clone());
+            let stream = PodStream { kind, kubelets, rate, features, metrics };
+            SubresourceKind::Connecter(Arc::new(stream))
+        };
+        let proxy = |backend| {
+            let (kubelets, transport) = (kubelets.clone(), pods.clone());
+            SubresourceKind::Connecter(Arc::new(Proxy { backend, kubelets, transport, rate }))
+        };
+        let log = PodLog::new(kubelets.clone(), features.split_log_streams, metrics.clone())?;
+        Ok(Connecters(HashMap::from([
+            ("pods/attach", stream(StreamKind::Attach)),
+            ("pods/exec", stream(StreamKind::Exec)),
+            ("pods/log", SubresourceKind::GetterWithOptions(Arc::new(log))),
+            ("pods/portforward", stream(StreamKind::PortForward)),
+            ("pods/proxy", proxy(Backend::Pod)),
+            ("services/proxy", proxy(Backend::Service)),
+            ("nodes/proxy", proxy(Backend::Node)),
+        ])))
+    }
+
+    /// What a subresource is, if it leads somewhere.
+    pub(crate) fn get(&self, resource: &builtin::Resource) -> Option<SubresourceKind> {
+        self.0.get(resource.path).filter(|_| resource.group.is_empty()).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind::Subresource;
+    use crate::kinds::KINDS;
+
+    #[test]
+    fn every_way_that_kinds_have_leads_somewhere() {
+        let features = ConnectFeatures {
+            authorize_create: true,
+            translate_websockets: true,
+            port_forward_websockets: true,
+            websockets_to_kubelet: true,
+            split_log_streams: false,
+        };
+        let kubelets = KubeletClientConfig {
+            port: 10250,
+            preferred_address_types: Vec::new(),
+            transport: TransportConfig::default(),
+        };
+        let dialer = Dialer::default();
+        let config = ConnectConfig { kubelets, dialer, max_connection_bytes_per_sec: 0, features };
+        let connecters = Connecters::new(config, &Metrics::default()).unwrap();
+        let ways = KINDS.iter().flat_map(|kind| {
+            let ways = kind.subresources.iter();
+            let ways = ways.filter(|(_, sub)| matches!(sub, Subresource::Connecter));
+            ways.map(|(sub, _)| (kind.group, format!("{}/{sub}", kind.plural)))
+        });
+        let mut count = 0;
+        for (group, path) in ways {
+            let known = builtin::resources().iter().find(|r| (r.group, r.path) == (group, &*path));
+            assert!(connecters.get(known.unwrap()).is_some(), "{path}");
+            count += 1;
+        }
+        assert_eq!(count, connecters.0.len());
+    }
+}

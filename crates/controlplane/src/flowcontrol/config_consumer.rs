@@ -1,0 +1,113 @@
+//! Brings the objects of priority and fairness into effect, and writes what is to be said about them.
+
+use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kevel_api::status::reason;
+use kevel_api::value::Value;
+use kevel_flowcontrol::bootstrap::Resource;
+use kevel_flowcontrol::status::{FIELD_MANAGER, RecentUpdates, StatusUpdate};
+use kevel_server::controller::{Backoff, Client, WorkQueue, inform, run};
+use kevel_server::flowcontrol::FlowControl;
+use kevel_server::storage::Storage;
+use tokio::time::Instant;
+
+/// All objects are digested together, so that there is one key.
+const ALL: &str = "all";
+/// A condition that was written too often is tried again after this ...
+const LATER: Duration = Duration::from_secs(30);
+/// ... and up to that much more, so that servers do not try together.
+const SPREAD_SECONDS: u64 = 45;
+
+/// Keeps a server's priority and fairness as the objects say.
+pub fn config_consumer(
+    flow_control: Arc<FlowControl>,
+    client: Client,
+    priority_levels: Arc<Storage>,
+    flow_schemas: Arc<Storage>,
+) -> impl Future<Output = ()> + Send + 'static {
+    let queue = WorkQueue::new(Backoff::default());
+    let heard = |storage: &Arc<Storage>| {
+        let queue = queue.clone();
+        inform(storage.cache.clone(), move |_| queue.add(ALL))
+    };
+    let informers = [heard(&priority_levels), heard(&flow_schemas)];
+    let consumer = Arc::new(Consumer {
+        flow_control,
+        client,
+        priority_levels,
+        flow_schemas,
+        queue: queue.clone(),
+        recent: Mutex::default(),
+    });
+    let reconcile = move |_| {
+        let consumer = consumer.clone();
+        async move { consumer.digest().await }
+    };
+    async move {
+        let [levels, schemas] = informers;
+        tokio::join!(levels, schemas, run(queue, "priority-and-fairness", 1, reconcile));
+    }
+}
+
+struct Consumer {
+    flow_control: Arc<FlowControl>,
+    client: Client,
+    priority_levels: Arc<Storage>,
+    flow_schemas: Arc<Storage>,
+    queue: Arc<WorkQueue>,
+    recent: Mutex<RecentUpdates>,
+}
+
+impl Consumer {
+    /// Brings all objects into effect, as the cache has them.
+    async fn digest(&self) -> Result<(), String> {
+        let (levels, schemas) = (objects(&self.priority_levels), objects(&self.flow_schemas));
+        let digested = self.flow_control.configure(&levels, &schemas);
+        tracing::debug!(
+            target: "v5",
+            priorityLevels = levels.len(),
+            flowSchemas = schemas.len(),
+            "Priority and fairness is configured"
+        );
+        for (name, why) in digested.ignored {
+            tracing::warn!(priorityLevel = name, why, "Ignoring a PriorityLevelConfiguration");
+        }
+        let mut failures = Vec::new();
+        for update in digested.status_updates {
+            failures.extend(self.write(&update).await.err());
+        }
+        if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) }
+    }
+
+    async fn write(&self, update: &StatusUpdate) -> Result<(), String> {
+        let name = &update.flow_schema;
+        if !self.may_write(name) {
+            let spread = RandomState::new().hash_one(name) % SPREAD_SECONDS;
+            self.queue.add_after(ALL, LATER + Duration::from_secs(spread));
+            return Ok(());
+        }
+        let path = format!("{}/{name}/status", Resource::FlowSchemas.path());
+        match self.client.apply(&path, &update.apply_configuration(), FIELD_MANAGER).await {
+            Ok(_) => Ok(()),
+            // It has gone since.
+            Err(error) if error.reason() == reason::NOT_FOUND => Ok(()),
+            Err(error) => Err(format!("status of FlowSchema {name}: {error}")),
+        }
+    }
+
+    /// Whether a condition may be written now, which then counts.
+    fn may_write(&self, flow_schema: &str) -> bool {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.allow(flow_schema, Instant::now())
+    }
+}
+
+/// All objects of a kind, as the cache has them.
+fn objects(storage: &Storage) -> Vec<Value> {
+    let snapshot = storage.cache.latest();
+    let wire = snapshot.range("", None).filter_map(|object| object.wire().ok());
+    wire.filter_map(|wire| storage.read(wire).ok()).collect()
+}

@@ -1,0 +1,187 @@
+//! Which values are encrypted with what: by their keys, which say their resource.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound::{Included, Unbounded};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kevel_api::field_error::aggregate;
+use kevel_api::gvk::GroupResource;
+use kevel_api::quote::quote;
+
+use crate::config::{EncryptionConfiguration, KmsConfiguration, group_resource};
+use crate::kms::{Plugin, Timing, timeout_of};
+use crate::metrics::EncryptionMetrics;
+use crate::transformer::{Provider, Providers};
+
+/// Where the objects of a built-in kind are stored.
+#[derive(Clone, Debug)]
+pub struct Location {
+    /// `/registry/secrets/`
+    pub prefix: String,
+    /// The group; empty for the core.
+    pub group: &'static str,
+    /// The plural.
+    pub resource: &'static str,
+}
+
+/// What the configuration does not say.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// What all keys begin with: `/registry/`.
+    pub root: String,
+    /// Where built-in kinds are stored. What is in a folder with a dot in its name is of an extension:
+    /// `/registry/GROUP/RESOURCE/`.
+    pub locations: Vec<Location>,
+    /// Whether plug-ins of v1 are allowed (`--feature-gates=KMSv1`).
+    pub kms_v1: bool,
+    /// The server's ID, for metrics.
+    pub server_id: String,
+    /// How often plug-ins and the file are looked at.
+    pub timing: Timing,
+}
+
+/// The transformers of a configuration.
+#[derive(Debug)]
+pub struct Transformers {
+    rules: HashMap<GroupResource, Arc<Providers>>,
+    /// By prefix. Those without providers are there, too: no extension may be taken for them.
+    built_in: BTreeMap<String, (String, Option<Arc<Providers>>)>,
+    root: String,
+    plugins: Vec<Arc<Plugin>>,
+    grace_period: Duration,
+}
+
+const KMS_V1_IS_OFF: &str = "KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 \
+     instead.  Set --feature-gates=KMSv1=true to use the deprecated KMSv1 feature.";
+/// Ours, not the reference's.
+const KMS_V1_IS_NOT_BUILT: &str = "KMSv1 is not supported by this server. Use KMSv2 instead.";
+
+impl Transformers {
+    /// The transformers of a configuration that has been checked. Plug-ins are not asked yet.
+    pub fn new(
+        config: &EncryptionConfiguration,
+        options: &Options,
+        metrics: &Arc<EncryptionMetrics>,
+    ) -> Result<Self, String> {
+        let built = Transformers::build(config, options, metrics);
+        built.map_err(|error| format!("error while building transformers: {error}"))
+    }
+
+    fn build(
+        config: &EncryptionConfiguration,
+        options: &Options,
+        metrics: &Arc<EncryptionMetrics>,
+    ) -> Result<Self, String> {
+        let mut rules: HashMap<GroupResource, Providers> = HashMap::new();
+        let mut plugins = Vec::new();
+        let mut grace_period = Duration::ZERO;
+        let mut plugin = |config: &KmsConfiguration| {
+            match (config.api_version.as_str(), options.kms_v1) {
+                ("v2", _) => {}
+                (_, false) => return Err(KMS_V1_IS_OFF.to_owned()),
+                (_, true) => return Err(KMS_V1_IS_NOT_BUILT.to_owned()),
+            }
+            let (timing, server_id) = (options.timing, &options.server_id);
+            let plugin = Arc::new(Plugin::new(config, timing, server_id, metrics.clone())?);
+            grace_period += 2 * timeout_of(config);
+            plugins.push(plugin.clone());
+            Ok(plugin)
+        };
+        for entry in &config.resources {
+            let providers = entry.providers.iter();
+            let providers: Vec<Arc<Provider>> = providers
+                .map(|provider| Provider::new(provider, &mut plugin).map(Arc::new))
+                .collect::<Result<_, String>>()?;
+            for name in &entry.resources {
+                let resource = group_resource(name);
+                let group = GroupResource::new(resource.group.clone(), "*");
+                let all = GroupResource::from_static("*", "*");
+                let mask = [group, all].into_iter().find(|mask| rules.contains_key(mask));
+                if let Some(mask) = mask {
+                    let (resource, mask) = (quote(&shown(&resource)), quote(&shown(&mask)));
+                    return Err(format!("resource {resource} is masked by earlier rule {mask}"));
+                }
+                rules.entry(resource).or_default().extend(&providers);
+            }
+        }
+        let rules = rules.into_iter().map(|(rule, providers)| (rule, Arc::new(providers)));
+        let mut transformers = Transformers {
+            rules: rules.collect(),
+            built_in: BTreeMap::new(),
+            root: options.root.clone(),
+            plugins,
+            grace_period,
+        };
+        for Location { prefix, group, resource } in &options.locations {
+            let named = GroupResource::from_static(group, resource);
+            let providers = transformers.rule(named.clone()).cloned();
+            transformers.built_in.insert(prefix.clone(), (named.to_string(), providers));
+        }
+        Ok(transformers)
+    }
+
+    /// The most specific rule about a resource.
+    fn rule(&self, resource: GroupResource) -> Option<&Arc<Providers>> {
+        let group = GroupResource::new(resource.group.clone(), "*");
+        let all = GroupResource::from_static("*", "*");
+        [resource, group, all].iter().find_map(|rule| self.rules.get(rule))
+    }
+
+    /// What the value of a key is encrypted with, and what resource it is; `None` for what is not
+    /// encrypted: other resources, and what the server keeps for itself.
+    pub fn of(&self, key: &[u8]) -> Option<(Cow<'_, str>, &Providers)> {
+        let key = std::str::from_utf8(key).ok()?;
+        let nearest = self.built_in.range::<str, _>((Unbounded, Included(key))).next_back();
+        if let Some((prefix, (resource, providers))) = nearest
+            && key.starts_with(prefix.as_str())
+        {
+            return Some((Cow::Borrowed(resource), providers.as_deref()?));
+        }
+        let mut parts = key.strip_prefix(&self.root)?.splitn(3, '/');
+        let (group, resource, _) = (parts.next()?, parts.next()?, parts.next()?);
+        if !group.contains('.') {
+            return None;
+        }
+        let resource = GroupResource::new(group, resource);
+        let shown = resource.to_string();
+        Some((Cow::Owned(shown), self.rule(resource)?))
+    }
+
+    /// Asks the plug-ins for their keys, and from then on for their status.
+    pub async fn start(&self) {
+        for plugin in &self.plugins {
+            plugin.start().await;
+        }
+    }
+
+    /// Whether all plug-ins are well.
+    pub async fn check(&self) -> Result<(), String> {
+        let mut errors = Vec::new();
+        for (index, plugin) in self.plugins.iter().enumerate() {
+            if let Err(error) = plugin.check().await {
+                errors.push(format!("kms-provider-{index}: {error}"));
+            }
+        }
+        aggregate(errors).map_or(Ok(()), Err)
+    }
+
+    /// Whether there are plug-ins.
+    pub fn has_plugins(&self) -> bool {
+        !self.plugins.is_empty()
+    }
+
+    /// How long all plug-ins together may take, and a bit more.
+    pub(crate) fn grace_period(&self) -> Duration {
+        self.grace_period
+    }
+}
+
+/// A rule as the file has it.
+fn shown(rule: &GroupResource) -> String {
+    match (rule.group.as_str(), rule.resource.as_str()) {
+        ("", "*") => "*.".to_owned(),
+        _ => rule.to_string(),
+    }
+}

@@ -1,0 +1,54 @@
+//! What values are encrypted with (`--encryption-provider-config`).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use kevel_controlplane::features::Feature;
+use kevel_controlplane::locations;
+use kevel_encryption::{DynamicTransformers, EncryptionMetrics, Location, Options};
+use kevel_server::health::Check;
+use kevel_server::metrics::Metrics;
+use kevel_store::keys;
+
+use super::config::server_id;
+use crate::options::CompletedOptions;
+
+/// What the file says, if there is one.
+pub async fn transformers(
+    options: &CompletedOptions,
+    metrics: &Metrics,
+) -> Result<Option<Arc<DynamicTransformers>>, String> {
+    // Dashboards find some of them at zero where nothing is encrypted.
+    let encryption_metrics = Arc::new(EncryptionMetrics::new(metrics));
+    let flags = &options.flags.etcd;
+    let file = flags.encryption_provider_config.as_str();
+    if file.is_empty() {
+        return Ok(None);
+    }
+    let location = |(prefix, group, resource)| Location { prefix, group, resource };
+    let encryption_options = Options {
+        root: keys::root(&flags.etcd_prefix),
+        locations: locations(&flags.etcd_prefix).into_iter().map(location).collect(),
+        kms_v1: options.feature_gates.enabled(Feature::KMSv1),
+        server_id: server_id(),
+        ..Options::default()
+    };
+    let reload = flags.encryption_provider_config_automatic_reload;
+    let loaded = DynamicTransformers::load(
+        Path::new(file),
+        reload,
+        encryption_options,
+        metrics,
+        encryption_metrics,
+    );
+    Ok(Some(Arc::new(loaded.await?)))
+}
+
+/// Whether the plug-ins are well, by the reference's name.
+pub fn check(transformers: &Arc<DynamicTransformers>) -> Check {
+    let transformers = transformers.clone();
+    Check::later("kms-providers", move || {
+        let transformers = transformers.clone();
+        Box::pin(async move { transformers.check().await })
+    })
+}

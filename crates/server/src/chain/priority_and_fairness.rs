@@ -1,0 +1,125 @@
+//! `--enable-priority-and-fairness`: each request waits for those of its own kind, and who asks a lot
+//! for itself.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::{HeaderName, HeaderValue};
+use kevel_flowcontrol::{Admitted, FlowSchema, Rejected, Started};
+
+use super::held::{Hold, hold};
+use super::long_running::is_long_running;
+use super::too_many_requests::too_many_requests;
+use super::{Installed, plain};
+use crate::flowcontrol::{Executing, FlowControl, ResourceFacts};
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
+use crate::latency_trackers::{LatencyTrackers, Phase};
+use crate::metrics::{Histogram, Metrics};
+use crate::request::Request;
+use crate::user::User;
+use crate::verb::Verb;
+
+const FLOW_SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
+const PRIORITY_LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
+
+/// Lets requests wait for seats, and refuses those for whom there is no place to wait. What is
+/// long-running has no seats, but for watches while they begin.
+pub(super) struct PriorityAndFairness {
+    pub flow_control: Arc<FlowControl>,
+    pub resources: Arc<dyn ResourceFacts>,
+    /// How long a request without a deadline may wait.
+    pub default_wait: Duration,
+    pub metrics: Arc<Metrics>,
+    pub installed: Installed,
+    /// The time in this filter.
+    pub duration: Arc<Histogram>,
+}
+
+impl Hold for Executing {}
+
+impl Filter for PriorityAndFairness {
+    fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
+        let entered = Instant::now();
+        if request.info.verb != Verb::Watch && is_long_running(&request.info) {
+            return next.handle(request);
+        }
+        let Some(user) = request.user.clone() else {
+            let error = plain::internal_error(&request.parts.uri, "no User found in context");
+            return Box::pin(std::future::ready(error));
+        };
+        match self.flow_control.start(&request, &user, &*self.resources, self.default_wait) {
+            Started::Admitted(admitted) => {
+                self.duration.observe(entered.elapsed().as_secs_f64());
+                self.execute(request, &user, admitted, next)
+            }
+            Started::Rejected(rejected) => {
+                Box::pin(std::future::ready(self.reject(&request, &rejected)))
+            }
+            Started::Waiting(waiting) => {
+                let mark = self.flow_control.wait(&request.info);
+                Box::pin(async move {
+                    let decided = waiting.await;
+                    drop(mark);
+                    self.duration.observe(entered.elapsed().as_secs_f64());
+                    match decided {
+                        Ok(admitted) => self.execute(request, &user, admitted, next).await,
+                        Err(rejected) => self.reject(&request, &rejected),
+                    }
+                })
+            }
+        }
+    }
+}
+
+impl PriorityAndFairness {
+    fn execute<'a>(
+        &'a self,
+        mut request: Request,
+        user: &User,
+        admitted: Admitted,
+        next: &'a dyn Handler,
+    ) -> Pending<'a, Response> {
+        LatencyTrackers::add_to(&request, Phase::Queue, admitted.waited());
+        let flow_schema = admitted.flow_schema().clone();
+        if request.info.verb == Verb::Watch {
+            let seats = self.flow_control.watch(&request, user, admitted, &*self.resources);
+            request.parts.extensions.insert(seats);
+            let pending = next.handle(request);
+            return Box::pin(async move { classified(pending.await, &flow_schema) });
+        }
+        let executing = self.flow_control.execute(&request.info, admitted);
+        let pending = next.handle(request);
+        Box::pin(async move { hold(classified(pending.await, &flow_schema), executing) })
+    }
+
+    fn reject(&self, request: &Request, rejected: &Rejected) -> Response {
+        let Rejected { flow_schema, reason, retry_after, waited } = rejected;
+        LatencyTrackers::add_to(request, Phase::Queue, *waited);
+        tracing::debug!(
+            target: "v3",
+            flowSchema = flow_schema.name(),
+            priorityLevel = flow_schema.priority_level(),
+            %reason,
+            ?waited,
+            "Rejected a request"
+        );
+        let response = too_many_requests(request, *retry_after, &self.metrics, &self.installed);
+        classified(response, flow_schema)
+    }
+}
+
+/// A response that says by UIDs, not by names, how its request was classified: names are for
+/// administrators.
+fn classified(mut response: Response, flow_schema: &FlowSchema) -> Response {
+    let headers = response.headers_mut();
+    for (name, uid) in [
+        (FLOW_SCHEMA_UID, flow_schema.uid()),
+        (PRIORITY_LEVEL_UID, flow_schema.priority_level_uid()),
+    ] {
+        if let Ok(uid) = HeaderValue::from_str(uid) {
+            headers.insert(name, uid);
+        }
+    }
+    response
+}

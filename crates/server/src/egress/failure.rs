@@ -1,0 +1,134 @@
+//! Why a server cannot be asked, in the words that the reference's clients are used to.
+
+use std::error::Error;
+use std::io;
+use std::net::IpAddr;
+
+use kevel_api::time::Time;
+use rustls::CertificateError;
+use rustls::pki_types::{ServerName, UnixTime};
+
+/// Why a request on kept connections failed.
+pub fn of_request(error: &(dyn Error + 'static), address: &str) -> String {
+    let causes = || std::iter::successors(Some(error), |&error| error.source());
+    if let Some(cause) = causes().find_map(|cause| cause.downcast_ref::<io::Error>()) {
+        return of_connection(cause, address);
+    }
+    let mut of_http = causes().filter_map(|cause| cause.downcast_ref::<hyper::Error>());
+    if of_http.any(|cause| cause.is_incomplete_message() || cause.is_closed()) {
+        return "EOF".to_owned();
+    }
+    causes().last().map(ToString::to_string).unwrap_or_default()
+}
+
+/// Why an answer broke off.
+pub fn of_answer(error: &(dyn Error + 'static), address: &str) -> String {
+    match of_request(error, address) {
+        // The connection was there, and so was a part of the answer.
+        reason if reason == "EOF" => "unexpected EOF".to_owned(),
+        reason => reason,
+    }
+}
+
+/// Why a connection could not be made, or broke.
+pub fn of_connection(error: &io::Error, address: &str) -> String {
+    let dial = |what: &str| format!("dial tcp {address}: {what}");
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => return dial("connect: connection refused"),
+        io::ErrorKind::HostUnreachable => return dial("connect: no route to host"),
+        io::ErrorKind::NetworkUnreachable => return dial("connect: network is unreachable"),
+        io::ErrorKind::TimedOut => return dial("i/o timeout"),
+        io::ErrorKind::UnexpectedEof => return "EOF".to_owned(),
+        io::ErrorKind::ConnectionReset => return "connection reset by peer".to_owned(),
+        io::ErrorKind::BrokenPipe => return "broken pipe".to_owned(),
+        _ => {}
+    }
+    // Whoever passes an error on wraps it in another.
+    let mut inner = error.get_ref();
+    while let Some(io) = inner.and_then(|inner| inner.downcast_ref::<io::Error>()) {
+        match io.get_ref() {
+            Some(next) => inner = Some(next),
+            None => return of_connection(io, address),
+        }
+    }
+    match inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::InvalidCertificate(wrong)) => {
+            format!("tls: failed to verify certificate: x509: {}", certificate(wrong))
+        }
+        Some(rustls::Error::AlertReceived(alert)) => format!("remote error: tls: {alert:?}"),
+        Some(rustls::Error::InvalidMessage(_)) => {
+            "http: server gave HTTP response to HTTPS client".to_owned()
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// Why nobody could be dialled: the same, but that a name may be nobody's.
+pub fn of_dial(error: &(dyn Error + 'static), address: &str) -> String {
+    let mut causes = std::iter::successors(Some(error), |&error| error.source());
+    let cause = causes.find_map(|cause| cause.downcast_ref::<io::Error>());
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    let is_ip = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    match cause {
+        // What a name server says has a kind that nobody can name.
+        Some(cause) if !is_ip && cause.raw_os_error().is_none() && cause.get_ref().is_some() => {
+            match cause.kind() {
+                io::ErrorKind::TimedOut => of_connection(cause, address),
+                _ => format!("dial tcp: lookup {host}: no such host"),
+            }
+        }
+        Some(cause) => of_connection(cause, address),
+        None => format!("dial tcp {address}: {error}"),
+    }
+}
+
+/// What the system says of a socket, without its number: `no such file or directory`.
+pub(super) fn of_socket(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
+}
+
+fn certificate(error: &CertificateError) -> String {
+    const NOT_VALID: &str = "certificate has expired or is not yet valid";
+    match error {
+        CertificateError::UnknownIssuer => "certificate signed by unknown authority".to_owned(),
+        CertificateError::Expired | CertificateError::NotValidYet => NOT_VALID.to_owned(),
+        CertificateError::ExpiredContext { time, not_after } => {
+            format!("{NOT_VALID}: current time {} is after {}", shown(*time), shown(*not_after))
+        }
+        CertificateError::NotValidYetContext { time, not_before } => {
+            format!("{NOT_VALID}: current time {} is before {}", shown(*time), shown(*not_before))
+        }
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            other_name(expected, presented)
+        }
+        other => other.to_string(),
+    }
+}
+
+fn other_name(expected: &ServerName<'_>, presented: &[String]) -> String {
+    let is_ip = matches!(expected, ServerName::IpAddress(_));
+    let expected = expected.to_str();
+    let kind = if is_ip { "IpAddress(" } else { "DnsName(" };
+    let names: Vec<&str> = presented
+        .iter()
+        .filter_map(|name| name.strip_prefix(kind)?.strip_suffix(')'))
+        .map(|name| name.trim_matches('"'))
+        .collect();
+    match (names.is_empty(), is_ip) {
+        (true, true) => format!(
+            "cannot validate certificate for {expected} because it doesn't contain any IP SANs"
+        ),
+        (true, false) => {
+            format!("certificate is not valid for any names, but wanted to match {expected}")
+        }
+        (false, _) => format!("certificate is valid for {}, not {expected}", names.join(", ")),
+    }
+}
+
+fn shown(time: UnixTime) -> Time {
+    Time { seconds: i64::try_from(time.as_secs()).unwrap_or(i64::MAX) }
+}

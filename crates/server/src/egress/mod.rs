@@ -1,0 +1,90 @@
+//! Ways out of the server (k8s.io/apiserver's `egressselector`): directly, or through a proxy that connects where
+//! the server itself has no way to.
+//!
+//! Whoever connects to somebody is given a [`Dialer`] when it is made, and asks it for each connection. An
+//! [`EgressSelector`] has one for each [`EgressType`]. Through a proxy, names are the proxy's to resolve.
+
+mod connector;
+mod dialer;
+pub mod failure;
+mod http_connect;
+mod metrics;
+mod proto;
+mod stream;
+mod tunnel;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+pub use self::connector::{Connector, Resolve, address};
+pub use self::dialer::{DialError, Dialer, ProxyServer, ProxyTls};
+pub use self::metrics::DialMetrics;
+pub use self::stream::{Connection, Stream};
+
+/// Which network a connection leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EgressType {
+    /// Webhooks by URL, of authentication, authorization and audit, too.
+    ControlPlane,
+    /// The store.
+    Etcd,
+    /// Kubelets, pods, and services of the cluster.
+    Cluster,
+}
+
+impl EgressType {
+    /// The one of a name, in whatever case.
+    pub fn named(name: &str) -> Option<Self> {
+        let types = [EgressType::ControlPlane, EgressType::Etcd, EgressType::Cluster];
+        types.into_iter().find(|ty| name.eq_ignore_ascii_case(&ty.to_string()))
+    }
+}
+
+impl fmt::Display for EgressType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            EgressType::ControlPlane => "controlplane",
+            EgressType::Etcd => "etcd",
+            EgressType::Cluster => "cluster",
+        })
+    }
+}
+
+/// The way to each network. What it does not know is reached directly.
+#[derive(Clone, Debug, Default)]
+pub struct EgressSelector(Option<BTreeMap<EgressType, Dialer>>);
+
+/// Why somebody who insists on a configured way has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LookupError {
+    /// Nothing is configured at all.
+    NoSelector,
+    /// The network is not among what is configured.
+    NotConfigured,
+}
+
+impl EgressSelector {
+    /// These ways.
+    pub fn new(dialers: impl IntoIterator<Item = (EgressType, Dialer)>) -> Self {
+        EgressSelector(Some(dialers.into_iter().collect()))
+    }
+
+    /// The way to a network.
+    pub fn dialer(&self, ty: EgressType) -> Dialer {
+        self.lookup(ty).unwrap_or_default()
+    }
+
+    /// The way to a service of the cluster that is a webhook. This server itself is reached without one.
+    pub fn service_dialer(&self, namespace: &str, name: &str, port: i64) -> Dialer {
+        match (namespace, name, port) {
+            ("default", "kubernetes", 443) => Dialer::default(),
+            _ => self.dialer(EgressType::Cluster),
+        }
+    }
+
+    /// The way to a network, if somebody has said which it is.
+    pub fn lookup(&self, ty: EgressType) -> Result<Dialer, LookupError> {
+        let dialers = self.0.as_ref().ok_or(LookupError::NoSelector)?;
+        dialers.get(&ty).cloned().ok_or(LookupError::NotConfigured)
+    }
+}

@@ -1,0 +1,113 @@
+//! Selection by fields of the version that a request is about, where a webhook makes that version: the cache,
+//! which has objects as they are stored, cannot tell.
+
+use std::sync::Arc;
+
+use kevel_api::selector::field::FieldSelector;
+use kevel_api::status::StatusError;
+use kevel_api::value::Value;
+use kevel_store::cache::{Change, Delivery, Object};
+
+use super::StoredRequest;
+use crate::resource::Resource;
+use crate::storage::Storage;
+
+/// The fields that are the same in every version.
+const METADATA: &str = "metadata.";
+
+/// What objects must be in a version.
+pub(super) struct VersionSelector {
+    resource: Arc<Resource>,
+    storage: Arc<Storage>,
+    fields: FieldSelector,
+}
+
+impl VersionSelector {
+    /// Takes what only the version of the request tells out of a selection by fields.
+    pub fn take(request: &StoredRequest<'_>, fields: &mut FieldSelector) -> Option<Self> {
+        if !request.storage.converts_remotely() {
+            return None;
+        }
+        let requirements = fields.requirements().iter().cloned();
+        let (shared, own): (Vec<_>, Vec<_>) =
+            requirements.partition(|requirement| requirement.field.starts_with(METADATA));
+        if own.is_empty() {
+            return None;
+        }
+        *fields = FieldSelector::new(shared);
+        let (resource, storage) = (request.resource.clone(), request.storage.clone());
+        Some(VersionSelector { resource, storage, fields: FieldSelector::new(own) })
+    }
+
+    /// Those of the objects that are selected. The webhook converts all of them at once.
+    pub async fn select(&self, objects: Vec<Arc<Object>>) -> Result<Vec<Arc<Object>>, StatusError> {
+        let read = |object: &Arc<Object>| {
+            object.wire().map_err(ToOwned::to_owned).and_then(|wire| self.storage.read(wire))
+        };
+        let values = objects.iter().map(read).collect::<Result<Vec<_>, String>>();
+        let values = values.map_err(StatusError::internal)?;
+        let to = self.resource.kind.group_version();
+        let converted = self.storage.convert_all(values, &self.storage.kind, &to).await?;
+        let selected = objects.into_iter().zip(&converted).filter(|(_, value)| self.matches(value));
+        Ok(selected.map(|(object, _)| object).collect())
+    }
+
+    /// What changes are to somebody who sees only the selected objects.
+    pub async fn narrow_all(&self, deliveries: Vec<Delivery>) -> Vec<Delivery> {
+        let mut narrowed = Vec::new();
+        for delivery in deliveries {
+            narrowed.extend(self.narrow(delivery).await);
+        }
+        narrowed
+    }
+
+    async fn narrow(&self, delivery: Delivery) -> Option<Delivery> {
+        let Delivery { change, event } = delivery;
+        let before = match change {
+            Change::Added => false,
+            Change::Modified | Change::Deleted => self.selects(event.previous()).await,
+        };
+        let after = match change {
+            Change::Deleted => false,
+            Change::Added | Change::Modified => self.selects(event.current()).await,
+        };
+        let change = match (before, after) {
+            (false, true) => Change::Added,
+            (true, true) => Change::Modified,
+            (true, false) => Change::Deleted,
+            (false, false) => return None,
+        };
+        Some(Delivery { change, event })
+    }
+
+    /// Whether an object is selected. One that cannot be converted is: the client is told why when it is sent.
+    pub async fn selects(&self, object: Option<&Arc<Object>>) -> bool {
+        let Some(object) = object else { return false };
+        self.select(vec![object.clone()]).await.map_or(true, |selected| !selected.is_empty())
+    }
+
+    fn matches(&self, object: &Value) -> bool {
+        let texts: Vec<String> = self
+            .fields
+            .requirements()
+            .iter()
+            .map(|requirement| text_at(object, &requirement.field))
+            .collect();
+        let named = |field: &str| {
+            let mut names = self.fields.requirements().iter().zip(&texts);
+            names.find(|(requirement, _)| requirement.field == field).map(|(_, text)| text.as_str())
+        };
+        self.fields.matches(named)
+    }
+}
+
+/// A field as selectors name it; empty where an object has none.
+fn text_at(object: &Value, field: &str) -> String {
+    let steps: Vec<&str> = field.split('.').collect();
+    match object.at(&steps) {
+        Some(Value::String(text)) => text.to_string(),
+        Some(Value::Bool(value)) => value.to_string(),
+        Some(Value::Int(value)) => value.to_string(),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,81 @@
+//! Requests that wait or are executed, while they do.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use kevel_flowcontrol::Admitted;
+
+use super::{FlowControl, FlowLog, READ_ONLY};
+use crate::metrics::{InFlightWatermark, Metrics};
+use crate::request_info::RequestInfo;
+
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Waiting,
+    Executing,
+}
+
+/// A request that is executed. It gives back its seats when this is dropped.
+pub(crate) struct Executing {
+    // Given back first.
+    _admitted: Admitted,
+    mark: Mark,
+    log: Option<FlowLog>,
+}
+
+impl Executing {
+    pub(super) fn new(admitted: Admitted, mark: Mark) -> Self {
+        Executing { _admitted: admitted, mark, log: None }
+    }
+
+    /// The log is told how long it took.
+    pub(super) fn logged(mut self, log: Option<FlowLog>) -> Self {
+        self.log = log;
+        self
+    }
+}
+
+impl Drop for Executing {
+    fn drop(&mut self) {
+        if let Some(log) = &self.log {
+            log.initialized(self.mark.since.elapsed());
+        }
+    }
+}
+
+/// A request that is counted in a phase, until this is dropped.
+pub(super) struct Mark {
+    flow_control: Arc<FlowControl>,
+    phase: Phase,
+    mutating: bool,
+    since: Instant,
+}
+
+impl FlowControl {
+    /// Counts a request in a phase.
+    pub(super) fn enter(self: &Arc<Self>, phase: Phase, info: &RequestInfo) -> Mark {
+        let mutating = !READ_ONLY.contains(&info.verb);
+        let since = Instant::now();
+        watermark(&self.metrics, phase, mutating).enter(since, usize::MAX);
+        self.read_vs_write.add(phase, mutating, since, 1);
+        Mark { flow_control: self.clone(), phase, mutating, since }
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        let Mark { flow_control, phase, mutating, .. } = self;
+        watermark(&flow_control.metrics, *phase, *mutating).leave();
+        flow_control.read_vs_write.add(*phase, *mutating, Instant::now(), -1);
+    }
+}
+
+fn watermark(metrics: &Metrics, phase: Phase, mutating: bool) -> &InFlightWatermark {
+    match (phase, mutating) {
+        (Phase::Waiting, true) => &metrics.mutating_in_queue,
+        (Phase::Waiting, false) => &metrics.read_only_in_queue,
+        (Phase::Executing, true) => &metrics.mutating_in_flight,
+        (Phase::Executing, false) => &metrics.read_only_in_flight,
+    }
+}

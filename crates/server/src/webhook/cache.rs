@@ -1,0 +1,108 @@
+//! Answers that are remembered for a while.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use ring::digest::{SHA256, digest};
+use tokio::time::Instant;
+
+/// A question: its SHA-256, since questions have no limit to their size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CacheKey([u8; 32]);
+
+impl CacheKey {
+    /// The key of a question.
+    pub fn of(question: &[u8]) -> Self {
+        let mut key = [0; 32];
+        key.copy_from_slice(digest(&SHA256, question).as_ref());
+        CacheKey(key)
+    }
+}
+
+/// A bounded number of answers; what was not asked for the longest is forgotten first.
+#[derive(Debug)]
+pub struct AnswerCache<A> {
+    limit: usize,
+    entries: Mutex<Entries<A>>,
+}
+
+#[derive(Debug)]
+struct Entries<A> {
+    answers: HashMap<CacheKey, Entry<A>>,
+    /// The questions, by when they were asked last.
+    order: BTreeMap<u64, CacheKey>,
+    /// Counts the times that something is asked.
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Entry<A> {
+    answer: A,
+    expires: Instant,
+    asked: u64,
+}
+
+impl<A: Clone> AnswerCache<A> {
+    /// One that remembers so many answers.
+    pub fn new(limit: usize) -> Self {
+        let entries = Entries { answers: HashMap::new(), order: BTreeMap::new(), clock: 0 };
+        AnswerCache { limit, entries: Mutex::new(entries) }
+    }
+
+    /// The answer, unless it has expired.
+    pub fn get(&self, key: &CacheKey) -> Option<A> {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let Entries { answers, order, clock } = &mut *entries;
+        let entry = answers.get_mut(key)?;
+        order.remove(&entry.asked);
+        if entry.expires <= Instant::now() {
+            answers.remove(key);
+            return None;
+        }
+        *clock += 1;
+        entry.asked = *clock;
+        order.insert(entry.asked, *key);
+        Some(entry.answer.clone())
+    }
+
+    /// Remembers an answer for a while.
+    pub fn put(&self, key: CacheKey, answer: A, ttl: Duration) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let Entries { answers, order, clock } = &mut *entries;
+        *clock += 1;
+        let entry = Entry { answer, expires: Instant::now() + ttl, asked: *clock };
+        order.insert(entry.asked, key);
+        if let Some(old) = answers.insert(key, entry) {
+            order.remove(&old.asked);
+        }
+        while answers.len() > self.limit
+            && let Some((_, oldest)) = order.pop_first()
+        {
+            answers.remove(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_is_remembered_for_a_while() {
+        let cache = AnswerCache::new(2);
+        let key = |i: u8| CacheKey::of(&[i]);
+        cache.put(key(1), 'a', Duration::from_secs(10));
+        cache.put(key(2), 'b', Duration::from_secs(20));
+        assert_eq!((cache.get(&key(1)), cache.get(&key(2))), (Some('a'), Some('b')));
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert_eq!((cache.get(&key(1)), cache.get(&key(2))), (None, Some('b')));
+        // Beyond the limit the one that was asked for the longest ago goes.
+        cache.put(key(3), 'c', Duration::from_secs(10));
+        assert_eq!(cache.get(&key(2)), Some('b'));
+        cache.put(key(4), 'd', Duration::from_secs(10));
+        assert_eq!([2, 3, 4].map(|i| cache.get(&key(i))), [Some('b'), None, Some('d')]);
+        let entries = cache.entries.lock().unwrap();
+        assert_eq!((entries.answers.len(), entries.order.len()), (2, 2));
+    }
+}

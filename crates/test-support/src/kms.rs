@@ -1,0 +1,213 @@
+//! A key management service (`v2.KeyManagementService`, gRPC) on a Unix socket. What it does with keys
+//! is no encryption, but nobody would know.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Frame, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::UnixListener;
+use tokio::task::{JoinHandle, JoinSet};
+
+/// A plug-in, which ends when it is dropped.
+#[derive(Debug)]
+pub struct KmsPlugin {
+    socket: PathBuf,
+    state: Arc<Mutex<State>>,
+    serving: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct State {
+    key_id: String,
+    healthz: String,
+    /// What it can decrypt: key ID and ciphertext, and what was encrypted.
+    known: BTreeMap<(String, Vec<u8>), Vec<u8>>,
+    calls: BTreeMap<String, usize>,
+}
+
+impl KmsPlugin {
+    /// A plug-in on a socket, whose key has this ID.
+    pub fn start(socket: &Path, key_id: &str) -> Self {
+        let state = State {
+            key_id: key_id.to_owned(),
+            healthz: "ok".to_owned(),
+            known: BTreeMap::new(),
+            calls: BTreeMap::new(),
+        };
+        let mut plugin = KmsPlugin {
+            socket: socket.to_owned(),
+            state: Arc::new(Mutex::new(state)),
+            serving: None,
+        };
+        plugin.resume();
+        plugin
+    }
+
+    /// Encrypts with another key from now on; what was encrypted before can still be decrypted.
+    pub fn rotate(&self, key_id: &str) {
+        self.state().key_id = key_id.to_owned();
+    }
+
+    /// Says this of its health.
+    pub fn set_healthz(&self, healthz: &str) {
+        self.state().healthz = healthz.to_owned();
+    }
+
+    /// Can decrypt this, too.
+    pub fn know(&self, key_id: &str, ciphertext: &[u8], plaintext: &[u8]) {
+        self.state().known.insert((key_id.to_owned(), ciphertext.into()), plaintext.into());
+    }
+
+    /// How often a method was called.
+    pub fn calls(&self, method: &str) -> usize {
+        self.state().calls.get(method).copied().unwrap_or(0)
+    }
+
+    /// Goes away: nobody listens at its socket, and connections end.
+    pub fn stop(&mut self) {
+        self.serving.take().inspect(JoinHandle::abort);
+        let _ = std::fs::remove_file(&self.socket);
+    }
+
+    /// Comes back.
+    pub fn resume(&mut self) {
+        let listener = UnixListener::bind(&self.socket).unwrap();
+        let state = self.state.clone();
+        self.serving = Some(tokio::spawn(async move {
+            // Goes with this task, and with it all connections.
+            let mut connections = JoinSet::new();
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let state = state.clone();
+                connections.spawn(async move {
+                    let service = service_fn(move |request| answer(state.clone(), request));
+                    let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+                });
+            }
+        }));
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+}
+
+impl Drop for KmsPlugin {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl State {
+    /// What a method answers, or the code of its failure.
+    fn call(&mut self, method: &str, request: &[u8]) -> Result<Vec<u8>, u8> {
+        *self.calls.entry(method.to_owned()).or_default() += 1;
+        let request = fields(request);
+        let field = |tag: u8| request.get(&tag).cloned().unwrap_or_default();
+        Ok(match method {
+            "Status" => [
+                bytes(1, b"v2"),
+                bytes(2, self.healthz.as_bytes()),
+                bytes(3, self.key_id.as_bytes()),
+            ]
+            .concat(),
+            "Encrypt" => {
+                let (plain, key_id) = (field(1), self.key_id.clone());
+                let sealed: Vec<u8> = plain.iter().map(|byte| byte ^ 0x5a).collect();
+                self.known.insert((key_id.clone(), sealed.clone()), plain);
+                let note = [bytes(1, b"note.example.com"), bytes(2, b"1")].concat();
+                [bytes(1, &sealed), bytes(2, key_id.as_bytes()), bytes(3, &note)].concat()
+            }
+            "Decrypt" => {
+                let key_id = String::from_utf8(field(3)).unwrap();
+                // NotFound: there is no such key.
+                bytes(1, self.known.get(&(key_id, field(1))).ok_or(5)?)
+            }
+            // Unimplemented.
+            _ => return Err(12),
+        })
+    }
+}
+
+async fn answer(
+    state: Arc<Mutex<State>>,
+    request: http::Request<Incoming>,
+) -> Result<http::Response<Answer>, Infallible> {
+    let path = request.uri().path().to_owned();
+    let body = request.into_body().collect().await.unwrap().to_bytes();
+    let method = path.strip_prefix("/v2.KeyManagementService/").unwrap_or_default();
+    let called = state.lock().unwrap().call(method, body.get(5..).unwrap_or_default());
+    let (message, code) = match called {
+        Ok(message) => (Some(message), 0),
+        Err(code) => (None, code),
+    };
+    let data = message.map(|message| {
+        let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+        [&[0], &length[..], &message].concat().into()
+    });
+    let response = http::Response::builder()
+        .header("content-type", "application/grpc")
+        .body(Answer { data, code: Some(code) });
+    Ok(response.unwrap())
+}
+
+/// A message, and how the call ended.
+struct Answer {
+    data: Option<Bytes>,
+    code: Option<u8>,
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if let Some(data) = self.data.take() {
+            return Poll::Ready(Some(Ok(Frame::data(data))));
+        }
+        let Some(code) = self.code.take() else { return Poll::Ready(None) };
+        let mut trailers = http::HeaderMap::new();
+        trailers.insert("grpc-status", code.to_string().parse().unwrap());
+        Poll::Ready(Some(Ok(Frame::trailers(trailers))))
+    }
+}
+
+/// A field of bytes.
+fn bytes(tag: u8, contents: &[u8]) -> Vec<u8> {
+    let mut out = vec![tag << 3 | 2];
+    let mut length = contents.len();
+    while length >= 0x80 {
+        out.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    out.push(length as u8);
+    out.extend_from_slice(contents);
+    out
+}
+
+/// The fields of bytes that a message has.
+fn fields(mut message: &[u8]) -> BTreeMap<u8, Vec<u8>> {
+    let mut fields = BTreeMap::new();
+    while let [head, rest @ ..] = message {
+        assert_eq!(head & 7, 2, "a field of bytes");
+        let end = rest.iter().position(|byte| *byte < 0x80).unwrap();
+        let digits = rest[..=end].iter().rev();
+        let length = digits.fold(0, |sum, digit| sum << 7 | usize::from(digit & 0x7f));
+        let (contents, rest) = rest[end + 1..].split_at(length);
+        fields.insert(head >> 3, contents.to_vec());
+        message = rest;
+    }
+    fields
+}
