@@ -317,7 +317,7 @@ fn set_deletion(object: &mut Value, at: Time, grace: Option<i64>) {
 fn next_generation(object: &mut Value) {
     let generation = object.at(&["metadata", "generation"]).and_then(Value::as_int);
     if let Some(generation) = generation.filter(|generation| *generation > 0) {
-        metadata::set(object, "generation", Some(Value::Int(generation + 1)));
+        metadata::set(object, "generation", Some(Value::Int(generation.wrapping_add(1))));
     }
 }
 

@@ -33,6 +33,14 @@ pub(crate) fn set(object: &mut Value, field: &str, value: Option<Value>) {
     }
 }
 
+/// Counts a change of what is wanted: the generation is one more than the old object's.
+pub fn count_generation(object: &mut Value, old: &Value) {
+    let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or(0);
+    // Clients choose it where it is stored as they send it. Past the last number is the first: below zero,
+    // which is then refused.
+    set(object, "generation", Some(Value::Int(generation.wrapping_add(1))));
+}
+
 /// What is wrong with metadata at a path: of an object, or of one inside an object.
 pub fn check_metadata(
     metadata: &Value,

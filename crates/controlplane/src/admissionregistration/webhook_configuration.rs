@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use kevel_api::name;
 use kevel_api::value::Value;
+use kevel_server::metadata;
 use kevel_server::webhook::{validate_webhook_service, validate_webhook_url};
 
 use super::expression::match_conditions;
@@ -49,9 +50,7 @@ fn count_generation(new: &mut Value, old: &Value) {
     without_empty_bundles(new.at_mut(&["webhooks"]));
     without_empty_bundles(before.as_mut());
     if new.at(&["webhooks"]) != before.as_ref() {
-        let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int);
-        let next = Value::Int(generation.unwrap_or(0) + 1);
-        new.make_map(&["metadata"]).insert("generation", next);
+        metadata::count_generation(new, old);
     }
 }
 

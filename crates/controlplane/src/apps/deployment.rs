@@ -1,6 +1,7 @@
 //! Deployments.
 
 use kevel_api::value::{Value, equivalent};
+use kevel_server::metadata::count_generation;
 use kevel_server::scale::Selector;
 
 use super::{
@@ -37,12 +38,8 @@ pub static KIND: Kind = Kind {
 fn prepare_for_update(deployment: &mut Value, old: &Value, capabilities: &Capabilities) {
     template::prepare_at(deployment, Some(old), template::IN_SPEC, capabilities);
     let path = ["metadata", "annotations"];
-    if equivalent(deployment.at(&path), old.at(&path)) {
-        return;
-    }
-    let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or(0);
-    if let Some(metadata) = deployment.at_mut(&["metadata"]).and_then(Value::as_map_mut) {
-        metadata.insert("generation", Value::Int(generation + 1));
+    if !equivalent(deployment.at(&path), old.at(&path)) {
+        count_generation(deployment, old);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use kevel_api::value::{Value, equivalent};
+use kevel_server::metadata::count_generation;
 
 use crate::capabilities::Capabilities;
 use crate::columns;
@@ -49,8 +50,7 @@ fn settle_gated(driver: &mut Value, old: Option<&Value>, capabilities: &Capabili
 fn prepare_for_update(driver: &mut Value, old: &Value, capabilities: &Capabilities) {
     settle_gated(driver, Some(old), capabilities);
     if !equivalent(driver.at(&["spec"]), old.at(&["spec"])) {
-        let counted = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or(0);
-        driver.make_map(&["metadata"]).insert("generation", Value::Int(counted + 1));
+        count_generation(driver, old);
     }
 }
 

@@ -7,6 +7,7 @@ use kevel_api::ip::{ip_warnings, is_valid_ip};
 use kevel_api::name;
 use kevel_api::value::Value;
 use kevel_api::warning::WarningList;
+use kevel_server::metadata::count_generation;
 
 use super::address::{endpoint_ip, is_ipv4, is_ipv6, legacy_ip};
 use super::validation::PROTOCOLS;
@@ -46,10 +47,7 @@ fn prepare_for_update(slice: &mut Value, old: &Value, _: &Capabilities) {
     let changed = labels(slice) != labels(old) || topologies(slice) != topologies(old);
     drop_topology(slice, Some(old));
     if changed {
-        let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or(0);
-        if let Some(metadata) = slice.at_mut(&["metadata"]).and_then(Value::as_map_mut) {
-            metadata.insert("generation", Value::Int(generation.saturating_add(1)));
-        }
+        count_generation(slice, old);
     }
 }
 

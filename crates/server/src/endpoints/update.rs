@@ -416,8 +416,7 @@ impl StoredRequest<'_> {
         if same {
             return;
         }
-        let generation = old.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or(0);
-        metadata::set(object, "generation", Some(Value::Int(generation + 1)));
+        metadata::count_generation(object, old);
     }
 }
 
