@@ -3,6 +3,7 @@
 
 mod decode;
 mod operation;
+mod reach;
 #[cfg(test)]
 mod tests;
 
@@ -11,6 +12,7 @@ use std::fmt;
 use kevel_api::value::Value;
 use kevel_codec::json::open;
 pub use operation::Operation;
+pub use reach::Reach;
 
 /// How many operations a patch may have.
 pub const MAX_OPERATIONS: usize = 10_000;

@@ -51,22 +51,48 @@ pub(super) fn apply(
         let why = format!("unsupported patch type {}", quote(&response.patch_type));
         return Err(CallError::new(400, why).into());
     }
-    let document = versioned_object(object, versioned.ty.schema(), versioned.kind);
-    let patched = patch.apply(document, COPY_LIMIT).map_err(|error| internal(&error))?;
-    let mut changed = read(&patched, versioned).map_err(|error| internal(&error))?;
+    let changed = match in_part(&patch, object, versioned) {
+        Some(changed) => changed,
+        None => patched(&patch, object, versioned),
+    };
+    let settled = changed.and_then(|changed| settled(changed, versioned));
+    let mut changed = settled.map_err(|error| internal(&error))?;
     keep_managed_fields(&mut changed, object, attributes);
     Ok(Some(changed))
 }
 
-/// A patched document as an object of the kind that it was, with its defaults.
-fn read(patched: &Value, versioned: &Versioned<'_>) -> Result<Value, String> {
-    check_kind(patched, versioned.kind)?;
+/// What a patch makes of an object by what it makes of the fields that it goes to: most of an object is not among
+/// them. What goes wrong there, and what objects of other people's types become, is told by the whole object.
+fn in_part(
+    patch: &Patch,
+    object: &Value,
+    versioned: &Versioned<'_>,
+) -> Option<Result<Value, String>> {
+    if versioned.ty.is_unstructured() {
+        return None;
+    }
+    let reach = patch.reach()?;
+    let part = patched(patch, &reach.cut(object), versioned).ok()?;
+    let mut changed = object.clone();
+    reach.paste(&mut changed, part);
+    Some(Ok(changed))
+}
+
+/// What a patch makes of an object: as JSON, which is then read as an object of the kind that it was.
+fn patched(patch: &Patch, object: &Value, versioned: &Versioned<'_>) -> Result<Value, String> {
+    let document = versioned_object(object, versioned.ty.schema(), versioned.kind);
+    let patched = patch.apply(document, COPY_LIMIT).map_err(|error| error.to_string())?;
+    check_kind(&patched, versioned.kind)?;
     let mut text = Vec::new();
-    json::encode_any(patched, &mut text);
+    json::encode_any(&patched, &mut text);
     let decoded = json::decode(&text, versioned.ty.schema(), json::Unknown::Ignore);
-    let value = decoded.map_err(|error| error.to_string())?.value;
+    Ok(decoded.map_err(|error| error.to_string())?.value)
+}
+
+/// A changed object with its defaults.
+fn settled(object: Value, versioned: &Versioned<'_>) -> Result<Value, String> {
     let mut value =
-        settle_changed(value, versioned.kind, versioned.ty).map_err(|error| error.to_string())?;
+        settle_changed(object, versioned.kind, versioned.ty).map_err(|error| error.to_string())?;
     if let Some(map) = value.as_map_mut() {
         let version = api_version(&versioned.kind.group, &versioned.kind.version);
         map.insert("apiVersion", version.as_str().into());

@@ -41,6 +41,11 @@ impl Operation {
         &self.value
     }
 
+    /// The places in a document that it speaks of; none where they are missing, which is told when it is applied.
+    pub(super) fn places(&self) -> impl Iterator<Item = &str> {
+        self.path.as_deref().into_iter().chain(self.from.as_deref())
+    }
+
     /// An operation whose value stays the text that it is.
     pub(super) fn unread(operation: Value) -> Self {
         let Value::Map(mut map) = opened(operation) else {

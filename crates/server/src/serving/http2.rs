@@ -21,14 +21,15 @@ use super::connection::{HttpConnection, Transport};
 use super::gather::Gather;
 use super::requests::{Requests, ResponseBody};
 use super::streams::{Start, Streams};
+use super::turns::Turns;
 use crate::body::Broken;
 use crate::future::Pending;
 
 /// How often streams may go on before what they have said is sent.
 const MOST_TURNS: usize = 16;
 /// How much of a connection is written before other connections have their turn: a fifth of a
-/// millisecond of encryption. While many lists are sent, whoever asks for little waits for one such
-/// turn of each.
+/// millisecond of encryption. While many lists are sent, whoever asks for little waits for one or two
+/// such turns ([`Turns`]).
 const MOST_WRITTEN: usize = 256 << 10;
 
 /// A connection that speaks HTTP/2.
@@ -36,6 +37,7 @@ pub(super) struct Http2Connection {
     http: http2::Connection<TokioIo<Gather>, Apart, Start>,
     streams: Streams,
     output: Gather,
+    turns: Turns,
 }
 
 impl Http2Connection {
@@ -44,7 +46,7 @@ impl Http2Connection {
         let builder = builder(limits, streams.start());
         let service = Apart { requests, resets: Arc::default() };
         let http = builder.serve_connection(TokioIo::new(output.clone()), service);
-        Http2Connection { http, streams, output }
+        Http2Connection { http, streams, output, turns: Turns::default() }
     }
 }
 
@@ -53,24 +55,25 @@ impl Future for Http2Connection {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
+        ready!(this.turns.poll_begin(context));
         this.streams.poll(context);
         this.output.take_written();
         let (mut turns, mut written) = (0, 0);
-        loop {
+        let more = loop {
             if let Poll::Ready(ended) = Pin::new(&mut this.http).poll(context) {
                 return Poll::Ready(ended.map_err(|error| error.to_string()));
             }
+            written += this.output.take_written();
             // Some have begun with what has come, and while some go on others become ready.
             if !this.streams.poll(context) {
-                break;
+                break false;
             }
             turns += 1;
-            written += this.output.take_written();
             if turns == MOST_TURNS || written >= MOST_WRITTEN {
-                context.waker().wake_by_ref();
-                break;
+                break true;
             }
-        }
+        };
+        this.turns.end(written, more, context);
         let _: () = ready!(this.output.poll_send(context)).map_err(|error| error.to_string())?;
         Poll::Pending
     }

@@ -16,6 +16,7 @@ mod requests;
 mod socket;
 mod streams;
 mod tls;
+mod turns;
 mod upgrade;
 
 use std::io;
