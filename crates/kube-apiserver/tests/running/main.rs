@@ -11,6 +11,7 @@ mod fuzzed;
 mod health;
 mod hostile;
 mod killed;
+mod migrated;
 mod protocol;
 mod shutdown;
 mod slowloris;

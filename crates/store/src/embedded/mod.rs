@@ -7,9 +7,12 @@
 mod batch;
 mod check;
 mod checkpoint;
+mod contents;
 mod database;
+mod directory;
 mod index;
 mod maintenance;
+mod new_store;
 mod queue;
 mod read;
 mod record;
@@ -35,7 +38,8 @@ use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot};
 
 pub use check::{CheckReport, Judge, check, check_values, drop_damaged};
-pub use maintenance::{backup_directory, restore};
+pub use maintenance::{REVISIONS_SKIPPED, backup_directory, restore};
+pub(crate) use new_store::{NewStore, is_store};
 
 use self::{
     checkpoint::Checkpoints,
