@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row};
 
 use super::{
     database::{Meta, connect, reader, snapshot, sqlite},
-    directory::{DATABASE_FILE, Directory},
+    directory::Directory,
     index,
     new_store::{forget_past, index_record, insert, revision_mark},
     record::{Record, select_records},
@@ -44,7 +44,7 @@ pub fn check(directory: &Path) -> Result<CheckReport> {
 
 /// The same, and whether the values of all keys pass a judge.
 pub fn check_values(directory: &Path, judge: Judge<'_>) -> Result<CheckReport> {
-    let directory = open(directory)?;
+    let directory = Directory::open_existing(directory)?;
     let report = check_file(&directory.database(), judge)?;
     require_head(&directory, report.revision)?;
     Ok(report)
@@ -53,7 +53,7 @@ pub fn check_values(directory: &Path, judge: Judge<'_>) -> Result<CheckReport> {
 /// Drops the keys that [`check_values`] finds damaged, makes the index anew and forgets the past:
 /// everything is then as it was written, and clients start over. Returns what was found before.
 pub fn drop_damaged(directory: &Path, judge: Judge<'_>) -> Result<CheckReport> {
-    let directory = open(directory)?;
+    let directory = Directory::open_existing(directory)?;
     let mut connection = connect(&directory.database())?;
     let transaction = connection.transaction().map_err(sqlite)?;
     let survey = Survey::of(&transaction, judge)?;
@@ -69,13 +69,6 @@ pub(super) fn check_file(file: &Path, judge: Judge<'_>) -> Result<CheckReport> {
         return Err(Error::Invalid(format!("there is no file {file:?}")));
     }
     snapshot(&reader(file)?, |connection| Ok(Survey::of(connection, judge)?.report()))
-}
-
-fn open(directory: &Path) -> Result<Directory> {
-    match directory.join(DATABASE_FILE).exists() {
-        true => Directory::open(directory),
-        false => Err(Error::Invalid(format!("there is no store in {directory:?}"))),
-    }
 }
 
 fn require_head(directory: &Directory, revision: Revision) -> Result<()> {

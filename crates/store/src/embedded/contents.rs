@@ -8,7 +8,6 @@ use super::{
     Embedded, Shared,
     index::{self, KeyRange},
     read::require_kept,
-    writer::unix_millis,
 };
 use crate::{
     Result, Revision,
@@ -30,7 +29,7 @@ fn read_page(shared: &Shared, at: Revision, after: Option<&[u8]>) -> Result<Vec<
     shared.database.read(|connection| {
         require_kept(connection, revision)?;
         let (mut items, mut bytes, mut failed) = (Vec::new(), 0, None);
-        let now = unix_millis();
+        let now = shared.clock.now();
         index::scan(connection, recent, &range, revision, |key, version| {
             let key = Bytes::copy_from_slice(key);
             let record = match version.record(connection, &key) {

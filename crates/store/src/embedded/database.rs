@@ -263,6 +263,8 @@ pub(super) enum Meta {
     Swept,
     /// How far `keys` has followed `history`.
     Indexed,
+    /// The store's time when a key was last given a time to live.
+    Clock,
     /// Written to find out whether writing works.
     Probe,
 }
@@ -273,6 +275,7 @@ impl Meta {
             Meta::Compacted => "compacted",
             Meta::Swept => "swept",
             Meta::Indexed => "indexed",
+            Meta::Clock => "clock",
             Meta::Probe => "probe",
         }
     }

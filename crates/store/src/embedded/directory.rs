@@ -40,6 +40,14 @@ impl Directory {
         Ok(directory)
     }
 
+    /// Opens a directory with a store in it.
+    pub(super) fn open_existing(path: &Path) -> Result<Directory> {
+        match is_store(path) {
+            true => Directory::open(path),
+            false => Err(Error::Invalid(format!("there is no store in {path:?}"))),
+        }
+    }
+
     /// Opens a directory that is to hold a store in the end, and holds none: nothing, or what an import that was
     /// interrupted has left, which is removed.
     pub(super) fn open_empty(path: &Path) -> Result<Directory> {
@@ -148,6 +156,11 @@ impl Directory {
     pub(super) fn head_path(&self) -> PathBuf {
         self.path.join(HEAD_FILE)
     }
+}
+
+/// Whether there is a store in a directory.
+pub(crate) fn is_store(directory: &Path) -> bool {
+    directory.join(DATABASE_FILE).exists()
 }
 
 fn names(folder: &Path) -> io::Result<Vec<String>> {

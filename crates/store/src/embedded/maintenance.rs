@@ -10,8 +10,8 @@ use rusqlite::{
 use super::{
     check::{ANY, CheckReport, check_file, move_on},
     database::{Database, WRITER_CACHE_KIB, connect, prepare, reader, sqlite},
-    directory::DATABASE_FILE,
-    new_store::{begin_file, complete},
+    directory::{DATABASE_FILE, Directory},
+    new_store::{begin_file, carry_over, complete},
 };
 use crate::{Error, Result, Revision, private};
 
@@ -73,6 +73,20 @@ pub fn restore(backup: &Path, directory: &Path, drop: bool) -> Result<CheckRepor
         directory.clear()?;
     }
     Ok(report)
+}
+
+/// Gives the space that was freed in a store that no server has open back to the file system, and returns the size
+/// of its file then. It needs as much space again while it works. Never needed for the store to work: space that is
+/// freed is used again.
+pub fn defragment(directory: &Path) -> Result<u64> {
+    let directory = Directory::open_existing(directory)?;
+    let mut connection = connect(&directory.database())?;
+    prepare(&mut connection, WRITER_CACHE_KIB)?;
+    connection.execute_batch("PRAGMA cache_spill = ON; VACUUM").map_err(sqlite)?;
+    carry_over(&connection)?;
+    connection.close().map_err(|(_, error)| sqlite(error))?;
+    let size = fs::metadata(directory.database()).map(|file| file.len());
+    size.map_err(|e| Error::Unavailable(e.to_string()))
 }
 
 fn copy(source: &Connection, target: &Path) -> Result<()> {

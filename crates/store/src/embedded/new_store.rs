@@ -10,18 +10,13 @@ use rusqlite::{Connection, wal::CheckpointMode};
 
 use super::{
     check::REVISION_MARK,
+    clock::{expiry, wall_millis},
     database::{Meta, WRITER_CACHE_KIB, connect, prepare, sqlite},
-    directory::{DATABASE_FILE, Directory},
+    directory::Directory,
     index::{self, Version},
     record::Record,
-    writer::unix_millis,
 };
 use crate::{Error, Result, Revision, migrate::Item, private};
-
-/// Whether there is a store in a directory.
-pub(crate) fn is_store(directory: &Path) -> bool {
-    directory.join(DATABASE_FILE).exists()
-}
 
 /// A store in the making.
 #[derive(Debug)]
@@ -42,13 +37,10 @@ impl NewStore {
     /// Writes keys, which come in order.
     pub(crate) fn put(&mut self, items: &[Item]) -> Result<()> {
         let transaction = self.connection.transaction().map_err(sqlite)?;
-        let (mut last, now) = (self.last, unix_millis());
+        let (mut last, now) = (self.last, wall_millis());
         for item in items {
             last += 1;
-            let lives =
-                |ttl: std::time::Duration| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
-            let expires = item.ttl.map_or(0, |ttl| now.saturating_add(lives(ttl)).max(1));
-            let expires = expires.min(i64::MAX.cast_unsigned());
+            let expires = item.ttl.map_or(0, |ttl| expiry(now, ttl));
             let (key, value) = (item.key.clone(), Some(item.value.clone()));
             let record = Record { revision: last, key, created: last, previous: 0, expires, value };
             insert(&transaction, &record).map_err(sqlite)?;
@@ -66,6 +58,7 @@ impl NewStore {
         let transaction = self.connection.transaction().map_err(sqlite)?;
         insert(&transaction, &revision_mark(self.last)).map_err(sqlite)?;
         forget_past(&transaction, self.last).map_err(sqlite)?;
+        Meta::Clock.write(&transaction, wall_millis()).map_err(sqlite)?;
         transaction.commit().map_err(sqlite)?;
         let NewStore { directory, connection, last } = self;
         complete(&directory, connection, last)?;
@@ -91,7 +84,7 @@ pub(super) fn complete(directory: &Directory, connection: Connection, revision: 
 }
 
 /// Carries the log over into the file, all of it.
-fn carry_over(connection: &Connection) -> Result<()> {
+pub(super) fn carry_over(connection: &Connection) -> Result<()> {
     let checkpoint = connection.wal_checkpoint_v2(None::<&str>, CheckpointMode::TRUNCATE);
     checkpoint.map(|_| ()).map_err(sqlite)
 }

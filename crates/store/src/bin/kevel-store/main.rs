@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use kevel_store::cache::{Decode as _, JsonDecode, KeyOrder};
-use kevel_store::embedded::{CheckReport, backup_directory, check_values, drop_damaged, restore};
+use kevel_store::embedded::{
+    CheckReport, backup_directory, check_values, defragment, drop_damaged, restore,
+};
 use kevel_store::migrate::{self, Migrated};
 use kevel_store::{Damaged, Entry, Error, etcd};
 
@@ -18,6 +20,7 @@ usage: kevel-store check [--drop] DIR          read and verify everything in a s
        kevel-store backup DIR FILE             copy a store to a new file; a server may have it open
        kevel-store restore [--drop] FILE DIR   make a store out of a backup, in a new or empty directory; with
                                                --drop, without the objects that cannot be read
+       kevel-store defragment DIR              give freed space of a store that no server has open back to the disk
        kevel-store export DIR ETCD             copy a store that no server has open into an empty etcd
        kevel-store import DIR ETCD             make a store out of an etcd that no server writes to, in a new or
                                                empty directory
@@ -54,6 +57,13 @@ fn run(arguments: &Arguments) -> Result<ExitCode, String> {
         ("backup", Some(file)) if !drop => say(backup_directory(one, file), "damaged"),
         ("restore", Some(directory)) if drop => say(restore(one, directory, true), "dropped"),
         ("restore", Some(directory)) => say(restore(one, directory, false), "damaged"),
+        ("defragment", None) if !drop => match defragment(one) {
+            Ok(size) => {
+                println!("ok: {size} bytes");
+                ExitCode::SUCCESS
+            }
+            Err(error) => failed(&error),
+        },
         ("export" | "import", None) if !drop => migrated(verb, one, arguments.etcd()?),
         _ => return Err(String::new()),
     })
