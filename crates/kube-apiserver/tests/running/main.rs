@@ -3,6 +3,7 @@
 
 mod clean_start;
 mod damage;
+mod disk;
 mod etcd_killed;
 mod etcd_overrides;
 mod files;
@@ -15,6 +16,7 @@ mod migrated;
 mod protocol;
 mod shutdown;
 mod slowloris;
+mod troubled_folder;
 mod unread;
 mod watches;
 mod written;
