@@ -250,7 +250,7 @@ async fn etcd_is_reached_with_certificates() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_outside_of_the_prefix_are_not_left_behind_in_silence() {
+async fn what_cannot_go_over_is_said_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let db = folder.path().join("db");
     let Some(server) = start(folder.path()).await else { return };
@@ -263,6 +263,17 @@ async fn keys_outside_of_the_prefix_are_not_left_behind_in_silence() {
     let flags = [flag(&server), "--etcd-prefix=/other".to_owned()];
     let exported = command("export", &db, &flags).output().unwrap();
     assert!(exported.status.success(), "{}", said(&exported));
+    // What etcd could only be brought to by writing for days is refused before anything is written.
+    let (backup, later) = (folder.path().join("backup"), folder.path().join("later"));
+    kevel_store::embedded::backup_directory(&db, &backup).unwrap();
+    kevel_store::embedded::restore(&backup, &later, false).unwrap();
+    let other = tempfile::tempdir().unwrap();
+    let Some(server) = start(other.path()).await else { return };
+    let refused = command("export", &later, &[flag(&server), flags[1].clone()]).output().unwrap();
+    let said_why = said(&refused)
+        .contains("`etcdutl snapshot restore --bump-revision 1000000001 --mark-compacted`");
+    assert!(!refused.status.success() && said_why, "{}", said(&refused));
+    assert!(connect(&server).await.health().await.is_ok());
     let absent = folder.path().join("absent");
     let refused = said(&run("export", &absent, &server));
     assert!(refused.contains("there is no store in") && !absent.exists(), "{refused}");

@@ -32,6 +32,8 @@ const REVISION: &str = "kevel-store/revision";
 const IN_FLIGHT: usize = 256;
 /// Revisions after which what was written to move on is compacted, so that etcd's file does not grow by it.
 const COMPACT_EVERY: u64 = 200_000;
+/// Revisions that are written at most, which takes an hour or two. A store that was restored from a backup is further on.
+const MOST_REVISIONS: u64 = 20_000_000;
 /// Keys that expire within the same step of time share a lease, since leases are dear to etcd: they live that much
 /// longer. The longest time to live is first; what has less of it left has a finer step.
 const LEASE_STEPS: [(u64, u64); 3] = [(1200, 60), (200, 10), (0, 1)];
@@ -68,6 +70,7 @@ impl Import {
                 )));
             }
         }
+        check_distance(header_revision(found.header), after)?;
         let mark = put(IMPORTING);
         let began = write_if(&client, IMPORTING, interrupted, mark).await?;
         let began = began.ok_or_else(somebody_else)?;
@@ -98,6 +101,7 @@ impl Import {
             running.spawn(async move { write(&client, put(REVISION)).await });
             if (number - from.0) % COMPACT_EVERY == COMPACT_EVERY - 1 {
                 self.compact(reached).await?;
+                say(format!("etcd is at revision {reached} of {to}"));
             }
         }
         while joined(&mut running).await?.is_some() {}
@@ -154,6 +158,18 @@ impl Import {
         }
         self.leases.insert(end, granted.id);
         Ok(granted.id)
+    }
+}
+
+/// Whether an etcd can be moved on to a revision by writing.
+fn check_distance(from: Revision, to: Revision) -> Result<()> {
+    match to.0.saturating_sub(from.0) {
+        ..=MOST_REVISIONS => Ok(()),
+        distance => Err(Error::Invalid(format!(
+            "the store is at revision {to} and etcd at {from}, which moves on by one with each write: {distance} would \
+             take too long. Begin with an etcd that is at {to} or later: `etcdutl snapshot restore --bump-revision \
+             {distance} --mark-compacted` of a snapshot of this one"
+        ))),
     }
 }
 
