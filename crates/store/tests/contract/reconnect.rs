@@ -84,6 +84,23 @@ async fn a_dead_member_is_passed_over() {
     assert_eq!(events_until(&mut watch, Revision(1), Revision(2)).await.len(), 1);
 }
 
+/// A member whose cable was pulled: connections to it are there, and nothing comes of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_member_is_left_after_one_request() {
+    let Some(store) = Store::etcd().await else { return };
+    let alive = store.etcd.as_ref().unwrap().lock().await.endpoint.clone();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let silent = format!("http://{}", listener.local_addr().unwrap());
+    let request_timeout = Duration::from_secs(2);
+    let options = etcd::Options { request_timeout, ..options(vec![silent, alive]) };
+    let engine = Etcd::connect(options).await.unwrap();
+    let refused = engine.create(b"/a", owned("1"), None).await;
+    assert!(matches!(refused, Err(Error::Unavailable(_))), "{refused:?}");
+    assert_eq!(engine.create(b"/a", owned("1"), None).await, Ok(Revision(2)));
+    let mut watch = engine.watch(b"/", Revision(1)).await.unwrap();
+    assert_eq!(events_until(&mut watch, Revision(1), Revision(2)).await.len(), 1);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_several_servers_compacts() {
     let Some(store) = Store::etcd().await else { return };
