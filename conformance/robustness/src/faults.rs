@@ -26,6 +26,8 @@ pub enum Kind {
     EtcdPause,
     /// The others cannot reach a member of etcd for a while, and it cannot reach them.
     EtcdPartition,
+    /// The cable of a member of etcd is pulled: what is sent to it, and what it sends, is lost in silence.
+    EtcdUnplug,
     /// Everything but the present is compacted away.
     EtcdCompact,
     /// A member of etcd writes its database anew.
@@ -48,6 +50,7 @@ impl fmt::Display for Kind {
             Kind::EtcdKillLeader => f.write_str("etcd leader kill -9"),
             Kind::EtcdPause => f.write_str("etcd SIGSTOP"),
             Kind::EtcdPartition => f.write_str("etcd partition"),
+            Kind::EtcdUnplug => f.write_str("etcd unplugged"),
             Kind::EtcdCompact => f.write_str("etcd compaction"),
             Kind::EtcdDefragment => f.write_str("etcd defragmentation"),
         }
@@ -73,7 +76,7 @@ impl fmt::Display for Planned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "+{}ms {}", self.after.as_millis(), self.kind)?;
         match &self.kind {
-            Kind::Pause | Kind::EtcdPause | Kind::EtcdPartition => {
+            Kind::Pause | Kind::EtcdPause | Kind::EtcdPartition | Kind::EtcdUnplug => {
                 write!(f, " for {}ms", self.lasts.as_millis())
             }
             Kind::Failpoint(_, times) => write!(f, " at the {times}. time"),
@@ -91,6 +94,8 @@ fn disk(dice: &mut Dice) -> Kind {
         ("write", "eio", 600),
         ("write", "short", 600),
         ("sync", "eio", 100),
+        ("sync", "slow", 60),
+        ("write", "slow", 300),
         ("truncate", "eio", 2),
         ("read", "estale", 1500),
     ];

@@ -30,11 +30,11 @@ pub enum Storage {
 }
 
 impl Storage {
-    /// So many members of etcd, or none.
-    pub async fn start(members: usize, folder: &Path) -> Result<Storage, String> {
+    /// So many members of etcd, or none; each in a network namespace, if they are to be apart.
+    pub async fn start(members: usize, folder: &Path, apart: bool) -> Result<Storage, String> {
         match members {
             0 => Ok(Storage::Embedded),
-            members => Cluster::start(members, folder).await.map(Storage::Etcd),
+            members => Cluster::start(members, folder, apart).await.map(Storage::Etcd),
         }
     }
 

@@ -39,6 +39,8 @@ pub struct Plan {
     pub min_rate: f64,
     /// How many members of etcd; none for the embedded store.
     pub members: usize,
+    /// Whether each has a network namespace.
+    pub namespaces: bool,
     /// The server.
     pub program: PathBuf,
     /// Where a history goes that breaks a promise.
@@ -75,7 +77,8 @@ pub async fn run(plan: &Plan) -> Result<Summary, String> {
         }
         false => None,
     };
-    let mut storage = Storage::start(plan.members, &folder.path().join("etcd")).await?;
+    let mut storage =
+        Storage::start(plan.members, &folder.path().join("etcd"), plan.namespaces).await?;
     let (mut server, target) = start(plan, folder.path(), &mut storage).await?;
     api::make_namespace(&target).await?;
     let clock = Clock::start();
