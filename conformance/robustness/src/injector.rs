@@ -6,6 +6,7 @@ use std::time::Duration;
 use kevel_test_support::process::etcd_flags;
 use rustix::process::Signal;
 
+use crate::client::Clients;
 use crate::etcd::Cluster;
 use crate::faults::{Kind, Planned};
 use crate::history::{Clock, Fault, History};
@@ -56,6 +57,8 @@ pub struct Injector<'a> {
     pub server: &'a mut Server,
     /// Its storage.
     pub storage: &'a mut Storage,
+    /// Its clients.
+    pub clients: &'a Clients,
     /// What makes its disk fail, if there is a need for it.
     pub shim: Option<&'a Path>,
 }
@@ -106,6 +109,10 @@ impl Injector<'_> {
                 self.server.signal(Signal::STOP)?;
                 tokio::time::sleep(planned.lasts).await;
                 return self.server.signal(Signal::CONT).map(|()| true);
+            }
+            Kind::ClientKill => {
+                self.clients.kill(planned.member);
+                return Ok(true);
             }
             kind => return self.in_etcd(kind, planned).await.map(|()| true),
         }

@@ -4,6 +4,7 @@
 
 mod api;
 mod check;
+mod client;
 mod dice;
 mod disk;
 mod etcd;
@@ -11,6 +12,7 @@ mod faults;
 mod history;
 mod injector;
 mod options;
+mod record;
 mod report;
 mod run;
 mod server;
@@ -64,6 +66,10 @@ async fn command(options: &Options) -> Result<bool, String> {
             disk::power(options.seed, options.faults.unwrap_or(200), options.stride, true).await
         }
         disk::DRIVER => drive(options).await,
+        client::CLIENT => {
+            let (words, pause) = (&options.words, options.pause);
+            client::run(words, options.seed, options.keys, pause).await.map(|()| true)
+        }
         other => Err(format!("there is no {other}\n{USAGE}")),
     }
 }
@@ -123,6 +129,7 @@ const KINDS: &[(&str, Kind)] = &[
     ("kill", Kind::Kill),
     ("pause", Kind::Pause),
     ("terminate", Kind::Terminate),
+    ("client-kill", Kind::ClientKill),
     ("etcd-kill", Kind::EtcdKill),
     ("etcd-leader", Kind::EtcdKillLeader),
     ("etcd-pause", Kind::EtcdPause),

@@ -12,7 +12,7 @@ usage: robustness [--short]                 everything, in a minute: what CI run
        robustness power [OPTION...]         the embedded store after a power loss at every sync
 options: --seed N       repeats a run's choices
          --faults N     how many faults (or writes, for disk and power)
-         --kinds A,B    only these: kill, pause, terminate, disk, failpoints (of a server that was built
+         --kinds A,B    only these: kill, pause, terminate, client-kill, disk, failpoints (of a server that was built
                         with `--features failpoints`); for etcd also
                         etcd-kill, etcd-leader, etcd-pause, etcd-partition, etcd-unplug, etcd-compact,
                         etcd-defragment
