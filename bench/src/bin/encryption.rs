@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let write = || {
             let (resource, providers) = transformers.of(KEY)?;
             let context = Context { key: KEY, resource: &resource, metrics: &metrics };
-            providers.to_storage(black_box(&plain), context).ok()
+            runtime.block_on(providers.to_storage(black_box(&plain), context)).ok()
         };
         let stored = Bytes::from(write().ok_or("nothing was written")?);
         let read = || {

@@ -2,8 +2,8 @@
  *
  * KEVEL_SHIM_DIR    the folder whose files are looked after
  * KEVEL_SHIM_FAIL   WHAT:N:HOW:TIMES, the N-th call of a kind fails, and TIMES - 1 after it (0: all after it)
- *                   WHAT is write, sync, truncate or read; HOW is enospc, eio, estale or short
- *                   (a short write does half of what it should; the next one does the rest, or fails)
+ *                   WHAT is write, sync, truncate or read; HOW is enospc, eio, estale, short or slow
+ *                   (a slow call takes long and succeeds, and so does whatever waits for it; a short write does half of what it should; the next one does the rest, or fails)
  * KEVEL_SHIM_COUNT  a file that is told, at the end, how many calls of each kind there were
  * KEVEL_SHIM_TRACE  a file that is told every write, truncation, sync, creation and removal, in order
  *
@@ -24,12 +24,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* How long a slow call takes: as a disk does that is worn out, or shared with many. */
+#define SLOW_MICROSECONDS 300000
+
 enum what { WRITE, SYNC, TRUNCATE, READ, KINDS };
 static const char *names[KINDS] = {"write", "sync", "truncate", "read"};
 static long counts[KINDS];
 static enum what fail_what = KINDS;
 static long fail_from, fail_times;
-static int fail_errno, fail_short;
+static int fail_errno, fail_short, fail_slow;
 static char folder[4096];
 static size_t folder_length;
 static int trace = -1;
@@ -53,6 +56,7 @@ __attribute__((constructor)) static void begin(void) {
     if (!strcmp(what, names[kind])) fail_what = kind;
   fail_errno = !strcmp(how, "enospc") ? ENOSPC : !strcmp(how, "estale") ? ESTALE : EIO;
   fail_short = !strcmp(how, "short");
+  fail_slow = !strcmp(how, "slow");
 }
 
 __attribute__((destructor)) static void end(void) {
@@ -92,7 +96,12 @@ static int counts_as_disk(const char *path) {
 /* Whether this call is to fail. Under the lock. */
 static int fails(enum what kind) {
   long number = ++counts[kind];
-  return kind == fail_what && number >= fail_from && (!fail_times || number < fail_from + fail_times);
+  int its_turn = kind == fail_what && number >= fail_from && (!fail_times || number < fail_from + fail_times);
+  if (its_turn && fail_slow) {
+    usleep(SLOW_MICROSECONDS);
+    return 0;
+  }
+  return its_turn;
 }
 
 static void note(const char *format, ...) {

@@ -18,6 +18,8 @@ pub enum Kind {
     Failpoint(&'static str, u64),
     /// Calls to the server's disk fail for a while, as the shim is told; then it ends by SIGKILL.
     Disk(String),
+    /// A client ends by SIGKILL, maybe in the middle of a request, and another takes its place.
+    ClientKill,
     /// A member of etcd ends by SIGKILL and starts again.
     EtcdKill,
     /// The same, of the member that leads.
@@ -26,6 +28,8 @@ pub enum Kind {
     EtcdPause,
     /// The others cannot reach a member of etcd for a while, and it cannot reach them.
     EtcdPartition,
+    /// The cable of a member of etcd is pulled: what is sent to it, and what it sends, is lost in silence.
+    EtcdUnplug,
     /// Everything but the present is compacted away.
     EtcdCompact,
     /// A member of etcd writes its database anew.
@@ -44,10 +48,12 @@ impl fmt::Display for Kind {
                 let name = |place: usize| words.get(place).copied().unwrap_or_default();
                 write!(f, "disk {} {}", name(0), name(2))
             }
+            Kind::ClientKill => f.write_str("client kill -9"),
             Kind::EtcdKill => f.write_str("etcd kill -9"),
             Kind::EtcdKillLeader => f.write_str("etcd leader kill -9"),
             Kind::EtcdPause => f.write_str("etcd SIGSTOP"),
             Kind::EtcdPartition => f.write_str("etcd partition"),
+            Kind::EtcdUnplug => f.write_str("etcd unplugged"),
             Kind::EtcdCompact => f.write_str("etcd compaction"),
             Kind::EtcdDefragment => f.write_str("etcd defragmentation"),
         }
@@ -63,7 +69,7 @@ pub struct Planned {
     pub after: Duration,
     /// How long it lasts, where it lasts.
     pub lasts: Duration,
-    /// Which member of several.
+    /// Which member, or client, of several.
     pub member: usize,
     /// Whether the server that starts afterwards compacts all the time.
     pub compacting: bool,
@@ -73,7 +79,7 @@ impl fmt::Display for Planned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "+{}ms {}", self.after.as_millis(), self.kind)?;
         match &self.kind {
-            Kind::Pause | Kind::EtcdPause | Kind::EtcdPartition => {
+            Kind::Pause | Kind::EtcdPause | Kind::EtcdPartition | Kind::EtcdUnplug => {
                 write!(f, " for {}ms", self.lasts.as_millis())
             }
             Kind::Failpoint(_, times) => write!(f, " at the {times}. time"),
@@ -91,6 +97,8 @@ fn disk(dice: &mut Dice) -> Kind {
         ("write", "eio", 600),
         ("write", "short", 600),
         ("sync", "eio", 100),
+        ("sync", "slow", 60),
+        ("write", "slow", 300),
         ("truncate", "eio", 2),
         ("read", "estale", 1500),
     ];
@@ -99,6 +107,8 @@ fn disk(dice: &mut Dice) -> Kind {
     Kind::Disk(format!("{what}:{from}:{how}:{times}"))
 }
 
+/// More than there are clients: which one it is, is the rest.
+const MANY: u64 = 1000;
 /// The longest that everything works between two faults. Short, so that faults meet recovery, too.
 const MAX_AFTER_MS: u64 = 900;
 
@@ -121,11 +131,14 @@ pub fn schedule(seed: u64, kinds: &[Kind], count: usize, members: usize) -> Vec<
             _ => dice.between(80, MAX_AFTER_MS),
         };
         planned.push(Planned {
-            kind,
             after: Duration::from_millis(after),
             lasts: Duration::from_millis(dice.between(50, 1500)),
-            member: dice.roll(members.max(1) as u64) as usize,
+            member: match kind {
+                Kind::ClientKill => dice.roll(MANY) as usize,
+                _ => dice.roll(members.max(1) as u64) as usize,
+            },
             compacting: dice.chance(12),
+            kind,
         });
     }
     planned

@@ -1,7 +1,8 @@
 //! What happened in a run: every operation with its times, every line that a watcher was sent.
 
 use std::fmt;
-use std::time::Instant;
+
+use rustix::time::{ClockId, clock_gettime};
 
 /// Nanoseconds since the run began, by a clock that never goes back.
 pub type Nanos = u64;
@@ -9,20 +10,39 @@ pub type Nanos = u64;
 /// The end of an operation that may still take effect.
 pub const NEVER: Nanos = Nanos::MAX;
 
-/// The clock of a run.
+/// The clock of a run: the same in all processes of it.
 #[derive(Debug, Clone, Copy)]
-pub struct Clock(Instant);
+pub struct Clock {
+    base: Nanos,
+}
 
 impl Clock {
     /// Starts at zero.
     pub fn start() -> Clock {
-        Clock(Instant::now())
+        Clock { base: machine() }
+    }
+
+    /// The clock of a run that began at this time of the machine's.
+    pub fn from_base(base: Nanos) -> Clock {
+        Clock { base }
+    }
+
+    /// When it began, by the machine's clock.
+    pub fn base(&self) -> Nanos {
+        self.base
     }
 
     /// The time.
     pub fn now(&self) -> Nanos {
-        u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(NEVER - 1)
+        machine().saturating_sub(self.base)
     }
+}
+
+/// The machine's clock that never goes back.
+fn machine() -> Nanos {
+    let now = clock_gettime(ClockId::Monotonic);
+    let part = |number: i64| u64::try_from(number).unwrap_or(0);
+    part(now.tv_sec) * 1_000_000_000 + part(now.tv_nsec)
 }
 
 /// An object as somebody saw it.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use kevel_test_support::process::etcd_flags;
 use rustix::process::Signal;
 
+use crate::client::Clients;
 use crate::etcd::Cluster;
 use crate::faults::{Kind, Planned};
 use crate::history::{Clock, Fault, History};
@@ -30,11 +31,11 @@ pub enum Storage {
 }
 
 impl Storage {
-    /// So many members of etcd, or none.
-    pub async fn start(members: usize, folder: &Path) -> Result<Storage, String> {
+    /// So many members of etcd, or none; each in a network namespace, if they are to be apart.
+    pub async fn start(members: usize, folder: &Path, apart: bool) -> Result<Storage, String> {
         match members {
             0 => Ok(Storage::Embedded),
-            members => Cluster::start(members, folder).await.map(Storage::Etcd),
+            members => Cluster::start(members, folder, apart).await.map(Storage::Etcd),
         }
     }
 
@@ -56,6 +57,8 @@ pub struct Injector<'a> {
     pub server: &'a mut Server,
     /// Its storage.
     pub storage: &'a mut Storage,
+    /// Its clients.
+    pub clients: &'a Clients,
     /// What makes its disk fail, if there is a need for it.
     pub shim: Option<&'a Path>,
 }
@@ -106,6 +109,10 @@ impl Injector<'_> {
                 self.server.signal(Signal::STOP)?;
                 tokio::time::sleep(planned.lasts).await;
                 return self.server.signal(Signal::CONT).map(|()| true);
+            }
+            Kind::ClientKill => {
+                self.clients.kill(planned.member);
+                return Ok(true);
             }
             kind => return self.in_etcd(kind, planned).await.map(|()| true),
         }

@@ -4,6 +4,7 @@
 
 mod api;
 mod check;
+mod client;
 mod dice;
 mod disk;
 mod etcd;
@@ -11,6 +12,7 @@ mod faults;
 mod history;
 mod injector;
 mod options;
+mod record;
 mod report;
 mod run;
 mod server;
@@ -57,14 +59,24 @@ async fn command(options: &Options) -> Result<bool, String> {
         "short" => short(options).await,
         "embedded" => traffic(options, 0, options.faults.unwrap_or(100)).await,
         "etcd" if !etcd::Cluster::possible() => Ok(true),
+        "etcd" if options.namespaces && skipped(etcd::Network::impossible()) => Ok(true),
         "etcd" => traffic(options, options.members, options.faults.unwrap_or(100)).await,
         "disk" => disk::positions(options.faults.unwrap_or(200), options.stride).await,
         "power" => {
             disk::power(options.seed, options.faults.unwrap_or(200), options.stride, true).await
         }
         disk::DRIVER => drive(options).await,
+        client::CLIENT => {
+            let (words, pause) = (&options.words, options.pause);
+            client::run(words, options.seed, options.keys, pause).await.map(|()| true)
+        }
         other => Err(format!("there is no {other}\n{USAGE}")),
     }
+}
+
+/// Says what there is no run for want of.
+fn skipped(need: Option<&str>) -> bool {
+    need.inspect(|need| kevel_test_support::skip(need)).is_some()
 }
 
 /// A little of everything.
@@ -102,6 +114,7 @@ async fn traffic(options: &Options, members: usize, count: usize) -> Result<bool
         faults: faults::schedule(options.seed, &kinds, count, members),
         min_rate: options.min_rate,
         members,
+        namespaces: options.namespaces,
         program: program()?,
         output: options.output.clone(),
     };
@@ -116,10 +129,12 @@ const KINDS: &[(&str, Kind)] = &[
     ("kill", Kind::Kill),
     ("pause", Kind::Pause),
     ("terminate", Kind::Terminate),
+    ("client-kill", Kind::ClientKill),
     ("etcd-kill", Kind::EtcdKill),
     ("etcd-leader", Kind::EtcdKillLeader),
     ("etcd-pause", Kind::EtcdPause),
     ("etcd-partition", Kind::EtcdPartition),
+    ("etcd-unplug", Kind::EtcdUnplug),
     ("etcd-compact", Kind::EtcdCompact),
     ("etcd-defragment", Kind::EtcdDefragment),
 ];
@@ -140,7 +155,9 @@ const FAILPOINTS: &[(&str, u64)] = &[
 
 fn kinds(options: &Options, members: usize) -> Result<Vec<Kind>, String> {
     let possible = |name: &str| match name {
-        "etcd-leader" | "etcd-partition" => members > 1,
+        "etcd-leader" => members > 1,
+        "etcd-partition" => members > 1 && !options.namespaces,
+        "etcd-unplug" => members > 1 && options.namespaces,
         name => members > 0 || !name.starts_with("etcd"),
     };
     let known = KINDS.iter().filter(|(name, _)| possible(name));

@@ -12,11 +12,13 @@ usage: robustness [--short]                 everything, in a minute: what CI run
        robustness power [OPTION...]         the embedded store after a power loss at every sync
 options: --seed N       repeats a run's choices
          --faults N     how many faults (or writes, for disk and power)
-         --kinds A,B    only these: kill, pause, terminate, disk, failpoints (of a server that was built
+         --kinds A,B    only these: kill, pause, terminate, client-kill, disk, failpoints (of a server that was built
                         with `--features failpoints`); for etcd also
-                        etcd-kill, etcd-leader, etcd-pause, etcd-partition, etcd-compact, etcd-defragment
+                        etcd-kill, etcd-leader, etcd-pause, etcd-partition, etcd-unplug, etcd-compact,
+                        etcd-defragment
          --clients N, --watchers N, --keys N, --pause MILLISECONDS
          --members N    of etcd: 1 or 3
+         --namespaces   each member in a network namespace, whose cable can be pulled (root)
          --min-rate N   operations per second that must be answered
          --stride N     only every N-th position of the disk
          --output DIR   where a history goes that breaks a promise (target/robustness)
@@ -45,6 +47,8 @@ pub struct Options {
     pub pause: u64,
     /// Members of etcd.
     pub members: usize,
+    /// Whether each of them has a network namespace.
+    pub namespaces: bool,
     /// Operations per second.
     pub min_rate: f64,
     /// Every so many-th position of a failing disk.
@@ -68,6 +72,7 @@ impl Options {
             keys: 4,
             pause: 0,
             members: 1,
+            namespaces: false,
             min_rate: 20.0,
             stride: 1,
             output: PathBuf::from("target/robustness"),
@@ -80,6 +85,10 @@ impl Options {
             };
             if name == "--short" {
                 options.command = "short".to_owned();
+                continue;
+            }
+            if name == "--namespaces" {
+                options.namespaces = true;
                 continue;
             }
             if !name.starts_with("--") {

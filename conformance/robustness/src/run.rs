@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::api::{self, Target};
 use crate::check::{self, Checked, Violation};
+use crate::client::Clients;
 use crate::disk;
 use crate::faults::{Kind, Planned};
 use crate::history::{Clock, History, Operation, Outcome, Request};
@@ -39,6 +40,8 @@ pub struct Plan {
     pub min_rate: f64,
     /// How many members of etcd; none for the embedded store.
     pub members: usize,
+    /// Whether each has a network namespace.
+    pub namespaces: bool,
     /// The server.
     pub program: PathBuf,
     /// Where a history goes that breaks a promise.
@@ -75,32 +78,35 @@ pub async fn run(plan: &Plan) -> Result<Summary, String> {
         }
         false => None,
     };
-    let mut storage = Storage::start(plan.members, &folder.path().join("etcd")).await?;
+    let mut storage =
+        Storage::start(plan.members, &folder.path().join("etcd"), plan.namespaces).await?;
     let (mut server, target) = start(plan, folder.path(), &mut storage).await?;
     api::make_namespace(&target).await?;
     let clock = Clock::start();
     let traffic = Arc::new(Traffic {
         clock,
         seed: plan.seed,
-        keys: (0..plan.keys).map(|key| format!("key-{key}")).collect(),
+        keys: Traffic::keys(plan.keys),
         stop: AtomicBool::new(false),
         answered: AtomicU64::new(0),
         pause: plan.pause,
     });
     let (goal, watchers) = watch(plan, &traffic, &target).await?;
     let began = Instant::now();
-    let mut clients = JoinSet::new();
-    for number in 0..plan.clients {
-        clients.spawn(traffic.clone().client(number, target.clone()));
+    let (mut processes, mut clients) = (Clients::default(), JoinSet::new());
+    for _ in 0..plan.clients {
+        clients.spawn(processes.start(traffic.clone(), folder.path(), target.port));
     }
     let mut history = History::default();
     let (server_mut, storage_mut, shim) = (&mut server, &mut storage, shim.as_deref());
-    let injector = Injector { clock, server: server_mut, storage: storage_mut, shim };
+    let clients_ref = &processes;
+    let injector =
+        Injector { clock, server: server_mut, storage: storage_mut, clients: clients_ref, shim };
     let injected = injector.all(&plan.faults, &mut history).await;
     traffic.stop.store(true, Ordering::Relaxed);
     let took = began.elapsed();
     while let Some(operations) = clients.join_next().await {
-        history.operations.extend(operations.map_err(|error| error.to_string())?);
+        history.operations.extend(operations.map_err(|error| error.to_string())??);
     }
     let mut violations = Vec::new();
     let injected = match injected {

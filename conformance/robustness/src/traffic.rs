@@ -9,7 +9,8 @@ use kevel_test_support::wire::{Client, Version as HttpVersion};
 
 use crate::api::{self, Target};
 use crate::dice::Dice;
-use crate::history::{At, Clock, Operation, Outcome, Request, Version};
+use crate::history::{At, Clock, Outcome, Request, Version};
+use crate::record::Line;
 
 /// How long a client waits before it tries to connect again.
 const AGAIN: Duration = Duration::from_millis(10);
@@ -44,8 +45,18 @@ pub fn is_selected(value: &str) -> bool {
 }
 
 impl Traffic {
-    /// One client, until it is enough. Returns what it did.
-    pub async fn client(self: Arc<Self>, number: usize, target: Target) -> Vec<Operation> {
+    /// The names of so many objects.
+    pub fn keys(count: usize) -> Vec<String> {
+        (0..count).map(|key| format!("key-{key}")).collect()
+    }
+
+    /// One client, until it is enough. It tells what it does before it does it, and what came of it.
+    pub async fn client(
+        self: Arc<Self>,
+        number: usize,
+        target: Target,
+        mut tell: impl FnMut(Line),
+    ) {
         let mut mind = Mind {
             dice: Dice::of(self.seed, number as u64 + 1),
             number,
@@ -55,7 +66,6 @@ impl Traffic {
         };
         let version =
             if number.is_multiple_of(2) { HttpVersion::Http2 } else { HttpVersion::Http1 };
-        let mut operations = Vec::new();
         let mut connection: Option<Client> = None;
         while !self.stop.load(Ordering::Relaxed) {
             let Some(client) = &mut connection else {
@@ -66,22 +76,20 @@ impl Traffic {
                 continue;
             };
             let request = mind.think(&self.keys);
-            let start = self.clock.now();
+            tell(Line::Begun(request.clone(), self.clock.now()));
             let outcome = api::perform(client, &request).await;
-            let end = self.clock.now();
+            tell(Line::Done(outcome.clone(), self.clock.now()));
             match &outcome {
                 Outcome::Unknown(_) => connection = None,
                 // A server that has just started, or has no store: no use in asking on and on.
                 Outcome::Refused(_) => tokio::time::sleep(AGAIN).await,
-                _ => drop(self.answered.fetch_add(1, Ordering::Relaxed)),
+                _ => {}
             }
             mind.learn(&request, &outcome);
-            operations.push(Operation { client: number, request, start, end, outcome });
             if !self.pause.is_zero() {
                 tokio::time::sleep(self.pause).await;
             }
         }
-        operations
     }
 }
 

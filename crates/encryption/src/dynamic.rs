@@ -72,6 +72,18 @@ impl DynamicTransformers {
         self.reload || self.current.load().has_plugins()
     }
 
+    /// How many plug-ins have a [check](Self::check_one) of their own. Plug-ins of v2 share one, and so do all where
+    /// the file is read again.
+    pub fn checks_apart(&self) -> Option<usize> {
+        if self.reload { None } else { self.current.load().checks_apart() }
+    }
+
+    /// Whether one plug-in is well (`kms-provider-N`).
+    pub async fn check_one(&self, index: usize) -> Result<(), String> {
+        let current = self.current.load_full();
+        current.check_one(index).await
+    }
+
     /// Whether all plug-ins are well (`kms-providers`).
     pub async fn check(&self) -> Result<(), String> {
         let current = self.current.load_full();

@@ -45,11 +45,11 @@ impl Encrypted {
         Encrypted { engine, transformers, metrics }
     }
 
-    fn seal(&self, key: &[u8], value: Bytes) -> Result<Bytes> {
-        let transformers = self.transformers.load();
+    async fn seal(&self, key: &[u8], value: Bytes) -> Result<Bytes> {
+        let transformers = self.transformers.load_full();
         let Some((resource, providers)) = transformers.of(key) else { return Ok(value) };
         let context = Context { key, resource: &resource, metrics: &self.metrics };
-        match providers.to_storage(&value, context) {
+        match providers.to_storage(&value, context).await {
             Ok(sealed) => Ok(sealed.into()),
             Err(error) => {
                 tracing::error!(%error, resource = &*resource, "failed to encrypt data");
@@ -152,7 +152,7 @@ impl Engine for Encrypted {
         ttl: Option<Duration>,
     ) -> Pending<'a, Result<Revision>> {
         Box::pin(async move {
-            let value = self.seal(key, value)?;
+            let value = self.seal(key, value).await?;
             let written = self.engine.create(key, value, ttl).await;
             self.written(written).await
         })
@@ -166,7 +166,7 @@ impl Engine for Encrypted {
         ttl: Option<Duration>,
     ) -> Pending<'a, Result<Revision>> {
         Box::pin(async move {
-            let value = self.seal(key, value)?;
+            let value = self.seal(key, value).await?;
             let written = self.engine.update(key, value, expected, ttl).await;
             self.written(written).await
         })

@@ -1,11 +1,11 @@
 //! What is counted of encryption, by the reference's names.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use kevel_api::time::Time;
-use kevel_server::metrics::{Counter, Description, Family, Gauge, Histogram, Metrics};
+use kevel_server::metrics::{Counter, Description, Family, FloatGauge, Gauge, Histogram, Metrics};
 
 use crate::transformer::TransformError;
 
@@ -15,6 +15,7 @@ const KEY_IDS: usize = 100;
 const TRANSFORMATION_SECONDS: &[f64] = &exponential::<25>(5e-6);
 const GENERATION_SECONDS: &[f64] = &exponential::<14>(5e-6);
 const OPERATION_SECONDS: &[f64] = &exponential::<20>(1e-4);
+const INTER_ARRIVAL_SECONDS: &[f64] = &exponential::<10>(60.0);
 
 /// Bounds of which each is twice the one before.
 const fn exponential<const N: usize>(first: f64) -> [f64; N] {
@@ -33,6 +34,10 @@ pub struct EncryptionMetrics {
     duration: Arc<Family<Histogram>>,
     operations: Arc<Family<Counter>>,
     cache_misses: Arc<Family<Counter>>,
+    dek_cache_fill: Arc<Family<FloatGauge>>,
+    inter_arrival: Arc<Family<Histogram>>,
+    /// When the last value came, by what was done with it.
+    arrivals: Mutex<HashMap<&'static str, Instant>>,
     generation: Arc<Family<Histogram>>,
     generation_failures: Arc<Family<Counter>>,
     dek_sources: Arc<Family<Gauge>>,
@@ -76,13 +81,16 @@ impl EncryptionMetrics {
             &[],
         ));
         cache_misses.with(&[]);
-        // Of KMS v1, which is not built; dashboards find it at zero.
-        let fill = metrics.gauge(describe(
-            "apiserver_envelope_encryption_dek_cache_fill_percent",
-            "[ALPHA] How full the cache of keys is, in percent (KMS v1).",
-            &[],
-        ));
-        fill.with(&[]).set(0);
+        // Dashboards find it at zero where there is no KMS v1.
+        let dek_cache_fill = metrics.family(
+            describe(
+                "apiserver_envelope_encryption_dek_cache_fill_percent",
+                "[ALPHA] How full the cache of keys is (KMS v1).",
+                &[],
+            ),
+            FloatGauge::default,
+        );
+        dek_cache_fill.with(&[]).set(0.0);
         EncryptionMetrics {
             duration: metrics.histogram(
                 describe(
@@ -98,6 +106,16 @@ impl EncryptionMetrics {
                 &["resource", "transformation_type", "transformer_prefix", "status"],
             )),
             cache_misses,
+            dek_cache_fill,
+            inter_arrival: metrics.histogram(
+                describe(
+                    "apiserver_envelope_encryption_dek_cache_inter_arrival_time_seconds",
+                    "[ALPHA] Seconds between one value and the next (KMS v1).",
+                    &["transformation_type"],
+                ),
+                INTER_ARRIVAL_SECONDS,
+            ),
+            arrivals: Mutex::default(),
             generation: metrics.histogram(
                 describe(
                     "apiserver_storage_data_key_generation_duration_seconds",
@@ -182,6 +200,19 @@ impl EncryptionMetrics {
         if error.is_none() {
             self.duration.with(&[what, prefix]).observe(started.elapsed().as_secs_f64());
         }
+    }
+
+    /// A value came that a plug-in of v1 has the key of.
+    pub(crate) fn arrived(&self, what: &'static str) {
+        let now = Instant::now();
+        let mut arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = arrivals.insert(what, now).unwrap_or(now);
+        self.inter_arrival.with(&[what]).observe((now - last).as_secs_f64());
+    }
+
+    /// So many of the keys that may be kept are (v1).
+    pub(crate) fn dek_cache_filled(&self, count: usize, size: usize) {
+        self.dek_cache_fill.with(&[]).set(count as f64 / size as f64);
     }
 
     pub(crate) fn missed(&self) {

@@ -11,7 +11,7 @@ use kevel_api::gvk::GroupResource;
 use kevel_api::quote::quote;
 
 use crate::config::{EncryptionConfiguration, KmsConfiguration, group_resource};
-use crate::kms::{Plugin, Timing, timeout_of};
+use crate::kms::{Kms, Plugin, Timing, timeout_of, v1};
 use crate::metrics::EncryptionMetrics;
 use crate::transformer::{Provider, Providers};
 
@@ -49,14 +49,15 @@ pub struct Transformers {
     /// By prefix. Those without providers are there, too: no extension may be taken for them.
     built_in: BTreeMap<String, (String, Option<Arc<Providers>>)>,
     root: String,
-    plugins: Vec<Arc<Plugin>>,
+    plugins: Vec<Kms>,
     grace_period: Duration,
 }
 
 const KMS_V1_IS_OFF: &str = "KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 \
      instead.  Set --feature-gates=KMSv1=true to use the deprecated KMSv1 feature.";
-/// Ours, not the reference's.
-const KMS_V1_IS_NOT_BUILT: &str = "KMSv1 is not supported by this server. Use KMSv2 instead.";
+/// The same without the way out, where somebody has taken it.
+const KMS_V1_IS_DEPRECATED: &str = "KMSv1 is deprecated and will only receive security updates going forward. Use \
+     KMSv2 instead.";
 
 impl Transformers {
     /// The transformers of a configuration that has been checked. Plug-ins are not asked yet.
@@ -78,14 +79,21 @@ impl Transformers {
         let mut plugins = Vec::new();
         let mut grace_period = Duration::ZERO;
         let mut plugin = |config: &KmsConfiguration| {
-            match (config.api_version.as_str(), options.kms_v1) {
-                ("v2", _) => {}
+            let (timing, server_id, metrics) =
+                (options.timing, &options.server_id, metrics.clone());
+            let plugin = match (config.api_version.as_str(), options.kms_v1) {
+                ("v2", _) => {
+                    grace_period += 2 * timeout_of(config);
+                    Kms::V2(Arc::new(Plugin::new(config, timing, server_id, metrics)?))
+                }
                 (_, false) => return Err(KMS_V1_IS_OFF.to_owned()),
-                (_, true) => return Err(KMS_V1_IS_NOT_BUILT.to_owned()),
-            }
-            let (timing, server_id) = (options.timing, &options.server_id);
-            let plugin = Arc::new(Plugin::new(config, timing, server_id, metrics.clone())?);
-            grace_period += 2 * timeout_of(config);
+                (_, true) => {
+                    tracing::info!("{KMS_V1_IS_DEPRECATED}");
+                    // Its health is two calls, one after the other.
+                    grace_period += 4 * timeout_of(config);
+                    Kms::V1(Arc::new(v1::Plugin::new(config, timing, metrics)?))
+                }
+            };
             plugins.push(plugin.clone());
             Ok(plugin)
         };
@@ -153,6 +161,20 @@ impl Transformers {
     pub async fn start(&self) {
         for plugin in &self.plugins {
             plugin.start().await;
+        }
+    }
+
+    /// How many plug-ins there are, if each has a health check of its own: where one is of v1.
+    pub(crate) fn checks_apart(&self) -> Option<usize> {
+        let is_v1 = |plugin: &Kms| matches!(plugin, Kms::V1(_));
+        self.plugins.iter().any(is_v1).then_some(self.plugins.len())
+    }
+
+    /// Whether a plug-in is well.
+    pub(crate) async fn check_one(&self, index: usize) -> Result<(), String> {
+        match self.plugins.get(index) {
+            Some(plugin) => plugin.check().await,
+            None => Ok(()),
         }
     }
 

@@ -37,7 +37,7 @@ impl Backend {
 /// A store of some resources.
 #[derive(Clone, Debug)]
 pub struct Override {
-    /// What is stored there; a resource may be `*`.
+    /// What is stored there, and nowhere else; a resource may be `*`.
     pub resources: Vec<GroupResource>,
     /// The store.
     pub backend: Backend,
@@ -62,8 +62,7 @@ impl Backends {
     pub fn of(&self, group: &str, resource: &str) -> &Backend {
         let named = |resource: &str| {
             let is_it = |named: &GroupResource| named.group == group && named.resource == resource;
-            // What is said last counts.
-            self.overrides.iter().rev().find(|those| those.resources.iter().any(is_it))
+            self.overrides.iter().find(|those| those.resources.iter().any(is_it))
         };
         let found = named(resource).or_else(|| named(ALL_RESOURCES));
         found.map_or(&self.default, |found| &found.backend)

@@ -27,6 +27,7 @@ mod error;
 pub mod etcd;
 mod failpoint;
 pub mod keys;
+pub mod migrate;
 pub mod private;
 mod probe;
 mod update;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use kevel_store::embedded::{Embedded, Options};
-use kevel_store::{Engine, Error, Revision};
+use kevel_store::{Engine, Error, RangeOptions, Revision};
 
 const OBJECT: &str = r#"{"metadata":{"name":"a"}}"#;
 
@@ -34,11 +34,54 @@ async fn a_store_in_use_is_backed_up_and_restored() {
     store.create(b"/registry/a/later", OBJECT.into(), None).await.unwrap();
     let restored = run(&[&file, &again], "restore");
     let text = String::from_utf8_lossy(&restored.stdout).into_owned();
-    assert!(text.contains("revision 101, 100 keys"), "{restored:?}");
+    // Clients have seen revisions after the backup: none of them comes again.
+    assert!(text.contains("revision 1000000101, 100 keys"), "{restored:?}");
     assert!(run(&[&again], "check").status.success());
     assert!(!run(&[&file, &again], "restore").status.success(), "nothing is restored over a store");
     let store = Embedded::open(&again, Options::default()).unwrap();
     assert_eq!(store.count(b"/registry/a/").await.unwrap(), 100);
+    for seen in [Revision(50), Revision(101), Revision(102), Revision(1000)] {
+        let watch = store.watch(b"/", seen).await.map(|_| ());
+        assert!(matches!(watch, Err(Error::Compacted { .. })), "{seen}: {watch:?}");
+        let at = RangeOptions { revision: Some(seen), ..RangeOptions::default() };
+        let list = store.range(b"/", at).await;
+        assert!(matches!(list, Err(Error::Compacted { .. })), "{seen}: {list:?}");
+    }
+    // It goes on from there: writes, compaction and the removal of what was compacted.
+    let mut last = Revision(0);
+    for turn in 0..100 {
+        let key = format!("/registry/a/{turn}");
+        let entry = store.get(key.as_bytes(), None).await.unwrap().entry.unwrap();
+        last = store.update(key.as_bytes(), OBJECT.into(), entry.mod_revision, None).await.unwrap();
+    }
+    assert_eq!(last, Revision(1_000_000_201));
+    store.compact(last).await.unwrap();
+    store.close().await;
+    assert!(run(&[&again], "check").status.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_backup_is_restored_only_without_what_is_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let (live, again) = (folder.path().join("db"), folder.path().join("again"));
+    let store = Embedded::open(&live, Options::default()).unwrap();
+    for i in 0..10 {
+        let value = format!(r#"{{"metadata":{{"name":"value-{i:04}"}}}}"#);
+        store.create(format!("/registry/a/{i}").as_bytes(), value.into(), None).await.unwrap();
+    }
+    store.close().await;
+    damage(&live, "value-0004");
+    let file = live.join("kevel.db");
+    let refused = run(&[&file, &again], "restore");
+    assert!(!refused.status.success());
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("damaged: /registry/a/4 (revision 6)"), "{said}");
+    assert!(!again.join("kevel.db").exists(), "no store is made of it");
+    let restored = run(&[Path::new("--drop"), &file, &again], "restore");
+    assert!(restored.status.success(), "{restored:?}");
+    let checked = run(&[&again], "check");
+    let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert!(said.contains("revision 1000000011, 9 keys"), "{said}");
 }
 
 /// Flips a bit of a value where it stands in the file.

@@ -1,4 +1,4 @@
-//! A key management service (`v2.KeyManagementService`, gRPC) on a Unix socket. What it does with keys
+//! A key management service (`v2.KeyManagementService` and `v1beta1.KeyManagementService`, gRPC) on a Unix socket. What it does with keys
 //! is no encryption, but nobody would know.
 
 use std::collections::BTreeMap;
@@ -24,8 +24,15 @@ pub struct KmsPlugin {
     serving: Option<JoinHandle<()>>,
 }
 
+/// Codes of gRPC.
+const NOT_FOUND: u8 = 5;
+const UNIMPLEMENTED: u8 = 12;
+const INTERNAL: u8 = 13;
+
 #[derive(Debug)]
 struct State {
+    /// The version that it says it speaks, where it is asked (v1).
+    version: String,
     key_id: String,
     healthz: String,
     /// What it can decrypt: key ID and ciphertext, and what was encrypted.
@@ -37,6 +44,7 @@ impl KmsPlugin {
     /// A plug-in on a socket, whose key has this ID.
     pub fn start(socket: &Path, key_id: &str) -> Self {
         let state = State {
+            version: "v1beta1".to_owned(),
             key_id: key_id.to_owned(),
             healthz: "ok".to_owned(),
             known: BTreeMap::new(),
@@ -54,6 +62,11 @@ impl KmsPlugin {
     /// Encrypts with another key from now on; what was encrypted before can still be decrypted.
     pub fn rotate(&self, key_id: &str) {
         self.state().key_id = key_id.to_owned();
+    }
+
+    /// Says that it speaks this version (v1).
+    pub fn set_version(&self, version: &str) {
+        self.state().version = version.to_owned();
     }
 
     /// Says this of its health.
@@ -129,11 +142,34 @@ impl State {
             }
             "Decrypt" => {
                 let key_id = String::from_utf8(field(3)).unwrap();
-                // NotFound: there is no such key.
-                bytes(1, self.known.get(&(key_id, field(1))).ok_or(5)?)
+                bytes(1, self.known.get(&(key_id, field(1))).ok_or(NOT_FOUND)?)
             }
-            // Unimplemented.
-            _ => return Err(12),
+            _ => return Err(UNIMPLEMENTED),
+        })
+    }
+
+    /// The same for the API before v2: there is no key ID, and a health that is not ok fails what is asked.
+    fn call_v1(&mut self, method: &str, request: &[u8]) -> Result<Vec<u8>, u8> {
+        *self.calls.entry(method.to_owned()).or_default() += 1;
+        let request = fields(request);
+        let field = |tag: u8| request.get(&tag).cloned().unwrap_or_default();
+        if method == "Version" {
+            return Ok([bytes(1, self.version.as_bytes()), bytes(2, b"stub")].concat());
+        }
+        assert_eq!(field(1), b"v1beta1");
+        if self.healthz != "ok" {
+            return Err(INTERNAL);
+        }
+        let of_v1 = |sealed: Vec<u8>| (String::new(), sealed);
+        Ok(match method {
+            "Encrypt" => {
+                let plain = field(2);
+                let sealed: Vec<u8> = plain.iter().map(|byte| byte ^ 0x5a).collect();
+                self.known.insert(of_v1(sealed.clone()), plain);
+                bytes(1, &sealed)
+            }
+            "Decrypt" => bytes(1, self.known.get(&of_v1(field(2))).ok_or(NOT_FOUND)?),
+            _ => return Err(UNIMPLEMENTED),
         })
     }
 }
@@ -144,8 +180,12 @@ async fn answer(
 ) -> Result<http::Response<Answer>, Infallible> {
     let path = request.uri().path().to_owned();
     let body = request.into_body().collect().await.unwrap().to_bytes();
-    let method = path.strip_prefix("/v2.KeyManagementService/").unwrap_or_default();
-    let called = state.lock().unwrap().call(method, body.get(5..).unwrap_or_default());
+    let message = body.get(5..).unwrap_or_default();
+    let called = match path.split_once(".KeyManagementService/") {
+        Some(("/v2", method)) => state.lock().unwrap().call(method, message),
+        Some(("/v1beta1", method)) => state.lock().unwrap().call_v1(method, message),
+        _ => Err(UNIMPLEMENTED),
+    };
     let (message, code) = match called {
         Ok(message) => (Some(message), 0),
         Err(code) => (None, code),

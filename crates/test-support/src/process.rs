@@ -57,22 +57,21 @@ impl Server {
         Server::start_on(folder, &flags.collect::<Vec<_>>()).await
     }
 
+    /// Starts on a folder where it must not work, and waits for its end. Returns what it has logged.
+    pub async fn refused(folder: &Path, flags: &[&str]) -> String {
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let file = log.reopen().unwrap();
+        let mut process = command(free_port(), folder, flags).stderr(file).spawn().unwrap();
+        let status = soon(process.wait()).await.unwrap();
+        let log = std::fs::read_to_string(log.path()).unwrap();
+        assert_eq!(status.code(), Some(1), "{log}");
+        log
+    }
+
     /// None if the port is taken.
     async fn start_at(port: u16, folder: &Path, flags: &[&str]) -> Option<(Child, ClientConfig)> {
         let log = std::fs::File::create(folder.join("log")).unwrap();
-        // With the loosest umask: what the server keeps to itself must not depend on it.
-        let mut process = Command::new("sh")
-            .args(["-c", r#"umask 000; exec "$0" "$@""#])
-            .arg(executable())
-            .arg(format!("--data-dir={}", folder.join("data").display()))
-            .arg(format!("--secure-port={port}"))
-            .arg("--bind-address=127.0.0.1")
-            .args(flags)
-            .stdout(Stdio::null())
-            .stderr(log)
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
+        let mut process = command(port, folder, flags).stderr(log).spawn().unwrap();
         let tls = soon(async {
             loop {
                 if let Some(status) = process.try_wait().unwrap() {
@@ -119,6 +118,21 @@ impl Server {
     pub async fn ended(mut self) -> (ExitStatus, TempDir) {
         (soon(self.process.wait()).await.unwrap(), self.folder)
     }
+}
+
+/// The server on a folder. With the loosest umask: what it keeps to itself must not depend on it.
+fn command(port: u16, folder: &Path, flags: &[&str]) -> Command {
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", r#"umask 000; exec "$0" "$@""#])
+        .arg(executable())
+        .arg(format!("--data-dir={}", folder.join("data").display()))
+        .arg(format!("--secure-port={port}"))
+        .arg("--bind-address=127.0.0.1")
+        .args(flags)
+        .stdout(Stdio::null())
+        .kill_on_drop(true);
+    command
 }
 
 /// The program, which cargo has built beside the folder of the tests' programs.

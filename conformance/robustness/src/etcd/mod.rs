@@ -1,9 +1,12 @@
 //! A cluster of etcd on this machine, whose members can be killed, stopped and cut off from each other.
 
+mod network;
 mod proxy;
 
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_test_support::{free_port, program};
@@ -12,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+pub use self::network::Network;
 use self::proxy::{Cut, Proxy};
 use crate::faults::Kind;
 
@@ -19,6 +23,8 @@ use crate::faults::Kind;
 const RECOVERY: Duration = Duration::from_secs(40);
 /// How long the others take to elect another leader, at the most: a member is cut off for longer.
 const ELECTION: Duration = Duration::from_millis(1000);
+/// How long a cable is out at least: longer than a request to the member takes that does not answer.
+const UNPLUGGED: Duration = Duration::from_secs(11);
 /// An answer that takes longer is none.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -29,14 +35,41 @@ pub struct Cluster {
     /// Whom the others cannot reach.
     cut: tokio::sync::watch::Sender<Cut>,
     _proxies: Vec<Proxy>,
+    /// The network that the members have to themselves, if they have one. Dropped after them.
+    network: Option<Arc<Network>>,
 }
 
 #[derive(Debug)]
 struct Member {
+    number: usize,
     program: PathBuf,
     arguments: Vec<String>,
-    client: u16,
+    /// Where clients reach it.
+    client: SocketAddrV4,
+    network: Option<Arc<Network>>,
     child: Option<Child>,
+}
+
+/// Where a member listens, and where the others reach it.
+#[derive(Debug)]
+struct Place {
+    client: SocketAddrV4,
+    peer: SocketAddrV4,
+    outside: SocketAddrV4,
+}
+
+impl Place {
+    /// On a port that is free, behind a proxy.
+    fn here() -> Place {
+        let free = || SocketAddrV4::new(Ipv4Addr::LOCALHOST, free_port());
+        Place { client: free(), peer: free(), outside: free() }
+    }
+
+    /// At an address of its own.
+    fn at(address: Ipv4Addr) -> Place {
+        let peer = SocketAddrV4::new(address, 2380);
+        Place { client: SocketAddrV4::new(address, 2379), peer, outside: peer }
+    }
 }
 
 /// etcd: the one that `conformance/build` has made, or the one that is installed.
@@ -55,29 +88,35 @@ impl Cluster {
         etcd().is_some()
     }
 
-    /// Starts so many members, and waits until they are well.
-    pub async fn start(count: usize, folder: &Path) -> Result<Cluster, String> {
+    /// Starts so many members, in network namespaces if that is wanted, and waits until they are well.
+    pub async fn start(count: usize, folder: &Path, apart: bool) -> Result<Cluster, String> {
         let program = etcd().ok_or("there is no etcd")?;
+        let network = apart.then(|| Network::create(count).map(Arc::new)).transpose()?;
         let (cut, watch) = tokio::sync::watch::channel(Cut::default());
-        let ports: Vec<(u16, u16, u16)> =
-            (0..count).map(|_| (free_port(), free_port(), free_port())).collect();
-        let all: Vec<String> = ports
+        let places: Vec<Place> = match &network {
+            Some(network) => (0..count).map(|n| Place::at(network.address_of(n))).collect(),
+            None => std::iter::repeat_with(Place::here).take(count).collect(),
+        };
+        let all: Vec<String> = places
             .iter()
             .enumerate()
-            .map(|(number, (_, _, outside))| format!("m{number}=http://127.0.0.1:{outside}"))
+            .map(|(number, place)| format!("m{number}=http://{}", place.outside))
             .collect();
         let (mut members, mut proxies) = (Vec::new(), Vec::new());
-        for (number, (client, peer, outside)) in ports.into_iter().enumerate() {
-            // Members speak to each other through proxies, which can be closed.
-            proxies.push(Proxy::start(number, outside, peer, watch.clone()).await?);
-            let client_url = format!("http://127.0.0.1:{client}");
+        for (number, Place { client, peer, outside }) in places.into_iter().enumerate() {
+            // Members here speak to each other through proxies, which can be closed.
+            if network.is_none() {
+                let (outside, peer) = (outside.port(), peer.port());
+                proxies.push(Proxy::start(number, outside, peer, watch.clone()).await?);
+            }
+            let client_url = format!("http://{client}");
             let arguments = vec![
                 format!("--name=m{number}"),
                 format!("--data-dir={}", folder.join(number.to_string()).display()),
                 format!("--listen-client-urls={client_url}"),
                 format!("--advertise-client-urls={client_url}"),
-                format!("--listen-peer-urls=http://127.0.0.1:{peer}"),
-                format!("--initial-advertise-peer-urls=http://127.0.0.1:{outside}"),
+                format!("--listen-peer-urls=http://{peer}"),
+                format!("--initial-advertise-peer-urls=http://{outside}"),
                 format!("--initial-cluster={}", all.join(",")),
                 "--heartbeat-interval=50".to_owned(),
                 "--election-timeout=500".to_owned(),
@@ -85,11 +124,12 @@ impl Cluster {
                 "--unsafe-no-fsync".to_owned(),
                 "--log-level=error".to_owned(),
             ];
-            let mut member = Member { program: program.clone(), arguments, client, child: None };
+            let (program, network) = (program.clone(), network.clone());
+            let mut member = Member { number, program, arguments, client, network, child: None };
             member.spawn()?;
             members.push(member);
         }
-        let cluster = Cluster { members, cut, _proxies: proxies };
+        let cluster = Cluster { members, cut, _proxies: proxies, network };
         cluster.well().await?;
         let ids = cluster.ids().await?;
         cluster.cut.send_modify(|cut| cut.ids = ids);
@@ -98,7 +138,7 @@ impl Cluster {
 
     /// Where clients reach them.
     pub fn endpoints(&self) -> Vec<String> {
-        self.members.iter().map(|member| format!("http://127.0.0.1:{}", member.client)).collect()
+        self.members.iter().map(|member| format!("http://{}", member.client)).collect()
     }
 
     /// Puts a fault in, mends it, and waits until everybody is well.
@@ -128,6 +168,12 @@ impl Cluster {
                 self.cut.send_modify(|cut| cut.member = Some(number));
                 tokio::time::sleep(lasts + ELECTION).await;
                 self.cut.send_modify(|cut| cut.member = None);
+            }
+            Kind::EtcdUnplug => {
+                let network = self.network.as_ref().ok_or("there is no cable")?;
+                network.plug(number, false)?;
+                tokio::time::sleep(UNPLUGGED + lasts).await;
+                network.plug(number, true)?;
             }
             Kind::EtcdCompact => {
                 let status = member.ask("/v3/maintenance/status", json!({})).await?;
@@ -185,8 +231,12 @@ impl Cluster {
 
 impl Member {
     fn spawn(&mut self) -> Result<(), String> {
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::null());
+        let mut command = match &self.network {
+            Some(network) => network.command(self.number),
+            None => Command::new("env"),
+        };
+        // Either becomes the program: it is the process that is killed.
+        command.arg(&self.program).args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.stderr(Stdio::null()).spawn();
         self.child = Some(child.map_err(|error| format!("etcd does not start: {error}"))?);
         Ok(())
@@ -222,9 +272,9 @@ impl Drop for Member {
 }
 
 /// One request on a connection of its own, and the JSON that is the answer.
-async fn exchange(port: u16, head: &str, body: &str) -> Result<Value, String> {
+async fn exchange(member: SocketAddrV4, head: &str, body: &str) -> Result<Value, String> {
     let whole = async {
-        let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+        let mut stream = TcpStream::connect(member).await?;
         let length = body.len();
         let request = format!(
             "{head}\r\nHost: e\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"

@@ -65,7 +65,11 @@ pub fn storages(
             Some(storage) => storage.clone(),
             None => {
                 let config = config(stored, &served, options)?;
-                let backend = backends.of(stored.group, stored.plural);
+                // As in the reference, the other servers of the chain know one store.
+                let backend = match stored.origin {
+                    Origin::Extension => &backends.default,
+                    Origin::BuiltIn => backends.of(stored.group, stored.plural),
+                };
                 let storage = Storage::new(config, backend.engine.clone(), &backend.caches);
                 let storage = Arc::new(storage);
                 storages.add(stored.group, stored.plural, storage.clone());

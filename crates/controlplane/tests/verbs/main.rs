@@ -98,6 +98,30 @@ async fn lists_are_cut_and_continued() {
 }
 
 #[tokio::test]
+async fn a_cut_list_of_few_among_many_is_full() {
+    let server = InMemory::start(Format::Json).await;
+    for i in 0..300 {
+        let rare = i % 100 == 99;
+        let body = format!(r#"{{"metadata":{{"name":"c{i:03}","labels":{{"rare":"{rare}"}}}}}}"#);
+        server.ok(&format!("POST {CM}"), &body, 201).await;
+    }
+    let rare = format!("{CM}?labelSelector=rare%3Dtrue&limit=2");
+    let first = server.ok(&format!("GET {rare}"), "", 200).await;
+    for name in ["c099", "c199"] {
+        assert!(first.contains(name), "{first}");
+    }
+    // How many follow is not known where there is a selector.
+    assert!(!first.contains("remainingItemCount"), "{first}");
+    let token = field(&first, "continue");
+    let second = server.ok(&format!("GET {rare}&continue={token}"), "", 200).await;
+    assert!(second.contains("c299") && !second.contains("c199"), "{second}");
+    assert!(!second.contains(r#""continue":"#), "nothing follows: {second}");
+    let one =
+        server.ok(&format!("GET {CM}?fieldSelector=metadata.name%3Dc299&limit=1"), "", 200).await;
+    assert!(one.contains("c299") && !one.contains(r#""continue":"#), "{one}");
+}
+
+#[tokio::test]
 async fn a_watch_begins_with_what_is_there() {
     let server = InMemory::start(Format::Json).await;
     server.ok(&format!("POST {CM}"), r#"{"metadata":{"name":"a"}}"#, 201).await;

@@ -1,4 +1,4 @@
-//! `kms`, v2: keys that a plug-in holds, on a socket of this machine.
+//! `kms`: keys that a plug-in holds, on a socket of this machine. Here is v2; [`v1`] is apart.
 //!
 //! The plug-in encrypts a seed, once; the server derives the keys of values from it. With each value
 //! stands what the plug-in made of the seed, so that it can be asked for the seed again. What it has
@@ -11,9 +11,11 @@
 mod object;
 mod probe;
 mod proto;
+mod proto_v1;
 mod seed;
 #[cfg(test)]
 mod tests;
+pub(crate) mod v1;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -74,7 +76,59 @@ impl Default for Timing {
 /// started since all values were written last: few.
 const SEED_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A plug-in.
+/// A plug-in of either version.
+#[derive(Clone, Debug)]
+pub(crate) enum Kms {
+    /// It encrypts the key of every value.
+    V1(Arc<v1::Plugin>),
+    /// It encrypts a seed.
+    V2(Arc<Plugin>),
+}
+
+impl Kms {
+    /// Whether it is well.
+    pub async fn check(&self) -> Result<(), String> {
+        match self {
+            Kms::V1(plugin) => plugin.check().await,
+            Kms::V2(plugin) => plugin.check().await,
+        }
+    }
+
+    /// Asks it for the first time, where it has to be asked before it is needed.
+    pub async fn start(&self) {
+        match self {
+            Kms::V1(_) => {}
+            Kms::V2(plugin) => plugin.start().await,
+        }
+    }
+
+    /// Appends the encrypted value.
+    pub async fn seal(
+        &self,
+        plain: &[u8],
+        context: Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), TransformError> {
+        match self {
+            Kms::V1(plugin) => plugin.seal(plain, context, out).await,
+            Kms::V2(plugin) => plugin.seal(plain, context, out),
+        }
+    }
+
+    /// A value as it was.
+    pub async fn open(
+        &self,
+        stored: &[u8],
+        context: Context<'_>,
+    ) -> Result<Transformed, TransformError> {
+        match self {
+            Kms::V1(plugin) => plugin.open(stored, context).await,
+            Kms::V2(plugin) => plugin.open(stored, context).await,
+        }
+    }
+}
+
+/// A plug-in of v2.
 pub(crate) struct Plugin {
     name: String,
     service: UnixService,
@@ -281,15 +335,22 @@ fn unavailable(message: String) -> TransformError {
     TransformError::Unavailable { message, code: TransformError::NOT_GRPC }
 }
 
-/// A plug-in that says that there is no such key will say so again; all else may get better.
 fn failed_decryption(status: &Status) -> TransformError {
     let message = format!("failed to decrypt DEK, error: {}", shown(status));
-    match status.code() {
-        Code::InvalidArgument
-        | Code::NotFound
-        | Code::FailedPrecondition
-        | Code::OutOfRange
-        | Code::DataLoss => TransformError::Damaged(message),
-        _ => TransformError::Unavailable { message, code: code_of(Some(status)) },
+    match is_final(status) {
+        true => TransformError::Damaged(message),
+        false => TransformError::Unavailable { message, code: code_of(Some(status)) },
     }
+}
+
+/// Whether a plug-in would say the same again, as that there is no such key; all else may get better.
+fn is_final(status: &Status) -> bool {
+    matches!(
+        status.code(),
+        Code::InvalidArgument
+            | Code::NotFound
+            | Code::FailedPrecondition
+            | Code::OutOfRange
+            | Code::DataLoss
+    )
 }

@@ -10,7 +10,7 @@ use super::{Cipher, random};
 const BLOCK: usize = 16;
 
 /// The cipher of a key of 16, 24 or 32 bytes.
-pub(super) fn cipher(key: &[u8]) -> Option<Box<dyn Cipher>> {
+pub(crate) fn cipher(key: &[u8]) -> Option<Box<dyn Cipher>> {
     Some(match key.len() {
         16 => Box::new(Cbc(Aes128::new_from_slice(key).ok()?)),
         24 => Box::new(Cbc(Aes192::new_from_slice(key).ok()?)),

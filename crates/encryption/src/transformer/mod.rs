@@ -1,6 +1,6 @@
 //! Values on their way to the store and back.
 
-mod aes_cbc;
+pub(crate) mod aes_cbc;
 pub(crate) mod aes_gcm;
 mod keys;
 mod secretbox;
@@ -16,7 +16,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use self::keys::Keys;
 use crate::config::ProviderConfiguration;
-use crate::kms::Plugin;
+use crate::kms::Kms;
 use crate::metrics::EncryptionMetrics;
 
 /// What every encrypted value begins with, whoever has encrypted it.
@@ -116,14 +116,14 @@ pub(crate) struct Provider {
 enum Kind {
     Identity,
     Keys(Keys),
-    Kms(Arc<Plugin>),
+    Kms(Kms),
 }
 
 impl Provider {
     /// The provider of a configuration that has been checked. `plugin` connects to one.
     pub(crate) fn new(
         config: &ProviderConfiguration,
-        plugin: impl FnOnce(&crate::config::KmsConfiguration) -> Result<Arc<Plugin>, String>,
+        plugin: impl FnOnce(&crate::config::KmsConfiguration) -> Result<Kms, String>,
     ) -> Result<Self, String> {
         let ProviderConfiguration { aesgcm, aescbc, secretbox, identity, kms } = config;
         let keys = |name: &str, keys: Keys| Provider {
@@ -169,7 +169,7 @@ impl Provider {
         }
     }
 
-    fn seal(
+    async fn seal(
         &self,
         plain: &[u8],
         context: Context<'_>,
@@ -178,7 +178,7 @@ impl Provider {
         match &self.kind {
             Kind::Identity => out.extend_from_slice(plain),
             Kind::Keys(keys) => keys.seal(plain, context, out).map_err(TransformError::Damaged)?,
-            Kind::Kms(plugin) => plugin.seal(plain, context, out)?,
+            Kind::Kms(plugin) => plugin.seal(plain, context, out).await?,
         }
         Ok(())
     }
@@ -192,8 +192,8 @@ impl Providers {
         self.0.extend_from_slice(more);
     }
 
-    /// A value as it is stored. Plug-ins are not asked: they have given their key before.
-    pub fn to_storage(
+    /// A value as it is stored. Plug-ins of v2 are not asked: they have given their key before.
+    pub async fn to_storage(
         &self,
         plain: &[u8],
         context: Context<'_>,
@@ -203,7 +203,7 @@ impl Providers {
         let started = Instant::now();
         let mut out = Vec::with_capacity(first.prefix.len() + plain.len() + OVERHEAD);
         out.extend_from_slice(first.prefix.as_bytes());
-        let sealed = first.seal(plain, context, &mut out);
+        let sealed = first.seal(plain, context, &mut out).await;
         context.metrics.written(context.resource, &first.prefix, started, sealed.as_ref().err());
         sealed.map(|()| out)
     }

@@ -108,7 +108,7 @@ impl Reader {
     }
 
     fn seal(&self, providers: &Providers) -> Bytes {
-        providers.to_storage(PLAIN, self.at(KEY)).unwrap().into()
+        self.runtime.block_on(providers.to_storage(PLAIN, self.at(KEY))).unwrap().into()
     }
 
     /// `ok`, `stale`, or what is said.

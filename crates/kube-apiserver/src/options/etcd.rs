@@ -109,15 +109,19 @@ impl Etcd {
     }
 
     /// What `--etcd-servers-overrides` says: each set of servers once, however often and in whatever
-    /// order it is named.
+    /// order it is named. Of a resource that is named several times, the last counts; names are taken as they are
+    /// written.
     pub(crate) fn overrides(&self) -> Overrides {
         let mut overrides: Vec<(Vec<String>, Vec<GroupResource>)> = Vec::new();
         for text in self.etcd_servers_overrides.iter() {
             let Some((resource, servers)) = text.split_once('#') else { continue };
             let Some((group, resource)) = resource.split_once('/') else { continue };
-            let resource = GroupResource::new(group.to_lowercase(), resource.to_lowercase());
+            let resource = GroupResource::new(group, resource);
             let mut servers: Vec<String> = servers.split(';').map(str::to_owned).collect();
             servers.sort();
+            for (_, resources) in &mut overrides {
+                resources.retain(|earlier| *earlier != resource);
+            }
             match overrides.iter_mut().find(|(known, _)| *known == servers) {
                 Some((_, resources)) => resources.push(resource),
                 None => overrides.push((servers, vec![resource])),
@@ -156,4 +160,28 @@ fn is_servers_override(text: &str) -> bool {
             && !servers.contains('#')
             && servers.split(';').all(|server| !server.is_empty())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_override_of_a_resource_counts() {
+        let said = "/events#http://a,apps/*#http://b;http://c,/events#http://b,/Pods#http://c;http://b,/events#http://a";
+        let mut options = Etcd::default();
+        options.etcd_servers_overrides.0 = said.split(',').map(str::to_owned).collect();
+        let servers = |names: &[&str]| names.iter().map(|name| format!("http://{name}")).collect();
+        let expected: Overrides = vec![
+            (servers(&["a"]), vec![GroupResource::new("", "events")]),
+            // As they are written: the reference finds no Pods, either.
+            (
+                servers(&["b", "c"]),
+                vec![GroupResource::new("apps", "*"), GroupResource::new("", "Pods")],
+            ),
+            // It still has a health check.
+            (servers(&["b"]), vec![]),
+        ];
+        assert_eq!(options.overrides(), expected);
+    }
 }

@@ -44,11 +44,22 @@ pub async fn transformers(
     Ok(Some(Arc::new(loaded.await?)))
 }
 
-/// Whether the plug-ins are well, by the reference's name.
-pub fn check(transformers: &Arc<DynamicTransformers>) -> Check {
+/// Whether the plug-ins are well, by the reference's names.
+pub fn checks(transformers: &Arc<DynamicTransformers>) -> Vec<Check> {
+    let one = |index: usize| {
+        let transformers = transformers.clone();
+        Check::later(format!("kms-provider-{index}"), move || {
+            let transformers = transformers.clone();
+            Box::pin(async move { transformers.check_one(index).await })
+        })
+    };
+    if let Some(count) = transformers.checks_apart() {
+        return (0..count).map(one).collect();
+    }
     let transformers = transformers.clone();
-    Check::later("kms-providers", move || {
+    let all = Check::later("kms-providers", move || {
         let transformers = transformers.clone();
         Box::pin(async move { transformers.check().await })
-    })
+    });
+    vec![all]
 }

@@ -65,9 +65,10 @@ pub fn checks(config: &Config) -> Health {
     let readable = move || caches.iter().try_for_each(|caches| caches.readable());
     health.add_healthz(Check::new("storage-records", readable));
     if let Some(encryption) = config.encryption.as_ref().filter(|these| these.has_check()) {
-        let check = encryption::check(encryption);
-        health.add_healthz(check.clone());
-        health.add_readyz(check);
+        for check in encryption::checks(encryption) {
+            health.add_healthz(check.clone());
+            health.add_readyz(check);
+        }
     }
     health
 }

@@ -60,3 +60,49 @@ async fn events_are_kept_in_their_own_etcd_for_as_long_as_the_flag_says() {
     until(async || verbose("/readyz").await.contains("[-]etcd-override-0 failed")).await;
     assert!(verbose("/readyz").await.contains("[+]etcd ok"));
 }
+
+#[tokio::test]
+async fn definitions_custom_resources_and_apiservices_follow_no_override() {
+    let (folder, other) = (tempdir().unwrap(), tempdir().unwrap());
+    let Some(main) = EtcdServer::start(folder.path()) else { return };
+    let Some(apart) = EtcdServer::start(other.path()) else { return };
+    let there = |resource: &str| format!("{resource}#{}", apart.endpoint);
+    let overrides = [
+        "apiextensions.k8s.io/customresourcedefinitions",
+        "apiregistration.k8s.io/apiservices",
+        "example.com/widgets",
+        "example.com/*",
+        // The last one counts, and this one is read where core's events are.
+        "/configmaps",
+        "events.k8s.io/events",
+    ]
+    .map(there);
+    let back = format!("/configmaps#{}", main.endpoint);
+    let overrides = format!("--etcd-servers-overrides={},{back}", overrides.join(","));
+    let server = Server::start_with_etcd_and(&main, &[&overrides]).await;
+    let mut client = Client::connect(server.port, &server.tls, Version::Http1).await.unwrap();
+    let mut post = async |path: &str, body: &str| {
+        let response = client.post(path, body.to_owned()).await.unwrap();
+        let status = response.status().as_u16();
+        read(response).await.unwrap();
+        status
+    };
+    let crd = r#"{"metadata":{"name":"widgets.example.com"},"spec":{"group":"example.com","scope":"Namespaced",
+        "names":{"plural":"widgets","kind":"Widget"},"versions":[{"name":"v1","served":true,"storage":true,
+        "schema":{"openAPIV3Schema":{"type":"object"}}}]}}"#;
+    assert_eq!(post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd).await, 201);
+    let widget = r#"{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"}}"#;
+    let widgets = "/apis/example.com/v1/namespaces/default/widgets";
+    until(async || post(widgets, widget).await == 201).await;
+    assert_eq!(post("/api/v1/namespaces/default/events", EVENT).await, 201);
+    assert_eq!(keys(&apart, "/registry/").await, [""; 0]);
+    for key in [
+        "/registry/example.com/widgets/default/w",
+        "/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com",
+        "/registry/apiregistration.k8s.io/apiservices/v1.apps",
+        "/registry/configmaps/kube-system/extension-apiserver-authentication",
+        "/registry/events/default/e",
+    ] {
+        assert_eq!(keys(&main, key).await, [key]);
+    }
+}

@@ -1,48 +1,17 @@
 //! A disk without room.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kevel_test_support::skip;
-
 use crate::client::{Client, Version, config_map, read};
+use crate::disk::Disk;
 use crate::written::{MAPS, Written};
 use crate::{Server, soon};
 
-/// How large the disk is, and how much of it is freed in the end.
-const DISK: &str = "size=48m";
+/// How much of the disk is freed in the end.
 const BALLAST: usize = 16 << 20;
 /// Objects of this size fill it.
 const SIZE: usize = 400 << 10;
-
-/// A small file system, unmounted when dropped.
-struct Disk(PathBuf);
-
-impl Disk {
-    /// `None` where this process may not mount one.
-    fn mount(folder: &Path) -> Option<Disk> {
-        std::fs::create_dir_all(folder).unwrap();
-        let mounted =
-            Command::new("mount").args(["-t", "tmpfs", "-o", DISK, "tmpfs"]).arg(folder).output();
-        match mounted {
-            Ok(output) if output.status.success() => Some(Disk(folder.to_owned())),
-            other => {
-                eprintln!("no file system can be mounted: {other:?}");
-                let root = rustix::process::geteuid().is_root();
-                skip(if root { "the right to mount" } else { "root" });
-                None
-            }
-        }
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("--lazy").arg(&self.0).output();
-    }
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_refuses_writes_and_loses_nothing() {

@@ -3,6 +3,7 @@
 
 mod clean_start;
 mod damage;
+mod disk;
 mod etcd_killed;
 mod etcd_overrides;
 mod files;
@@ -11,9 +12,11 @@ mod fuzzed;
 mod health;
 mod hostile;
 mod killed;
+mod migrated;
 mod protocol;
 mod shutdown;
 mod slowloris;
+mod troubled_folder;
 mod unread;
 mod watches;
 mod written;

@@ -10,11 +10,11 @@ use bytes::Bytes;
 use rusqlite::Connection;
 
 use super::{
-    database::require_transaction,
+    clock::Clock,
+    database::{Meta, require_transaction},
     index::{self, Recent},
     queue::Operation,
     record::Record,
-    writer::unix_millis,
 };
 use crate::{Error, Event, Result, Revision};
 
@@ -22,6 +22,7 @@ use crate::{Error, Event, Result, Revision};
 pub(super) struct Batch<'a> {
     connection: &'a Connection,
     recent: &'a RwLock<Recent>,
+    clock: Clock,
     last: u64,
     records: Vec<Record>,
     events: Vec<Event>,
@@ -31,9 +32,14 @@ pub(super) struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    pub(super) fn new(connection: &'a Connection, recent: &'a RwLock<Recent>, last: u64) -> Self {
+    pub(super) fn new(
+        connection: &'a Connection,
+        recent: &'a RwLock<Recent>,
+        clock: Clock,
+        last: u64,
+    ) -> Self {
         let (records, events, newest) = Default::default();
-        Batch { connection, recent, last, records, events, newest, earliest_expiry: None }
+        Batch { connection, recent, clock, last, records, events, newest, earliest_expiry: None }
     }
 
     /// Carries out an operation. The inner error concerns this operation alone and leaves no trace;
@@ -99,8 +105,12 @@ impl<'a> Batch<'a> {
         self.earliest_expiry
     }
 
-    pub(super) fn finish(self) -> (Vec<Record>, Vec<Event>) {
-        (self.records, self.events)
+    /// Ends the batch: notes by what time keys were given a time to live, if any was.
+    pub(super) fn finish(self) -> rusqlite::Result<(Vec<Record>, Vec<Event>)> {
+        if self.records.iter().any(|record| record.expires != 0) {
+            Meta::Clock.write(self.connection, self.clock.now())?;
+        }
+        Ok((self.records, self.events))
     }
 
     /// The record of `key` if the key exists.
@@ -133,11 +143,7 @@ impl<'a> Batch<'a> {
             (Some(_), Some(current)) => current.created,
             (Some(_), None) => revision,
         };
-        let expires = ttl.map_or(0, |ttl| {
-            unix_millis()
-                .saturating_add(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX))
-                .min(i64::MAX.cast_unsigned())
-        });
+        let expires = ttl.map_or(0, |ttl| self.clock.expiry(ttl));
         let previous = current.as_ref().map_or(0, |current| current.revision);
         let record = Record { revision, key: key.clone(), created, previous, expires, value };
         record.insert(self.connection)?;

@@ -6,8 +6,10 @@ use bytes::Bytes;
 use rusqlite::{Connection, Row};
 
 use super::{
-    database::{DATABASE_FILE, Directory, Meta, connect, reader, snapshot, sqlite},
-    index::{self, Version},
+    database::{Meta, connect, reader, snapshot, sqlite},
+    directory::Directory,
+    index,
+    new_store::{forget_past, index_record, insert, revision_mark},
     record::{Record, select_records},
 };
 use crate::{Damaged, Entry, Error, Result, Revision};
@@ -42,7 +44,7 @@ pub fn check(directory: &Path) -> Result<CheckReport> {
 
 /// The same, and whether the values of all keys pass a judge.
 pub fn check_values(directory: &Path, judge: Judge<'_>) -> Result<CheckReport> {
-    let directory = open(directory)?;
+    let directory = Directory::open_existing(directory)?;
     let report = check_file(&directory.database(), judge)?;
     require_head(&directory, report.revision)?;
     Ok(report)
@@ -51,12 +53,12 @@ pub fn check_values(directory: &Path, judge: Judge<'_>) -> Result<CheckReport> {
 /// Drops the keys that [`check_values`] finds damaged, makes the index anew and forgets the past:
 /// everything is then as it was written, and clients start over. Returns what was found before.
 pub fn drop_damaged(directory: &Path, judge: Judge<'_>) -> Result<CheckReport> {
-    let directory = open(directory)?;
+    let directory = Directory::open_existing(directory)?;
     let mut connection = connect(&directory.database())?;
     let transaction = connection.transaction().map_err(sqlite)?;
     let survey = Survey::of(&transaction, judge)?;
     require_head(&directory, Revision(survey.last))?;
-    survey.rewrite(&transaction)?;
+    survey.rewrite(&transaction, survey.last)?;
     transaction.commit().map_err(sqlite)?;
     directory.sync()?;
     Ok(survey.report())
@@ -67,13 +69,6 @@ pub(super) fn check_file(file: &Path, judge: Judge<'_>) -> Result<CheckReport> {
         return Err(Error::Invalid(format!("there is no file {file:?}")));
     }
     snapshot(&reader(file)?, |connection| Ok(Survey::of(connection, judge)?.report()))
-}
-
-fn open(directory: &Path) -> Result<Directory> {
-    match directory.join(DATABASE_FILE).exists() {
-        true => Directory::open(directory),
-        false => Err(Error::Invalid(format!("there is no store in {directory:?}"))),
-    }
 }
 
 fn require_head(directory: &Directory, revision: Revision) -> Result<()> {
@@ -247,46 +242,59 @@ impl Survey {
         self.newest.values().filter(readable)
     }
 
-    /// Leaves what is kept, as if everything else had been compacted.
-    fn rewrite(&self, connection: &Connection) -> Result<()> {
+    /// Leaves what is kept, as if everything else had been compacted, in a store that is at `revision`: its own, or
+    /// a later one.
+    fn rewrite(&self, connection: &Connection, revision: u64) -> Result<()> {
+        // What is to go may be most of the store: it must not all wait in memory.
+        connection.execute_batch("PRAGMA cache_spill = ON").map_err(sqlite)?;
         let kept: BTreeMap<u64, &Record> =
             self.kept().filter(|r| r.created != 0).map(|r| (r.revision, r)).collect();
-        let mut records: Vec<Record> = Vec::new();
-        for revision in kept.keys() {
-            records.push(Record::load(connection, *revision)?);
+        self.write_kept(connection, &kept, revision).map_err(sqlite)
+    }
+
+    fn write_kept(
+        &self,
+        connection: &Connection,
+        kept: &BTreeMap<u64, &Record>,
+        revision: u64,
+    ) -> rusqlite::Result<()> {
+        connection.execute_batch(
+            "CREATE TEMP TABLE kept (revision INTEGER PRIMARY KEY);
+             DELETE FROM keys; DELETE FROM expiring;",
+        )?;
+        let mut keep = connection.prepare("INSERT INTO temp.kept VALUES (?1)")?;
+        for (revision, record) in kept {
+            keep.execute([revision.cast_signed()])?;
+            index_record(connection, record)?;
         }
-        if self.last > Revision::INITIAL.0 && !kept.contains_key(&self.last) {
-            // The newest record tells the revision of the store, whatever it is of.
-            let key = Bytes::from_static(DROPPED);
-            let (revision, value) = (self.last, None);
-            records.push(Record { revision, key, created: 0, previous: 0, expires: 0, value });
+        drop(keep);
+        connection.execute_batch(
+            "DELETE FROM history WHERE revision NOT IN (SELECT revision FROM temp.kept);
+             DROP TABLE temp.kept;",
+        )?;
+        if revision > Revision::INITIAL.0 && !kept.contains_key(&revision) {
+            insert(connection, &revision_mark(revision))?;
         }
-        let tables = "DELETE FROM history; DELETE FROM keys; DELETE FROM expiring;";
-        connection.execute_batch(tables).map_err(sqlite)?;
-        for record in &records {
-            record.insert(connection).map_err(sqlite)?;
-            let version = Version { revision: record.revision, created: record.created };
-            index::fold(connection, &record.key, version).map_err(sqlite)?;
-            if record.expires != 0 {
-                let expiry = (record.expires.cast_signed(), record.revision.cast_signed());
-                connection
-                    .execute("INSERT INTO expiring VALUES (?1, ?2)", expiry)
-                    .map_err(sqlite)?;
-            }
-        }
-        for (meta, value) in [
-            (Meta::Compacted, self.last),
-            (Meta::Indexed, self.last),
-            (Meta::Swept, self.last.saturating_sub(1)),
-        ] {
-            meta.write(connection, value).map_err(sqlite)?;
-        }
-        Ok(())
+        forget_past(connection, revision)
     }
 }
 
-/// What the record is said to be of that tells the revision, where the last one had to go.
-const DROPPED: &[u8] = b"dropped";
+/// What the record is said to be of that tells the revision, where no other does.
+pub(super) const REVISION_MARK: &[u8] = b"dropped";
+
+/// Makes the store in the file of `connection` one that is at a later revision, and whose past nobody can read.
+/// What cannot be read goes if `drop` says so; otherwise nothing is done where there is any.
+pub(super) fn move_on(connection: &mut Connection, by: u64, drop: bool) -> Result<CheckReport> {
+    let transaction = connection.transaction().map_err(sqlite)?;
+    let mut survey = Survey::of(&transaction, ANY)?;
+    if survey.damaged.is_empty() || drop {
+        let revision = survey.last.saturating_add(by);
+        survey.rewrite(&transaction, revision)?;
+        transaction.commit().map_err(sqlite)?;
+        (survey.last, survey.compacted) = (revision, revision);
+    }
+    Ok(survey.report())
+}
 
 fn check_structure(connection: &Connection) -> Result<()> {
     let verdict: String =

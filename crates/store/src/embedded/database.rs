@@ -1,9 +1,7 @@
 //! The SQLite files of a data directory: how they are opened and what tables they hold.
 
 use std::{
-    fs::{File, TryLockError},
-    os::unix::fs::FileExt,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -13,12 +11,8 @@ use std::{
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, config::DbConfig, hooks::Wal};
 
-use super::record::checksum_of;
+use super::{directory::Directory, record::checksum_of};
 use crate::{Error, Result, private};
-
-pub(super) const DATABASE_FILE: &str = "kevel.db";
-const LOCK_FILE: &str = "lock";
-const HEAD_FILE: &str = "head";
 
 /// "KEVL": lets `file` and a curious operator tell what the database is.
 const APPLICATION_ID: i32 = 0x4b45_564c;
@@ -26,7 +20,7 @@ const SCHEMA_VERSION: i32 = 1;
 /// Large pages hold several objects each, so a batch of writes touches few of them.
 const PAGE_BYTES: u32 = 16 * 1024;
 /// Holds the index of about 100,000 keys.
-const WRITER_CACHE_KIB: i32 = 16 * 1024;
+pub(super) const WRITER_CACHE_KIB: i32 = 16 * 1024;
 const READER_CACHE_KIB: i32 = 1024;
 /// A log that had to grow beyond this is cut back when it starts over.
 const LOG_FILE_BYTES: u32 = 64 << 20;
@@ -124,7 +118,7 @@ impl Database {
         if let Ok(stand_in) = Connection::open_in_memory() {
             *self.writer() = stand_in;
         }
-        let _ = directory.lock.unlock();
+        directory.unlock();
     }
 
     /// Pages in the write-ahead log after the last commit.
@@ -169,87 +163,6 @@ impl Database {
     }
 }
 
-/// A data directory that this process alone has open.
-#[derive(Debug)]
-pub(super) struct Directory {
-    path: PathBuf,
-    head: File,
-    lock: File,
-}
-
-impl Directory {
-    pub(super) fn open(path: &Path) -> Result<Directory> {
-        let invalid =
-            |what: &str, error| Error::Invalid(format!("cannot {what} {path:?}: {error}"));
-        private::create_dir_all(path).map_err(|e| invalid("create data directory", e))?;
-        private::tighten_and_say(path);
-        let open = |name: &str| private::open(&path.join(name));
-        let lock = open(LOCK_FILE).map_err(|e| invalid("lock data directory", e))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Error::Locked(path.into())),
-            Err(TryLockError::Error(e)) => return Err(invalid("lock data directory", e)),
-        }
-        let head = open(HEAD_FILE).map_err(|e| invalid("open data directory", e))?;
-        // SQLite would make it for everybody to read. Its other files get the mode of this one.
-        open(DATABASE_FILE).map_err(|e| invalid("open data directory", e))?;
-        // The names of new files must survive a power loss as well as their contents.
-        private::sync_dir(path).map_err(|e| invalid("sync", e))?;
-        Ok(Directory { path: path.into(), head, lock })
-    }
-
-    pub(super) fn database(&self) -> PathBuf {
-        self.path.join(DATABASE_FILE)
-    }
-
-    /// Notes that `revision` is durable. SQLite takes a damaged write-ahead log for one that was
-    /// torn by a crash and drops its rest; this note is what tells the two apart. It is written
-    /// after the sync, so it is never ahead of the data, and needs no sync of its own.
-    pub(super) fn note_head(&self, revision: u64) {
-        // Failing to write it weakens a check, nothing else.
-        let _ = self.head.write_all_at(&note(revision), 0);
-    }
-
-    /// Writes the note once more, all the way to the disk.
-    pub(super) fn probe(&self, revision: u64) -> Result<()> {
-        let written =
-            self.head.write_all_at(&note(revision), 0).and_then(|()| self.head.sync_data());
-        written.map_err(|e| Error::Unavailable(format!("cannot write to {:?}: {e}", self.path)))
-    }
-
-    /// The last revision noted; 0 when there is none that can be trusted.
-    pub(super) fn noted_head(&self) -> u64 {
-        let mut note = [0; 12];
-        if self.head.read_exact_at(&mut note, 0).is_err() {
-            return 0;
-        }
-        let (number, checksum) = note.split_at(8);
-        if crc32c::crc32c(number).to_le_bytes() != checksum {
-            return 0;
-        }
-        number.try_into().map_or(0, u64::from_le_bytes)
-    }
-
-    /// Makes the directory and the note durable.
-    pub(super) fn sync(&self) -> Result<()> {
-        let synced = self.head.sync_all().and_then(|()| private::sync_dir(&self.path));
-        synced.map_err(|e| Error::Unavailable(format!("cannot sync {:?}: {e}", self.path)))
-    }
-
-    pub(super) fn head_path(&self) -> PathBuf {
-        self.path.join(HEAD_FILE)
-    }
-}
-
-/// A revision, with a checksum.
-fn note(revision: u64) -> [u8; 12] {
-    let mut note = [0; 12];
-    let (number, checksum) = note.split_at_mut(8);
-    number.copy_from_slice(&revision.to_le_bytes());
-    checksum.copy_from_slice(&crc32c::crc32c(number).to_le_bytes());
-    note
-}
-
 /// Opens a connection for reading to a database that exists.
 pub(super) fn reader(file: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -275,7 +188,7 @@ pub(super) fn connect(file: &Path) -> Result<Connection> {
 }
 
 /// Makes the tables of a new database, or refuses one that is not ours.
-fn prepare(connection: &mut Connection, cache_kib: i32) -> Result<()> {
+pub(super) fn prepare(connection: &mut Connection, cache_kib: i32) -> Result<()> {
     // Only effective before the first table is made.
     connection.pragma_update(None, "page_size", PAGE_BYTES).map_err(sqlite)?;
     configure(connection, cache_kib)?;
@@ -350,6 +263,8 @@ pub(super) enum Meta {
     Swept,
     /// How far `keys` has followed `history`.
     Indexed,
+    /// The store's time when a key was last given a time to live.
+    Clock,
     /// Written to find out whether writing works.
     Probe,
 }
@@ -360,6 +275,7 @@ impl Meta {
             Meta::Compacted => "compacted",
             Meta::Swept => "swept",
             Meta::Indexed => "indexed",
+            Meta::Clock => "clock",
             Meta::Probe => "probe",
         }
     }

@@ -8,8 +8,10 @@ use rusqlite::{
 };
 
 use super::{
-    check::{ANY, CheckReport, check_file},
-    database::{DATABASE_FILE, Database, Directory, connect, reader, sqlite},
+    check::{ANY, CheckReport, check_file, move_on},
+    database::{Database, WRITER_CACHE_KIB, connect, prepare, reader, sqlite},
+    directory::{DATABASE_FILE, Directory},
+    new_store::{begin_file, carry_over, complete},
 };
 use crate::{Error, Result, Revision, private};
 
@@ -47,23 +49,52 @@ fn new_copy(target: &Path, copy: impl FnOnce() -> Result<()>) -> Result<CheckRep
     checked
 }
 
-/// Makes a data directory out of a backup. `directory` must be empty or not exist.
-pub fn restore(backup: &Path, directory: &Path) -> Result<CheckReport> {
-    let report = check_file(backup, ANY)?;
-    let occupied = fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some());
-    if occupied {
-        return Err(Error::Invalid(format!("{directory:?} is not empty")));
+/// How many revisions a store that was restored leaves out: more than any cluster writes between a backup and its
+/// restore. Revisions that clients have seen since the backup are then revisions that nobody can read, not others'.
+pub const REVISIONS_SKIPPED: u64 = 1_000_000_000;
+
+/// Makes a data directory out of a backup. `directory` must be empty or not exist. The store goes on at a revision
+/// that no client has seen ([`REVISIONS_SKIPPED`]), and its past is forgotten: clients start over.
+///
+/// Of a backup that is damaged no store is made, unless what cannot be read is to be left out (`drop`): the report
+/// says what that is.
+pub fn restore(backup: &Path, directory: &Path, drop: bool) -> Result<CheckReport> {
+    if !backup.exists() {
+        return Err(Error::Invalid(format!("there is no file {backup:?}")));
     }
-    let target = Directory::open(directory)?;
-    copy(&reader(backup)?, &target.database())?;
-    target.note_head(report.revision.0);
-    target.sync()?;
+    let source = reader(backup)?;
+    let (directory, mut connection) = begin_file(directory)?;
+    copy_into(&source, &mut connection)?;
+    prepare(&mut connection, WRITER_CACHE_KIB)?;
+    let report = move_on(&mut connection, REVISIONS_SKIPPED, drop)?;
+    if report.damaged.is_empty() || drop {
+        complete(&directory, connection, report.revision.0)?;
+    } else {
+        directory.clear()?;
+    }
     Ok(report)
 }
 
+/// Gives the space that was freed in a store that no server has open back to the file system, and returns the size
+/// of its file then. It needs as much space again while it works. Never needed for the store to work: space that is
+/// freed is used again.
+pub fn defragment(directory: &Path) -> Result<u64> {
+    let directory = Directory::open_existing(directory)?;
+    let mut connection = connect(&directory.database())?;
+    prepare(&mut connection, WRITER_CACHE_KIB)?;
+    connection.execute_batch("PRAGMA cache_spill = ON; VACUUM").map_err(sqlite)?;
+    carry_over(&connection)?;
+    connection.close().map_err(|(_, error)| sqlite(error))?;
+    let size = fs::metadata(directory.database()).map(|file| file.len());
+    size.map_err(|e| Error::Unavailable(e.to_string()))
+}
+
 fn copy(source: &Connection, target: &Path) -> Result<()> {
-    let mut target = connect(target)?;
-    let backup = Backup::new(source, &mut target).map_err(sqlite)?;
+    copy_into(source, &mut connect(target)?)
+}
+
+fn copy_into(source: &Connection, target: &mut Connection) -> Result<()> {
+    let backup = Backup::new(source, target).map_err(sqlite)?;
     // All pages in one step: in several, every write in between would start it over.
     match backup.step(-1).map_err(sqlite)? {
         StepResult::Done => Ok(()),

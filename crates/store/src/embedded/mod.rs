@@ -7,9 +7,13 @@
 mod batch;
 mod check;
 mod checkpoint;
+mod clock;
+mod contents;
 mod database;
+mod directory;
 mod index;
 mod maintenance;
+mod new_store;
 mod queue;
 mod read;
 mod record;
@@ -35,11 +39,14 @@ use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot};
 
 pub use check::{CheckReport, Judge, check, check_values, drop_damaged};
-pub use maintenance::{backup_directory, restore};
+pub use maintenance::{REVISIONS_SKIPPED, backup_directory, defragment, restore};
+pub(crate) use {directory::is_store, new_store::NewStore};
 
 use self::{
     checkpoint::Checkpoints,
+    clock::{Clock, wall_millis},
     database::{Database, Meta, READERS, lock, sqlite},
+    directory::DATABASE_FILE,
     index::Recent,
     queue::{Operation, Queue, Request, Write},
     read::{Reader, each_record},
@@ -81,12 +88,19 @@ impl Embedded {
     /// Fails with [`Error::Locked`] when another process has it, and with [`Error::Corrupt`] when
     /// acknowledged writes are missing from it.
     pub fn open(directory: &Path, options: Options) -> Result<Embedded> {
-        Embedded::start(Database::open(directory)?, options)
+        Embedded::open_at(directory, options, wall_millis())
+    }
+
+    /// Opens it where the machine's clock says this.
+    fn open_at(directory: &Path, options: Options, wall: u64) -> Result<Embedded> {
+        let opened =
+            Database::open(directory).and_then(|data| Embedded::start(data, options, wall));
+        opened.map_err(|error| refusal(directory, error))
     }
 
     /// A new, empty store that is gone when it is dropped.
     pub fn memory(options: Options) -> Result<Embedded> {
-        Embedded::start(Database::memory()?, options)
+        Embedded::start(Database::memory()?, options, wall_millis())
     }
 
     /// Writes a copy of the store as it is now to the new file `target`, while it goes on working.
@@ -94,8 +108,9 @@ impl Embedded {
         maintenance::backup(&self.shared.database, target)
     }
 
-    fn start(database: Database, options: Options) -> Result<Embedded> {
+    fn start(database: Database, options: Options, wall: u64) -> Result<Embedded> {
         let (recent, compacted) = recover(&database)?;
+        let noted = database.read(|connection| Meta::Clock.read(connection))?;
         let shared = Arc::new(Shared {
             current: AtomicU64::new(recent.last),
             compacted: AtomicU64::new(compacted),
@@ -103,6 +118,7 @@ impl Embedded {
             recent: RwLock::new(recent),
             database,
             options,
+            clock: Clock::begin(wall, noted),
             queue: Queue::default(),
             checkpoints: Checkpoints::default(),
             health: Mutex::default(),
@@ -274,6 +290,7 @@ impl fmt::Debug for Embedded {
 struct Shared {
     database: Database,
     options: Options,
+    clock: Clock,
     recent: RwLock<Recent>,
     hub: Hub,
     queue: Queue,
@@ -335,17 +352,25 @@ impl Shared {
     }
 }
 
+/// Says of a store that is damaged where it is, and what can be done about it.
+fn refusal(directory: &Path, error: Error) -> Error {
+    let (folder, file) = (directory.display(), directory.join(DATABASE_FILE));
+    let file = file.display();
+    match error {
+        Error::Corrupt(why) => Error::Corrupt(format!(
+            "{file}: {why}. `kevel-store check {folder}` tells what else is wrong, `kevel-store check --drop {folder}` \
+             drops it, and `kevel-store restore BACKUP NEW-FOLDER` makes a store out of a backup",
+        )),
+        error => error,
+    }
+}
+
 /// Finds out where the store was left: the versions that the index lacks, and the revision that it
 /// was compacted to.
 fn recover(database: &Database) -> Result<(Recent, u64)> {
     database.read(|connection| {
         // Of what the index does not know yet, nobody could say which key it is about.
-        let recent = unindexed(connection).map_err(|error| match error {
-            Error::Corrupt(why) => Error::Corrupt(format!(
-                "{why}; `kevel-store check` tells what else is wrong, and drops it with --drop"
-            )),
-            error => error,
-        })?;
+        let recent = unindexed(connection)?;
         if let Some(directory) = database.directory()
             && directory.noted_head() > recent.last
         {

@@ -130,7 +130,7 @@ impl Reader<'_> {
         })
     }
 
-    fn recent_within(
+    pub(super) fn recent_within(
         &self,
         range: &KeyRange,
         at: Option<Revision>,
@@ -203,7 +203,7 @@ fn revision_to_read(requested: Option<Revision>, current: u64) -> Result<u64> {
     }
 }
 
-fn require_kept(connection: &Connection, revision: u64) -> Result<()> {
+pub(super) fn require_kept(connection: &Connection, revision: u64) -> Result<()> {
     let compacted = Meta::Compacted.read(connection)?;
     if revision < compacted {
         let (requested, compacted) = (Revision(revision), Revision(compacted));

@@ -187,7 +187,8 @@ async fn a_read_that_fails_ends_its_batch_and_nothing_else() {
     {
         let connection = store.shared.database.writer();
         connection.execute_batch("BEGIN IMMEDIATE").unwrap();
-        let mut batch = batch::Batch::new(&connection, &store.shared.recent, revision.0);
+        let mut batch =
+            batch::Batch::new(&connection, &store.shared.recent, store.shared.clock, revision.0);
         let create = Operation::Create { value: "1".into(), ttl: None };
         batch.apply(&"/b".into(), &create).unwrap().unwrap();
         std::fs::File::options().write(true).open(&log).unwrap().set_len(0).unwrap();
@@ -201,4 +202,98 @@ async fn a_read_that_fails_ends_its_batch_and_nothing_else() {
     assert_eq!(store.get(b"/b", None).await.unwrap().entry, None);
     store.close().await;
     assert_eq!(check(directory.path()).unwrap().revision, revision.next());
+}
+
+#[tokio::test]
+async fn a_clock_that_jumps_neither_ends_keys_early_nor_keeps_them() {
+    const HOUR: u64 = 3_600_000;
+    let directory = tempfile::tempdir().unwrap();
+    let now = wall_millis();
+    let ttl = Some(Duration::from_secs(3600));
+    // The machine believes to be ten years ahead, and is put right while the store is closed.
+    let store =
+        Embedded::open_at(directory.path(), Options::default(), now + 87_600 * HOUR).unwrap();
+    store.create(b"/hour", "1".into(), ttl).await.unwrap();
+    store.close().await;
+    let store = Embedded::open_at(directory.path(), Options::default(), now).unwrap();
+    let left = async |store: &Embedded, key: &'static [u8]| {
+        let page = store.page(Revision(store.shared.current()), None).await.unwrap();
+        page.into_iter().find(|item| item.key == key).and_then(|item| item.ttl).unwrap()
+    };
+    let hour = left(&store, b"/hour").await;
+    assert!(hour <= Duration::from_secs(3600), "it would live for {hour:?}");
+    assert!(hour > Duration::from_secs(3000), "it would live for {hour:?}");
+    // What comes now expires in its time, too, and in the order in which it came.
+    store.create(b"/later", "1".into(), ttl).await.unwrap();
+    assert!(left(&store, b"/later").await >= left(&store, b"/hour").await);
+    store.create(b"/soon", "1".into(), Some(Duration::from_millis(1))).await.unwrap();
+    let gone = async { while store.count(b"/soon").await.unwrap() > 0 {} };
+    tokio::time::timeout(PATIENCE, gone).await.expect("it never expires");
+    assert_eq!(store.count(b"/").await.unwrap(), 2);
+    store.close().await;
+    // Time that has passed while it was closed has passed.
+    let later = now + 87_602 * HOUR;
+    let store = Embedded::open_at(directory.path(), Options::default(), later).unwrap();
+    let gone = async { while store.count(b"/").await.unwrap() > 0 {} };
+    tokio::time::timeout(PATIENCE, gone).await.expect("it never expires");
+    store.close().await;
+    assert_eq!(check(directory.path()).unwrap().damaged, []);
+}
+
+/// Updates a few objects again and again, compacting all the time. Returns the size of the database file at the end
+/// of each round.
+async fn sizes_under_updates(store: &Embedded, directory: &Path, rounds: usize) -> Vec<u64> {
+    const OBJECTS: usize = 20;
+    const UPDATES: usize = 1000;
+    let (mut revisions, mut sizes) = ([Revision(0); OBJECTS], Vec::new());
+    for round in 0..rounds {
+        for turn in 0..UPDATES {
+            let place = turn % OBJECTS;
+            let (key, value) = (format!("/{place}"), vec![b'x'; 2000 + 97 * place + turn % 50]);
+            let written = match revisions[place] {
+                Revision(0) => store.create(key.as_bytes(), value.into(), None).await,
+                last => store.update(key.as_bytes(), value.into(), last, None).await,
+            };
+            revisions[place] = written.unwrap();
+        }
+        let last = store.current_revision().await.unwrap();
+        store.compact(last).await.unwrap();
+        let records = |c: &Connection| {
+            c.query_row("SELECT count(*) FROM history", [], |row| row.get::<_, i64>(0))
+                .map_err(sqlite)
+        };
+        // The newest record and those that have not been superseded, or by the newest alone.
+        let kept = OBJECTS as i64 + 1;
+        let swept = async {
+            while store.shared.database.read(records).unwrap() > kept {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, swept).await.expect("sweeping does not come to an end");
+        sizes.push(std::fs::metadata(directory.join(DATABASE_FILE)).unwrap().len());
+        println!("round {round}: {} bytes", sizes.last().unwrap());
+    }
+    sizes
+}
+
+#[tokio::test]
+async fn the_file_does_not_grow_with_updates_and_gets_smaller_when_told_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Embedded::open(directory.path(), Options::default()).unwrap();
+    let sizes = sizes_under_updates(&store, directory.path(), 8).await;
+    // A round writes 3 MB. What was removed is used again: after some rounds, nothing is added.
+    let (early, late) = (sizes[..4].iter().max().unwrap(), sizes[4..].iter().max().unwrap());
+    assert!(late <= &(early + (2 << 20)), "{sizes:?}");
+    let log = std::fs::metadata(directory.path().join("kevel.db-wal")).unwrap().len();
+    assert!(log <= 64 << 20, "{log}");
+    store.close().await;
+    let before = std::fs::metadata(directory.path().join(DATABASE_FILE)).unwrap().len();
+    let after = defragment(directory.path()).unwrap();
+    assert_eq!(after, std::fs::metadata(directory.path().join(DATABASE_FILE)).unwrap().len());
+    assert!(after < before && after < 1 << 20, "{before} {after}");
+    let report = check(directory.path()).unwrap();
+    assert_eq!((report.keys, report.damaged.len()), (20, 0));
+    let store = Embedded::open(directory.path(), Options::default()).unwrap();
+    assert_eq!(store.current_revision().await.unwrap(), report.revision);
+    store.close().await;
 }

@@ -5,7 +5,7 @@
 
 use std::{
     sync::{Arc, PoisonError},
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -43,7 +43,7 @@ pub(super) struct Writer {
     /// How far what was compacted has been removed.
     swept: u64,
     fold: Option<Fold>,
-    /// When the next key expires, in milliseconds since 1970.
+    /// When the next key expires, by the store's clock.
     next_expiry: u64,
     /// When to compact next, and what was the last revision one interval before that.
     next_compaction: Option<(Instant, u64)>,
@@ -115,7 +115,7 @@ impl Writer {
         if self.sweep_limit() > self.swept {
             return Duration::ZERO;
         }
-        let until_expiry = self.next_expiry.saturating_sub(unix_millis());
+        let until_expiry = self.next_expiry.saturating_sub(self.shared.clock.now());
         [
             self.next_compaction.map(|(at, _)| until(at)),
             (self.next_expiry != u64::MAX).then(|| Duration::from_millis(until_expiry)),
@@ -174,9 +174,10 @@ impl Writer {
         if self.next_probe.is_some() {
             return;
         }
-        if self.next_expiry <= unix_millis() {
+        let now = self.shared.clock.now();
+        if self.next_expiry <= now {
             // An error is in the health report; what could not be deleted is due again later.
-            let _ = self.commit(0, |batch| batch.expire(unix_millis(), EXPIRY_PORTION));
+            let _ = self.commit(0, |batch| batch.expire(now, EXPIRY_PORTION));
         }
         if let (Some((at, mark)), Some(interval)) =
             (self.next_compaction, self.shared.options.compaction_interval)
@@ -283,14 +284,14 @@ impl Writer {
         portion: usize,
         work: impl FnOnce(&mut Batch<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<Committed<T>> {
-        let mut batch = Batch::new(connection, &self.shared.recent, self.last);
+        let mut batch = Batch::new(connection, &self.shared.recent, self.shared.clock, self.last);
         let value = work(&mut batch)?;
         let next_expiry = match batch.earliest_expiry() {
             Some(None) => earliest_expiry(connection)?,
             Some(Some(earliest)) => self.next_expiry.min(earliest),
             None => self.next_expiry,
         };
-        let (records, events) = batch.finish();
+        let (records, events) = batch.finish()?;
         let folded = self.fold_portion(connection, portion)?;
         let swept = self.sweep_portion(connection, portion)?;
         Ok(Committed { value, records, events, progress: Progress { folded, swept }, next_expiry })
@@ -392,10 +393,4 @@ fn earliest_expiry(connection: &Connection) -> rusqlite::Result<u64> {
         .prepare_cached("SELECT min(expires) FROM expiring")?
         .query_row([], |row| row.get(0))?;
     Ok(earliest.map_or(u64::MAX, |millis| u64::try_from(millis).unwrap_or(0)))
-}
-
-/// The time, in milliseconds since 1970.
-pub(super) fn unix_millis() -> u64 {
-    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
 }

@@ -110,7 +110,11 @@ impl Client {
         loop {
             let (place, member) = self.member();
             let call = call_once(member.channel.clone(), path, request.clone());
-            let Ok(outcome) = timeout_at(deadline, call).await else { return Err(last) };
+            let Ok(outcome) = timeout_at(deadline, call).await else {
+                // It may be silent for ever: the next call is another member's.
+                self.leave(place);
+                return Err(last);
+            };
             match outcome {
                 Ok(answer) => return Ok(answer),
                 Err(status) if may_repeat(&status, retry) => {

@@ -2,7 +2,9 @@
 
 mod client;
 mod compact;
+mod contents;
 mod dial;
+mod import;
 mod lease;
 mod proto;
 mod watch;
@@ -12,7 +14,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -23,6 +25,7 @@ use tonic::Status;
 
 pub use dial::{Connection, Dial};
 pub use lease::LeaseOptions;
+pub(crate) use {contents::Contents, import::Import};
 
 use self::{
     client::{Client, Retry, is_compacted, is_future, store_error},
@@ -91,6 +94,8 @@ pub struct Etcd {
     options: Options,
     leases: Leases,
     compacted: Arc<AtomicU64>,
+    /// Whether it is known that what is there is no part of an import.
+    whole: AtomicBool,
     /// Which of the background work has ended and should not have.
     deaths: Deaths,
     /// Watches and background work; `None` once closed.
@@ -107,6 +112,7 @@ impl Etcd {
             client: client.clone(),
             options,
             compacted: Arc::default(),
+            whole: AtomicBool::new(false),
             deaths: Deaths::default(),
             tasks: Arc::new(Mutex::new(Some(JoinSet::new()))),
         };
@@ -125,7 +131,17 @@ impl Etcd {
         Ok(etcd)
     }
 
+    /// Refuses to work on what is only a part: see [`import`].
+    async fn require_whole(&self) -> Result<()> {
+        if !self.whole.load(Ordering::Relaxed) {
+            import::require_whole(&self.client).await?;
+            self.whole.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     async fn read(&self, request: RangeRequest) -> Result<proto::RangeResponse> {
+        self.require_whole().await?;
         let requested = revision(request.revision);
         match self.client.call(RANGE, request, Retry::Always).await {
             Ok(response) => Ok(response),
@@ -154,6 +170,7 @@ impl Etcd {
         expected: i64,
         write: Request,
     ) -> Result<Result<Revision, Option<Entry>>> {
+        self.require_whole().await?;
         let read = RangeRequest { key: key.into(), ..RangeRequest::default() };
         let transaction = TxnRequest {
             compare: vec![Compare::mod_revision(key, expected)],
@@ -271,13 +288,15 @@ impl Engine for Etcd {
 
     fn delete<'a>(&'a self, key: &'a [u8], expected: Revision) -> Pending<'a, Result<Revision>> {
         Box::pin(async move {
-            let delete = Request::DeleteRange(DeleteRangeRequest { key: key.into() });
+            let delete =
+                Request::DeleteRange(DeleteRangeRequest { key: key.into(), range_end: Vec::new() });
             self.write_if(key, signed(expected), delete).await?.map_err(conflict)
         })
     }
 
     fn watch<'a>(&'a self, prefix: &'a [u8], after: Revision) -> Pending<'a, Result<Watch>> {
         Box::pin(async move {
+            self.require_whole().await?;
             let (key, range_end) = key_range(prefix);
             let start = |task| detached(&self.tasks, task);
             let watch = EtcdWatch::start(self.client.clone(), key, range_end, after, start);
@@ -287,6 +306,7 @@ impl Engine for Etcd {
 
     fn current_revision(&self) -> Pending<'_, Result<Revision>> {
         Box::pin(async {
+            self.require_whole().await?;
             // Any key will do: a read that is linearizable comes with the revision.
             let request = RangeRequest { key: self.health_key(), ..RangeRequest::default() };
             let response: proto::RangeResponse =

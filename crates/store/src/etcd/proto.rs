@@ -25,6 +25,8 @@ pub(super) struct KeyValue {
     pub(super) version: i64,
     #[prost(bytes = "vec", tag = "5")]
     pub(super) value: Vec<u8>,
+    #[prost(int64, tag = "6")]
+    pub(super) lease: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -39,6 +41,8 @@ pub(super) struct RangeRequest {
     pub(super) revision: i64,
     #[prost(bool, tag = "9")]
     pub(super) count_only: bool,
+    #[prost(int64, tag = "10")]
+    pub(super) min_mod_revision: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -67,6 +71,8 @@ pub(super) struct PutRequest {
 pub(super) struct DeleteRangeRequest {
     #[prost(bytes = "vec", tag = "1")]
     pub(super) key: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    pub(super) range_end: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -185,6 +191,19 @@ pub(super) struct LeaseGrantResponse {
     pub(super) id: i64,
     #[prost(string, tag = "4")]
     pub(super) error: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct LeaseTimeToLiveRequest {
+    #[prost(int64, tag = "1")]
+    pub(super) id: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct LeaseTimeToLiveResponse {
+    /// What is left of its time, in seconds; -1 where there is no such lease.
+    #[prost(int64, tag = "3")]
+    pub(super) ttl: i64,
 }
 
 #[derive(Clone, PartialEq, Message)]

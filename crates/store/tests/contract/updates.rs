@@ -1,6 +1,6 @@
 use kevel_store::{Change, Error, Revision, UpdateError, Updated, guaranteed_update};
 
-use crate::engines::{Store as AnyStore, owned, show};
+use crate::engines::{Store as AnyStore, events_until, owned, show, show_event};
 
 /// Appends `suffix` to what `key` holds, given a first guess.
 async fn append(
@@ -76,5 +76,60 @@ crate::contract! {
         assert_eq!((show(&deleted.entry.unwrap()), deleted.written), ("/a=x@2/2".into(), Some(Revision(3))));
         let again = guaranteed_update(&**store, b"/a", None, delete).await;
         assert_eq!(again, Err(UpdateError::Store(Error::NotFound)));
+    }
+
+    async fn a_guess_of_what_is_gone_is_not_believed(store: &Store) {
+        store.put("/a", "1").await;
+        let gone = store.get(b"/a", None).await.unwrap().entry;
+        store.remove("/a").await;
+        let delete = |_| async { Ok::<_, Error>(Change::Delete) };
+        let deleted = guaranteed_update(&**store, b"/a", gone.clone(), delete).await;
+        assert_eq!(deleted, Err(UpdateError::Store(Error::NotFound)));
+        // Whoever refuses what is gone is asked again about what is there.
+        let refuse = |current: Option<kevel_store::Entry>| async move {
+            match current {
+                Some(_) => Err("it is there"),
+                None => Err("it is not there"),
+            }
+        };
+        let refused = guaranteed_update(&**store, b"/a", gone.clone(), refuse).await;
+        assert_eq!(refused, Err(UpdateError::Refused("it is not there")));
+        // One of the same name that came after it is another one.
+        store.put("/a", "2").await;
+        assert_eq!(show(&append(store, "/a", gone, "+").await.entry.unwrap()), "/a=2+@4/5");
+    }
+
+    async fn a_deletion_by_a_stale_guess_deletes_what_is_there(store: &Store) {
+        store.put("/a", "1").await;
+        let stale = store.get(b"/a", None).await.unwrap().entry;
+        store.put("/a", "2").await;
+        let delete = |_| async { Ok::<_, Error>(Change::Delete) };
+        let deleted = guaranteed_update(&**store, b"/a", stale.clone(), delete).await.unwrap();
+        assert_eq!(show(&deleted.entry.unwrap()), "/a=2@2/3");
+        store.put("/b", "1").await;
+        let first = store.get(b"/b", None).await.unwrap().entry;
+        store.put("/b", "2").await;
+        // What may be deleted is judged by what is deleted, though the guess looked well.
+        let only_the_first = |current: Option<kevel_store::Entry>| async move {
+            match current {
+                Some(entry) if entry.value == "1" => Ok(Change::Delete),
+                other => Err(format!("not {:?}", other.map(|entry| show(&entry)))),
+            }
+        };
+        let kept = guaranteed_update(&**store, b"/b", first, only_the_first).await;
+        let why = r#"not Some("/b=2@5/6")"#.to_owned();
+        assert_eq!(kept, Err(UpdateError::Refused(why)));
+        assert_eq!(store.count(b"/b").await.unwrap(), 1);
+    }
+
+    async fn an_update_gives_a_time_to_live(store: &Store) {
+        store.put("/a", "1").await;
+        let mut watch = store.watch(b"/", Revision(2)).await.unwrap();
+        let second = std::time::Duration::from_secs(1);
+        let mortal = move |_| async move { Ok::<_, Error>(Change::Put(owned("2"), Some(second))) };
+        guaranteed_update(&**store, b"/a", None, mortal).await.unwrap();
+        let events = events_until(&mut watch, Revision(2), Revision(4)).await;
+        let events: Vec<_> = events.iter().map(show_event).collect();
+        assert_eq!(events, ["3: /a=1@2/2 -> /a=2@2/3", "4: /a=2@2/3 -> none"]);
     }
 }

@@ -1,0 +1,256 @@
+//! Writes a store from elsewhere into an etcd that is empty below its prefix.
+//!
+//! A key outside of the prefix says that it is not whole yet. It is there before anything else is, and goes when
+//! everything is there: as long as it is, the engine refuses to work ([`require_whole`]), and the next import begins
+//! anew.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use tokio::task::JoinSet;
+
+use super::{
+    COMPACT, Options, RANGE, TXN,
+    client::{Client, Retry, store_error},
+    header_revision, key_range,
+    proto::{
+        CompactionRequest, CompactionResponse, Compare, DeleteRangeRequest, LeaseGrantRequest,
+        LeaseGrantResponse, PutRequest, RangeRequest, RangeResponse, Request, TxnRequest,
+        TxnResponse,
+    },
+    signed,
+};
+use crate::{
+    Error, Result, Revision, keys,
+    migrate::{Item, Say},
+};
+
+/// There while an import goes on, or was interrupted.
+const IMPORTING: &str = "kevel-store/importing";
+/// Written again and again to move the revision on.
+const REVISION: &str = "kevel-store/revision";
+/// Requests on their way at a time: etcd syncs once for many.
+const IN_FLIGHT: usize = 256;
+/// Revisions after which what was written to move on is compacted, so that etcd's file does not grow by it.
+const COMPACT_EVERY: u64 = 200_000;
+/// Revisions that are written at most, which takes an hour or two. A store that was restored from a backup is further on.
+const MOST_REVISIONS: u64 = 20_000_000;
+/// Keys that expire within the same step of time share a lease, since leases are dear to etcd: they live that much
+/// longer. The longest time to live is first; what has less of it left has a finer step.
+const LEASE_STEPS: [(u64, u64); 3] = [(1200, 60), (200, 10), (0, 1)];
+
+/// An import that goes on.
+#[derive(Debug)]
+pub(crate) struct Import {
+    client: Arc<Client>,
+    /// The revision of the key that says that it goes on: another import would have written it anew.
+    began: Revision,
+    /// Leases by when they end, in seconds since this began.
+    leases: HashMap<u64, i64>,
+    clock: tokio::time::Instant,
+}
+
+impl Import {
+    /// Sees that the target is empty, or empties it of an import that was interrupted, and moves it on to revision
+    /// `after` at least.
+    pub(crate) async fn begin(options: &Options, after: Revision, say: Say<'_>) -> Result<Import> {
+        let client = Arc::new(Client::new(options)?);
+        let (key, range_end) = key_range(keys::root(&options.prefix).as_bytes());
+        let found = read(&client, IMPORTING).await?;
+        let interrupted = found.kvs.first().map_or(0, |kv| kv.mod_revision);
+        if interrupted == 0 {
+            let (key, range_end) = (key.clone(), range_end.clone());
+            let all = RangeRequest { key, range_end, count_only: true, ..RangeRequest::default() };
+            let answer: RangeResponse =
+                client.call(RANGE, all, Retry::Always).await.map_err(store_error)?;
+            if answer.count != 0 {
+                return Err(Error::Invalid(format!(
+                    "etcd is not empty: it has {} keys that begin with {}",
+                    answer.count,
+                    keys::root(&options.prefix)
+                )));
+            }
+        }
+        check_distance(header_revision(found.header), after)?;
+        let mark = put(IMPORTING);
+        let began = write_if(&client, IMPORTING, interrupted, mark).await?;
+        let began = began.ok_or_else(somebody_else)?;
+        if interrupted != 0 {
+            say("clearing what an import that was interrupted has left".to_owned());
+            let clear = Request::DeleteRange(DeleteRangeRequest { key, range_end });
+            write(&client, clear).await?;
+        }
+        let (leases, clock) = (HashMap::new(), tokio::time::Instant::now());
+        let import = Import { client, began, leases, clock };
+        import.move_on(began, after, say).await?;
+        Ok(import)
+    }
+
+    /// Writes until the revision is `to`: etcd adds one with each write, and knows no other way.
+    async fn move_on(&self, from: Revision, to: Revision, say: Say<'_>) -> Result<()> {
+        if from >= to {
+            return Ok(());
+        }
+        say(format!("raising etcd's revision from {from} to {to}"));
+        let mut running = JoinSet::new();
+        let mut reached = from;
+        for number in from.0..to.0 {
+            if running.len() >= IN_FLIGHT {
+                reached = reached.max(joined(&mut running).await?.unwrap_or_default());
+            }
+            let client = self.client.clone();
+            running.spawn(async move { write(&client, put(REVISION)).await });
+            if (number - from.0) % COMPACT_EVERY == COMPACT_EVERY - 1 {
+                self.compact(reached).await?;
+                say(format!("etcd is at revision {reached} of {to}"));
+            }
+        }
+        while joined(&mut running).await?.is_some() {}
+        Ok(())
+    }
+
+    /// Writes keys.
+    pub(crate) async fn put(&mut self, items: Vec<Item>) -> Result<()> {
+        let mut running = JoinSet::new();
+        for item in items {
+            let lease = match item.ttl {
+                None => 0,
+                Some(ttl) => self.lease(ttl).await?,
+            };
+            if running.len() >= IN_FLIGHT {
+                joined(&mut running).await?;
+            }
+            running.spawn(create(self.client.clone(), item, lease));
+        }
+        while joined(&mut running).await?.is_some() {}
+        Ok(())
+    }
+
+    /// Forgets all revisions before the last, and says that everything is there.
+    pub(crate) async fn finish(self) -> Result<Revision> {
+        let revision = write(&self.client, delete(REVISION)).await?;
+        self.compact(revision).await?;
+        let whole =
+            write_if(&self.client, IMPORTING, signed(self.began), delete(IMPORTING)).await?;
+        whole.ok_or_else(somebody_else)
+    }
+
+    async fn compact(&self, revision: Revision) -> Result<()> {
+        let request = CompactionRequest { revision: signed(revision) };
+        let done: Result<CompactionResponse, _> =
+            self.client.call(COMPACT, request, Retry::Unsent).await;
+        done.map(|_| ()).map_err(store_error)
+    }
+
+    async fn lease(&mut self, ttl: Duration) -> Result<i64> {
+        let seconds = ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0);
+        let step = LEASE_STEPS.iter().find(|(least, _)| seconds >= *least).map_or(1, |step| step.1);
+        let now = self.clock.elapsed().as_secs();
+        let end = (now + seconds.max(1)).next_multiple_of(step);
+        if let Some(lease) = self.leases.get(&end) {
+            return Ok(*lease);
+        }
+        let request = LeaseGrantRequest { ttl: i64::try_from(end - now).unwrap_or(i64::MAX) };
+        let path = "/etcdserverpb.Lease/LeaseGrant";
+        let granted: LeaseGrantResponse =
+            self.client.call(path, request, Retry::Always).await.map_err(store_error)?;
+        if !granted.error.is_empty() {
+            return Err(Error::Unavailable(format!("etcd: {}", granted.error)));
+        }
+        self.leases.insert(end, granted.id);
+        Ok(granted.id)
+    }
+}
+
+/// Whether an etcd can be moved on to a revision by writing.
+fn check_distance(from: Revision, to: Revision) -> Result<()> {
+    match to.0.saturating_sub(from.0) {
+        ..=MOST_REVISIONS => Ok(()),
+        distance => Err(Error::Invalid(format!(
+            "the store is at revision {to} and etcd at {from}, which moves on by one with each write: {distance} would \
+             take too long. Begin with an etcd that is at {to} or later: `etcdutl snapshot restore --bump-revision \
+             {distance} --mark-compacted` of a snapshot of this one"
+        ))),
+    }
+}
+
+/// Whether what an etcd holds is all of it; the error says what to do.
+pub(super) async fn require_whole(client: &Client) -> Result<()> {
+    match read(client, IMPORTING).await?.kvs.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Unavailable(format!(
+            "an import into this etcd goes on or was interrupted: run `kevel-store export` again. Its key is {IMPORTING}"
+        ))),
+    }
+}
+
+/// The revision of the next write that is done; `None` when there is none left.
+async fn joined(running: &mut JoinSet<Result<Revision>>) -> Result<Option<Revision>> {
+    match running.join_next().await {
+        None => Ok(None),
+        Some(Ok(done)) => done.map(Some),
+        Some(Err(error)) => {
+            Err(Error::Unavailable(format!("a write was not carried out: {error}")))
+        }
+    }
+}
+
+async fn create(client: Arc<Client>, item: Item, lease: i64) -> Result<Revision> {
+    let name = String::from_utf8_lossy(&item.key).into_owned();
+    let key = item.key.to_vec();
+    let put = PutRequest { key: key.clone(), value: item.value.into(), lease };
+    match write_if_key(&client, key, 0, Request::Put(put)).await {
+        Ok(Some(revision)) => Ok(revision),
+        Ok(None) => Err(Error::Invalid(format!("somebody else has written {name} meanwhile"))),
+        Err(Error::TooLarge { .. }) => Err(Error::Invalid(format!(
+            "{name} is too large for etcd: start it with a higher --max-request-bytes"
+        ))),
+        Err(error) => Err(error),
+    }
+}
+
+async fn read(client: &Client, key: &str) -> Result<RangeResponse> {
+    let request = RangeRequest { key: key.into(), ..RangeRequest::default() };
+    client.call(RANGE, request, Retry::Always).await.map_err(store_error)
+}
+
+fn put(key: &str) -> Request {
+    Request::Put(PutRequest { key: key.into(), value: Vec::new(), lease: 0 })
+}
+
+fn delete(key: &str) -> Request {
+    Request::DeleteRange(DeleteRangeRequest { key: key.into(), range_end: Vec::new() })
+}
+
+fn somebody_else() -> Error {
+    Error::Invalid("another import into this etcd goes on".into())
+}
+
+async fn write(client: &Client, write: Request) -> Result<Revision> {
+    let transaction = TxnRequest { success: vec![write.into()], ..TxnRequest::default() };
+    let answer: TxnResponse =
+        client.call(TXN, transaction, Retry::Unsent).await.map_err(store_error)?;
+    Ok(header_revision(answer.header))
+}
+
+async fn write_if(
+    client: &Client,
+    key: &str,
+    expected: i64,
+    write: Request,
+) -> Result<Option<Revision>> {
+    write_if_key(client, key.into(), expected, write).await
+}
+
+/// Writes if a key was last written at `expected` (0: is not there); `None` if it was not.
+async fn write_if_key(
+    client: &Client,
+    key: Vec<u8>,
+    expected: i64,
+    write: Request,
+) -> Result<Option<Revision>> {
+    let compare = vec![Compare::mod_revision(&key, expected)];
+    let transaction = TxnRequest { compare, success: vec![write.into()], failure: Vec::new() };
+    let answer: TxnResponse =
+        client.call(TXN, transaction, Retry::Unsent).await.map_err(store_error)?;
+    Ok(answer.succeeded.then(|| header_revision(answer.header)))
+}

@@ -1,0 +1,107 @@
+//! Moves everything from an embedded store into etcd, or from etcd into an embedded store.
+//!
+//! What goes over: every key below the prefix with its value as it is stored (what is encrypted stays
+//! encrypted: the new server needs the same configuration), and what is left of its time to live.
+//! Either server reads either form of values.
+//!
+//! What does not: revisions and history. Every key is written anew, under a revision that is above all
+//! revisions of the old store, and the past is compacted. So no client takes a `resourceVersion` of the
+//! old store for one of the new: a watch or a list from there is told 410 Gone and starts over, a write
+//! is told 409 Conflict and tried again on what it reads.
+//!
+//! The target must be empty. A target that an interrupted run has left is recognised: servers do not work
+//! on it, and the next run clears it and begins anew. Memory is bounded by a page, however much there is.
+
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::embedded::{self, Embedded, NewStore};
+use crate::{Engine as _, Error, Result, Revision, etcd, keys};
+
+/// Bytes after which a page is full. A value that is larger is a page by itself.
+pub(crate) const PAGE_BYTES: usize = 4 << 20;
+/// Keys after which a page is full.
+pub(crate) const PAGE_KEYS: usize = 1024;
+
+/// A key on its way from one store to another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Item {
+    pub(crate) key: Bytes,
+    pub(crate) value: Bytes,
+    /// How long it is to live from now on; for ever without.
+    pub(crate) ttl: Option<Duration>,
+}
+
+/// What went over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Migrated {
+    /// How many keys.
+    pub keys: u64,
+    /// The revision of the old store.
+    pub from: Revision,
+    /// The revision of the new one, which is above it.
+    pub to: Revision,
+}
+
+/// Hears how far it has come, in words for a person.
+pub type Say<'a> = &'a (dyn Fn(String) + Sync);
+
+/// Copies the store in `directory`, which no server has open, into an etcd that is empty below its prefix.
+pub async fn export(directory: &Path, target: etcd::Options, say: Say<'_>) -> Result<Migrated> {
+    if !embedded::is_store(directory) {
+        return Err(Error::Invalid(format!("there is no store in {directory:?}")));
+    }
+    let options = embedded::Options { compaction_interval: None, ..Default::default() };
+    let source = Embedded::open(directory, options)?;
+    let copied = copy_out(&source, &target, say).await;
+    source.close().await;
+    copied
+}
+
+async fn copy_out(source: &Embedded, target: &etcd::Options, say: Say<'_>) -> Result<Migrated> {
+    let root = keys::root(&target.prefix);
+    let (all, below) = (source.count(b"").await?, source.count(root.as_bytes()).await?);
+    if all != below {
+        let others = all - below;
+        return Err(Error::Invalid(format!(
+            "{others} of the store's {all} keys do not begin with {root}: is --etcd-prefix what the server had?"
+        )));
+    }
+    let from = source.current_revision().await?;
+    let mut into = etcd::Import::begin(target, from, say).await?;
+    let (mut keys, mut after) = (0, None);
+    loop {
+        let page = source.page(from, after).await.map_err(|error| match error {
+            Error::Damaged(damaged) => Error::Corrupt(format!(
+                "{damaged}; `kevel-store check` tells what else is wrong, and drops it with --drop"
+            )),
+            error => error,
+        })?;
+        let Some(last) = page.last() else { break };
+        after = Some(last.key.clone());
+        keys += page.len() as u64;
+        into.put(page).await?;
+    }
+    Ok(Migrated { keys, from, to: into.finish().await? })
+}
+
+/// Makes a store in `directory`, which is empty or not there, of what an etcd holds below its prefix.
+pub async fn import(source: etcd::Options, directory: &Path, say: Say<'_>) -> Result<Migrated> {
+    let mut source = etcd::Contents::open(&source).await?;
+    let from = source.revision();
+    let mut into = NewStore::begin(directory, from)?;
+    say(format!("reading revision {from} of etcd"));
+    let mut keys = 0;
+    while let Some(page) = source.page().await? {
+        keys += page.len() as u64;
+        into.put(&page)?;
+    }
+    if source.is_written_to().await? {
+        return Err(Error::Invalid(
+            "etcd was written to meanwhile: stop its API servers, and run this again".into(),
+        ));
+    }
+    Ok(Migrated { keys, from, to: into.finish()? })
+}
