@@ -3,6 +3,7 @@
 mod admission;
 mod apply;
 mod connect;
+mod continue_token;
 mod create;
 mod creater;
 mod decode;
