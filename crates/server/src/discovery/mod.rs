@@ -34,7 +34,7 @@ use crate::body::Body;
 use crate::failure::bare;
 use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
-use crate::negotiate::MediaType;
+use crate::negotiate::{self, MediaType};
 use crate::request::Request;
 use crate::resource::Resources;
 use crate::responses::failure;
@@ -110,6 +110,9 @@ impl Discovery {
         let strict = matches!(target, Target::Api | Target::Version(..));
         if strict && request.parts.method != Method::GET {
             return Err(bare(405));
+        }
+        if strict && !negotiate::is_routed(request.header(header::ACCEPT)) {
+            return Err(negotiate::not_acceptable(&negotiate::BODY_TYPES));
         }
         let roots = matches!(target, Target::Api | Target::Apis);
         let media = match accept(request.header(header::ACCEPT), roots)? {

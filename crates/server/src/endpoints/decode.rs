@@ -65,15 +65,14 @@ impl ResourceRequest<'_> {
         match media {
             MediaType::Json => self.decode_json(body, body, &[], kind, ty, validation),
             MediaType::Yaml => {
-                let json = yaml::to_json(body).map_err(|error| {
-                    unrecognized(kind, &format!("error converting YAML to JSON: {error}"), body)
-                })?;
+                let json = yaml::to_json(body)
+                    .map_err(|error| unrecognized(kind, &error.to_string(), body))?;
                 let twice: Vec<String> = json.duplicates.iter().map(ToString::to_string).collect();
                 self.decode_json(&json.text, body, &twice, kind, ty, validation)
             }
             MediaType::Protobuf => {
                 let envelope = protobuf::decode_object(body)
-                    .map_err(|error| StatusError::bad_request(error.to_string()))?;
+                    .map_err(|error| unrecognized(kind, &error.to_string(), body))?;
                 check_kind(kind, &envelope.api_version, &envelope.kind, body)?;
                 envelope.decode(ty.schema()).map_err(|error| unhandled(kind, &error))
             }
@@ -278,6 +277,9 @@ fn check_unstructured_kind(
     if meta.kind.is_empty() {
         let why = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(body));
         return Err(unrecognized(expected, &why, body));
+    }
+    if let Err(error) = meta.api_version.parse::<GroupVersion>() {
+        return Err(unrecognized(expected, &error.to_string(), body));
     }
     let wanted = api_version(&expected.group, &expected.version);
     match meta.api_version == wanted {

@@ -114,6 +114,9 @@ impl StoredRequest<'_> {
     }
 
     pub(super) async fn list_response(&self, page: Page) -> Result<Response, StatusError> {
+        if let Shape::Metadata(_) = self.accepted.shape {
+            return Err(self.misfit("PartialObjectMetadata", "a list", "List"));
+        }
         let mut size = 0;
         let mut as_served = true;
         for item in &page.items {
@@ -257,7 +260,7 @@ impl<'r, 'a> Form<'r, 'a> {
             (Some(printer), _) => {
                 (ItemShape::Row(printer.clone(), MicroTime::now()), Some(table::TABLE.clone()))
             }
-            (None, Shape::Metadata(version) | Shape::MetadataList(version)) => {
+            (None, Shape::MetadataList(version)) => {
                 (ItemShape::Metadata(version.clone()), Some(table::METADATA_LIST.clone()))
             }
             _ => (ItemShape::Whole, request.list_type()),
@@ -271,9 +274,7 @@ impl<'r, 'a> Form<'r, 'a> {
         let metadata = self.metadata.clone();
         match (&self.printer, &self.request.accepted.shape) {
             (Some(printer), _) => printer.table(items, metadata, true),
-            (None, Shape::Metadata(version) | Shape::MetadataList(version)) => {
-                table::metadata_list(items, metadata, version)
-            }
+            (None, Shape::MetadataList(version)) => table::metadata_list(items, metadata, version),
             _ => self.request.whole_list(items, metadata),
         }
     }

@@ -19,7 +19,7 @@ use crate::failure::cache_error;
 use crate::flowcontrol::WatchHold;
 use crate::handler::Response;
 use crate::metrics::WatchEvents;
-use crate::negotiate::{MediaType, Shape};
+use crate::negotiate::{MediaType, STREAM_TYPES, Shape};
 use crate::resource::Resource;
 use crate::responses::respond;
 use crate::storage::Storage;
@@ -123,7 +123,7 @@ pub(super) struct Encoder {
 impl Encoder {
     fn new(request: &StoredRequest<'_>) -> Result<Self, StatusError> {
         if request.accepted.media == MediaType::Yaml {
-            return Err(crate::negotiate::not_acceptable(&crate::negotiate::ANSWER_TYPES));
+            return Err(StatusError::not_acceptable(&STREAM_TYPES));
         }
         let printer = match &request.accepted.shape {
             Shape::Table(version) => Some(Printer::new(request, version)?),
