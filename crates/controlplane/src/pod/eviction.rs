@@ -26,6 +26,11 @@ const MAX_DISRUPTED: usize = 2000;
 pub struct Eviction;
 
 impl Creater for Eviction {
+    fn accepted_versions(&self) -> &'static [(&'static str, &'static str)] {
+        // What clients of before policy/v1 send; the reference takes it, though it serves that version no more.
+        &[("policy", "v1beta1")]
+    }
+
     fn create<'a>(
         &'a self,
         request: &'a CreateRequest<'a>,

@@ -1,8 +1,7 @@
 //! Server-side apply: the object as its managers want it, made if there is none.
 
 use bytes::Bytes;
-use kevel_api::field_error::{FieldError, Path};
-use kevel_api::gvk::GroupKind;
+use kevel_api::gvk::GroupVersion;
 use kevel_api::schema::{StructFlags, StructSchema};
 use kevel_api::status::{StatusCause, StatusError, cause};
 use kevel_api::time::Time;
@@ -14,7 +13,7 @@ use kevel_store::cache::At;
 
 use super::StoredRequest;
 use super::decode::{check_size, normalize, with_defaults, yaml_warnings};
-use super::options::{FieldValidation, WriteOptions};
+use super::options::{FieldValidation, OptionsKind, WriteOptions};
 use super::update::Existing;
 use crate::guaranteed_update::{Failed, guaranteed_update};
 use crate::handler::Response;
@@ -45,14 +44,7 @@ impl StoredRequest<'_> {
         &self,
         configuration: Configuration,
     ) -> Result<Response, StatusError> {
-        let mut options = self.write_options("PatchOptions")?;
-        if self.parameter("fieldManager").unwrap_or_default().is_empty() {
-            let path = Path::new("fieldManager");
-            let error = FieldError::required(&path, "is required for apply patch");
-            let kind = GroupKind::new("meta.k8s.io", "PatchOptions");
-            return Err(StatusError::invalid(&kind, "", error));
-        }
-        options.tracked = false;
+        let options = self.write_options(OptionsKind::Apply)?;
         let config = match configuration {
             Configuration::Text(body) => {
                 self.request.audit.request_patch(|| body.clone());
@@ -64,7 +56,7 @@ impl StoredRequest<'_> {
             }
         };
         check_size(&config.tree)?;
-        let config = ReadConfig { tree: self.unscaled(config.tree), ..config };
+        let config = ReadConfig { tree: self.unscaled(config.tree)?, ..config };
         let (config, options) = (&config, &options);
         let make = |request: &Self, existing: &Existing| {
             request.applied(Some(&existing.value), config, options)
@@ -102,8 +94,15 @@ impl StoredRequest<'_> {
     }
 
     /// The object that a configuration is about, of which it may be the scale.
-    fn unscaled(&self, config: Value) -> Value {
-        let Some(scale) = self.scale() else { return config };
+    fn unscaled(&self, config: Value) -> Result<Value, StatusError> {
+        let Some(scale) = self.scale() else { return Ok(config) };
+        let said = |field| config.str_at(&[field]);
+        let kind = self.kind();
+        let version = said("apiVersion").parse::<GroupVersion>().unwrap_or_default();
+        let said = version.with_kind(said("kind"));
+        if said != *kind {
+            return Err(StatusError::bad_request(format!("invalid object type: {said}")));
+        }
         // Applying a scale is applying an object that says nothing else.
         let mut object = Value::Map(Map::from_iter([
             ("apiVersion", Value::from(self.resource.api_version().as_str())),
@@ -115,8 +114,10 @@ impl StoredRequest<'_> {
         metadata::set(&mut object, "namespace", namespace);
         let uid = config.at(&["metadata", "uid"]).filter(|_| scale.checked);
         metadata::set(&mut object, "uid", uid.cloned());
-        scale.set(&mut object, &config);
-        object
+        if config.at(&["spec", "replicas"]).is_some() {
+            scale.set(&mut object, &config);
+        }
+        Ok(object)
     }
 
     /// The object that applying makes of what is there.
@@ -243,6 +244,19 @@ fn read_config(body: &Bytes) -> Result<ReadConfig, StatusError> {
     })?;
     let decoded = json::decode_any(&json.text, json::Unknown::Ignore);
     let tree = decoded.map_err(|e| StatusError::bad_request(e.to_string()))?.value;
+    let found = match tree {
+        Value::List(_) => Some("array"),
+        Value::String(_) => Some("string"),
+        Value::Bool(_) => Some("bool"),
+        Value::Int(_) | Value::Float(_) => Some("number"),
+        _ => None,
+    };
+    if let Some(found) = found {
+        return Err(StatusError::bad_request(format!(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go \
+             value of type map[string]interface {{}}"
+        )));
+    }
     Ok(ReadConfig { tree, duplicates: json.duplicates })
 }
 

@@ -24,12 +24,30 @@ impl ResourceRequest<'_> {
         ty: &TypeRef,
         validation: FieldValidation,
     ) -> Result<Value, StatusError> {
+        self.decode_body_of(kind, &[], ty, validation).await
+    }
+
+    /// The same where a body may name the kind by other groups and versions, too.
+    pub(super) async fn decode_body_of(
+        &mut self,
+        kind: &GroupVersionKind,
+        others: &[(&str, &str)],
+        ty: &TypeRef,
+        validation: FieldValidation,
+    ) -> Result<Value, StatusError> {
         let object = match self.request.take_object() {
             Some(tree) => self.decode_tree(&tree, kind, ty, validation)?,
             None => {
                 let media = negotiate::body(self.request.header(http::header::CONTENT_TYPE))?;
                 let body = self.request.read_body().await?;
-                self.decode(&body, media, kind, ty, validation)?
+                let decode =
+                    |kind: &GroupVersionKind| self.decode(&body, media, kind, ty, validation);
+                decode(kind).or_else(|error| {
+                    let other = |(group, version): &(&str, &str)| {
+                        decode(&GroupVersionKind::new(*group, *version, kind.kind.as_str())).ok()
+                    };
+                    others.iter().find_map(other).ok_or(error)
+                })?
             }
         };
         let object = with_defaults(object, ty)?;
@@ -130,6 +148,7 @@ impl ResourceRequest<'_> {
         }
         let mut decoded = decoded.map_err(|error| unhandled(kind, &error))?;
         if ty.is_unstructured() {
+            find_all_duplicates(&mut decoded.strict, text);
             decoded.strict.sort_by(|a, b| found_at(a).cmp(&found_at(b)));
         }
         let problems: Vec<String> = duplicates
@@ -152,6 +171,17 @@ impl ResourceRequest<'_> {
         }
         Ok(value)
     }
+}
+
+/// What an unstructured object says twice counts wherever it stands, also inside of what its schema does not have.
+fn find_all_duplicates(strict: &mut Vec<json::StrictError>, text: &[u8]) {
+    let unknown = |error: &json::StrictError| error.problem == json::StrictProblem::Unknown;
+    if !strict.iter().any(unknown) {
+        return;
+    }
+    let Ok(all) = json::decode_any(text, json::Unknown::Report) else { return };
+    strict.retain(unknown);
+    strict.splice(0..0, all.strict);
 }
 
 /// What the path says goes where the body says nothing.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::StatusCode;
-use kevel_api::gvk::GroupVersionKind;
+use kevel_api::gvk::{GroupKind, GroupVersion, GroupVersionKind};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
@@ -96,6 +96,15 @@ impl ResourceRequest<'_> {
         };
         let why = format!("you requested {asked}, but the requested object is {is} (*{ty})");
         StatusError::unacceptable(why)
+    }
+
+    /// The kind that failures name: what an unstructured object says of itself, and the path's for all others.
+    pub(super) fn said_group_kind(&self, object: &Value) -> GroupKind {
+        if !self.resource.ty.is_unstructured() {
+            return self.resource.group_kind();
+        }
+        let version = object.str_at(&["apiVersion"]).parse::<GroupVersion>().unwrap_or_default();
+        GroupKind::new(version.group, object.str_at(&["kind"]))
     }
 
     /// The kind of what is sent and answered: the object's, or that of its subresource.

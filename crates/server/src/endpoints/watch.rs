@@ -36,7 +36,7 @@ impl StoredRequest<'_> {
         let (selection, of_version) = self.selection()?;
         let options = self.list_options()?;
         let (bookmarks, initial) = (options.allow_watch_bookmarks, options.send_initial_events);
-        let revision = self.watch_from()?;
+        let revision = self.plain_revision()?;
         let (cache, prefix) = (&self.storage.cache, selection.prefix.clone());
         let (snapshot, watcher) = match (initial, revision) {
             // The state as of now first, told apart from what follows by a bookmark.
