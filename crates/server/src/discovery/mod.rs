@@ -111,7 +111,15 @@ impl Discovery {
         if strict && request.parts.method != Method::GET {
             return Err(bare(405));
         }
-        if strict && !negotiate::is_routed(request.header(header::ACCEPT)) {
+        // Custom versions have no routes.
+        let routed = match target {
+            Target::Version(group, version) => {
+                let mut built_in = kevel_api::builtin::kinds().iter();
+                built_in.any(|kind| (kind.group, kind.version) == (group, version))
+            }
+            _ => strict,
+        };
+        if routed && !negotiate::is_routed(request.header(header::ACCEPT)) {
             return Err(negotiate::not_acceptable(&negotiate::BODY_TYPES));
         }
         let roots = matches!(target, Target::Api | Target::Apis);

@@ -56,8 +56,9 @@ impl StoredRequest<'_> {
             }
         };
         check_size(&config.tree)?;
-        let config = ReadConfig { tree: self.unscaled(config.tree)?, ..config };
-        let (config, options) = (&config, &options);
+        let other_kind = self.is_no_scale(&config.tree);
+        let config = ReadConfig { tree: self.unscaled(config.tree), ..config };
+        let (config, options, other_kind) = (&config, &options, &other_kind);
         let make = |request: &Self, existing: &Existing| {
             request.applied(Some(&existing.value), config, options)
         };
@@ -66,6 +67,9 @@ impl StoredRequest<'_> {
             let Some(existing) = existing else {
                 return self.create_applied(config, options).await;
             };
+            if let Some(error) = other_kind {
+                return Err(error.clone().into());
+            }
             let apply = || drop(self.applied(Some(&existing.value), config, options));
             self.convert_versions(apply).await?;
             self.replace_once(&existing, options, make).await
@@ -94,15 +98,8 @@ impl StoredRequest<'_> {
     }
 
     /// The object that a configuration is about, of which it may be the scale.
-    fn unscaled(&self, config: Value) -> Result<Value, StatusError> {
-        let Some(scale) = self.scale() else { return Ok(config) };
-        let said = |field| config.str_at(&[field]);
-        let kind = self.kind();
-        let version = said("apiVersion").parse::<GroupVersion>().unwrap_or_default();
-        let said = version.with_kind(said("kind"));
-        if said != *kind {
-            return Err(StatusError::bad_request(format!("invalid object type: {said}")));
-        }
+    fn unscaled(&self, config: Value) -> Value {
+        let Some(scale) = self.scale() else { return config };
         // Applying a scale is applying an object that says nothing else.
         let mut object = Value::Map(Map::from_iter([
             ("apiVersion", Value::from(self.resource.api_version().as_str())),
@@ -117,7 +114,17 @@ impl StoredRequest<'_> {
         if config.at(&["spec", "replicas"]).is_some() {
             scale.set(&mut object, &config);
         }
-        Ok(object)
+        object
+    }
+
+    /// Why a configuration that is to be a scale is none.
+    fn is_no_scale(&self, config: &Value) -> Option<StatusError> {
+        self.scale()?;
+        let said = |field| config.str_at(&[field]);
+        let version = said("apiVersion").parse::<GroupVersion>().unwrap_or_default();
+        let said = version.with_kind(said("kind"));
+        let error = || StatusError::bad_request(format!("invalid object type: {said}"));
+        (said != *self.kind()).then(error)
     }
 
     /// The object that applying makes of what is there.

@@ -140,9 +140,16 @@ impl ResourceRequest<'_> {
                     let why = format!("couldn't get version/kind; json parse error: {error}");
                     unrecognized(kind, &why, original)
                 })?;
-                match ty.is_unstructured() {
-                    false => check_kind(kind, &meta.api_version, &meta.kind, original)?,
-                    true => check_unstructured_kind(kind, &meta, original)?,
+                match (ty.is_unstructured(), &decoded) {
+                    (false, _) => check_kind(kind, &meta.api_version, &meta.kind, original)?,
+                    // In a map, names have one spelling.
+                    (true, Ok(read)) => {
+                        let said = |field| read.value.str_at(&[field]);
+                        check_unstructured_kind(kind, said("apiVersion"), said("kind"), original)?;
+                    }
+                    (true, Err(_)) => {
+                        check_unstructured_kind(kind, &meta.api_version, &meta.kind, original)?;
+                    }
                 }
             }
         }
@@ -301,20 +308,21 @@ fn found_at(error: &json::StrictError) -> (u8, &str) {
 /// out later.
 fn check_unstructured_kind(
     expected: &GroupVersionKind,
-    meta: &json::TypeMeta,
+    version: &str,
+    kind: &str,
     body: &[u8],
 ) -> Result<(), StatusError> {
-    if meta.kind.is_empty() {
+    if kind.is_empty() {
         let why = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(body));
         return Err(unrecognized(expected, &why, body));
     }
-    if let Err(error) = meta.api_version.parse::<GroupVersion>() {
+    if let Err(error) = version.parse::<GroupVersion>() {
         return Err(unrecognized(expected, &error.to_string(), body));
     }
     let wanted = api_version(&expected.group, &expected.version);
-    match meta.api_version == wanted {
+    match version == wanted {
         true => Ok(()),
-        false => Err(other_version(&meta.api_version, expected)),
+        false => Err(other_version(version, expected)),
     }
 }
 
@@ -445,10 +453,8 @@ fn summary(body: &[u8]) -> String {
     let cut = &body[..body.len().min(MOST)];
     let more = if body.len() > MOST { " ..." } else { "" };
     let hex: String = cut.iter().map(|byte| format!("{byte:02x}")).collect();
-    match std::str::from_utf8(body) {
-        Ok(_) if body.first() == Some(&b'{') => {
-            format!("{}{more}", String::from_utf8_lossy(cut))
-        }
+    match body.first() {
+        Some(b'{') => format!("{}{more}", String::from_utf8_lossy(cut)),
         _ => format!("{hex}{more}"),
     }
 }

@@ -21,6 +21,7 @@ use crate::negotiate::{MediaType, Shape};
 use crate::resource::{Lister, Resource};
 use crate::responses::respond;
 use crate::type_ref::TypeRef;
+use crate::verb::Verb;
 
 /// A list, or as much of it as was asked for.
 pub(super) struct Page {
@@ -101,8 +102,9 @@ impl StoredRequest<'_> {
             return Ok(token.revision.map_or(At::Consistent, At::Exact));
         }
         let exact = match self.list_options()?.resource_version_match.as_str() {
-            // A limited list is continued at the revision it began at, so it begins at that.
-            "" => limit > 0,
+            // A limited list is continued at the revision it began at, so it begins at that. What is deleted
+            // is listed in parts.
+            "" => limit > 0 || self.request.info.verb == Verb::DeleteCollection,
             matching => matching == "Exact",
         };
         Ok(match revision {
