@@ -35,7 +35,7 @@ impl ResourceRequest<'_> {
         ty: &TypeRef,
         validation: FieldValidation,
     ) -> Result<Value, StatusError> {
-        let object = match self.request.take_object() {
+        let mut object = match self.request.take_object() {
             Some(tree) => self.decode_tree(&tree, kind, ty, validation)?,
             None => {
                 let media = negotiate::body(self.request.header(http::header::CONTENT_TYPE))?;
@@ -50,6 +50,10 @@ impl ResourceRequest<'_> {
                 })?
             }
         };
+        match ty.is_unstructured() {
+            true => default::drop_nulls(&mut object, ty.schema()),
+            false => set_kind(&mut object, kind),
+        }
         let object = with_defaults(object, ty)?;
         let object = normalize(object, kind, ty)?;
         self.request.audit.request_object(&object, ty.schema());
@@ -171,9 +175,7 @@ impl ResourceRequest<'_> {
             warnings.for_each(|warning| self.request.warnings.add(warning));
         }
         let mut value = decoded.value;
-        if ty.is_unstructured() {
-            default::drop_nulls(&mut value, ty.schema());
-        } else {
+        if !ty.is_unstructured() {
             set_kind(&mut value, kind);
         }
         Ok(value)

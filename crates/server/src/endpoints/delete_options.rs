@@ -29,12 +29,14 @@ impl StoredRequest<'_> {
         let body = self.request.read_body().await?;
         // A body says it all: the query does not count beside it.
         let mut options = if body.is_empty() {
+            let said = |name| self.parameter(name).filter(|text| !text.is_empty());
             DeleteOptions {
+                uid: said("uid").map(str::to_owned),
+                resource_version: said("resourceVersion").map(str::to_owned),
                 grace_period: self.number("gracePeriodSeconds")?,
                 propagation: self.parameter("propagationPolicy").map(str::to_owned),
                 orphan_dependents: self.parameter("orphanDependents").map(truthy),
                 dry_run: self.parameters("dryRun").map(str::to_owned).collect(),
-                ..DeleteOptions::default()
             }
         } else {
             self.read_delete_options(&body, &media)?
