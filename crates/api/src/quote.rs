@@ -85,6 +85,16 @@ fn push_hex(out: &mut String, prefix: &str, value: u32, digits: u32) {
     out.extend(nibbles.filter_map(|nibble| char::from_digit(nibble, 16)));
 }
 
+/// Whether a character can be printed as it is, as Go's `unicode.IsPrint` has it.
+///
+/// ```
+/// use kevel_api::quote::is_print;
+/// assert!(is_print('ü') && is_print('"') && !is_print('\n'));
+/// ```
+pub fn is_print(c: char) -> bool {
+    matches!(c, '"' | '\'' | '\\') || is_printable(c)
+}
+
 /// The standard library knows which characters are printable, but tells only through its
 /// escaping. The letter in front keeps a combining mark from being escaped as a string's first.
 fn is_printable(c: char) -> bool {

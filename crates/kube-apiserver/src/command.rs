@@ -1,10 +1,10 @@
 //! The command: from arguments to a running server.
 
 use crate::options::{FeatureGates, ServerRunOptions, VersionRequest};
-use crate::version::Info;
 use crate::{help, logging, server};
 use kevel_api::field_error::aggregate;
 use kevel_api::quote::quote;
+use kevel_server::version::Info;
 use std::error::Error;
 use std::ffi::OsString;
 use std::io::{self, Write};

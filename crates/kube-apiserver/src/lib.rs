@@ -7,4 +7,3 @@ pub mod help;
 pub mod logging;
 pub mod options;
 pub mod server;
-pub mod version;

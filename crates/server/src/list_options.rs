@@ -83,7 +83,7 @@ impl ListOptions {
             }
             errors.extend(self.check_continue(&path));
             if !matches!(matching, EXACT | NOT_OLDER_THAN) {
-                let known = ["", EXACT, NOT_OLDER_THAN];
+                let known = [EXACT, NOT_OLDER_THAN, ""];
                 errors.push(FieldError::not_supported(&path, matching, known));
             }
             if (matching, self.resource_version.as_str()) == (EXACT, "0") {
@@ -202,7 +202,7 @@ mod tests {
                 "[resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless \
                  resourceVersion is provided, resourceVersionMatch: Forbidden: resourceVersionMatch \
                  is forbidden when continue is provided, resourceVersionMatch: Unsupported value: \
-                 \"x\": supported values: \"\", \"Exact\", \"NotOlderThan\"]",
+                 \"x\": supported values: \"Exact\", \"NotOlderThan\", \"\"]",
             ),
             (
                 "watch=1&resourceVersionMatch=Exact",

@@ -60,6 +60,10 @@ pub const ANSWER_TYPES: [&str; 5] = [
     "application/vnd.kubernetes.protobuf;stream=watch",
 ];
 
+/// What watches may be written in, as error messages list it.
+pub const STREAM_TYPES: [&str; 2] =
+    ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
+
 impl MediaType {
     /// The name that `Content-Type` has.
     pub fn name(self) -> &'static str {
@@ -70,32 +74,84 @@ impl MediaType {
         }
     }
 
+    /// The one that a name in an Accept header means first of all.
     pub(crate) fn parse(name: &str) -> Option<Self> {
-        match name {
-            JSON | "*/*" | "application/*" | "" => Some(MediaType::Json),
-            YAML | "application/x-yaml" | "text/yaml" => Some(MediaType::Yaml),
-            PROTOBUF => Some(MediaType::Protobuf),
-            _ => None,
-        }
+        ALL.into_iter().find(|media| media.is_meant(name))
+    }
+
+    /// Whether a name in an Accept header means this one, among others or alone.
+    fn is_meant(self, name: &str) -> bool {
+        name == self.name() || matches!(name, "*/*" | "application/*" | "")
     }
 }
 
+/// All of them, the one that is preferred first.
+const ALL: [MediaType; 3] = [MediaType::Json, MediaType::Yaml, MediaType::Protobuf];
+
 /// The form of a request's body.
 pub fn body(content_type: &str) -> Result<MediaType, StatusError> {
-    let name = content_type.split(';').next().unwrap_or_default().trim();
-    MediaType::parse(&name.to_ascii_lowercase())
-        .filter(|_| !name.contains('*'))
-        .ok_or_else(|| StatusError::unsupported_media_type(&BODY_TYPES))
+    let (name, parameters) = content_type.split_once(';').unwrap_or((content_type, ""));
+    let name = name.trim().to_ascii_lowercase();
+    let named = |media: &MediaType| media.name() == name || content_type.is_empty();
+    let media = ALL.into_iter().find(named).filter(|_| are_parameters(parameters));
+    media.ok_or_else(|| StatusError::unsupported_media_type(&BODY_TYPES))
+}
+
+/// Whether what follows a media type is parameters: `name=value`, none of them twice.
+fn are_parameters(text: &str) -> bool {
+    let mut names = Vec::new();
+    let mut parts = text.split(';').map(str::trim).peekable();
+    while let Some(part) = parts.next() {
+        if part.is_empty() && parts.peek().is_none() {
+            return true;
+        }
+        let Some((name, value)) = part.split_once('=') else { return false };
+        let name = name.to_ascii_lowercase();
+        let quoted = value.len() > 1 && value.starts_with('"') && value.ends_with('"');
+        if !is_token(&name) || !(quoted || is_token(value)) || names.contains(&name) {
+            return false;
+        }
+        names.push(name);
+    }
+    true
+}
+
+/// A token of RFC 2045.
+fn is_token(text: &str) -> bool {
+    let of_token = |byte: u8| byte.is_ascii_graphic() && !br#"()<>@,;:\"/[]?="#.contains(&byte);
+    !text.is_empty() && text.bytes().all(of_token)
+}
+
+/// What there is to choose from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offer {
+    /// Objects, whole, as rows or as metadata; `protobuf` where whole ones have such a form.
+    Objects {
+        /// Whether whole objects can be written in protobuf.
+        protobuf: bool,
+    },
+    /// Documents that have one shape, as failures and discovery have.
+    Documents,
 }
 
 /// The form of the answer to a request.
 pub fn answer(
     headers: &HeaderMap,
     query: &[(String, String)],
-    protobuf: bool,
+    offer: Offer,
 ) -> Result<Accepted, StatusError> {
-    let header = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    accept(header.unwrap_or_default(), wants_pretty(headers, query), protobuf)
+    accept(accept_header(headers), wants_pretty(headers, query), offer)
+}
+
+/// What a client accepts.
+pub(crate) fn accept_header(headers: &HeaderMap) -> &str {
+    headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// Whether a route leads on from an Accept header, which it takes by the names of media types alone.
+pub(crate) fn is_routed(header: &str) -> bool {
+    let names = header.split(',').map(|part| part.split(';').next().unwrap_or_default().trim());
+    header.is_empty() || names.into_iter().any(|name| name == "*/*" || BODY_TYPES.contains(&name))
 }
 
 /// Whether the response is indented: on request, and for browsers and curl.
@@ -120,55 +176,99 @@ pub(crate) struct Clause {
 impl Clause {
     /// What a parameter says; empty if it is not there.
     pub fn parameter(&self, name: &str) -> &str {
-        let found = self.parameters.iter().find(|(known, _)| known == name);
+        // What is said twice counts as it is said last.
+        let found = self.parameters.iter().rfind(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str()).unwrap_or_default()
+    }
+
+    /// The form of a document, if it accepts one.
+    pub fn document(&self) -> Option<MediaType> {
+        self.meets(Offer::Documents).map(|(media, _)| media)
+    }
+
+    /// What it accepts best of an offer.
+    fn meets(&self, offer: Offer) -> Option<(MediaType, Shape)> {
+        let meant = ALL.into_iter().filter(|media| media.is_meant(&self.media));
+        meant.filter(|media| self.allows(*media)).find_map(|media| {
+            let shape = self.shape(media, offer)?;
+            // Metadata has a protobuf form even where objects have none.
+            let written = media != MediaType::Protobuf
+                || shape != Shape::Whole
+                || offer != Offer::Objects { protobuf: false };
+            written.then_some((media, shape))
+        })
+    }
+
+    /// What of an object it asks for; `None` if there is no such thing.
+    fn shape(&self, media: MediaType, offer: Offer) -> Option<Shape> {
+        let [shape, group, version] = ["as", "g", "v"].map(|name| self.parameter(name));
+        if [shape, group, version].iter().all(|said| said.is_empty()) {
+            return Some(Shape::Whole);
+        }
+        let known = group == "meta.k8s.io" && matches!(version, "v1" | "v1beta1");
+        if !known || offer == Offer::Documents {
+            return None;
+        }
+        let version = version.to_owned();
+        match shape {
+            "Table" if media != MediaType::Protobuf => Some(Shape::Table(version)),
+            "PartialObjectMetadata" => Some(Shape::Metadata(version)),
+            "PartialObjectMetadataList" => Some(Shape::MetadataList(version)),
+            _ => None,
+        }
+    }
+
+    /// Whether a media type can be had as a stream, if one is asked for, and in the version that is.
+    fn allows(&self, media: MediaType) -> bool {
+        let stream = match self.parameter("stream") {
+            "" => true,
+            stream => stream == "watch" && media != MediaType::Yaml,
+        };
+        stream && matches!(self.parameter("sv"), "" | "v1")
     }
 }
 
-/// The parts of an Accept header, those with the highest weight first.
+/// The parts of an Accept header, those with the highest weight first, and among these those that name a type.
+/// A weight of zero is the lowest, as it is to the reference.
 pub(crate) fn clauses(header: &str) -> Vec<Clause> {
     let mut clauses: Vec<Clause> = Vec::new();
     for clause in header.split(',') {
         let mut parts = clause.split(';').map(str::trim);
-        let media = parts.next().unwrap_or_default().to_ascii_lowercase();
-        if media.is_empty() && !header.trim().is_empty() {
+        let media = match parts.next().unwrap_or_default() {
+            "*" => "*/*",
+            media => media,
+        };
+        let typed =
+            media.split_once('/').is_some_and(|(_, sub)| !sub.is_empty() && !sub.contains('/'));
+        if !typed && !header.is_empty() {
             continue;
         }
         let parameters: Vec<(String, String)> = parts
             .filter_map(|p| p.split_once('='))
-            .map(|(k, v)| (k.trim().to_ascii_lowercase(), v.trim().trim_matches('"').to_owned()))
+            .map(|(k, v)| (k.trim().to_owned(), v.trim().to_owned()))
+            .filter(|(_, value)| !value.is_empty() && !value.contains('='))
             .collect();
-        let mut clause = Clause { weight: 0, media, parameters };
-        let weight = clause.parameter("q").parse::<f32>().unwrap_or(1.0);
-        clause.weight = (weight.clamp(0.0, 1.0) * 1000.0) as u32;
+        let mut clause = Clause { weight: 0, media: media.to_owned(), parameters };
+        let weight = match clause.parameter("q") {
+            "" => 1.0,
+            weight => weight.parse::<f32>().unwrap_or_default(),
+        };
+        clause.weight = (weight.max(0.0) * 1000.0) as u32;
         clauses.push(clause);
     }
-    clauses.sort_by_key(|clause| std::cmp::Reverse(clause.weight));
+    clauses.sort_by_key(|clause| (std::cmp::Reverse(clause.weight), clause.media.contains('*')));
     clauses
 }
 
 /// The form of an answer: the first clause with the highest weight that can be served.
-pub fn accept(header: &str, pretty: bool, protobuf: bool) -> Result<Accepted, StatusError> {
-    for clause in clauses(header).into_iter().filter(|clause| clause.weight > 0) {
-        let Some(media) = MediaType::parse(&clause.media) else { continue };
-        let get = |name: &str| clause.parameter(name);
-        let version = get("v").to_owned();
-        let known = get("g") == "meta.k8s.io" && matches!(version.as_str(), "v1" | "v1beta1");
-        let shape = match get("as") {
-            "" => Shape::Whole,
-            "Table" if known && media != MediaType::Protobuf => Shape::Table(version),
-            "PartialObjectMetadata" if known => Shape::Metadata(version),
-            "PartialObjectMetadataList" if known => Shape::MetadataList(version),
-            _ => continue,
-        };
-        // Metadata has a protobuf form even where objects have none.
-        if media == MediaType::Protobuf && !protobuf && shape == Shape::Whole {
-            continue;
+pub fn accept(header: &str, pretty: bool, offer: Offer) -> Result<Accepted, StatusError> {
+    for clause in clauses(header) {
+        if let Some((media, shape)) = clause.meets(offer) {
+            let pretty = pretty || clause.parameter("pretty") == "1";
+            return Ok(Accepted { media, shape, pretty, in_process: false });
         }
-        let pretty = pretty || get("pretty") == "1" || get("pretty") == "true";
-        return Ok(Accepted { media, shape, pretty, in_process: false });
     }
-    Err(not_acceptable(&BODY_TYPES))
+    Err(StatusError::not_acceptable(&BODY_TYPES))
 }
 
 /// The 406 for a client that accepts none of these.
@@ -184,6 +284,7 @@ mod tests {
     #[test]
     fn the_best_form_that_can_be_served_is_chosen() {
         use MediaType::*;
+        let offer = Offer::Objects { protobuf: true };
         for (header, media, shape) in [
             ("", Json, Shape::Whole),
             ("*/*", Json, Shape::Whole),
@@ -197,14 +298,53 @@ mod tests {
                 Shape::Table("v1".into()),
             ),
             ("application/json;as=Table;v=v9;g=meta.k8s.io,application/yaml", Yaml, Shape::Whole),
+            ("application/json;v=v1;g=meta.k8s.io,application/yaml", Yaml, Shape::Whole),
+            ("application/*", Json, Shape::Whole),
+            ("*/*,application/yaml", Yaml, Shape::Whole),
+            ("application/json;q=0", Json, Shape::Whole),
+            ("application/yaml;stream=watch,*/*", Json, Shape::Whole),
         ] {
-            let accepted = accept(header, false, true).unwrap();
+            let accepted = accept(header, false, offer).unwrap();
             assert_eq!((accepted.media, accepted.shape), (media, shape), "{header}");
         }
-        assert_eq!(accept("text/html", false, true).unwrap_err().status().code, 406);
-        assert_eq!(
-            accept("application/vnd.kubernetes.protobuf", false, false).unwrap_err().status().code,
-            406
-        );
+        for (header, offer) in [
+            ("text/html", offer),
+            ("application", offer),
+            ("application/json;as=Table", offer),
+            ("application/json;as=Table;v=v1;g=meta.k8s.io", Offer::Documents),
+            ("application/vnd.kubernetes.protobuf", Offer::Objects { protobuf: false }),
+        ] {
+            let error = accept(header, false, offer).unwrap_err();
+            assert_eq!(error.status().code, 406, "{header}");
+        }
+    }
+
+    #[test]
+    fn routes_go_by_names_alone() {
+        for (header, routed) in [
+            ("", true),
+            ("*/*", true),
+            ("text/html, application/json;q=0", true),
+            ("application/*", false),
+            ("text/html", false),
+        ] {
+            assert_eq!(is_routed(header), routed, "{header}");
+        }
+    }
+
+    #[test]
+    fn a_body_says_its_form() {
+        for (said, form) in [
+            ("", Some(MediaType::Json)),
+            ("APPLICATION/JSON", Some(MediaType::Json)),
+            ("application/json; charset=utf-8;", Some(MediaType::Json)),
+            ("application/yaml;a=\"b c\"", Some(MediaType::Yaml)),
+            ("application/json;charset", None),
+            ("application/json;a=b;a=b", None),
+            ("application/x-yaml", None),
+            ("*/*", None),
+        ] {
+            assert_eq!(body(said).ok(), form, "{said}");
+        }
     }
 }

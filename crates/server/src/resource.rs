@@ -154,6 +154,9 @@ impl Resource {
     /// looked at when they found nothing.
     pub(crate) fn validate_create(&self, object: &Value) -> FieldErrors {
         let rest = self.strategy.validate_create(object);
+        if !self.strategy.is_of_kind(object) {
+            return rest;
+        }
         if self.strategy.metadata_checks() != MetadataChecks::None {
             let mut errors = self.validate_metadata(object);
             errors.append(rest);

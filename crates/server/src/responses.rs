@@ -10,7 +10,7 @@ use kevel_codec::{json, protobuf, yaml};
 
 use crate::body::Body;
 use crate::handler::Response;
-use crate::negotiate::{self, Accepted, MediaType};
+use crate::negotiate::{self, Accepted, MediaType, Offer};
 use crate::request::Request;
 use crate::type_ref::TypeRef;
 
@@ -21,10 +21,16 @@ pub fn failure(error: StatusError) -> Response {
 
 /// A failure as the response to a request, in a format that its client accepts, or in JSON.
 pub fn failure_to(request: &Request, error: StatusError) -> Response {
-    let accepted = negotiate::answer(&request.parts.headers, &request.info.query, true);
+    failure_in(error, &form_of_failures(request))
+}
+
+/// The form that the client of a request accepts failures in, or indented JSON.
+pub(crate) fn form_of_failures(request: &Request) -> Accepted {
+    let (headers, query) = (&request.parts.headers, &request.info.query);
+    let accepted = negotiate::answer(headers, query, Offer::Documents);
     let json = || Accepted { pretty: true, ..Accepted::default() };
     let accepted = accepted.unwrap_or_else(|_| json());
-    failure_in(error, &Accepted { in_process: request.in_process, ..accepted })
+    Accepted { in_process: request.in_process, ..accepted }
 }
 
 /// What a response to the server's own client holds instead of a body, as an extension.

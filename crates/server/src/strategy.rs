@@ -37,6 +37,11 @@ pub trait Strategy: Send + Sync + 'static {
         FieldErrors::new()
     }
 
+    /// Whether a new object is of the kind at all. Of one that is not nothing else is told.
+    fn is_of_kind(&self, _object: &Value) -> bool {
+        true
+    }
+
     /// Makes an object ready that replaces another (`PrepareForUpdate`).
     fn prepare_for_update(&self, _object: &mut Value, _old: &Value) {}
 

@@ -1,4 +1,6 @@
-//! `/version`: what this server is.
+//! `/version` and `--version=raw`: what this server is.
+
+use std::fmt;
 
 use bytes::Bytes;
 use http::{HeaderValue, header};
@@ -8,6 +10,16 @@ use crate::body::Body;
 use crate::future::Pending;
 use crate::handler::{Handler, Response};
 use crate::request::Request;
+
+/// The version that clients see: the API level, and who serves it.
+pub const GIT_VERSION: &str = "v1.36.3+kevel";
+
+/// The API level: major, minor and patch.
+pub const API_LEVEL: (u32, u32, u32) = (1, 36, 3);
+
+/// The release of Kubernetes whose API level this is, and the commit that it was built of: what its own clients
+/// call themselves.
+const RELEASE: (&str, &str) = ("v1.36.3", "0f29094e5b73085e3802ecc1298ecae13866bfe6");
 
 /// What a build calls itself, by the names that clients know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,15 +50,15 @@ pub struct Info {
 
 impl Default for Info {
     fn default() -> Self {
-        let level = |minor: u32| ("1".to_owned(), minor.to_string());
-        let (major, minor) = level(36);
+        let level = |minor: u32| (API_LEVEL.0.to_string(), minor.to_string());
+        let (major, minor) = level(API_LEVEL.1);
         let told = |value: Option<&str>| value.unwrap_or_default().to_owned();
         Info {
             major,
             minor,
-            emulation: level(36),
-            min_compatibility: level(35),
-            git_version: "v1.36.3+kevel".to_owned(),
+            emulation: level(API_LEVEL.1),
+            min_compatibility: level(API_LEVEL.1 - 1),
+            git_version: GIT_VERSION.to_owned(),
             git_commit: told(option_env!("KEVEL_GIT_COMMIT")),
             git_tree_state: told(option_env!("KEVEL_GIT_TREE_STATE")),
             build_date: told(option_env!("KEVEL_BUILD_DATE")),
@@ -58,6 +70,19 @@ impl Default for Info {
 }
 
 impl Info {
+    /// This build, under the version that it is told to report (`--version=vX.Y.Z...`).
+    ///
+    /// A client that wants the very version that it has itself (`kubectl --match-server-version`) compares version,
+    /// commit and tree state, each as a whole. So who reports the release's version reports its commit, too.
+    pub fn reporting(git_version: &str) -> Self {
+        let info = Info { git_version: git_version.to_owned(), ..Info::default() };
+        let (release, commit) = RELEASE;
+        match git_version == release {
+            true => Info { git_commit: commit.into(), git_tree_state: "clean".into(), ..info },
+            false => info,
+        }
+    }
+
     /// What the server calls itself when it asks others, or itself.
     pub fn user_agent(&self) -> String {
         let commit = match self.git_commit.as_str() {
@@ -92,6 +117,29 @@ impl Info {
         }
         json.extend_from_slice(b"\n}");
         json
+    }
+}
+
+impl fmt::Display for Info {
+    /// The form of `--version=raw`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fields = [
+            ("Major", self.major.as_str()),
+            ("Minor", &self.minor),
+            ("EmulationMajor", ""),
+            ("EmulationMinor", ""),
+            ("MinCompatibilityMajor", ""),
+            ("MinCompatibilityMinor", ""),
+            ("GitVersion", &self.git_version),
+            ("GitCommit", &self.git_commit),
+            ("GitTreeState", &self.git_tree_state),
+            ("BuildDate", &self.build_date),
+            ("GoVersion", &self.go_version),
+            ("Compiler", &self.compiler),
+            ("Platform", &self.platform),
+        ];
+        let fields = fields.map(|(name, value)| format!("{name}:{value:?}"));
+        write!(f, "version.Info{{{}}}", fields.join(", "))
     }
 }
 
@@ -134,6 +182,22 @@ fn processor() -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_reports_the_release_reports_its_commit() {
+        let seen = |version: &str| {
+            let info = Info::reporting(version);
+            (info.git_version, info.git_commit, info.git_tree_state)
+        };
+        let (release, commit) = RELEASE;
+        assert_eq!(seen(release), (release.into(), commit.into(), "clean".into()));
+        let own = Info::default();
+        let custom = "v1.36.3-custom";
+        assert_eq!(seen(custom), (custom.into(), own.git_commit, own.git_tree_state));
+        let (major, minor, patch) = API_LEVEL;
+        assert_eq!(release, format!("v{major}.{minor}.{patch}"));
+        assert_eq!(GIT_VERSION, format!("{release}+kevel"));
+    }
 
     #[test]
     fn keys_and_layout_are_those_of_the_reference() {

@@ -207,6 +207,11 @@ impl StatusError {
         failure(406, reason::NOT_ACCEPTABLE, message)
     }
 
+    /// What the client accepts does not fit to what it asks for.
+    pub fn unacceptable(why: impl Into<Text>) -> Self {
+        failure(406, reason::NOT_ACCEPTABLE, why)
+    }
+
     /// The object cannot be written as `target` in any media type that the client accepts.
     pub fn not_acceptable_conversion(target: &str, accepted: &[&str]) -> Self {
         let message = format!(

@@ -2,6 +2,8 @@
 
 use kevel_api::field_error::{BadValue, FieldError, Path, aggregate};
 use kevel_api::gvk::GroupResource;
+use kevel_api::name::is_path_segment_name;
+use kevel_api::quote::quote;
 use kevel_api::status::{SUCCESS, Status, StatusError, StorageError};
 use kevel_api::value::{Map, Value};
 use kevel_server::future::Pending;
@@ -26,6 +28,12 @@ impl Creater for Binding {
             let name = binding.str_at(&["metadata", "name"]);
             if name.is_empty() {
                 return Err(StatusError::bad_request("Name parameter required."));
+            }
+            let problems = is_path_segment_name(name, false);
+            if !problems.is_empty() {
+                let (name, why) = (quote(name), problems.join(";"));
+                let message = format!("Name parameter invalid: {name}: {why}");
+                return Err(StatusError::bad_request(message));
             }
             let pods = {
                 let rows = request.resources.current();

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use kevel_api::gvk::GroupResource;
+use kevel_api::field_error::{FieldError, Path};
+use kevel_api::gvk::{GroupKind, GroupResource};
 use kevel_api::selector::label::LabelSelector;
 use kevel_api::status::{FAILURE, SUCCESS, Status, StatusCause, StatusError, reason};
 use kevel_api::time::Time;
@@ -26,6 +27,11 @@ const MAX_DISRUPTED: usize = 2000;
 pub struct Eviction;
 
 impl Creater for Eviction {
+    fn accepted_versions(&self) -> &'static [(&'static str, &'static str)] {
+        // What clients of before policy/v1 send; the reference takes it, though it serves that version no more.
+        &[("policy", "v1beta1")]
+    }
+
     fn create<'a>(
         &'a self,
         request: &'a CreateRequest<'a>,
@@ -33,6 +39,7 @@ impl Creater for Eviction {
     ) -> Pending<'a, Result<Created, StatusError>> {
         Box::pin(async move {
             request.check_name(&eviction, "Eviction")?;
+            refuse_unsafe(&eviction, request.name)?;
             let mut options = delete_options(&eviction);
             if request.dry_run {
                 if !options.dry_run.is_empty() && options.dry_run != ["All"] {
@@ -69,6 +76,17 @@ impl Creater for Eviction {
             }
         })
     }
+}
+
+/// An eviction looks at its pod, so that it cannot be told to delete one that cannot be read.
+fn refuse_unsafe(eviction: &Value, name: &str) -> Result<(), StatusError> {
+    let option = "ignoreStoreReadErrorWithClusterBreakingPotential";
+    if eviction.at(&["deleteOptions", option]).and_then(Value::as_bool) != Some(true) {
+        return Ok(());
+    }
+    let why = "can not be set for pod eviction, try after removing the option";
+    let error = FieldError::invalid(&Path::new("deleteOptions").child(option), true, why);
+    Err(StatusError::invalid(&GroupKind::new("policy", "Eviction"), name, error))
 }
 
 /// What a budget has to say about an eviction.

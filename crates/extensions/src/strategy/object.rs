@@ -134,6 +134,10 @@ enum Part {
 }
 
 impl Strategy for CustomResource {
+    fn is_of_kind(&self, object: &Value) -> bool {
+        self.check_kind(object).is_empty()
+    }
+
     fn validate_create(&self, object: &Value) -> FieldErrors {
         self.check(object, None, Part::Whole)
     }

@@ -1,8 +1,8 @@
 //! The version that the server behaves as.
 
 use crate::flags::Strings;
-use crate::version::API_LEVEL;
 use kevel_api::quote::quote;
+use kevel_server::version::API_LEVEL;
 use std::fmt;
 
 /// A major and a minor version.

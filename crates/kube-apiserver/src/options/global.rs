@@ -1,8 +1,8 @@
 //! Flags of the command itself.
 
 use crate::flags::{EFFECTIVE, Value, ValueType, section};
-use crate::version::{API_LEVEL, GIT_VERSION};
 use kevel_api::quote::quote;
+use kevel_server::version::{API_LEVEL, GIT_VERSION};
 
 section! {
     /// Options of the command itself.

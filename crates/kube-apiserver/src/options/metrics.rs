@@ -2,9 +2,9 @@
 
 use super::files::read_error;
 use crate::flags::{PENDING, StringToString, Strings, section};
-use crate::version::API_LEVEL;
 use kevel_api::field_error::{BadValue, FieldError, Path};
 use kevel_api::json_string::write_json_string;
+use kevel_server::version::API_LEVEL;
 
 section! {
     /// Options of the metrics.

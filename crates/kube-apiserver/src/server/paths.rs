@@ -45,8 +45,7 @@ impl PlainPaths {
             paths.serve(&format!("/{name}/"), health.clone());
         }
         let flags = &config.options.flags;
-        let git_version = flags.global.version.reported().to_owned();
-        let info = Info { git_version, ..Info::default() };
+        let info = Info::reporting(flags.global.version.reported());
         let version: Arc<dyn Handler> = Arc::new(Version::new(&info));
         paths.serve("/version/", version.clone());
         paths.list("/version", version);

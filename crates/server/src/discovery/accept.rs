@@ -2,7 +2,7 @@
 
 use kevel_api::status::StatusError;
 
-use crate::negotiate::{self, MediaType, Shape};
+use crate::negotiate::{self, Clause, MediaType, clauses};
 
 /// A form of a discovery document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,40 +15,22 @@ pub(super) enum DocumentForm {
 
 /// The best form that can be served; `roots` for the paths that have an aggregated form.
 pub(super) fn accept(header: &str, roots: bool) -> Result<DocumentForm, StatusError> {
-    let mut clauses: Vec<(f32, &str)> = header.split(',').map(|c| (weight(c), c.trim())).collect();
-    clauses.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    for (weight, clause) in clauses {
-        if weight <= 0.0 {
-            continue;
-        }
-        if roots && is_aggregated(clause) {
-            let name = clause.split(';').next().unwrap_or_default();
-            if let Ok(accepted) = negotiate::accept(name, false, true) {
-                return Ok(DocumentForm::Aggregated(accepted.media));
+    for clause in clauses(header) {
+        if roots && is_aggregated(&clause) {
+            if let Some(media) = MediaType::parse(&clause.media) {
+                return Ok(DocumentForm::Aggregated(media));
             }
-        } else if let Ok(accepted) = negotiate::accept(clause, false, true)
-            && accepted.shape == Shape::Whole
-        {
-            return Ok(DocumentForm::Unaggregated(accepted.media));
+        } else if let Some(media) = clause.document() {
+            return Ok(DocumentForm::Unaggregated(media));
         }
     }
-    Err(StatusError::not_acceptable(&negotiate::ANSWER_TYPES))
+    Err(StatusError::not_acceptable(&negotiate::BODY_TYPES))
 }
 
 /// The beta version of the aggregated document is gone, as it is from the reference.
-fn is_aggregated(clause: &str) -> bool {
+fn is_aggregated(clause: &Clause) -> bool {
     let wanted = [("g", "apidiscovery.k8s.io"), ("v", "v2"), ("as", "APIGroupDiscoveryList")];
-    wanted.iter().all(|(key, value)| parameter(clause, key) == Some(value))
-}
-
-fn weight(clause: &str) -> f32 {
-    parameter(clause, "q").and_then(|q| q.parse::<f32>().ok()).unwrap_or(1.0).clamp(0.0, 1.0)
-}
-
-fn parameter<'c>(clause: &'c str, name: &str) -> Option<&'c str> {
-    let parameters = clause.split(';').skip(1).filter_map(|p| p.split_once('='));
-    let mut named = parameters.filter(|(key, _)| key.trim().eq_ignore_ascii_case(name));
-    named.next().map(|(_, value)| value.trim().trim_matches('"'))
+    wanted.iter().all(|(name, value)| clause.parameter(name) == *value)
 }
 
 #[cfg(test)]

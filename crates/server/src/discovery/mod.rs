@@ -34,7 +34,7 @@ use crate::body::Body;
 use crate::failure::bare;
 use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
-use crate::negotiate::MediaType;
+use crate::negotiate::{self, MediaType};
 use crate::request::Request;
 use crate::resource::Resources;
 use crate::responses::failure;
@@ -110,6 +110,17 @@ impl Discovery {
         let strict = matches!(target, Target::Api | Target::Version(..));
         if strict && request.parts.method != Method::GET {
             return Err(bare(405));
+        }
+        // Custom versions have no routes.
+        let routed = match target {
+            Target::Version(group, version) => {
+                let mut built_in = kevel_api::builtin::kinds().iter();
+                built_in.any(|kind| (kind.group, kind.version) == (group, version))
+            }
+            _ => strict,
+        };
+        if routed && !negotiate::is_routed(request.header(header::ACCEPT)) {
+            return Err(negotiate::not_acceptable(&negotiate::BODY_TYPES));
         }
         let roots = matches!(target, Target::Api | Target::Apis);
         let media = match accept(request.header(header::ACCEPT), roots)? {

@@ -1,8 +1,7 @@
 //! Server-side apply: the object as its managers want it, made if there is none.
 
 use bytes::Bytes;
-use kevel_api::field_error::{FieldError, Path};
-use kevel_api::gvk::GroupKind;
+use kevel_api::gvk::GroupVersion;
 use kevel_api::schema::{StructFlags, StructSchema};
 use kevel_api::status::{StatusCause, StatusError, cause};
 use kevel_api::time::Time;
@@ -14,7 +13,7 @@ use kevel_store::cache::At;
 
 use super::StoredRequest;
 use super::decode::{check_size, normalize, with_defaults, yaml_warnings};
-use super::options::{FieldValidation, WriteOptions};
+use super::options::{FieldValidation, OptionsKind, WriteOptions};
 use super::update::Existing;
 use crate::guaranteed_update::{Failed, guaranteed_update};
 use crate::handler::Response;
@@ -45,14 +44,7 @@ impl StoredRequest<'_> {
         &self,
         configuration: Configuration,
     ) -> Result<Response, StatusError> {
-        let mut options = self.write_options("PatchOptions")?;
-        if self.parameter("fieldManager").unwrap_or_default().is_empty() {
-            let path = Path::new("fieldManager");
-            let error = FieldError::required(&path, "is required for apply patch");
-            let kind = GroupKind::new("meta.k8s.io", "PatchOptions");
-            return Err(StatusError::invalid(&kind, "", error));
-        }
-        options.tracked = false;
+        let options = self.write_options(OptionsKind::Apply)?;
         let config = match configuration {
             Configuration::Text(body) => {
                 self.request.audit.request_patch(|| body.clone());
@@ -64,8 +56,9 @@ impl StoredRequest<'_> {
             }
         };
         check_size(&config.tree)?;
+        let other_kind = self.is_no_scale(&config.tree);
         let config = ReadConfig { tree: self.unscaled(config.tree), ..config };
-        let (config, options) = (&config, &options);
+        let (config, options, other_kind) = (&config, &options, &other_kind);
         let make = |request: &Self, existing: &Existing| {
             request.applied(Some(&existing.value), config, options)
         };
@@ -74,6 +67,9 @@ impl StoredRequest<'_> {
             let Some(existing) = existing else {
                 return self.create_applied(config, options).await;
             };
+            if let Some(error) = other_kind {
+                return Err(error.clone().into());
+            }
             let apply = || drop(self.applied(Some(&existing.value), config, options));
             self.convert_versions(apply).await?;
             self.replace_once(&existing, options, make).await
@@ -115,8 +111,20 @@ impl StoredRequest<'_> {
         metadata::set(&mut object, "namespace", namespace);
         let uid = config.at(&["metadata", "uid"]).filter(|_| scale.checked);
         metadata::set(&mut object, "uid", uid.cloned());
-        scale.set(&mut object, &config);
+        if config.at(&["spec", "replicas"]).is_some() {
+            scale.set(&mut object, &config);
+        }
         object
+    }
+
+    /// Why a configuration that is to be a scale is none.
+    fn is_no_scale(&self, config: &Value) -> Option<StatusError> {
+        self.scale()?;
+        let said = |field| config.str_at(&[field]);
+        let version = said("apiVersion").parse::<GroupVersion>().unwrap_or_default();
+        let said = version.with_kind(said("kind"));
+        let error = || StatusError::bad_request(format!("invalid object type: {said}"));
+        (said != *self.kind()).then(error)
     }
 
     /// The object that applying makes of what is there.
@@ -243,6 +251,19 @@ fn read_config(body: &Bytes) -> Result<ReadConfig, StatusError> {
     })?;
     let decoded = json::decode_any(&json.text, json::Unknown::Ignore);
     let tree = decoded.map_err(|e| StatusError::bad_request(e.to_string()))?.value;
+    let found = match tree {
+        Value::List(_) => Some("array"),
+        Value::String(_) => Some("string"),
+        Value::Bool(_) => Some("bool"),
+        Value::Int(_) | Value::Float(_) => Some("number"),
+        _ => None,
+    };
+    if let Some(found) = found {
+        return Err(StatusError::bad_request(format!(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go \
+             value of type map[string]interface {{}}"
+        )));
+    }
     Ok(ReadConfig { tree, duplicates: json.duplicates })
 }
 

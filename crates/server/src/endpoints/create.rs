@@ -6,7 +6,7 @@ use kevel_api::value::Value;
 use kevel_store::cache::At;
 
 use super::StoredRequest;
-use super::options::WriteOptions;
+use super::options::{OptionsKind, WriteOptions};
 use crate::admission::{Attributes, Operation};
 use crate::allocation::Claim;
 use crate::failure::{store_error, unserved};
@@ -26,7 +26,7 @@ impl StoredRequest<'_> {
         if self.subresource.is_some() {
             return Err(unserved());
         }
-        let options = self.write_options("CreateOptions")?;
+        let options = self.write_options(OptionsKind::Create)?;
         let kind = self.resource.kind.clone();
         let ty = self.resource.ty.clone();
         let mut object = self.decode_body(&kind, &ty, options.field_validation).await?;
@@ -99,7 +99,7 @@ impl StoredRequest<'_> {
         let errors = self.resource.validate_create(&object);
         if !errors.is_empty() {
             let name = metadata::text(&object, "name");
-            return Err(StatusError::invalid(&self.resource.group_kind(), name, errors));
+            return Err(StatusError::invalid(&self.said_group_kind(&object), name, errors));
         }
         let warnings = self.resource.strategy.warnings(&object, None);
         warnings.into_iter().for_each(|warning| self.request.warnings.add(warning));

@@ -7,6 +7,7 @@ use kevel_api::status::StatusError;
 
 use super::ResourceRequest;
 use super::create::wipe_system_fields;
+use super::options::OptionsKind;
 use super::table::{METADATA, metadata_only};
 use crate::admission::Operation;
 use crate::handler::Response;
@@ -35,10 +36,11 @@ impl ResourceRequest<'_> {
         if matches!(self.accepted.shape, Shape::Table(_) | Shape::MetadataList(_)) {
             return Err(StatusError::not_acceptable(&negotiate::BODY_TYPES));
         }
-        let options = self.write_options("CreateOptions")?;
+        let options = self.write_options(OptionsKind::Create)?;
         let ty = self.ty();
         let kind = self.kind().clone();
-        let mut object = self.decode_body(&kind, &ty, options.field_validation).await?;
+        let others = creater.accepted_versions();
+        let mut object = self.decode_body_of(&kind, others, &ty, options.field_validation).await?;
         self.fill_in_namespace(&mut object)?;
         // What stands below an object may say by its UID which one is meant
         // (`PreserveRequestObjectMetaSystemFieldsOnSubresourceCreate`).

@@ -24,14 +24,36 @@ impl ResourceRequest<'_> {
         ty: &TypeRef,
         validation: FieldValidation,
     ) -> Result<Value, StatusError> {
-        let object = match self.request.take_object() {
+        self.decode_body_of(kind, &[], ty, validation).await
+    }
+
+    /// The same where a body may name the kind by other groups and versions, too.
+    pub(super) async fn decode_body_of(
+        &mut self,
+        kind: &GroupVersionKind,
+        others: &[(&str, &str)],
+        ty: &TypeRef,
+        validation: FieldValidation,
+    ) -> Result<Value, StatusError> {
+        let mut object = match self.request.take_object() {
             Some(tree) => self.decode_tree(&tree, kind, ty, validation)?,
             None => {
                 let media = negotiate::body(self.request.header(http::header::CONTENT_TYPE))?;
                 let body = self.request.read_body().await?;
-                self.decode(&body, media, kind, ty, validation)?
+                let decode =
+                    |kind: &GroupVersionKind| self.decode(&body, media, kind, ty, validation);
+                decode(kind).or_else(|error| {
+                    let other = |(group, version): &(&str, &str)| {
+                        decode(&GroupVersionKind::new(*group, *version, kind.kind.as_str())).ok()
+                    };
+                    others.iter().find_map(other).ok_or(error)
+                })?
             }
         };
+        match ty.is_unstructured() {
+            true => default::drop_nulls(&mut object, ty.schema()),
+            false => set_kind(&mut object, kind),
+        }
         let object = with_defaults(object, ty)?;
         let object = normalize(object, kind, ty)?;
         self.request.audit.request_object(&object, ty.schema());
@@ -65,15 +87,14 @@ impl ResourceRequest<'_> {
         match media {
             MediaType::Json => self.decode_json(body, body, &[], kind, ty, validation),
             MediaType::Yaml => {
-                let json = yaml::to_json(body).map_err(|error| {
-                    unrecognized(kind, &format!("error converting YAML to JSON: {error}"), body)
-                })?;
+                let json = yaml::to_json(body)
+                    .map_err(|error| unrecognized(kind, &error.to_string(), body))?;
                 let twice: Vec<String> = json.duplicates.iter().map(ToString::to_string).collect();
                 self.decode_json(&json.text, body, &twice, kind, ty, validation)
             }
             MediaType::Protobuf => {
                 let envelope = protobuf::decode_object(body)
-                    .map_err(|error| StatusError::bad_request(error.to_string()))?;
+                    .map_err(|error| unrecognized(kind, &error.to_string(), body))?;
                 check_kind(kind, &envelope.api_version, &envelope.kind, body)?;
                 envelope.decode(ty.schema()).map_err(|error| unhandled(kind, &error))
             }
@@ -123,14 +144,22 @@ impl ResourceRequest<'_> {
                     let why = format!("couldn't get version/kind; json parse error: {error}");
                     unrecognized(kind, &why, original)
                 })?;
-                match ty.is_unstructured() {
-                    false => check_kind(kind, &meta.api_version, &meta.kind, original)?,
-                    true => check_unstructured_kind(kind, &meta, original)?,
+                match (ty.is_unstructured(), &decoded) {
+                    (false, _) => check_kind(kind, &meta.api_version, &meta.kind, original)?,
+                    // In a map, names have one spelling.
+                    (true, Ok(read)) => {
+                        let said = |field| read.value.str_at(&[field]);
+                        check_unstructured_kind(kind, said("apiVersion"), said("kind"), original)?;
+                    }
+                    (true, Err(_)) => {
+                        check_unstructured_kind(kind, &meta.api_version, &meta.kind, original)?;
+                    }
                 }
             }
         }
         let mut decoded = decoded.map_err(|error| unhandled(kind, &error))?;
         if ty.is_unstructured() {
+            find_all_duplicates(&mut decoded.strict, text);
             decoded.strict.sort_by(|a, b| found_at(a).cmp(&found_at(b)));
         }
         let problems: Vec<String> = duplicates
@@ -146,13 +175,22 @@ impl ResourceRequest<'_> {
             warnings.for_each(|warning| self.request.warnings.add(warning));
         }
         let mut value = decoded.value;
-        if ty.is_unstructured() {
-            default::drop_nulls(&mut value, ty.schema());
-        } else {
+        if !ty.is_unstructured() {
             set_kind(&mut value, kind);
         }
         Ok(value)
     }
+}
+
+/// What an unstructured object says twice counts wherever it stands, also inside of what its schema does not have.
+fn find_all_duplicates(strict: &mut Vec<json::StrictError>, text: &[u8]) {
+    let unknown = |error: &json::StrictError| error.problem == json::StrictProblem::Unknown;
+    if !strict.iter().any(unknown) {
+        return;
+    }
+    let Ok(all) = json::decode_any(text, json::Unknown::Report) else { return };
+    strict.retain(unknown);
+    strict.splice(0..0, all.strict);
 }
 
 /// What the path says goes where the body says nothing.
@@ -272,17 +310,21 @@ fn found_at(error: &json::StrictError) -> (u8, &str) {
 /// out later.
 fn check_unstructured_kind(
     expected: &GroupVersionKind,
-    meta: &json::TypeMeta,
+    version: &str,
+    kind: &str,
     body: &[u8],
 ) -> Result<(), StatusError> {
-    if meta.kind.is_empty() {
+    if kind.is_empty() {
         let why = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(body));
         return Err(unrecognized(expected, &why, body));
     }
+    if let Err(error) = version.parse::<GroupVersion>() {
+        return Err(unrecognized(expected, &error.to_string(), body));
+    }
     let wanted = api_version(&expected.group, &expected.version);
-    match meta.api_version == wanted {
+    match version == wanted {
         true => Ok(()),
-        false => Err(other_version(&meta.api_version, expected)),
+        false => Err(other_version(version, expected)),
     }
 }
 
@@ -413,10 +455,8 @@ fn summary(body: &[u8]) -> String {
     let cut = &body[..body.len().min(MOST)];
     let more = if body.len() > MOST { " ..." } else { "" };
     let hex: String = cut.iter().map(|byte| format!("{byte:02x}")).collect();
-    match std::str::from_utf8(body) {
-        Ok(_) if body.first() == Some(&b'{') => {
-            format!("{}{more}", String::from_utf8_lossy(cut))
-        }
+    match body.first() {
+        Some(b'{') => format!("{}{more}", String::from_utf8_lossy(cut)),
         _ => format!("{hex}{more}"),
     }
 }

@@ -2,17 +2,25 @@
 
 use bytes::Bytes;
 use kevel_api::builtin;
-use kevel_api::gvk::GroupVersionKind;
+use kevel_api::gvk::GroupVersion;
+use kevel_api::quote::quote;
+use kevel_api::schema::Schema;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
+use kevel_codec::json;
 
 use super::StoredRequest;
-use super::options::{FieldValidation, unsupported_dry_run};
+use super::options::unsupported_dry_run;
 use crate::deletion::DeleteOptions;
 use crate::failure::unserved;
 use crate::list_options::truthy;
 use crate::negotiate::{self, MediaType};
-use crate::type_ref::TypeRef;
+
+/// The kind of options.
+const KIND: &str = "DeleteOptions";
+
+/// Where the reference has made the scheme that knows it.
+const SCHEME: &str = "pkg/runtime/scheme.go:111";
 
 impl StoredRequest<'_> {
     /// The options of a deletion: a body, or else the query.
@@ -21,12 +29,14 @@ impl StoredRequest<'_> {
         let body = self.request.read_body().await?;
         // A body says it all: the query does not count beside it.
         let mut options = if body.is_empty() {
+            let said = |name| self.parameter(name).filter(|text| !text.is_empty());
             DeleteOptions {
+                uid: said("uid").map(str::to_owned),
+                resource_version: said("resourceVersion").map(str::to_owned),
                 grace_period: self.number("gracePeriodSeconds")?,
                 propagation: self.parameter("propagationPolicy").map(str::to_owned),
                 orphan_dependents: self.parameter("orphanDependents").map(truthy),
                 dry_run: self.parameters("dryRun").map(str::to_owned).collect(),
-                ..DeleteOptions::default()
             }
         } else {
             self.read_delete_options(&body, &media)?
@@ -40,23 +50,18 @@ impl StoredRequest<'_> {
 
     fn read_delete_options(&self, body: &Bytes, media: &str) -> Result<DeleteOptions, StatusError> {
         let media = if media.is_empty() { MediaType::Json } else { negotiate::body(media)? };
-        let schema = builtin::schema("meta.k8s.io", "v1", "DeleteOptions").ok_or_else(unserved)?;
-        // Every group has the kind; the body may name it by any of them, or by none.
-        let kind = GroupVersionKind::new("", "", "");
-        let ty = TypeRef::BuiltIn(schema);
+        let schema = builtin::schema("meta.k8s.io", "v1", KIND).ok_or_else(unserved)?;
         let value = match media {
             MediaType::Protobuf => {
-                let envelope = kevel_codec::protobuf::decode_object(body)
-                    .map_err(|error| StatusError::bad_request(error.to_string()))?;
-                let decoded = envelope.decode(schema);
-                decoded.map_err(|error| StatusError::bad_request(error.to_string()))?
+                let envelope = kevel_codec::protobuf::decode_object(body).map_err(bad_request)?;
+                check_kind(&envelope.api_version, &envelope.kind)?;
+                envelope.decode(schema).map_err(bad_request)?
             }
-            MediaType::Json => {
-                let decoded =
-                    kevel_codec::json::decode(body, schema, kevel_codec::json::Unknown::Ignore);
-                decoded.map_err(|error| StatusError::bad_request(error.to_string()))?.value
+            MediaType::Json => decode_json(body, schema)?,
+            MediaType::Yaml => {
+                let json = kevel_codec::yaml::to_json(body).map_err(bad_request)?;
+                decode_json(&json.text, schema)?
             }
-            MediaType::Yaml => self.decode(body, media, &kind, &ty, FieldValidation::Ignore)?,
         };
         self.request.audit.request_object(&value, schema);
         let text = |path: &[&str]| value.at(path).and_then(Value::as_str).map(str::to_owned);
@@ -69,4 +74,52 @@ impl StoredRequest<'_> {
             dry_run: DeleteOptions::stages(&value),
         })
     }
+}
+
+fn decode_json(text: &[u8], schema: Schema) -> Result<Value, StatusError> {
+    let meta = json::type_meta(text).map_err(|error| {
+        bad_request(format!("couldn't get version/kind; json parse error: {error}"))
+    })?;
+    check_kind(&meta.api_version, &meta.kind)?;
+    let decoded = json::decode(text, schema, json::Unknown::Ignore).map_err(bad_request)?;
+    Ok(decoded.value)
+}
+
+/// Refuses a body of another kind. Every group has this one, so that it may be named by any, or by none.
+fn check_kind(version: &str, kind: &str) -> Result<(), StatusError> {
+    let said = version.parse::<GroupVersion>().map_err(bad_request)?;
+    if matches!(kind, "" | KIND) {
+        return Ok(());
+    }
+    let said = if version.is_empty() { GroupVersion::new("meta.k8s.io", "v1") } else { said };
+    if known(&said, kind) {
+        let why = format!("converting (v1.{kind}) to (v1.{KIND}): unknown conversion");
+        return Err(bad_request(why));
+    }
+    Err(bad_request(format!(
+        "no kind {} is registered for version {} in scheme {}",
+        quote(kind),
+        quote(&said.to_string()),
+        quote(SCHEME)
+    )))
+}
+
+/// Whether the reader of options knows another kind: those of `meta.k8s.io`, and those that have no group.
+fn known(said: &GroupVersion, kind: &str) -> bool {
+    const UNVERSIONED: [&str; 5] =
+        ["Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"];
+    const VERSIONED: [&str; 6] = [
+        "CreateOptions",
+        "PatchOptions",
+        "UpdateOptions",
+        "Table",
+        "PartialObjectMetadata",
+        "PartialObjectMetadataList",
+    ];
+    let versioned = said.group == "meta.k8s.io" && said.version == "v1";
+    UNVERSIONED.contains(&kind) || versioned && VERSIONED.contains(&kind)
+}
+
+fn bad_request(why: impl std::fmt::Display) -> StatusError {
+    StatusError::bad_request(why.to_string())
 }

@@ -8,11 +8,11 @@ use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::time::MicroTime;
 use kevel_api::value::{Map, Value};
-use kevel_codec::base64;
 use kevel_store::Revision;
-use kevel_store::cache::{At, Object, Selection, Snapshot};
+use kevel_store::cache::{At, CacheError, Object, Selection, Snapshot};
 
 use super::StoredRequest;
+use super::continue_token::ContinueToken;
 use super::list_pieces::{ItemShape, ListPieces, Trees};
 use super::table::{self, Printer};
 use crate::failure::cache_error;
@@ -21,12 +21,7 @@ use crate::negotiate::{MediaType, Shape};
 use crate::resource::{Lister, Resource};
 use crate::responses::respond;
 use crate::type_ref::TypeRef;
-
-/// Where a list was cut, and as of when it goes on.
-struct Continue {
-    revision: Revision,
-    after: String,
-}
+use crate::verb::Verb;
 
 /// A list, or as much of it as was asked for.
 pub(super) struct Page {
@@ -49,7 +44,7 @@ impl Page {
             items.truncate(limit);
         }
         let last = items.last().filter(|_| more);
-        let token = last.map(|last| write_token(revision, last.key(), prefix));
+        let token = last.map(|last| ContinueToken::write(revision, last.key(), prefix));
         Page { items, revision, token, remaining: None }
     }
 }
@@ -68,11 +63,14 @@ impl StoredRequest<'_> {
         let (selection, of_version) = self.selection()?;
         let limit = usize::try_from(self.list_options()?.limit).unwrap_or(0);
         let token = Some(self.list_options()?.continue_token.as_str()).filter(|t| !t.is_empty());
-        let token = token.map(|token| read_token(token, &selection.prefix)).transpose()?;
+        let token = token.map(|token| ContinueToken::read(token, &selection.prefix)).transpose()?;
         let at = self.list_at(token.as_ref(), limit)?;
         // Whoever takes what is in the cache gets all of it: such a list could not be continued.
         let limit = if matches!(at, At::Any) { 0 } else { limit };
-        let snapshot = self.storage.cache.snapshot(at).await.map_err(cache_error)?;
+        let snapshot = self.storage.cache.snapshot(at).await.map_err(|error| match &token {
+            Some(token) => token.refused(error, &selection.prefix),
+            None => list_error(error),
+        })?;
         self.check_sealed(&snapshot, &selection.prefix)?;
         match of_version {
             None => Ok(page(&snapshot, &selection, token.as_ref(), limit)),
@@ -93,7 +91,7 @@ impl StoredRequest<'_> {
     }
 
     /// How fresh a list is wanted.
-    fn list_at(&self, token: Option<&Continue>, limit: usize) -> Result<At, StatusError> {
+    fn list_at(&self, token: Option<&ContinueToken>, limit: usize) -> Result<At, StatusError> {
         let revision = self.revision()?;
         if let Some(token) = token {
             if revision.is_some_and(|revision| revision.0 != 0) {
@@ -101,14 +99,12 @@ impl StoredRequest<'_> {
                     "specifying resource version is not allowed when using continue",
                 ));
             }
-            return Ok(match token.revision {
-                Revision(0) => At::Consistent,
-                revision => At::Exact(revision),
-            });
+            return Ok(token.revision.map_or(At::Consistent, At::Exact));
         }
         let exact = match self.list_options()?.resource_version_match.as_str() {
-            // A limited list is continued at the revision it began at, so it begins at that.
-            "" => limit > 0,
+            // A limited list is continued at the revision it began at, so it begins at that. What is deleted
+            // is listed in parts.
+            "" => limit > 0 || self.request.info.verb == Verb::DeleteCollection,
             matching => matching == "Exact",
         };
         Ok(match revision {
@@ -120,6 +116,9 @@ impl StoredRequest<'_> {
     }
 
     pub(super) async fn list_response(&self, page: Page) -> Result<Response, StatusError> {
+        if let Shape::Metadata(_) = self.accepted.shape {
+            return Err(self.misfit("PartialObjectMetadata", "a list", "List"));
+        }
         let mut size = 0;
         let mut as_served = true;
         for item in &page.items {
@@ -263,7 +262,7 @@ impl<'r, 'a> Form<'r, 'a> {
             (Some(printer), _) => {
                 (ItemShape::Row(printer.clone(), MicroTime::now()), Some(table::TABLE.clone()))
             }
-            (None, Shape::Metadata(version) | Shape::MetadataList(version)) => {
+            (None, Shape::MetadataList(version)) => {
                 (ItemShape::Metadata(version.clone()), Some(table::METADATA_LIST.clone()))
             }
             _ => (ItemShape::Whole, request.list_type()),
@@ -277,11 +276,19 @@ impl<'r, 'a> Form<'r, 'a> {
         let metadata = self.metadata.clone();
         match (&self.printer, &self.request.accepted.shape) {
             (Some(printer), _) => printer.table(items, metadata, true),
-            (None, Shape::Metadata(version) | Shape::MetadataList(version)) => {
-                table::metadata_list(items, metadata, version)
-            }
+            (None, Shape::MetadataList(version)) => table::metadata_list(items, metadata, version),
             _ => self.request.whole_list(items, metadata),
         }
+    }
+}
+
+/// Why a list cannot be had.
+fn list_error(error: CacheError) -> StatusError {
+    match error {
+        CacheError::Expired { .. } => {
+            StatusError::resource_expired("The resourceVersion for the provided list is too old.")
+        }
+        error => cache_error(error),
     }
 }
 
@@ -301,14 +308,14 @@ fn list_metadata(page: &Page) -> Map {
 fn page(
     snapshot: &Snapshot,
     selection: &Selection,
-    token: Option<&Continue>,
+    token: Option<&ContinueToken>,
     limit: usize,
 ) -> Page {
     let after = token.map(|token| token.after.as_str());
     let mut all = snapshot.range(&selection.prefix, after);
     let mut items: Vec<Arc<Object>> = Vec::new();
-    let revision = token.map_or(snapshot.revision(), |token| token.revision);
-    let revision = if revision.0 == 0 { snapshot.revision() } else { revision };
+    let began = token.and_then(|token| token.revision);
+    let revision = began.unwrap_or(snapshot.revision());
     let mut more = false;
     for object in all.by_ref() {
         if limit > 0 && items.len() == limit {
@@ -325,64 +332,6 @@ fn page(
     let token = items
         .last()
         .filter(|_| more)
-        .map(|last| write_token(revision, last.key(), &selection.prefix));
+        .map(|last| ContinueToken::write(revision, last.key(), &selection.prefix));
     Page { items, revision, token, remaining }
-}
-
-/// A continue token, in the reference's form: base64 of `{"v":..,"rv":..,"start":..}`, where start is
-/// the first key that may come next, relative to the prefix of the list, with the slash in front that lists
-/// out of the reference's cache have.
-fn write_token(revision: Revision, last: &str, prefix: &str) -> String {
-    let start = last.strip_prefix(prefix).unwrap_or(last);
-    let mut text = format!(r#"{{"v":"meta.k8s.io/v1","rv":{revision},"start":"#).into_bytes();
-    kevel_api::json_string::write_json_string(&mut text, &format!("/{start}\0"));
-    text.push(b'}');
-    to_url_base64(&text)
-}
-
-fn read_token(token: &str, prefix: &str) -> Result<Continue, StatusError> {
-    let invalid = |why: &dyn std::fmt::Display| {
-        StatusError::bad_request(format!(
-            "invalid continue token: continue key is not valid: {why}"
-        ))
-    };
-    let text = from_url_base64(token).map_err(|e| invalid(&e))?;
-    let decoded = kevel_codec::json::decode_any(&text, kevel_codec::json::Unknown::Ignore);
-    let value = decoded.map_err(|e| invalid(&e))?.value;
-    if value.str_at(&["v"]) != "meta.k8s.io/v1" {
-        let version = value.str_at(&["v"]);
-        return Err(invalid(&format!(
-            "server does not recognize this encoded version {version:?}"
-        )));
-    }
-    // Those of lists past the reference's cache have no slash in front.
-    let start = value.str_at(&["start"]);
-    let start = start.strip_prefix('/').unwrap_or(start);
-    let revision = value.at(&["rv"]).and_then(Value::as_int).unwrap_or(0);
-    if start.is_empty() {
-        return Err(invalid(&"encoded start key empty"));
-    }
-    if start.split('/').any(|part| part == "..") {
-        return Err(invalid(&start));
-    }
-    // A key ending in a zero byte is the first one after the key without it.
-    let after = format!("{prefix}{}", start.strip_suffix('\0').unwrap_or(start));
-    Ok(Continue { revision: Revision(revision.max(0) as u64), after })
-}
-
-/// Base64 for URLs, without padding.
-fn to_url_base64(bytes: &[u8]) -> String {
-    let text = base64::encode(bytes);
-    text.trim_end_matches('=').replace('+', "-").replace('/', "_")
-}
-
-fn from_url_base64(text: &str) -> Result<Vec<u8>, String> {
-    let mut padded = text.replace('-', "+").replace('_', "/");
-    while !padded.len().is_multiple_of(4) {
-        padded.push('=');
-    }
-    let mut bytes = Vec::new();
-    let decoded = base64::decode_into(&padded, &mut bytes);
-    decoded.map_err(|at| format!("illegal base64 data at input byte {at}"))?;
-    Ok(bytes)
 }

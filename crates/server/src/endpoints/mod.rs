@@ -3,6 +3,7 @@
 mod admission;
 mod apply;
 mod connect;
+mod continue_token;
 mod create;
 mod creater;
 mod decode;
@@ -42,10 +43,10 @@ use crate::admission::Admission;
 use crate::authorization::Authorizer;
 use crate::failure::bare;
 use crate::handler::Response;
-use crate::negotiate::{self, Accepted};
+use crate::negotiate::{self, Accepted, Offer, Shape};
 use crate::request::Request;
 use crate::resource::{Resource, Resources, Routing, Subresource, SubresourceKind};
-use crate::responses::{failure_in, failure_to};
+use crate::responses::{failure_in, failure_to, form_of_failures};
 use crate::storage::Storage;
 use crate::strategy::Strategy;
 use crate::user::User;
@@ -159,7 +160,11 @@ impl Endpoints {
             Ok(routed) => routed,
             Err(error) => return failure_to(&request, error),
         };
-        let form = accepted.clone();
+        // Failures have no rows: they take the form that the client accepts of what has one shape.
+        let form = match accepted.shape {
+            Shape::Whole => accepted.clone(),
+            _ => form_of_failures(&request),
+        };
         // A watch goes out event by event; what comes from elsewhere goes on as it comes.
         let passed_on = request.info.verb == Verb::Watch
             || subresource.is_some_and(|sub| {
@@ -194,19 +199,21 @@ fn accept(
 ) -> Result<Accepted, StatusError> {
     let conventions = &resource.conventions;
     let (headers, query) = (&request.parts.headers, &request.info.query);
-    let accepted = negotiate::answer(headers, query, conventions.protobuf);
+    let offer = Offer::Objects { protobuf: conventions.protobuf };
+    let accepted = negotiate::answer(headers, query, offer);
     let in_process = request.in_process;
     let accepted = accepted.map(|accepted| Accepted { in_process, ..accepted });
     if matches!(role, Some(SubresourceKind::Connecter(_))) {
         return Ok(accepted.unwrap_or_default());
     }
-    accepted.map_err(|error| match (conventions.routing, request.info.verb) {
-        (Routing::Verbs, _) => StatusError::not_acceptable(&negotiate::BODY_TYPES),
-        (Routing::Routes, Verb::List | Verb::Watch) => {
-            negotiate::not_acceptable(&negotiate::ANSWER_TYPES)
-        }
-        (Routing::Routes, _) => error,
-    })
+    let header = negotiate::accept_header(headers);
+    if conventions.routing == Routing::Routes && !negotiate::is_routed(header) {
+        return Err(match request.info.verb {
+            Verb::List | Verb::Watch => negotiate::not_acceptable(&negotiate::ANSWER_TYPES),
+            _ => negotiate::not_acceptable(&negotiate::BODY_TYPES),
+        });
+    }
+    accepted
 }
 
 impl<'a> ResourceRequest<'a> {

@@ -2,6 +2,7 @@
 
 use kevel_api::field_error::{BadValue, FieldError, Path};
 use kevel_api::gvk::GroupKind;
+use kevel_api::quote::is_print;
 use kevel_api::selector::field::{FieldSelector, Operator, Requirement};
 use kevel_api::status::StatusError;
 use kevel_store::Revision;
@@ -20,6 +21,29 @@ pub(super) enum FieldValidation {
     Strict,
 }
 
+/// Which options a write has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OptionsKind {
+    Create,
+    Update,
+    Patch,
+    /// A patch that is applied: it must say who applies it, and may force it.
+    Apply,
+}
+
+impl OptionsKind {
+    fn name(self) -> &'static str {
+        match self {
+            OptionsKind::Create => "CreateOptions",
+            OptionsKind::Update => "UpdateOptions",
+            OptionsKind::Patch | OptionsKind::Apply => "PatchOptions",
+        }
+    }
+}
+
+/// How many bytes the name of a field manager may have.
+const MAX_FIELD_MANAGER: usize = 128;
+
 /// Options of a write.
 #[derive(Debug)]
 pub(super) struct WriteOptions {
@@ -31,8 +55,18 @@ pub(super) struct WriteOptions {
 }
 
 impl ResourceRequest<'_> {
-    pub(super) fn write_options(&self, kind: &str) -> Result<WriteOptions, StatusError> {
+    pub(super) fn write_options(&self, kind: OptionsKind) -> Result<WriteOptions, StatusError> {
+        let manager = self.parameter("fieldManager").unwrap_or_default();
         let mut errors = Vec::new();
+        if kind == OptionsKind::Apply && manager.is_empty() {
+            let why = "is required for apply patch";
+            errors.push(FieldError::required(&Path::new("fieldManager"), why));
+        }
+        if kind == OptionsKind::Patch && self.parameter("force").is_some() {
+            let why = "may not be specified for non-apply patch";
+            errors.push(FieldError::forbidden(&Path::new("force"), why));
+        }
+        errors.extend(invalid_manager(manager));
         let dry_run: Vec<&str> = self.parameters("dryRun").collect();
         errors.extend(unsupported_dry_run(&dry_run));
         let field_validation = match self.parameter("fieldValidation").unwrap_or_default() {
@@ -47,9 +81,9 @@ impl ResourceRequest<'_> {
             }
         };
         if !errors.is_empty() {
-            return Err(StatusError::invalid(&GroupKind::new("meta.k8s.io", kind), "", errors));
+            let kind = GroupKind::new("meta.k8s.io", kind.name());
+            return Err(StatusError::invalid(&kind, "", errors));
         }
-        let manager = self.parameter("fieldManager").unwrap_or_default();
         let field_manager = match manager {
             "" => self.default_manager(),
             name => name.to_owned(),
@@ -58,22 +92,37 @@ impl ResourceRequest<'_> {
             dry_run: !dry_run.is_empty(),
             field_validation,
             field_manager,
-            tracked: true,
+            tracked: kind != OptionsKind::Apply,
         })
     }
 
     /// The client's program: its user agent up to the first slash.
     fn default_manager(&self) -> String {
         let agent = self.request.header(http::header::USER_AGENT);
-        agent
-            .split('/')
-            .next()
-            .unwrap_or_default()
-            .chars()
-            .filter(|c| !c.is_control())
-            .take(128)
-            .collect()
+        let program = agent.split('/').next().unwrap_or_default();
+        let mut manager = String::new();
+        for c in program.chars().filter(|c| is_print(*c)) {
+            if manager.len() + c.len_utf8() > MAX_FIELD_MANAGER {
+                break;
+            }
+            manager.push(c);
+        }
+        manager
     }
+}
+
+/// What is wrong with the name of a field manager.
+fn invalid_manager(manager: &str) -> Vec<FieldError> {
+    let path = Path::new("fieldManager");
+    let mut errors = Vec::new();
+    if manager.len() > MAX_FIELD_MANAGER {
+        errors.push(FieldError::too_long(&path, MAX_FIELD_MANAGER));
+    }
+    for (position, c) in manager.char_indices().filter(|(_, c)| !is_print(*c)) {
+        let why = format!("invalid character U+{:04X} (at position {position})", u32::from(c));
+        errors.push(FieldError::invalid(&path, manager, why));
+    }
+    errors
 }
 
 impl StoredRequest<'_> {
@@ -158,15 +207,16 @@ impl StoredRequest<'_> {
         })
     }
 
-    /// Where a watch begins. The reference answers a wrong version as a failure of its own.
-    pub(super) fn watch_from(&self) -> Result<Option<Revision>, StatusError> {
+    /// The same for one object, or where a watch begins. The reference answers a wrong version as a failure of its own.
+    pub(super) fn plain_revision(&self) -> Result<Option<Revision>, StatusError> {
         let text = self.parameter("resourceVersion").unwrap_or_default();
         self.revision().map_err(|_| StatusError::unknown(500, bad_revision(text)))
     }
 
     /// How fresh a GET wants its object.
     pub(super) fn get_at(&self) -> Result<At, StatusError> {
-        Ok(match self.revision()? {
+        let revision = self.plain_revision()?;
+        Ok(match revision {
             None => At::Consistent,
             Some(Revision(0)) => At::Any,
             Some(revision) => At::NotOlderThan(revision),

@@ -18,7 +18,7 @@ use kevel_patch::{
 use super::StoredRequest;
 use super::apply::Configuration;
 use super::decode::{check_size, normalize, other_kind, other_version_said, with_defaults};
-use super::options::{FieldValidation, WriteOptions};
+use super::options::{FieldValidation, OptionsKind, WriteOptions};
 use super::route::name_required;
 use super::update::Existing;
 use crate::failure::{bare, bare_with};
@@ -75,7 +75,7 @@ impl StoredRequest<'_> {
         if self.name().is_empty() {
             return Err(name_required());
         }
-        let options = self.write_options("PatchOptions")?;
+        let options = self.write_options(OptionsKind::Patch)?;
         let body = self.request.read_body().await?;
         self.request.audit.request_patch(|| body.clone());
         // A patch that cannot be read counts where there is something to patch.
@@ -120,19 +120,20 @@ impl StoredRequest<'_> {
                     }
                     error => StatusError::bad_request(error.to_string()),
                 })?;
-                (Patch::Json(patch), problems)
+                let problems = problems.iter().map(|problem| format!("json patch {problem}"));
+                (Patch::Json(patch), problems.collect())
             }
             media => {
                 let read = merge_patch::decode(body, unknown);
                 let (patch, problems) =
                     read.map_err(|error| StatusError::bad_request(error.to_string()))?;
+                let problems = problems.iter().map(ToString::to_string).collect();
                 match media {
                     MERGE_PATCH => (Patch::Merge(patch), problems),
                     _ => (Patch::Strategic(patch), problems),
                 }
             }
         };
-        let problems = problems.iter().map(ToString::to_string).collect();
         let fractions = match &patch {
             Patch::Json(patch) => patch.operations().iter().any(|o| has_fraction(o.value())),
             Patch::Merge(patch) => has_fraction(patch),

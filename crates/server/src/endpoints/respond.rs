@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::StatusCode;
-use kevel_api::gvk::GroupVersionKind;
+use kevel_api::gvk::{GroupKind, GroupVersion, GroupVersionKind};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 
@@ -75,7 +75,7 @@ impl StoredRequest<'_> {
                 (metadata, super::table::METADATA.clone())
             }
             Shape::MetadataList(_) => {
-                return Err(crate::negotiate::not_acceptable(&crate::negotiate::BODY_TYPES));
+                return Err(self.misfit("PartialObjectMetadataList", "not a list", ""));
             }
         };
         self.encoded(code, value, &ty)
@@ -83,6 +83,30 @@ impl StoredRequest<'_> {
 }
 
 impl ResourceRequest<'_> {
+    /// The 406 for a client that asks for the metadata of a list where there is an object, or the other way round.
+    pub(super) fn misfit(&self, asked: &str, is: &str, suffix: &str) -> StatusError {
+        let kind = self.kind();
+        let package = match kind.group.as_str() {
+            "" => "core",
+            group => group.split('.').next().unwrap_or_default(),
+        };
+        let ty = match self.resource.ty.is_unstructured() {
+            true => format!("unstructured.Unstructured{suffix}"),
+            false => format!("{package}.{}{suffix}", kind.kind),
+        };
+        let why = format!("you requested {asked}, but the requested object is {is} (*{ty})");
+        StatusError::unacceptable(why)
+    }
+
+    /// The kind that failures name: what an unstructured object says of itself, and the path's for all others.
+    pub(super) fn said_group_kind(&self, object: &Value) -> GroupKind {
+        if !self.resource.ty.is_unstructured() {
+            return self.resource.group_kind();
+        }
+        let version = object.str_at(&["apiVersion"]).parse::<GroupVersion>().unwrap_or_default();
+        GroupKind::new(version.group, object.str_at(&["kind"]))
+    }
+
     /// The kind of what is sent and answered: the object's, or that of its subresource.
     pub(super) fn kind(&self) -> &GroupVersionKind {
         self.subresource.map_or(&self.resource.kind, |sub| &sub.kind)

@@ -12,7 +12,7 @@ use kevel_store::Revision;
 use kevel_store::cache::{At, Object};
 
 use super::StoredRequest;
-use super::options::WriteOptions;
+use super::options::{OptionsKind, WriteOptions};
 use super::timestamps::ignore_managed_fields_timestamps;
 use crate::admission::{Attributes, Operation};
 use crate::allocation::{self, Claim};
@@ -43,7 +43,7 @@ impl Versioned for Existing {
 
 impl StoredRequest<'_> {
     pub(super) async fn update(mut self) -> Result<Response, StatusError> {
-        let options = self.write_options("UpdateOptions")?;
+        let options = self.write_options(OptionsKind::Update)?;
         self.check_writable()?;
         let kind = self.kind().clone();
         let ty = self.ty();
@@ -219,9 +219,8 @@ impl StoredRequest<'_> {
         };
         let errors = self.resource.validate_update(&object, old, errors);
         if !errors.is_empty() {
-            return Err(
-                StatusError::invalid(&self.resource.group_kind(), self.name(), errors).into()
-            );
+            let kind = self.said_group_kind(&object);
+            return Err(StatusError::invalid(&kind, self.name(), errors).into());
         }
         let warnings = strategy.warnings(&object, Some(old));
         warnings.into_iter().for_each(|warning| self.request.warnings.add(warning));

@@ -19,7 +19,7 @@ use crate::failure::cache_error;
 use crate::flowcontrol::WatchHold;
 use crate::handler::Response;
 use crate::metrics::WatchEvents;
-use crate::negotiate::{MediaType, Shape};
+use crate::negotiate::{MediaType, STREAM_TYPES, Shape};
 use crate::resource::Resource;
 use crate::responses::respond;
 use crate::storage::Storage;
@@ -36,7 +36,7 @@ impl StoredRequest<'_> {
         let (selection, of_version) = self.selection()?;
         let options = self.list_options()?;
         let (bookmarks, initial) = (options.allow_watch_bookmarks, options.send_initial_events);
-        let revision = self.watch_from()?;
+        let revision = self.plain_revision()?;
         let (cache, prefix) = (&self.storage.cache, selection.prefix.clone());
         let (snapshot, watcher) = match (initial, revision) {
             // The state as of now first, told apart from what follows by a bookmark.
@@ -70,7 +70,8 @@ impl StoredRequest<'_> {
         let stream = Stream::new(watcher, encoder, self.timeout()?).selecting(of_version);
         let stream = if bookmarks { stream.with_bookmarks() } else { stream };
         let stream = match snapshot {
-            Some(snapshot) => stream.beginning_with(snapshot, initial == Some(true)),
+            // A watch that says nothing of a beginning has one, too.
+            Some(snapshot) => stream.beginning_with(snapshot, bookmarks && initial != Some(false)),
             None => stream,
         };
         let stream = stream.with_seats(WatchHold::take(&self.request.parts));
@@ -123,7 +124,7 @@ pub(super) struct Encoder {
 impl Encoder {
     fn new(request: &StoredRequest<'_>) -> Result<Self, StatusError> {
         if request.accepted.media == MediaType::Yaml {
-            return Err(crate::negotiate::not_acceptable(&crate::negotiate::ANSWER_TYPES));
+            return Err(StatusError::not_acceptable(&STREAM_TYPES));
         }
         let printer = match &request.accepted.shape {
             Shape::Table(version) => Some(Printer::new(request, version)?),

@@ -15,6 +15,11 @@ use crate::user::User;
 
 /// Creates something that is not an object to be stored (`Creater`, and `NamedCreater` for subresources).
 pub trait Creater: Debug + Send + Sync + 'static {
+    /// Other groups and versions that a body may name the kind by. It has the same fields in them.
+    fn accepted_versions(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
     /// Completes and checks an object before the plug-ins that validate see it. One that the reference does not touch
     /// stays as it is.
     fn prepare<'a>(
