@@ -200,3 +200,25 @@ async fn a_plugin_holds_the_key() {
     version(&cluster, "another").await;
     cluster.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_of_v1_is_asked_behind_its_gate() {
+    let folder: TempDir = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("kms.sock");
+    let plugin = KmsPlugin::start(&socket, "unused");
+    let endpoint = socket.display();
+    let kms = format!("{{kms: {{name: vault, endpoint: 'unix://{endpoint}', cachesize: 10}}}}");
+    let file = config(folder.path(), &kms);
+    let gate = "--feature-gates=KMSv1=true".to_owned();
+    let cluster = Cluster::on(folder, vec!["--storage=embedded".to_owned(), file, gate]).await;
+    cluster.admin.create(SECRETS, &secret("token")).await;
+    // With a plug-in of v1, each has a check of its own.
+    for (check, expected) in [("kms-provider-0", 200), ("kms-providers", 404)] {
+        let (code, said) = cluster.admin.get(&format!("/readyz/{check}")).await;
+        assert_eq!(code, expected, "{check}: {said}");
+    }
+    let cluster = cluster.restart().await;
+    version(&cluster, "token").await;
+    assert!(plugin.calls("Encrypt") >= 1 && plugin.calls("Decrypt") >= 1);
+    cluster.stop().await;
+}
