@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use kevel_api::field_error::{FieldError, FieldErrors};
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
@@ -166,6 +167,21 @@ pub trait Plugin: Send + Sync + 'static {
         ready(Ok(()))
     }
 
+    /// Whether it has rules of kinds: [`check_new`](Self::check_new) is asked.
+    fn has_rules(&self) -> bool {
+        false
+    }
+
+    /// Rules for new objects of a kind that go by more than the object. What is wrong is told together with what the
+    /// kind's own rules say, before it.
+    fn check_new<'a>(
+        &'a self,
+        _attributes: &'a Attributes<'a>,
+        _object: &'a Value,
+    ) -> Pending<'a, Result<Vec<FieldError>, StatusError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
     /// Sees the object as it will be stored.
     fn validate<'a>(
         &'a self,
@@ -219,6 +235,19 @@ impl Admission {
             plugin.admit(attributes, object.as_deref_mut()).await?;
         }
         Ok(())
+    }
+
+    /// What plug-ins with rules of kinds have against a new object.
+    pub async fn check_new(
+        &self,
+        attributes: &Attributes<'_>,
+        object: &Value,
+    ) -> Result<FieldErrors, StatusError> {
+        let mut errors = FieldErrors::new();
+        for plugin in self.plugins.iter().filter(|plugin| plugin.has_rules()) {
+            errors.extend(plugin.check_new(attributes, object).await?);
+        }
+        Ok(errors)
     }
 
     /// Lets the plug-ins judge the object as it will be stored.

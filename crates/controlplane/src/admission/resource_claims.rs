@@ -201,26 +201,37 @@ impl Plugin for ResourceClaims {
         "ResourceClaims"
     }
 
+    fn has_rules(&self) -> bool {
+        true
+    }
+
+    fn check_new<'a>(
+        &'a self,
+        attributes: &'a Attributes<'a>,
+        object: &'a Value,
+    ) -> Pending<'a, Errors> {
+        let places =
+            [("resourceclaims", &["spec"][..]), ("resourceclaimtemplates", &["spec", "spec"])];
+        let place = places.into_iter().find(|(resource, _)| attributes.is(GROUP, resource));
+        let Some((_, path)) = place else {
+            return Box::pin(std::future::ready(Ok(Vec::new())));
+        };
+        Box::pin(self.new_claim(attributes, object.at(path)))
+    }
+
     fn validate<'a>(
         &'a self,
         attributes: &'a Attributes<'a>,
         object: Option<&'a Value>,
     ) -> Pending<'a, Result<(), StatusError>> {
-        let created = attributes.operation == Operation::Create;
-        let claim = created && attributes.is(GROUP, "resourceclaims");
-        let template = created && attributes.is(GROUP, "resourceclaimtemplates");
         let status = attributes.operation == Operation::Update
             && attributes.subresource == "status"
             && attributes.concerns(GROUP, "resourceclaims");
-        let Some(object) = object.filter(|_| claim || template || status) else {
+        let (Some(object), Some(old)) = (object.filter(|_| status), attributes.old) else {
             return ready(Ok(()));
         };
         Box::pin(async move {
-            let errors = match attributes.old {
-                Some(old) => self.status(attributes, object, old).await?,
-                None if claim => self.new_claim(attributes, object.at(&["spec"])).await?,
-                None => self.new_claim(attributes, object.at(&["spec", "spec"])).await?,
-            };
+            let errors = self.status(attributes, object, old).await?;
             match errors.is_empty() {
                 true => Ok(()),
                 false => {

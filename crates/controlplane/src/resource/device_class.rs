@@ -1,5 +1,6 @@
 //! Classes of devices.
 
+use kevel_api::name::name_is_dns_subdomain;
 use kevel_api::value::Value;
 
 use super::claim::{MAX_CONFIGS, configuration};
@@ -25,6 +26,11 @@ pub static DEVICE_CLASS: Kind = Kind {
         ..Rules::NONE
     },
     metadata_checks: MetadataChecks::MetaAndUpdate,
+    // What a name is made of is not looked at, only the name that is made of it.
+    validate_name: |name, prefix| match prefix {
+        true => Vec::new(),
+        false => name_is_dns_subdomain(name, false),
+    },
     ..Kind::new(GROUP, "deviceclasses")
 };
 

@@ -7,6 +7,7 @@ mod absent;
 mod deletion;
 mod in_process;
 mod lists;
+mod options;
 mod rules;
 mod subresources;
 mod validation;

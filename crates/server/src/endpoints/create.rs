@@ -96,7 +96,8 @@ impl StoredRequest<'_> {
         let warnings = self.resource.strategy.warnings_as_sent(&object);
         warnings.into_iter().for_each(|warning| self.request.warnings.add(warning));
         self.resource.strategy.prepare_for_create(&mut object);
-        let errors = self.resource.validate_create(&object);
+        let mut errors = self.endpoints.admission.check_new(attributes, &object).await?;
+        errors.append(self.resource.validate_create(&object));
         if !errors.is_empty() {
             let name = metadata::text(&object, "name");
             return Err(StatusError::invalid(&self.said_group_kind(&object), name, errors));

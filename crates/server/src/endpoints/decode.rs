@@ -55,7 +55,7 @@ impl ResourceRequest<'_> {
             false => set_kind(&mut object, kind),
         }
         let object = with_defaults(object, ty)?;
-        let object = normalize(object, kind, ty)?;
+        let object = normalize(object, kind, ty).map_err(|error| unhandled(kind, &error))?;
         self.request.audit.request_object(&object, ty.schema());
         Ok(object)
     }

@@ -1,0 +1,153 @@
+//! What goes with a request: options in its query or body, the forms that its client accepts.
+
+use http_body_util::BodyExt as _;
+use kevel_server::storage::Format;
+use kevel_test_support::InMemory;
+
+use crate::{CM, field};
+
+const JSON: &str = "application/json";
+const MERGE: &str = "application/merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+const MAP: &str = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}"#;
+
+async fn server() -> InMemory {
+    let server = InMemory::start(Format::Json).await;
+    server.ok(&format!("POST {CM}"), MAP, 201).await;
+    server
+}
+
+#[tokio::test]
+async fn field_managers_are_short_and_printable_and_only_who_applies_forces() {
+    let server = server().await;
+    let long = format!("fieldManager={}", "x".repeat(129));
+    for (what, body, media, said) in [
+        (
+            format!("POST {CM}?{long}"),
+            MAP,
+            JSON,
+            "fieldManager: Too long: may not be more than 128 bytes",
+        ),
+        (
+            format!("PUT {CM}/a?{long}"),
+            MAP,
+            JSON,
+            "fieldManager: Too long: may not be more than 128 bytes",
+        ),
+        (
+            format!("PATCH {CM}/a?{long}"),
+            MAP,
+            APPLY,
+            "fieldManager: Too long: may not be more than 128 bytes",
+        ),
+        (
+            format!("PATCH {CM}/a?fieldManager=a%01b"),
+            MAP,
+            MERGE,
+            "invalid character U+0001 (at position 1)",
+        ),
+        (
+            format!("PATCH {CM}/a"),
+            MAP,
+            APPLY,
+            "fieldManager: Required value: is required for apply patch",
+        ),
+        (
+            format!("PATCH {CM}/a?force=true"),
+            "{}",
+            MERGE,
+            "force: Forbidden: may not be specified for non-apply patch",
+        ),
+    ] {
+        let refused = server.typed(&what, body, 422, media).await;
+        assert!(refused.contains(said), "{what}: {refused}");
+    }
+    server.typed(&format!("PATCH {CM}/a?fieldManager=a&force=true"), MAP, 200, APPLY).await;
+}
+
+#[tokio::test]
+async fn only_options_of_a_deletion_delete() {
+    let server = server().await;
+    for (body, said) in [
+        (MAP, r#"no kind \"ConfigMap\" is registered for version \"v1\""#),
+        (r#"{"kind":"Pod"}"#, r#"no kind \"Pod\" is registered for version \"meta.k8s.io/v1\""#),
+        (
+            r#"{"kind":"Status","apiVersion":"v1"}"#,
+            "converting (v1.Status) to (v1.DeleteOptions): unknown conversion",
+        ),
+        ("[]", "couldn't get version/kind; json parse error"),
+        (
+            r#"{"kind":"DeleteOptions","apiVersion":"a/b/c"}"#,
+            "unexpected GroupVersion string: a/b/c",
+        ),
+    ] {
+        for what in [format!("DELETE {CM}/a"), format!("DELETE {CM}")] {
+            let refused = server.ok(&what, body, 400).await;
+            assert!(refused.contains(said), "{what} {body}: {refused}");
+        }
+    }
+    let named = r#"{"kind":"DeleteOptions","apiVersion":"apps/v7"}"#;
+    server.ok(&format!("DELETE {CM}/a"), named, 200).await;
+}
+
+#[tokio::test]
+async fn preconditions_stand_in_the_query_too() {
+    let server = server().await;
+    for query in ["uid=x", "resourceVersion=0"] {
+        for what in [format!("DELETE {CM}/a?{query}"), format!("DELETE {CM}?{query}")] {
+            let refused = server.ok(&what, "", 409).await;
+            assert!(refused.contains("in the precondition"), "{what}: {refused}");
+        }
+    }
+    let found = server.ok(&format!("GET {CM}/a"), "", 200).await;
+    let (uid, version) = (field(&found, "uid"), field(&found, "resourceVersion"));
+    let own = format!("uid={uid}&resourceVersion={version}");
+    server.ok(&format!("DELETE {CM}/a?{own}"), "", 200).await;
+}
+
+#[tokio::test]
+async fn routes_go_by_names_and_objects_by_shapes() {
+    let server = server().await;
+    let of = |shape: &str| format!("application/json;as={shape};v=v1;g=meta.k8s.io");
+    let (one, many) = (format!("GET {CM}/a"), format!("GET {CM}"));
+    for (what, accept, code, said) in [
+        (&one, "application/*".to_owned(), 406, "406: Not Acceptable"),
+        (&one, "application/json;q=0".to_owned(), 200, "ConfigMap"),
+        (&one, of("Bogus"), 406, "only the following media types are accepted: application/json, "),
+        (&many, of("PartialObjectMetadata"), 406, "is a list (*core.ConfigMapList)"),
+        (&one, of("PartialObjectMetadataList"), 406, "is not a list (*core.ConfigMap)"),
+        (&many, of("PartialObjectMetadataList"), 200, "PartialObjectMetadataList"),
+    ] {
+        let response = server.accept(what, &accept).await;
+        assert_eq!(response.status(), code, "{what} {accept}");
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let body = String::from_utf8_lossy(&body);
+        assert!(body.contains(said), "{what} {accept}: {body}");
+    }
+    // A failure has no rows; where nothing else is accepted it is JSON.
+    let rows = "application/yaml;as=Table;v=v1;g=meta.k8s.io";
+    let response = server.accept(&format!("GET {CM}/b"), rows).await;
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["content-type"]),
+        (404, &JSON.parse().unwrap())
+    );
+}
+
+#[tokio::test]
+async fn drains_of_older_clients_evict() {
+    let server = InMemory::start(Format::Json).await;
+    let pods = "/api/v1/namespaces/ns/pods";
+    let pod = r#"{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
+    server.ok(&format!("POST {pods}"), pod, 201).await;
+    let eviction = |version: &str| {
+        format!(r#"{{"apiVersion":"{version}","kind":"Eviction","metadata":{{"name":"p"}}}}"#)
+    };
+    let evict = format!("POST {pods}/p/eviction");
+    server.ok(&evict, &eviction("policy/v2"), 400).await;
+    let broken = eviction("policy/v1").replace(
+        "}}",
+        r#"},"deleteOptions":{"ignoreStoreReadErrorWithClusterBreakingPotential":true}}"#,
+    );
+    server.ok(&evict, &broken, 422).await;
+    server.ok(&evict, &eviction("policy/v1beta1"), 201).await;
+}
