@@ -121,7 +121,8 @@ async fn watchers_see_every_change_and_the_end_of_a_definition_s_old_form() {
     let cluster = Cluster::alone().await;
     cluster.define(widgets(sized())).await;
     let widgets = cluster.objects("v1", "Widget");
-    let mut events = widgets.watch(&WatchParams::default(), "0").await.unwrap().boxed();
+    let mut events =
+        widgets.watch(&WatchParams::default().disable_bookmarks(), "0").await.unwrap().boxed();
     let new = object("v1", "Widget", "a", json!({"size": 1}));
     widgets.create(&PostParams::default(), &new).await.unwrap();
     widgets.delete("a", &DeleteParams::default()).await.unwrap();

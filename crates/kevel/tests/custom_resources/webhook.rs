@@ -132,7 +132,8 @@ async fn a_webhook_makes_versions_of_each_other() {
     let cluster = Cluster::alone().await;
     cluster.define(webhook.definition()).await;
     let (v1, v2) = (cluster.objects("v1", "Widget"), cluster.objects("v2", "Widget"));
-    let mut events = v1.watch(&WatchParams::default(), "0").await.unwrap().boxed();
+    let mut events =
+        v1.watch(&WatchParams::default().disable_bookmarks(), "0").await.unwrap().boxed();
     let new = object("v1", "Widget", "a", json!({"hostPort": "localhost:1"}));
     let made = v1.create(&PostParams::default(), &new).await.unwrap();
     assert_eq!(made.data["spec"], json!({"hostPort": "localhost:1"}));
@@ -226,7 +227,7 @@ async fn fields_are_those_of_the_version_that_is_asked_for() {
     }
     cluster.define(definition).await;
     let (v1, v2) = (cluster.objects("v1", "Widget"), cluster.objects("v2", "Widget"));
-    let params = WatchParams::default().fields("spec.hostPort=x:1");
+    let params = WatchParams::default().disable_bookmarks().fields("spec.hostPort=x:1");
     let mut events = v1.watch(&params, "0").await.unwrap().boxed();
     for (name, host, port) in [("a", "x", "1"), ("b", "x", "2"), ("c", "y", "1"), ("d", "x", "1")] {
         let new = object("v2", "Widget", name, json!({"host": host, "port": port}));
