@@ -25,7 +25,7 @@ use kevel_server::serving::{HandshakeErrors, Limits, SecureServing};
 use super::admission::{self, admission};
 use super::aggregator;
 use super::audit::auditor;
-use super::config::{AGGREGATOR, Config, EXTENSIONS, duration, hostname, seconds, server_id};
+use super::config::{AGGREGATOR, Config, EXTENSIONS, duration, seconds};
 use super::extensions::{add_hooks, extensions};
 use super::flowcontrol::{self, RowFacts};
 use super::paths::PlainPaths;
@@ -164,7 +164,8 @@ fn start_kube(config: &Config) -> Result<(), String> {
     controllers.push(("start-system-namespaces-controller", Box::pin(namespaces)));
     controllers.into_iter().try_for_each(|(name, controller)| hooks.run(name, controller))?;
     if options.feature_gates.enabled(Feature::APIServerIdentity) {
-        let lease = IdentityLease::new(client.clone(), server_id(), hostname());
+        let lease =
+            IdentityLease::new(client.clone(), options.server_id(), options.hostname.clone());
         hooks.run("start-kube-apiserver-identity-lease-controller", lease.keep())?;
         let collector = collect_identity_leases(client.clone());
         hooks.run("start-kube-apiserver-identity-lease-garbage-collector", collector)?;
