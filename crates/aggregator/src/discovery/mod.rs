@@ -223,7 +223,7 @@ impl RemoteDiscovery {
         let ServiceReference { namespace, name, port } = &upstream.service;
         let address = self.resolver.resolve(namespace, name, *port)?;
         let user = aggregator();
-        let get = upstream.get(&address, path, &user, headers, MAX_ANSWER);
+        let get = upstream.server.get(&address, path, &user, headers, MAX_ANSWER);
         match tokio::time::timeout(TIMEOUT, get).await {
             Ok(answer) => answer,
             Err(_) => Err("request timed out".to_owned()),
