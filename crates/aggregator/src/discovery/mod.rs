@@ -1,6 +1,6 @@
 //! What the servers of API services have: fetched from them, and shown beside what this one has.
 
-mod document;
+pub(crate) mod document;
 mod groups;
 
 use std::collections::{BTreeMap, HashMap};

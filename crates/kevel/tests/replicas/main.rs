@@ -3,3 +3,5 @@
 #![allow(clippy::unwrap_used)]
 
 mod allocation;
+mod peers;
+mod relay;

@@ -22,6 +22,7 @@ mod flowcontrol;
 mod health;
 mod jwt;
 mod paths;
+mod peers;
 mod services;
 mod storage;
 

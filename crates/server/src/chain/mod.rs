@@ -126,6 +126,8 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     }
     // The last filter that refuses.
     chain.push(authorization::Authorization::new(authorizer, &metrics));
+    // After all that refuses: a request is passed on as the user whom all of it was about. What a peer serves it counts.
+    chain.push_if(config.peer_proxy);
     // Counts what is served.
     chain.push(instrument::Instrument { metrics, installed });
     chain.before(handler)
@@ -166,6 +168,8 @@ pub struct Config {
     pub flow_control: Option<Arc<FlowControl>>,
     /// What is known of resources, for estimates of work.
     pub resources: Arc<dyn ResourceFacts>,
+    /// Passes on what only another server of the cluster serves.
+    pub peer_proxy: Option<Arc<dyn Filter>>,
     /// `--max-requests-inflight`; 0 is no limit.
     pub max_requests_in_flight: usize,
     /// `--max-mutating-requests-inflight`; 0 is no limit.
@@ -201,6 +205,7 @@ impl Config {
             cors_allowed_origins: Vec::new(),
             flow_control: None,
             resources: Arc::new(NoFacts),
+            peer_proxy: None,
             max_requests_in_flight: 400,
             max_mutating_requests_in_flight: 200,
         }
