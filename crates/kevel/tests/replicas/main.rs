@@ -4,4 +4,5 @@
 
 mod allocation;
 mod peers;
+mod propagation;
 mod relay;
