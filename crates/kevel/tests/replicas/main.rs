@@ -6,3 +6,4 @@ mod allocation;
 mod peers;
 mod propagation;
 mod relay;
+mod rolling;

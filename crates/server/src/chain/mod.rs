@@ -19,6 +19,7 @@ mod impersonation;
 mod instrument;
 mod internal;
 mod latency_trackers;
+mod leaving;
 mod long_running;
 mod max_in_flight;
 mod mux_and_discovery;
@@ -77,6 +78,8 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     // Before anything is done for a request that will not be served.
     let not_accepting = signals.not_accepting_new_request;
     chain.push_if(send_retry_after.then_some(retry_after::RetryAfter(not_accepting)));
+    // Around all responses: each may be the last of its connection.
+    chain.push(leaving::Leaving(signals.leaving));
     // On all responses.
     chain.push_if(hsts::Hsts::new(&config.hsts_directives));
     // The same; what an endpoint says about caches counts more.
