@@ -6,6 +6,8 @@
 //!                                             ├─▶ availability: local, remote
 //!                                             └─▶ discovery and OpenAPI of remote groups
 //! ```
+//!
+//! And the same for resources: which peer of this server answers for those that it does not serve ([`Peers`]).
 
 mod aggregator;
 mod api_service;
@@ -18,11 +20,13 @@ mod hooks;
 mod identity;
 mod lanes;
 mod openapi;
+mod peers;
 mod proxy;
 mod registered;
 mod strategy;
 mod upstream;
 
 pub use aggregator::{Aggregator, Config};
+pub use peers::{PeerEndpoints, PeerProxy, Peers, PeersConfig};
 pub use proxy::Proxy;
 pub use strategy::ApiServiceStrategy;

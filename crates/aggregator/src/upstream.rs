@@ -1,4 +1,4 @@
-//! Connections to the server behind an API service.
+//! Connections to other API servers: those behind API services, and peers of this one.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -21,9 +21,14 @@ use crate::lanes::{Lanes, Lease};
 /// How long it may take to agree on TLS with a server that goes on in another protocol.
 const TLS_HANDSHAKE: Duration = Duration::from_secs(30);
 
-/// A server that answers for an API service.
+/// Who answers for an API service.
 pub(crate) struct Upstream {
     pub service: ServiceReference,
+    pub server: Server,
+}
+
+/// How a server is spoken to, at whatever address it is.
+pub(crate) struct Server {
     endpoint: Endpoint,
     /// Made when somebody asks first: believing the system's authorities means reading them.
     transport: OnceLock<Result<Transport, String>>,
@@ -56,7 +61,20 @@ impl Upstream {
             dialer,
             ..Endpoint::default()
         };
-        Some(Upstream { service: reference, endpoint, transport: OnceLock::new() })
+        Some(Upstream { service: reference, server: Server::new(endpoint) })
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Server({:?})", self.endpoint.server_name)
+    }
+}
+
+impl Server {
+    /// A server that is believed, and shown, what the endpoint says.
+    pub fn new(endpoint: Endpoint) -> Self {
+        Server { endpoint, transport: OnceLock::new() }
     }
 
     /// What is wrong with how it is to be spoken to, if anything is.

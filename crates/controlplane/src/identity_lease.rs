@@ -18,6 +18,8 @@ const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases
 /// Says that a lease is a server's identity, and what kind of server it is.
 const LABEL: &str = "apiserver.kubernetes.io/identity";
 const SERVER: &str = "kube-apiserver";
+/// Says where other servers reach this one.
+const PEER_ADDRESS: &str = "kubernetes.io/peer-advertise-address";
 const LEASE_SECONDS: i64 = 3600;
 const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 const COLLECT_INTERVAL: Duration = Duration::from_secs(3600);
@@ -30,6 +32,8 @@ pub struct IdentityLease {
     client: Client,
     name: String,
     hostname: String,
+    /// Where other servers reach it, if they are to.
+    peer_address: Option<String>,
     holder: String,
     /// Given when the lease is to be given back.
     stopped: Signal,
@@ -39,10 +43,10 @@ pub struct IdentityLease {
 
 impl IdentityLease {
     /// `id` is what the server is called (see `kevel_server::identity`).
-    pub fn new(client: Client, id: String, hostname: String) -> Self {
+    pub fn new(client: Client, id: String, hostname: String, peer_address: Option<String>) -> Self {
         let holder = format!("{id}_{}", uuid::Uuid::new_v4());
         let (stopped, writing) = (Signal::new("IdentityLeaseGivenBack"), Arc::default());
-        IdentityLease { client, name: id, hostname, holder, stopped, writing }
+        IdentityLease { client, name: id, hostname, peer_address, holder, stopped, writing }
     }
 
     /// Takes the lease and renews it until it is given back.
@@ -111,6 +115,10 @@ impl IdentityLease {
         let labels = lease.make_map(&["metadata", "labels"]);
         labels.insert(LABEL, SERVER.into());
         labels.insert("kubernetes.io/hostname", self.hostname.as_str().into());
+        if let Some(address) = &self.peer_address {
+            let annotations = lease.make_map(&["metadata", "annotations"]);
+            annotations.insert(PEER_ADDRESS, address.as_str().into());
+        }
         let spec = lease.make_map(&["spec"]);
         spec.insert("holderIdentity", self.holder.as_str().into());
         spec.insert("leaseDurationSeconds", LEASE_SECONDS.into());

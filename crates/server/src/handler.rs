@@ -36,6 +36,12 @@ pub trait Filter: Send + Sync + 'static {
     fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response>;
 }
 
+impl<F: Filter + ?Sized> Filter for Arc<F> {
+    fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
+        (**self).filter(request, next)
+    }
+}
+
 /// A filter before a handler.
 pub struct Filtered<F> {
     filter: F,

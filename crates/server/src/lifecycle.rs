@@ -6,7 +6,9 @@
 //!                           ShutdownInitiated          /readyz turns red
 //!                       ____________|____________
 //!                      |                         |
-//!            (shutdown delay)           (pre-shutdown hooks)
+//!            (shutdown delay;           (pre-shutdown hooks)
+//!         half of it: Leaving, each
+//!        answer ends its connection)
 //!          AfterShutdownDelayDuration  PreShutdownHooksStopped
 //!                      |_________________________|
 //!                                   |
@@ -103,13 +105,14 @@ impl Lifecycle {
         HookContext { stop: self.signals.shutdown_initiated.clone(), tasks: self.tasks.clone() }
     }
 
-    /// Walks the shutdown graph. `stop_http` tells the HTTP server to stop; `http_stopped` is done
-    /// when it has, at the latest [`Shutdown::http_timeout`] after.
+    /// Walks the shutdown graph. `finish_busy` lets connections end with what is under way on them, `stop_http` tells the
+    /// HTTP server to stop; `http_stopped` is done when it has, at the latest [`Shutdown::http_timeout`] after.
     ///
     /// The error is that of the pre-shutdown hooks that failed; the server has stopped all the same.
     pub async fn shut_down(
         &self,
         shutdown: &Shutdown,
+        finish_busy: impl FnOnce(),
         stop_http: &Signal,
         http_stopped: impl Future<Output = ()>,
     ) -> Result<(), String> {
@@ -117,7 +120,10 @@ impl Lifecycle {
         signals.shutdown_initiated.signal();
 
         let delay = async {
-            tokio::time::sleep(shutdown.delay).await;
+            let half = shutdown.delay / 2;
+            tokio::time::sleep(half).await;
+            signals.leaving.signal();
+            tokio::time::sleep(shutdown.delay - half).await;
             signals.after_shutdown_delay_duration.signal();
         };
         let hooks = async {
@@ -127,6 +133,8 @@ impl Lifecycle {
         };
         let ((), result) = tokio::join!(delay, hooks);
         signals.not_accepting_new_request.signal();
+        // Before watches end: who comes back on the same connection would be sent away.
+        finish_busy();
 
         if !shutdown.send_retry_after {
             stop_http.signal();
@@ -186,7 +194,7 @@ mod tests {
             tokio::time::sleep(request).await;
             drop(in_flight);
         }));
-        lifecycle.shut_down(&shutdown, &stop_http, async {}).await.unwrap();
+        lifecycle.shut_down(&shutdown, || {}, &stop_http, async {}).await.unwrap();
         for watcher in watchers {
             // Those of the start are never signaled here.
             let _ = tokio::time::timeout(Duration::from_millis(1), watcher).await;
@@ -233,7 +241,7 @@ mod tests {
         let lifecycle = Lifecycle::default();
         lifecycle.hooks.add_pre_shutdown("lease", || async { Err("no".to_owned()) }).unwrap();
         let stop = Signal::new("stop");
-        let result = lifecycle.shut_down(&Shutdown::default(), &stop, async {}).await;
+        let result = lifecycle.shut_down(&Shutdown::default(), || {}, &stop, async {}).await;
         assert_eq!(result, Err("PreShutdownHook \"lease\" failed: no".to_owned()));
         assert!(lifecycle.signals.http_server_stopped_listening.is_signaled());
     }

@@ -125,6 +125,14 @@ impl ConnectRequest<'_> {
 }
 
 impl Storage {
+    /// What is stored now, whatever the cache has seen of it.
+    pub async fn fetch(&self, local_key: &str) -> Result<Option<Value>, StatusError> {
+        let found = self.engine.get(&self.key_of(local_key), None).await.map_err(store_error)?;
+        let Some(entry) = found.entry else { return Ok(None) };
+        let wire = self.wire(&entry.value, entry.mod_revision).map_err(StatusError::internal)?;
+        self.read(&wire.bytes).map(Some).map_err(StatusError::internal)
+    }
+
     /// Stores a new object as it is, with what the server says about every new object.
     pub async fn insert(&self, mut object: Value) -> kevel_store::Result<Revision> {
         metadata::set(&mut object, "uid", Some(metadata::new_uid().as_str().into()));
@@ -139,6 +147,17 @@ impl Storage {
 
     /// Deletes an object, unless finalizers hold it. One that is not there is deleted.
     pub async fn discard(&self, namespace: &str, name: &str) -> Result<(), StatusError> {
+        self.discard_if(namespace, name, |_| true).await
+    }
+
+    /// The same, if the object is as wanted in the state that is deleted.
+    pub async fn discard_if(
+        &self,
+        namespace: &str,
+        name: &str,
+        wanted: impl Fn(&Value) -> bool + Sync,
+    ) -> Result<(), StatusError> {
+        let wanted = &wanted;
         let key = &self.key(namespace, name);
         let read = |_| async move {
             let found = self.engine.get(key, None).await.map_err(store_error)?;
@@ -149,7 +168,7 @@ impl Storage {
             let wire = self.wire(&stored, revision);
             let object = wire.and_then(|wire| self.read(&wire.bytes));
             let object = object.map_err(StatusError::internal)?;
-            if object.list_at(&["metadata", "finalizers"]).is_empty() {
+            if object.list_at(&["metadata", "finalizers"]).is_empty() && wanted(&object) {
                 self.engine.delete(key, revision).await?;
             }
             Ok(())

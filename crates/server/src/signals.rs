@@ -67,6 +67,8 @@ impl Signal {
 pub struct Signals {
     /// The stop was requested.
     pub shutdown_initiated: Signal,
+    /// Half of the shutdown delay has passed: balancers have had the time to see that this server is to be left.
+    pub leaving: Signal,
     /// The shutdown delay has passed since.
     pub after_shutdown_delay_duration: Signal,
     /// All pre-shutdown hooks have run.
@@ -88,6 +90,7 @@ impl Default for Signals {
     fn default() -> Self {
         Signals {
             shutdown_initiated: Signal::new("ShutdownInitiated"),
+            leaving: Signal::new("Leaving"),
             after_shutdown_delay_duration: Signal::new("AfterShutdownDelayDuration"),
             pre_shutdown_hooks_stopped: Signal::new("PreShutdownHooksStopped"),
             not_accepting_new_request: Signal::new("NotAcceptingNewRequest"),
@@ -101,9 +104,10 @@ impl Default for Signals {
 
 impl Signals {
     /// All of them.
-    pub fn all(&self) -> [&Signal; 8] {
+    pub fn all(&self) -> [&Signal; 9] {
         [
             &self.shutdown_initiated,
+            &self.leaving,
             &self.after_shutdown_delay_duration,
             &self.pre_shutdown_hooks_stopped,
             &self.not_accepting_new_request,

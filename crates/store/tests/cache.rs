@@ -155,9 +155,9 @@ async fn what_the_log_does_not_know_comes_from_the_engine() {
     let f = fixture().await;
     f.create("ns/a", "n", "x").await;
     let first = f.create("ns/b", "n", "x").await;
-    f.delete("ns/a").await;
+    let gone = f.delete("ns/a").await;
     f.pods.snapshot(At::Consistent).await.unwrap();
-    // A cache that was loaded later knows nothing of what was before.
+    // A cache that was loaded later has seen nothing of what was before.
     f.caches.remove(PODS);
     let pods = f.caches.add(pods());
     let keys = |s: kevel_store::cache::Snapshot| -> Vec<String> {
@@ -165,8 +165,8 @@ async fn what_the_log_does_not_know_comes_from_the_engine() {
     };
     assert_eq!(keys(pods.snapshot(At::Exact(first)).await.unwrap()), ["ns/a", "ns/b"]);
     assert_eq!(keys(pods.snapshot(At::Consistent).await.unwrap()), ["ns/b"]);
-    let watch = pods.watch(select("", ""), first).await;
-    assert!(matches!(watch, Err(CacheError::Expired { .. })), "{watch:?}");
+    let mut watch = pods.watch(select("", ""), first).await.unwrap();
+    assert_eq!(told(&take(&mut watch, 1).await), [(Change::Deleted, "ns/a".into(), gone.0)]);
     assert!(matches!(f.pods.snapshot(At::Any).await, Err(CacheError::Closed)));
 }
 
@@ -237,6 +237,58 @@ async fn watches_start_anywhere_in_the_log_and_bookmarks_follow() {
     let other = f.engine.create(b"/registry/other/x", "{}".into(), None).await.unwrap();
     f.pods.snapshot(At::Consistent).await.unwrap();
     assert_eq!(watcher.caught_up(), other);
+}
+
+/// A server that was restarted, or another one, takes up the watches of the first.
+#[tokio::test]
+async fn a_watch_goes_on_in_a_cache_that_was_loaded_after_it_began() {
+    let f = fixture().await;
+    let start = f.create("ns/a", "n", "x").await;
+    f.create("ns/b", "n", "x").await;
+    f.update("ns/a", "n", "y").await;
+    f.delete("ns/b").await;
+    // Another cache of the same store, which has seen none of it.
+    let later = Caches::start(f.engine.clone(), "/registry/");
+    let pods = later.add(pods());
+    pods.loaded().await.unwrap();
+    let selections = [("", ""), ("app=x", ""), ("", "spec.nodeName=n")];
+    let mut before = Vec::new();
+    for (labels, fields) in selections {
+        before.push(f.pods.watch(select(labels, fields), start).await.unwrap());
+    }
+    // All at once: it is recalled once.
+    let [one, two, three] = selections;
+    let watch = |(labels, fields)| pods.watch(select(labels, fields), start);
+    let after = tokio::join!(watch(one), watch(two), watch(three));
+    f.create("ns/c", "n", "x").await;
+    for (mut one, other) in before.into_iter().zip([after.0, after.1, after.2]) {
+        let mut other = other.unwrap();
+        assert_eq!(told(&take(&mut one, 4).await), told(&take(&mut other, 4).await));
+    }
+    // A list of the past is right as well.
+    let snapshot = pods.snapshot(At::Exact(Revision(start.0 + 1))).await.unwrap();
+    let names: Vec<&str> = snapshot.range("", None).map(|object| object.key()).collect();
+    assert_eq!(names, ["ns/a", "ns/b"]);
+}
+
+#[tokio::test]
+async fn what_is_compacted_is_not_recalled() {
+    let f = fixture().await;
+    let start = f.create("ns/a", "n", "x").await;
+    let last = f.update("ns/a", "n", "y").await;
+    f.engine.compact(last).await.unwrap();
+    let later = Caches::start(f.engine.clone(), "/registry/");
+    let pods = later.add(pods());
+    pods.loaded().await.unwrap();
+    let oldest = pods.oldest();
+    let refused = soon(pods.watch(Selection::default(), start)).await.unwrap_err();
+    assert!(
+        matches!(refused, CacheError::Expired { requested, oldest: told }
+        if requested == start && told == oldest),
+        "{refused}"
+    );
+    // Whoever has the last revision goes on.
+    pods.watch(Selection::default(), last).await.unwrap();
 }
 
 #[tokio::test]

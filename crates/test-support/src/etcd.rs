@@ -75,3 +75,19 @@ fn spawn(program: &Path, arguments: &[String]) -> Child {
     command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().expect("etcd does not start")
 }
+
+/// The flags of a server on etcd, with keys that one without flags has made.
+#[cfg(any(feature = "cluster", feature = "program"))]
+pub(crate) fn flags_on_etcd(pki: &Path, endpoints: &str) -> Vec<String> {
+    let file = |name: &str| pki.join(name).display().to_string();
+    vec![
+        format!("--etcd-servers={endpoints}"),
+        format!("--client-ca-file={}", file("ca.crt")),
+        format!("--tls-cert-file={}", file("apiserver.crt")),
+        format!("--tls-private-key-file={}", file("apiserver.key")),
+        format!("--service-account-key-file={}", file("sa.pub")),
+        format!("--service-account-signing-key-file={}", file("sa.key")),
+        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        "--authorization-mode=RBAC".to_owned(),
+    ]
+}

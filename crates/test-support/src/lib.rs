@@ -19,6 +19,8 @@ pub mod openapi;
 mod ports;
 #[cfg(feature = "program")]
 pub mod process;
+#[cfg(feature = "cluster")]
+mod replicas;
 mod skip;
 mod wait;
 #[cfg(feature = "program")]
@@ -35,5 +37,7 @@ pub use in_memory::{InMemory, Warnings};
 #[cfg(feature = "kms")]
 pub use kms::KmsPlugin;
 pub use ports::free_port;
+#[cfg(feature = "cluster")]
+pub use replicas::{Replica, Replicas};
 pub use skip::{program, skip};
 pub use wait::{PATIENCE, soon, until};

@@ -11,6 +11,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
+use crate::etcd::flags_on_etcd;
 use crate::{EtcdServer, free_port, soon, wire};
 
 /// `kube-apiserver` on a folder of its own, killed when dropped.
@@ -146,17 +147,7 @@ fn executable() -> PathBuf {
 
 /// The flags of a server on etcd, with the keys that one without flags has made in `folder`.
 pub fn etcd_flags(folder: &Path, endpoints: &str) -> Vec<String> {
-    let file = |name: &str| folder.join("data/pki").join(name).display().to_string();
-    vec![
-        format!("--etcd-servers={endpoints}"),
-        format!("--client-ca-file={}", file("ca.crt")),
-        format!("--tls-cert-file={}", file("apiserver.crt")),
-        format!("--tls-private-key-file={}", file("apiserver.key")),
-        format!("--service-account-key-file={}", file("sa.pub")),
-        format!("--service-account-signing-key-file={}", file("sa.key")),
-        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
-        "--authorization-mode=RBAC".to_owned(),
-    ]
+    flags_on_etcd(&folder.join("data/pki"), endpoints)
 }
 
 /// The TLS of an administrator, once the server in `folder` answers one.

@@ -176,7 +176,7 @@ impl RemoteAvailability {
         service: &ApiService,
         upstream: &Arc<Upstream>,
     ) -> Result<(), String> {
-        upstream.check()?;
+        upstream.server.check()?;
         let mut attempts = JoinSet::new();
         for _ in 0..ATTEMPTS {
             let (resolver, upstream) = (self.remote.resolver.clone(), upstream.clone());
@@ -226,7 +226,7 @@ async fn ask(resolver: &ServiceResolver, upstream: &Upstream, path: &str) -> Res
     let url = format!("https://{address}{path}");
     let failed = |why: String| format!("failing or missing response from {url}: {why}");
     let user = aggregator();
-    let get = upstream.get(&address, path, &user, HeaderMap::new(), MAX_ANSWER);
+    let get = upstream.server.get(&address, path, &user, HeaderMap::new(), MAX_ANSWER);
     match tokio::time::timeout(TIMEOUT, get).await {
         Ok(Ok(answer)) if answer.status().is_success() => Ok(()),
         Ok(Ok(answer)) => {

@@ -15,7 +15,7 @@ pub(super) type GroupVersion = (String, String);
 pub(super) type Versions = HashMap<GroupVersion, Value>;
 
 /// Whether an answer describes everything at once.
-pub(super) fn is_aggregated(answer: &Response<Bytes>) -> bool {
+pub(crate) fn is_aggregated(answer: &Response<Bytes>) -> bool {
     let media = answer.headers().get(header::CONTENT_TYPE);
     let media = media.and_then(|media| media.to_str().ok()).unwrap_or_default();
     let mut parts = media.split(';').map(str::trim).skip(1);
@@ -26,16 +26,26 @@ pub(super) fn is_aggregated(answer: &Response<Bytes>) -> bool {
         && parts.get("v").is_some_and(|version| matches!(*version, "v2" | "v2beta1"))
 }
 
+/// An `APIGroupDiscoveryList` as it is shown.
+pub(crate) fn list(body: &[u8]) -> Result<Value, String> {
+    let mut list = read(body, "apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")?;
+    let groups = list.at_mut(&["items"]).and_then(Value::as_list_mut);
+    for group in groups.into_iter().flatten() {
+        let versions = group.at_mut(&["versions"]).and_then(Value::as_list_mut);
+        versions.into_iter().flatten().for_each(name_kinds);
+    }
+    Ok(list)
+}
+
 /// The versions in an `APIGroupDiscoveryList`, whose forms differ in name only.
 pub(super) fn aggregated(body: &[u8]) -> Result<Versions, String> {
-    let list = read(body, "apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")?;
+    let list = list(body)?;
     let mut versions = Versions::new();
     for group in list.list_at(&["items"]) {
         for version in group.list_at(&["versions"]) {
             let name = version.str_at(&["version"]).to_owned();
-            let mut version = version.clone();
-            name_kinds(&mut version);
-            versions.insert((group.str_at(&["metadata", "name"]).to_owned(), name), version);
+            let group = group.str_at(&["metadata", "name"]).to_owned();
+            versions.insert((group, name), version.clone());
         }
     }
     Ok(versions)

@@ -1,6 +1,6 @@
 //! What the servers of API services have: fetched from them, and shown beside what this one has.
 
-mod document;
+pub(crate) mod document;
 mod groups;
 
 use std::collections::{BTreeMap, HashMap};
@@ -223,7 +223,7 @@ impl RemoteDiscovery {
         let ServiceReference { namespace, name, port } = &upstream.service;
         let address = self.resolver.resolve(namespace, name, *port)?;
         let user = aggregator();
-        let get = upstream.get(&address, path, &user, headers, MAX_ANSWER);
+        let get = upstream.server.get(&address, path, &user, headers, MAX_ANSWER);
         match tokio::time::timeout(TIMEOUT, get).await {
             Ok(answer) => answer,
             Err(_) => Err("request timed out".to_owned()),

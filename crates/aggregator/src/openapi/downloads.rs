@@ -117,7 +117,7 @@ impl<F: Fetched> Downloads<F> {
         let address = self.resolver.resolve(namespace, service, *port)?;
         let headers = F::headers(kept.as_deref());
         let user = aggregator();
-        let get = upstream.get(&address, F::PATH, &user, headers, MAX_ANSWER);
+        let get = upstream.server.get(&address, F::PATH, &user, headers, MAX_ANSWER);
         let answer = tokio::time::timeout(TIMEOUT, get).await;
         let answer = answer.map_err(|_| "request timed out".to_owned())??;
         if let Some(document) = F::read(&one.service, &answer, kept.as_ref())? {

@@ -35,7 +35,7 @@ pub struct ServiceAllocation {
 impl Allocation for ServiceAllocation {
     fn begin_create(self: Arc<Self>, mut object: Value, dry_run: bool) -> Begin {
         Box::pin(async move {
-            let mut claims = self.claims(dry_run);
+            let mut claims = self.claims(&object, dry_run);
             let result = self.create(&mut object, &mut claims).await;
             finish(object, claims, result).await
         })
@@ -43,7 +43,7 @@ impl Allocation for ServiceAllocation {
 
     fn begin_update(self: Arc<Self>, mut object: Value, old: Value, dry_run: bool) -> Begin {
         Box::pin(async move {
-            let mut claims = self.claims(dry_run);
+            let mut claims = self.claims(&object, dry_run);
             let result = self.update(&mut object, &old, &mut claims).await;
             finish(object, claims, result).await
         })
@@ -59,7 +59,7 @@ impl Allocation for ServiceAllocation {
             let mut spec = Spec::read(object);
             self.families.complete_stored(&mut spec);
             for ip in addresses(&spec) {
-                self.ips.release(ip).await;
+                self.ips.release(ip, namespace, name).await;
             }
             let mut ports: Vec<i64> = spec.node_ports().collect();
             if spec.needs_health_check() {
@@ -273,9 +273,11 @@ impl ServiceAllocation {
         })
     }
 
-    fn claims(&self, dry_run: bool) -> ServiceClaims {
+    fn claims(&self, object: &Value, dry_run: bool) -> ServiceClaims {
+        let (namespace, name) = names(object);
         ServiceClaims {
             from: (self.ips.clone(), self.ports.clone()),
+            service: (namespace.to_owned(), name.to_owned()),
             dry_run,
             ips: Vec::new(),
             ports: Vec::new(),
@@ -288,6 +290,8 @@ impl ServiceAllocation {
 /// What was taken for a write, and what it makes free.
 struct ServiceClaims {
     from: (Arc<IpAllocator>, Arc<PortAllocator>),
+    /// The namespace and the name of who it is for.
+    service: (String, String),
     dry_run: bool,
     ips: Vec<IpAddr>,
     ports: Vec<i64>,
@@ -306,7 +310,7 @@ impl Taken for ServiceClaims {
                 false => (&self.ips, &self.ports),
             };
             for ip in ips {
-                self.from.0.release(*ip).await;
+                self.from.0.release(*ip, &self.service.0, &self.service.1).await;
             }
             self.from.1.release(ports).await;
         })

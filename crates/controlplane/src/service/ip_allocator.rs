@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
-use kevel_server::storage::Storage;
+use kevel_server::storage::{Storage, local_key};
 use kevel_store::cache::At;
 
 use super::families::{IPV4, IPV6};
@@ -137,9 +137,12 @@ impl IpAllocator {
         Err(IpError::MismatchedNetwork)
     }
 
-    /// Gives an address back. What fails here is found by the repair.
-    pub async fn release(&self, ip: IpAddr) {
-        if let Err(error) = self.addresses.discard("", &ip.to_string()).await {
+    /// Gives an address of a Service back. What fails here is found by the repair, of this server or of another one: by
+    /// then the address may be another Service's, which keeps it.
+    pub async fn release(&self, ip: IpAddr, namespace: &str, name: &str) {
+        let service = local_key(namespace, name);
+        let is_its = |address: &Value| parent_key(address).is_some_and(|parent| parent == service);
+        if let Err(error) = self.addresses.discard_if("", &ip.to_string(), is_its).await {
             tracing::warn!(%ip, %error, "a cluster IP was not released");
         }
     }
@@ -193,6 +196,13 @@ fn is_ready(cidr: &Value) -> bool {
     let ready = ready.find(|condition| condition.str_at(&["type"]) == "Ready");
     cidr.str_at(&["metadata", "deletionTimestamp"]).is_empty()
         && ready.is_none_or(|condition| condition.str_at(&["status"]) == "True")
+}
+
+/// The Service that an IPAddress names; `None` if it names something else.
+pub fn parent_key(address: &Value) -> Option<String> {
+    let parent = |field: &str| address.str_at(&["spec", "parentRef", field]);
+    let is_service = parent("group").is_empty() && parent("resource") == "services";
+    is_service.then(|| local_key(parent("namespace"), parent("name")))
 }
 
 /// The address of a Service, as its maker says it.

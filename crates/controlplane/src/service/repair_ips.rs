@@ -10,12 +10,14 @@ use kevel_api::status::{StatusError, reason};
 use kevel_api::time::Time;
 use kevel_api::value::Value;
 use kevel_server::controller::{Backoff, Client, WorkQueue, inform, run};
-use kevel_server::storage::{Storage, local_key};
+use kevel_server::storage::Storage;
 use kevel_store::cache::At;
 
 use super::Services;
 use super::families::family;
-use super::ip_allocator::{FAMILY_LABEL, IpAllocator, MANAGED_BY, MANAGED_BY_LABEL, ip_address};
+use super::ip_allocator::{
+    FAMILY_LABEL, IpAllocator, MANAGED_BY, MANAGED_BY_LABEL, ip_address, parent_key,
+};
 use super::spec::Spec;
 
 const PATH: &str = "/apis/networking.k8s.io/v1/ipaddresses";
@@ -132,16 +134,7 @@ impl RepairIps {
     /// Every cluster IP of a Service has an IPAddress that names the Service.
     async fn sync_service(&self, key: &str) -> Result<(), String> {
         let Some(service) = find(&self.services, key)? else { return Ok(()) };
-        let (namespace, name) = key.split_once('/').unwrap_or(("", key));
-        let spec = Spec::read(&service);
-        if !spec.needs_cluster_ip() || spec.is_headless() {
-            return Ok(());
-        }
-        for text in &spec.cluster_ips {
-            let Some(ip) = parse_ip_sloppy(text).map(|ip| ip.to_canonical()) else {
-                tracing::error!(service = key, ip = text, "the cluster IP is no IP");
-                continue;
-            };
+        for ip in cluster_ips(key, &service) {
             if !self.ips.in_range(ip).await.map_err(|error| error.to_string())? {
                 tracing::error!(
                     service = key,
@@ -150,47 +143,56 @@ impl RepairIps {
                 );
                 continue;
             }
-            match find(&self.addresses, &ip.to_string())? {
-                None => {
-                    tracing::warn!(service = key, %ip, "the cluster IP is not allocated; repairing");
-                    self.create(ip, namespace, name).await?;
-                }
-                Some(address) => self.sync_pair(&address, ip, &service).await?,
+            let address = find(&self.addresses, &ip.to_string())?;
+            if !address.is_some_and(|address| is_right(&address, ip, key)) {
+                self.repair(ip, key).await?;
             }
         }
         Ok(())
     }
 
-    /// An IPAddress is as the allocator makes it for a Service.
-    async fn sync_pair(&self, address: &Value, ip: IpAddr, service: &Value) -> Result<(), String> {
-        let names = |field: &str| service.str_at(&["metadata", field]);
-        let (namespace, name) = (names("namespace"), names("name"));
-        let parent = |field: &str| address.str_at(&["spec", "parentRef", field]);
-        let is_service = parent("group").is_empty() && parent("resource") == "services";
-        let is_this = is_service && parent("namespace") == namespace && parent("name") == name;
-        if is_service && !is_this {
-            let other = local_key(parent("namespace"), parent("name"));
-            if let Some(other) = find(&self.services, &other)? {
-                if Spec::read(&other).cluster_ips.contains(&ip.to_string()) {
-                    tracing::error!(
-                        namespace,
-                        name,
-                        %ip,
-                        "the cluster IP was assigned to multiple services; please recreate service"
-                    );
-                }
-                return Ok(());
-            }
+    /// Puts the IPAddress of a Service right. What caches tell was true at one time of the one and at another of the other;
+    /// the address may have gone from one Service to the next in between. So what is stored counts, the address first: a
+    /// Service that has it afterwards is not the one before.
+    async fn repair(&self, ip: IpAddr, key: &str) -> Result<(), String> {
+        let address = fetch(&self.addresses, &ip.to_string()).await?;
+        let Some(service) = fetch(&self.services, key).await? else { return Ok(()) };
+        if !cluster_ips(key, &service).contains(&ip) {
+            return Ok(());
         }
-        let label = |label: &str| address.str_at(&["metadata", "labels", label]);
-        let labelled =
-            label(FAMILY_LABEL) == family(&ip.to_string()) && label(MANAGED_BY_LABEL) == MANAGED_BY;
-        if is_this && labelled {
+        let (namespace, name) = key.split_once('/').unwrap_or(("", key));
+        let Some(address) = address else {
+            tracing::warn!(service = key, %ip, "the cluster IP is not allocated; repairing");
+            return self.create(ip, namespace, name).await;
+        };
+        if is_right(&address, ip, key) || self.has_other_owner(&address, ip, key).await? {
             return Ok(());
         }
         tracing::warn!(namespace, name, %ip, "the IPAddress has a wrong reference; repairing");
-        self.delete(ip).await?;
+        self.delete(ip, &address).await?;
         self.create(ip, namespace, name).await
+    }
+
+    /// Whether the Service that an IPAddress names is another one, and is there.
+    async fn has_other_owner(
+        &self,
+        address: &Value,
+        ip: IpAddr,
+        key: &str,
+    ) -> Result<bool, String> {
+        let Some(named) = parent_key(address).filter(|named| named != key) else {
+            return Ok(false);
+        };
+        let Some(other) = fetch(&self.services, &named).await? else { return Ok(false) };
+        if cluster_ips(&named, &other).contains(&ip) {
+            tracing::error!(
+                service = key,
+                other = named,
+                %ip,
+                "the cluster IP was assigned to multiple services; please recreate service"
+            );
+        }
+        Ok(true)
     }
 
     /// An IPAddress that the allocator made belongs to a Service that has it.
@@ -200,32 +202,26 @@ impl RepairIps {
         if address.str_at(&["metadata", "labels", MANAGED_BY_LABEL]) != MANAGED_BY {
             return Ok(());
         }
-        let parent = |field: &str| address.str_at(&["spec", "parentRef", field]);
-        if !parent("group").is_empty() || parent("resource") != "services" {
+        let Some(parent) = parent_key(&address) else {
             tracing::error!(%ip, "IPAddress appears to have been modified: cleaning up");
-            return self.delete(ip).await;
-        }
-        let made = seconds(&address);
-        let age = Time::now().seconds.saturating_sub(made);
-        let service = find(&self.services, &local_key(parent("namespace"), parent("name")))?;
-        let wait = match &service {
-            None => GRACE_PERIOD.saturating_sub(age),
-            Some(service) => {
-                let spec = Spec::read(service);
-                if spec.cluster_ips.iter().any(|given| given == key) {
-                    return Ok(());
-                }
-                let getting = if spec.is_external_name() { GRACE_PERIOD - age } else { 0 };
-                let reverting = if made >= seconds(service) { REVERT_PERIOD - age } else { 0 };
-                getting.max(reverting)
-            }
+            return self.delete(ip, &address).await;
         };
-        if let Ok(wait @ 1..) = u64::try_from(wait) {
-            self.queues[1].add_after(key, Duration::from_secs(wait));
-            return Ok(());
+        let mut found = use_of(&address, key, find(&self.services, &parent)?.as_ref());
+        if found == Use::None {
+            // The Service may have come since.
+            found = use_of(&address, key, fetch(&self.services, &parent).await?.as_ref());
         }
-        tracing::warn!(%ip, "IPAddress appears to have leaked: cleaning up");
-        self.delete(ip).await
+        match found {
+            Use::Service => Ok(()),
+            Use::Perhaps(wait) => {
+                self.queues[1].add_after(key, wait);
+                Ok(())
+            }
+            Use::None => {
+                tracing::warn!(%ip, "IPAddress appears to have leaked: cleaning up");
+                self.delete(ip, &address).await
+            }
+        }
     }
 
     async fn create(&self, ip: IpAddr, namespace: &str, name: &str) -> Result<(), String> {
@@ -233,18 +229,81 @@ impl RepairIps {
         created.map(drop).map_err(|error| error.to_string())
     }
 
-    async fn delete(&self, ip: IpAddr) -> Result<(), String> {
-        match self.client.delete(&format!("{PATH}/{ip}")).await {
+    /// Deletes an IPAddress in the state that was judged: the next one of the same name is somebody else's.
+    async fn delete(&self, ip: IpAddr, address: &Value) -> Result<(), String> {
+        match self.client.delete_seen(&format!("{PATH}/{ip}"), address).await {
             Err(error) if error.reason() != reason::NOT_FOUND => Err(error.to_string()),
             _ => Ok(()),
         }
     }
 }
 
+/// Whether an IPAddress is used.
+#[derive(Debug, PartialEq, Eq)]
+enum Use {
+    /// Its Service has it.
+    Service,
+    /// Its Service may be on its way: it is looked at again after a time.
+    Perhaps(Duration),
+    /// By nobody.
+    None,
+}
+
+fn use_of(address: &Value, ip: &str, service: Option<&Value>) -> Use {
+    let made = seconds(address);
+    let age = Time::now().seconds.saturating_sub(made);
+    let wait = match service {
+        None => GRACE_PERIOD.saturating_sub(age),
+        Some(service) => {
+            let spec = Spec::read(service);
+            if spec.cluster_ips.iter().any(|given| given == ip) {
+                return Use::Service;
+            }
+            let getting = if spec.is_external_name() { GRACE_PERIOD - age } else { 0 };
+            let reverting = if made >= seconds(service) { REVERT_PERIOD - age } else { 0 };
+            getting.max(reverting)
+        }
+    };
+    match u64::try_from(wait) {
+        Ok(wait @ 1..) => Use::Perhaps(Duration::from_secs(wait)),
+        _ => Use::None,
+    }
+}
+
+/// The addresses that a Service has of the allocator.
+fn cluster_ips(key: &str, service: &Value) -> Vec<IpAddr> {
+    let spec = Spec::read(service);
+    if !spec.needs_cluster_ip() || spec.is_headless() {
+        return Vec::new();
+    }
+    let ip = |text: &String| {
+        let ip = parse_ip_sloppy(text).map(|ip| ip.to_canonical());
+        if ip.is_none() {
+            tracing::error!(service = key, ip = text, "the cluster IP is no IP");
+        }
+        ip
+    };
+    spec.cluster_ips.iter().filter_map(ip).collect()
+}
+
+/// Whether an IPAddress is as the allocator makes it for a Service.
+fn is_right(address: &Value, ip: IpAddr, service: &str) -> bool {
+    let label = |label: &str| address.str_at(&["metadata", "labels", label]);
+    parent_key(address).is_some_and(|parent| parent == service)
+        && label(FAMILY_LABEL) == family(&ip.to_string())
+        && label(MANAGED_BY_LABEL) == MANAGED_BY
+}
+
+/// An object as the cache has it.
 fn find(storage: &Storage, key: &str) -> Result<Option<Value>, String> {
     let Some(object) = storage.cache.latest().get(key).cloned() else { return Ok(None) };
     let wire = object.wire().map_err(|error| StatusError::internal(error).to_string())?;
     storage.read(wire).map(Some)
+}
+
+/// An object as it is stored.
+async fn fetch(storage: &Storage, key: &str) -> Result<Option<Value>, String> {
+    storage.fetch(key).await.map_err(|error| error.to_string())
 }
 
 /// When an object was made.

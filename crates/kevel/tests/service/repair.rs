@@ -6,7 +6,7 @@ use kevel_store::embedded::{Embedded, Options};
 use kevel_test_support::until;
 use serde_json::json;
 
-use super::{Services as _, plain, typed};
+use super::{SERVICES, Services as _, plain, typed};
 
 const ADDRESSES: &str = "/apis/networking.k8s.io/v1/ipaddresses";
 
@@ -42,6 +42,23 @@ async fn an_address_that_a_service_does_not_have_goes() {
     let (code, made) = cluster.request("POST", ADDRESSES, Some(strange)).await;
     assert_eq!(code, 201, "{made}");
     until(async || !cluster.addresses().await.contains(&"10.0.0.77".into())).await;
+    cluster.stop().await;
+}
+
+/// What one server gives back late, another may have repaired and given to somebody else.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_is_another_services_is_not_given_back() {
+    let cluster = super::start().await;
+    let made = cluster.service("a", plain()).await;
+    let path = format!("{ADDRESSES}/{}", made["spec"]["clusterIP"].as_str().unwrap());
+    let mut address = cluster.get(&path).await;
+    cluster.admin.delete(&path).await;
+    address["metadata"] =
+        json!({"name": address["metadata"]["name"], "labels": address["metadata"]["labels"]});
+    address["spec"]["parentRef"]["name"] = "b".into();
+    let taken = cluster.admin.create(ADDRESSES, &address).await;
+    cluster.admin.delete(&format!("{SERVICES}/a")).await;
+    assert_eq!(cluster.get(&path).await["metadata"]["uid"], taken["metadata"]["uid"]);
     cluster.stop().await;
 }
 

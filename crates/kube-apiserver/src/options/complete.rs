@@ -25,6 +25,8 @@ pub struct CompletedOptions {
     pub storage: StorageKind,
     /// The address at which others reach the server.
     pub advertise_address: IpAddr,
+    /// The name of the machine, by which the servers of a cluster tell each other apart.
+    pub hostname: String,
     /// The networks of the services, and the server's own address among them.
     pub service_ips: ServiceIps,
     /// The host in URLs that lead back to the server.
@@ -118,6 +120,7 @@ impl ServerRunOptions {
             effective_version,
             storage,
             advertise_address,
+            hostname: hostname(),
             service_ips,
             external_host,
             generated_cert,
@@ -275,11 +278,21 @@ impl ServerRunOptions {
 }
 
 impl CompletedOptions {
+    /// What this server is called among those of its cluster.
+    pub fn server_id(&self) -> String {
+        kevel_server::identity::server_id(&self.hostname)
+    }
+
     /// Which built-in resources are served.
     pub fn resource_config(&self) -> ResourceConfig {
         let config = self.flags.api_enablement.resource_config().unwrap_or_default();
         config.without_disabled(&self.feature_gates)
     }
+}
+
+/// The machine's name.
+fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// The address of the interface with the default route. Connecting a datagram socket asks the

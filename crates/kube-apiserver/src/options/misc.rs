@@ -61,13 +61,13 @@ section! {
         max_connection_bytes_per_sec: i64 = "0", EFFECTIVE;
         /// IP address at which other API servers reach this one for versions that they do not
         /// serve. Needs the feature UnknownVersionInteroperabilityProxy.
-        peer_advertise_ip: String, PENDING;
+        peer_advertise_ip: String, EFFECTIVE;
         /// Port at which other API servers reach this one for versions that they do not serve.
         /// Needs the feature UnknownVersionInteroperabilityProxy.
-        peer_advertise_port: String, PENDING;
+        peer_advertise_port: String, EFFECTIVE;
         /// File with the authority that other API servers' certificates are checked against. Needs
         /// the feature UnknownVersionInteroperabilityProxy.
-        peer_ca_file: String, PENDING;
+        peer_ca_file: String, EFFECTIVE;
         /// File with the certificate by which aggregated servers and webhooks recognise this
         /// server. It should come from an authority in --requestheader-client-ca-file.
         proxy_client_cert_file: String, EFFECTIVE;

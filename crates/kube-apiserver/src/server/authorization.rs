@@ -19,7 +19,6 @@ use kevel_server::metrics::Metrics;
 use kevel_server::storages::Storages;
 
 use super::authentication::Controller;
-use super::config::server_id;
 use crate::options::CompletedOptions;
 
 /// The name of a webhook that flags describe.
@@ -63,7 +62,7 @@ impl Authorization {
         let flags = &options.flags.authorization;
         let rbac = Arc::new(Rbac::new(Sources::of(storages)?));
         let all = metrics;
-        let metrics = Arc::new(AuthorizationMetrics::new(all, &server_id()));
+        let metrics = Arc::new(AuthorizationMetrics::new(all, &options.server_id()));
         let (mut uses_rbac, mut node) = (false, None);
         // What the configuration names of those that last as long as the server.
         let mut lasting = |config: &AuthorizationConfiguration| {

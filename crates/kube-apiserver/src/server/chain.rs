@@ -16,7 +16,7 @@ use kevel_server::delegate::Delegate;
 use kevel_server::discovery::{Addresses, Discovery, Rule};
 use kevel_server::egress::EgressType;
 use kevel_server::endpoints::Endpoints;
-use kevel_server::handler::{Filtered, Handler};
+use kevel_server::handler::{Filter, Filtered, Handler};
 use kevel_server::metrics::Metrics;
 use kevel_server::openapi::OpenApi;
 use kevel_server::resource::{Resource, Resources};
@@ -25,11 +25,11 @@ use kevel_server::serving::{HandshakeErrors, Limits, SecureServing};
 use super::admission::{self, admission};
 use super::aggregator;
 use super::audit::auditor;
-use super::config::{AGGREGATOR, Config, EXTENSIONS, duration, hostname, seconds, server_id};
+use super::config::{AGGREGATOR, Config, EXTENSIONS, duration, seconds};
 use super::extensions::{add_hooks, extensions};
 use super::flowcontrol::{self, RowFacts};
 use super::paths::PlainPaths;
-use super::{PreparedServer, health, services};
+use super::{PreparedServer, health, peers, services};
 
 /// Puts the servers together and makes them ready to run.
 pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
@@ -78,13 +78,20 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     aggregator.add_hooks(&config.lifecycle, custom_kinds)?;
 
     let Extensions { definitions, custom, .. } = extensions;
+    let crds = definitions.current().get(EXTENSIONS, "v1", "customresourcedefinitions").cloned();
+    let crds = crds.and_then(|row| row.storage.clone());
     let tables = [aggregator_rows, kube.resources.clone(), definitions, custom];
+    let peers = peers::peers(&config, &aggregator, tables.to_vec(), crds)?;
     let mut health = health::checks(&config);
     config.lifecycle.hooks.checks().into_iter().for_each(|check| health.add_boot(check));
     let health = health.install(&config.lifecycle.signals);
     let paths = PlainPaths::new(&config, health, &metrics);
-    let discovery = Discovery::new(tables.to_vec(), addresses(&config), paths.listed)
+    let mut discovery = Discovery::new(tables.to_vec(), addresses(&config), paths.listed)
         .with_registered(aggregator.groups());
+    if peers::enabled(&config.options) {
+        let of_peers = peers.as_ref().map(|peers| peers.discovery());
+        discovery = discovery.with_peers(&metrics, of_peers);
+    }
     let front = Delegate {
         name: "front",
         resources: Arc::default(),
@@ -100,7 +107,8 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     let front: Arc<dyn Handler> = Arc::new(Filtered::new(openapi, front));
     // Before discovery: what another server answers for it describes itself.
     let front: Arc<dyn Handler> = Arc::new(Filtered::new(aggregator.proxy(), front));
-    let chain_config = chain_config(&config, &metrics, audit.clone(), tables.to_vec());
+    let mut chain_config = chain_config(&config, &metrics, audit.clone(), tables.to_vec());
+    chain_config.peer_proxy = peers.map(|peers| Arc::new(peers.proxy()) as Arc<dyn Filter>);
     let handler = chain::build(chain_config, front);
     prepared(config, &metrics, audit, internal, handler)
 }
@@ -153,6 +161,7 @@ fn start_kube(config: &Config) -> Result<(), String> {
     }
     flowcontrol::add_producer(config)?;
     services::start(config)?;
+    peers::start(config)?;
     let reload = options.flags.etcd.encryption_provider_config_automatic_reload;
     if let Some(encryption) = config.encryption.clone().filter(|_| reload) {
         hooks.run("start-encryption-provider-config-automatic-reload", encryption.follow())?;
@@ -164,7 +173,9 @@ fn start_kube(config: &Config) -> Result<(), String> {
     controllers.push(("start-system-namespaces-controller", Box::pin(namespaces)));
     controllers.into_iter().try_for_each(|(name, controller)| hooks.run(name, controller))?;
     if options.feature_gates.enabled(Feature::APIServerIdentity) {
-        let lease = IdentityLease::new(client.clone(), server_id(), hostname());
+        let peer_address = peers::address(options)?.map(|address| address.to_string());
+        let (id, hostname) = (options.server_id(), options.hostname.clone());
+        let lease = IdentityLease::new(client.clone(), id, hostname, peer_address);
         hooks.run("start-kube-apiserver-identity-lease-controller", lease.keep())?;
         let collector = collect_identity_leases(client.clone());
         hooks.run("start-kube-apiserver-identity-lease-garbage-collector", collector)?;

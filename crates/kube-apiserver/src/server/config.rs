@@ -190,13 +190,3 @@ pub fn duration(flag: kevel_api::duration::Duration) -> Duration {
 pub fn seconds(flag: i64) -> Duration {
     Duration::from_secs(u64::try_from(flag).unwrap_or(0))
 }
-
-/// What this server is called among those of its cluster.
-pub fn server_id() -> String {
-    kevel_server::identity::server_id(&hostname())
-}
-
-/// The machine's name.
-pub fn hostname() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}

@@ -10,7 +10,6 @@ use kevel_server::health::Check;
 use kevel_server::metrics::Metrics;
 use kevel_store::keys;
 
-use super::config::server_id;
 use crate::options::CompletedOptions;
 
 /// What the file says, if there is one.
@@ -30,7 +29,7 @@ pub async fn transformers(
         root: keys::root(&flags.etcd_prefix),
         locations: locations(&flags.etcd_prefix).into_iter().map(location).collect(),
         kms_v1: options.feature_gates.enabled(Feature::KMSv1),
-        server_id: server_id(),
+        server_id: options.server_id(),
         ..Options::default()
     };
     let reload = flags.encryption_provider_config_automatic_reload;

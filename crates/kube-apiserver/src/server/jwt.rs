@@ -13,7 +13,6 @@ use kevel_server::egress::EgressSelector;
 use kevel_server::metrics::Metrics;
 
 use super::authorization::alone;
-use super::config::server_id;
 use crate::options::CompletedOptions;
 
 /// The configuration, and where it comes from.
@@ -67,7 +66,7 @@ impl Jwt {
         egress: EgressSelector,
         metrics: &Metrics,
     ) -> Result<Arc<ConfiguredTokens>, String> {
-        let metrics = Arc::new(JwtMetrics::new(metrics, &server_id()));
+        let metrics = Arc::new(JwtMetrics::new(metrics, &options.server_id()));
         let tokens =
             ConfiguredTokens::start(self.configuration, &self.algorithms, egress, metrics)?;
         if let Some(file) = self.file {

@@ -22,6 +22,7 @@ mod flowcontrol;
 mod health;
 mod jwt;
 mod paths;
+mod peers;
 mod services;
 mod storage;
 
@@ -166,7 +167,9 @@ impl RunningServer {
     /// Stops in order: see [`lifecycle`].
     pub async fn stop(self) -> Result<(), Box<dyn Error>> {
         let stopped = self.serving.stopped.wait();
-        let result = self.lifecycle.shut_down(&self.shutdown, &self.stop_http, stopped).await;
+        let finish_busy = || self.serving.finish_busy();
+        let ended = self.lifecycle.shut_down(&self.shutdown, finish_busy, &self.stop_http, stopped);
+        let result = ended.await;
         // No request is left that could say anything.
         if let Some(audit) = self.audit {
             audit.shut_down().await;

@@ -19,6 +19,7 @@ mod impersonation;
 mod instrument;
 mod internal;
 mod latency_trackers;
+mod leaving;
 mod long_running;
 mod max_in_flight;
 mod mux_and_discovery;
@@ -77,6 +78,8 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     // Before anything is done for a request that will not be served.
     let not_accepting = signals.not_accepting_new_request;
     chain.push_if(send_retry_after.then_some(retry_after::RetryAfter(not_accepting)));
+    // Around all responses: each may be the last of its connection.
+    chain.push(leaving::Leaving(signals.leaving));
     // On all responses.
     chain.push_if(hsts::Hsts::new(&config.hsts_directives));
     // The same; what an endpoint says about caches counts more.
@@ -126,6 +129,8 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     }
     // The last filter that refuses.
     chain.push(authorization::Authorization::new(authorizer, &metrics));
+    // After all that refuses: a request is passed on as the user whom all of it was about. What a peer serves it counts.
+    chain.push_if(config.peer_proxy);
     // Counts what is served.
     chain.push(instrument::Instrument { metrics, installed });
     chain.before(handler)
@@ -166,6 +171,8 @@ pub struct Config {
     pub flow_control: Option<Arc<FlowControl>>,
     /// What is known of resources, for estimates of work.
     pub resources: Arc<dyn ResourceFacts>,
+    /// Passes on what only another server of the cluster serves.
+    pub peer_proxy: Option<Arc<dyn Filter>>,
     /// `--max-requests-inflight`; 0 is no limit.
     pub max_requests_in_flight: usize,
     /// `--max-mutating-requests-inflight`; 0 is no limit.
@@ -201,6 +208,7 @@ impl Config {
             cors_allowed_origins: Vec::new(),
             flow_control: None,
             resources: Arc::new(NoFacts),
+            peer_proxy: None,
             max_requests_in_flight: 400,
             max_mutating_requests_in_flight: 200,
         }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, header};
 use http_body_util::BodyExt as _;
 use kevel_api::status::StatusError;
-use kevel_api::value::Value;
+use kevel_api::value::{Map, Value};
 use kevel_codec::json;
 use kevel_patch::unstructured;
 
@@ -85,6 +85,15 @@ impl Client {
     /// Deletes an object.
     pub async fn delete(&self, path: &str) -> Result<Value, StatusError> {
         self.send(Method::DELETE, path, None, "").await
+    }
+
+    /// Deletes an object in the state that it was seen in, and not one that took its place.
+    pub async fn delete_seen(&self, path: &str, seen: &Value) -> Result<Value, StatusError> {
+        let of = |field: &str| seen.at(&["metadata", field]).cloned().unwrap_or_default();
+        let preconditions =
+            Map::from_iter([("uid", of("uid")), ("resourceVersion", of("resourceVersion"))]);
+        let options = Map::from_iter([("preconditions", Value::Map(preconditions))]);
+        self.send(Method::DELETE, path, Some(&Value::Map(options)), JSON).await
     }
 
     async fn send(

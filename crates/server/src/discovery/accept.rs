@@ -9,8 +9,8 @@ use crate::negotiate::{self, Clause, MediaType, clauses};
 pub(super) enum DocumentForm {
     /// This group, version or list of groups alone.
     Unaggregated(MediaType),
-    /// Everything in one document.
-    Aggregated(MediaType),
+    /// Everything in one document; of this server alone if that is asked for (`profile=nopeer`).
+    Aggregated(MediaType, bool),
 }
 
 /// The best form that can be served; `roots` for the paths that have an aggregated form.
@@ -18,7 +18,8 @@ pub(super) fn accept(header: &str, roots: bool) -> Result<DocumentForm, StatusEr
     for clause in clauses(header) {
         if roots && is_aggregated(&clause) {
             if let Some(media) = MediaType::parse(&clause.media) {
-                return Ok(DocumentForm::Aggregated(media));
+                let alone = clause.parameter("profile") == "nopeer";
+                return Ok(DocumentForm::Aggregated(media, alone));
             }
         } else if let Some(media) = clause.document() {
             return Ok(DocumentForm::Unaggregated(media));
@@ -46,10 +47,11 @@ mod tests {
         let protobuf = v2.replace("json", "vnd.kubernetes.protobuf");
         for (header, roots, expected) in [
             (String::new(), true, Unaggregated(Json)),
-            (v2.to_owned(), true, Aggregated(Json)),
-            (format!("{v2},{beta},application/json"), true, Aggregated(Json)),
+            (v2.to_owned(), true, Aggregated(Json, false)),
+            (format!("{v2},{beta},application/json"), true, Aggregated(Json, false)),
+            (format!("{v2};profile=nopeer,{v2}"), true, Aggregated(Json, true)),
             (format!("{beta},application/yaml"), true, Unaggregated(Yaml)),
-            (format!("{protobuf},{v2}"), true, Aggregated(Protobuf)),
+            (format!("{protobuf},{v2}"), true, Aggregated(Protobuf, false)),
             (format!("{v2};q=0.5,application/yaml"), true, Unaggregated(Yaml)),
             (format!("{v2},application/json"), false, Unaggregated(Json)),
             ("application/vnd.kubernetes.protobuf".to_owned(), false, Unaggregated(Protobuf)),

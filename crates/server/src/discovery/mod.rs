@@ -6,7 +6,9 @@
 
 mod accept;
 mod addresses;
+mod aggregated;
 pub(crate) mod documents;
+mod peers;
 pub mod priority;
 mod registered;
 mod storage_version_hash;
@@ -18,22 +20,25 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use http::{HeaderValue, Method, StatusCode, header};
+use http::{HeaderValue, Method, header};
 use kevel_api::schema::Schema;
 use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
 use kevel_codec::{json, protobuf, yaml};
-use ring::digest;
 
 pub use self::addresses::{Addresses, Rule};
+pub use self::peers::{PeerDiscovery, PeerGroups};
 pub use self::registered::{Registered, Registrations, RemoteVersion};
 
 use self::accept::{DocumentForm, accept};
+use self::aggregated::Aggregated;
 use self::documents::Snapshot;
+use self::peers::PeerAggregation;
 use crate::body::Body;
 use crate::failure::bare;
 use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
+use crate::metrics::Metrics;
 use crate::negotiate::{self, MediaType};
 use crate::request::Request;
 use crate::resource::Resources;
@@ -44,6 +49,8 @@ pub struct Discovery {
     tables: Vec<Arc<Resources>>,
     /// What `/apis` lists, where that is not just what the tables have.
     registered: Option<Arc<dyn Registered>>,
+    /// What other servers serve, where this one knows of any.
+    peers: Option<PeerAggregation>,
     addresses: Addresses,
     /// Plain paths, for the list at `/`.
     paths: BTreeSet<String>,
@@ -66,12 +73,17 @@ impl Discovery {
     ) -> Self {
         let paths = paths.into_iter().collect();
         let documents = ArcSwapOption::empty();
-        Discovery { tables, registered: None, addresses, paths, documents }
+        Discovery { tables, registered: None, peers: None, addresses, paths, documents }
     }
 
     /// Lists what is registered instead of what there is.
     pub fn with_registered(self, registered: Arc<dyn Registered>) -> Self {
         Discovery { registered: Some(registered), ..self }
+    }
+
+    /// Shows what peers serve as well, to all who do not ask for this server alone.
+    pub fn with_peers(self, metrics: &Metrics, peers: Option<Arc<dyn PeerDiscovery>>) -> Self {
+        Discovery { peers: Some(PeerAggregation::new(metrics, peers)), ..self }
     }
 
     /// The answer to a request for a document; none where there is no such document.
@@ -124,9 +136,9 @@ impl Discovery {
         }
         let roots = matches!(target, Target::Api | Target::Apis);
         let media = match accept(request.header(header::ACCEPT), roots)? {
-            DocumentForm::Aggregated(media) => {
-                let index = usize::from(matches!(target, Target::Apis));
-                return documents.aggregated(index)?.answer(media, request);
+            DocumentForm::Aggregated(media, alone) => {
+                let apis = matches!(target, Target::Apis);
+                return self.aggregated(documents, apis, alone)?.answer(media, request);
             }
             DocumentForm::Unaggregated(media) => media,
         };
@@ -140,6 +152,31 @@ impl Discovery {
             _ => documents.alone(target, media)?,
         };
         Ok(respond(media.name(), pretty(body, media, request)))
+    }
+
+    /// `/api` or `/apis` in one document.
+    fn aggregated<'d>(
+        &self,
+        documents: &'d Documents,
+        apis: bool,
+        alone: bool,
+    ) -> Result<&'d Aggregated, StatusError> {
+        let local = || documents.aggregated(usize::from(apis));
+        let Some(aggregation) = &self.peers else { return local() };
+        if alone {
+            aggregation.no_peer.increment();
+        }
+        let Some(peers) = documents.peers.as_ref().filter(|_| apis && !alone) else {
+            return local();
+        };
+        if let Some(known) = documents.of_all.get() {
+            aggregation.hits.increment();
+            return Ok(known);
+        }
+        aggregation.misses.increment();
+        let items = peers::merge(local()?.value.list_at(&["items"]), peers);
+        let merged = Map::from_iter([("items", Value::List(items.into_iter().collect()))]);
+        Ok(documents.of_all.get_or_init(|| Aggregated::new(merged)))
     }
 
     /// `/`: every path there is.
@@ -163,14 +200,18 @@ impl Discovery {
     fn documents(&self) -> Arc<Documents> {
         let rows: Vec<_> = self.tables.iter().map(|table| table.current()).collect();
         let registered = self.registered.as_ref().map(|registered| registered.current());
+        let peers = self.peers.as_ref().and_then(|peers| peers.peers.as_ref());
+        let peers = peers.map(|peers| peers.current());
         if let Some(known) = &*self.documents.load()
             && known.snapshot.is_of(rows.iter().map(|rows| &**rows))
             && known.registered.as_ref().map(Arc::as_ptr) == registered.as_ref().map(Arc::as_ptr)
+            && known.peers.as_ref().map(Arc::as_ptr) == peers.as_ref().map(Arc::as_ptr)
         {
             return known.clone();
         }
         let tables = rows.iter().map(|rows| Arc::clone(rows)).collect();
-        let documents = Arc::new(Documents::new(Snapshot::new(tables), registered));
+        let documents = Documents::new(Snapshot::new(tables), registered);
+        let documents = Arc::new(Documents { peers, ..documents });
         self.documents.store(Some(documents.clone()));
         documents
     }
@@ -217,8 +258,11 @@ impl<'p> Target<'p> {
 struct Documents {
     snapshot: Snapshot,
     registered: Option<Arc<Registrations>>,
+    peers: Option<Arc<PeerGroups>>,
     /// `/api` and `/apis`.
     aggregated: [OnceLock<Aggregated>; 2],
+    /// `/apis` of all servers.
+    of_all: OnceLock<Aggregated>,
     groups: Vec<Group>,
     /// Of each group of the snapshot, of each version.
     versions: Vec<Vec<Forms>>,
@@ -249,8 +293,8 @@ impl Documents {
         };
         let versions = snapshot.groups.iter().map(forms).collect();
         let groups = groups(&snapshot, registered.as_deref());
-        let (aggregated, list) = Default::default();
-        Documents { snapshot, registered, aggregated, groups, versions, list }
+        let (peers, aggregated, of_all, list) = Default::default();
+        Documents { snapshot, registered, peers, aggregated, of_all, groups, versions, list }
     }
 
     fn group(&self, name: &str) -> Option<&Group> {
@@ -337,63 +381,6 @@ impl Forms {
         }
         let bytes = make()?;
         Ok(slot.get_or_init(|| bytes).clone())
-    }
-}
-
-/// Everything below one root in one document. Its tag is of its content, not of its form: the form
-/// is what `Vary` is for.
-#[derive(Debug)]
-struct Aggregated {
-    value: Value,
-    tag: HeaderValue,
-    forms: Forms,
-}
-
-const AGGREGATED_GROUP: &str = "apidiscovery.k8s.io";
-const AGGREGATED_KIND: &str = "APIGroupDiscoveryList";
-
-impl Aggregated {
-    fn new(mut document: Map) -> Self {
-        let mut text = Vec::new();
-        let schema = documents::schema(AGGREGATED_GROUP, "v2", AGGREGATED_KIND);
-        json::encode(&Value::Map(document.clone()), schema, &mut text);
-        let digest = digest::digest(&digest::SHA512, &text);
-        let digits: String = digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
-        let tag = HeaderValue::from_str(&format!("\"{digits}\""));
-        document.insert("kind", AGGREGATED_KIND.into());
-        document.insert("apiVersion", "apidiscovery.k8s.io/v2".into());
-        Aggregated {
-            value: Value::Map(document),
-            tag: tag.unwrap_or(HeaderValue::from_static("\"\"")),
-            forms: Forms::default(),
-        }
-    }
-
-    fn answer(&self, media: MediaType, request: &Request) -> Result<Response, StatusError> {
-        let mut response = if request.parts.headers.get(header::IF_NONE_MATCH) == Some(&self.tag) {
-            let mut response = http::Response::new(Body::empty());
-            *response.status_mut() = StatusCode::NOT_MODIFIED;
-            response
-        } else {
-            let schema = documents::schema(AGGREGATED_GROUP, "v2", AGGREGATED_KIND);
-            let body = self.forms.kept(media, || encode(&self.value, schema, media))?;
-            respond(content_type(media), pretty(body, media, request))
-        };
-        let headers = response.headers_mut();
-        headers.insert(header::ETAG, self.tag.clone());
-        headers.insert(header::VARY, HeaderValue::from_static("Accept"));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
-        Ok(response)
-    }
-}
-
-fn content_type(media: MediaType) -> &'static str {
-    match media {
-        MediaType::Json => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
-        MediaType::Yaml => "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
-        MediaType::Protobuf => {
-            "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-        }
     }
 }
 

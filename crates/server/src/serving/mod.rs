@@ -107,6 +107,12 @@ impl Serving {
     pub fn connections(&self) -> usize {
         self.connections.count()
     }
+
+    /// Lets the connections go that requests are under way on, watches among them: when those end their clients go
+    /// elsewhere, instead of asking a server again that answers no more.
+    pub fn finish_busy(&self) {
+        self.connections.finish_busy();
+    }
 }
 
 /// Serves until `stop` is signaled: no connection is accepted from then on, idle ones are closed,

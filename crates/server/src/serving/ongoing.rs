@@ -65,6 +65,16 @@ impl Connections {
         }
     }
 
+    /// Tells those that are there to end after the requests that are under way. Of HTTP/1.1 only those that have one:
+    /// who is idle would be closed in the face of a client that asks just now.
+    pub fn finish_busy(&self) {
+        for connection in self.lock().connections.values() {
+            if connection.in_flight() > 0 || !connection.http1.load(Ordering::Acquire) {
+                connection.order(Order::Finish);
+            }
+        }
+    }
+
     pub async fn none_left(&self) {
         loop {
             let mut left = std::pin::pin!(self.last_left.notified());

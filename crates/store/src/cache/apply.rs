@@ -102,7 +102,7 @@ impl Cache {
     }
 
     /// Changes log and snapshot as one, and wakes who waits for either.
-    fn write<T>(&self, change: impl FnOnce(&mut Log) -> T) -> T {
+    pub(super) fn write<T>(&self, change: impl FnOnce(&mut Log) -> T) -> T {
         let mut log = self.recent.write().unwrap_or_else(PoisonError::into_inner);
         let result = change(&mut log);
         let end = log.end();

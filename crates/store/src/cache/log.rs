@@ -122,8 +122,11 @@ impl Event {
     }
 }
 
+/// The number of the first event: there is room before it for what is recalled.
+const FIRST: u64 = 1 << 40;
+
 /// Recent events in order, each with a running number.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Log {
     events: VecDeque<(Instant, Arc<Event>)>,
     /// The number of the first event.
@@ -131,6 +134,15 @@ pub(super) struct Log {
     bytes: usize,
     /// Everything after this revision is here.
     complete_after: Revision,
+    /// Nothing that the log has had was forgotten, nor was it loaded more than once.
+    whole: bool,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        let (events, bytes, complete_after) = Default::default();
+        Log { events, first: FIRST, bytes, complete_after, whole: true }
+    }
 }
 
 impl Log {
@@ -141,6 +153,29 @@ impl Log {
         self.events.clear();
         self.bytes = 0;
         self.complete_after = revision;
+        self.whole &= !gap;
+    }
+
+    /// Adds what happened before, between two revisions, of which the second is the one that the log began after. `false`
+    /// if it does not begin there any more.
+    pub fn prepend(
+        &mut self,
+        events: Vec<Arc<Event>>,
+        after: Revision,
+        until: Revision,
+        now: Instant,
+    ) -> bool {
+        let follows = events.last().is_none_or(|last| last.number + 1 == self.first);
+        if !self.whole || self.complete_after != until || !follows {
+            return false;
+        }
+        for event in events.into_iter().rev() {
+            self.bytes += event.weight();
+            self.first -= 1;
+            self.events.push_front((now, event));
+        }
+        self.complete_after = after;
+        true
     }
 
     pub fn push(&mut self, event: Arc<Event>, now: Instant) {
@@ -156,7 +191,18 @@ impl Log {
             self.complete_after = event.revision;
             self.events.pop_front();
             self.first += 1;
+            self.whole = false;
         }
+    }
+
+    /// Whether what happened before can be added.
+    pub fn is_from_first_load(&self) -> bool {
+        self.whole
+    }
+
+    /// The number of the first event.
+    pub fn first(&self) -> u64 {
+        self.first
     }
 
     /// The number that the next event will have.

@@ -18,6 +18,7 @@ mod epoch;
 mod feed;
 mod log;
 mod object;
+mod recall;
 mod snapshot;
 mod watch;
 mod wire;
@@ -158,6 +159,8 @@ pub struct Cache {
     /// The last snapshot that was rebuilt for a revision: the pages of a list ask for one again and
     /// again. It belongs to an epoch: in another one, the revision may have another past.
     rebuilt: ArcSwap<Shown>,
+    /// Held by who adds to the beginning of the log.
+    recalling: tokio::sync::Mutex<()>,
 }
 
 /// Whether a cache that was reached has to follow the stream as well. One that is loaded anew shows
@@ -212,6 +215,7 @@ impl Cache {
             grown: signal::Sender::new(0),
             state: signal::Sender::new(State::Loading),
             rebuilt: ArcSwap::default(),
+            recalling: tokio::sync::Mutex::default(),
         }
     }
 

@@ -236,6 +236,9 @@ impl Cache {
         after: Revision,
     ) -> Result<Watcher, CacheError> {
         self.ready().await?;
+        if after < self.oldest() {
+            self.recall(after).await?;
+        }
         let mut watcher = self.watcher(selection);
         watcher.start_after(after)?;
         watcher.ahead = (after > self.latest().revision()).then(|| Instant::now() + AHEAD_WAIT);

@@ -1,0 +1,64 @@
+//! What is counted of peers.
+
+use std::sync::Arc;
+
+use kevel_server::metrics::{Counter, Description, Family, Metrics};
+use kevel_server::request_info::RequestInfo;
+
+/// A peer's address is not known.
+pub(super) const ENDPOINT_RESOLUTION: &str = "endpoint_resolution";
+/// The same while it is asked what it serves.
+pub(super) const HOSTPORT_RESOLUTION: &str = "hostport_resolution";
+/// It does not say what it serves.
+pub(super) const FETCH_DISCOVERY: &str = "fetch_discovery";
+
+/// Counts.
+#[derive(Clone, Debug)]
+pub(super) struct PeerMetrics {
+    rerouted: Arc<Family<Counter>>,
+    errors: Arc<Family<Counter>>,
+    sync_errors: Arc<Family<Counter>>,
+}
+
+impl PeerMetrics {
+    pub fn new(metrics: &Metrics) -> Self {
+        PeerMetrics {
+            rerouted: metrics.counter(Description {
+                name: "apiserver_rerouted_request_total",
+                help: "[ALPHA] Requests that were passed on to a peer, by code and resource; without one, those for discovery.",
+                labels: &["code", "group", "version", "resource"],
+            }),
+            errors: metrics.counter(Description {
+                name: "apiserver_peer_proxy_errors_total",
+                help: "[ALPHA] Requests that could not be passed on to a peer, by reason and resource.",
+                labels: &["type", "group", "version", "resource"],
+            }),
+            sync_errors: metrics.counter(Description {
+                name: "apiserver_peer_discovery_sync_errors_total",
+                help: "[ALPHA] Failures to learn what peers serve, by reason.",
+                labels: &["type"],
+            }),
+        }
+    }
+
+    /// A request was answered by a peer.
+    pub fn rerouted(&self, code: http::StatusCode, info: Option<&RequestInfo>) {
+        let [group, version, resource] = labels(info);
+        self.rerouted.with(&[code.as_str(), group, version, resource]).increment();
+    }
+
+    /// A request could not be passed on.
+    pub fn failed(&self, why: &str, info: &RequestInfo) {
+        let [group, version, resource] = labels(Some(info));
+        self.errors.with(&[why, group, version, resource]).increment();
+    }
+
+    /// A peer did not say what it serves.
+    pub fn not_synced(&self, why: &str) {
+        self.sync_errors.with(&[why]).increment();
+    }
+}
+
+fn labels(info: Option<&RequestInfo>) -> [&str; 3] {
+    info.map_or([""; 3], |info| [&info.group, &info.version, &info.resource])
+}

@@ -1,0 +1,153 @@
+//! The way of a request to another server, and of the answer back.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http_body_util::{Either, Full};
+use hyper::body::Incoming;
+use kevel_server::body::{Body, Piece, Pieces};
+use kevel_server::handler::Response;
+use kevel_server::proxy::{self, Outgoing, Upgraded, go_on};
+use kevel_server::query::{encode, escape_path};
+use kevel_server::request::{Request, RequestBody, json_text};
+use kevel_streaming::copy::copy_bidirectional;
+use kevel_streaming::upgrade::is_upgrade_request;
+
+use super::headers;
+use crate::lanes::Lease;
+use crate::upstream::Server;
+
+/// How long a server may take to describe a version: clients wait for all of them.
+const DISCOVERY: Duration = Duration::from_secs(5);
+
+/// Passes a request on to a server.
+pub(crate) struct Passage<'a> {
+    pub server: &'a Server,
+    /// Where it is.
+    pub address: &'a str,
+    /// `--aggregator-reject-forwarding-redirect`
+    pub reject_forwarding_redirects: bool,
+    /// What is said besides, whatever the client says of it.
+    pub mark: Option<(HeaderName, HeaderValue)>,
+}
+
+impl Passage<'_> {
+    /// Passes a request on, and the answer back.
+    pub async fn pass_on(self, request: Request) -> Response {
+        let passed_on = match is_upgrade_request(&request.parts.headers) {
+            true => self.upgrade(request).await,
+            false => self.exchange(request).await,
+        };
+        passed_on.unwrap_or_else(|why| error(StatusCode::SERVICE_UNAVAILABLE, &why))
+    }
+
+    async fn exchange(&self, request: Request) -> Result<Response, String> {
+        let is_discovery = !request.info.is_resource
+            && request.info.path.trim_matches('/').split('/').count() == 3;
+        let unreachable = |why| format!("error trying to reach service: {why}");
+        let mut headers = headers::outgoing(&request, self.address).map_err(unreachable)?;
+        self.mark(&mut headers);
+        let answer = self.server.send(self.address, outgoing(request, headers)?);
+        let answer = match is_discovery {
+            false => answer.await,
+            true => match tokio::time::timeout(DISCOVERY, answer).await {
+                Ok(answer) => answer,
+                Err(_) => Err("context deadline exceeded".to_owned()),
+            },
+        };
+        let (answer, lease) = answer.map_err(unreachable)?;
+        Ok(self.incoming(answer, lease))
+    }
+
+    async fn upgrade(&self, request: Request) -> Result<Response, String> {
+        let mut headers = headers::outgoing_upgrade(&request, self.address)?;
+        self.mark(&mut headers);
+        let asked = outgoing(request, headers)?.map(drop);
+        match self.server.send_upgrade(self.address, &asked).await? {
+            Upgraded::Refused(mut response) => {
+                proxy::headers::strip_cors(response.headers_mut());
+                Ok(response)
+            }
+            Upgraded::Switched(parts, backend) => {
+                Ok(go_on(parts, move |client| copy_bidirectional(client, backend, None)))
+            }
+        }
+    }
+
+    fn mark(&self, headers: &mut HeaderMap) {
+        if let Some((name, value)) = self.mark.clone() {
+            headers.insert(name, value);
+        }
+    }
+
+    /// The answer as the client gets it.
+    fn incoming(&self, answer: http::Response<Incoming>, lease: Lease) -> Response {
+        let redirects = answer.status().is_redirection()
+            && answer.headers().get(header::LOCATION).is_some_and(|to| !to.is_empty());
+        if redirects && self.reject_forwarding_redirects {
+            let told = "the backend attempted to redirect this request, which is not permitted";
+            return text(StatusCode::BAD_GATEWAY, told.to_owned());
+        }
+        let (mut parts, body) = answer.into_parts();
+        proxy::headers::incoming(&mut parts.headers);
+        let body = Passed { body: proxy::Passed::from(body), _lease: lease };
+        let mut response = http::Response::new(Body::pieces(body));
+        *response.status_mut() = parts.status;
+        *response.headers_mut() = parts.headers;
+        response
+    }
+}
+
+/// The request as it is sent: path and query are those that were authorized, whatever the client
+/// wrote them like.
+fn outgoing(request: Request, headers: http::HeaderMap) -> Result<http::Request<Outgoing>, String> {
+    let body = match request.body {
+        RequestBody::Incoming(body) => Either::Left(body),
+        RequestBody::Bytes(bytes) => Either::Right(Full::new(bytes)),
+        RequestBody::Object(tree) => Either::Right(Full::new(json_text(&tree))),
+    };
+    let (path, query) = (escape_path(&request.info.path), encode(&request.info.query));
+    let path = if query.is_empty() { path } else { format!("{path}?{query}") };
+    let outgoing = http::Request::builder().method(request.parts.method.clone()).uri(path);
+    let mut outgoing = outgoing.body(body).map_err(|error| error.to_string())?;
+    *outgoing.headers_mut() = headers;
+    Ok(outgoing)
+}
+
+/// A failure in plain words.
+pub(crate) fn error(status: StatusCode, why: &str) -> Response {
+    let mut response = text(status, format!("{why}\n"));
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+fn text(status: StatusCode, text: String) -> Response {
+    let mut response = http::Response::new(Body::from(text));
+    *response.status_mut() = status;
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, plain);
+    response
+}
+
+/// What the other server says, as it comes.
+struct Passed {
+    body: proxy::Passed,
+    _lease: Lease,
+}
+
+impl Pieces for Passed {
+    fn poll_piece(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Piece>> {
+        Pin::new(&mut self.body).poll_piece(context)
+    }
+
+    fn trailers(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Option<HeaderMap> {
+        Pin::new(&mut self.body).trailers(context)
+    }
+
+    fn at_least(&self) -> u64 {
+        self.body.at_least()
+    }
+}

@@ -1,0 +1,84 @@
+//! What happened before a cache was loaded, for watchers who come from another server, or from before this one was
+//! restarted: the engine remembers longer than the process.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Cache, CacheError, Event, Object, key_below};
+use crate::{Error, Revision};
+
+/// How many events are asked for at most. Who has missed more lists as fast.
+const MAX_EVENTS: usize = 10_000;
+/// How long the engine may take to tell them, and how soon it is asked how far it has come.
+const DEADLINE: Duration = Duration::from_secs(5);
+const PROGRESS: Duration = Duration::from_millis(100);
+
+impl Cache {
+    /// Adds to the log what the engine knows of the time between a revision and the cache's first load. What the log has had
+    /// and has forgotten stays forgotten.
+    pub(super) async fn recall(&self, after: Revision) -> Result<(), CacheError> {
+        // Who waits here has what it wants when it is its turn.
+        let _one = self.recalling.lock().await;
+        let (first, oldest, known) = {
+            let log = self.log();
+            (log.first(), log.complete_after(), log.is_from_first_load())
+        };
+        let expired = || CacheError::Expired { requested: after, oldest };
+        if after >= oldest {
+            return Ok(());
+        }
+        if !known {
+            return Err(expired());
+        }
+        let told = tokio::time::timeout(DEADLINE, self.history(after, oldest)).await;
+        // Too many, too long ago, or not to be had now: the client lists, as it would without this.
+        let history = told.ok().and_then(Result::ok).flatten().ok_or_else(expired)?;
+        let number = first.checked_sub(history.len() as u64).ok_or_else(expired)?;
+        let events = self.events(history, number);
+        let added = self.write(|log| log.prepend(events, after, oldest, Instant::now()));
+        if added { Ok(()) } else { Err(expired()) }
+    }
+
+    /// The changes after a revision, up to another; `None` if they are too many.
+    async fn history(
+        &self,
+        after: Revision,
+        end: Revision,
+    ) -> Result<Option<Vec<crate::Event>>, Error> {
+        let mut watch = self.engine.watch(self.prefix().as_bytes(), after).await?;
+        let mut changes = Vec::new();
+        loop {
+            let Ok(told) = tokio::time::timeout(PROGRESS, watch.next()).await else {
+                watch.request_progress();
+                continue;
+            };
+            let told = told?;
+            changes.extend(told.events.into_iter().filter(|change| change.revision <= end));
+            if changes.len() > MAX_EVENTS {
+                return Ok(None);
+            }
+            if told.revision >= end {
+                return Ok(Some(changes));
+            }
+        }
+    }
+
+    fn events(&self, changes: Vec<crate::Event>, mut number: u64) -> Vec<Arc<Event>> {
+        let mut last: HashMap<String, Option<Arc<Object>>> = HashMap::new();
+        let mut events = Vec::with_capacity(changes.len());
+        for change in changes {
+            let Some(key) = key_below(self.prefix(), &change.key) else { continue };
+            let before =
+                || change.previous.map(|entry| Arc::new(self.resource.object(key, &entry)));
+            let previous = last.remove(key).unwrap_or_else(before);
+            let unreadable = change.unreadable;
+            let object = |entry| Arc::new(self.resource.changed(key, &entry, unreadable));
+            let current = change.current.map(object);
+            last.insert(key.to_owned(), current.clone());
+            events.push(Arc::new(Event::new(number, change.revision, current, previous)));
+            number += 1;
+        }
+        events
+    }
+}
