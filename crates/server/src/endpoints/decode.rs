@@ -16,6 +16,9 @@ use crate::request::json_text;
 use crate::resource::api_version;
 use crate::type_ref::TypeRef;
 
+/// Where the reference says that a scheme was made: of those that it is released with, all at one place.
+pub(super) const SCHEME: &str = "pkg/runtime/scheme.go:111";
+
 impl ResourceRequest<'_> {
     /// Reads the body as an object of the kind that the path speaks, with its defaults.
     pub(super) async fn decode_body(
@@ -414,9 +417,8 @@ pub(super) fn other_kind(expected: &GroupVersionKind, version: &str, kind: &str)
             found.version, found.kind, expected.kind
         ));
     }
-    let scheme = "pkg/api/legacyscheme/scheme.go:30";
     Some(format!(
-        "no kind {} is registered for version {} in scheme \"{scheme}\"",
+        "no kind {} is registered for version {} in scheme \"{SCHEME}\"",
         quote(&found.kind),
         quote(&found.group_version().to_string())
     ))
@@ -431,9 +433,8 @@ fn unhandled(kind: &GroupVersionKind, error: &dyn std::fmt::Display) -> StatusEr
 
 /// What cannot be read as a kind that a server of custom objects has not registered.
 fn unregistered(kind: &GroupVersionKind) -> StatusError {
-    let scheme = "k8s.io/apiextensions-apiserver/pkg/apiserver/customresource_handler.go:781";
     StatusError::bad_request(format!(
-        "no kind is registered for the type {}.{} in scheme \"{scheme}\"",
+        "no kind is registered for the type {}.{} in scheme \"{SCHEME}\"",
         kind.version, kind.kind
     ))
 }
