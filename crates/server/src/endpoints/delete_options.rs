@@ -10,8 +10,8 @@ use kevel_api::value::Value;
 use kevel_codec::json;
 
 use super::StoredRequest;
-use super::decode::SCHEME;
 use super::options::unsupported_dry_run;
+use super::said_kind::SCHEME;
 use crate::deletion::DeleteOptions;
 use crate::failure::unserved;
 use crate::list_options::truthy;
