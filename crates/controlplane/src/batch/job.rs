@@ -74,7 +74,10 @@ fn prepare_for_create(job: &mut Value, capabilities: &Capabilities) {
     // Labels that the job has of its template are the template's in the reference: one map.
     let of_template = job.at(&["spec", "template", "metadata", "labels"]);
     let labels = job.at(&["metadata", "labels"]);
-    let shared = equivalent(of_template, labels);
+    // Where the template has none, the job gets them after it was checked: a name that is no label is told once.
+    let told = of_template.is_some_and(|labels| !labels.is_empty());
+    let shared = equivalent(of_template, labels)
+        && (told || name::is_label_value(job.str_at(&["metadata", "name"])).is_empty());
     let Some(job) = job.as_map_mut() else { return };
     let own = shared.then_some(&["metadata", "labels"][..]);
     for path in [&["spec", "template", "metadata", "labels"][..]].into_iter().chain(own) {

@@ -30,10 +30,8 @@ impl Patch {
         if items.len() > MAX_OPERATIONS {
             return Err(Error::TooManyOperations(items.len()));
         }
-        let mut problems = read.strict;
-        if strict {
-            problems.extend(unknown_fields(&items));
-        }
+        let mut problems = if strict { unknown_fields(&items) } else { Vec::new() };
+        problems.extend(read.strict);
         problems.truncate(MAX_STRICT_ERRORS);
         Ok((Patch { operations: items.into_iter().map(Operation::from).collect() }, problems))
     }

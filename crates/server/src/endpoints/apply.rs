@@ -117,6 +117,21 @@ impl StoredRequest<'_> {
         object
     }
 
+    /// Who applies a scale has conflicts about the scale, whichever version of the object its fields are owned in.
+    fn in_versions_of_scale(&self, error: StatusError) -> StatusError {
+        if self.scale().is_none() {
+            return error;
+        }
+        let owned = format!(" using {}", self.resource.api_version());
+        let scale = format!(" using {}", self.kind().group_version());
+        let mut status = error.into_status();
+        status.message = status.message.replace(&owned, &scale).into();
+        for cause in status.details.iter_mut().flat_map(|details| &mut details.causes) {
+            cause.message = cause.message.replace(&owned, &scale).into();
+        }
+        status.into()
+    }
+
     /// Why a configuration that is to be a scale is none.
     fn is_no_scale(&self, config: &Value) -> Option<StatusError> {
         self.scale()?;
@@ -138,7 +153,7 @@ impl StoredRequest<'_> {
         let applied = self.with_field_manager(|manager| {
             manager.apply(live, config, &options.field_manager, force, Time::now())
         });
-        let mut tree = applied.map_err(apply_error)?;
+        let mut tree = applied.map_err(|error| self.in_versions_of_scale(apply_error(error)))?;
         self.forget_time_of_scales(&mut tree);
         let value = match live.and_then(|live| self.unchanged(live, &tree)) {
             Some(live) => live,

@@ -11,6 +11,7 @@ use kevel_codec::json;
 
 use super::StoredRequest;
 use super::options::unsupported_dry_run;
+use super::said_kind::SCHEME;
 use crate::deletion::DeleteOptions;
 use crate::failure::unserved;
 use crate::list_options::truthy;
@@ -18,9 +19,6 @@ use crate::negotiate::{self, MediaType};
 
 /// The kind of options.
 const KIND: &str = "DeleteOptions";
-
-/// Where the reference has made the scheme that knows it.
-const SCHEME: &str = "pkg/runtime/scheme.go:111";
 
 impl StoredRequest<'_> {
     /// The options of a deletion: a body, or else the query.

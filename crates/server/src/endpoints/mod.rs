@@ -20,6 +20,7 @@ mod parameters;
 mod patch;
 mod respond;
 mod route;
+mod said_kind;
 mod scale;
 mod table;
 mod timestamps;

@@ -17,9 +17,10 @@ use kevel_patch::{
 
 use super::StoredRequest;
 use super::apply::Configuration;
-use super::decode::{check_size, normalize, other_kind, other_version_said, with_defaults};
+use super::decode::{check_size, normalize, with_defaults};
 use super::options::{FieldValidation, OptionsKind, WriteOptions};
 use super::route::name_required;
+use super::said_kind::{other_kind, other_version_said};
 use super::update::Existing;
 use crate::failure::{bare, bare_with};
 use crate::handler::Response;
