@@ -159,8 +159,8 @@ pub struct Cache {
     /// The last snapshot that was rebuilt for a revision: the pages of a list ask for one again and
     /// again. It belongs to an epoch: in another one, the revision may have another past.
     rebuilt: ArcSwap<Shown>,
-    /// Held by who adds to the beginning of the log.
-    recalling: tokio::sync::Mutex<()>,
+    /// Held by who adds to the beginning of the log: the revision from which on there was too much to add.
+    recalling: tokio::sync::Mutex<Revision>,
 }
 
 /// Whether a cache that was reached has to follow the stream as well. One that is loaded anew shows

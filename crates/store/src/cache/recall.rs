@@ -19,7 +19,7 @@ impl Cache {
     /// and has forgotten stays forgotten.
     pub(super) async fn recall(&self, after: Revision) -> Result<(), CacheError> {
         // Who waits here has what it wants when it is its turn.
-        let _one = self.recalling.lock().await;
+        let mut in_vain = self.recalling.lock().await;
         let (first, oldest, known) = {
             let log = self.log();
             (log.first(), log.complete_after(), log.is_from_first_load())
@@ -28,12 +28,17 @@ impl Cache {
         if after >= oldest {
             return Ok(());
         }
-        if !known {
+        if !known || after <= *in_vain {
             return Err(expired());
         }
+        // Too long ago, or not to be had now: the client lists, as it would without this.
         let told = tokio::time::timeout(DEADLINE, self.history(after, oldest)).await;
-        // Too many, too long ago, or not to be had now: the client lists, as it would without this.
-        let history = told.ok().and_then(Result::ok).flatten().ok_or_else(expired)?;
+        let told = told.ok().and_then(Result::ok).ok_or_else(expired)?;
+        let Some(history) = told else {
+            // Too many, and from before it would be more.
+            *in_vain = after;
+            return Err(expired());
+        };
         let number = first.checked_sub(history.len() as u64).ok_or_else(expired)?;
         let events = self.events(history, number);
         let added = self.write(|log| log.prepend(events, after, oldest, Instant::now()));
