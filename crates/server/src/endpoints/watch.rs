@@ -70,7 +70,8 @@ impl StoredRequest<'_> {
         let stream = Stream::new(watcher, encoder, self.timeout()?).selecting(of_version);
         let stream = if bookmarks { stream.with_bookmarks() } else { stream };
         let stream = match snapshot {
-            Some(snapshot) => stream.beginning_with(snapshot, initial == Some(true)),
+            // A watch that says nothing of a beginning has one, too.
+            Some(snapshot) => stream.beginning_with(snapshot, bookmarks && initial != Some(false)),
             None => stream,
         };
         let stream = stream.with_seats(WatchHold::take(&self.request.parts));
