@@ -9,7 +9,7 @@ use kevel_fuzz::api::{Api, request};
 use kevel_server::body::Body;
 use kevel_server::future::Pending;
 use kevel_server::handler::{Handler, Response};
-use kevel_server::negotiate;
+use kevel_server::negotiate::{self, Offer};
 use kevel_server::query::unescape;
 use kevel_server::request::Request;
 use kevel_server::request_info::RequestInfo;
@@ -74,9 +74,10 @@ fn negotiated(request: &Request) {
         String::from_utf8_lossy(value.unwrap_or_default()).into_owned()
     };
     let accept = text(http::header::ACCEPT);
-    for protobuf in [false, true] {
-        let chosen = negotiate::accept(&accept, false, protobuf).ok();
-        assert_eq!(negotiate::accept(&accept, false, protobuf).ok(), chosen);
+    let objects = [false, true].map(|protobuf| Offer::Objects { protobuf });
+    for offer in objects.into_iter().chain([Offer::Documents]) {
+        let chosen = negotiate::accept(&accept, false, offer).ok();
+        assert_eq!(negotiate::accept(&accept, false, offer).ok(), chosen);
     }
     if let Ok(media) = negotiate::body(&text(http::header::CONTENT_TYPE)) {
         assert_eq!(negotiate::body(media.name()).ok(), Some(media));
