@@ -56,6 +56,7 @@ mod volume_attachment;
 pub use capabilities::{Capabilities, Features};
 pub use component_status::ComponentStatuses;
 pub use connect::{ConnectConfig, ConnectFeatures, Connecters};
+pub use coordination::{LeaderElectionController, LeaderElector, Timers};
 pub use default_service_accounts::DefaultServiceAccounts;
 pub use flowcontrol::{config_consumer, config_producer};
 pub use identity_lease::{IdentityLease, collect_identity_leases};

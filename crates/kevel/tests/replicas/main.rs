@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod allocation;
+mod leader_election;
 mod peers;
 mod propagation;
 mod relay;

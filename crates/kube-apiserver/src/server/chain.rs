@@ -6,8 +6,8 @@ use std::sync::Arc;
 use kevel_auth::bootstrap;
 use kevel_controlplane::features::Feature;
 use kevel_controlplane::{
-    Capabilities, Features, IdentityLease, RowsConfig, collect_identity_leases, priority_classes,
-    rows, system_namespaces,
+    Capabilities, Features, IdentityLease, LeaderElectionController, LeaderElector, RowsConfig,
+    Timers, collect_identity_leases, priority_classes, rows, system_namespaces,
 };
 use kevel_extensions::Extensions;
 use kevel_server::audit::Auditor;
@@ -172,6 +172,9 @@ fn start_kube(config: &Config) -> Result<(), String> {
     let namespaces = system_namespaces(client.clone(), storages.required("", "namespaces")?);
     controllers.push(("start-system-namespaces-controller", Box::pin(namespaces)));
     controllers.into_iter().try_for_each(|(name, controller)| hooks.run(name, controller))?;
+    if options.feature_gates.enabled(Feature::CoordinatedLeaderElection) {
+        start_leader_election(config)?;
+    }
     if options.feature_gates.enabled(Feature::APIServerIdentity) {
         let peer_address = peers::address(options)?.map(|address| address.to_string());
         let (id, hostname) = (options.server_id(), options.hostname.clone());
@@ -183,6 +186,27 @@ fn start_kube(config: &Config) -> Result<(), String> {
         hooks.add_pre_shutdown("stop-kube-apiserver-identity-lease-controller", give_back)?;
     }
     Ok(())
+}
+
+/// Lets one of the cluster's servers choose the holders of leases.
+fn start_leader_election(config: &Config) -> Result<(), String> {
+    let Config { client, options, storages, lifecycle, .. } = config;
+    let flags = &options.flags.misc;
+    let timers = Timers {
+        lease_duration: duration(flags.coordinated_leadership_lease_duration),
+        renew_deadline: duration(flags.coordinated_leadership_renew_deadline),
+        retry_period: duration(flags.coordinated_leadership_retry_period),
+    };
+    let leases = storages.required("coordination.k8s.io", "leases")?;
+    let candidates = storages.required("coordination.k8s.io", "leasecandidates")?;
+    let controller = LeaderElectionController::new(client.clone(), leases, candidates);
+    let name = LeaderElectionController::NAME;
+    let elector = LeaderElector::new(client.clone(), name, &options.hostname, timers);
+    let release = elector.clone();
+    let run = elector.run(move || controller.clone().run());
+    lifecycle.hooks.run("start-kube-apiserver-coordinated-leader-election-controller", run)?;
+    let release = || async move { release.release().await };
+    lifecycle.hooks.add_pre_shutdown("stop-coordinated-leader-election-controller", release)
 }
 
 /// Where clients find the server, as `/api` tells them.
