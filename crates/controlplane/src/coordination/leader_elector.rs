@@ -19,7 +19,7 @@ const JITTER: f64 = 1.2;
 
 /// How long a lease is somebody's.
 #[derive(Clone, Copy, Debug)]
-pub struct Timers {
+pub struct LeaderElectionTimers {
     /// How long the others wait for its holder.
     pub lease_duration: Duration,
     /// How long the holder may fail to renew it.
@@ -34,7 +34,7 @@ pub struct LeaderElector {
     client: Client,
     name: &'static str,
     identity: String,
-    timers: Timers,
+    timers: LeaderElectionTimers,
     /// Given when this server is to have it no more.
     stopped: Signal,
 }
@@ -47,7 +47,12 @@ struct Observed {
 
 impl LeaderElector {
     /// `hostname` is what this server's machine is called.
-    pub fn new(client: Client, name: &'static str, hostname: &str, timers: Timers) -> Self {
+    pub fn new(
+        client: Client,
+        name: &'static str,
+        hostname: &str,
+        timers: LeaderElectionTimers,
+    ) -> Self {
         let identity = format!("{hostname}_{}", uuid::Uuid::new_v4());
         LeaderElector { client, name, identity, timers, stopped: Signal::new("LeaseReleased") }
     }
@@ -164,23 +169,33 @@ impl LeaderElector {
     /// Says that nobody has the lease, if it is this server's.
     async fn give_up(&self) -> Result<(), String> {
         let write = async {
-            let mut lease = self.client.get(&self.path()).await?;
-            if holder(&lease) == self.identity {
-                let now = Value::from(MicroTime::now().to_string().as_str());
-                let spec = lease.make_map(&["spec"]);
-                spec.insert("holderIdentity", Value::from(""));
-                spec.insert("leaseDurationSeconds", Value::Int(1));
-                spec.insert("acquireTime", now.clone());
-                spec.insert("renewTime", now);
-                self.client.update(&self.path(), &lease).await?;
+            loop {
+                match self.give_up_as_seen().await {
+                    // A renewal was still on its way.
+                    Err(error) if error.reason() == reason::CONFLICT => {}
+                    result => return result,
+                }
             }
-            Ok::<(), StatusError>(())
         };
         match tokio::time::timeout(self.timers.renew_deadline, write).await {
             Ok(Err(error)) if error.reason() == reason::NOT_FOUND => Ok(()),
             Ok(written) => written.map_err(|error| error.to_string()),
             Err(_) => Err("releasing the lease timed out".to_owned()),
         }
+    }
+
+    async fn give_up_as_seen(&self) -> Result<(), StatusError> {
+        let mut lease = self.client.get(&self.path()).await?;
+        if holder(&lease) != self.identity {
+            return Ok(());
+        }
+        let now = Value::from(MicroTime::now().to_string().as_str());
+        let spec = lease.make_map(&["spec"]);
+        spec.insert("holderIdentity", Value::from(""));
+        spec.insert("leaseDurationSeconds", Value::Int(1));
+        spec.insert("acquireTime", now.clone());
+        spec.insert("renewTime", now);
+        self.client.update(&self.path(), &lease).await.map(drop)
     }
 
     fn path(&self) -> String {

@@ -15,7 +15,7 @@ use crate::rules::Rules;
 use crate::validation::Field;
 
 pub use self::leader_election::LeaderElectionController;
-pub use self::leader_elector::{LeaderElector, Timers};
+pub use self::leader_elector::{LeaderElectionTimers, LeaderElector};
 use self::version::Version;
 
 /// Leases.
