@@ -64,6 +64,12 @@ impl MicroTime {
         MicroTime { seconds, nanos: nanos - nanos % 1000 }
     }
 
+    /// So many seconds later.
+    #[must_use]
+    pub const fn plus_seconds(self, seconds: i64) -> Self {
+        MicroTime { seconds: self.seconds.saturating_add(seconds), nanos: self.nanos }
+    }
+
     /// Whether this is the zero time, which is written as `null`.
     pub const fn is_zero(&self) -> bool {
         self.seconds == ZERO_SECONDS && self.nanos == 0

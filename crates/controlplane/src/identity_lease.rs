@@ -155,10 +155,7 @@ fn has_expired(lease: &Value) -> bool {
     let renewed = lease.str_at(&["spec", "renewTime"]).parse::<MicroTime>();
     let seconds = lease.at(&["spec", "leaseDurationSeconds"]).and_then(Value::as_int);
     match (renewed, seconds) {
-        (Ok(renewed), Some(seconds)) => {
-            let now = MicroTime::now();
-            (renewed.seconds.saturating_add(seconds), renewed.nanos) < (now.seconds, now.nanos)
-        }
+        (Ok(renewed), Some(seconds)) => renewed.plus_seconds(seconds) < MicroTime::now(),
         _ => true,
     }
 }

@@ -24,6 +24,7 @@ use crate::kinds::{self, KINDS};
 use crate::pod;
 use kevel_server::verb::Verb;
 
+pub(crate) use self::storages::version_rank;
 pub use self::storages::{StorageOptions, group_resource, locations, storages};
 
 /// What creates the kinds and subresources that are not stored, by group and path

@@ -49,6 +49,7 @@ pub fn row(options: &RestOptions, form: DefinitionForm) -> Option<Resource> {
             DefinitionForm::Etcd => Some(Arc::new(StoredDefinitions { schema })),
         },
         conversion: None,
+        registry: options.registry.of(GROUP, PLURAL),
     };
     let role = SubresourceKind::Status;
     let status = Subresource {

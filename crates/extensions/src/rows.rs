@@ -14,7 +14,7 @@ use kevel_server::egress::EgressSelector;
 use kevel_server::resource::{
     Conventions, FieldLabels, Published, Resource, Routing, Subresource, SubresourceKind,
 };
-use kevel_server::storage::{Format, SelectableField, Storage, StorageConfig};
+use kevel_server::storage::{Format, RegistryFlags, SelectableField, Storage, StorageConfig};
 use kevel_server::type_ref::TypeRef;
 use kevel_store::Engine;
 use kevel_store::cache::Caches;
@@ -39,6 +39,8 @@ pub struct RestOptions {
     pub caches: Arc<Caches>,
     /// Where the services of webhooks are.
     pub resolve: Resolve,
+    /// What flags say about the resources.
+    pub registry: RegistryFlags,
     /// The ways to webhooks.
     pub egress: EgressSelector,
 }
@@ -94,6 +96,7 @@ pub fn rows(definition: Definition<'_>, options: &RestOptions) -> Result<Vec<Res
         time_to_live: None,
         form: Some(Arc::new(form)),
         conversion: Some(versions),
+        registry: options.registry.of(definition.group(), names.plural()),
     };
     let mut served = Vec::new();
     for version in definition.versions().filter(|version| version.is_served()) {

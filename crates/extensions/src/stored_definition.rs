@@ -28,6 +28,10 @@ pub struct StoredDefinitions {
 }
 
 impl StoredForm for StoredDefinitions {
+    fn version(&self) -> Option<&'static str> {
+        Some("v1beta1")
+    }
+
     fn encode(&self, definition: &Value) -> Bytes {
         let mut text = Vec::with_capacity(4096);
         json::encode(definition, self.schema, &mut text);

@@ -188,15 +188,22 @@ async fn a_plugin_holds_the_key() {
         server.stop().await.unwrap();
         let file =
             format!("--encryption-provider-config={}/encryption.yaml", folder.path().display());
-        Cluster::on(folder, vec!["--storage=embedded".to_owned(), file]).await
+        // It waits for them, but not for ever.
+        let wait = "--storage-initialization-timeout=1s".to_owned();
+        Cluster::on(folder, vec!["--storage=embedded".to_owned(), file, wait]).await
     };
     let cluster = restarted.await;
+    let (code, _) = cluster.admin.get("/readyz/poststarthook/storage-readiness").await;
+    assert_eq!(code, 200);
+    let (code, _) = cluster.admin.get("/readyz/informer-sync").await;
+    assert_eq!(code, 500, "the server itself follows Secrets");
     let (code, said) = cluster.admin.get(SECRETS).await;
     assert!((400..600).contains(&code), "{said}");
     let (code, _) = cluster.admin.get("/api/v1/namespaces/default/configmaps").await;
     assert_eq!(code, 200, "others do not wait for it");
     plugin.resume();
     cluster.until(&format!("GET {SECRETS}"), |(code, _)| *code == 200).await;
+    cluster.until("GET /readyz/informer-sync", |(code, _)| *code == 200).await;
     version(&cluster, "another").await;
     cluster.stop().await;
 }

@@ -237,9 +237,16 @@ impl Deletion {
 /// garbage collector's finalizers).
 pub(crate) fn before_delete(
     strategy: &dyn Strategy,
+    garbage_collection: bool,
     old: &Value,
     options: &DeleteOptions,
 ) -> DeletionPlan {
+    // Nobody would take away a finalizer that is for the garbage collector.
+    let finalize = |object: &mut Value| {
+        if garbage_collection {
+            update_finalizers(object, strategy.default_dependents(), options);
+        }
+    };
     let mut object = old.clone();
     let deleting = !metadata::text(old, "deletionTimestamp").is_empty();
     if deleting && strategy.held(old) {
@@ -248,7 +255,7 @@ pub(crate) fn before_delete(
     if !deleting && strategy.begin_delete(&mut object) {
         set_deletion(&mut object, Time::now(), None);
         if strategy.default_dependents() != Dependents::Ignored {
-            update_finalizers(&mut object, strategy.default_dependents(), options);
+            finalize(&mut object);
         }
         return DeletionPlan::Mark(object);
     }
@@ -274,7 +281,7 @@ pub(crate) fn before_delete(
             }
         }
     };
-    update_finalizers(&mut object, strategy.default_dependents(), options);
+    finalize(&mut object);
     let pending = object.at(&["metadata", "finalizers"]).is_some_and(|f| !f.is_empty());
     match grace {
         None if !pending => DeletionPlan::Remove,

@@ -63,7 +63,8 @@ impl Resource {
         let delete = |found: Option<(Value, Revision)>| async move {
             let (object, revision) = found.ok_or_else(|| self.not_found(name))?;
             options.check(self, &object)?;
-            let plan = before_delete(&*self.strategy, &object, options);
+            let garbage_collection = storage.registry.garbage_collection;
+            let plan = before_delete(&*self.strategy, garbage_collection, &object, options);
             let plan = plan.try_map(|object| Ok::<_, StatusError>(without_revision(object)))?;
             let deletion = Deletion {
                 storage: storage.clone(),

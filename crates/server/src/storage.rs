@@ -1,5 +1,7 @@
 //! Where the objects of a resource are kept, in one version, whatever version they are served in.
 
+mod options;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +18,8 @@ use kevel_store::{Engine, Revision};
 
 use crate::future::Pending;
 use crate::type_ref::TypeRef;
+
+pub use self::options::{RegistryFlags, RegistryOptions};
 
 /// How stored bytes are written. Either form is understood when read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +51,8 @@ pub struct StorageConfig {
     pub form: Option<Arc<dyn StoredForm>>,
     /// How versions are made of each other, for a custom kind.
     pub conversion: Option<Arc<dyn Conversion>>,
+    /// What flags say about the resource.
+    pub registry: RegistryOptions,
 }
 
 /// A field that selectors may name.
@@ -67,6 +73,11 @@ pub trait StoredForm: std::fmt::Debug + Send + Sync + 'static {
 
     /// A kept object. It says in which version it is, where that is not the one of the storage.
     fn decode(&self, stored: &[u8]) -> Result<Value, String>;
+
+    /// The version in which objects are kept, where that is not the storage's.
+    fn version(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// How the versions of a custom kind are made of each other.
@@ -104,6 +115,8 @@ pub struct Storage {
     pub fields: Arc<[FieldPath]>,
     /// How long objects are kept, if not until they are deleted.
     pub time_to_live: Option<Duration>,
+    /// What flags say about the resource.
+    pub registry: RegistryOptions,
     decode: Arc<StoredDecode>,
     format: Format,
     /// Names of the fields that watchers are found by.
@@ -153,11 +166,18 @@ impl Storage {
             cache,
             fields,
             time_to_live: config.time_to_live,
+            registry: config.registry,
             decode,
             format: config.format,
             indexed,
             conversion: config.conversion,
         }
+    }
+
+    /// The version in which objects are kept.
+    pub fn encoding_version(&self) -> &str {
+        let of_form = self.decode.form.as_ref().and_then(|form| form.version());
+        of_form.unwrap_or(&self.kind.version)
     }
 
     /// The fields by which watchers are found that select a value of one.

@@ -20,6 +20,11 @@ impl Storages {
         self.0.iter().find(|(name, _)| *name == (group, plural)).map(|(_, storage)| storage)
     }
 
+    /// All of them, with their group and plural.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, &'static str, &Arc<Storage>)> {
+        self.0.iter().map(|((group, plural), storage)| (*group, *plural, storage))
+    }
+
     /// The storage of a kind without which there is no server.
     pub fn required(&self, group: &str, plural: &str) -> Result<Arc<Storage>, String> {
         self.get(group, plural).cloned().ok_or_else(|| match group {

@@ -1,5 +1,7 @@
 //! The user of a request (`user.Info`).
 
+/// What a server is called by itself.
+pub const APISERVER: &str = "system:apiserver";
 /// The group of all authenticated users.
 pub const ALL_AUTHENTICATED: &str = "system:authenticated";
 /// The group of anonymous requests.

@@ -89,6 +89,7 @@ impl World {
                 time_to_live: None,
                 form: None,
                 conversion: None,
+                registry: Default::default(),
             };
             let storage = (!stored.is_empty()).then(|| {
                 let new = || Arc::new(Storage::new(config(), engine.clone(), &caches));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_server::backends::Backends;
-use kevel_server::storage::{Format, Storage, StorageConfig};
+use kevel_server::storage::{Format, RegistryFlags, Storage, StorageConfig};
 use kevel_server::storages::Storages;
 use kevel_store::keys::Origin;
 
@@ -23,13 +23,16 @@ pub struct StorageOptions {
     pub format: Format,
     /// `--event-ttl`: how long kinds that expire are kept; for good without it.
     pub event_ttl: Option<Duration>,
+    /// What flags say about the resources.
+    pub registry: RegistryFlags,
 }
 
 impl StorageOptions {
     /// What the reference does without flags, with objects written in a format.
     pub fn new(format: Format) -> Self {
         let event_ttl = Some(Duration::from_secs(3600));
-        StorageOptions { prefix: "/registry".to_owned(), format, event_ttl }
+        let registry = RegistryFlags::default();
+        StorageOptions { prefix: "/registry".to_owned(), format, event_ttl, registry }
     }
 }
 
@@ -108,6 +111,7 @@ fn config(
         time_to_live: options.event_ttl.filter(|_| kind.expires),
         form: None,
         conversion: None,
+        registry: options.registry.of(kind.group, kind.plural),
     })
 }
 
@@ -120,7 +124,7 @@ fn storage_version(kind: &Kind, served: &[&'static builtin::Resource]) -> Option
 }
 
 /// Stable versions before beta before alpha, newer ones first.
-fn version_rank(version: &str) -> (u8, u32, u32) {
+pub(crate) fn version_rank(version: &str) -> (u8, u32, u32) {
     let digits = |text: &str| text.parse().unwrap_or(0);
     let rest = version.trim_start_matches('v');
     match (rest.split_once("beta"), rest.split_once("alpha")) {

@@ -1,5 +1,6 @@
 //! Versions in which servers store objects, and migrations between them.
 
+mod manager;
 pub mod migration;
 
 use std::collections::{HashMap, HashSet};
@@ -11,6 +12,8 @@ use crate::columns;
 use crate::kind::Kind;
 use crate::rules::Rules;
 use crate::validation::Field;
+
+pub use self::manager::StorageVersionManager;
 
 /// `storageversions`
 pub static KIND: Kind = Kind {

@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 mod allocation;
+mod flags;
+mod leader_election;
 mod peers;
 mod propagation;
 mod relay;
 mod rolling;
+mod storage_versions;

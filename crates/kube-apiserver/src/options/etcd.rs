@@ -1,6 +1,6 @@
 //! Flags of the storage.
 
-use crate::flags::{EFFECTIVE, PENDING, Strings, section};
+use crate::flags::{EFFECTIVE, MOOT, Strings, section};
 use kevel_api::duration::Duration;
 use kevel_api::gvk::GroupResource;
 use std::collections::BTreeMap;
@@ -9,15 +9,16 @@ section! {
     /// Options of the storage.
     Etcd, "etcd" {
         /// Watch cache size for resources that have none of their own; 0 turns their cache off.
-        default_watch_cache_size: i64 = "100", PENDING
+        /// Neither is so, as in the reference.
+        default_watch_cache_size: i64 = "100", MOOT
             .deprecated("watch caches are sized automatically and this flag will be removed in a \
                          future version")
             .hidden();
         /// How many objects a delete of a collection works on at a time.
-        delete_collection_workers: i64 = "1", PENDING;
+        delete_collection_workers: i64 = "1", EFFECTIVE;
         /// Leave objects with dependents to the garbage collector. Must be as for the
         /// kube-controller-manager.
-        enable_garbage_collector: bool = "true", PENDING;
+        enable_garbage_collector: bool = "true", EFFECTIVE;
         /// File that says which resources are encrypted in the storage, and how.
         encryption_provider_config: String, EFFECTIVE;
         /// Read --encryption-provider-config again whenever the file changes. The health checks of
@@ -29,10 +30,12 @@ section! {
         etcd_certfile: String, EFFECTIVE;
         /// How often the server asks etcd to compact; 0 leaves that to others.
         etcd_compaction_interval: Duration = "5m0s", EFFECTIVE;
-        /// How often the objects of each resource are counted for the metrics; 0 does not count.
-        etcd_count_metric_poll_period: Duration = "1m0s", PENDING;
-        /// How often the size of the database is read for the metrics; 0 does not.
-        etcd_db_metric_poll_interval: Duration = "30s", PENDING;
+        /// How often the objects of each resource are counted for the metrics; 0 does not count. They are
+        /// counted whenever the metrics are read.
+        etcd_count_metric_poll_period: Duration = "1m0s", EFFECTIVE;
+        /// How often the size of the database is read for a metric that is not shown any more; 0 does
+        /// not.
+        etcd_db_metric_poll_interval: Duration = "30s", MOOT;
         /// For how long a health check waits for etcd.
         etcd_healthcheck_timeout: Duration = "2s", EFFECTIVE;
         /// File with the private key of --etcd-certfile.
@@ -49,17 +52,18 @@ section! {
         etcd_servers_overrides: Strings, EFFECTIVE;
         /// For how many seconds a lease is used for further objects. Fewer seconds make more
         /// leases; more put more objects under the same one.
-        lease_reuse_duration_seconds: i64 = "60", PENDING;
+        lease_reuse_duration_seconds: i64 = "60", EFFECTIVE;
         /// Kind of etcd: etcd3.
         storage_backend: String, EFFECTIVE;
         /// Media type in which objects are stored: application/json, application/yaml or
         /// application/vnd.kubernetes.protobuf. Custom resources are always JSON.
         storage_media_type: String = "application/vnd.kubernetes.protobuf", EFFECTIVE;
-        /// Serve reads and watches from a cache of the storage.
-        watch_cache: bool = "true", PENDING;
+        /// Serve whoever takes any state from a cache of the storage. Without it they get the current
+        /// state; all others always do.
+        watch_cache: bool = "true", EFFECTIVE;
         /// Resources whose watch cache is on or off, comma separated, each as
         /// resource[.group]#size. Size 0 is off, any other is on.
-        watch_cache_sizes: Strings, PENDING;
+        watch_cache_sizes: Strings, EFFECTIVE;
     }
 }
 

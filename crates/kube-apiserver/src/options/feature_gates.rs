@@ -157,6 +157,7 @@ const EFFECTIVE: &[Feature] = &[
     Feature::PortForwardWebsockets,
     Feature::RemoteRequestHeaderUID,
     Feature::ServiceAccountNodeAudienceRestriction,
+    Feature::StorageVersionAPI,
     Feature::StorageVersionMigrator,
     Feature::TokenRequestServiceAccountUIDValidation,
     Feature::TopologyAwareWorkloadScheduling,

@@ -64,7 +64,7 @@ section! {
         /// wait for them.
         shutdown_watch_termination_grace_period: Duration = "0s", EFFECTIVE;
         /// For how long at most readiness waits for the storage to be set up.
-        storage_initialization_timeout: Duration = "1m0s", PENDING;
+        storage_initialization_timeout: Duration = "1m0s", EFFECTIVE;
         /// Directives of the Strict-Transport-Security header, comma separated: max-age=SECONDS,
         /// includeSubDomains, preload. Without any, the header is not sent.
         strict_transport_security_directives: Strings, EFFECTIVE;

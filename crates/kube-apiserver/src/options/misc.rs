@@ -18,11 +18,11 @@ section! {
             .deprecated("apiserver-count is deprecated and will be removed in a future version.")
             .hidden();
         /// For how long the lease of a coordinated leader is valid.
-        coordinated_leadership_lease_duration: Duration = "15s", PENDING;
+        coordinated_leadership_lease_duration: Duration = "15s", EFFECTIVE;
         /// For how long a coordinated leader may fail to renew its lease.
-        coordinated_leadership_renew_deadline: Duration = "10s", PENDING;
+        coordinated_leadership_renew_deadline: Duration = "10s", EFFECTIVE;
         /// How often a coordinated leader tries to renew its lease.
-        coordinated_leadership_retry_period: Duration = "2s", PENDING;
+        coordinated_leadership_retry_period: Duration = "2s", EFFECTIVE;
         /// Send requests for aggregated servers to the endpoints of their service instead of its
         /// cluster IP.
         enable_aggregator_routing: bool = "false", EFFECTIVE;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use kevel_auth::bootstrap;
 use kevel_controlplane::features::Feature;
 use kevel_controlplane::{
-    Capabilities, Features, IdentityLease, RowsConfig, collect_identity_leases, priority_classes,
+    Capabilities, Features, IdentityLease, LeaderElectionController, LeaderElectionTimers,
+    LeaderElector, RowsConfig, StorageVersionManager, collect_identity_leases, priority_classes,
     rows, system_namespaces,
 };
 use kevel_extensions::Extensions;
@@ -29,7 +30,7 @@ use super::config::{AGGREGATOR, Config, EXTENSIONS, duration, seconds};
 use super::extensions::{add_hooks, extensions};
 use super::flowcontrol::{self, RowFacts};
 use super::paths::PlainPaths;
-use super::{PreparedServer, health, peers, services};
+use super::{PreparedServer, health, peers, services, storage};
 
 /// Puts the servers together and makes them ready to run.
 pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
@@ -82,9 +83,11 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     let crds = crds.and_then(|row| row.storage.clone());
     let tables = [aggregator_rows, kube.resources.clone(), definitions, custom];
     let peers = peers::peers(&config, &aggregator, tables.to_vec(), crds)?;
-    let mut health = health::checks(&config);
-    config.lifecycle.hooks.checks().into_iter().for_each(|check| health.add_boot(check));
-    let health = health.install(&config.lifecycle.signals);
+    if config.options.flags.etcd.etcd_count_metric_poll_period.0 > 0 {
+        storage::count_objects(tables.to_vec(), &metrics);
+    }
+    let storage_versions = storage_versions(&config, &tables[..3])?;
+    let health = health::checks(&config).install(&config.lifecycle.signals);
     let paths = PlainPaths::new(&config, health, &metrics);
     let mut discovery = Discovery::new(tables.to_vec(), addresses(&config), paths.listed)
         .with_registered(aggregator.groups());
@@ -108,6 +111,7 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     // Before discovery: what another server answers for it describes itself.
     let front: Arc<dyn Handler> = Arc::new(Filtered::new(aggregator.proxy(), front));
     let mut chain_config = chain_config(&config, &metrics, audit.clone(), tables.to_vec());
+    chain_config.storage_versions = storage_versions;
     chain_config.peer_proxy = peers.map(|peers| Arc::new(peers.proxy()) as Arc<dyn Filter>);
     let handler = chain::build(chain_config, front);
     prepared(config, &metrics, audit, internal, handler)
@@ -159,6 +163,7 @@ fn start_kube(config: &Config) -> Result<(), String> {
     if storages.get("scheduling.k8s.io", "priorityclasses").is_some() {
         hooks.add_post_start(priority_classes::HOOK, priority_classes::hook(client.clone()))?;
     }
+    health::add_hooks(config)?;
     flowcontrol::add_producer(config)?;
     services::start(config)?;
     peers::start(config)?;
@@ -172,6 +177,9 @@ fn start_kube(config: &Config) -> Result<(), String> {
     let namespaces = system_namespaces(client.clone(), storages.required("", "namespaces")?);
     controllers.push(("start-system-namespaces-controller", Box::pin(namespaces)));
     controllers.into_iter().try_for_each(|(name, controller)| hooks.run(name, controller))?;
+    if options.feature_gates.enabled(Feature::CoordinatedLeaderElection) {
+        start_leader_election(config)?;
+    }
     if options.feature_gates.enabled(Feature::APIServerIdentity) {
         let peer_address = peers::address(options)?.map(|address| address.to_string());
         let (id, hostname) = (options.server_id(), options.hostname.clone());
@@ -183,6 +191,49 @@ fn start_kube(config: &Config) -> Result<(), String> {
         hooks.add_pre_shutdown("stop-kube-apiserver-identity-lease-controller", give_back)?;
     }
     Ok(())
+}
+
+/// Lets one of the cluster's servers choose the holders of leases.
+fn start_leader_election(config: &Config) -> Result<(), String> {
+    let Config { client, options, storages, lifecycle, .. } = config;
+    let flags = &options.flags.misc;
+    let timers = LeaderElectionTimers {
+        lease_duration: duration(flags.coordinated_leadership_lease_duration),
+        renew_deadline: duration(flags.coordinated_leadership_renew_deadline),
+        retry_period: duration(flags.coordinated_leadership_retry_period),
+    };
+    let hook = "start-kube-apiserver-coordinated-leader-election-controller";
+    // Without candidates nobody is chosen, and the server does not become ready: see `health::informer_sync`.
+    let Some(candidates) = health::lease_candidates(config) else {
+        return lifecycle.hooks.add_post_start(hook, |_| async { Ok(()) });
+    };
+    let leases = storages.required("coordination.k8s.io", "leases")?;
+    let controller = LeaderElectionController::new(client.clone(), leases, candidates);
+    let name = LeaderElectionController::NAME;
+    let elector = LeaderElector::new(client.clone(), name, &options.hostname, timers);
+    let release = elector.clone();
+    let run = elector.run(move || controller.clone().run());
+    lifecycle.hooks.run(hook, run)?;
+    let release = || async move { release.release().await };
+    lifecycle.hooks.add_pre_shutdown("stop-coordinated-leader-election-controller", release)
+}
+
+/// Lets the cluster's servers know what this one stores, and writes wait for it.
+fn storage_versions(
+    config: &Config,
+    tables: &[Arc<Resources>],
+) -> Result<Option<Arc<dyn Filter>>, String> {
+    let options = &config.options;
+    let gates = [Feature::StorageVersionAPI, Feature::APIServerIdentity];
+    if !gates.iter().all(|gate| options.feature_gates.enabled(*gate)) {
+        return Ok(None);
+    }
+    let manager = StorageVersionManager::new(config.client.clone(), options.server_id(), tables);
+    let manager = Arc::new(manager);
+    let start = manager.clone();
+    let hook = |context| start.start(context);
+    config.lifecycle.hooks.add_post_start(StorageVersionManager::HOOK, hook)?;
+    Ok(Some(manager))
 }
 
 /// Where clients find the server, as `/api` tells them.

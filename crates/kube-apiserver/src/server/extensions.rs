@@ -20,6 +20,7 @@ pub fn extensions(config: &Config) -> Extensions {
         engine: config.backends.default.engine.clone(),
         caches: config.backends.default.caches.clone(),
         resolve: Arc::new(resolve),
+        registry: config.storage_options.registry.clone(),
         egress: config.egress.clone(),
     };
     let form = match config.options.storage {

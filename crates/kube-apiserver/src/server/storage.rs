@@ -1,14 +1,17 @@
 //! The stores that the options ask for.
 
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use kevel_api::gvk::GroupResource;
 use kevel_controlplane::StorageOptions;
 use kevel_server::backends::{Backend, Backends, Override};
 use kevel_server::egress::{EgressSelector, EgressType};
 use kevel_server::metrics::{Description, Metrics};
-use kevel_server::storage::Format;
+use kevel_server::resource::Resources;
+use kevel_server::storage::{Format, RegistryFlags, RegistryOptions, Storage};
 use kevel_store::Engine;
 use kevel_store::embedded::{self, Embedded};
 use kevel_store::etcd::{self, Etcd};
@@ -25,7 +28,25 @@ pub fn storage_options(options: &CompletedOptions) -> StorageOptions {
         options.storage != StorageKind::Etcd || flags.etcd.storage_media_type == "application/json";
     let format = if json { Format::Json } else { Format::Protobuf };
     let event_ttl = positive(flags.misc.event_ttl.0);
-    StorageOptions { prefix: flags.etcd.etcd_prefix.clone(), format, event_ttl }
+    let registry = registry_flags(options);
+    StorageOptions { prefix: flags.etcd.etcd_prefix.clone(), format, event_ttl, registry }
+}
+
+/// What the flags say about the storage of every resource.
+fn registry_flags(options: &CompletedOptions) -> RegistryFlags {
+    let flags = &options.flags.etcd;
+    let sizes = options.watch_cache_sizes.iter();
+    let uncached = sizes.filter(|(_, size)| **size <= 0).map(|(resource, _)| resource.clone());
+    RegistryFlags {
+        most: RegistryOptions {
+            garbage_collection: flags.enable_garbage_collector,
+            watch_cache: flags.watch_cache,
+            delete_collection_workers: usize::try_from(flags.delete_collection_workers)
+                .unwrap_or(1)
+                .max(1),
+        },
+        uncached: Arc::new(uncached.collect()),
+    }
 }
 
 /// Opens the stores; `over` makes what is laid over each, as encryption.
@@ -89,6 +110,58 @@ pub fn count_decode_errors(backends: &Backends, options: &CompletedOptions, metr
     }
 }
 
+/// Shows how many objects of each resource there are, and how large they are together. The caches know it, so that it is
+/// looked up when somebody asks, and not every `--etcd-count-metric-poll-period`.
+pub fn count_objects(tables: Vec<Arc<Resources>>, metrics: &Metrics) {
+    let by_group = &["group", "resource"];
+    let old = metrics.gauge(Description {
+        name: "apiserver_storage_objects",
+        help: "[STABLE] (Deprecated since 1.34.0) Stored objects by resource: see \
+               apiserver_resource_objects.",
+        labels: &["resource"],
+    });
+    let objects = metrics.gauge(Description {
+        name: "apiserver_resource_objects",
+        help: "[ALPHA] Stored objects, by resource.",
+        labels: by_group,
+    });
+    let bytes = metrics.gauge(Description {
+        name: "apiserver_resource_size_estimate_bytes",
+        help: "[ALPHA] How large the stored objects of a resource are together.",
+        labels: by_group,
+    });
+    let shown: Mutex<BTreeSet<GroupResource>> = Mutex::default();
+    metrics.before_show(move || {
+        let mut stored: BTreeMap<GroupResource, Arc<Storage>> = BTreeMap::new();
+        let mut counted = HashSet::new();
+        for table in &tables {
+            for row in table.current().all() {
+                let Some(storage) = &row.storage else { continue };
+                // Objects of two groups are counted in the first.
+                if counted.insert(Arc::as_ptr(storage)) {
+                    stored.insert(row.group_resource(), storage.clone());
+                }
+            }
+        }
+        for (resource, storage) in &stored {
+            let (count, size) = storage.cache.size();
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            let labels = [resource.group.as_ref(), resource.resource.as_ref()];
+            old.with(&[&resource.to_string()]).set(count);
+            objects.with(&labels).set(count);
+            bytes.with(&labels).set(i64::try_from(size).unwrap_or(i64::MAX));
+        }
+        let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+        for gone in shown.iter().filter(|resource| !stored.contains_key(*resource)) {
+            let labels = [gone.group.as_ref(), gone.resource.as_ref()];
+            old.remove(&[&gone.to_string()]);
+            objects.remove(&labels);
+            bytes.remove(&labels);
+        }
+        *shown = stored.into_keys().collect();
+    });
+}
+
 /// The group and resource whose objects are stored below a prefix.
 fn group_resource<'p>(root: &str, prefix: &'p str) -> (&'p str, &'p str) {
     if let Some(built_in) = kevel_controlplane::group_resource(root, prefix) {
@@ -123,6 +196,12 @@ fn etcd_options(
         dial,
         prefix: flags.etcd_prefix.clone(),
         compaction_interval: interval,
+        leases: etcd::LeaseOptions {
+            reuse: Duration::from_secs(
+                u64::try_from(flags.lease_reuse_duration_seconds).unwrap_or(0),
+            ),
+            ..etcd::LeaseOptions::default()
+        },
         ..etcd::Options::default()
     }
 }

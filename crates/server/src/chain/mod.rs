@@ -129,6 +129,8 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     }
     // The last filter that refuses.
     chain.push(authorization::Authorization::new(authorizer, &metrics));
+    // Innermost of all that refuses: it knows resources, and who may not write is not told about them.
+    chain.push_if(config.storage_versions);
     // After all that refuses: a request is passed on as the user whom all of it was about. What a peer serves it counts.
     chain.push_if(config.peer_proxy);
     // Counts what is served.
@@ -171,6 +173,8 @@ pub struct Config {
     pub flow_control: Option<Arc<FlowControl>>,
     /// What is known of resources, for estimates of work.
     pub resources: Arc<dyn ResourceFacts>,
+    /// Refuses writes of what other servers do not know yet how this one stores it.
+    pub storage_versions: Option<Arc<dyn Filter>>,
     /// Passes on what only another server of the cluster serves.
     pub peer_proxy: Option<Arc<dyn Filter>>,
     /// `--max-requests-inflight`; 0 is no limit.
@@ -208,6 +212,7 @@ impl Config {
             cors_allowed_origins: Vec::new(),
             flow_control: None,
             resources: Arc::new(NoFacts),
+            storage_versions: None,
             peer_proxy: None,
             max_requests_in_flight: 400,
             max_mutating_requests_in_flight: 200,

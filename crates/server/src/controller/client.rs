@@ -15,7 +15,7 @@ use kevel_patch::unstructured;
 use crate::handler::Handler;
 use crate::request::{Connection, Request, RequestBody};
 use crate::responses::InHand;
-use crate::user::{ALL_AUTHENTICATED, PRIVILEGED, User};
+use crate::user::{ALL_AUTHENTICATED, APISERVER, PRIVILEGED, User};
 use crate::version;
 
 const JSON: &str = "application/json";
@@ -40,7 +40,7 @@ impl Client {
     /// [what controllers pass](crate::chain::internal).
     pub fn new(server: Arc<dyn Handler>) -> Self {
         let user = User {
-            name: "system:apiserver".into(),
+            name: APISERVER.into(),
             // Another after every start, as the reference has it.
             uid: uuid::Uuid::new_v4().to_string(),
             groups: vec![ALL_AUTHENTICATED.into(), PRIVILEGED.into()],

@@ -47,6 +47,7 @@ impl Keep {
             time_to_live: None,
             form: None,
             conversion: None,
+            registry: Default::default(),
         };
         Arc::new(Storage::new(config, self.engine.clone(), &self.caches))
     }

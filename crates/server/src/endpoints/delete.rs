@@ -11,11 +11,15 @@ use super::update::Existing;
 use crate::admission::{Attributes, Operation, OperationOptions};
 use crate::deletion::{DeleteOptions, Deletion, DeletionPlan, Outcome, before_delete};
 use crate::failure::unserved;
+use crate::future::{Pending, try_join_all};
 use crate::guaranteed_update::{Failed, guaranteed_update};
 use crate::handler::Response;
 use crate::metadata;
 use crate::responses::status_response;
 use crate::verb::Verb;
+
+/// How many objects of a collection are deleted at a time, whatever a flag says.
+const MAX_WORKERS: usize = 256;
 
 /// What became of a deletion.
 enum Deleted {
@@ -42,13 +46,21 @@ impl StoredRequest<'_> {
         let options = self.delete_options().await?;
         self.warn_of_dependents(&options);
         let page = self.page().await?;
-        for object in &page.items {
-            match self.delete_named(object.name(), &options).await {
-                // It has been deleted meanwhile.
-                Err(error) if error.reason() == kevel_api::status::reason::NOT_FOUND => {}
-                deleted => drop(deleted?),
-            }
-        }
+        let workers = self.storage.registry.delete_collection_workers.clamp(1, MAX_WORKERS);
+        let (this, options, items) = (&self, &options, &page.items);
+        let work = |worker: usize| -> Pending<'_, Result<(), StatusError>> {
+            Box::pin(async move {
+                for object in items.iter().skip(worker).step_by(workers) {
+                    match this.delete_named(object.name(), options).await {
+                        // It has been deleted meanwhile.
+                        Err(error) if error.reason() == kevel_api::status::reason::NOT_FOUND => {}
+                        deleted => drop(deleted?),
+                    }
+                }
+                Ok(())
+            })
+        };
+        try_join_all((0..workers.min(items.len())).map(work).collect()).await?;
         self.list_response(page).await
     }
 
@@ -80,7 +92,8 @@ impl StoredRequest<'_> {
     ) -> Result<Deleted, Failed> {
         let old = &existing.value;
         options.check(self.resource, old)?;
-        let plan = before_delete(&*self.resource.strategy, old, options);
+        let garbage_collection = self.storage.registry.garbage_collection;
+        let plan = before_delete(&*self.resource.strategy, garbage_collection, old, options);
         let namespace = metadata::text(old, "namespace");
         // What is going without this request is not deleted by it.
         if !matches!(plan, DeletionPlan::AlreadyDeleting) {

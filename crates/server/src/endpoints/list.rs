@@ -109,7 +109,7 @@ impl StoredRequest<'_> {
         };
         Ok(match revision {
             None => At::Consistent,
-            Some(Revision(0)) => At::Any,
+            Some(Revision(0)) => self.any(),
             Some(revision) if exact => At::Exact(revision),
             Some(revision) => At::NotOlderThan(revision),
         })

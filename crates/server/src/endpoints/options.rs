@@ -213,12 +213,17 @@ impl StoredRequest<'_> {
         self.revision().map_err(|_| StatusError::unknown(500, bad_revision(text)))
     }
 
+    /// What whoever takes any state gets.
+    pub(super) fn any(&self) -> At {
+        if self.storage.registry.watch_cache { At::Any } else { At::Consistent }
+    }
+
     /// How fresh a GET wants its object.
     pub(super) fn get_at(&self) -> Result<At, StatusError> {
         let revision = self.plain_revision()?;
         Ok(match revision {
             None => At::Consistent,
-            Some(Revision(0)) => At::Any,
+            Some(Revision(0)) => self.any(),
             Some(revision) => At::NotOlderThan(revision),
         })
     }

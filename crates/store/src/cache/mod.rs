@@ -219,6 +219,11 @@ impl Cache {
         }
     }
 
+    /// Whether everything that was stored is loaded.
+    pub fn is_loaded(&self) -> bool {
+        *self.state.borrow() != State::Loading
+    }
+
     /// Waits until everything that was stored is loaded.
     pub async fn loaded(&self) -> Result<(), CacheError> {
         let mut state = self.state.subscribe();

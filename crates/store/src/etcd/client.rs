@@ -62,7 +62,9 @@ struct Member {
 
 /// A stream of watch responses.
 pub(super) struct WatchStream {
-    /// The way to send further requests.
+    /// Which member's it is.
+    pub(super) place: usize,
+    /// The way to send further requests. Without it etcd would take the stream for ended.
     pub(super) requests: mpsc::Sender<proto::WatchRequest>,
     pub(super) responses: Streaming<proto::WatchResponse>,
     /// Whether reports of progress can be believed.
@@ -133,7 +135,8 @@ impl Client {
     /// Opens a stream of watch responses.
     pub(super) async fn watch(&self, request: proto::WatchRequest) -> Result<WatchStream, Status> {
         let (place, member) = self.member();
-        let open = timeout_at(Instant::now() + self.timeout, self.open_watch(member, request));
+        let open =
+            timeout_at(Instant::now() + self.timeout, self.open_watch(place, member, request));
         let opened =
             open.await.unwrap_or_else(|_| Err(Status::unavailable("no answer to a watch")));
         if opened.is_err() {
@@ -144,6 +147,7 @@ impl Client {
 
     async fn open_watch(
         &self,
+        place: usize,
         member: &Member,
         request: proto::WatchRequest,
     ) -> Result<WatchStream, Status> {
@@ -159,7 +163,7 @@ impl Client {
         grpc.ready().await.map_err(|e| Status::from_error(e.into()))?;
         let path = PathAndQuery::from_static("/etcdserverpb.Watch/Watch");
         let responses = grpc.streaming(call, path, ProstCodec::default()).await?.into_inner();
-        Ok(WatchStream { requests, responses, trusted })
+        Ok(WatchStream { place, requests, responses, trusted })
     }
 
     /// Whether all members met so far can be trusted to report progress.
@@ -182,9 +186,9 @@ impl Client {
         member.trusted.get_or_try_init(ask).await.copied()
     }
 
-    /// Turns to the next member.
-    pub(super) fn rotate(&self) {
-        self.leave(self.chosen.load(Ordering::Relaxed));
+    /// How long a request may take.
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     fn member(&self) -> (usize, &Member) {
@@ -196,7 +200,7 @@ impl Client {
     }
 
     /// Of all calls that fail on a member, the first moves on to the next.
-    fn leave(&self, place: usize) {
+    pub(super) fn leave(&self, place: usize) {
         let next = place.wrapping_add(1) % self.members.len();
         let _ = self.chosen.compare_exchange(place, next, Ordering::Relaxed, Ordering::Relaxed);
     }

@@ -3,8 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use tokio::{sync::mpsc, task::AbortHandle, time::sleep};
-use tonic::{Code, Status, Streaming};
+use tokio::{
+    sync::mpsc,
+    task::AbortHandle,
+    time::{sleep, timeout},
+};
+use tonic::{Code, Status};
 
 use super::{
     RANGE,
@@ -66,8 +70,7 @@ impl WatchSource for EtcdWatch {
 
     fn request_progress(&mut self) {
         if let Some(requests) = &*self.requests.lock().unwrap_or_else(PoisonError::into_inner) {
-            let request = WatchRequestUnion::Progress(WatchProgressRequest {});
-            let _ = requests.try_send(proto::WatchRequest { request: Some(request) });
+            ask_progress(requests);
         }
     }
 }
@@ -94,17 +97,15 @@ impl Follower {
     async fn follow(&mut self, sender: &mpsc::Sender<Result<WatchResponse>>) -> Result<()> {
         loop {
             match self.open().await? {
-                Ok(WatchStream { requests, mut responses, trusted }) => {
-                    self.set_requests(trusted.then_some(requests.clone()));
-                    while let Some(response) = self.receive(&mut responses, trusted).await? {
+                Ok(mut stream) => {
+                    self.set_requests(stream.trusted.then(|| stream.requests.clone()));
+                    while let Some(response) = self.receive(&mut stream).await? {
                         if sender.send(Ok(response)).await.is_err() {
                             return Ok(());
                         }
                     }
                     self.set_requests(None);
-                    // Kept until here: without it etcd would take the stream for ended.
-                    drop(requests);
-                    self.client.rotate();
+                    self.client.leave(stream.place);
                 }
                 Err(status) if is_final(&status) => return Err(store_error(status)),
                 Err(_) => {}
@@ -135,13 +136,9 @@ impl Follower {
     }
 
     /// The next response; `None` when the stream has to be opened again.
-    async fn receive(
-        &mut self,
-        stream: &mut Streaming<proto::WatchResponse>,
-        trusted: bool,
-    ) -> Result<Option<WatchResponse>> {
+    async fn receive(&mut self, stream: &mut WatchStream) -> Result<Option<WatchResponse>> {
         loop {
-            let response = match stream.message().await {
+            let response = match self.message(stream).await {
                 Ok(Some(response)) => response,
                 Ok(None) => return Ok(None),
                 Err(status) if is_final(&status) => return Err(store_error(status)),
@@ -158,11 +155,27 @@ impl Follower {
                     false => Ok(None),
                 };
             }
-            if response.created || (response.events.is_empty() && !trusted) {
+            if response.created || (response.events.is_empty() && !stream.trusted) {
                 continue;
             }
             return self.accept(response).map(Some);
         }
+    }
+
+    /// The next message; `None` at the end. A member that says nothing is asked how far it is, and one that does not
+    /// answer is taken for gone: within the time that a request has, not when its connection is found to be dead. What an
+    /// old member answers is not believed, but that it does is.
+    async fn message(
+        &self,
+        stream: &mut WatchStream,
+    ) -> Result<Option<proto::WatchResponse>, Status> {
+        for _ in 0..2 {
+            match timeout(self.client.timeout() / 2, stream.responses.message()).await {
+                Ok(message) => return message,
+                Err(_) => ask_progress(&stream.requests),
+            }
+        }
+        Ok(None)
     }
 
     fn accept(&mut self, response: proto::WatchResponse) -> Result<WatchResponse> {
@@ -213,6 +226,11 @@ impl Follower {
     fn set_requests(&self, requests: Option<mpsc::Sender<proto::WatchRequest>>) {
         *self.requests.lock().unwrap_or_else(PoisonError::into_inner) = requests;
     }
+}
+
+fn ask_progress(requests: &mpsc::Sender<proto::WatchRequest>) {
+    let request = WatchRequestUnion::Progress(WatchProgressRequest {});
+    let _ = requests.try_send(proto::WatchRequest { request: Some(request) });
 }
 
 /// Asking again would be answered the same.

@@ -101,6 +101,53 @@ async fn a_silent_member_is_left_after_one_request() {
     assert_eq!(events_until(&mut watch, Revision(1), Revision(2)).await.len(), 1);
 }
 
+/// A member that falls silent while it is watched: its process is stopped, and its connections stay.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watch_leaves_a_member_that_falls_silent_as_soon_as_a_request_would() {
+    let Some(store) = Store::etcd().await else { return };
+    let alive = store.etcd.as_ref().unwrap().lock().await.endpoint.clone();
+    let (hush, hushed) = tokio::sync::watch::channel(false);
+    let silent = falls_silent(alive.strip_prefix("http://").unwrap().to_owned(), hushed).await;
+    let options = options(vec![format!("http://{silent}"), alive]);
+    // Two requests' worth, and some for a busy machine; a connection is found to be dead after 40 s.
+    let soon = 2 * options.request_timeout + Duration::from_secs(15);
+    let engine = Etcd::connect(options).await.unwrap();
+    let mut watch = engine.watch(b"/", Revision(1)).await.unwrap();
+    let first = store.put("/a", "1").await;
+    assert_eq!(events_until(&mut watch, Revision(1), first).await.len(), 1);
+    hush.send_replace(true);
+    let second = store.put("/a", "2").await;
+    let told = timeout(soon, events_until(&mut watch, first, second)).await.expect("silence");
+    assert_eq!(told.len(), 1);
+    // Nobody has asked for anything: who does is answered at once.
+    let read = timeout(soon, engine.get(b"/a", None)).await.unwrap().unwrap();
+    assert_eq!(read.entry.unwrap().mod_revision, second);
+}
+
+/// The address of a member that stops to say anything when it is told to.
+async fn falls_silent(
+    target: String,
+    hushed: tokio::sync::watch::Receiver<bool>,
+) -> std::net::SocketAddr {
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let (target, mut hushed) = (target.clone(), hushed.clone());
+            tokio::spawn(async move {
+                let mut server = tokio::net::TcpStream::connect(target).await.unwrap();
+                tokio::select! {
+                    _ = tokio::io::copy_bidirectional(&mut client, &mut server) => {}
+                    () = async { drop(hushed.wait_for(|hushed| *hushed).await) } => {
+                        std::future::pending().await
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_several_servers_compacts() {
     let Some(store) = Store::etcd().await else { return };

@@ -1,0 +1,212 @@
+//! One of several servers does something, and another one when that one is gone: who has a lease.
+
+use std::future::Future;
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
+
+use kevel_api::status::{StatusError, reason};
+use kevel_api::time::MicroTime;
+use kevel_api::value::{Map, Value};
+use kevel_server::controller::Client;
+use kevel_server::signals::Signal;
+use tokio::time::Instant;
+
+use super::election::holder;
+
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+/// A server that has no lease tries after a retry period and up to so many more, so that servers do not try together.
+const JITTER: f64 = 1.2;
+
+/// How long a lease is somebody's.
+#[derive(Clone, Copy, Debug)]
+pub struct LeaderElectionTimers {
+    /// How long the others wait for its holder.
+    pub lease_duration: Duration,
+    /// How long the holder may fail to renew it.
+    pub renew_deadline: Duration,
+    /// How often it is tried.
+    pub retry_period: Duration,
+}
+
+/// A server's part in who has a lease of `kube-system`.
+#[derive(Clone, Debug)]
+pub struct LeaderElector {
+    client: Client,
+    name: &'static str,
+    identity: String,
+    timers: LeaderElectionTimers,
+    /// Given when this server is to have it no more.
+    stopped: Signal,
+}
+
+/// The lease as it was seen first, and when: only this machine's clock counts.
+struct Observed {
+    spec: Value,
+    since: Instant,
+}
+
+impl LeaderElector {
+    /// `hostname` is what this server's machine is called.
+    pub fn new(
+        client: Client,
+        name: &'static str,
+        hostname: &str,
+        timers: LeaderElectionTimers,
+    ) -> Self {
+        let identity = format!("{hostname}_{}", uuid::Uuid::new_v4());
+        LeaderElector { client, name, identity, timers, stopped: Signal::new("LeaseReleased") }
+    }
+
+    /// Does something whenever, and for as long as, this server has the lease.
+    pub async fn run<F: Future<Output = ()>>(self, lead: impl Fn() -> F) {
+        let work = async {
+            loop {
+                let mut observed = self.acquire().await;
+                tracing::info!(lease = self.name, "Successfully acquired lease");
+                tokio::select! {
+                    () = lead() => {}
+                    () = self.renew(&mut observed) => {}
+                }
+                tracing::info!(lease = self.name, "Failed to renew lease");
+                if let Err(error) = self.give_up().await {
+                    tracing::error!(lease = self.name, error, "Failed to release lease");
+                }
+                tokio::time::sleep(self.timers.retry_period).await;
+            }
+        };
+        tokio::select! {
+            () = work => {}
+            () = self.stopped.wait() => {}
+        }
+    }
+
+    /// Ends it, and lets another server have the lease at once.
+    pub async fn release(&self) -> Result<(), String> {
+        self.stopped.signal();
+        self.give_up().await
+    }
+
+    async fn acquire(&self) -> Observed {
+        let mut observed = Observed { spec: Value::Null, since: Instant::now() };
+        while !self.try_acquire_or_renew(&mut observed).await {
+            let random = (RandomState::new().hash_one(()) >> 11) as f64 / (1u64 << 53) as f64;
+            tokio::time::sleep(self.timers.retry_period.mul_f64(1.0 + JITTER * random)).await;
+        }
+        observed
+    }
+
+    /// Ends when the lease could not be renewed in time.
+    async fn renew(&self, observed: &mut Observed) {
+        loop {
+            tokio::time::sleep(self.timers.retry_period).await;
+            let renewed = async {
+                while !self.try_acquire_or_renew(observed).await {
+                    tokio::time::sleep(self.timers.retry_period).await;
+                }
+            };
+            if tokio::time::timeout(self.timers.renew_deadline, renewed).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn try_acquire_or_renew(&self, observed: &mut Observed) -> bool {
+        let tried = self.write(observed).await;
+        tried.unwrap_or_else(|error| {
+            tracing::error!(lease = self.name, %error, "Failed to update lease");
+            false
+        })
+    }
+
+    /// Whether this server has the lease now.
+    async fn write(&self, observed: &mut Observed) -> Result<bool, StatusError> {
+        let now = MicroTime::now();
+        let path = self.path();
+        let written = match self.client.get(&path).await {
+            Ok(mut lease) => {
+                let spec = lease.at(&["spec"]).cloned().unwrap_or_default();
+                if observed.spec != spec {
+                    *observed = Observed { spec, since: Instant::now() };
+                }
+                let ours = holder(&lease) == self.identity;
+                if !ours && !holder(&lease).is_empty() && observed.is_valid() {
+                    return Ok(false);
+                }
+                lease.make_map(&[]).insert("spec", self.spec(&observed.spec, ours, now));
+                self.client.update(&path, &lease).await?
+            }
+            Err(error) if error.reason() == reason::NOT_FOUND => {
+                let metadata = Map::from_iter([("name", Value::from(self.name))]);
+                let lease = Map::from_iter([
+                    ("metadata", Value::Map(metadata)),
+                    ("spec", self.spec(&Value::Null, true, now)),
+                ]);
+                self.client.create(LEASES, &lease.into()).await?
+            }
+            Err(error) => return Err(error),
+        };
+        let spec = written.at(&["spec"]).cloned().unwrap_or_default();
+        *observed = Observed { spec, since: Instant::now() };
+        Ok(true)
+    }
+
+    /// What the lease says when it is this server's; `ours` if it was before.
+    fn spec(&self, old: &Value, ours: bool, now: MicroTime) -> Value {
+        let now = Value::from(now.to_string().as_str());
+        let transitions = old.at(&["leaseTransitions"]).and_then(Value::as_int).unwrap_or(0);
+        let transitions = if ours { transitions } else { transitions.saturating_add(1) };
+        let acquired = old.at(&["acquireTime"]).filter(|_| ours).cloned();
+        let seconds = i64::try_from(self.timers.lease_duration.as_secs()).unwrap_or(i64::MAX);
+        Value::Map(Map::from_iter([
+            ("acquireTime", acquired.unwrap_or_else(|| now.clone())),
+            ("holderIdentity", Value::from(self.identity.as_str())),
+            ("leaseDurationSeconds", Value::Int(seconds)),
+            ("leaseTransitions", Value::Int(transitions)),
+            ("renewTime", now),
+        ]))
+    }
+
+    /// Says that nobody has the lease, if it is this server's.
+    async fn give_up(&self) -> Result<(), String> {
+        let write = async {
+            loop {
+                match self.give_up_as_seen().await {
+                    // A renewal was still on its way.
+                    Err(error) if error.reason() == reason::CONFLICT => {}
+                    result => return result,
+                }
+            }
+        };
+        match tokio::time::timeout(self.timers.renew_deadline, write).await {
+            Ok(Err(error)) if error.reason() == reason::NOT_FOUND => Ok(()),
+            Ok(written) => written.map_err(|error| error.to_string()),
+            Err(_) => Err("releasing the lease timed out".to_owned()),
+        }
+    }
+
+    async fn give_up_as_seen(&self) -> Result<(), StatusError> {
+        let mut lease = self.client.get(&self.path()).await?;
+        if holder(&lease) != self.identity {
+            return Ok(());
+        }
+        let now = Value::from(MicroTime::now().to_string().as_str());
+        let spec = lease.make_map(&["spec"]);
+        spec.insert("holderIdentity", Value::from(""));
+        spec.insert("leaseDurationSeconds", Value::Int(1));
+        spec.insert("acquireTime", now.clone());
+        spec.insert("renewTime", now);
+        self.client.update(&self.path(), &lease).await.map(drop)
+    }
+
+    fn path(&self) -> String {
+        format!("{LEASES}/{}", self.name)
+    }
+}
+
+impl Observed {
+    /// Whether its holder can still have it, as far as this server has seen.
+    fn is_valid(&self) -> bool {
+        let seconds = self.spec.at(&["leaseDurationSeconds"]).and_then(Value::as_int).unwrap_or(0);
+        self.since.elapsed() < Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+    }
+}
