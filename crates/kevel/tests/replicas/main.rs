@@ -5,5 +5,4 @@
 mod allocation;
 mod peers;
 mod propagation;
-mod relay;
 mod rolling;
