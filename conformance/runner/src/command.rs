@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crate::control_plane::{Component, ControlPlane, Server};
 use crate::namespaces::{self, Namespaces};
-use crate::{Result, diff, e2e, kms, kubelet, matrix, peers, random, rolling, rules, swap};
+use crate::{
+    Result, diff, e2e, kms, kubelet, matrix, peers, random, rolling, rules, services, swap,
+};
 
 const USAGE: &str = "usage: conformance COMMAND
   up reference|kevel [--with controllers,scheduler,nodes|node] [--etcd]
@@ -18,6 +20,7 @@ const USAGE: &str = "usage: conformance COMMAND
   e2e reference|kevel [--limit SECONDS] [--jobs N] [--skip-done] [--all] [--beyond] [FOCUS]
   swap [--encrypted]
   rolling reference|kevel [--rounds N]
+  services reference|kevel [--servers N] [--count N]
   peers
   kms
 KEVEL_APISERVER names the Kevel to use instead of target/release/kube-apiserver.";
@@ -98,6 +101,11 @@ pub async fn run(arguments: Vec<String>) -> Result<bool> {
             random::run(mode, seed, count).await
         }
         Some("rules") => rules::run(&arguments.0).await,
+        Some("services") => {
+            let server = arguments.server()?;
+            let servers = arguments.number("--servers", 3)?;
+            services::run(server, servers, arguments.number("--count", 2000)?).await
+        }
         Some("kms") => kms::run().await,
         Some("peers") => peers::run().await,
         Some("rolling") => {

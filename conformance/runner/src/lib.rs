@@ -22,6 +22,7 @@ pub mod random;
 pub mod rolling;
 pub mod rules;
 pub mod scenario;
+pub mod services;
 pub mod swap;
 
 /// Nobody decides on these errors: they end the command.

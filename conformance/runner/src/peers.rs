@@ -8,18 +8,15 @@ use std::time::{Duration, Instant};
 use kevel_codec::base64;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::task::JoinSet;
 
-use crate::Result;
 use crate::client::{Answer, Client, Request};
 use crate::control_plane::{ControlPlane, Server, cache, free_port};
+use crate::{Result, services};
 
 /// How long they may take to know of each other.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How many Services are made on each of them at the same time.
-const SERVICES: usize = 300;
-/// How many of these are asked for at a time.
-const AT_A_TIME: usize = 10;
+/// How many Services are made on both of them at the same time.
+const SERVICES: usize = 1000;
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases\
                       ?labelSelector=apiserver.kubernetes.io%2Fidentity%3Dkube-apiserver";
@@ -118,7 +115,8 @@ async fn check(plane: &mut ControlPlane) -> Result<bool> {
     findings.note("discovery", discovery(reference, kevel).await);
     findings.note("identity leases", leases(reference, kevel).await);
     findings.note("kubernetes' endpoints", endpoints(&all).await);
-    findings.note("Services of both", services(reference, kevel).await);
+    let clients = [reference.client.clone(), kevel.client.clone()];
+    findings.note("Services of both", services::make(&clients, SERVICES).await);
     let mut said = Vec::new();
     for (asked, other) in [(reference, kevel), (kevel, reference)] {
         plane.kill(other.server.name())?;
@@ -384,67 +382,6 @@ async fn endpoints(all: &[Peer]) -> Result<String> {
         .await?;
     }
     Ok(format!("{expected:?}"))
-}
-
-/// Services made on both at the same time: no address and no port is given twice, and those that are taken are theirs.
-async fn services(reference: &Peer, kevel: &Peer) -> Result<String> {
-    let (one, other) = tokio::join!(make(reference, "r"), make(kevel, "k"));
-    let given: Vec<String> = one?.into_iter().chain(other?).collect();
-    let once: BTreeSet<&String> = given.iter().collect();
-    if once.len() != given.len() {
-        return Err(
-            format!("{} of {} are given twice", given.len() - once.len(), given.len()).into()
-        );
-    }
-    // Everything is given back by the other one.
-    let (one, other) = tokio::join!(remove(reference, "k"), remove(kevel, "r"));
-    one.and(other)?;
-    until(async || {
-        let list =
-            reference.client.json(Request::get("/apis/networking.k8s.io/v1/ipaddresses")).await?;
-        let left = list["items"].as_array().map(Vec::len).unwrap_or_default();
-        equal(&left, &1)
-    })
-    .await?;
-    Ok(format!("{} Services with {} addresses and ports, each once", 2 * SERVICES, given.len()))
-}
-
-const OF_SERVICES: &str = "/api/v1/namespaces/default/services";
-
-async fn make(peer: &Peer, prefix: &str) -> Result<Vec<String>> {
-    let spec = json!({"type": "NodePort", "ports": [{"port": 80}]});
-    let made = each(peer, |number| {
-        let name = format!("{prefix}{number}");
-        Request::post(OF_SERVICES, &json!({"metadata": {"name": name}, "spec": spec}))
-    });
-    let given = |service: &Value| {
-        let spec = &service["spec"];
-        [spec["clusterIP"].to_string(), spec["ports"][0]["nodePort"].to_string()]
-    };
-    Ok(made.await?.iter().flat_map(given).collect())
-}
-
-async fn remove(peer: &Peer, prefix: &str) -> Result<()> {
-    let path = |number| format!("{OF_SERVICES}/{prefix}{number}");
-    each(peer, |number| Request::delete(path(number))).await.map(|_| ())
-}
-
-/// A request for each Service, several at a time.
-async fn each(peer: &Peer, request: impl Fn(usize) -> Request) -> Result<Vec<Value>> {
-    let mut workers = JoinSet::new();
-    for worker in 0..AT_A_TIME {
-        let requests: Vec<_> = (worker..SERVICES).step_by(AT_A_TIME).map(&request).collect();
-        let client = peer.client.clone();
-        workers.spawn(async move {
-            let mut answers = Vec::new();
-            for request in requests {
-                answers.push(client.json(request).await?);
-            }
-            Ok(answers)
-        });
-    }
-    let answers: Result<Vec<Vec<Value>>> = workers.join_all().await.into_iter().collect();
-    Ok(answers?.into_iter().flatten().collect())
 }
 
 /// What is said of a peer that is gone without a word, with its port masked.
