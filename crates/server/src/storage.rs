@@ -37,6 +37,8 @@ pub struct StorageConfig {
     pub prefix: String,
     /// How objects are written.
     pub format: Format,
+    /// Whether an empty list is told from none, as it is where the reference stores JSON.
+    pub keeps_empty: bool,
     /// What selectors may name, besides name and namespace.
     pub fields: Vec<SelectableField>,
     /// Positions of those that watchers are found by.
@@ -104,6 +106,8 @@ pub struct Storage {
     pub fields: Arc<[FieldPath]>,
     /// How long objects are kept, if not until they are deleted.
     pub time_to_live: Option<Duration>,
+    /// Whether an empty list is told from none.
+    pub keeps_empty: bool,
     decode: Arc<StoredDecode>,
     format: Format,
     /// Names of the fields that watchers are found by.
@@ -155,6 +159,7 @@ impl Storage {
             time_to_live: config.time_to_live,
             decode,
             format: config.format,
+            keeps_empty: config.keeps_empty,
             indexed,
             conversion: config.conversion,
         }
