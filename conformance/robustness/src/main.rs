@@ -61,7 +61,9 @@ async fn command(options: &Options) -> Result<bool, String> {
         "etcd" if !etcd::Cluster::possible() => Ok(true),
         "etcd" if options.namespaces && skipped(etcd::Network::impossible()) => Ok(true),
         "etcd" => traffic(options, options.members, options.faults.unwrap_or(100)).await,
-        "disk" => disk::positions(options.faults.unwrap_or(200), options.stride).await,
+        "disk" => {
+            disk::positions(options.faults.unwrap_or(200), options.stride, options.first).await
+        }
         "power" => {
             disk::power(options.seed, options.faults.unwrap_or(200), options.stride, true).await
         }
@@ -86,7 +88,7 @@ async fn short(options: &Options) -> Result<bool, String> {
     if etcd::Cluster::possible() {
         held &= traffic(&options, 1, 7).await?;
     }
-    held &= disk::positions(30, 4).await?;
+    held &= disk::positions(30, 4, 1).await?;
     held &= disk::power(options.seed, 30, 2, false).await?;
     Ok(held)
 }

@@ -21,6 +21,7 @@ options: --seed N       repeats a run's choices
          --namespaces   each member in a network namespace, whose cable can be pulled (root)
          --min-rate N   operations per second that must be answered
          --stride N     only every N-th position of the disk
+         --first N      from the N-th position on: a long run of the disk in parts
          --output DIR   where a history goes that breaks a promise (target/robustness)
 KEVEL_APISERVER names the server: target/release/kube-apiserver, else target/debug/kube-apiserver.";
 
@@ -53,6 +54,8 @@ pub struct Options {
     pub min_rate: f64,
     /// Every so many-th position of a failing disk.
     pub stride: usize,
+    /// The position of the disk to begin with.
+    pub first: usize,
     /// Where histories go.
     pub output: PathBuf,
 }
@@ -75,6 +78,7 @@ impl Options {
             namespaces: false,
             min_rate: 20.0,
             stride: 1,
+            first: 1,
             output: PathBuf::from("target/robustness"),
         };
         let mut arguments = arguments;
@@ -123,6 +127,7 @@ impl Options {
             "--members" => self.members = number::<usize>(name, value)?.max(1),
             "--min-rate" => self.min_rate = number(name, value)?,
             "--stride" => self.stride = number::<usize>(name, value)?.max(1),
+            "--first" => self.first = number::<usize>(name, value)?.max(1),
             "--output" => self.output = PathBuf::from(value),
             _ => return Err(format!("there is no {name}")),
         }

@@ -19,6 +19,7 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::Result;
 
@@ -121,6 +122,13 @@ impl Client {
         Ok(Lines { code: head.status.as_u16(), headers: head.headers, body, rest })
     }
 
+    /// A connection of its own that speaks HTTP/1.1, for what goes on in another protocol.
+    pub async fn http1(&self) -> Result<TlsStream<TcpStream>> {
+        let mut tls = ClientConfig::clone(&self.tls);
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        secured(Arc::new(tls), self.port).await
+    }
+
     async fn start(&self, request: Request) -> Result<http::Response<Incoming>> {
         let mut message = http::Request::builder()
             .method(request.method)
@@ -160,11 +168,15 @@ fn trusting(credentials: &Path) -> Result<ConfigBuilder<ClientConfig, WantsClien
         .with_root_certificates(roots))
 }
 
-async fn connect(tls: &Arc<ClientConfig>, port: u16) -> Result<SendRequest<Full<Bytes>>> {
+async fn secured(tls: Arc<ClientConfig>, port: u16) -> Result<TlsStream<TcpStream>> {
     let stream = TcpStream::connect(("127.0.0.1", port)).await?;
     stream.set_nodelay(true)?;
     let name = ServerName::try_from("127.0.0.1")?;
-    let stream = TlsConnector::from(Arc::clone(tls)).connect(name, stream).await?;
+    Ok(TlsConnector::from(tls).connect(name, stream).await?)
+}
+
+async fn connect(tls: &Arc<ClientConfig>, port: u16) -> Result<SendRequest<Full<Bytes>>> {
+    let stream = secured(Arc::clone(tls), port).await?;
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
         .initial_stream_window_size(4 << 20)
         .initial_connection_window_size(16 << 20)

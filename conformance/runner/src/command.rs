@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crate::control_plane::{Component, ControlPlane, Server};
 use crate::namespaces::{self, Namespaces};
-use crate::{Result, diff, e2e, kubelet, matrix, random, rules, swap};
+use crate::{
+    Result, diff, e2e, kms, kubelet, matrix, peers, random, rolling, rules, services, swap,
+};
 
 const USAGE: &str = "usage: conformance COMMAND
   up reference|kevel [--with controllers,scheduler,nodes|node] [--etcd]
@@ -17,6 +19,10 @@ const USAGE: &str = "usage: conformance COMMAND
   rules [FILE...]
   e2e reference|kevel [--limit SECONDS] [--jobs N] [--skip-done] [--all] [--beyond] [FOCUS]
   swap [--encrypted]
+  rolling reference|kevel [--rounds N]
+  services reference|kevel [--servers N] [--count N]
+  peers
+  kms
 KEVEL_APISERVER names the Kevel to use instead of target/release/kube-apiserver.";
 
 /// Runs a command; whether it found everything well.
@@ -95,6 +101,17 @@ pub async fn run(arguments: Vec<String>) -> Result<bool> {
             random::run(mode, seed, count).await
         }
         Some("rules") => rules::run(&arguments.0).await,
+        Some("services") => {
+            let server = arguments.server()?;
+            let servers = arguments.number("--servers", 3)?;
+            services::run(server, servers, arguments.number("--count", 2000)?).await
+        }
+        Some("kms") => kms::run().await,
+        Some("peers") => peers::run().await,
+        Some("rolling") => {
+            let server = arguments.server()?;
+            rolling::run(server, arguments.number("--rounds", 1)?).await
+        }
         Some("swap") => swap::run(arguments.switch("--encrypted")).await,
         _ => Err(USAGE.into()),
     }

@@ -51,6 +51,8 @@ pub struct ControlPlane {
     pub processes: Vec<Process>,
     /// What the API server is told besides.
     pub flags: Vec<String>,
+    /// Whether each server runs on a machine of its name: servers are known by that.
+    pub hostnames: bool,
 }
 
 impl Server {
@@ -118,7 +120,8 @@ impl ControlPlane {
         let (port, etcd_port) = (free_port()?, free_port()?);
         credentials::write(&folder.join("pki"), port)?;
         let (folder, processes) = (folder.to_owned(), Vec::new());
-        Ok(ControlPlane { folder, port, etcd_port, processes, flags: Vec::new() })
+        let flags = Vec::new();
+        Ok(ControlPlane { folder, port, etcd_port, processes, flags, hostnames: false })
     }
 
     /// Ends what runs in a folder and removes it.
@@ -155,26 +158,48 @@ impl ControlPlane {
             etcd_port: port("etcdPort").ok_or("a state file without a port of etcd")?,
             processes: processes.filter_map(Process::from_json).collect(),
             flags: Vec::new(),
+            hostnames: false,
         })
     }
 
     /// Starts an API server, with etcd before it where it needs one, and waits until it is ready.
     /// Answers how long the API server took.
     pub async fn start_server(&mut self, server: Server, etcd: bool) -> Result<Duration> {
+        self.start_replica(server, server.name(), self.port, etcd).await
+    }
+
+    /// The same for one of several servers of this control plane, by a name and on a port of its own.
+    pub async fn start_replica(
+        &mut self,
+        server: Server,
+        name: &str,
+        port: u16,
+        etcd: bool,
+    ) -> Result<Duration> {
         if etcd && !self.processes.iter().any(|process| process.name == "etcd") {
             self.spawn("etcd", &built("etcd"), self.etcd_flags())?;
             self.until("etcd", async |plane| plane.etcd_listens()).await?;
         }
-        let mut flags = self.server_flags();
+        let mut flags = self.server_flags(port);
         flags.extend(self.flags.iter().cloned());
         flags.push(match etcd {
             true => format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port),
             false => format!("--data-dir={}", self.folder.join("data").display()),
         });
         let begun = Instant::now();
-        self.spawn(server.name(), &server.program(), flags)?;
-        let client = self.client(1)?;
-        self.until(server.name(), async |_| {
+        let program = server.program();
+        match self.hostnames {
+            false => self.spawn(name, &program, flags)?,
+            true => {
+                let named = ["--uts", "sh", "-c", r#"hostname "$0" && exec "$@""#, name];
+                let mut arguments = named.map(String::from).to_vec();
+                arguments.push(program.display().to_string());
+                arguments.extend(flags);
+                self.spawn(name, Path::new("unshare"), arguments)?;
+            }
+        }
+        let client = self.client_of(port, 1)?;
+        self.until(name, async |_| {
             client.send(Request::get("/readyz")).await.is_ok_and(|answer| answer.code == 200)
         })
         .await?;
@@ -223,6 +248,15 @@ impl ControlPlane {
         self.save()
     }
 
+    /// Ends one program at once, without a word.
+    pub fn kill(&mut self, name: &str) -> Result<()> {
+        for process in self.processes.iter().filter(|process| process.name == name) {
+            process.kill();
+        }
+        self.processes.retain(|process| process.name != name);
+        self.save()
+    }
+
     /// Ends everything, in the reverse of the order in which it was started.
     pub fn stop_all(&mut self) -> Result<()> {
         for process in std::mem::take(&mut self.processes).iter().rev() {
@@ -241,7 +275,12 @@ impl ControlPlane {
 
     /// A client of the administrator, with so many connections.
     pub fn client(&self, connections: usize) -> Result<Client> {
-        Client::new(&self.folder.join("pki"), self.port, connections)
+        self.client_of(self.port, connections)
+    }
+
+    /// The same of one of several servers.
+    pub fn client_of(&self, port: u16, connections: usize) -> Result<Client> {
+        Client::new(&self.folder.join("pki"), port, connections)
     }
 
     /// The administrator's kubeconfig.
@@ -299,9 +338,9 @@ impl ControlPlane {
     }
 
     /// The same for both servers.
-    fn server_flags(&self) -> Vec<String> {
+    fn server_flags(&self, port: u16) -> Vec<String> {
         let mut flags = vec![
-            format!("--secure-port={}", self.port),
+            format!("--secure-port={port}"),
             format!("--tls-cert-file={}", self.pki("server.crt")),
             format!("--tls-private-key-file={}", self.pki("server.key")),
             format!("--client-ca-file={}", self.pki("ca.crt")),
@@ -375,7 +414,7 @@ pub fn tree() -> PathBuf {
 
 /// A port that nobody listens on, from below those that outgoing connections are given: it is used
 /// a while after it was found.
-fn free_port() -> Result<u16> {
+pub fn free_port() -> Result<u16> {
     let random = || 20_000 + (RandomState::new().hash_one(()) % 12_000) as u16;
     let free = |port: &u16| TcpListener::bind(("0.0.0.0", *port)).is_ok();
     std::iter::repeat_with(random).take(1000).find(free).ok_or_else(|| "no port is free".into())

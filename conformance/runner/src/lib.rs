@@ -9,16 +9,20 @@ pub mod diff;
 pub mod difference;
 pub mod e2e;
 pub mod hooks;
+pub mod kms;
 pub mod kubelet;
 pub mod mask;
 pub mod matrix;
 pub mod namespaces;
 pub mod node;
 pub mod objects;
+pub mod peers;
 pub mod process;
 pub mod random;
+pub mod rolling;
 pub mod rules;
 pub mod scenario;
+pub mod services;
 pub mod swap;
 
 /// Nobody decides on these errors: they end the command.

@@ -13,6 +13,8 @@ pub(crate) struct FieldSlots {
     base: usize,
     /// A bit for each field that has a place.
     placed: u64,
+    /// A bit for each field that is part of the struct though it is null.
+    kept: u64,
     slots: [u8; MAX_FIELDS],
 }
 
@@ -20,7 +22,7 @@ impl FieldSlots {
     /// Slots from here on up.
     #[inline]
     pub(crate) fn above(values: &[Value]) -> Self {
-        FieldSlots { base: values.len(), placed: 0, slots: [0; MAX_FIELDS] }
+        FieldSlots { base: values.len(), placed: 0, kept: 0, slots: [0; MAX_FIELDS] }
     }
 
     /// The place of a field on the stack, if it has one.
@@ -38,6 +40,13 @@ impl FieldSlots {
         values.push(value);
     }
 
+    /// Makes a null part of the struct: a pointer to what is written as null.
+    #[cold]
+    pub(crate) fn push_null(&mut self, position: usize, values: &mut Vec<Value>) {
+        self.push(position, Value::Null, values);
+        self.kept |= 1 << position;
+    }
+
     /// Takes the struct off the stack, with room for some more fields; those that are null are not
     /// part of it.
     #[inline]
@@ -47,7 +56,7 @@ impl FieldSlots {
         if fields.iter().any(Value::is_null) {
             let null = |position: &usize| fields[usize::from(self.slots[*position])].is_null();
             let nulls = (0..MAX_FIELDS).filter(|p| left >> p & 1 != 0).filter(null);
-            left &= !nulls.fold(0, |set, position| set | 1 << position);
+            left &= self.kept | !nulls.fold(0, |set, position| set | 1 << position);
         }
         let count = left.count_ones() as usize;
         let mut entries = ThinVec::with_capacity(if count == 0 { 0 } else { count + room });

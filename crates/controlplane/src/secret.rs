@@ -57,7 +57,7 @@ fn check(secret: Field) {
         "kubernetes.io/dockerconfigjson" => docker_config(data.key(".dockerconfigjson")),
         "kubernetes.io/basic-auth" => {
             let (user, password) = (data.key("username"), data.key("password"));
-            if user.is_absent() && password.is_absent() {
+            if user.is_missing() && password.is_missing() {
                 user.required("");
                 password.required("");
             }
@@ -66,7 +66,7 @@ fn check(secret: Field) {
             data.key("ssh-privatekey").must("");
         }
         "kubernetes.io/tls" => {
-            for key in ["tls.crt", "tls.key"].iter().filter(|key| data.key(key).is_absent()) {
+            for key in ["tls.crt", "tls.key"].iter().filter(|key| data.key(key).is_missing()) {
                 data.key(key).required("");
             }
         }
@@ -81,7 +81,7 @@ pub fn bytes(value: Field) -> usize {
 }
 
 fn docker_config(entry: Field) {
-    if entry.is_absent() {
+    if entry.is_missing() {
         return entry.required("");
     }
     let mut text = Vec::new();

@@ -168,6 +168,11 @@ impl<'v, 'p> Field<'v, 'p> {
         !self.is_set()
     }
 
+    /// Whether a map has no such entry; one that is null is there.
+    pub fn is_missing(&self) -> bool {
+        self.value.is_none()
+    }
+
     /// Whether nothing stands here, or nothing but a zero, an empty text or list.
     pub fn is_empty(&self) -> bool {
         self.value.is_none_or(Value::is_empty)

@@ -41,6 +41,7 @@ pub fn row(options: &RestOptions, form: DefinitionForm) -> Option<Resource> {
         ty: ty.clone(),
         prefix: keys::resource_prefix(&options.prefix, Origin::Extension, GROUP, PLURAL),
         format: Format::Json,
+        keeps_empty: true,
         fields: Vec::new(),
         indexed: Vec::new(),
         time_to_live: None,

@@ -91,6 +91,7 @@ pub fn rows(definition: Definition<'_>, options: &RestOptions) -> Result<Vec<Res
             names.plural(),
         ),
         format: Format::Json,
+        keeps_empty: true,
         fields: fields.into_iter().map(field).collect(),
         indexed: Vec::new(),
         time_to_live: None,

@@ -196,19 +196,32 @@ fn merge_field(
     }
 }
 
-/// A patch as it is left when it has been applied: directives go as they are followed.
-pub fn without_done(patch: &Value) -> Value {
+/// A patch as it is left when it has been applied to a document: directives go as they are followed, with the lists
+/// that they put in order, and nulls where there was nothing to take away.
+pub fn without_done(document: &Value, patch: &Value) -> Value {
     match patch {
         Value::Map(map) => {
+            let ordered = |key: &str| map.contains_key(&format!("{SET_ORDER}/{key}"));
             let done = |key: &str, value: &Value| {
                 key == RETAIN_KEYS
                     || key.starts_with(SET_ORDER)
                     || key == PATCH && value.as_str() == Some("replace")
+                    || ordered(key)
             };
             let left = map.iter().filter(|(key, value)| !done(key, value));
-            Value::Map(left.map(|(key, value)| (key, without_done(value))).collect())
+            let left = left.map(|(key, value)| match document.at(&[key]) {
+                Some(old) if same_type(old, value) => (key, without_done(old, value)),
+                _ => {
+                    let mut fresh = without_done(value, value);
+                    discard_nulls(&mut fresh);
+                    (key, fresh)
+                }
+            });
+            Value::Map(left.collect())
         }
-        Value::List(items) => Value::List(items.iter().map(without_done).collect()),
+        Value::List(items) => {
+            Value::List(items.iter().map(|item| without_done(item, item)).collect())
+        }
         other => other.clone(),
     }
 }

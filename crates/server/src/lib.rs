@@ -46,7 +46,7 @@ pub mod request;
 pub mod request_info;
 pub mod resource;
 pub mod responses;
-mod routes;
+pub mod routes;
 pub mod scale;
 pub mod selectors;
 pub mod service_resolver;

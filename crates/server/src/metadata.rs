@@ -179,15 +179,10 @@ pub(crate) fn check_update(object: &Value, old: &Value) -> FieldErrors {
         }
     }
     for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
-        let of =
-            |object: &'_ Value| object.at(&["metadata", field]).cloned().unwrap_or(Value::Null);
-        let (new, old) = (of(object), of(old));
+        let (new, old) = (object.at(&["metadata", field]), old.at(&["metadata", field]));
         if new != old {
-            errors.push(FieldError::invalid(
-                &root.child(field),
-                bad_value(&new),
-                "field is immutable",
-            ));
+            let new = bad_value(new.unwrap_or(&Value::Null));
+            errors.push(FieldError::invalid(&root.child(field), new, "field is immutable"));
         }
     }
     let metadata = object.at(&["metadata"]).unwrap_or(&Value::Null);

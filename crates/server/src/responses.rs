@@ -114,11 +114,17 @@ pub(crate) fn encode(
         yaml::from_json(&text, &mut body).map_err(StatusError::internal)?;
         return Ok(respond(code, MediaType::Yaml.name(), body));
     }
-    if accepted.pretty {
-        let mut body = Vec::with_capacity(text.len() * 2);
-        json::indent(&text, &mut body);
-        text = body;
+    let mut body = text;
+    match accepted.pretty {
+        true => body = indented(&body),
+        false => body.push(b'\n'),
     }
-    text.push(b'\n');
-    Ok(respond(code, MediaType::Json.name(), text))
+    Ok(respond(code, MediaType::Json.name(), body))
+}
+
+/// A compact document as people like to read it: what is indented does not end its last line.
+pub(crate) fn indented(text: &[u8]) -> Vec<u8> {
+    let mut body = Vec::with_capacity(text.len() * 2);
+    json::indent(text, &mut body);
+    body
 }

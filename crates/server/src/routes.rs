@@ -1,12 +1,69 @@
-//! The paths of [`metrics`](crate::metrics).
+//! Routes of plain paths: documents that are served by GET alone, and the paths of
+//! [`metrics`](crate::metrics).
 
-use http::{HeaderValue, header};
+use std::sync::Arc;
+
+use http::{HeaderValue, Method, header};
 
 use crate::body::Body;
+use crate::failure::{bare, bare_with};
 use crate::future::Pending;
 use crate::handler::{Handler, Response};
-use crate::metrics::{Metrics, Slis};
+use crate::metrics::{Metrics, Slis, start_time};
+use crate::negotiate::not_acceptable;
 use crate::request::Request;
+use crate::responses::failure_to;
+
+/// A document at a path, which may end in slashes; what is below the path is not found.
+pub struct Route {
+    /// Where it stands, without a slash at its end.
+    pub path: &'static str,
+    /// The one media type that bodies of requests may have, where it matters.
+    pub consumes: Option<&'static str>,
+    /// The media type of the document.
+    pub produces: &'static str,
+    /// What writes it.
+    pub handler: Arc<dyn Handler>,
+}
+
+impl std::fmt::Debug for Route {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Route({})", self.path)
+    }
+}
+
+impl Route {
+    /// What keeps a request from the document.
+    fn check(&self, request: &Request) -> Result<(), kevel_api::status::StatusError> {
+        if request.info.path.trim_end_matches('/') != self.path {
+            return Err(bare(404));
+        }
+        if request.parts.method != Method::GET {
+            return Err(bare(405));
+        }
+        let any_of = |header: &str, wanted: &str| {
+            let mut types = header.split(',').map(|one| one.split(';').next().unwrap_or(""));
+            types.any(|one| matches!(one.trim(), "" | "*/*") || one.trim() == wanted)
+        };
+        let sent = request.header(header::CONTENT_TYPE);
+        if self.consumes.is_some_and(|wanted| !any_of(sent, wanted)) {
+            return Err(bare_with(415, "415: Unsupported Media Type"));
+        }
+        match any_of(request.header(header::ACCEPT), self.produces) {
+            true => Ok(()),
+            false => Err(not_acceptable(&[self.produces])),
+        }
+    }
+}
+
+impl Handler for Route {
+    fn handle<'a>(&'a self, request: Request) -> Pending<'a, Response> {
+        match self.check(&request) {
+            Ok(()) => self.handler.handle(request),
+            Err(error) => Box::pin(std::future::ready(failure_to(&request, error))),
+        }
+    }
+}
 
 /// `/metrics`
 impl Handler for Metrics {
@@ -26,6 +83,10 @@ impl Handler for Slis {
 fn text(text: String) -> Response {
     let mut response = http::Response::new(Body::from(text));
     let media = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    if let Some(began) = start_time() {
+        headers.insert("process-start-time-unix", HeaderValue::from(began as i64));
+    }
     response
 }

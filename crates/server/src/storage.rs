@@ -41,6 +41,8 @@ pub struct StorageConfig {
     pub prefix: String,
     /// How objects are written.
     pub format: Format,
+    /// Whether an empty list is told from none, as it is where the reference stores JSON.
+    pub keeps_empty: bool,
     /// What selectors may name, besides name and namespace.
     pub fields: Vec<SelectableField>,
     /// Positions of those that watchers are found by.
@@ -117,6 +119,8 @@ pub struct Storage {
     pub time_to_live: Option<Duration>,
     /// What flags say about the resource.
     pub registry: RegistryOptions,
+    /// Whether an empty list is told from none.
+    pub keeps_empty: bool,
     decode: Arc<StoredDecode>,
     format: Format,
     /// Names of the fields that watchers are found by.
@@ -169,6 +173,7 @@ impl Storage {
             registry: config.registry,
             decode,
             format: config.format,
+            keeps_empty: config.keeps_empty,
             indexed,
             conversion: config.conversion,
         }

@@ -37,7 +37,7 @@ pub trait Strategy: Send + Sync + 'static {
         FieldErrors::new()
     }
 
-    /// Whether a new object is of the kind at all. Of one that is not nothing else is told.
+    /// Whether a new object is of the kind at all. Of one that is not, its metadata is not looked at.
     fn is_of_kind(&self, _object: &Value) -> bool {
         true
     }

@@ -1,6 +1,7 @@
 //! `/version` and `--version=raw`: what this server is.
 
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderValue, header};
@@ -10,6 +11,7 @@ use crate::body::Body;
 use crate::future::Pending;
 use crate::handler::{Handler, Response};
 use crate::request::Request;
+use crate::routes::Route;
 
 /// The version that clients see: the API level, and who serves it.
 pub const GIT_VERSION: &str = "v1.36.3+kevel";
@@ -151,6 +153,12 @@ impl Version {
     /// Serves what a build calls itself.
     pub fn new(info: &Info) -> Self {
         Version(info.to_json().into())
+    }
+
+    /// The path that it stands at.
+    pub fn route(self) -> Route {
+        let json = "application/json";
+        Route { path: "/version", consumes: Some(json), produces: json, handler: Arc::new(self) }
     }
 
     /// The answer.

@@ -45,7 +45,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "sockets, health and life of a server, whatever it serves",
-        &["serving", "health", "lifecycle", "version", "routes", "zpages"],
+        &["serving", "health", "lifecycle", "routes", "version", "zpages"],
     ),
     ("requests that are answered elsewhere; their clients' connections go on with it", &["proxy"]),
     ("seams: who asks, and may they", &["authentication", "authorization"]),

@@ -1,4 +1,4 @@
-//! What the watch cache promises, on the embedded engine in memory.
+//! What the watch cache promises, on the embedded engine in memory where nothing else is said.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,8 +10,9 @@ use kevel_store::cache::{
     Selection, WATCHER_QUEUE, WATCHER_QUEUE_BYTES, Watcher,
 };
 use kevel_store::embedded::{Embedded, Options};
+use kevel_store::etcd::{self, Etcd};
 use kevel_store::{Engine, Revision};
-use kevel_test_support::soon;
+use kevel_test_support::{EtcdServer, soon, until};
 
 const PODS: &str = "/registry/pods/";
 const FIELDS: [&str; 2] = ["spec.nodeName", "status.phase"];
@@ -269,6 +270,39 @@ async fn a_watch_goes_on_in_a_cache_that_was_loaded_after_it_began() {
     let snapshot = pods.snapshot(At::Exact(Revision(start.0 + 1))).await.unwrap();
     let names: Vec<&str> = snapshot.range("", None).map(|object| object.key()).collect();
     assert_eq!(names, ["ns/a", "ns/b"]);
+}
+
+/// The same on etcd, old ones of which do not say how far a watch has come: of a resource of which nothing is heard, and of one
+/// with something among what others write.
+#[tokio::test]
+async fn a_watch_of_a_quiet_resource_goes_on_in_a_cache_that_was_loaded_after_it_began() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(server) = EtcdServer::start(folder.path()) else { return };
+    let options = etcd::Options {
+        endpoints: vec![server.endpoint.clone()],
+        compaction_interval: None,
+        ..etcd::Options::default()
+    };
+    let engine: Arc<dyn Engine> = Arc::new(Etcd::connect(options).await.unwrap());
+    until(async || engine.health().await.is_ok()).await;
+    let create = async |name: &str| {
+        engine.create(format!("/registry/{name}").as_bytes(), pod("a", "n", "x"), None).await
+    };
+    let start = create("others/a").await.unwrap();
+    create("others/b").await.unwrap();
+    let made = create("pods/ns/a").await.unwrap();
+    create("others/c").await.unwrap();
+    let caches = Caches::start(engine.clone(), "/registry/");
+    let resource = |prefix: &str| Resource { prefix: prefix.to_owned(), ..pods() };
+    for (prefix, expected) in [(PODS, vec![made]), ("/registry/quiet/", Vec::new())] {
+        let cache = caches.add(resource(prefix));
+        cache.loaded().await.unwrap();
+        assert!(cache.oldest() > start);
+        let mut watcher = soon(cache.watch(Selection::default(), start)).await.unwrap();
+        let seen = take(&mut watcher, expected.len()).await;
+        let revisions: Vec<_> = seen.iter().map(|seen| seen.event.revision()).collect();
+        assert_eq!(revisions, expected);
+    }
 }
 
 #[tokio::test]

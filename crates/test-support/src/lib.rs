@@ -19,6 +19,7 @@ pub mod openapi;
 mod ports;
 #[cfg(feature = "program")]
 pub mod process;
+mod relay;
 #[cfg(feature = "cluster")]
 mod replicas;
 mod skip;
@@ -37,6 +38,7 @@ pub use in_memory::{InMemory, Warnings};
 #[cfg(feature = "kms")]
 pub use kms::KmsPlugin;
 pub use ports::free_port;
+pub use relay::Relay;
 #[cfg(feature = "cluster")]
 pub use replicas::{Replica, Replicas};
 pub use skip::{program, skip};

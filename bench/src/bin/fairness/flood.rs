@@ -16,8 +16,6 @@ use crate::setup::GREEDY;
 
 /// The first argument of this program as a flood.
 pub const COMMAND: &str = "flood";
-/// How much less the flood counts than the server where there is not enough of the machine.
-const NICENESS: &str = "10";
 /// Who could not connect tries again after this.
 const RETRY: Duration = Duration::from_millis(100);
 
@@ -41,8 +39,10 @@ pub struct Flooding(Child);
 impl Flooding {
     pub fn start(plane: &ControlPlane, flood: Flood, clients: usize) -> Result<Self> {
         let name = FLOODS.iter().find(|(known, _)| *known == flood).map_or("", |(_, name)| name);
-        let child = Command::new("nice")
-            .args(["-n", NICENESS])
+        // Clients of a real flood have machines of their own. Here they take what the server leaves: niceness is not
+        // enough for that, since Linux lets a process that was just chosen run until the next tick, 4 ms away.
+        let child = Command::new("chrt")
+            .args(["--idle", "0"])
             .arg(std::env::current_exe()?)
             .args([COMMAND, name])
             .arg(plane.folder.join("pki"))

@@ -3,9 +3,9 @@
 //!
 //! `cargo run --release -p kevel-bench --bin fairness [-- --pods N --clients N --kubelets N --seconds N --write]`
 //!
-//! The flood comes from a process of its own, with less priority, so that what is measured is how a server
-//! divides itself and not how this machine divides its cores between clients. `--write` renews FAIRNESS.md,
-//! fairness.json and fairness.svg. Needs what `conformance/build` makes, and a release build of Kevel.
+//! The flood comes from a process of its own that gets what others leave of the processors, so that what is measured is
+//! how a server divides itself and not how this machine divides its cores between clients. `--write` renews
+//! FAIRNESS.md, fairness.json and fairness.svg. Needs what `conformance/build` makes, and a release build of Kevel.
 
 mod flood;
 mod measure;

@@ -36,18 +36,18 @@ struct Tally {
     broken: Vec<String>,
 }
 
-/// Tries every position of so many writes, or every `stride`-th. Whether everything held.
-pub async fn positions(writes: usize, stride: usize) -> Result<bool, String> {
+/// Tries every position of so many writes, or every `stride`-th, from the `first` on. Whether everything held.
+pub async fn positions(writes: usize, stride: usize, first: usize) -> Result<bool, String> {
     let base = folder()?;
     let Some(shim) = shim(base.path())? else { return Ok(true) };
     let counts = count(&shim, base.path(), writes)?;
     println!(
-        "disk: {writes} writes of the store are {counts:?} calls; every {stride}. of them fails"
+        "disk: {writes} writes of the store are {counts:?} calls; every {stride}. of them fails, from the {first}. on"
     );
     let mut cases: Vec<(String, bool)> = Vec::new();
     for (what, how, times) in FAULTS {
         let last = counts.get(*what).copied().unwrap_or_default();
-        for n in (1..=last).step_by(stride.max(1)) {
+        for n in (first..=last).step_by(stride.max(1)) {
             cases.push((format!("{what}:{n}:{how}:{times}"), *times == 1));
         }
     }

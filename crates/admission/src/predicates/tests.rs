@@ -84,6 +84,7 @@ impl World {
                 kind: kind.clone(),
                 ty: ty.clone(),
                 format: Format::Json,
+                keeps_empty: false,
                 fields: Vec::new(),
                 indexed: Vec::new(),
                 time_to_live: None,

@@ -12,6 +12,7 @@ use super::downloads::Fetched;
 use crate::api_service::ApiService;
 
 const DEFINITIONS: &str = "#/definitions/";
+const PARAMETERS: &str = "#/parameters/";
 
 /// Paths and definitions, as JSON.
 #[derive(Debug, PartialEq)]
@@ -60,39 +61,46 @@ impl Fetched for V2 {
     }
 }
 
-/// The paths below one, and the definitions that they need.
+/// The paths below one, and the parameters and definitions that they need.
 fn part(whole: &Value, path: &str) -> Value {
     let prefix = format!("{path}/");
     let empty = Map::new();
     let map = |key: &str| whole.at(&[key]).and_then(Value::as_map).unwrap_or(&empty);
     let paths = map("paths").iter().filter(|(path, _)| path.starts_with(&prefix));
     let paths: Map = paths.map(|(path, item)| (path, item.clone())).collect();
-    let all = map("definitions");
+    let (all, mut next, mut named) = (map("definitions"), Vec::new(), Vec::new());
+    paths.iter().for_each(|(_, item)| {
+        references(item, DEFINITIONS, &mut next);
+        references(item, PARAMETERS, &mut named);
+    });
+    let named: BTreeSet<String> = named.into_iter().collect();
+    let parameters = map("parameters").iter().filter(|(name, _)| named.contains(*name));
+    let parameters: Map = parameters.map(|(name, value)| (name, value.clone())).collect();
+    parameters.iter().for_each(|(_, value)| references(value, DEFINITIONS, &mut next));
     let mut needed: BTreeSet<String> = BTreeSet::new();
-    let mut next: Vec<String> = Vec::new();
-    paths.iter().for_each(|(_, item)| references(item, &mut next));
     while let Some(name) = next.pop() {
         if let Some(definition) = all.get(&name)
             && needed.insert(name)
         {
-            references(definition, &mut next);
+            references(definition, DEFINITIONS, &mut next);
         }
     }
     let definitions = all.iter().filter(|(name, _)| needed.contains(*name));
     let definitions: Map = definitions.map(|(name, value)| (name, value.clone())).collect();
-    Value::Map(Map::from_iter([("paths", paths.into()), ("definitions", definitions.into())]))
+    let maps = [("paths", paths), ("definitions", definitions), ("parameters", parameters)];
+    Value::Map(maps.into_iter().map(|(key, map)| (key, Value::Map(map))).collect())
 }
 
-/// Adds the definitions that a tree refers to.
-fn references(value: &Value, to: &mut Vec<String>) {
+/// Adds what a tree refers to below a prefix.
+fn references(value: &Value, prefix: &str, to: &mut Vec<String>) {
     match value {
         Value::Map(map) => map.iter().for_each(|(key, value)| match (key, value) {
             ("$ref", Value::String(name)) => {
-                to.extend(name.strip_prefix(DEFINITIONS).map(str::to_owned));
+                to.extend(name.strip_prefix(prefix).map(str::to_owned));
             }
-            (_, value) => references(value, to),
+            (_, value) => references(value, prefix, to),
         }),
-        Value::List(list) => list.iter().for_each(|value| references(value, to)),
+        Value::List(list) => list.iter().for_each(|value| references(value, prefix, to)),
         _ => {}
     }
 }
@@ -104,13 +112,14 @@ mod tests {
     #[test]
     fn a_part_has_what_it_needs_and_nothing_else() {
         let whole = r##"{"swagger":"2.0","paths":{
-            "/apis/a.io/v1/x":{"get":{"schema":{"$ref":"#/definitions/A"}}},
+            "/apis/a.io/v1/x":{"get":{"parameters":[{"$ref":"#/parameters/p"}],"schema":{"$ref":"#/definitions/A"}}},
             "/apis/a.io/v1":{"get":{"schema":{"$ref":"#/definitions/D"}}},
             "/apis/b.io/v1/x":{"get":{"schema":{"$ref":"#/definitions/D"}}}},
             "definitions":{
             "A":{"properties":{"b":{"type":"array","items":{"$ref":"#/definitions/B"}}}},
             "B":{"properties":{"a":{"$ref":"#/definitions/A"},"x":{"$ref":"#/definitions/Missing"}}},
-            "D":{"type":"object"}}}"##;
+            "C":{"type":"object"},"D":{"type":"object"}},
+            "parameters":{"p":{"schema":{"$ref":"#/definitions/C"}},"q":{}}}"##;
         let whole = json::decode_any(whole.as_bytes(), Unknown::Ignore).unwrap().value;
         let part = part(&whole, "/apis/a.io/v1");
         let names = |key: &str| -> Vec<String> {
@@ -118,6 +127,7 @@ mod tests {
             map.iter().map(|(name, _)| name.to_owned()).collect()
         };
         assert_eq!(names("paths"), ["/apis/a.io/v1/x"]);
-        assert_eq!(names("definitions"), ["A", "B"]);
+        assert_eq!(names("definitions"), ["A", "B", "C"]);
+        assert_eq!(names("parameters"), ["p"]);
     }
 }

@@ -1,17 +1,16 @@
 //! How others verify tokens of this server: OpenID Connect Discovery 1.0.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use http::{HeaderValue, Method, header};
+use http::{HeaderValue, header};
 use kevel_api::json_string::write_json_string;
 use kevel_server::body::Body;
-use kevel_server::delegate;
-use kevel_server::failure::bare;
 use kevel_server::future::Pending;
 use kevel_server::handler::{Handler, Response};
-use kevel_server::negotiate::not_acceptable;
 use kevel_server::openapi::PlainDocument;
 use kevel_server::request::Request;
-use kevel_server::responses::failure_to;
+use kevel_server::routes::Route;
 
 use super::keys::Keys;
 use crate::jose::PublicKey;
@@ -107,19 +106,13 @@ fn configuration(issuer: &str, jwks_uri: &str, keys: &[PublicKey]) -> Vec<u8> {
 }
 
 impl OpenIdMetadata {
-    fn serve(&self, request: &Request) -> Response {
-        let path = request.info.path.as_str();
-        if path.strip_suffix('/').unwrap_or(path) != self.path {
-            return delegate::not_found(request);
-        }
-        if request.parts.method != Method::GET {
-            return failure_to(request, bare(405));
-        }
-        let accepted = request.header(header::ACCEPT);
-        let mut types = accepted.split(',').map(|one| one.split(';').next().unwrap_or("").trim());
-        if !types.any(|one| matches!(one, "" | "*/*") || one == self.content_type) {
-            return failure_to(request, not_acceptable(&[self.content_type]));
-        }
+    /// The path that it stands at.
+    pub fn route(self) -> Route {
+        let (path, produces) = (self.path, self.content_type);
+        Route { path, consumes: None, produces, handler: Arc::new(self) }
+    }
+
+    fn serve(&self) -> Response {
         let document = (self.document)(self, &self.keys.shown());
         let mut response = http::Response::new(Body::from(Bytes::from(document)));
         let headers = response.headers_mut();
@@ -133,7 +126,7 @@ impl OpenIdMetadata {
 }
 
 impl Handler for OpenIdMetadata {
-    fn handle<'a>(&'a self, request: Request) -> Pending<'a, Response> {
-        Box::pin(std::future::ready(self.serve(&request)))
+    fn handle<'a>(&'a self, _: Request) -> Pending<'a, Response> {
+        Box::pin(std::future::ready(self.serve()))
     }
 }

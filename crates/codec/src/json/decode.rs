@@ -303,6 +303,11 @@ impl<'a, 't> Decoder<'a, 't> {
         };
         if !value.is_null() && (field.pointer() || !is_zero(&value, schema)) {
             slots.push(index, value, &mut self.values);
+        } else if field.pointer()
+            && matches!(schema.scalar(), Some(Scalar::Time | Scalar::MicroTime))
+        {
+            // The zero time: a pointer to it is there, though it is written as null.
+            slots.push_null(index, &mut self.values);
         }
         Ok(())
     }

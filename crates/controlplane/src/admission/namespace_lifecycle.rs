@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use kevel_api::name::is_path_segment_name;
+use kevel_api::quote::quote;
 use kevel_api::status::{StatusCause, StatusError};
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin};
@@ -57,6 +59,13 @@ impl NamespaceLifecycle {
             found => found,
         };
         let Some(namespace) = found else {
+            // Such a name cannot even be asked for.
+            let problems = is_path_segment_name(name, false);
+            if !problems.is_empty() {
+                let (name, problems) = (quote(name), problems.join(" "));
+                let why = format!("invalid resource name {name}: [{problems}]");
+                return Err(StatusError::internal(why));
+            }
             let namespaces = kevel_api::gvk::GroupResource::new("", "namespaces");
             return Err(StatusError::not_found(&namespaces, name));
         };

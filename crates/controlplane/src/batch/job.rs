@@ -71,15 +71,12 @@ fn prepare_for_create(job: &mut Value, capabilities: &Capabilities) {
         (OLD_CONTROLLER_UID, &uid),
         (CONTROLLER_UID, &uid),
     ];
-    // Labels that the job has of its template are the template's in the reference: one map.
-    let of_template = job.at(&["spec", "template", "metadata", "labels"]);
-    let labels = job.at(&["metadata", "labels"]);
-    // Where the template has none, the job gets them after it was checked: a name that is no label is told once.
-    let told = of_template.is_some_and(|labels| !labels.is_empty());
-    let shared = equivalent(of_template, labels)
-        && (told || name::is_label_value(job.str_at(&["metadata", "name"])).is_empty());
+    // Where neither has labels, the job gets them after it was checked: a name that is no label is told once.
+    let none = |path: &[&str]| job.at(path).is_none_or(Value::is_empty);
+    let bare = none(&["spec", "template", "metadata", "labels"]) && none(&["metadata", "labels"]);
+    let inherits = bare && name::is_label_value(job.str_at(&["metadata", "name"])).is_empty();
     let Some(job) = job.as_map_mut() else { return };
-    let own = shared.then_some(&["metadata", "labels"][..]);
+    let own = inherits.then_some(&["metadata", "labels"][..]);
     for path in [&["spec", "template", "metadata", "labels"][..]].into_iter().chain(own) {
         let labels = below(job, path);
         for (label, value) in generated {

@@ -1,7 +1,8 @@
 //! Devices of a driver, a slice of a pool at a time.
 
 use kevel_api::quote::quote;
-use kevel_api::value::Value;
+use kevel_api::value::{Value, equivalent};
+use kevel_server::metadata::count_generation;
 
 use super::gated::{Gated, drop_gated};
 use super::names::{self, label};
@@ -23,7 +24,7 @@ pub static RESOURCE_SLICE: Kind = Kind {
     rules: Rules {
         prepare_for_create: |slice, capabilities| prepare(slice, None, capabilities),
         validate_create: |slice| version::check(slice, |slice| spec(slice.at("spec"), None)),
-        prepare_for_update: |slice, old, capabilities| prepare(slice, Some(old), capabilities),
+        prepare_for_update,
         validate_update: |slice, old| {
             version::check_update(slice, old, |slice, old| {
                 spec(slice.at("spec"), Some(old.at("spec")));
@@ -96,6 +97,14 @@ const GATED: &[Gated] = &[
         also_in: &[],
     },
 ];
+
+/// A change counts though nothing may be left of it when the fields of closed gates are gone.
+fn prepare_for_update(slice: &mut Value, old: &Value, capabilities: &Capabilities) {
+    if !equivalent(slice.at(&["spec"]), old.at(&["spec"])) {
+        count_generation(slice, old);
+    }
+    prepare(slice, Some(old), capabilities);
+}
 
 fn prepare(slice: &mut Value, old: Option<&Value>, capabilities: &Capabilities) {
     let old = old.map(version::as_v1);

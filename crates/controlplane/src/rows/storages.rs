@@ -106,6 +106,7 @@ fn config(
             Origin::Extension => Format::Json,
             Origin::BuiltIn => options.format,
         },
+        keeps_empty: kind.origin == Origin::Extension,
         fields: fields.iter().map(|field| field.as_stored()).collect(),
         indexed: indexed.map(|(position, _)| position).collect(),
         time_to_live: options.event_ttl.filter(|_| kind.expires),

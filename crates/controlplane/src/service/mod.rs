@@ -118,6 +118,7 @@ pub(crate) fn internal(
         ty: TypeRef::BuiltIn(builtin::schema("", "v1", kind)?),
         prefix: format!("{}{place}/", kevel_store::keys::root(&options.prefix)),
         format: options.format,
+        keeps_empty: false,
         fields: Vec::new(),
         indexed: Vec::new(),
         time_to_live: None,

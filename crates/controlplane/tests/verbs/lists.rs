@@ -45,7 +45,6 @@ async fn all_forms_are_made_of_the_same_objects() {
         assert!(list(&server, &select, "application/yaml").await == expected, "{count} in YAML");
         let mut expected = Vec::new();
         json::indent(plain.trim_ascii_end(), &mut expected);
-        expected.push(b'\n');
         let pretty = list(&server, &format!("{select}&pretty=1"), "application/json").await;
         assert!(pretty == expected, "{count} for people");
         let kind = "as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";

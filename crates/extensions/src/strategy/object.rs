@@ -87,22 +87,22 @@ impl CustomResource {
         wrong.map(error).collect()
     }
 
-    /// What is wrong with an object of the right kind; on updates of the status alone, OpenAPI is
-    /// asked about that alone.
+    /// What is wrong with an object; on updates of the status alone, OpenAPI is asked about that alone. One of
+    /// another kind is not held to the schema, but to all that is beside it.
     fn check(&self, new: &Value, old: Option<&Value>, part: Part) -> FieldErrors {
-        let wrong = self.check_kind(new);
-        if !wrong.is_empty() {
-            return wrong;
-        }
+        let mut errors = self.check_kind(new);
+        let of_kind = errors.is_empty();
         let validator = match self.validator() {
             Ok(validator) => validator,
             Err(error) => return error.into(),
         };
-        let mut errors = FieldErrors::from(match (part, old) {
-            (Part::Status, Some(old)) => validator.status(new, old),
-            _ => validator.open_api(&Path::NONE, new, old),
-        });
-        if let Some(scale) = &self.scale {
+        if of_kind {
+            errors.extend(match (part, old) {
+                (Part::Status, Some(old)) => validator.status(new, old),
+                _ => validator.open_api(&Path::NONE, new, old),
+            });
+        }
+        if let Some(scale) = self.scale.as_ref().filter(|_| of_kind) {
             if part == Part::Whole {
                 errors.extend(scale.check_spec(new));
             }
@@ -115,7 +115,7 @@ impl CustomResource {
         if validator.has_rules() {
             // That there is no name is told with the rest of the metadata.
             let name = Path::new("metadata");
-            let unnamed = new.str_at(&["metadata", "name"]).is_empty();
+            let unnamed = of_kind && new.str_at(&["metadata", "name"]).is_empty();
             let unnamed = unnamed.then(|| FieldError::required(&name.child("name"), ""));
             match blocks_rules(&errors).or_else(|| blocks_rules(unnamed.as_slice())) {
                 Some(blocked) => errors.push(blocked),

@@ -7,6 +7,5 @@ mod flags;
 mod leader_election;
 mod peers;
 mod propagation;
-mod relay;
 mod rolling;
 mod storage_versions;

@@ -2,11 +2,9 @@
 
 use kevel_store::Engine as _;
 use kevel_store::etcd::{self, Etcd};
-use kevel_test_support::{Ca, Client, Cluster, Replica, Replicas, soon, until, write_pair};
+use kevel_test_support::{Ca, Client, Cluster, Relay, Replica, Replicas, soon, until, write_pair};
 use kube::config::AuthInfo;
 use serde_json::{Value, json};
-
-use crate::relay::Relay;
 
 const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
 const REVIEWS: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";

@@ -1,8 +1,9 @@
 //! Servers behind a balancer are restarted one after the other, and clients do not notice.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -10,12 +11,12 @@ use std::time::{Duration, Instant};
 use futures_util::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kevel_test_support::{Client, PATIENCE, Replica, Replicas, until};
+use kevel_test_support::{Client, PATIENCE, Relay, Replica, Replicas, program, soon, until};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::watcher;
 use serde_json::json;
-
-use crate::relay::Relay;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::process::Command;
 
 /// The delay is for the balancer to see that a server is to be left, however busy the machine is.
 const FLAGS: &[&str] = &[
@@ -26,25 +27,16 @@ const FLAGS: &[&str] = &[
 ];
 /// How often the balancer looks.
 const LOOK: Duration = Duration::from_millis(50);
+const NAMES: [&str; 3] = ["a", "b", "c"];
 const WORKERS: usize = 6;
 const WATCHERS: usize = 4;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_rolling_restart_fails_no_request_and_no_watch_begins_anew() {
-    let Some(replicas) = Replicas::new().await else { return };
-    let names = ["a", "b", "c"];
-    let mut servers: Vec<Replica> = Vec::new();
-    for name in names {
-        servers.push(replicas.start(name, FLAGS).await);
-    }
-    let balancer = Balancer::start().await;
-    for (name, server) in names.iter().zip(&servers) {
-        balancer.add(name, server);
-    }
-    let mut config = servers[0].config.clone();
+    let Some(mut cluster) = Rolling::start().await else { return };
+    let mut config = cluster.servers[0].config.clone();
     config.default_retry = true;
-    config.cluster_url = format!("https://127.0.0.1:{}", balancer.relay.port).parse().unwrap();
-    until(async || balancer.in_use() == names.len()).await;
+    config.cluster_url = cluster.url().parse().unwrap();
 
     let seen = Arc::new(Seen::default());
     // Clients of their own: connections of their own.
@@ -66,16 +58,11 @@ async fn a_rolling_restart_fails_no_request_and_no_watch_begins_anew() {
     until(async || quiet.lists() == [1]).await;
     let workers: Vec<_> =
         (0..WORKERS).map(|number| tokio::spawn(work(api(), number, seen.clone()))).collect();
-    for (name, server) in names.iter().zip(std::mem::take(&mut servers)) {
+    for _ in NAMES {
         let before = seen.done.load(Ordering::Relaxed);
-        server.stop().await;
-        balancer.remove(name);
-        let server = replicas.start(name, FLAGS).await;
-        balancer.add(name, &server);
-        until(async || balancer.in_use() == names.len()).await;
+        cluster.restart_next().await;
         // Meanwhile there was something to do.
         until(async || seen.done.load(Ordering::Relaxed) > before + WORKERS).await;
-        servers.push(server);
     }
     seen.over.store(true, Ordering::Relaxed);
     for worker in workers {
@@ -106,9 +93,85 @@ async fn a_rolling_restart_fails_no_request_and_no_watch_begins_anew() {
     until(async || quiet.watched.lock().unwrap()[&0].names.contains("last")).await;
     assert_eq!(quiet.lists(), [1], "{:?}", quiet.interruptions());
     watchers.iter().chain([&of_secrets]).for_each(|watcher| watcher.abort());
-    drop(balancer);
-    for server in servers {
-        server.stop().await;
+    cluster.stop().await;
+}
+
+/// Over HTTP/2, where connections end by GOAWAY. The program is `conformance/clientgo`, which says itself what it has noticed;
+/// `conformance rolling` is the same with processes, and with the reference.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn client_go_does_not_notice_a_rolling_restart() {
+    let Some(program) = program("client-go-load") else { return };
+    let Some(mut cluster) = Rolling::start().await else { return };
+    let mut load = Command::new(program)
+        .arg(cluster.replicas.folder.path().join("admin.kubeconfig"))
+        .arg(cluster.url())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(load.stdout.take().unwrap());
+    let mut text = String::new();
+    soon(said.read_line(&mut text)).await.unwrap();
+    assert_eq!(text, "begun\n");
+    for _ in NAMES {
+        cluster.restart_next().await;
+    }
+    // It ends when nobody has more to say to it.
+    drop(load.stdin.take());
+    soon(said.read_to_string(&mut text)).await.unwrap();
+    assert!(soon(load.wait()).await.unwrap().success(), "{text}");
+    cluster.stop().await;
+}
+
+/// Servers behind a balancer.
+struct Rolling {
+    replicas: Replicas,
+    balancer: Balancer,
+    /// Each with its name in [`NAMES`], the one that was started last at the end.
+    servers: VecDeque<Replica>,
+    restarted: usize,
+}
+
+impl Rolling {
+    /// Starts them all; `None` without an etcd.
+    async fn start() -> Option<Self> {
+        let replicas = Replicas::new().await?;
+        let (balancer, servers) = (Balancer::start().await, VecDeque::new());
+        let mut cluster = Rolling { replicas, balancer, servers, restarted: 0 };
+        for name in NAMES {
+            cluster.start_one(name).await;
+        }
+        Some(cluster)
+    }
+
+    /// Where clients find the servers.
+    fn url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.balancer.relay.port)
+    }
+
+    /// Starts a server, and waits until the balancer leads to all.
+    async fn start_one(&mut self, name: &str) {
+        let server = self.replicas.start(name, FLAGS).await;
+        self.balancer.add(name, &server);
+        self.servers.push_back(server);
+        until(async || self.balancer.in_use() == self.servers.len()).await;
+    }
+
+    /// Stops the server that has run longest, and starts it again.
+    async fn restart_next(&mut self) {
+        let name = NAMES[self.restarted % NAMES.len()];
+        self.restarted += 1;
+        self.servers.pop_front().unwrap().stop().await;
+        self.balancer.remove(name);
+        self.start_one(name).await;
+    }
+
+    async fn stop(self) {
+        drop(self.balancer);
+        for server in self.servers {
+            server.stop().await;
+        }
     }
 }
 

@@ -142,7 +142,7 @@ impl Authentication {
         };
         let paths = [CONFIGURATION_PATH, JWKS_PATH].into_iter().zip(documents);
         let paths = paths.flat_map(|(path, document)| {
-            let handler: Arc<dyn Handler> = Arc::new(document);
+            let handler: Arc<dyn Handler> = Arc::new(document.route());
             [path.to_owned(), format!("{path}/")]
                 .map(|path| delegate::Path { path, handler: handler.clone() })
         });

@@ -1,4 +1,4 @@
-//! `/debug/flags/v`: the level of the log, changed while the server runs.
+//! `/debug/flags`: flags that can be changed while the server runs. There is one, the level of the log: `v`.
 
 use http::{HeaderValue, Method, StatusCode, header};
 use kevel_server::body::Body;
@@ -42,7 +42,22 @@ impl Handler for Verbosity {
     }
 }
 
-fn text(status: StatusCode, text: String) -> Response {
+/// Lists the flags there are, at its path and wherever below it there is none.
+#[derive(Debug)]
+pub struct FlagIndex;
+
+impl Handler for FlagIndex {
+    fn handle<'a>(&'a self, _: Request) -> Pending<'a, Response> {
+        let page = "<html><title>/debug/flags/</title><body>flags:<br>v<br></body></html>\n";
+        let mut response = Response::new(Body::from(page));
+        let html = HeaderValue::from_static("text/html; charset=utf-8");
+        response.headers_mut().insert(header::CONTENT_TYPE, html);
+        Box::pin(std::future::ready(response))
+    }
+}
+
+fn text(status: StatusCode, mut text: String) -> Response {
+    text.push('\n');
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = status;
     let headers = response.headers_mut();

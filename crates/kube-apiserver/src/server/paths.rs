@@ -14,7 +14,7 @@ use kevel_server::version::{Info, Version};
 use kevel_server::zpages::{Flagz, PageHandler, Statusz};
 
 use super::config::Config;
-use super::debug_flags::Verbosity;
+use super::debug_flags::{FlagIndex, Verbosity};
 
 /// What is served by others than plain paths, but listed with them.
 const DOCUMENTS: [&str; 3] = ["/openapi/v2", "/openapi/v3", "/openapi/v3/"];
@@ -46,7 +46,7 @@ impl PlainPaths {
         }
         let flags = &config.options.flags;
         let info = Info::reporting(flags.global.version.reported());
-        let version: Arc<dyn Handler> = Arc::new(Version::new(&info));
+        let version: Arc<dyn Handler> = Arc::new(Version::new(&info).route());
         paths.serve("/version/", version.clone());
         paths.list("/version", version);
         paths.list("/metrics", metrics.clone());
@@ -63,6 +63,8 @@ impl PlainPaths {
             paths.list("/statusz", Arc::new(PageHandler(page)));
         }
         if flags.features.profiling {
+            paths.serve("/debug/flags", Arc::new(FlagIndex));
+            paths.serve("/debug/flags/", Arc::new(FlagIndex));
             paths.serve("/debug/flags/v", Arc::new(Verbosity));
         }
         if let Some(flow_control) = &config.flow_control {

@@ -18,6 +18,7 @@ use super::remove::{remove_items, with_named_fields};
 use super::set::Set;
 use super::update::{TakeOverError, Trees};
 use super::validate::{Duplicates, validate};
+use crate::from_unstructured;
 
 /// Whom the fields of an object belong to that was not tracked before its first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -83,10 +84,20 @@ impl FieldManager<'_> {
         Ok(tree)
     }
 
+    /// Reads a value as managed fields, or says why it is none.
+    fn read_entries(&self, value: &Value) -> Result<(), String> {
+        let metadata = self.schema.field("metadata");
+        let entries = metadata.and_then(|metadata| metadata.schema().field("managedFields"));
+        entries.map_or(Ok(()), |entries| from_unstructured(&mut value.clone(), entries.schema()))
+    }
+
     /// Whether a configuration is one for this object.
     fn check_config(&self, live: &Value, config: &Value) -> Result<(), ApplyError> {
-        // An empty list is not nil.
-        if config.at(&["metadata", "managedFields"]).is_some_and(|entries| !entries.is_null()) {
+        // An empty list is not nil. What cannot be read is none at first, and cannot be read later.
+        let entries =
+            config.at(&["metadata", "managedFields"]).filter(|entries| !entries.is_null());
+        let read = entries.map(|entries| self.read_entries(entries));
+        if let Some(Ok(())) = read {
             return Err(ApplyError::BadRequest("metadata.managedFields must be nil".into()));
         }
         let check = |tree: &Value, what: &str, duplicates| {
@@ -98,6 +109,13 @@ impl FieldManager<'_> {
             })
         };
         check(config, "patch", Duplicates::Forbid)?;
+        if let Some(Err(why)) = read {
+            let (name, kind) = (self.name(config), go_kind(self.api_version, self.kind));
+            return Err(ApplyError::Internal(format!(
+                "failed to convert new object ({name}) to proper version: unable to convert \
+                 unstructured object to {kind}: {why}"
+            )));
+        }
         if self.schema.is_custom() { check(live, "live", Duplicates::Allow) } else { Ok(()) }
     }
 

@@ -42,7 +42,7 @@ use crate::metrics::Metrics;
 use crate::negotiate::{self, MediaType};
 use crate::request::Request;
 use crate::resource::Resources;
-use crate::responses::failure;
+use crate::responses::{failure_to, indented};
 
 /// Answers what is about the API rather than in it, and passes on the rest.
 pub struct Discovery {
@@ -95,7 +95,7 @@ impl Discovery {
         if path == "/" || path == "/index.html" {
             return Some(self.index());
         }
-        let target = Target::parse(path)?;
+        let (target, routed) = Target::parse(path)?;
         let documents = self.documents();
         let snapshot = &documents.snapshot;
         let exists = match target {
@@ -107,8 +107,8 @@ impl Discovery {
             }
         };
         exists.then(|| {
-            let answer = self.answer(&documents, target, request);
-            answer.unwrap_or_else(failure)
+            let answer = self.answer(&documents, target, routed, request);
+            answer.unwrap_or_else(|error| failure_to(request, error))
         })
     }
 
@@ -116,21 +116,13 @@ impl Discovery {
         &self,
         documents: &Documents,
         target: Target<'_>,
+        routed: bool,
         request: &Request,
     ) -> Result<Response, StatusError> {
-        // Lists of groups and groups are answered whatever the method is, as the aggregator does.
-        let strict = matches!(target, Target::Api | Target::Version(..));
-        if strict && request.parts.method != Method::GET {
+        // What has no route is answered whatever the method is.
+        if routed && request.parts.method != Method::GET {
             return Err(bare(405));
         }
-        // Custom versions have no routes.
-        let routed = match target {
-            Target::Version(group, version) => {
-                let mut built_in = kevel_api::builtin::kinds().iter();
-                built_in.any(|kind| (kind.group, kind.version) == (group, version))
-            }
-            _ => strict,
-        };
         if routed && !negotiate::is_routed(request.header(header::ACCEPT)) {
             return Err(negotiate::not_acceptable(&negotiate::BODY_TYPES));
         }
@@ -236,17 +228,25 @@ enum Target<'p> {
 }
 
 impl<'p> Target<'p> {
-    fn parse(path: &'p str) -> Option<Self> {
+    /// What a path names, and whether a route leads there, which takes a method and media types. The aggregator
+    /// answers for groups, at a path with one slash behind it at most, but for its own; custom kinds have no routes.
+    fn parse(path: &'p str) -> Option<(Self, bool)> {
         let path = path.strip_prefix('/')?;
-        let mut parts = path.strip_suffix('/').unwrap_or(path).split('/');
-        let named = |part: &&str| !part.is_empty();
+        let trimmed = path.trim_end_matches('/');
+        let several = path.len() > trimmed.len() + 1;
+        let mut parts = trimmed.split('/');
+        let built_in = |group| kevel_api::builtin::kinds().iter().any(|kind| kind.group == group);
         match (parts.next()?, parts.next(), parts.next(), parts.next()) {
-            ("api", None, ..) => Some(Target::Api),
-            ("api", Some(version), None, _) => Some(Target::Version("", version)),
-            ("apis", None, ..) => Some(Target::Apis),
-            ("apis", Some(group), None, _) => Some(group).filter(named).map(Target::Group),
+            ("api", None, ..) => Some((Target::Api, true)),
+            ("api", Some(version), None, _) => Some((Target::Version("", version), true)),
+            ("apis", None, ..) => (!several).then_some((Target::Apis, false)),
+            ("apis", Some(""), ..) => None,
+            ("apis", Some(group), None, _) => {
+                let routed = group == REGISTRATIONS || several && built_in(group);
+                Some((Target::Group(group), routed))
+            }
             ("apis", Some(group), Some(version), None) => {
-                Some(group).filter(named).map(|group| Target::Version(group, version))
+                Some((Target::Version(group, version), built_in(group)))
             }
             _ => None,
         }
@@ -400,17 +400,11 @@ fn encode(value: &Value, schema: Schema<'_>, media: MediaType) -> Result<Bytes, 
 
 /// Indented, on request and for browsers and curl.
 fn pretty(body: Bytes, media: MediaType, request: &Request) -> Bytes {
-    let asked = crate::query::first(&request.info.query, "pretty");
-    let agent = request.header(header::USER_AGENT);
-    let person = || ["curl", "Wget", "Mozilla/5.0"].iter().any(|name| agent.starts_with(name));
-    let wanted = asked.map_or_else(person, crate::list_options::truthy);
-    if media != MediaType::Json || !wanted {
-        return body;
+    let wanted = negotiate::wants_pretty(&request.parts.headers, &request.info.query);
+    match media == MediaType::Json && wanted {
+        true => indented(body.trim_ascii_end()).into(),
+        false => body,
     }
-    let mut text = Vec::with_capacity(body.len() * 2);
-    json::indent(body.trim_ascii_end(), &mut text);
-    text.push(b'\n');
-    text.into()
 }
 
 fn respond(media: &'static str, body: Bytes) -> Response {

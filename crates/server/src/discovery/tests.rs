@@ -42,6 +42,7 @@ impl Keep {
             kind,
             ty,
             format: Format::Json,
+            keeps_empty: false,
             fields: Vec::new(),
             indexed: Vec::new(),
             time_to_live: None,

@@ -161,6 +161,7 @@ impl StoredRequest<'_> {
         };
         self.mind_duplicates(read, options)?;
 
+        self.note_labels(&value);
         let value = with_defaults(value, &self.resource.ty)?;
         let mut value = normalize(value, &self.resource.kind, &self.resource.ty)?;
         let uid = metadata::text(&value, "uid");

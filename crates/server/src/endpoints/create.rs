@@ -1,4 +1,7 @@
+use std::sync::atomic::Ordering;
+
 use http::StatusCode;
+use kevel_api::default;
 use kevel_api::gvk::GroupResource;
 use kevel_api::status::StatusError;
 use kevel_api::time::Time;
@@ -17,6 +20,9 @@ use crate::storage::drop_empty;
 
 /// How often a generated name is tried again.
 const NAME_ATTEMPTS: usize = 8;
+
+/// The labels that some objects have where they have none of their own.
+const TEMPLATE_LABELS: [&str; 4] = ["spec", "template", "metadata", "labels"];
 
 /// When a client may try again to have a name made up.
 const NAME_RETRY_SECONDS: i32 = 1;
@@ -95,7 +101,12 @@ impl StoredRequest<'_> {
         self.resource.strategy.sign(&mut object, &self.user);
         let warnings = self.resource.strategy.warnings_as_sent(&object);
         warnings.into_iter().for_each(|warning| self.request.warnings.add(warning));
+        let shared = self.shares_labels(&object);
         self.resource.strategy.prepare_for_create(&mut object);
+        if shared {
+            let labels = object.at(&TEMPLATE_LABELS).cloned();
+            metadata::set(&mut object, "labels", labels);
+        }
         let mut errors = self.endpoints.admission.check_new(attributes, &object).await?;
         errors.append(self.resource.validate_create(&object));
         if !errors.is_empty() {
@@ -119,7 +130,8 @@ impl StoredRequest<'_> {
     ) -> Result<Response, StatusError> {
         let version =
             object.at(&["metadata", "resourceVersion"]).filter(|v| !v.is_empty()).cloned();
-        let stored = self.to_storage(object).await?;
+        let link = object.at(&["metadata", "selfLink"]).cloned();
+        let mut stored = self.to_storage(object).await?;
         let key = self.write_key(&stored)?;
         // The store minds, which a dry run does not reach.
         if version.is_some() && !options.dry_run {
@@ -132,6 +144,8 @@ impl StoredRequest<'_> {
             if there.entry.is_some() {
                 return Err(self.taken(&stored, name).await);
             }
+            // What is not stored is dropped by the store.
+            metadata::set(&mut stored, "selfLink", link);
             return self.written(StatusCode::CREATED, stored, version).await;
         } else {
             let (storage, value) = (self.storage.clone(), bytes.clone());
@@ -173,6 +187,14 @@ impl StoredRequest<'_> {
         }
     }
 
+    /// Whether the labels of an object are by default those of its template. In the reference they are one map then:
+    /// what is added to one is in the other.
+    fn shares_labels(&self, object: &Value) -> bool {
+        let labels = object.at(&["metadata", "labels"]).filter(|labels| !labels.is_empty());
+        let own = self.has_own_labels.load(Ordering::Relaxed);
+        !own && labels.is_some() && labels == object.at(&TEMPLATE_LABELS)
+    }
+
     /// An object that has been written, or would have been, without reading it again.
     pub(super) async fn written(
         &self,
@@ -192,8 +214,11 @@ impl StoredRequest<'_> {
         let mut object = self.storage.convert(object, &self.resource.kind, &to).await?;
         metadata::set(&mut object, "resourceVersion", None);
         metadata::set(&mut object, "selfLink", None);
-        if !self.storage.ty.is_unstructured() {
-            drop_empty(&mut object, self.storage.ty.schema());
+        let schema = self.storage.ty.schema();
+        if self.storage.ty.is_unstructured() {
+            default::drop_nulls(&mut object, schema);
+        } else if !self.storage.keeps_empty {
+            drop_empty(&mut object, schema);
         }
         Ok(object)
     }

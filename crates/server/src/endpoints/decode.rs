@@ -1,5 +1,7 @@
 //! A request's body as an object.
 
+use std::sync::atomic::Ordering;
+
 use bytes::Bytes;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::schema::Type;
@@ -56,10 +58,22 @@ impl ResourceRequest<'_> {
             true => default::drop_nulls(&mut object, ty.schema()),
             false => set_kind(&mut object, kind),
         }
-        let object = with_defaults(object, ty)?;
+        self.note_labels(&object);
+        // What is of another kind gets none of this one's defaults.
+        let object = match !ty.is_unstructured() || self.resource.strategy.is_of_kind(&object) {
+            true => with_defaults(object, ty)?,
+            false => object,
+        };
         let object = normalize(object, kind, ty).map_err(|error| unhandled(kind, &error))?;
         self.request.audit.request_object(&object, ty.schema());
         Ok(object)
+    }
+
+    /// Remembers whether an object has labels, before it gets some by default.
+    pub(super) fn note_labels(&self, object: &Value) {
+        let labels = object.at(&["metadata", "labels"]);
+        let own = labels.is_some_and(|labels| !labels.is_empty());
+        self.has_own_labels.store(own, Ordering::Relaxed);
     }
 
     pub(super) fn decode(

@@ -35,6 +35,7 @@ pub use self::decode::settle_changed;
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use kevel_api::gvk::GroupResource;
@@ -86,6 +87,8 @@ pub(crate) struct ResourceRequest<'a> {
     pub request: Request,
     pub accepted: Accepted,
     pub user: Arc<User>,
+    /// Whether the object came with labels, before defaults were filled in.
+    has_own_labels: AtomicBool,
 }
 
 /// A request to a resource whose objects are stored.
@@ -183,6 +186,7 @@ impl Endpoints {
             request,
             accepted,
             user,
+            has_own_labels: AtomicBool::new(false),
         };
         match request.dispatch().await {
             Ok(response) if compress => gzip::compress(response),

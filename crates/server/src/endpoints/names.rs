@@ -8,7 +8,7 @@ use kevel_api::value::Value;
 
 use super::{ResourceRequest, StoredRequest};
 use crate::metadata;
-use crate::storage::local_key;
+use crate::storage::{local_key, shown_key};
 
 impl ResourceRequest<'_> {
     /// Brings what a client sends in line with the request: the namespace is filled in, and the name
@@ -67,7 +67,20 @@ impl StoredRequest<'_> {
             let message = format!("Name parameter invalid: {name}: {problems}");
             return Err(StatusError::bad_request(message));
         }
+        self.check_path(name)?;
         Ok(local_key(namespace, name))
+    }
+
+    /// Refuses a namespace that is a step of a path: the store has no such keys. Without a name, all of the
+    /// namespace's objects are asked for.
+    pub(super) fn check_path(&self, name: &str) -> Result<(), StatusError> {
+        let namespace = self.namespace();
+        if !matches!(namespace, "." | "..") {
+            return Ok(());
+        }
+        let local = [namespace, name].join("/");
+        let key = shown_key(&self.storage.key_of(local.trim_end_matches('/')));
+        Err(StatusError::unknown(500, format!("invalid key: {}", quote(&key))))
     }
 
     /// The key under which an object is written. The last word on it: nothing changes the object

@@ -139,6 +139,7 @@ impl StoredRequest<'_> {
         if !self.name().is_empty() {
             self.select_name(&mut fields)?;
         }
+        self.check_path(self.name())?;
         let prefix = match self.namespace() {
             "" => String::new(),
             namespace => format!("{namespace}/"),

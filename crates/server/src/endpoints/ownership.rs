@@ -49,6 +49,7 @@ impl StoredRequest<'_> {
             filter: &filter,
             others: &Versions {
                 storage: self.storage,
+                group: &self.resource.kind.group,
                 kind: &self.resource.kind.kind,
                 filter: &filter,
                 converted: &self.converted,

@@ -201,7 +201,10 @@ impl StoredRequest<'_> {
         });
         let value = value.map_err(|why| {
             let shown = match patch {
-                Patch::Strategic(patch) => Plain(&strategic::without_done(patch)).to_string(),
+                Patch::Strategic(patch) => {
+                    let document = unstructured_but_fields(object, schema);
+                    Plain(&strategic::without_done(&document, patch)).to_string()
+                }
                 _ => String::from_utf8_lossy(&text).into_owned(),
             };
             let error = FieldError::invalid(&Path::new("patch"), shown, why);
@@ -229,9 +232,9 @@ impl StoredRequest<'_> {
     /// What a JSON or merge patch made, as an object of the kind that it says it is; or why it is none.
     fn decode_patched(&self, text: &[u8], options: &WriteOptions) -> Result<ReadObject, String> {
         let ty = self.ty();
+        let meta = json::type_meta(text)
+            .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
         if !ty.is_unstructured() {
-            let meta = json::type_meta(text)
-                .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))?;
             if meta.api_version.is_empty() {
                 return self.decode_internal(text);
             }

@@ -18,6 +18,7 @@ const MAX_ROUNDS: usize = 8;
 /// The versions of a kind.
 pub(super) struct Versions<'a> {
     pub storage: &'a Storage,
+    pub group: &'a str,
     pub kind: &'a str,
     pub filter: &'a Filter,
     pub converted: &'a ConvertedVersions,
@@ -25,12 +26,11 @@ pub(super) struct Versions<'a> {
 
 impl OtherVersions for Versions<'_> {
     fn schema(&self, api_version: &str) -> Option<Schema<'_>> {
-        let version: GroupVersion = api_version.parse().ok()?;
-        self.storage.schema_in(&version)
+        self.storage.schema_in(&self.version(api_version)?)
     }
 
     fn convert(&self, object: &Value, api_version: &str) -> Option<Value> {
-        let to: GroupVersion = api_version.parse().ok()?;
+        let to = self.version(api_version)?;
         if self.storage.converts_remotely() {
             return self.converted.get(object, api_version);
         }
@@ -40,6 +40,15 @@ impl OtherVersions for Versions<'_> {
 
     fn filter(&self, _: &str) -> Option<&Filter> {
         Some(self.filter)
+    }
+}
+
+impl Versions<'_> {
+    /// A version of the group that the request is about: to its field manager, others are none. So an Event forgets who
+    /// wrote it by the other of its two groups.
+    fn version(&self, api_version: &str) -> Option<GroupVersion> {
+        let version: GroupVersion = api_version.parse().ok()?;
+        (version.group == self.group).then_some(version)
     }
 }
 

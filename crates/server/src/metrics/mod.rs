@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use family::{Description, Family, MAX_SERIES, Metric};
 pub use in_flight::InFlightWatermark;
 pub use metric::{Counter, FloatGauge, Gauge, Histogram};
+pub use process::start_time;
 pub use requests::Series;
 pub use slis::Slis;
 pub use text::Text;

@@ -14,10 +14,8 @@ pub(super) fn show(text: &mut Text) {
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let network = fs::read_to_string("/proc/self/net/dev").unwrap_or_default();
     let (received, sent) = network_bytes(&network).unzip();
-    let boot = fs::read_to_string("/proc/stat").ok().and_then(|stat| boot_time(&stat));
     // Fields count from 3, the first after the name.
     let cpu = field(&stat, 14).zip(field(&stat, 15)).map(|(user, system)| (user + system) / TICKS);
-    let start = boot.zip(field(&stat, 22)).map(|(boot, ticks)| boot + ticks / TICKS);
     let open = fs::read_dir("/proc/self/fd").ok().map(|entries| entries.count() as f64);
     let rows = [
         ("process_cpu_seconds_total", "counter", cpu, "CPU time used, in seconds."),
@@ -36,7 +34,12 @@ pub(super) fn show(text: &mut Text) {
             kibibytes(&status, "VmRSS:"),
             "Resident memory.",
         ),
-        ("process_start_time_seconds", "gauge", start, "When the process began, in Unix time."),
+        (
+            "process_start_time_seconds",
+            "gauge",
+            start_time(),
+            "When the process began, in Unix time.",
+        ),
         ("process_virtual_memory_bytes", "gauge", kibibytes(&status, "VmSize:"), "Virtual memory."),
         (
             "process_virtual_memory_max_bytes",
@@ -51,6 +54,13 @@ pub(super) fn show(text: &mut Text) {
             text.single(name, help, kind, value);
         }
     }
+}
+
+/// When the process began, in Unix time.
+pub fn start_time() -> Option<f64> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    let boot = boot_time(&fs::read_to_string("/proc/stat").ok()?)?;
+    Some(boot + field(&stat, 22)? / TICKS)
 }
 
 /// A field of `/proc/self/stat`, counted as its manual does. The name in the second may have spaces.

@@ -140,16 +140,17 @@ impl OpenApi {
     async fn answer(&self, request: &Request) -> Option<Response> {
         let path = request.info.path.strip_prefix("/openapi/")?;
         let accept = request.header(header::ACCEPT);
-        match path.split_once('/').unwrap_or((path, "")) {
-            ("v2", "") => {
+        let (version, name) = path.split_once('/').unzip();
+        match (version.unwrap_or(path), name) {
+            ("v2", None) => {
                 let (media, document) = accepted(accept, &V2_OFFERS)?;
                 let Some(document) = document else { return Some(not_acceptable()) };
                 let current = self.current();
                 let hash = current.tag.clone();
                 Some(self.serve(current, document, media, &hash, request).await)
             }
-            ("v3", "") => Some(self.root(request)),
-            ("v3", name) => {
+            ("v3", None) => Some(self.root(request)),
+            ("v3", Some(name)) => {
                 let current = self.current();
                 let Some(hash) = current.hashes.of(name).map(str::to_owned) else {
                     return Some(with_status(StatusCode::NOT_FOUND));

@@ -42,8 +42,9 @@ const DEFINITIONS: &str = "#/definitions/";
 /// is not added, a definition is under another name.
 pub(super) struct Merged<'s, S> {
     sink: &'s mut S,
-    parts: Vec<(Map, Map)>,
+    parts: Vec<Part>,
     paths: BTreeSet<String>,
+    parameters: BTreeSet<String>,
     has_paths: bool,
 }
 
@@ -55,22 +56,33 @@ pub(super) struct Known {
     names: BTreeSet<CompactString>,
 }
 
-/// The paths and definitions of each part.
-pub(super) fn read(parts: &[Bytes]) -> Vec<(Map, Map)> {
+/// A part of another server's document. The names of its parameters tell what they are.
+pub(super) struct Part {
+    paths: Map,
+    definitions: Map,
+    parameters: Map,
+}
+
+/// The parts that can be read.
+pub(super) fn read(parts: &[Bytes]) -> Vec<Part> {
     let part = |text: &Bytes| {
         let mut part = json::decode_any(text, Unknown::Ignore).ok()?.value;
         let mut take = |key: &str| match part.as_map_mut()?.remove(key)? {
             Value::Map(map) => Some(map),
             _ => None,
         };
-        Some((take("paths")?, take("definitions").unwrap_or_default()))
+        let paths = take("paths")?;
+        let (definitions, parameters) = (take("definitions"), take("parameters"));
+        let (definitions, parameters) =
+            (definitions.unwrap_or_default(), parameters.unwrap_or_default());
+        Some(Part { paths, definitions, parameters })
     };
     parts.iter().filter_map(part).collect()
 }
 
 impl Known {
-    pub fn new(parts: &[(Map, Map)]) -> Self {
-        let names = parts.iter().flat_map(|(_, definitions)| definitions.iter());
+    pub fn new(parts: &[Part]) -> Self {
+        let names = parts.iter().flat_map(|part| part.definitions.iter());
         Known { wanted: names.map(|(name, _)| name.into()).collect(), ..Known::default() }
     }
 }
@@ -84,13 +96,15 @@ impl Sink for Known {
             self.found.insert(name.into(), schema);
         }
     }
+
+    fn parameter(&mut self, _name: &str, _parameter: Value) {}
 }
 
 impl<'s, S: Sink> Merged<'s, S> {
     /// Finds names for the definitions of all parts.
-    pub fn new(sink: &'s mut S, parts: Vec<(Map, Map)>, mut known: Known) -> Self {
+    pub fn new(sink: &'s mut S, parts: Vec<Part>, mut known: Known) -> Self {
         let mut renamed = Vec::new();
-        for (paths, definitions) in parts {
+        for Part { paths, definitions, parameters } in parts {
             let mut names: HashMap<CompactString, CompactString> = HashMap::new();
             for (name, schema) in definitions.iter() {
                 let taken = known.names.contains(name);
@@ -110,18 +124,25 @@ impl<'s, S: Sink> Merged<'s, S> {
                     added.insert(name, schema);
                 }
             }
-            renamed.push((rename(paths), added));
+            let (paths, parameters) = (rename(paths), rename(parameters));
+            renamed.push(Part { paths, definitions: added, parameters });
         }
-        Merged { sink, parts: renamed, paths: BTreeSet::new(), has_paths: false }
+        let (paths, parameters) = Default::default();
+        Merged { sink, parts: renamed, paths, parameters, has_paths: false }
     }
 
     /// Adds what has not been added yet.
     pub fn finish(mut self) {
         self.add_paths();
-        for (name, schema) in
-            self.parts.into_iter().flat_map(|(_, definitions)| definitions.into_entries())
-        {
-            self.sink.definition(&name, schema);
+        for Part { definitions, parameters, .. } in self.parts {
+            for (name, schema) in definitions.into_entries() {
+                self.sink.definition(&name, schema);
+            }
+            for (name, parameter) in parameters.into_entries() {
+                if self.parameters.insert(name.to_string()) {
+                    self.sink.parameter(&name, parameter);
+                }
+            }
         }
     }
 
@@ -129,8 +150,8 @@ impl<'s, S: Sink> Merged<'s, S> {
         if std::mem::replace(&mut self.has_paths, true) {
             return;
         }
-        for (paths, _) in &mut self.parts {
-            for (path, item) in std::mem::take(paths).into_entries() {
+        for part in &mut self.parts {
+            for (path, item) in std::mem::take(&mut part.paths).into_entries() {
                 if self.paths.insert(path.to_string()) {
                     self.sink.path(&path, item);
                 }
@@ -148,6 +169,11 @@ impl<S: Sink> Sink for Merged<'_, S> {
     fn definition(&mut self, name: &str, schema: Value) {
         self.add_paths();
         self.sink.definition(name, schema);
+    }
+
+    fn parameter(&mut self, name: &str, parameter: Value) {
+        self.parameters.insert(name.to_owned());
+        self.sink.parameter(name, parameter);
     }
 }
 
@@ -200,6 +226,10 @@ mod tests {
 
         fn definition(&mut self, name: &str, schema: Value) {
             self.0.push(format!("{name} {}", text(&schema)));
+        }
+
+        fn parameter(&mut self, name: &str, parameter: Value) {
+            self.0.push(format!("{name} {}", text(&parameter)));
         }
     }
 

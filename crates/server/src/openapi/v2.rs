@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kevel_api::value::{Map, Value};
-use kevel_codec::json;
+use kevel_codec::{base64, json};
 use kevel_openapi_text::Texts;
 
 use super::component::{Components, PREFIX};
@@ -15,19 +15,24 @@ use super::v3::{self, common, reason};
 pub(super) trait Sink {
     fn path(&mut self, path: &str, item: Value);
     fn definition(&mut self, name: &str, schema: Value);
+    fn parameter(&mut self, name: &str, parameter: Value);
 }
 
-/// Hands the pieces of the document to a sink: all paths, then all definitions.
+/// Hands the pieces of the document to a sink: all paths, then all definitions, then the parameters that they refer to.
 pub(super) fn document(
     paths: &BTreeMap<String, PathItem<'_>>,
     texts: &Texts,
     sink: &mut impl Sink,
 ) {
     let mut components = Components::new(texts, None);
+    let mut parameters = Parameters::default();
     for (path, item) in paths {
-        sink.path(path, path_item(item, &mut components));
+        sink.path(path, path_item(item, &mut components, &mut parameters));
     }
     components.write(|name, schema| sink.definition(name, downgrade(schema)));
+    for (name, parameter) in parameters.0 {
+        sink.parameter(&name, parameter);
+    }
 }
 
 /// The document as JSON.
@@ -36,6 +41,7 @@ pub(super) struct Json {
     out: Vec<u8>,
     definitions: bool,
     first: bool,
+    parameters: Map,
 }
 
 impl Json {
@@ -49,14 +55,16 @@ impl Json {
         out.extend_from_slice(
             br#"{"type":"apiKey","name":"authorization","in":"header"}},"paths":{"#,
         );
-        Json { out, definitions: false, first: true }
+        Json { out, definitions: false, first: true, parameters: Map::new() }
     }
 
     pub fn finish(mut self) -> Vec<u8> {
         if !self.definitions {
             self.out.extend_from_slice(br#"},"definitions":{"#);
         }
-        self.out.extend_from_slice(b"}}");
+        self.out.extend_from_slice(br#"},"parameters":"#);
+        json::encode_any(&Value::Map(self.parameters), &mut self.out);
+        self.out.push(b'}');
         self.out
     }
 
@@ -77,16 +85,59 @@ impl Sink for Json {
         }
         self.entry(name, &schema);
     }
+
+    fn parameter(&mut self, name: &str, parameter: Value) {
+        self.parameters.insert(name, parameter);
+    }
 }
 
-fn path_item<'r>(item: &PathItem<'r>, components: &mut Components<'r>) -> Value {
+/// The parameters that operations share, by name.
+#[derive(Default)]
+struct Parameters(BTreeMap<String, Value>);
+
+/// Stay where they are: names are told of with their kind, and clients look for the others in operations.
+const UNSHARED: [&str; 3] = ["dryRun", "fieldValidation", "name"];
+
+impl Parameters {
+    /// A parameter, or a reference to it.
+    fn shared(&mut self, parameter: Value) -> Value {
+        let of_kind = match parameter.at(&["schema", "$ref"]).and_then(Value::as_str) {
+            Some(schema) => !schema.starts_with("#/definitions/io.k8s.apimachinery"),
+            None => false,
+        };
+        let name = parameter.str_at(&["name"]);
+        if of_kind || UNSHARED.contains(&name) {
+            return parameter;
+        }
+        let mut text = Vec::new();
+        json::encode_any(&parameter, &mut text);
+        let name = format!("{name}-{}", short_hash(&text));
+        let reference = object([("$ref", format!("#/parameters/{name}").as_str().into())]);
+        self.0.insert(name, parameter);
+        reference
+    }
+}
+
+/// The first six bytes of a text's FNV-1 hash: they tell the few variants of a parameter apart.
+fn short_hash(text: &[u8]) -> String {
+    let step = |hash: u64, byte: &u8| hash.wrapping_mul(0x100_0000_01b3) ^ u64::from(*byte);
+    let hash = text.iter().fold(0xcbf2_9ce4_8422_2325, step).to_be_bytes();
+    base64::encode(&hash[..6]).replace('+', "-").replace('/', "_")
+}
+
+fn path_item<'r>(
+    item: &PathItem<'r>,
+    components: &mut Components<'r>,
+    parameters: &mut Parameters,
+) -> Value {
     let shared = shared(item);
     let mut out = Map::new();
     for (method, operation) in item {
-        out.insert(*method, self::operation(operation, &shared, components));
+        out.insert(*method, self::operation(operation, &shared, components, parameters));
     }
     if !shared.is_empty() {
-        out.insert("parameters", list(shared.iter().map(parameter)));
+        let shared = shared.iter().map(|shared| parameters.shared(parameter(shared)));
+        out.insert("parameters", list(shared));
     }
     Value::Map(out)
 }
@@ -95,6 +146,7 @@ fn operation<'r>(
     operation: &Operation<'r>,
     shared: &[Parameter],
     components: &mut Components<'r>,
+    known: &mut Parameters,
 ) -> Value {
     let mut out = common(operation);
     let mut parameters = Vec::new();
@@ -107,9 +159,10 @@ fn operation<'r>(
         if operation.body_required {
             body.insert("required", true.into());
         }
-        parameters.push(Value::Map(body));
+        parameters.push(known.shared(Value::Map(body)));
     }
-    parameters.extend(operation.parameters.iter().filter(|p| !shared.contains(p)).map(parameter));
+    let own = operation.parameters.iter().filter(|p| !shared.contains(p));
+    parameters.extend(own.map(|own| known.shared(parameter(own))));
     if !parameters.is_empty() {
         out.insert("parameters", list(parameters));
     }

@@ -12,6 +12,7 @@ pub(super) struct Protobuf {
     version: String,
     paths: Message,
     definitions: Message,
+    parameters: Message,
 }
 
 impl Protobuf {
@@ -38,6 +39,7 @@ impl Protobuf {
         document.message(2, &info);
         document.message(8, &self.paths);
         document.message(9, &self.definitions);
+        document.message(10, &self.parameters);
         document.message(12, &requirement);
         document.message(13, &security);
         document.0
@@ -52,6 +54,10 @@ impl Sink for Protobuf {
     fn definition(&mut self, name: &str, value: Value) {
         self.definitions.named(1, name, &schema(&value));
     }
+
+    fn parameter(&mut self, name: &str, value: Value) {
+        self.parameters.named(1, name, &parameter(&value));
+    }
 }
 
 const METHODS: [(&str, u32); 7] =
@@ -65,7 +71,7 @@ fn path_item(item: &Value) -> Message {
         }
     }
     for value in items(item, "parameters") {
-        out.message(9, &parameter(value));
+        out.message(9, &parameters_item(value));
     }
     out
 }
@@ -78,7 +84,7 @@ fn operation(value: &Value) -> Message {
     out.texts(6, items(value, "produces"));
     out.texts(7, items(value, "consumes"));
     for value in items(value, "parameters") {
-        out.message(8, &parameter(value));
+        out.message(8, &parameters_item(value));
     }
     let mut responses = Message::default();
     for (code, response) in entries(value, "responses") {
@@ -97,6 +103,20 @@ fn operation(value: &Value) -> Message {
     out.texts(10, items(value, "schemes"));
     out.extensions(13, value);
     out
+}
+
+/// A parameter, or a reference to one.
+fn parameters_item(value: &Value) -> Message {
+    let mut item = Message::default();
+    match value.str_at(&["$ref"]) {
+        "" => item.message(1, &parameter(value)),
+        name => {
+            let mut reference = Message::default();
+            reference.text(1, name);
+            item.message(2, &reference);
+        }
+    }
+    item
 }
 
 fn parameter(value: &Value) -> Message {
@@ -126,9 +146,7 @@ fn parameter(value: &Value) -> Message {
         other.message(kind, &plain);
         parameter.message(2, &other);
     }
-    let mut item = Message::default();
-    item.message(1, &parameter);
-    item
+    parameter
 }
 
 fn schema(value: &Value) -> Message {

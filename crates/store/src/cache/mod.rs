@@ -145,6 +145,8 @@ pub enum CacheError {
 pub struct Cache {
     resource: Resource,
     engine: Arc<dyn Engine>,
+    /// What all resources are below.
+    root: Arc<[u8]>,
     /// What the stream has said; [`Shown::reached`] tells what that means here.
     progress: signal::Receiver<Progress>,
     feed: mpsc::UnboundedSender<Command>,
@@ -197,6 +199,7 @@ impl Cache {
     fn new(
         resource: Resource,
         engine: Arc<dyn Engine>,
+        root: Arc<[u8]>,
         progress: signal::Receiver<Progress>,
         feed: mpsc::UnboundedSender<Command>,
         troubles: Arc<Troubles>,
@@ -205,6 +208,7 @@ impl Cache {
         Cache {
             resource,
             engine,
+            root,
             progress,
             feed,
             troubles,

@@ -45,24 +45,33 @@ impl Cache {
         if added { Ok(()) } else { Err(expired()) }
     }
 
-    /// The changes after a revision, up to another; `None` if they are too many.
+    /// The changes after a revision, up to another; `None` if they are too many. An engine that does not say how far it has
+    /// come is asked for those of all resources: something was changed at every revision, and who has heard of the last
+    /// one has heard of all.
     async fn history(
         &self,
         after: Revision,
         end: Revision,
     ) -> Result<Option<Vec<crate::Event>>, Error> {
-        let mut watch = self.engine.watch(self.prefix().as_bytes(), after).await?;
-        let mut changes = Vec::new();
+        let range = match self.engine.reports_progress() {
+            true => self.prefix().as_bytes(),
+            false => &*self.root,
+        };
+        let mut watch = self.engine.watch(range, after).await?;
+        let (mut changes, mut heard) = (Vec::new(), 0);
         loop {
             let Ok(told) = tokio::time::timeout(PROGRESS, watch.next()).await else {
                 watch.request_progress();
                 continue;
             };
             let told = told?;
-            changes.extend(told.events.into_iter().filter(|change| change.revision <= end));
-            if changes.len() > MAX_EVENTS {
+            heard += told.events.len();
+            if heard > MAX_EVENTS {
                 return Ok(None);
             }
+            changes.extend(told.events.into_iter().filter(|change| {
+                change.revision <= end && change.key.starts_with(self.prefix().as_bytes())
+            }));
             if told.revision >= end {
                 return Ok(Some(changes));
             }

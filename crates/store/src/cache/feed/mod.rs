@@ -38,6 +38,7 @@ const DAMAGED_NAMED: usize = 10;
 /// The caches of all resources below one prefix.
 pub struct Caches {
     engine: Arc<dyn Engine>,
+    root: Arc<[u8]>,
     commands: mpsc::UnboundedSender<Command>,
     caches: Mutex<BTreeMap<String, Arc<Cache>>>,
     progress: signal::Receiver<Progress>,
@@ -72,9 +73,10 @@ impl Caches {
         let (commands, inbox) = mpsc::unbounded_channel();
         let (announced, progress) = signal::channel(Progress::default());
         let troubles = Arc::new(Troubles::default());
+        let root: Arc<[u8]> = root.as_bytes().into();
         let feed = Feed {
             engine: engine.clone(),
-            root: root.as_bytes().into(),
+            root: root.clone(),
             followers: Followers::new(announced, limit),
             troubles: troubles.clone(),
             loads: JoinSet::new(),
@@ -83,7 +85,7 @@ impl Caches {
         let deaths = Deaths::default();
         let task = tokio::spawn(deaths.clone().watch_over("the watch cache", feed.run(inbox)));
         let (caches, damage) = Default::default();
-        Caches { engine, commands, caches, progress, troubles, deaths, damage, task }
+        Caches { engine, root, commands, caches, progress, troubles, deaths, damage, task }
     }
 
     /// The cache of a resource, made if there is none; it loads in the background.
@@ -108,8 +110,9 @@ impl Caches {
     fn make(&self, resource: Resource) -> Arc<Cache> {
         let (engine, progress) = (self.engine.clone(), self.progress.clone());
         let (commands, troubles) = (self.commands.clone(), self.troubles.clone());
-        let damage = self.damage.clone();
-        let cache = Arc::new(Cache::new(resource, engine, progress, commands, troubles, damage));
+        let (root, damage) = (self.root.clone(), self.damage.clone());
+        let cache = Cache::new(resource, engine, root, progress, commands, troubles, damage);
+        let cache = Arc::new(cache);
         let _ = self.commands.send(Command::Add(cache.clone()));
         cache
     }

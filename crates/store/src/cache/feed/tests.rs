@@ -334,7 +334,9 @@ fn cache(
     };
     let (progress, commands) = (progress.clone(), commands.clone());
     let troubles = troubles.clone();
-    Arc::new(Cache::new(resource, engine.clone(), progress, commands, troubles, Arc::default()))
+    let (root, damage) = (b"/registry/"[..].into(), Arc::default());
+    let engine = engine.clone();
+    Arc::new(Cache::new(resource, engine, root, progress, commands, troubles, damage))
 }
 
 /// What a future has to say now, if anything.

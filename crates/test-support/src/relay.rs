@@ -8,13 +8,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 /// Listens, and passes connections on, one server after the other. Ends when it is dropped, and its connections with it.
+#[derive(Debug)]
 pub struct Relay {
+    /// Where it listens.
     pub port: u16,
     shared: Arc<Shared>,
     accepting: JoinHandle<()>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Shared {
     servers: Mutex<Vec<SocketAddr>>,
     turn: AtomicUsize,
@@ -22,6 +24,7 @@ struct Shared {
 }
 
 impl Relay {
+    /// Listens on a port of this machine; nothing is passed on yet.
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
