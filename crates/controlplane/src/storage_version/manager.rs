@@ -240,7 +240,9 @@ fn resource_infos(tables: &[Arc<Resources>]) -> Vec<ResourceInfo> {
         for (group, versions) in rows.groups() {
             let of_version = |version: &String| rows.version(group, version).into_iter().flatten();
             for (plural, row) in versions.iter().flat_map(of_version) {
-                let Some(storage) = &row.storage else { continue };
+                // What is found out is not stored.
+                let stored_in = row.storage.as_ref().filter(|_| row.lister.is_none());
+                let Some(storage) = stored_in else { continue };
                 let entry = stored.entry((group.clone(), plural.clone()));
                 let (_, served) = entry.or_insert_with(|| (storage.clone(), Vec::new()));
                 served.push(row.kind.version.to_string());

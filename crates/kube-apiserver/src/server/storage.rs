@@ -136,7 +136,9 @@ pub fn count_objects(tables: Vec<Arc<Resources>>, metrics: &Metrics) {
         let mut counted = HashSet::new();
         for table in &tables {
             for row in table.current().all() {
-                let Some(storage) = &row.storage else { continue };
+                // What is found out is not stored.
+                let stored_in = row.storage.as_ref().filter(|_| row.lister.is_none());
+                let Some(storage) = stored_in else { continue };
                 // Objects of two groups are counted in the first.
                 if counted.insert(Arc::as_ptr(storage)) {
                     stored.insert(row.group_resource(), storage.clone());
