@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use kevel_conformance::Result;
@@ -56,6 +57,7 @@ impl fmt::Display for Measurement {
 pub async fn measure(plane: &ControlPlane, phase: Phase, sizes: Sizes) -> Result<Measurement> {
     let (credentials, port) = (plane.folder.join("pki"), plane.port);
     let seen = tokio::task::spawn_blocking(move || {
+        get_a_processor_at_once()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(look(credentials, port, phase, sizes))
     });
@@ -68,6 +70,15 @@ pub async fn measure(plane: &ControlPlane, phase: Phase, sizes: Sizes) -> Result
     seen.memory_mib = plane.processes.iter().map(|process| process.memory_mib("VmHWM")).sum();
     seen.times.sort_by(f64::total_cmp);
     Ok(seen)
+}
+
+/// A client with a machine of its own does not wait for a processor behind the server that it asks. Here it would, for a tick of
+/// 4 ms at a time: so this thread goes before all others (SCHED_RR), which only root may ask for.
+fn get_a_processor_at_once() -> Result<()> {
+    let thread = std::fs::read_link("/proc/thread-self")?;
+    let thread = thread.file_name().ok_or("no thread")?.to_owned();
+    let changed = Command::new("chrt").args(["--rr", "--pid", "1"]).arg(thread).status()?;
+    if changed.success() { Ok(()) } else { Err("chrt --rr: only root may".into()) }
 }
 
 async fn look(credentials: PathBuf, port: u16, phase: Phase, sizes: Sizes) -> Result<Measurement> {

@@ -76,7 +76,7 @@ impl Results {
              {}; {} cores; Kubernetes v1.36.3 with etcd v3.6.8 against Kevel with its embedded store; {pods} Pods. \
              {clients} clients ask without end while one of another user reads one object every 10 ms, for {seconds} s; \
              {kubelets} pretended kubelets renew their leases every 10 s. HTTP/2 over TLS, JSON, RBAC. In pairs the \
-             reference comes first. The floods come from a process that gets what the servers leave of the processors (SCHED_IDLE).\n\n\
+             reference comes first. The floods come from a process that gets what the servers leave of the processors (SCHED_IDLE), the quiet client has one whenever it needs it (SCHED_RR): in the world they are other machines.\n\n\
              ![p99 of the quiet client](fairness.svg)\n\n{}\n\
              `cargo run --release -p kevel-bench --bin fairness -- --write` renews this page.\n",
             Time::now(),
