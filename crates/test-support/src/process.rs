@@ -35,9 +35,23 @@ impl Server {
 
     /// Starts on the folder of an earlier server.
     pub async fn start_on(folder: TempDir, flags: &[&str]) -> Self {
+        Server::start_until(ready, folder, flags).await
+    }
+
+    /// Starts on the folder of an earlier server, and waits until it answers, ready or not.
+    pub async fn start_unready(folder: TempDir, flags: &[&str]) -> Self {
+        Server::start_until(answering, folder, flags).await
+    }
+
+    async fn start_until(
+        started: impl AsyncFn(&Path, u16) -> Option<ClientConfig>,
+        folder: TempDir,
+        flags: &[&str],
+    ) -> Self {
         // Somebody may take the port between our look at it and the server's.
         for port in std::iter::repeat_with(free_port).take(10) {
-            if let Some((process, tls)) = Server::start_at(port, folder.path(), flags).await {
+            let begun = Server::start_at(port, folder.path(), flags, &started).await;
+            if let Some((process, tls)) = begun {
                 return Server { process, folder, port, tls };
             }
         }
@@ -70,7 +84,12 @@ impl Server {
     }
 
     /// None if the port is taken.
-    async fn start_at(port: u16, folder: &Path, flags: &[&str]) -> Option<(Child, ClientConfig)> {
+    async fn start_at(
+        port: u16,
+        folder: &Path,
+        flags: &[&str],
+        started: impl AsyncFn(&Path, u16) -> Option<ClientConfig>,
+    ) -> Option<(Child, ClientConfig)> {
         let log = std::fs::File::create(folder.join("log")).unwrap();
         let mut process = command(port, folder, flags).stderr(log).spawn().unwrap();
         let tls = soon(async {
@@ -80,7 +99,7 @@ impl Server {
                     assert!(log.contains("Address already in use"), "it ended, {status}:\n{log}");
                     return None;
                 }
-                if let Some(tls) = ready(folder, port).await {
+                if let Some(tls) = started(folder, port).await {
                     return Some(tls);
                 }
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -156,6 +175,13 @@ pub async fn ready(folder: &Path, port: u16) -> Option<ClientConfig> {
     let mut client = wire::Client::connect(port, &tls, wire::Version::Http1).await.ok()?;
     let namespace = client.get("/api/v1/namespaces/default").await.ok()?;
     (client.get("/readyz").await.ok()?.status() == 200 && namespace.status() == 200).then_some(tls)
+}
+
+/// The TLS of an administrator, once the server in `folder` answers anything.
+async fn answering(folder: &Path, port: u16) -> Option<ClientConfig> {
+    let tls = admin(&folder.join("data/pki"))?;
+    let mut client = wire::Client::connect(port, &tls, wire::Version::Http1).await.ok()?;
+    (client.get("/livez/ping").await.ok()?.status() == 200).then_some(tls)
 }
 
 /// The TLS of an administrator, once the server has made the keys.

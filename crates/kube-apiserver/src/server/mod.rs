@@ -28,6 +28,7 @@ mod storage;
 
 use std::error::Error;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 
 use kevel_server::audit::Auditor;
@@ -50,20 +51,35 @@ use crate::options::CompletedOptions;
 /// have something to do, who is new is noticed after as many; a look costs a microsecond.
 const EVENT_INTERVAL: u32 = 16;
 
+/// The stack of a worker, of which the pages that are used count. Documents nest up to a thousand levels, and each level of
+/// a merge costs a few KiB in a build that is not optimised.
+const STACK: usize = 16 << 20;
+
 /// Runs the server until a signal asks it to stop.
 pub fn run(options: CompletedOptions) -> Result<(), Box<dyn Error>> {
     raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .event_interval(EVENT_INTERVAL)
+        .thread_stack_size(STACK)
         .build()?;
     let result = runtime.block_on(async {
-        let running = prepare(options).await?.start().await?;
-        if let Some(kubeconfig) = &running.kubeconfig {
-            tracing::info!("Ready. Use it with: kubectl --kubeconfig {kubeconfig} get namespaces");
+        let running = prepare(options).await?.serve()?;
+        // Hooks may wait for others, and who asks it to stop meanwhile need not.
+        let mut stop = pin!(lifecycle::stop_requested());
+        tokio::select! {
+            started = running.run_hooks() => {
+                started?;
+                if let Some(kubeconfig) = &running.kubeconfig {
+                    tracing::info!(
+                        "Ready. Use it with: kubectl --kubeconfig {kubeconfig} get namespaces"
+                    );
+                }
+                lifecycle::notify_ready()?;
+                stop.await?;
+            }
+            requested = &mut stop => requested?,
         }
-        lifecycle::notify_ready()?;
-        lifecycle::stop_requested().await?;
         running.stop().await
     });
     // What still waits for somebody at this point waits in vain.
@@ -115,8 +131,15 @@ impl std::fmt::Debug for PreparedServer {
 }
 
 impl PreparedServer {
-    /// Serves, and runs the post-start hooks.
+    /// Serves, and runs the post-start hooks to their end.
     pub async fn start(self) -> Result<RunningServer, Box<dyn Error>> {
+        let running = self.serve()?;
+        running.run_hooks().await?;
+        Ok(running)
+    }
+
+    /// Serves.
+    fn serve(self) -> Result<RunningServer, Box<dyn Error>> {
         let stop_http = Signal::new("StopHTTP");
         self.authorization.follow(&self.storages, &self.lifecycle.tasks);
         let serving = serving::serve(self.serving, self.handler, &stop_http)?;
@@ -125,8 +148,6 @@ impl PreparedServer {
         if let Some(pki) = self.pki {
             context.tasks.spawn("own-certificates", pki.keep(context.stop.clone()));
         }
-        self.lifecycle.hooks.run_post_start(context).await?;
-        self.lifecycle.signals.has_been_ready.signal();
         Ok(RunningServer {
             address: serving.address,
             kubeconfig,
@@ -164,6 +185,13 @@ impl std::fmt::Debug for RunningServer {
 }
 
 impl RunningServer {
+    /// Runs the post-start hooks, and is done when they are.
+    async fn run_hooks(&self) -> Result<(), Box<dyn Error>> {
+        self.lifecycle.hooks.run_post_start(self.lifecycle.hook_context()).await?;
+        self.lifecycle.signals.has_been_ready.signal();
+        Ok(())
+    }
+
     /// Stops in order: see [`lifecycle`].
     pub async fn stop(self) -> Result<(), Box<dyn Error>> {
         let stopped = self.serving.stopped.wait();

@@ -172,6 +172,30 @@ async fn what_is_too_large_is_refused_and_what_is_no_json_too() {
     scene.holds().await;
 }
 
+/// A document that nests as deep as is allowed goes through every kind of write, with the stack that the server gives its threads.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nests_deep_needs_no_more_stack_than_there_is() {
+    let mut scene = Scene::begin().await;
+    for depth in [500, 900, 990, 3_000] {
+        let nested = format!(r#"{}"a"{}"#, r#"{"a":"#.repeat(depth), "}".repeat(depth));
+        let object = format!(
+            r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"map","annotations":{nested}}},"data":{nested}}}"#
+        );
+        for kind in ["json", "merge-patch+json", "strategic-merge-patch+json", "apply-patch+yaml"] {
+            let method = if kind == "json" { Method::PUT } else { Method::PATCH };
+            let path = format!("{MAP}?fieldManager=test");
+            let mut asked = request(method, &path, object.clone());
+            let media = HeaderValue::from_str(&format!("application/{kind}")).unwrap();
+            asked.headers_mut().insert("content-type", media);
+            let answer = soon(scene.client.send(asked)).await.unwrap();
+            let code = answer.status().as_u16();
+            assert!((400..=500).contains(&code), "{kind}, {depth} levels: {code}");
+            read(answer).await.unwrap();
+        }
+    }
+    scene.holds().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn rapid_resets_do_not_pile_up() {
     let mut scene = Scene::begin().await;

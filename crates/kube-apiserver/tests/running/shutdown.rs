@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use http_body_util::BodyExt as _;
+use kevel_test_support::KmsPlugin;
 use tokio::sync::watch as signal;
 use tokio::task::JoinSet;
 
@@ -89,6 +90,42 @@ async fn what_was_accepted_is_answered_and_what_was_answered_is_kept() {
     let unanswered = seen.unanswered.lock().unwrap().clone();
     let unsaid: Vec<_> = unanswered.intersection(&kept).collect();
     assert!(unsaid.is_empty(), "written and not acknowledged: {unsaid:?}");
+}
+
+/// A start that waits for somebody else, here for a plug-in that has the key, can be ended like any other.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_not_ready_stops_in_order() {
+    const SECRETS: &str = "/api/v1/namespaces/default/secrets";
+    let keys = tempfile::tempdir().unwrap();
+    let (socket, file) = (keys.path().join("kms.sock"), keys.path().join("encryption.yaml"));
+    let text = format!(
+        "kind: EncryptionConfiguration\napiVersion: apiserver.config.k8s.io/v1\nresources:\n\
+         - resources: [secrets]\n  providers:\n\
+         \x20 - kms: {{apiVersion: v2, name: vault, endpoint: 'unix://{}', timeout: 1s}}\n",
+        socket.display()
+    );
+    std::fs::write(&file, text).unwrap();
+    let flag = format!("--encryption-provider-config={}", file.display());
+    let plugin = KmsPlugin::start(&socket, "key");
+    let server = Server::start(&[&flag]).await;
+    let mut client = Client::connect(server.port, &server.tls, Version::Http1).await.unwrap();
+    let secret = r#"{"metadata": {"name": "token"}}"#;
+    assert_eq!(client.post(SECRETS, secret).await.unwrap().status(), 201);
+    let folder = server.kill().await;
+    drop(plugin);
+
+    let server = Server::start_unready(folder, &[&flag]).await;
+    let mut client = Client::connect(server.port, &server.tls, Version::Http1).await.unwrap();
+    let hook = client.get("/readyz/poststarthook/storage-readiness").await.unwrap();
+    assert_eq!(hook.status(), 500, "it waits for the plug-in");
+    server.terminate();
+    let told = Instant::now();
+    let log = server.folder.path().join("log");
+    let (status, _folder) = server.ended().await;
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(status.success(), "{status}: {log}");
+    assert!(log.contains("Stopped listening"), "{log}");
+    assert!(told.elapsed() < Duration::from_secs(15), "{:?}", told.elapsed());
 }
 
 /// Creates objects until the server does not want any more.
