@@ -30,6 +30,8 @@ pub enum Kind {
     EtcdPartition,
     /// The cable of a member of etcd is pulled: what is sent to it, and what it sends, is lost in silence.
     EtcdUnplug,
+    /// The disk of a member of etcd is slow for a while: each sync takes longer than a heartbeat.
+    EtcdSlowDisk,
     /// Everything but the present is compacted away.
     EtcdCompact,
     /// A member of etcd writes its database anew.
@@ -54,6 +56,7 @@ impl fmt::Display for Kind {
             Kind::EtcdPause => f.write_str("etcd SIGSTOP"),
             Kind::EtcdPartition => f.write_str("etcd partition"),
             Kind::EtcdUnplug => f.write_str("etcd unplugged"),
+            Kind::EtcdSlowDisk => f.write_str("etcd slow disk"),
             Kind::EtcdCompact => f.write_str("etcd compaction"),
             Kind::EtcdDefragment => f.write_str("etcd defragmentation"),
         }
@@ -79,9 +82,11 @@ impl fmt::Display for Planned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "+{}ms {}", self.after.as_millis(), self.kind)?;
         match &self.kind {
-            Kind::Pause | Kind::EtcdPause | Kind::EtcdPartition | Kind::EtcdUnplug => {
-                write!(f, " for {}ms", self.lasts.as_millis())
-            }
+            Kind::Pause
+            | Kind::EtcdPause
+            | Kind::EtcdPartition
+            | Kind::EtcdUnplug
+            | Kind::EtcdSlowDisk => write!(f, " for {}ms", self.lasts.as_millis()),
             Kind::Failpoint(_, times) => write!(f, " at the {times}. time"),
             Kind::Disk(what) => write!(f, " ({what})"),
             _ => Ok(()),

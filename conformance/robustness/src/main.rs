@@ -137,6 +137,7 @@ const KINDS: &[(&str, Kind)] = &[
     ("etcd-pause", Kind::EtcdPause),
     ("etcd-partition", Kind::EtcdPartition),
     ("etcd-unplug", Kind::EtcdUnplug),
+    ("etcd-slow-disk", Kind::EtcdSlowDisk),
     ("etcd-compact", Kind::EtcdCompact),
     ("etcd-defragment", Kind::EtcdDefragment),
 ];
@@ -160,6 +161,8 @@ fn kinds(options: &Options, members: usize) -> Result<Vec<Kind>, String> {
         "etcd-leader" => members > 1,
         "etcd-partition" => members > 1 && !options.namespaces,
         "etcd-unplug" => members > 1 && options.namespaces,
+        // Not everybody has strace.
+        "etcd-slow-disk" => members > 0 && options.kinds.iter().any(|kind| kind == name),
         name => members > 0 || !name.starts_with("etcd"),
     };
     let known = KINDS.iter().filter(|(name, _)| possible(name));

@@ -14,8 +14,8 @@ options: --seed N       repeats a run's choices
          --faults N     how many faults (or writes, for disk and power)
          --kinds A,B    only these: kill, pause, terminate, client-kill, disk, failpoints (of a server that was built
                         with `--features failpoints`); for etcd also
-                        etcd-kill, etcd-leader, etcd-pause, etcd-partition, etcd-unplug, etcd-compact,
-                        etcd-defragment
+                        etcd-kill, etcd-leader, etcd-pause, etcd-partition, etcd-unplug, etcd-slow-disk
+                        (needs strace), etcd-compact, etcd-defragment
          --clients N, --watchers N, --keys N, --pause MILLISECONDS
          --members N    of etcd: 1 or 3
          --namespaces   each member in a network namespace, whose cable can be pulled (root)

@@ -25,6 +25,8 @@ const RECOVERY: Duration = Duration::from_secs(40);
 const ELECTION: Duration = Duration::from_millis(1000);
 /// How long a cable is out at least: longer than a request to the member takes that does not answer.
 const UNPLUGGED: Duration = Duration::from_secs(11);
+/// How long a sync of a slow disk takes: longer than a heartbeat, about as long as an election is waited for.
+const SLOW_SYNC: Duration = Duration::from_millis(800);
 /// An answer that takes longer is none.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -175,6 +177,11 @@ impl Cluster {
                 tokio::time::sleep(UNPLUGGED + lasts).await;
                 network.plug(number, true)?;
             }
+            Kind::EtcdSlowDisk => {
+                let mut slowness = member.slow_down()?;
+                tokio::time::sleep(lasts + ELECTION).await;
+                slowness.end()?;
+            }
             Kind::EtcdCompact => {
                 let status = member.ask("/v3/maintenance/status", json!({})).await?;
                 let revision = number_of(&status["header"]["revision"]).ok_or("no revision")?;
@@ -255,6 +262,16 @@ impl Member {
         kill_process(id, signal).map_err(|error| error.to_string())
     }
 
+    /// Lets each of its syncs take long.
+    fn slow_down(&self) -> Result<Slowness, String> {
+        let id = self.child.as_ref().ok_or("the member is not running")?.id();
+        let delay = format!("inject=fsync,fdatasync:delay_enter={}", SLOW_SYNC.as_micros());
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync,fdatasync", "-e", &delay]);
+        let child = strace.args(["-p", &id.to_string()]).stderr(Stdio::null()).spawn();
+        child.map(Slowness).map_err(|error| format!("strace does not start: {error}"))
+    }
+
     async fn is_well(&self) -> bool {
         let answer = exchange(self.client, "GET /health HTTP/1.1", "").await;
         answer.is_ok_and(|answer| answer["health"] == "true")
@@ -262,6 +279,30 @@ impl Member {
 
     async fn ask(&self, path: &str, body: Value) -> Result<Value, String> {
         exchange(self.client, &format!("POST {path} HTTP/1.1"), &body.to_string()).await
+    }
+}
+
+/// A tracer that holds up the syncs of a process, until it is dropped.
+struct Slowness(Child);
+
+impl Slowness {
+    /// Lets the process go; an error if the tracer had ended before.
+    fn end(&mut self) -> Result<(), String> {
+        let ended = self.0.try_wait().map_err(|error| error.to_string())?;
+        match ended {
+            Some(status) => Err(format!("strace: {status}")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Slowness {
+    fn drop(&mut self) {
+        // Told to, it detaches from the process: killed, it would leave it stopped.
+        if let Some(id) = Pid::from_raw(self.0.id() as i32) {
+            let _ = kill_process(id, Signal::TERM);
+        }
+        let _ = self.0.wait();
     }
 }
 
