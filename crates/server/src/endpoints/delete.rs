@@ -1,5 +1,7 @@
 //! Deletion: at once, or when finalizers and grace periods let go.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use bytes::Bytes;
 use http::StatusCode;
 use kevel_api::status::{SUCCESS, Status, StatusDetails, StatusError};
@@ -11,7 +13,7 @@ use super::update::Existing;
 use crate::admission::{Attributes, Operation, OperationOptions};
 use crate::deletion::{DeleteOptions, Deletion, DeletionPlan, Outcome, before_delete};
 use crate::failure::unserved;
-use crate::future::{Pending, try_join_all};
+use crate::future::{Pending, join_all};
 use crate::guaranteed_update::{Failed, guaranteed_update};
 use crate::handler::Response;
 use crate::metadata;
@@ -48,9 +50,11 @@ impl StoredRequest<'_> {
         let page = self.page().await?;
         let workers = self.storage.registry.delete_collection_workers.clamp(1, MAX_WORKERS);
         let (this, options, items) = (&self, &options, &page.items);
-        let work = |worker: usize| -> Pending<'_, Result<(), StatusError>> {
+        let next = &AtomicUsize::new(0);
+        // A worker ends at its first failure, and leaves what is left to the others.
+        let work = |_| -> Pending<'_, Result<(), StatusError>> {
             Box::pin(async move {
-                for object in items.iter().skip(worker).step_by(workers) {
+                while let Some(object) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
                     match this.delete_named(object.name(), options).await {
                         // It has been deleted meanwhile.
                         Err(error) if error.reason() == kevel_api::status::reason::NOT_FOUND => {}
@@ -60,7 +64,7 @@ impl StoredRequest<'_> {
                 Ok(())
             })
         };
-        try_join_all((0..workers.min(items.len())).map(work).collect()).await?;
+        join_all((0..workers.min(items.len())).map(work).collect()).await?;
         self.list_response(page).await
     }
 

@@ -28,9 +28,8 @@ use crate::future::Pending;
 /// How often streams may go on before what they have said is sent.
 const MOST_TURNS: usize = 16;
 /// How much of a connection is written before other connections have their turn: a twentieth of a millisecond of
-/// encryption, and as much again in the kernel. While many lists are sent, whoever asks for little waits for one or
-/// two such turns ([`Turns`]). With four times as much, one in a hundred waited for half as long again
-/// (bench `fairness`).
+/// encryption. While many lists are sent, whoever asks for little waits for one or two such turns ([`Turns`]). With
+/// four times as much, one in a hundred waited for a quarter to four fifths longer (bench `fairness`).
 const MOST_WRITTEN: usize = 64 << 10;
 
 /// A connection that speaks HTTP/2.
