@@ -86,6 +86,7 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     if config.options.flags.etcd.etcd_count_metric_poll_period.0 > 0 {
         storage::count_objects(tables.to_vec(), &metrics);
     }
+    // Of custom kinds it is not said, as in the reference.
     let storage_versions = storage_versions(&config, &tables[..3])?;
     let health = health::checks(&config).install(&config.lifecycle.signals);
     let paths = PlainPaths::new(&config, health, &metrics);

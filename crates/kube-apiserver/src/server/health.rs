@@ -104,9 +104,10 @@ const HOOKS: &[&str] = &[
 /// | `storage-records` | an object cannot be read | `/healthz` |
 /// | `kms-providers` | a KMS plugin is not well; only with plugins, or if they may come | `/readyz`, `/healthz` |
 ///
-/// The checks of post-start hooks follow, in the order in which the reference lists them. The names of the first are the reference's, whichever store it is. What concerns one resource or
+/// The names of the first are the reference's, whichever store it is. What concerns one resource or
 /// object is no reason to restart a server, or to send its requests to another, which has the same
-/// store: it is for somebody to look at.
+/// store: it is for somebody to look at. The checks of post-start hooks follow, in the order in which
+/// the reference lists them.
 pub fn checks(config: &Config) -> Health {
     let flags = &config.options.flags;
     let mut health = Health::new(duration(flags.generic.livez_grace_period));
