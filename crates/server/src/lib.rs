@@ -28,7 +28,6 @@ pub mod grpc;
 mod guaranteed_update;
 pub mod handler;
 pub mod health;
-pub mod heavy_work;
 pub mod identity;
 pub mod incoming;
 pub mod latency_trackers;

@@ -9,9 +9,9 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_api::warning::WarningList;
+use kevel_compute::Meter;
 
 use crate::audit::{AuditContext, AuditedRequest};
-use crate::heavy_work::Weight;
 use crate::incoming::{IncomingBody, MAX_BODY};
 use crate::request_info::RequestInfo;
 use crate::user::User;
@@ -35,8 +35,8 @@ pub struct Request {
     pub deadline: Option<Instant>,
     /// What the client should know beside the answer.
     pub warnings: Warnings,
-    /// Whether it computes for long.
-    pub weight: Weight,
+    /// Compute account: flow, deadline, and whether it computes beside the workers.
+    pub meter: Meter,
     /// What it is called in the audit log.
     pub audit_id: String,
     /// The request's audit event.
@@ -93,7 +93,7 @@ impl Request {
             received,
             deadline: None,
             warnings: Warnings::default(),
-            weight: Weight::default(),
+            meter: Meter::default(),
             audit_id: String::new(),
             audit: AuditContext::default(),
             in_process: false,
@@ -140,7 +140,7 @@ impl Request {
     /// The whole body, if it is not too large. What is done with a large one is heavy work.
     pub async fn read_body(&mut self) -> Result<Bytes, StatusError> {
         let body = self.collect_body().await?;
-        self.weight.weigh(body.len()).await;
+        kevel_compute::expect(&self.meter, body.len()).await;
         Ok(body)
     }
 

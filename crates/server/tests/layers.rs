@@ -41,7 +41,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("events of requests; a request carries its own, so audit stands below it", &["audit"]),
     (
         "a request on its way, what answers it, and answers in the form that its client reads",
-        &["incoming", "heavy_work", "request", "handler", "latency_trackers", "responses"],
+        &["incoming", "request", "handler", "latency_trackers", "responses"],
     ),
     (
         "sockets, health and life of a server, whatever it serves",

@@ -9,9 +9,9 @@ mod audit_init;
 mod authentication;
 mod authorization;
 mod cache_control;
+mod compute_budget;
 mod cors;
 mod goaway;
-mod heavy_work;
 mod held;
 mod hsts;
 mod http_logging;
@@ -95,7 +95,7 @@ pub fn build(config: Config, handler: Arc<dyn Handler>) -> Arc<dyn Handler> {
     // Around all that may take long, authentication by a webhook among it.
     chain.push(timeout::Timeout);
     // Inside of the timeout, which must not wait for what is computed; around all that computes.
-    chain.push(heavy_work::HeavyWork);
+    chain.push(compute_budget::ComputeBudget);
     // Inside of the timeout, whose response has no warnings.
     chain.push(warning::WarningRecorder);
     // Before authentication: preflight requests have no credentials.

@@ -27,6 +27,7 @@ impl Filter for RequestDeadline {
                 let asked = asked.filter(|&asked| !asked.is_zero() && asked < self.maximum);
                 let timeout = asked.unwrap_or(self.maximum);
                 request.deadline = request.received.started.checked_add(timeout);
+                request.deadline.iter().for_each(|deadline| request.meter.set_deadline(*deadline));
                 next.handle(request)
             }
             Err(error) => {

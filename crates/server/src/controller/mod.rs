@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 pub use client::Client;
 pub use informer::inform;
+use kevel_compute::Metered;
 pub use loopback::Loopback;
 pub use queue::{Backoff, WorkQueue};
 use tokio::task::JoinSet;
@@ -25,7 +26,7 @@ where
     let mut work = JoinSet::new();
     for _ in 0..workers.max(1) {
         let (queue, reconcile) = (queue.clone(), reconcile.clone());
-        work.spawn(async move {
+        let reconciling = async move {
             while let Some(key) = queue.next().await {
                 match reconcile(key.clone()).await {
                     Ok(()) => queue.forget(&key),
@@ -36,7 +37,8 @@ where
                 }
                 queue.done(&key);
             }
-        });
+        };
+        work.spawn(Metered::task(Box::pin(reconciling), name));
     }
     while let Some(ended) = work.join_next().await {
         // A key that was being worked on stays so for ever: the controller's task must end with this.

@@ -131,7 +131,8 @@ impl StoredRequest<'_> {
             && !self.accepted.pretty
             && as_served;
         if !streamed {
-            self.request.weight.weigh(usize::try_from(size).unwrap_or(usize::MAX)).await;
+            let size = usize::try_from(size).unwrap_or(usize::MAX);
+            kevel_compute::expect(&self.request.meter, size).await;
             return self.list_of_trees(page, as_served).await;
         }
         let (mut head, tail) = self.list_frame(&page);

@@ -49,7 +49,7 @@ impl StoredRequest<'_> {
 
     /// An object's tree in the version of the request.
     pub(super) async fn served(&self, wire: &[u8]) -> Result<Value, StatusError> {
-        self.request.weight.weigh(wire.len()).await;
+        kevel_compute::expect(&self.request.meter, wire.len()).await;
         let value = self.storage.read(wire).map_err(StatusError::internal)?;
         if self.storage.shows(wire, &self.resource.kind) {
             return Ok(value);

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use kevel_compute::Metered;
+
 use crate::health::Check;
 use crate::signals::Signal;
 
@@ -64,7 +66,7 @@ impl Tasks {
         end: Option<&'static str>,
     ) {
         // In a task of its own: a panic ends that one, and the other one tells.
-        let running = tokio::spawn(task);
+        let running = tokio::spawn(Metered::task(Box::pin(task), &name));
         let tasks = self.clone();
         tokio::spawn(async move {
             let why = match running.await {

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
+use kevel_compute::{Flow, Meter, Turn};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -164,8 +165,9 @@ async fn serve_requests(
         }
         false => {
             let stream = TokioIo::new(Counted { stream, backlog });
+            let meter = connection_meter(&requests.connection);
             let connection = http1_builder(limits).serve_connection(stream, requests);
-            let connection = Http1Connection(connection.with_upgrades());
+            let connection = Http1Connection { http: connection.with_upgrades(), meter };
             drive(Box::pin(connection), ongoing, limits).await?;
         }
     }
@@ -186,6 +188,14 @@ fn http1_builder(limits: &Limits) -> http1::Builder {
     builder
 }
 
+/// Meter of a connection's own turns: reading frames, encoding bodies and watch events.
+pub(super) fn connection_meter(connection: &Connection) -> Meter {
+    let Some(peer) = connection.peer else { return Meter::default() };
+    let meter = Meter::of(Flow::of(&peer.ip().to_string()));
+    meter.set_label(|| format!("connection of {peer}"));
+    meter
+}
+
 /// Where a connection's bytes come from and go to.
 pub trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
 
@@ -198,7 +208,10 @@ pub(super) trait HttpConnection: Future<Output = Result<(), String>> {
 }
 
 /// A connection that speaks HTTP/1.1.
-struct Http1Connection(http1::UpgradeableConnection<TokioIo<Http1Stream>, Requests>);
+struct Http1Connection {
+    http: http1::UpgradeableConnection<TokioIo<Http1Stream>, Requests>,
+    meter: Meter,
+}
 
 type Http1Stream = Counted<Box<dyn Transport>>;
 
@@ -206,13 +219,15 @@ impl Future for Http1Connection {
     type Output = Result<(), String>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(context).map_err(|error| error.to_string())
+        let this = &mut *self;
+        let _turn = Turn::begin(&this.meter, kevel_compute::leave_worker);
+        Pin::new(&mut this.http).poll(context).map_err(|error| error.to_string())
     }
 }
 
 impl HttpConnection for Http1Connection {
     fn finish(mut self: Pin<&mut Self>) {
-        Pin::new(&mut self.0).graceful_shutdown();
+        Pin::new(&mut self.http).graceful_shutdown();
     }
 }
 

@@ -14,10 +14,11 @@ use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::Service;
 use hyper_util::rt::TokioIo;
+use kevel_compute::{Meter, Turn};
 use tokio::task::JoinHandle;
 
 use super::Limits;
-use super::connection::{HttpConnection, Transport};
+use super::connection::{HttpConnection, Transport, connection_meter};
 use super::gather::Gather;
 use super::requests::{Requests, ResponseBody};
 use super::streams::{Start, Streams};
@@ -38,15 +39,17 @@ pub(super) struct Http2Connection {
     streams: Streams,
     output: Gather,
     turns: Turns,
+    meter: Meter,
 }
 
 impl Http2Connection {
     pub fn new(stream: Box<dyn Transport>, requests: Requests, limits: &Limits) -> Self {
+        let meter = connection_meter(&requests.connection);
         let (streams, output) = (Streams::default(), Gather::new(stream));
         let builder = builder(limits, streams.start());
         let service = Apart { requests, resets: Arc::default() };
         let http = builder.serve_connection(TokioIo::new(output.clone()), service);
-        Http2Connection { http, streams, output, turns: Turns::default() }
+        Http2Connection { http, streams, output, turns: Turns::default(), meter }
     }
 }
 
@@ -55,6 +58,7 @@ impl Future for Http2Connection {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
+        let _turn = Turn::begin(&this.meter, kevel_compute::leave_worker);
         ready!(this.turns.poll_begin(context));
         this.streams.poll(context);
         this.output.take_written();

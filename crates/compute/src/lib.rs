@@ -1,0 +1,37 @@
+//! Compute budget of requests: no request holds a worker of the runtime for more than milliseconds.
+//!
+//! A turn (one `poll` of a task) that loops over stored or sent data keeps its worker from every other task: no
+//! `/livez`, no handshake. Each such loop calls [`charge`] with what it has done; that costs a nanosecond. When a turn
+//! has used up its budget ([`BUDGET`]), the next charge leaves the worker: the runtime gives the worker's other tasks to
+//! another thread, and the turn goes on beside the workers once it has a permit. There are as many permits as
+//! processors. Flows (users) share them fairly: one user's heavy requests delay that user's own, and a turn hands its
+//! permit on after a [`QUANTUM`] if another flow is due.
+//!
+//! The crate knows neither HTTP nor the runtime: the server opens a [`Turn`] around each poll, and passes in the function
+//! that leaves a worker ([`Leave`]).
+//!
+//! Charges must not be made while a lock is held that other requests take: a turn may wait at a charge. If one is made all
+//! the same, the wait ends after [`MAX_WAIT`].
+
+mod long_turns;
+mod meter;
+#[cfg(feature = "runtime")]
+mod metered;
+mod permits;
+mod turn;
+
+pub use meter::{Flow, Meter};
+#[cfg(feature = "runtime")]
+pub use metered::{Metered, expect, leave_worker};
+pub use permits::{Acquire, Permit};
+pub use turn::{BUDGET, DeadlineExceeded, Leave, Turn, charge, checkpoint};
+
+use std::time::Duration;
+
+/// How long a turn keeps a permit while another flow is due: long enough to make the change of threads cheap beside it,
+/// short enough for a dozen users to have their turns within a quarter of a second.
+pub const QUANTUM: Duration = Duration::from_millis(10);
+
+/// The longest wait for a permit in the middle of a turn. After it the turn goes on without one: it may hold a lock that
+/// a turn with a permit needs.
+pub const MAX_WAIT: Duration = Duration::from_secs(1);

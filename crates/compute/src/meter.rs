@@ -1,0 +1,90 @@
+//! Meter of one request.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, OnceLock};
+use std::time::Instant;
+
+/// From how many bytes on data is heavy: it takes some milliseconds to build a tree of it, to validate and to write it.
+const HEAVY_BYTES: usize = 64 << 10;
+
+/// Share of permits: requests of one flow delay each other, not those of other flows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Flow(u64);
+
+impl Flow {
+    /// The flow of a name, of a user for example.
+    pub fn of(name: &str) -> Self {
+        static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        Flow(HASHER.hash_one(name))
+    }
+}
+
+/// Compute account of a request: its flow, its deadline, and whether its turns run beside the workers. Clones are of the
+/// same request.
+#[derive(Clone, Debug, Default)]
+pub struct Meter(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    flow: AtomicU64,
+    deadline: OnceLock<Instant>,
+    heavy: AtomicBool,
+    label: OnceLock<String>,
+}
+
+impl Meter {
+    /// A meter whose turns belong to a flow.
+    pub fn of(flow: Flow) -> Self {
+        let meter = Meter::default();
+        meter.set_flow(flow);
+        meter
+    }
+
+    /// Sets the flow. Before authentication all requests share one.
+    pub fn set_flow(&self, flow: Flow) {
+        self.0.flow.store(flow.0, Ordering::Relaxed);
+    }
+
+    /// The flow of the request.
+    pub fn flow(&self) -> Flow {
+        Flow(self.0.flow.load(Ordering::Relaxed))
+    }
+
+    /// Sets the deadline, once: computing ends with it ([`checkpoint`](crate::checkpoint)).
+    pub fn set_deadline(&self, deadline: Instant) {
+        let _ = self.0.deadline.set(deadline);
+    }
+
+    /// The deadline, if there is one.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.0.deadline.get().copied()
+    }
+
+    /// Names the request in reports of long turns.
+    pub fn set_label(&self, label: impl FnOnce() -> String) {
+        if cfg!(feature = "long-turns") {
+            let _ = self.0.label.set(label());
+        }
+    }
+
+    /// The name of the request in reports.
+    pub fn label(&self) -> &str {
+        self.0.label.get().map_or("", String::as_str)
+    }
+
+    /// Announces that so many bytes are about to be worked on. Returns whether the request has become heavy by them: the
+    /// caller then ends its turn, and the next one runs beside the workers.
+    pub fn expect(&self, bytes: usize) -> bool {
+        bytes > HEAVY_BYTES && !self.0.heavy.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether the request's turns run beside the workers.
+    pub fn is_heavy(&self) -> bool {
+        self.0.heavy.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_heavy(&self) {
+        self.0.heavy.store(true, Ordering::Relaxed);
+    }
+}

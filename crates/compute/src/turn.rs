@@ -1,0 +1,266 @@
+//! Turns, and the charges made in them.
+
+use std::cell::{Cell, RefCell};
+use std::time::{Duration, Instant};
+
+use crate::long_turns::OnWorker;
+use crate::meter::Meter;
+use crate::permits::{Acquire, Permit};
+
+/// How long a turn may compute on a worker. Five milliseconds are the promise; two are left for what is between two looks
+/// at the clock.
+pub const BUDGET: Duration = Duration::from_millis(3);
+
+/// Charges between two looks at the clock. A charge stands for 10 to 200 ns, so that a look comes every 0.3 ms at most.
+const STRIDE: usize = if cfg!(feature = "long-turns") { 16 } else { 1500 };
+
+/// Leaves the worker that this thread is: runs the function while another thread goes on with the worker's tasks.
+/// After it, this thread is no longer a worker until its task's turn has ended.
+pub type Leave = fn(&mut dyn FnMut());
+
+/// The deadline of the request has passed while it was computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeadlineExceeded;
+
+impl std::fmt::Display for DeadlineExceeded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("context deadline exceeded")
+    }
+}
+
+impl std::error::Error for DeadlineExceeded {}
+
+thread_local! {
+    /// Charges left until the next look at the clock.
+    static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
+    static EXPIRED: Cell<bool> = const { Cell::new(false) };
+    static CURRENT: RefCell<Option<Running>> = const { RefCell::new(None) };
+}
+
+/// Turn that runs on this thread.
+#[derive(Debug)]
+struct Running {
+    meter: Meter,
+    leave: Leave,
+    /// Time of the first look at the clock.
+    since: Option<Instant>,
+    place: Place,
+    on_worker: OnWorker,
+}
+
+#[derive(Debug)]
+enum Place {
+    OnWorker,
+    /// Beside the workers; without a permit after a wait that took too long.
+    Beside(Option<Permit>),
+}
+
+/// Charges the current turn for work: items, fields, nodes, rules looked at. Leaves the worker when the turn's budget is
+/// used up. Outside of a turn nothing happens.
+#[inline]
+pub fn charge(units: usize) {
+    LEFT.with(|left| match left.get().checked_sub(units) {
+        Some(rest) => left.set(rest),
+        None => look_at_clock(),
+    });
+}
+
+/// Charges the current turn, in a loop that can end with an error.
+///
+/// # Errors
+/// The request's deadline has passed: its client has been answered, and what is computed is for nothing.
+#[inline]
+pub fn checkpoint(units: usize) -> Result<(), DeadlineExceeded> {
+    charge(units);
+    if EXPIRED.get() { Err(DeadlineExceeded) } else { Ok(()) }
+}
+
+#[cold]
+fn look_at_clock() {
+    LEFT.set(STRIDE);
+    // Taken out for the time: the wait for a permit runs foreign code (the runtime's).
+    let Some(mut running) = CURRENT.take() else {
+        LEFT.set(usize::MAX);
+        return;
+    };
+    let now = Instant::now();
+    running.on_worker.looks();
+    if running.meter.deadline().is_some_and(|deadline| deadline <= now) {
+        EXPIRED.set(true);
+    }
+    match &running.place {
+        Place::OnWorker => {
+            let since = *running.since.get_or_insert(now);
+            if now - since >= BUDGET {
+                running.meter.set_heavy();
+                running.on_worker.ends(&running.meter);
+                running.go_beside();
+            }
+        }
+        Place::Beside(Some(permit)) if permit.should_be_handed_on() => running.go_beside(),
+        Place::Beside(_) => {}
+    }
+    CURRENT.set(Some(running));
+}
+
+impl Running {
+    fn new(meter: &Meter, leave: Leave, place: Place, on_worker: OnWorker) -> Self {
+        Running { meter: meter.clone(), leave, since: None, place, on_worker }
+    }
+
+    /// Waits for a permit beside the workers, a new one if there was one.
+    fn go_beside(&mut self) {
+        self.place = Place::Beside(None);
+        let end = Instant::now() + crate::MAX_WAIT;
+        let end = self.meter.deadline().map_or(end, |deadline| deadline.min(end));
+        let mut permit = None;
+        let flow = self.meter.flow();
+        (self.leave)(&mut || permit = Acquire::new(flow, true).wait_until(end));
+        self.place = Place::Beside(permit);
+    }
+}
+
+/// Scope of a turn on this thread: charges made in it are the meter's. Turns nest: a connection's turn may poll a
+/// request, whose charges then are the request's, while the time is the whole turn's.
+#[derive(Debug)]
+pub struct Turn {
+    around: Around,
+}
+
+/// State of the thread before a turn.
+#[derive(Debug)]
+enum Around {
+    /// The turn is the outermost one.
+    Nothing,
+    /// The turn around this one goes on counting, for this one's meter.
+    Shared(Meter),
+    /// The turn around this one rests: this one runs beside the workers.
+    Resting(Running),
+}
+
+impl Turn {
+    /// Begins a turn on a worker, or inside of the turn that runs on this thread.
+    pub fn begin(meter: &Meter, leave: Leave) -> Self {
+        EXPIRED.set(false);
+        let around = CURRENT.with_borrow_mut(|current| match current {
+            Some(running) => Around::Shared(std::mem::replace(&mut running.meter, meter.clone())),
+            None => {
+                LEFT.set(STRIDE);
+                *current = Some(Running::new(meter, leave, Place::OnWorker, OnWorker::begins()));
+                Around::Nothing
+            }
+        });
+        Turn { around }
+    }
+
+    /// Begins a turn of a heavy request beside the workers.
+    pub fn begin_beside(meter: &Meter, leave: Leave, permit: Permit) -> Self {
+        EXPIRED.set(false);
+        LEFT.set(STRIDE);
+        let place = Place::Beside(Some(permit));
+        let running = Running::new(meter, leave, place, OnWorker::default());
+        let around = CURRENT.replace(Some(running)).map_or(Around::Nothing, Around::Resting);
+        Turn { around }
+    }
+
+    /// Whether the turn on this thread is beside the workers already.
+    pub fn is_beside() -> bool {
+        CURRENT.with_borrow(|current| {
+            current.as_ref().is_some_and(|running| matches!(running.place, Place::Beside(_)))
+        })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        EXPIRED.set(false);
+        match std::mem::replace(&mut self.around, Around::Nothing) {
+            Around::Nothing => {
+                LEFT.set(usize::MAX);
+                if let Some(mut running) = CURRENT.take() {
+                    running.on_worker.ends(&running.meter);
+                }
+            }
+            Around::Shared(outer) => CURRENT.with_borrow_mut(|current| {
+                if let Some(running) = current {
+                    running.meter = outer;
+                }
+            }),
+            Around::Resting(outer) => drop(CURRENT.replace(Some(outer))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::meter::Flow;
+
+    thread_local!(static LEAVES: Cell<usize> = const { Cell::new(0) });
+
+    /// Stands for the runtime: counts.
+    fn leave(wait: &mut dyn FnMut()) {
+        LEAVES.set(LEAVES.get() + 1);
+        wait();
+    }
+
+    fn compute(time: Duration) -> Result<(), DeadlineExceeded> {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            checkpoint(100)?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn turn_leaves_worker_after_its_budget() {
+        let meter = Meter::of(Flow::of("jane"));
+        LEAVES.set(0);
+        let turn = Turn::begin(&meter, leave);
+        charge(STRIDE * 3);
+        assert_eq!(LEAVES.get(), 0);
+        compute(BUDGET * 2).unwrap();
+        assert!(LEAVES.get() >= 1);
+        assert!(Turn::is_beside());
+        assert!(meter.is_heavy(), "its next turns begin beside the workers");
+        drop(turn);
+        assert!(!Turn::is_beside());
+    }
+
+    #[test]
+    fn nested_turns_share_the_budget_and_restore_the_meter() {
+        let (connection, request) = (Meter::of(Flow::of("peer")), Meter::of(Flow::of("jane")));
+        LEAVES.set(0);
+        let outer = Turn::begin(&connection, leave);
+        for _ in 0..8 {
+            let inner = Turn::begin(&request, leave);
+            compute(BUDGET / 4).unwrap();
+            drop(inner);
+        }
+        assert!(LEAVES.get() >= 1, "many short turns in one");
+        assert!(request.is_heavy());
+        assert!(!connection.is_heavy());
+        drop(outer);
+        charge(usize::MAX);
+    }
+
+    #[test]
+    fn checkpoint_fails_after_the_deadline() {
+        let meter = Meter::default();
+        meter.set_deadline(Instant::now() + Duration::from_millis(20));
+        let turn = Turn::begin(&meter, leave);
+        assert_eq!(compute(Duration::from_secs(60)), Err(DeadlineExceeded));
+        drop(turn);
+        assert_eq!(checkpoint(1), Ok(()), "outside of the turn");
+    }
+
+    #[test]
+    fn charges_outside_of_a_turn_do_nothing() {
+        LEAVES.set(0);
+        charge(usize::MAX);
+        charge(usize::MAX);
+        assert_eq!(LEAVES.get(), 0);
+    }
+}

@@ -1,0 +1,19 @@
+//! Requests that compute for long do not keep others waiting.
+
+use kevel_compute::Metered;
+
+use crate::future::Pending;
+use crate::handler::{Filter, Handler, Response};
+use crate::request::Request;
+
+/// Meters the turns of requests: one whose compute budget is used up goes on beside the runtime's workers.
+#[derive(Debug)]
+pub(super) struct ComputeBudget;
+
+impl Filter for ComputeBudget {
+    fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
+        let meter = request.meter.clone();
+        meter.set_label(|| format!("{} {}", request.parts.method, request.parts.uri));
+        Box::pin(Metered::new(next.handle(request), meter))
+    }
+}
