@@ -76,6 +76,7 @@ pub fn drop_nulls(value: &mut Value, schema: Schema<'_>) {
 
 fn apply_to_struct(map: &mut Map, schema: Schema<'_>) {
     let Some(fields) = schema.as_struct() else { return };
+    kevel_compute::charge(1);
     let table = schema.table();
     let (mut dependent, mut below) = (false, false);
     if map.len() > MANY {

@@ -36,6 +36,7 @@ struct Pruner {
 impl Pruner {
     /// Prunes a value; without a schema nothing but bare scalars is left of it.
     fn value(&mut self, value: &mut Value, schema: Option<Schema<'_>>) {
+        kevel_compute::charge(1);
         let Some(schema) = schema else { return self.nothing(value) };
         match (value, schema.ty()) {
             (Value::Map(map), Type::Struct(ty)) => {

@@ -212,8 +212,22 @@ pub fn equivalent(a: Option<&Value>, b: Option<&Value>) -> bool {
 }
 
 /// A map from strings to values, sorted by key as Go prints maps.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub struct Map(ThinVec<(CompactString, Value)>);
+
+impl Clone for Map {
+    fn clone(&self) -> Self {
+        kevel_compute::charge(1 + self.0.len());
+        Map(self.0.clone())
+    }
+}
+
+impl PartialEq for Map {
+    fn eq(&self, other: &Self) -> bool {
+        kevel_compute::charge(1);
+        self.0 == other.0
+    }
+}
 
 impl Map {
     /// An empty map.

@@ -68,13 +68,10 @@ impl Environment {
             return self.compile_here(text, variables);
         }
         // What nests as deep as is allowed takes more stack than the caller may have left.
-        std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().stack_size(STACK_SIZE);
-            let compiled = thread.spawn_scoped(scope, || self.compile_here(text, variables));
-            compiled.ok().and_then(|thread| thread.join().ok()).unwrap_or_else(|| {
-                let why = "expression could not be compiled".to_owned();
-                Err(CompileError::Program { why, output_type: Type::Dyn })
-            })
+        let compile = || self.compile_here(text, variables);
+        kevel_compute::with_stack(STACK_SIZE, compile).unwrap_or_else(|| {
+            let why = "expression could not be compiled".to_owned();
+            Err(CompileError::Program { why, output_type: Type::Dyn })
         })
     }
 

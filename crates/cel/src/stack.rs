@@ -24,8 +24,5 @@ pub fn with_stack<T: Send>(nesting: usize, work: impl FnOnce() -> T + Send) -> O
     if nesting > MAX_NESTING {
         return None;
     }
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size((SHALLOW + nesting) * LEVEL);
-        thread.spawn_scoped(scope, work).ok()?.join().ok()
-    })
+    kevel_compute::with_stack((SHALLOW + nesting) * LEVEL, work)
 }

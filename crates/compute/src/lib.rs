@@ -18,12 +18,14 @@ mod meter;
 #[cfg(feature = "runtime")]
 mod metered;
 mod permits;
+mod stack;
 mod turn;
 
 pub use meter::{Flow, Meter};
 #[cfg(feature = "runtime")]
 pub use metered::{Metered, expect, leave_worker};
 pub use permits::{Acquire, Permit};
+pub use stack::with_stack;
 pub use turn::{BUDGET, DeadlineExceeded, Leave, Turn, charge, checkpoint};
 
 use std::time::Duration;

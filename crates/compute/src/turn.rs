@@ -103,6 +103,16 @@ fn look_at_clock() {
     CURRENT.set(Some(running));
 }
 
+/// Leaves the worker now, before work that blocks the thread. Nothing happens outside of a turn and beside the workers.
+pub(crate) fn step_aside() {
+    let Some(mut running) = CURRENT.take() else { return };
+    if matches!(running.place, Place::OnWorker) {
+        running.on_worker.ends(&running.meter);
+        running.go_beside();
+    }
+    CURRENT.set(Some(running));
+}
+
 impl Running {
     fn new(meter: &Meter, leave: Leave, place: Place, on_worker: OnWorker) -> Self {
         Running { meter: meter.clone(), leave, since: None, place, on_worker }

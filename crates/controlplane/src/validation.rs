@@ -137,6 +137,7 @@ impl<'v, 'p> Field<'v, 'p> {
     where
         'p: 'f,
     {
+        kevel_compute::charge(1);
         Field { value, path, context: self.context }
     }
 

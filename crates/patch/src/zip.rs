@@ -11,6 +11,7 @@ pub(crate) fn zip<'v>(
     let mut a = a.map(Map::entries).unwrap_or_default().iter().peekable();
     let mut b = b.map(Map::entries).unwrap_or_default().iter().peekable();
     std::iter::from_fn(move || {
+        kevel_compute::charge(1);
         let key = [a.peek(), b.peek()].into_iter().flatten().map(|entry| &entry.0).min()?;
         let first = a.next_if(|(other, _)| other == key).map(|(_, value)| value);
         let second = b.next_if(|(other, _)| other == key).map(|(_, value)| value);

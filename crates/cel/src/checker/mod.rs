@@ -69,6 +69,7 @@ struct Checker<'c> {
 
 impl Checker<'_> {
     fn check(&mut self, expr: &Expr) -> Type {
+        kevel_compute::charge(2);
         let ty = match &expr.kind {
             ExprKind::Unspecified => Type::Error,
             ExprKind::Literal(value) => literal_type(value),

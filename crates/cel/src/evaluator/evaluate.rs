@@ -66,12 +66,14 @@ pub(super) enum Local<'e, 'a> {
 impl<'e, 'a> Evaluator<'e, 'a> {
     /// Counts a cost; an error once there is more than is allowed.
     pub fn charge(&mut self, cost: u64) -> Result<(), Error> {
+        kevel_compute::checkpoint(1).map_err(|_| Error::interrupted())?;
         self.cost = self.cost.saturating_add(cost);
         if self.cost > self.limit { Err(Error::cost_limit()) } else { Ok(()) }
     }
 
     /// Counts what a call is about to look at; an error once it is more than any expression needs.
     fn look_at(&mut self, bytes: usize) -> Result<(), Error> {
+        kevel_compute::checkpoint(bytes / 16).map_err(|_| Error::interrupted())?;
         self.work = self.work.saturating_add(bytes as u64);
         if self.work > MAX_WORK { Err(Error::cost_limit()) } else { Ok(()) }
     }

@@ -61,6 +61,7 @@ impl Parser<'_> {
     }
 
     pub(super) fn next(&mut self) -> Lexeme {
+        kevel_compute::charge(1);
         let lexeme = self.peek();
         self.at = (self.at + 1).min(self.lexemes.len());
         self.recovering = false;

@@ -159,6 +159,7 @@ impl<'a, 't> Decoder<'a, 't> {
     ) -> Result<Map, Stop> {
         let Some(structure) = schema.as_struct() else { return Ok(Map::new()) };
         self.scan.open(MAX_DEPTH)?;
+        kevel_compute::charge(1);
         let mut slots = FieldSlots::above(&self.values);
         // A bit for each field that the document has named.
         let mut seen = 0u64;
@@ -373,6 +374,7 @@ impl<'a, 't> Decoder<'a, 't> {
         let mut items = ThinVec::new();
         let mut more = self.scan.first(b']');
         while more {
+            kevel_compute::charge(1);
             let i = items.len() + self.values.len() - base;
             read(self, i, &frame.down(Step::Index(i)))?;
             more = self.scan.next(b']')?;
@@ -412,6 +414,7 @@ impl<'a, 't> Decoder<'a, 't> {
         let mut limit = base + MANY;
         let mut more = self.scan.first(b'}');
         while more {
+            kevel_compute::charge(1);
             let at = self.scan.at();
             let key = self.scan.key()?;
             self.scan.colon()?;

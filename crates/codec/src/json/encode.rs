@@ -52,6 +52,7 @@ pub fn encode_any(value: &Value, out: &mut Vec<u8>) {
 }
 
 fn write_list(items: &[Value], out: &mut Vec<u8>, write: impl Fn(&Value, &mut Vec<u8>)) {
+    kevel_compute::charge(1 + items.len());
     out.push(b'[');
     for (i, item) in items.iter().enumerate() {
         if i > 0 {
@@ -63,6 +64,7 @@ fn write_list(items: &[Value], out: &mut Vec<u8>, write: impl Fn(&Value, &mut Ve
 }
 
 fn write_map(map: &Map, out: &mut Vec<u8>, write: impl Fn(&Value, &mut Vec<u8>)) {
+    kevel_compute::charge(1 + map.len());
     out.push(b'{');
     for (i, (key, value)) in map.iter().enumerate() {
         if i > 0 {
@@ -89,6 +91,7 @@ impl Slot {
 
 fn write_struct(map: &Map, schema: Schema<'_>, out: &mut Vec<u8>) {
     let Some(structure) = schema.as_struct() else { return };
+    kevel_compute::charge(1);
     let entries = map.entries();
     let mut slots = [Slot::EMPTY; MAX_FIELDS];
     // A bit for each slot that is written.

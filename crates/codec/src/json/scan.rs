@@ -335,6 +335,7 @@ impl<'a> Scanner<'a> {
 
     fn skip_nested(&mut self, open: &mut Vec<bool>) -> Result<(), Stop> {
         loop {
+            kevel_compute::charge(1);
             let entered = match self.peek() {
                 b'"' => {
                     self.skip_string()?;

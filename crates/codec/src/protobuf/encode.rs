@@ -39,6 +39,7 @@ impl<'v> Writer<'v> {
     }
 
     fn members(&mut self, entries: &'v [Entry], of: StructSchema<'_>) {
+        kevel_compute::charge(2);
         let base = self.slots.len();
         self.place(entries, of);
         for member in of.members().iter().rev() {
@@ -100,6 +101,7 @@ impl<'v> Writer<'v> {
     }
 
     fn items(&mut self, tag: u16, list: Schema<'_>, items: &'v [Value]) {
+        kevel_compute::charge(items.len());
         if let Some(of) = list.item() {
             for item in items.iter().rev() {
                 self.value(tag, of, item);

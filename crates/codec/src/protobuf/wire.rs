@@ -58,6 +58,7 @@ pub(super) fn members<'i>(
     mut member: impl FnMut(Key, &mut &'i [u8]) -> Result<bool>,
 ) -> Result<()> {
     while !input.is_empty() {
+        kevel_compute::charge(1);
         let start = input;
         let wire = varint(&mut input)?;
         // The reference keeps 32 bits of a tag, however large.

@@ -151,6 +151,7 @@ impl<'a> Parser<'a> {
     }
 
     fn step(&mut self, state: State) -> Result<(), Error> {
+        kevel_compute::charge(2);
         match state {
             State::BlockEntry => self.block_entry(),
             State::IndentlessEntry => self.indentless_entry(),

@@ -66,6 +66,7 @@ impl Evaluator {
         object: &Value,
         before: Before<'_>,
     ) -> Result<(), Stopped> {
+        kevel_compute::charge(1);
         if !node.inside.rules || object.is_null() {
             return Ok(());
         }

@@ -10,11 +10,7 @@ pub(crate) fn with_stack<T: Send>(depth: usize, run: impl FnOnce() -> T + Send) 
         return run();
     }
     let mut run = Some(run);
-    let result = std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK_SIZE);
-        let thread = thread.spawn_scoped(scope, || run.take().map(|run| run())).ok()?;
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    });
+    let result = kevel_compute::with_stack(STACK_SIZE, || run.take().map(|run| run())).flatten();
     // Without a thread to spare, the caller's own stack has to do.
     match (result, run) {
         (Some(result), _) => result,

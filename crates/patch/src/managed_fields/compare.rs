@@ -105,6 +105,7 @@ fn differences(
     ty: TypeRef<'_>,
     changes: &mut Changes,
 ) -> Result<Verdict, CompareError> {
+    kevel_compute::charge(1);
     let mut verdict = Verdict::default();
     match (old, new) {
         // Only a type that allows every form can have two at once; then both are looked at.

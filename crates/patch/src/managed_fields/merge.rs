@@ -14,6 +14,7 @@ pub(super) fn merge(live: &Value, config: &Value, ty: TypeRef<'_>) -> Value {
 }
 
 fn merged(live: Option<&Value>, config: Option<&Value>, ty: TypeRef<'_>) -> Option<Value> {
+    kevel_compute::charge(1);
     match ty.atom(config.or(live)) {
         Atom::Map(map) => {
             let (a, b) = (live.and_then(Value::as_map), config.and_then(Value::as_map));

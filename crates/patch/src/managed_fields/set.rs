@@ -289,6 +289,7 @@ fn join<'s>(
     let mut nodes = Vec::with_capacity(a.nodes.len());
     let (mut a, mut b) = (a.nodes.iter().peekable(), b.nodes.iter().peekable());
     loop {
+        kevel_compute::charge(1);
         let order = match (a.peek(), b.peek()) {
             (None, None) => return Set { nodes },
             (Some(_), None) => Ordering::Less,

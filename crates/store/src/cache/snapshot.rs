@@ -139,7 +139,10 @@ impl Snapshot {
         let empty = matches!((start, end), (Bound::Excluded(s), Bound::Excluded(e)) if s >= e);
         let range =
             (!empty).then(|| self.objects.range::<(Bound<&str>, Bound<&str>), str>((start, end)));
-        range.into_iter().flatten().map(|placed| &placed.0)
+        range.into_iter().flatten().map(|placed| {
+            kevel_compute::charge(1);
+            &placed.0
+        })
     }
 }
 
