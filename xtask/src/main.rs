@@ -7,6 +7,7 @@ mod convert;
 mod deny;
 mod facts;
 mod generate;
+mod ratchet;
 
 const USAGE: &str = "\
 usage: cargo xtask generate [DATA]
@@ -17,6 +18,8 @@ usage: cargo xtask generate [DATA]
            make conformance/facts, which tests compare with, from DATA (default ../shared/kubernetes-1.36)
        cargo xtask deny
            check licences, versions, sources and known holes of all dependencies against deny.toml
+       cargo xtask words|errors|crates [--write | --list CRATE]
+           compare figures of the sources with xtask/ratchets: they may fall (--write renews the file), never rise
 ";
 
 fn main() -> ExitCode {
@@ -33,6 +36,9 @@ fn main() -> ExitCode {
         ["facts"] => facts::run("../shared/kubernetes-1.36".as_ref()),
         ["facts", data] => facts::run(data.as_ref()),
         ["deny"] => deny::run("deny.toml".as_ref()),
+        [name @ ("words" | "errors" | "crates"), rest @ ..] if ratchet::takes(rest) => {
+            ratchet::run(name, rest).map_err(Into::into)
+        }
         _ => Err(USAGE.into()),
     };
     match result {
