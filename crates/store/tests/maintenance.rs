@@ -168,3 +168,45 @@ async fn what_cannot_be_read_is_found_and_dropped_and_the_rest_stays() {
     store.close().await;
     assert!(run(&[&directory], "check").status.success());
 }
+
+/// A backup into which something was put that runs when the store is used.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_with_foreign_triggers_or_views_is_refused() {
+    const FOREIGN: [(&str, &str); 6] = [
+        ("trigger", "CREATE TRIGGER x AFTER INSERT ON history BEGIN DELETE FROM keys; END"),
+        ("view", "CREATE VIEW x AS SELECT 1"),
+        ("table", "CREATE TABLE x (a)"),
+        ("index", "CREATE INDEX x ON history (length(value))"),
+        ("view", "DROP TABLE expiring; CREATE VIEW expiring AS SELECT 1 AS expires, 1 AS revision"),
+        ("table", "ALTER TABLE history ADD COLUMN x AS (length(value))"),
+    ];
+    for (kind, statement) in FOREIGN {
+        let folder = tempfile::tempdir().unwrap();
+        let (live, again) = (folder.path().join("db"), folder.path().join("again"));
+        let store = Embedded::open(&live, Options::default()).unwrap();
+        for i in 0..10 {
+            store.create(format!("/registry/a/{i}").as_bytes(), OBJECT.into(), None).await.unwrap();
+        }
+        store.close().await;
+        assert!(run(&[&live], "check").status.success());
+        let file = live.join("kevel.db");
+        rusqlite::Connection::open(&file).unwrap().execute_batch(statement).unwrap();
+
+        let opened = Embedded::open(&live, Options::default()).map(|_| ());
+        let expected = format!("the {kind} ");
+        assert!(
+            matches!(&opened, Err(Error::Corrupt(why)) if why.contains(&expected)),
+            "{statement}: {opened:?}"
+        );
+        for (verb, arguments) in [("check", vec![&*live]), ("restore", vec![&*file, &*again])] {
+            let refused = run(&arguments, verb);
+            let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+            assert!(!refused.status.success(), "{verb} {statement}: {refused:?}");
+            assert!(text.contains("is not one that a store has"), "{verb} {statement}: {text}");
+        }
+        assert!(
+            Embedded::open(&again, Options::default()).is_err(),
+            "{statement}: no store is made"
+        );
+    }
+}

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use rusqlite::{Connection, Row};
 
 use super::{
-    database::{Meta, connect, reader, snapshot, sqlite},
+    database::{Meta, connect, reader, require_own_schema, snapshot, sqlite},
     directory::Directory,
     index,
     new_store::{forget_past, index_record, insert, revision_mark},
@@ -96,6 +96,7 @@ struct Survey {
 impl Survey {
     fn of(connection: &Connection, judge: Judge<'_>) -> Result<Survey> {
         check_structure(connection)?;
+        require_own_schema(connection)?;
         let newest: Option<i64> = connection
             .query_row("SELECT max(revision) FROM history", [], |row| row.get(0))
             .map_err(sqlite)?;

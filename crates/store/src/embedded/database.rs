@@ -1,6 +1,7 @@
 //! The SQLite files of a data directory: how they are opened and what tables they hold.
 
 use std::{
+    collections::BTreeSet,
     path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -196,13 +197,46 @@ pub(super) fn prepare(connection: &mut Connection, cache_kib: i32) -> Result<()>
     let (application, version) =
         (pragma("application_id").map_err(sqlite)?, pragma("user_version").map_err(sqlite)?);
     match (application, version) {
-        (APPLICATION_ID, SCHEMA_VERSION) => Ok(()),
+        (APPLICATION_ID, SCHEMA_VERSION) => require_own_schema(connection),
         (APPLICATION_ID, newer) => Err(Error::Invalid(format!(
             "the data has format {newer}, this version understands {SCHEMA_VERSION}"
         ))),
         (0, 0) => create_tables(connection),
         _ => Err(Error::Invalid("the database belongs to another program".into())),
     }
+}
+
+/// Refuses a database whose tables are not ours alone. Whoever hands in a backup could put a trigger, a
+/// view or an expression of an index into it, which would run with the next statement.
+pub(super) fn require_own_schema(connection: &Connection) -> Result<()> {
+    let mut statement = connection
+        .prepare("SELECT type, name, coalesce(sql, '') FROM sqlite_schema")
+        .map_err(sqlite)?;
+    let found = statement
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .and_then(Iterator::collect::<rusqlite::Result<Vec<(String, String, String)>>>)
+        .map_err(sqlite)?;
+    let own: BTreeSet<String> = statements(SCHEMA).collect();
+    let mut missing = own.clone();
+    for (kind, name, definition) in found {
+        let definition = statements(&definition).next().unwrap_or_default();
+        missing.remove(&definition);
+        if !own.contains(&definition) {
+            return Err(Error::Corrupt(format!(
+                "the {kind} {name:?} of the database is not one that a store has"
+            )));
+        }
+    }
+    match missing.first() {
+        None => Ok(()),
+        Some(table) => Err(Error::Corrupt(format!("the database is without its table: {table}"))),
+    }
+}
+
+/// The statements of a text, each with its spaces made equal.
+fn statements(text: &str) -> impl Iterator<Item = String> {
+    let words = |statement: &str| statement.split_whitespace().collect::<Vec<_>>().join(" ");
+    text.split(';').map(words).filter(|statement| !statement.is_empty())
 }
 
 fn create_tables(connection: &mut Connection) -> Result<()> {
@@ -218,6 +252,14 @@ fn configure(connection: &Connection, cache_kib: i32) -> Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT).map_err(sqlite)?;
     // Plans must not depend on bound values: a statement would be prepared anew for each of them.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(sqlite)?;
+    // A store has no triggers and no views: one in the file is somebody else's, and never runs.
+    for foreign in [
+        DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA,
+        DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER,
+        DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW,
+    ] {
+        connection.set_db_config(foreign, false).map_err(sqlite)?;
+    }
     connection
         .execute_batch(&format!(
             "PRAGMA journal_mode = WAL;
