@@ -11,7 +11,6 @@ pub mod authentication;
 pub mod authorization;
 pub mod backends;
 pub mod body;
-pub mod certificates;
 pub mod chain;
 pub mod columns;
 pub mod config_file;
@@ -60,3 +59,6 @@ pub mod verb;
 pub mod version;
 pub mod webhook;
 pub mod zpages;
+
+/// Certificates and keys, by the name that other crates know them by.
+pub use kevel_pki as certificates;

@@ -36,7 +36,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "files and peers: who proves what by which certificate, and calls that the server makes",
-        &["config_file", "certificates", "egress", "grpc", "webhook"],
+        &["config_file", "egress", "grpc", "webhook"],
     ),
     ("events of requests; a request carries its own, so audit stands below it", &["audit"]),
     (

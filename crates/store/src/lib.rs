@@ -28,7 +28,6 @@ pub mod etcd;
 mod failpoint;
 pub mod keys;
 pub mod migrate;
-pub mod private;
 mod probe;
 mod update;
 
@@ -38,6 +37,7 @@ use bytes::Bytes;
 use kevel_api::status::{StorageError, StorageErrorCode};
 
 pub use error::{Error, Result};
+pub use kevel_pki::private;
 pub use probe::Probe;
 pub use update::{Change, MAX_CONFLICTS, UpdateError, Updated, guaranteed_update};
 

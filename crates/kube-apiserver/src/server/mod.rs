@@ -146,7 +146,8 @@ impl PreparedServer {
         let context = self.lifecycle.hook_context();
         let kubeconfig = self.pki.as_ref().map(|pki| pki.kubeconfig.display().to_string());
         if let Some(pki) = self.pki {
-            context.tasks.spawn("own-certificates", pki.keep(context.stop.clone()));
+            let stop = context.stop.clone();
+            context.tasks.spawn("own-certificates", pki.keep(async move { stop.wait().await }));
         }
         Ok(RunningServer {
             address: serving.address,

@@ -8,11 +8,11 @@ use bytes::Bytes;
 
 use super::group::in_authenticated_group;
 use super::{AuthError, Authenticated, Authenticator};
-use crate::certificates::{Certificate, ClientIdentity};
 use crate::future::Pending;
 use crate::metrics::{Description, Histogram, Metrics};
 use crate::request::Request;
 use crate::user::{CREDENTIAL_ID, User};
+use kevel_pki::{Certificate, ClientIdentity};
 
 /// How many users are kept.
 const MOST_KEPT: usize = 1024;
@@ -55,7 +55,7 @@ impl std::fmt::Debug for ClientCertificate {
 
 impl ClientCertificate {
     /// `verify` judges a chain, the client's own certificate first; see
-    /// [`ClientVerifier`](crate::certificates::ClientVerifier), which remembers what it has judged.
+    /// [`ClientVerifier`](kevel_pki::ClientVerifier), which remembers what it has judged.
     pub fn new(
         verify: impl Fn(&[Bytes]) -> Result<Arc<ClientIdentity>, String> + Send + Sync + 'static,
     ) -> Self {

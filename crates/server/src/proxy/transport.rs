@@ -17,10 +17,10 @@ use rustls::pki_types::ServerName;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use crate::certificates::Dynamic;
 use crate::egress::{Connection, Connector, Dialer, Stream, address, failure};
 use crate::incoming::IncomingBody;
 use crate::webhook::{Endpoint, Identity, tls_config};
+use kevel_pki::Dynamic;
 
 /// How long it may take to agree on TLS: the default of the reference's transports.
 const TLS_HANDSHAKE: Duration = Duration::from_secs(10);

@@ -6,7 +6,7 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
-use crate::certificates::handshake;
+use kevel_pki::handshake;
 
 /// Asks for a client certificate and takes any, or none: who the client is, authentication says
 /// for each request, against authorities that change while connections stay. The handshake only

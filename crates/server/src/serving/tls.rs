@@ -14,7 +14,7 @@ use rustls::{DistinguishedName, ServerConfig, SupportedProtocolVersion};
 
 use super::cipher_suites::{provider, versions};
 use super::client_certificate::AnyClientCertificate;
-use crate::certificates::{CaBundle, Certificate, Dynamic, certified_key};
+use kevel_pki::{CaBundle, Certificate, Dynamic, certified_key};
 
 /// How TLS is spoken.
 #[derive(Clone, Debug, Default)]

@@ -14,8 +14,8 @@ use rustls::pki_types::ServerName;
 use super::endpoint::{Credentials, Endpoint};
 use super::error::Error;
 use super::tls;
-use crate::certificates::Dynamic;
 use crate::egress::{Connector, failure};
+use kevel_pki::Dynamic;
 
 /// How long a call may take by default, its response included.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);

@@ -13,8 +13,8 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 use webpki::EndEntityCert;
 
 use super::endpoint::{Endpoint, Identity};
-use crate::certificates::direct::{Purpose, verify_directly};
-use crate::certificates::{Certificate, Dynamic, certified_key, handshake};
+use kevel_pki::direct::{Purpose, verify_directly};
+use kevel_pki::{Certificate, Dynamic, certified_key, handshake};
 
 /// How an endpoint is spoken to.
 pub fn config(endpoint: &Endpoint) -> Result<ClientConfig, String> {

@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use kevel_store::private;
+use super::private;
 
 /// Of a folder that all may look into, as the reference makes `--cert-dir`.
 const OPEN_FOLDER_MODE: u32 = 0o755;

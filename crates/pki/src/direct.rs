@@ -15,7 +15,7 @@ const ANY_USAGE: &[u8] = &[0x55, 0x1d, 37, 0];
 
 /// What a certificate is shown for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub enum Purpose {
     /// To a client.
     ServerAuth,
     /// To a server.
@@ -32,13 +32,13 @@ impl Purpose {
 }
 
 /// Whether the path builder's refusal may be one of what it does not take.
-pub(crate) fn is_worth_another_look(error: &Error) -> bool {
+pub fn is_worth_another_look(error: &Error) -> bool {
     matches!(error, Error::CaUsedAsEndEntity | Error::UnknownIssuer | Error::UnsupportedCertVersion)
 }
 
 /// Judges a certificate without a path: one that an authority itself has signed, or that is one of those trusted. It
 /// must be valid now, and for the purpose. Whose it is, is for others to judge.
-pub(crate) fn verify_directly(
+pub fn verify_directly(
     certificate: &Certificate<'_>,
     anchors: &[TrustAnchor<'_>],
     purpose: Purpose,

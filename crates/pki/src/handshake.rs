@@ -12,7 +12,7 @@ use webpki::RawPublicKeyEntity;
 use super::certificate::Certificate;
 
 /// Whether the holder of the certificate's key has signed a TLS 1.2 handshake.
-pub(crate) fn verify_tls12_signature(
+pub fn verify_tls12_signature(
     message: &[u8],
     certificate: &CertificateDer<'_>,
     signed: &DigitallySignedStruct,
@@ -34,7 +34,7 @@ pub(crate) fn verify_tls12_signature(
 }
 
 /// Whether the holder of the certificate's key has signed a TLS 1.3 handshake.
-pub(crate) fn verify_tls13_signature(
+pub fn verify_tls13_signature(
     message: &[u8],
     certificate: &CertificateDer<'_>,
     signed: &DigitallySignedStruct,

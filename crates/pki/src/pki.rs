@@ -9,7 +9,6 @@ use super::authority::{Authority, Subject};
 use super::certificate::AltNames;
 use super::files::{Batch, Readable};
 use super::{kubeconfig, service_account_key};
-use crate::signals::Signal;
 
 /// The name of the authority, as in clusters made by others.
 const AUTHORITY: &str = "kubernetes";
@@ -24,7 +23,7 @@ const ADMIN_GROUP: &str = "system:masters";
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
-/// use kevel_server::certificates::Pki;
+/// use kevel_pki::Pki;
 /// let pki = Pki {
 ///     folder: folder.path().join("pki"),
 ///     kubeconfig: folder.path().join("admin.kubeconfig"),
@@ -92,10 +91,10 @@ impl Pki {
         AltNames { dns_names, ips, ..AltNames::default() }
     }
 
-    /// Looks after the files each day until `stop` is signaled. The server reads them again when they
+    /// Looks after the files each day until `stop` is ready. The server reads them again when they
     /// change.
-    pub async fn keep(self, stop: Signal) {
-        let mut stop = std::pin::pin!(stop.wait());
+    pub async fn keep(self, stop: impl Future<Output = ()>) {
+        let mut stop = std::pin::pin!(stop);
         loop {
             tokio::select! {
                 () = &mut stop => return,
@@ -193,8 +192,9 @@ mod tests {
             names: Pki::names("localhost", &[]),
         };
         let files = pki.ensure().unwrap();
-        let (stop, start) = (Signal::new("stop"), tokio::time::Instant::now());
-        let keeping = tokio::spawn(pki.keep(stop.clone()));
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let start = tokio::time::Instant::now();
+        let keeping = tokio::spawn(pki.keep(async { drop(stopped.await) }));
         for day in 1..=2 {
             fs::remove_file(&files.serving_certificate).unwrap();
             fs::remove_file(&files.serving_key).unwrap();
@@ -204,7 +204,7 @@ mod tests {
             }
             assert_eq!(start.elapsed().as_secs() / DAY.as_secs(), day);
         }
-        stop.signal();
+        drop(stop);
         keeping.await.unwrap();
     }
 }

@@ -22,7 +22,7 @@ const READ: Duration = Duration::from_secs(60);
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("tokens");
 /// # std::fs::write(&path, "a\nb\n").unwrap();
-/// use kevel_server::certificates::Dynamic;
+/// use kevel_pki::Dynamic;
 /// let lines = Dynamic::load("tokens", &[&path], |files| {
 ///     let text = String::from_utf8(files[0].clone()).map_err(|e| e.to_string())?;
 ///     Ok(text.lines().count())

@@ -11,7 +11,7 @@ use super::certificate::Certificate;
 ///
 /// Not `CertifiedKey::from_der`, which takes X.509 v3 alone: what `openssl x509 -req` makes without
 /// extensions is v1.
-pub(crate) fn certified_key(
+pub fn certified_key(
     certificate: &[u8],
     key: &[u8],
     provider: &CryptoProvider,
