@@ -1,5 +1,7 @@
 //! The user of a request (`user.Info`).
 
+use std::collections::HashMap;
+
 /// What a server is called by itself.
 pub const APISERVER: &str = "system:apiserver";
 /// The group of all authenticated users.
@@ -43,5 +45,33 @@ impl User {
     pub fn node_name(&self) -> Option<&str> {
         let name = self.name.strip_prefix(NODE_PREFIX)?;
         self.groups.iter().any(|group| group == NODES).then_some(name)
+    }
+}
+
+/// [`User::extra`] in the making: keys in the order in which they come first, each with all of its values. A key
+/// that has come before is looked up, since a client may send as many headers as a connection allows.
+#[derive(Debug, Default)]
+pub struct ExtraBuilder {
+    extra: Vec<(String, Vec<String>)>,
+    /// Where each key stands.
+    places: HashMap<String, usize>,
+}
+
+impl ExtraBuilder {
+    /// Adds values of a key behind those that it has.
+    pub fn add(&mut self, key: String, values: impl IntoIterator<Item = String>) {
+        let known = self.places.get(&key).and_then(|place| self.extra.get_mut(*place));
+        match known {
+            Some((_, all)) => all.extend(values),
+            None => {
+                self.places.insert(key.clone(), self.extra.len());
+                self.extra.push((key, values.into_iter().collect()));
+            }
+        }
+    }
+
+    /// What was added.
+    pub fn build(self) -> Vec<(String, Vec<String>)> {
+        self.extra
     }
 }

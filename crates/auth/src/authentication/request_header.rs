@@ -9,7 +9,7 @@ use kevel_server::certificates::ClientIdentity;
 use kevel_server::future::Pending;
 use kevel_server::query::unescape;
 use kevel_server::request::Request;
-use kevel_server::user::User;
+use kevel_server::user::{ExtraBuilder, User};
 
 /// The headers that name users.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,20 +47,17 @@ impl RequestHeaders {
     }
 
     fn extra(&self, headers: &HeaderMap) -> Result<Vec<(String, Vec<String>)>, AuthError> {
-        let mut extra: Vec<(String, Vec<String>)> = Vec::new();
+        let mut extra = ExtraBuilder::default();
         for prefix in &self.extra_prefix {
             for name in headers.keys() {
                 let Some(key) = after(name.as_str(), prefix) else { continue };
                 // One that is not well-formed is left as it is.
                 let key = unescape(key, false).unwrap_or_else(|| key.to_owned());
                 let values = headers.get_all(name).iter().map(text);
-                let values = values.collect::<Result<Vec<_>, _>>()?;
-                match extra.iter_mut().find(|(known, _)| *known == key) {
-                    Some((_, all)) => all.extend(values),
-                    None => extra.push((key, values)),
-                }
+                extra.add(key, values.collect::<Result<Vec<_>, _>>()?);
             }
         }
+        let mut extra = extra.build();
         extra.sort();
         Ok(extra)
     }
