@@ -129,7 +129,7 @@ impl Escalation {
     /// What is to be said when the writer lacks some of the rules.
     fn confirm(&self, write: &Attributes<'_>, wanted: &[PolicyRule]) -> Result<(), String> {
         let held = self.rbac.rules_of(write.user, write.namespace);
-        let missing = match rule::uncovered(held.iter(), wanted) {
+        let missing = match held.uncovered(wanted) {
             Ok(missing) if missing.is_empty() => return Ok(()),
             Ok(missing) => describe(missing),
             Err(TooMany) => format!("more than {MAX_PERMISSIONS} permissions"),

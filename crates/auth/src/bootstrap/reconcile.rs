@@ -3,7 +3,7 @@
 use kevel_api::value::{Map, Value};
 
 use super::policy::AUTOUPDATE;
-use crate::rule;
+use crate::rule::{self, Coverage};
 
 /// What has to be done to an object.
 #[derive(Debug, PartialEq)]
@@ -53,7 +53,8 @@ fn complete(existing: &Value, desired: &Value) -> Value {
         return object;
     }
     let held = rule::rules(existing);
-    let missing = rule::uncovered(held.iter(), &rule::rules(desired)).unwrap_or_default();
+    let missing =
+        rule::uncovered([&Coverage::new(&held)], &rule::rules(desired)).unwrap_or_default();
     append(map, "rules", missing.iter().map(|rule| rule.to_value()).collect());
     match desired.at(&["aggregationRule"]) {
         // A role that should not gather rules has all that it should have.

@@ -1,13 +1,13 @@
 //! Who has which rules where, as decisions read it.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kevel_server::authorization::Attributes;
 use kevel_server::user::User;
 
 use super::policy::{Binding, Role, RoleRef};
-use crate::rule::PolicyRule;
+use crate::rule::{Coverage, PolicyRule};
 
 /// Beyond this many rules of one subject, those that matter are looked up rather than searched for.
 const SEARCHED_RULES: usize = 64;
@@ -55,6 +55,8 @@ pub(super) struct Grants {
     /// Roles that are bound and not there.
     pub missing: Vec<RoleRef>,
     lookup: Option<Lookup>,
+    /// What the rules cover; worked out when somebody grants something.
+    coverage: OnceLock<Coverage>,
 }
 
 /// A role, and a binding to it.
@@ -68,7 +70,13 @@ impl Grants {
     pub fn new(grants: Vec<Grant>, missing: Vec<RoleRef>) -> Self {
         let rules: usize = grants.iter().map(|grant| grant.role.rules.len()).sum();
         let lookup = (rules > SEARCHED_RULES).then(|| Lookup::new(&grants));
-        Grants { grants, missing, lookup }
+        Grants { grants, missing, lookup, coverage: OnceLock::new() }
+    }
+
+    /// What the rules cover. It lasts as long as they stay the same: who grants again does not pay for it again.
+    pub fn coverage(&self) -> &Coverage {
+        self.coverage
+            .get_or_init(|| Coverage::new(self.grants.iter().flat_map(|grant| &grant.role.rules)))
     }
 
     /// The binding by which something is allowed.

@@ -23,9 +23,9 @@ use tokio::sync::watch;
 
 use self::follow::Following;
 pub use self::follow::Sources;
-use self::index::Index;
+use self::index::{Grants, Index};
 pub(crate) use self::policy::{Role, RoleRef};
-use crate::rule::PolicyRule;
+use crate::rule::{self, PolicyRule, TooMany};
 
 /// The authorizer. By default one that knows of no role, and allows nothing.
 #[derive(Debug)]
@@ -68,14 +68,15 @@ impl Rbac {
     /// All that a user holds in a namespace.
     pub fn rules_of(&self, user: &User, namespace: &str) -> Rules {
         let index = self.index.load();
-        let (mut roles, mut missing) = (Vec::new(), BTreeSet::new());
+        let (mut held, mut roles, mut missing) = (Vec::new(), Vec::new(), BTreeSet::new());
         let mut known = HashSet::new();
         for grants in index.of(user, namespace) {
+            held.push(grants.clone());
             let new = grants.grants.iter().filter(|grant| known.insert(Arc::as_ptr(&grant.role)));
             roles.extend(new.map(|grant| grant.role.clone()));
             missing.extend(grants.missing.iter().cloned());
         }
-        Rules { roles, missing: missing.into_iter().collect() }
+        Rules { grants: held, roles, missing: missing.into_iter().collect() }
     }
 
     /// Whether something is allowed. Does not wait for anything.
@@ -137,6 +138,7 @@ impl Authorizer for Rbac {
 /// What somebody may do.
 #[derive(Clone, Debug)]
 pub struct Rules {
+    grants: Vec<Arc<Grants>>,
     roles: Vec<Arc<Role>>,
     missing: Vec<RoleRef>,
 }
@@ -145,6 +147,11 @@ impl Rules {
     /// The rules, of all roles.
     pub fn iter(&self) -> impl Iterator<Item = &PolicyRule> + Clone {
         self.roles.iter().flat_map(|role| &role.rules)
+    }
+
+    /// The single permissions of `wanted` that none of the rules covers.
+    pub(crate) fn uncovered(&self, wanted: &[PolicyRule]) -> Result<Vec<PolicyRule>, TooMany> {
+        rule::uncovered(self.grants.iter().map(|grants| grants.coverage()), wanted)
     }
 
     /// Roles that are bound and not there.
