@@ -1,5 +1,6 @@
 //! Where the objects of a resource are kept, in one version, whatever version they are served in.
 
+mod decode;
 mod options;
 
 use std::borrow::Cow;
@@ -11,14 +12,15 @@ use kevel_api::gvk::{GroupVersion, GroupVersionKind};
 use kevel_api::schema::{Scalar, Schema, Type};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
-use kevel_api::{builtin, convert, default};
+use kevel_api::{builtin, convert};
 use kevel_codec::{json, protobuf};
-use kevel_store::cache::{Cache, Caches, Decode, FieldPath, JsonDecode, KeyOrder, Wire};
+use kevel_store::cache::{Cache, Caches, Decode as _, FieldPath, JsonDecode, KeyOrder, Wire};
 use kevel_store::{Engine, Revision};
 
 use crate::future::Pending;
 use crate::type_ref::TypeRef;
 
+use self::decode::StoredDecode;
 pub use self::options::{RegistryFlags, RegistryOptions};
 
 /// How stored bytes are written. Either form is understood when read.
@@ -150,6 +152,7 @@ impl Storage {
             json: JsonDecode { order },
             form: config.form,
             api_version: config.kind.group_version().to_string(),
+            kind: config.kind.clone(),
         });
         let cached = kevel_store::cache::Resource {
             prefix: config.prefix.clone(),
@@ -280,10 +283,7 @@ impl Storage {
         from: &GroupVersionKind,
         to: &GroupVersion,
     ) -> Result<Value, StatusError> {
-        let read = |text: &str| {
-            json::decode_any(text.as_bytes(), json::Unknown::Ignore).ok().map(|d| d.value)
-        };
-        convert::convert(value, from, to, &read).map_err(StatusError::internal)
+        convert::convert(value, from, to, &decode::embedded_json).map_err(StatusError::internal)
     }
 
     /// Whether a webhook converts objects to other versions.
@@ -381,52 +381,4 @@ fn field_path(field: &SelectableField, ty: &TypeRef) -> FieldPath {
 /// `namespace/name`, or `name`.
 pub fn local_key(namespace: &str, name: &str) -> String {
     if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
-}
-
-/// What encrypted values begin with. One that comes here is of a resource that nobody decrypts.
-const ENCRYPTED: &[u8] = b"k8s:enc:";
-
-/// Reads either form of stored bytes.
-struct StoredDecode {
-    ty: TypeRef,
-    json: JsonDecode,
-    form: Option<Arc<dyn StoredForm>>,
-    /// What the storage's version is called.
-    api_version: String,
-}
-
-impl StoredDecode {
-    /// The wire bytes of an object that is kept in a form of its own.
-    fn formed(&self, object: &Value, revision: Revision) -> Result<Wire, String> {
-        let mut text = Vec::with_capacity(2048);
-        json::encode(object, self.ty.schema(), &mut text);
-        let version = object.str_at(&["apiVersion"]);
-        let foreign = !version.is_empty() && version != self.api_version;
-        match foreign {
-            true => self.json.decode_with_version(&text, revision),
-            false => self.json.decode(&text.into(), revision),
-        }
-    }
-}
-
-impl Decode for StoredDecode {
-    fn decode(&self, stored: &Bytes, revision: Revision) -> Result<Wire, String> {
-        if let Some(form) = &self.form {
-            return self.formed(&form.decode(stored)?, revision);
-        }
-        if !stored.starts_with(protobuf::MAGIC) {
-            return match stored.starts_with(ENCRYPTED) {
-                true => Err("identity transformer tried to read encrypted data".to_owned()),
-                false => self.json.decode(stored, revision),
-            };
-        }
-        let schema = self.ty.schema();
-        let envelope = protobuf::decode_object(stored).map_err(|error| error.to_string())?;
-        let mut value = envelope.decode(schema).map_err(|error| error.to_string())?;
-        // It may have been written by a version with fewer defaults.
-        default::apply(&mut value, schema);
-        let mut text = Vec::with_capacity(stored.len() * 2);
-        json::encode(&value, schema, &mut text);
-        self.json.decode(&text.into(), revision)
-    }
 }

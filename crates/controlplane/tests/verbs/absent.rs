@@ -151,7 +151,7 @@ fn leave_out(object: &mut Value, path: &[&str], form: Form) {
 }
 
 /// A value of a type with something in every field.
-fn filled(schema: Schema<'_>, depth: usize) -> Value {
+pub(super) fn filled(schema: Schema<'_>, depth: usize) -> Value {
     match schema.ty() {
         Type::Struct(_) => {
             let fields = schema.as_struct().unwrap();
@@ -229,7 +229,7 @@ const STATUSES: &[(&str, &str)] = &[
     ),
 ];
 
-fn tree(text: &str, schema: Schema<'_>) -> Value {
+pub(super) fn tree(text: &str, schema: Schema<'_>) -> Value {
     json::decode(text.as_bytes(), schema, json::Unknown::Ignore).unwrap().value
 }
 

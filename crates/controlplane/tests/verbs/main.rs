@@ -9,6 +9,7 @@ mod in_process;
 mod lists;
 mod options;
 mod rules;
+mod stored;
 mod subresources;
 mod validation;
 

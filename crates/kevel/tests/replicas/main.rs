@@ -9,3 +9,4 @@ mod peers;
 mod propagation;
 mod rolling;
 mod storage_versions;
+mod stored;
