@@ -3,6 +3,7 @@
 //! `validation` judges custom resource definitions, `schema` custom objects. Both are functions over
 //! trees, without I/O.
 
+mod built_in;
 pub mod columns;
 mod controllers;
 pub mod conversion;
@@ -18,6 +19,7 @@ pub mod strategy;
 mod terminating;
 pub mod validation;
 
+pub use built_in::BuiltIn;
 pub use controllers::Controllers;
 pub use definitions::DefinitionForm;
 pub use rows::RestOptions;

@@ -20,6 +20,7 @@ use kevel_store::Engine;
 use kevel_store::cache::Caches;
 use kevel_store::keys::{self, Origin};
 
+use crate::built_in::BuiltIn;
 use crate::columns::CustomColumns;
 use crate::conversion::{Resolve, Versions, Webhook};
 use crate::definition::{Definition, Version};
@@ -43,6 +44,21 @@ pub struct RestOptions {
     pub registry: RegistryFlags,
     /// The ways to webhooks.
     pub egress: EgressSelector,
+    /// What built-in servers have.
+    pub built_in: BuiltIn,
+}
+
+impl RestOptions {
+    /// The prefix of the keys of a definition's objects.
+    fn prefix_of(&self, definition: Definition<'_>) -> String {
+        let plural = definition.names().plural();
+        keys::resource_prefix(&self.prefix, Origin::Extension, definition.group(), plural)
+    }
+
+    /// Whether the keys of a definition's objects would be those of a built-in kind.
+    pub(crate) fn overlaps_built_in(&self, definition: Definition<'_>) -> bool {
+        self.built_in.stores(&self.prefix_of(definition))
+    }
 }
 
 impl std::fmt::Debug for RestOptions {
@@ -64,8 +80,12 @@ const VERBS: [Verb; 8] = [
 ];
 const PART_VERBS: [Verb; 3] = [Verb::Get, Verb::Patch, Verb::Update];
 
-/// A row for every version that is served; all of them share one storage.
+/// A row for every version that is served; all of them share one storage. Versions that a built-in server has, and
+/// kinds whose keys are those of a built-in one, have none: their definitions are objects like any other, and no more.
 pub fn rows(definition: Definition<'_>, options: &RestOptions) -> Result<Vec<Resource>, String> {
+    if options.overlaps_built_in(definition) {
+        return Ok(Vec::new());
+    }
     let names = definition.accepted_names();
     let kind = |version: &str| GroupVersionKind::new(definition.group(), version, names.kind());
     let types = types(definition)?;
@@ -84,12 +104,7 @@ pub fn rows(definition: Definition<'_>, options: &RestOptions) -> Result<Vec<Res
     let config = StorageConfig {
         kind: kind(stored),
         ty,
-        prefix: keys::resource_prefix(
-            &options.prefix,
-            Origin::Extension,
-            definition.group(),
-            names.plural(),
-        ),
+        prefix: options.prefix_of(definition),
         format: Format::Json,
         keeps_empty: true,
         fields: fields.into_iter().map(field).collect(),
@@ -100,7 +115,10 @@ pub fn rows(definition: Definition<'_>, options: &RestOptions) -> Result<Vec<Res
         registry: options.registry.of(definition.group(), names.plural()),
     };
     let mut served = Vec::new();
-    for version in definition.versions().filter(|version| version.is_served()) {
+    let is_built_in =
+        |version: &Version<'_>| options.built_in.serves(definition.group(), version.name());
+    let versions = definition.versions().filter(|version| version.is_served());
+    for version in versions.filter(|version| !is_built_in(version)) {
         let ty = types.get(version.name()).cloned().ok_or("a version without a type")?;
         let schema = text_of(version.schema());
         let warning = deprecation(definition, version);

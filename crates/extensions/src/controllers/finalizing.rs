@@ -35,6 +35,12 @@ const NEVER_ESTABLISHED: Condition<'static> = Condition::new(
     "NeverEstablished",
     "resource was never established",
 );
+const OVERLAPPING: Condition<'static> = Condition::new(
+    condition::TERMINATING,
+    "False",
+    "OverlappingBuiltInResource",
+    "instances overlap with built-in resources in storage",
+);
 
 pub(super) async fn reconcile(context: &Context, name: &str) -> Result<(), String> {
     let Some(mut value) = context.find(name) else { return Ok(()) };
@@ -44,7 +50,9 @@ pub(super) async fn reconcile(context: &Context, name: &str) -> Result<(), Strin
     }
     set_condition(&mut value, &IN_PROGRESS);
     let Some(mut value) = context.update_status(&value).await? else { return Ok(()) };
-    if Definition(&value).is(condition::ESTABLISHED) {
+    if context.options.overlaps_built_in(Definition(&value)) {
+        set_condition(&mut value, &OVERLAPPING);
+    } else if Definition(&value).is(condition::ESTABLISHED) {
         if let Err((reason, why)) = delete_objects(context, Definition(&value)).await {
             let failed = Condition::new(condition::TERMINATING, "True", reason, "");
             set_condition(&mut value, &Condition { message: why.clone().into(), ..failed });

@@ -75,6 +75,9 @@ impl Serving {
         }
         match rows(definition, &self.options) {
             Ok(rows) => {
+                if rows.is_empty() {
+                    self.remove(name);
+                }
                 self.custom.replace(&wanted.group, &wanted.plural, rows);
                 self.served.insert(name.to_owned(), wanted);
             }

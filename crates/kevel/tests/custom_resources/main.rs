@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod built_in;
 mod conversion;
 mod definitions;
 mod documents;

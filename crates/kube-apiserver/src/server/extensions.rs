@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use kevel_extensions::{Controllers, DefinitionForm, Extensions, RestOptions};
+use kevel_api::builtin;
+use kevel_extensions::{BuiltIn, Controllers, DefinitionForm, Extensions, RestOptions};
 use kevel_server::lifecycle::HookContext;
 
 use super::aggregator::service_resolver;
@@ -22,12 +23,24 @@ pub fn extensions(config: &Config) -> Extensions {
         resolve: Arc::new(resolve),
         registry: config.storage_options.registry.clone(),
         egress: config.egress.clone(),
+        built_in: built_in(config),
     };
     let form = match config.options.storage {
         StorageKind::Etcd => DefinitionForm::Etcd,
         StorageKind::Embedded | StorageKind::Memory => DefinitionForm::Served,
     };
     Extensions::new(options, form)
+}
+
+/// What the servers of the chain have of their own.
+fn built_in(config: &Config) -> BuiltIn {
+    let enabled = config.options.resource_config();
+    let served = builtin::resources()
+        .iter()
+        .filter(|resource| enabled.enabled(resource.group, resource.version, resource.path));
+    let versions = served.map(|resource| (resource.group.to_owned(), resource.version.to_owned()));
+    let prefixes = kevel_controlplane::locations(&config.options.flags.etcd.etcd_prefix);
+    BuiltIn::new(versions, prefixes.into_iter().map(|(prefix, ..)| prefix))
 }
 
 /// Adds the hooks of the extensions server. What was defined before is served when they have ended.

@@ -1,0 +1,61 @@
+//! What the built-in servers of the chain have, and no definition may reach.
+
+use std::collections::BTreeSet;
+
+/// The group versions and keys of built-in kinds. A definition may bear any of their names; its rows must not stand
+/// where theirs do, nor its storage lie over theirs.
+#[derive(Clone, Debug, Default)]
+pub struct BuiltIn {
+    versions: BTreeSet<(String, String)>,
+    prefixes: Vec<String>,
+}
+
+impl BuiltIn {
+    /// Groups and versions that are served, and the key prefixes of all built-in kinds, served or not.
+    pub fn new(
+        versions: impl IntoIterator<Item = (String, String)>,
+        prefixes: impl IntoIterator<Item = String>,
+    ) -> Self {
+        BuiltIn {
+            versions: versions.into_iter().collect(),
+            prefixes: prefixes.into_iter().collect(),
+        }
+    }
+
+    /// Whether a built-in server has this version of this group.
+    pub(crate) fn serves(&self, group: &str, version: &str) -> bool {
+        let mut versions = self.versions.iter();
+        versions.any(|(served, name)| served == group && name == version)
+    }
+
+    /// Whether keys below a prefix are, or contain, those of a built-in kind (upstream:
+    /// `OverlappingBuiltInResources`).
+    pub(crate) fn stores(&self, prefix: &str) -> bool {
+        let overlap = |other: &String| other.starts_with(prefix) || prefix.starts_with(&**other);
+        self.prefixes.iter().any(overlap)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_overlap_only_at_path_boundaries() {
+        let prefixes = ["/registry/a.io/as/", "/registry/services/specs/"].map(str::to_owned);
+        let built_in = BuiltIn::new([("a.io".to_owned(), "v1".to_owned())], prefixes);
+        for (prefix, expected) in [
+            ("/registry/a.io/as/", true),
+            ("/registry/a.io/", true),
+            ("/registry/services/", true),
+            ("/registry/services/specs/more/", true),
+            ("/registry/a.io/a/", false),
+            ("/registry/a.io/ass/", false),
+            ("/registry/services/spec/", false),
+        ] {
+            assert_eq!(built_in.stores(prefix), expected, "{prefix}");
+        }
+        assert!(built_in.serves("a.io", "v1"));
+        assert!(!built_in.serves("a.io", "v2") && !built_in.serves("io", "v1"));
+    }
+}
