@@ -4,6 +4,7 @@
 
 mod built_in;
 mod conversion;
+mod converted;
 mod definitions;
 mod documents;
 mod objects;

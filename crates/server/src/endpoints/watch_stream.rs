@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use kevel_store::Revision;
-use kevel_store::cache::{Cache, CacheError, LOG_AGE, Object, Selection, Snapshot, Watcher};
+use kevel_store::cache::{
+    Cache, CacheError, Delivery, LOG_AGE, Object, Selection, Snapshot, Watcher,
+};
 use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, sleep};
 
 use super::version_selector::VersionSelector;
@@ -31,9 +33,12 @@ pub(super) struct Stream {
     of_version: Option<VersionSelector>,
     encoder: Encoder,
     bookmarks: Option<Interval>,
-    deadline: Pin<Box<Sleep>>,
+    /// When it ends. Taken while a piece is made.
+    deadline: Option<Pin<Box<Sleep>>>,
     /// What it was given to begin with, and its place among the watches.
     seats: Option<WatchSeats>,
+    /// Whether objects were taken that are not sent yet: how far the watcher is says nothing of the client then.
+    unsent: bool,
     over: bool,
 }
 
@@ -58,8 +63,9 @@ impl Stream {
             of_version: None,
             encoder,
             bookmarks: None,
-            deadline: Box::pin(sleep(limit)),
+            deadline: Some(Box::pin(sleep(limit))),
             seats: None,
+            unsent: false,
             over: false,
         }
     }
@@ -99,16 +105,41 @@ impl Stream {
         WatchPieces { next: Some(Box::pin(self.step())) }
     }
 
-    /// The next piece, and what is left.
+    /// The next piece, and what is left. The deadline holds whatever the piece waits for: a change, or a webhook that
+    /// converts what has changed.
     async fn step(mut self) -> (Bytes, Option<Stream>) {
         if self.over {
             return (Bytes::new(), None);
         }
+        let Some(mut deadline) = self.deadline.take() else { return (Bytes::new(), None) };
+        let piece = tokio::select! {
+            biased;
+            piece = self.piece() => piece,
+            () = deadline.as_mut() => self.end(),
+        };
+        self.deadline = Some(deadline);
+        (piece, Some(self))
+    }
+
+    /// The last piece of a watch whose time is up.
+    fn end(&mut self) -> Bytes {
+        let mut out = Vec::new();
+        if self.bookmarks.is_some() && !self.unsent {
+            let revision = self.watcher.caught_up();
+            self.encoder.bookmark(revision, false, &mut out);
+        }
+        self.over = true;
+        out.into()
+    }
+
+    async fn piece(&mut self) -> Bytes {
         let mut out = Vec::new();
         if let Some(initial) = self.initial.take() {
+            self.unsent = true;
             self.send_initial(initial, &mut out).await;
+            self.unsent = self.initial.is_some();
             self.note_progress();
-            return (out.into(), Some(self));
+            return out.into();
         }
         let mut seen = Vec::new();
         let tick = async {
@@ -120,32 +151,35 @@ impl Stream {
         tokio::select! {
             biased;
             result = self.watcher.next(&mut seen) => match result {
-                Ok(()) => {
-                    if let Some(of_version) = &self.of_version {
-                        seen = of_version.narrow_all(seen).await;
-                    }
-                    if let [one] = seen.as_slice() {
-                        return (self.encoder.event(one).await, Some(self));
-                    }
-                    for one in &seen {
-                        out.extend_from_slice(&self.encoder.event(one).await);
-                    }
-                }
+                Ok(()) => return self.events(seen).await,
                 Err(error) => self.fail(error, &mut out),
             },
             _ = tick => {
                 let revision = self.watcher.caught_up();
                 self.encoder.bookmark(revision, false, &mut out);
             }
-            () = self.deadline.as_mut() => {
-                if self.bookmarks.is_some() {
-                    let revision = self.watcher.caught_up();
-                    self.encoder.bookmark(revision, false, &mut out);
-                }
-                self.over = true;
-            }
         }
-        (out.into(), Some(self))
+        out.into()
+    }
+
+    /// Changes that the watcher has seen, those that are selected.
+    async fn events(&mut self, mut seen: Vec<Delivery>) -> Bytes {
+        self.unsent = true;
+        if let Some(of_version) = &self.of_version {
+            seen = of_version.narrow_all(seen).await;
+        }
+        let piece = match seen.as_slice() {
+            [one] => self.encoder.event(one).await,
+            seen => {
+                let mut out = Vec::new();
+                for one in seen {
+                    out.extend_from_slice(&self.encoder.event(one).await);
+                }
+                out.into()
+            }
+        };
+        self.unsent = false;
+        piece
     }
 
     /// Keeps the seats as long as there is state to send, and no longer.
