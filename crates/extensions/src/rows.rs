@@ -14,7 +14,9 @@ use kevel_server::egress::EgressSelector;
 use kevel_server::resource::{
     Conventions, FieldLabels, Published, Resource, Routing, Subresource, SubresourceKind,
 };
-use kevel_server::storage::{Format, RegistryFlags, SelectableField, Storage, StorageConfig};
+use kevel_server::storage::{
+    ConvertedObjects, Format, RegistryFlags, SelectableField, Storage, StorageConfig,
+};
 use kevel_server::type_ref::TypeRef;
 use kevel_store::Engine;
 use kevel_store::cache::Caches;
@@ -44,6 +46,8 @@ pub struct RestOptions {
     pub registry: RegistryFlags,
     /// The ways to webhooks.
     pub egress: EgressSelector,
+    /// What webhooks have converted.
+    pub converted: Arc<ConvertedObjects>,
     /// What built-in servers have.
     pub built_in: BuiltIn,
 }
@@ -92,7 +96,7 @@ pub fn rows(definition: Definition<'_>, options: &RestOptions) -> Result<Vec<Res
     let stored = definition.storage_version().ok_or("no storage version")?;
     let ty = types.get(stored).cloned().ok_or("no storage version")?;
     let webhook = Webhook::of(definition, &options.resolve, &options.egress)?;
-    let versions = Arc::new(Versions::new(types.clone(), webhook));
+    let versions = Arc::new(Versions::new(types.clone(), webhook, &options.converted));
     let form = StoredObjects { kind: kind(stored), ty: ty.clone(), versions: versions.clone() };
     let fields: BTreeSet<&str> =
         definition.versions().flat_map(Version::selectable_fields).collect();

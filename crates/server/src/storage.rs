@@ -1,5 +1,6 @@
 //! Where the objects of a resource are kept, in one version, whatever version they are served in.
 
+mod converted;
 mod decode;
 mod options;
 
@@ -20,6 +21,7 @@ use kevel_store::{Engine, Revision};
 use crate::future::Pending;
 use crate::type_ref::TypeRef;
 
+pub use self::converted::{ConvertedObjects, ConvertedView};
 use self::decode::StoredDecode;
 pub use self::options::{RegistryFlags, RegistryOptions};
 
@@ -98,6 +100,9 @@ pub trait Conversion: std::fmt::Debug + Send + Sync + 'static {
 
     /// Whether a webhook converts.
     fn is_remote(&self) -> bool;
+
+    /// What the webhook has converted before, where there is one.
+    fn converted(&self) -> Option<&ConvertedView>;
 
     /// The type of the kind's objects in a version.
     fn ty(&self, version: &str) -> Option<&TypeRef>;
@@ -249,19 +254,6 @@ impl Storage {
         let converted = conversion.convert(vec![value], to).await?;
         let missing = || StatusError::internal("an object was lost in its conversion");
         converted.into_iter().next().ok_or_else(missing)
-    }
-
-    /// The same objects in another version of their group.
-    pub async fn convert_all(
-        &self,
-        values: Vec<Value>,
-        from: &GroupVersionKind,
-        to: &GroupVersion,
-    ) -> Result<Vec<Value>, StatusError> {
-        match &self.conversion {
-            Some(conversion) => conversion.convert(values, to).await,
-            None => values.into_iter().map(|v| self.convert_built_in(v, from, to)).collect(),
-        }
     }
 
     /// The same object in another version, if that needs no webhook.

@@ -3,13 +3,14 @@
 mod webhook;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use kevel_api::gvk::GroupVersion;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_api::{default, prune};
 use kevel_server::future::Pending;
-use kevel_server::storage::Conversion;
+use kevel_server::storage::{Conversion, ConvertedObjects, ConvertedView};
 use kevel_server::type_ref::TypeRef;
 
 pub use webhook::{Resolve, Webhook};
@@ -18,13 +19,18 @@ pub use webhook::{Resolve, Webhook};
 #[derive(Debug)]
 pub struct Versions {
     types: BTreeMap<String, TypeRef>,
-    /// Who makes versions of each other, if there is more to it than their names.
-    webhook: Option<Webhook>,
+    /// The webhook that converts, and what it has converted, if versions differ by more than their names.
+    webhook: Option<(Webhook, ConvertedView)>,
 }
 
 impl Versions {
     /// Versions with their types; without a webhook they differ by name alone.
-    pub fn new(types: BTreeMap<String, TypeRef>, webhook: Option<Webhook>) -> Self {
+    pub fn new(
+        types: BTreeMap<String, TypeRef>,
+        webhook: Option<Webhook>,
+        converted: &Arc<ConvertedObjects>,
+    ) -> Self {
+        let webhook = webhook.map(|webhook| (webhook, ConvertedView::new(converted.clone())));
         Versions { types, webhook }
     }
 
@@ -56,7 +62,7 @@ impl Conversion for Versions {
         to: &'a GroupVersion,
     ) -> Pending<'a, Result<Vec<Value>, StatusError>> {
         Box::pin(async move {
-            let Some(webhook) = &self.webhook else {
+            let Some((webhook, _)) = &self.webhook else {
                 return Ok(objects.into_iter().map(|object| self.renamed(object, to)).collect());
             };
             let mut converted =
@@ -73,6 +79,10 @@ impl Conversion for Versions {
 
     fn is_remote(&self) -> bool {
         self.webhook.is_some()
+    }
+
+    fn converted(&self) -> Option<&ConvertedView> {
+        self.webhook.as_ref().map(|(_, converted)| converted)
     }
 
     fn ty(&self, version: &str) -> Option<&TypeRef> {

@@ -9,7 +9,7 @@ use kevel_api::name;
 use kevel_api::value::{Map, Value};
 use kevel_codec::{base64, json};
 use kevel_server::egress::{Dialer, EgressSelector, EgressType};
-use kevel_server::webhook::{Client, Endpoint, REQUEST_TIMEOUT, succeeded};
+use kevel_server::webhook::{Client, Endpoint, MAX_ANSWER, REQUEST_TIMEOUT, succeeded};
 
 use crate::definition::Definition;
 
@@ -18,6 +18,10 @@ pub type Resolve = Arc<dyn Fn(&str, &str, i64) -> Result<String, String> + Send 
 
 /// The versions of reviews that can be spoken.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+
+/// How many times as long as what it was sent a webhook's answer may be, where that is more than any webhook may answer:
+/// the largest object is sent alone, and other versions of it may say things at greater length.
+const MAX_GROWTH: usize = 8;
 
 /// Who converts the objects of a kind.
 pub struct Webhook {
@@ -180,7 +184,8 @@ impl Webhook {
                 service.client((self.resolve)(namespace, name, *port)?)?
             }
         };
-        let answer = client.post_json("", body.into(), REQUEST_TIMEOUT).await;
+        let limit = MAX_ANSWER.max(body.len() * MAX_GROWTH);
+        let answer = client.post_json_limited("", body.into(), REQUEST_TIMEOUT, limit).await;
         answer.and_then(succeeded).map_err(|error| error.to_string())
     }
 }

@@ -3,8 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use kevel_test_support::Cluster;
-use kube::api::{ListParams, PostParams};
+use kevel_test_support::{Cluster, until};
+use kube::ResourceExt as _;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use super::webhook::Webhook;
@@ -21,6 +22,70 @@ async fn create(cluster: &Cluster, name: &str, count: usize, bytes: usize) {
         let new = object("v2", "Widget", &format!("{name}-{number}"), spec);
         stored.create(&PostParams::default(), &new).await.unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn converted_lists_are_served_whatever_their_size() {
+    let webhook = Webhook::start().await;
+    let cluster = Cluster::alone().await;
+    cluster.define(webhook.definition()).await;
+    let v1 = cluster.objects("v1", "Widget");
+    // Few large objects, then many small ones: either way more than a webhook may answer at once.
+    for (name, count, bytes) in [("large", 10, 1 << 20), ("small", 500, 20_000)] {
+        create(&cluster, name, count, bytes).await;
+        for params in [ListParams::default(), ListParams::default().limit(500)] {
+            let before = webhook.converted.load(Ordering::Relaxed);
+            let listed = v1.list(&params).await.unwrap();
+            assert_eq!(listed.items.len(), count, "{name}");
+            for item in &listed.items {
+                assert_eq!(item.types.as_ref().unwrap().api_version, "example.com/v1");
+                let text = item.data["spec"]["hostPort"].as_str().unwrap();
+                assert!(text.len() > bytes && text.contains("x:"), "{}", item.name_any());
+            }
+            let asked = webhook.converted.load(Ordering::Relaxed) - before;
+            let expected = if params.limit.is_none() { count } else { 0 };
+            assert_eq!(asked, expected, "each object is converted once: {name}");
+        }
+        let gone = v1.delete_collection(&DeleteParams::default(), &ListParams::default()).await;
+        assert_eq!(gone.unwrap().left().unwrap().items.len(), count, "{name}");
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hung_webhook_leaves_converted_objects_served() {
+    let webhook = Webhook::start().await;
+    let cluster = Cluster::alone().await;
+    cluster.define(webhook.definition()).await;
+    create(&cluster, "a", 3, 1).await;
+    let v1 = cluster.objects("v1", "Widget");
+    let list = "/apis/example.com/v1/widgets";
+    let (get, watch) = (
+        "/apis/example.com/v1/namespaces/default/widgets/a-1",
+        format!("{list}?watch=1&resourceVersion=0&timeoutSeconds=1"),
+    );
+    let before = [cluster.get(list).await, cluster.get(get).await];
+    assert!(before.iter().all(|(code, _)| *code == 200), "{before:?}");
+    webhook.hangs.store(true, Ordering::Relaxed);
+    let started = Instant::now();
+    assert_eq!([cluster.get(list).await, cluster.get(get).await], before);
+    let (code, events) = cluster.get(&watch).await;
+    assert_eq!((code, events.matches("ADDED").count()), (200, 3), "{events}");
+    assert!(started.elapsed() < IN_TIME);
+    webhook.hangs.store(false, Ordering::Relaxed);
+    // What has changed is converted again: the object, or the definition.
+    let patch = Patch::Merge(json!({"spec": {"port": "9"}}));
+    cluster.objects("v2", "Widget").patch("a-1", &PatchParams::default(), &patch).await.unwrap();
+    assert_eq!(v1.get("a-1").await.unwrap().data["spec"], json!({"hostPort": "x:9"}));
+    let path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/more";
+    let field = json!({"type": "string", "default": "added"});
+    let patch = json!([{"op": "add", "path": path, "value": field}]);
+    let patch: Patch<()> = Patch::Json(serde_json::from_value(patch).unwrap());
+    let name = "widgets.example.com";
+    cluster.definitions().patch(name, &PatchParams::default(), &patch).await.unwrap();
+    let more = async || v1.get("a-1").await.unwrap().data["spec"]["more"] == "added";
+    until(more).await;
+    cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

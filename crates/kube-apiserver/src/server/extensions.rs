@@ -23,6 +23,7 @@ pub fn extensions(config: &Config) -> Extensions {
         resolve: Arc::new(resolve),
         registry: config.storage_options.registry.clone(),
         egress: config.egress.clone(),
+        converted: Arc::default(),
         built_in: built_in(config),
     };
     let form = match config.options.storage {

@@ -193,13 +193,9 @@ impl StoredRequest<'_> {
         if as_served || rows_of_stored || !self.storage.converts_remotely() {
             return trees.response(page.items, frame, ty.as_ref());
         }
-        // A webhook converts all of them at once.
-        let wires = page.items.iter().map(|item| item.wire().map_err(ToOwned::to_owned));
-        let items = wires.map(|wire| self.storage.read(wire?)).collect::<Result<_, String>>();
         let to = self.resource.kind.group_version();
-        let items = items.map_err(StatusError::internal)?;
-        let items = self.storage.convert_all(items, &self.storage.kind, &to).await?;
-        trees.whole(items, frame, ty.as_ref())
+        let items = self.storage.converted(page.items, &to).await?;
+        trees.response(items, frame, ty.as_ref())
     }
 
     /// A list of objects that are found out. It has no revision.

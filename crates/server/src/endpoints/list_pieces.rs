@@ -214,7 +214,7 @@ impl Trees {
         Ok(respond(StatusCode::OK, media, Body::pieces(list)))
     }
 
-    /// The response for items that a webhook has converted.
+    /// The response for items that are found out.
     pub fn whole(
         self,
         items: Vec<Value>,

@@ -48,14 +48,12 @@ impl StoredRequest<'_> {
     }
 
     /// An object's tree in the version of the request.
-    pub(super) async fn served(&self, wire: &[u8]) -> Result<Value, StatusError> {
+    pub(super) async fn served(&self, wire: &Bytes) -> Result<Value, StatusError> {
         kevel_compute::expect(&self.request.meter, wire.len()).await;
-        let value = self.storage.read(wire).map_err(StatusError::internal)?;
         if self.storage.shows(wire, &self.resource.kind) {
-            return Ok(value);
+            return self.storage.read(wire).map_err(StatusError::internal);
         }
-        let to = self.resource.kind.group_version();
-        self.storage.convert(value, &self.storage.kind, &to).await
+        self.storage.read_in(wire, &self.resource.kind.group_version()).await
     }
 
     /// An object's tree as a response, in the shape and format that the client accepts.

@@ -39,17 +39,19 @@ impl VersionSelector {
         Some(VersionSelector { resource, storage, fields: FieldSelector::new(own) })
     }
 
-    /// Those of the objects that are selected. The webhook converts all of them at once.
+    /// Those of the objects that are selected.
     pub async fn select(&self, objects: Vec<Arc<Object>>) -> Result<Vec<Arc<Object>>, StatusError> {
-        let read = |object: &Arc<Object>| {
-            object.wire().map_err(ToOwned::to_owned).and_then(|wire| self.storage.read(wire))
-        };
-        let values = objects.iter().map(read).collect::<Result<Vec<_>, String>>();
-        let values = values.map_err(StatusError::internal)?;
         let to = self.resource.kind.group_version();
-        let converted = self.storage.convert_all(values, &self.storage.kind, &to).await?;
-        let selected = objects.into_iter().zip(&converted).filter(|(_, value)| self.matches(value));
-        Ok(selected.map(|(object, _)| object).collect())
+        let converted = self.storage.converted(objects.clone(), &to).await?;
+        let mut selected = Vec::new();
+        for (object, converted) in objects.into_iter().zip(converted) {
+            let wire = converted.wire().map_err(StatusError::internal)?;
+            let value = self.storage.read(wire).map_err(StatusError::internal)?;
+            if self.matches(&value) {
+                selected.push(object);
+            }
+        }
+        Ok(selected)
     }
 
     /// What changes are to somebody who sees only the selected objects.

@@ -166,6 +166,15 @@ impl Encoder {
         }
     }
 
+    /// Lets a webhook convert objects together that are sent next. What it refuses of them is told with the object.
+    pub(super) async fn prepare(&self, objects: &[Arc<Object>]) {
+        if self.storage.converts_remotely() {
+            let to = self.resource.kind.group_version();
+            let readable = objects.iter().filter(|object| object.wire().is_ok()).cloned();
+            let _ = self.storage.converted(readable.collect(), &to).await;
+        }
+    }
+
     pub(super) async fn initial(&mut self, object: &Object, out: &mut Vec<u8>) {
         let before = out.len();
         match self.remote(object) {
@@ -247,9 +256,8 @@ impl Encoder {
     /// The same as [`Encoder::object`], for an object whose version others must make.
     async fn converted(&self, event: &str, object: &Object, out: &mut Vec<u8>) {
         let to = self.resource.kind.group_version();
-        let read = object.wire().map_err(ToOwned::to_owned);
-        let value = match read.and_then(|wire| self.storage.read(wire)) {
-            Ok(value) => self.storage.convert(value, &self.storage.kind, &to).await,
+        let value = match object.wire() {
+            Ok(wire) => self.storage.read_in(wire, &to).await,
             Err(error) => Err(StatusError::internal(error)),
         };
         match value {

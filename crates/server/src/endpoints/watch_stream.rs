@@ -204,6 +204,7 @@ impl Stream {
             let (requested, oldest) = (initial.revision, self.watcher.cache().oldest());
             return self.fail(CacheError::Expired { requested, oldest }, out);
         };
+        self.encoder.prepare(&batch.objects).await;
         for object in &batch.objects {
             if let Some(of_version) = &self.of_version
                 && !of_version.selects(Some(object)).await

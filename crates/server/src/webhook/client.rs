@@ -79,12 +79,23 @@ impl Client {
         body: Bytes,
         timeout: Duration,
     ) -> Result<Response<Bytes>, Error> {
-        self.call(Method::POST, path, body, timeout).await
+        self.call(Method::POST, path, body, timeout, MAX_ANSWER).await
+    }
+
+    /// The same where the answer may be longer than usual.
+    pub async fn post_json_limited(
+        &self,
+        path: &str,
+        body: Bytes,
+        timeout: Duration,
+        limit: usize,
+    ) -> Result<Response<Bytes>, Error> {
+        self.call(Method::POST, path, body, timeout, limit).await
     }
 
     /// Gets what is at a path below that of the endpoint.
     pub async fn get(&self, path: &str, timeout: Duration) -> Result<Response<Bytes>, Error> {
-        self.call(Method::GET, path, Bytes::new(), timeout).await
+        self.call(Method::GET, path, Bytes::new(), timeout, MAX_ANSWER).await
     }
 
     async fn call(
@@ -93,6 +104,7 @@ impl Client {
         path: &str,
         body: Bytes,
         timeout: Duration,
+        limit: usize,
     ) -> Result<Response<Bytes>, Error> {
         let what = |method: &Method| {
             let verb = if method == Method::POST { "Post" } else { "Get" };
@@ -104,7 +116,7 @@ impl Client {
         let invalid =
             |reason: String| Error::Connection { request: asked.clone(), reason, lost: false };
         let request = self.request(method, path, body).map_err(invalid)?;
-        match tokio::time::timeout(timeout, exchange(&self.http, request, &asked)).await {
+        match tokio::time::timeout(timeout, exchange(&self.http, request, &asked, limit)).await {
             Ok(result) => result,
             Err(_) => Err(Error::Timeout { request: asked }),
         }
@@ -168,19 +180,20 @@ pub(super) fn connections(endpoint: &Endpoint) -> Result<Connections, String> {
         .build(connector))
 }
 
-/// A request, and its whole answer.
+/// A request, and its whole answer of so many bytes at most.
 pub(super) async fn exchange(
     http: &Connections,
     request: Request<Full<Bytes>>,
     asked: &str,
+    limit: usize,
 ) -> Result<Response<Bytes>, Error> {
     let address = request.uri().authority().map_or("", Authority::as_str).to_owned();
     let answer = http.request(request).await;
     let answer = answer.map_err(|error| Error::connection(asked.to_owned(), &error, &address))?;
     let (parts, body) = answer.into_parts();
-    let body = Limited::new(body, MAX_ANSWER).collect().await;
+    let body = Limited::new(body, limit).collect().await;
     let body = body.map_err(|error| match error.is::<LengthLimitError>() {
-        true => Error::TooLarge { request: asked.to_owned(), limit: MAX_ANSWER },
+        true => Error::TooLarge { request: asked.to_owned(), limit },
         false => Error::Answer { reason: failure::of_answer(&*error, &address) },
     })?;
     Ok(Response::from_parts(parts, body.to_bytes()))

@@ -7,7 +7,7 @@ use http::uri::{Parts, PathAndQuery, Scheme, Uri};
 use http::{HeaderValue, Request, Response, header};
 use http_body_util::Full;
 
-use super::client::{Connections, JSON, USER_AGENT, bearer, connections, exchange};
+use super::client::{Connections, JSON, MAX_ANSWER, USER_AGENT, bearer, connections, exchange};
 use super::endpoint::Endpoint;
 use super::error::Error;
 use crate::egress::Dialer;
@@ -63,7 +63,7 @@ impl Documents {
         let token = token.map(|token| bearer(token.as_bytes()));
         let mut token = token.transpose().map_err(|error| invalid(&error))?;
         for _ in 0..=MAX_REDIRECTS {
-            let answer = exchange(&self.0, request(&uri, token.clone()), asked).await?;
+            let answer = exchange(&self.0, request(&uri, token.clone()), asked, MAX_ANSWER).await?;
             let Some(location) = moved(&answer) else { return Ok(answer) };
             uri = resolve(&uri, location).map_err(invalid)?;
             // Once dropped it stays so: the next address was named by a server that does not get it.

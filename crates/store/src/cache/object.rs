@@ -88,6 +88,12 @@ impl Object {
         Object { key, revision, wire, sealed, fields: OnceLock::new() }
     }
 
+    /// The same object in another version, which its wire bytes show.
+    pub fn in_version(&self, wire: Wire) -> Self {
+        let (key, revision) = (self.key.clone(), self.revision);
+        Object { key, revision, wire: Ok(wire), sealed: self.sealed, fields: OnceLock::new() }
+    }
+
     /// The key below the resource's prefix: `namespace/name`, or `name`.
     pub fn key(&self) -> &str {
         &self.key
