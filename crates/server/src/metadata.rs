@@ -87,7 +87,8 @@ pub fn check_metadata(
     errors
 }
 
-fn check_labels(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors) {
+/// What is wrong with the labels of metadata.
+pub fn check_labels(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors) {
     let labels = metadata.at(&["labels"]).and_then(Value::as_map);
     for (key, value) in labels.into_iter().flat_map(Map::iter) {
         let value = value.as_str().unwrap_or_default();
@@ -153,7 +154,8 @@ fn check_finalizers(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors)
     }
 }
 
-fn check_annotations(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors) {
+/// What is wrong with the annotations of metadata: their keys, and their size together.
+pub fn check_annotations(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors) {
     let annotations = metadata.at(&["annotations"]).and_then(Value::as_map);
     let mut size = 0;
     for (key, value) in annotations.into_iter().flat_map(Map::iter) {

@@ -1,5 +1,6 @@
 //! How the versions of a custom kind are made of each other.
 
+mod accept;
 mod webhook;
 
 use std::collections::BTreeMap;

@@ -3,14 +3,13 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kevel_api::field_error::{FieldError, Path, aggregate};
 use kevel_api::gvk::{GroupVersion, GroupVersionKind};
-use kevel_api::name;
 use kevel_api::value::{Map, Value};
 use kevel_codec::{base64, json};
 use kevel_server::egress::{Dialer, EgressSelector, EgressType};
 use kevel_server::webhook::{Client, Endpoint, MAX_ANSWER, REQUEST_TIMEOUT, succeeded};
 
+use super::accept::accept;
 use crate::definition::Definition;
 
 /// Where a service is: the authority of its URL (`10.0.0.7:443`), by namespace, name and port.
@@ -145,10 +144,13 @@ impl Webhook {
                 sent.len()
             ));
         }
+        let alone = sent.len() == 1;
         for (position, (index, mut converted)) in others.into_iter().zip(converted).enumerate() {
             let Some(original) = objects.get_mut(index) else { continue };
-            accept(original, &mut converted, to, position)
-                .map_err(|why| format!("conversion webhook for {kind} returned invalid {why}"))?;
+            accept(original, &mut converted, to).map_err(|refusal| {
+                let why = refusal.at(Some(position).filter(|_| !alone));
+                format!("conversion webhook for {kind} returned invalid {why}")
+            })?;
             *original = converted;
         }
         Ok(objects)
@@ -222,85 +224,4 @@ fn read_answer(mut answer: Value, version: &str, uid: &str) -> Result<Vec<Value>
     }
     let converted = response.at_mut(&["convertedObjects"]).and_then(Value::as_list_mut);
     Ok(converted.map(std::mem::take).into_iter().flatten().collect())
-}
-
-/// Whether a converted object is what the original has become; its metadata is the original's, but
-/// for labels and annotations.
-fn accept(
-    original: &Value,
-    converted: &mut Value,
-    to: &GroupVersion,
-    position: usize,
-) -> Result<(), String> {
-    let said = GroupVersionKind::from_api_version_and_kind(
-        converted.str_at(&["apiVersion"]),
-        converted.str_at(&["kind"]),
-    );
-    let at = |why: String| format!("converted object at index {position}: {why}");
-    if said.group_version() != *to {
-        let received = said.group_version();
-        return Err(at(format!("invalid groupVersion (expected {to}, received {received})")));
-    }
-    let kind = original.str_at(&["kind"]);
-    if said.kind != kind {
-        return Err(at(format!("invalid kind (expected {kind}, received {})", said.kind)));
-    }
-    for (field, called) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
-        let path = ["metadata", field];
-        let (expected, found) = (original.str_at(&path), converted.str_at(&path));
-        if expected != found {
-            return Err(at(format!("must have the same {called}: {expected} != {found}")));
-        }
-    }
-    restore_metadata(original, converted)
-        .map_err(|why| format!("metadata in object at index {position}: {why}"))
-}
-
-fn restore_metadata(original: &Value, converted: &mut Value) -> Result<(), String> {
-    let said = match converted.as_map_mut().and_then(|map| map.remove("metadata")) {
-        None => return Err("missing metadata in converted object".to_owned()),
-        Some(Value::Map(said)) => said,
-        Some(_) => return Err("invalid metadata in converted object".to_owned()),
-    };
-    let empty = Map::new();
-    let mut metadata = original.at(&["metadata"]).and_then(Value::as_map).unwrap_or(&empty).clone();
-    for field in ["labels", "annotations"] {
-        match said.get(field).filter(|said| !said.is_null()) {
-            None => {
-                metadata.remove(field);
-            }
-            Some(Value::Map(map)) => {
-                if let Some((key, _)) = map.iter().find(|(_, value)| value.as_str().is_none()) {
-                    return Err(format!(
-                        "metadata.{field}[{key}] must be a string in converted object"
-                    ));
-                }
-                metadata.insert(field, map.clone().into());
-            }
-            Some(_) => return Err(format!("invalid metadata.{field} in converted object")),
-        }
-    }
-    let map = converted.make_map(&[]);
-    map.insert("metadata", metadata.into());
-    let mut errors = Vec::new();
-    for (field, path) in [("labels", "metadata.labels"), ("annotations", "metadata.annotation")] {
-        if original.at(&["metadata", field]) != converted.at(&["metadata", field]) {
-            let map = converted.at(&["metadata", field]).and_then(Value::as_map);
-            for (key, value) in map.into_iter().flat_map(Map::iter) {
-                errors.extend(check(field, key, value.as_str().unwrap_or_default(), path));
-            }
-        }
-    }
-    aggregate(errors).map_or(Ok(()), Err)
-}
-
-/// What is wrong with a label or an annotation.
-fn check(field: &str, key: &str, value: &str, path: &str) -> Vec<FieldError> {
-    let (keys, values) = match field {
-        "labels" => (name::is_label_key(key), name::is_label_value(value)),
-        _ => (name::is_annotation_key(&key.to_lowercase()), Vec::new()),
-    };
-    let problems = keys.into_iter().map(|why| (key, why));
-    let problems = problems.chain(values.into_iter().map(|why| (value, why)));
-    problems.map(|(bad, why)| FieldError::invalid(&Path::new(path), bad, why)).collect()
 }

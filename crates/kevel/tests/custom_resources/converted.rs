@@ -9,7 +9,7 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use super::webhook::Webhook;
-use super::{CustomResources as _, object};
+use super::{CustomResources as _, failure, object};
 
 /// Less than a webhook's call may take: what takes longer has waited for one.
 const IN_TIME: Duration = Duration::from_secs(20);
@@ -108,5 +108,24 @@ async fn watch_ends_in_time_while_conversion_hangs() {
         // Neither an event, nor a bookmark that says that it was sent.
         assert_eq!((code, events.as_str()), (200, ""), "{path}");
     }
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn converted_annotations_above_limit_are_refused() {
+    let webhook = Webhook::start().await;
+    let cluster = Cluster::alone().await;
+    cluster.define(webhook.definition()).await;
+    let new = object("v2", "Widget", "annotated", json!({"host": "x"}));
+    let (v1, v2) = (cluster.objects("v1", "Widget"), cluster.objects("v2", "Widget"));
+    v2.create(&PostParams::default(), &new).await.unwrap();
+    let (code, message) = failure(v1.get("annotated").await);
+    let why = "Internal error occurred: conversion webhook for example.com/v2, Kind=Widget returned invalid metadata: \
+        metadata.annotation: Too long: may not be more than 262144 bytes";
+    assert_eq!((code, message.as_str()), (500, why));
+    assert_eq!(failure(v1.list(&ListParams::default()).await).0, 500);
+    let new = object("v1", "Widget", "annotated", json!({"hostPort": "x:1"}));
+    assert_eq!(failure(v1.replace("annotated", &PostParams::default(), &new).await).0, 500);
+    v2.get("annotated").await.unwrap();
     cluster.stop().await;
 }

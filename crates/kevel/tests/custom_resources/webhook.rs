@@ -118,6 +118,9 @@ fn answer(review: Value, count: &AtomicUsize) -> Value {
         object["apiVersion"] = to.unwrap().into();
         match object["metadata"]["name"].as_str().unwrap() {
             "renamed" => object["metadata"]["name"] = "other".into(),
+            "annotated" => {
+                object["metadata"]["annotations"] = json!({"a": "x".repeat(256 << 10)});
+            }
             _ => {}
         }
         converted.push(object);

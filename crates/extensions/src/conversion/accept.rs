@@ -1,0 +1,147 @@
+//! What is taken of the objects that a webhook has converted.
+
+use std::fmt;
+
+use kevel_api::field_error::{FieldErrors, Path, aggregate};
+use kevel_api::gvk::{GroupVersion, GroupVersionKind};
+use kevel_api::value::{Map, Value};
+use kevel_server::metadata::{check_annotations, check_labels};
+
+/// Why a converted object is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// It is of another version or kind than was asked for.
+    Kind(String),
+    /// It is another object than was sent.
+    Identity(String),
+    /// Its labels or annotations are none.
+    Metadata(String),
+}
+
+impl Refusal {
+    /// The refusal of an object among several, or of one that was sent alone, which the reference says in other words.
+    pub fn at(self, index: Option<usize>) -> String {
+        match (self, index) {
+            (Refusal::Kind(why), None) => format!("object at index 0: {why}"),
+            (Refusal::Identity(why), None) => format!("object: {why}"),
+            (Refusal::Metadata(why), None) => format!("metadata: {why}"),
+            (Refusal::Kind(why) | Refusal::Identity(why), Some(index)) => {
+                format!("converted object at index {index}: {why}")
+            }
+            (Refusal::Metadata(why), Some(index)) => {
+                format!("metadata in object at index {index}: {why}")
+            }
+        }
+    }
+}
+
+/// Whether a converted object is what the original has become; its metadata is the original's, but for labels and
+/// annotations, which must be valid where they are not the original's.
+pub(super) fn accept(
+    original: &Value,
+    converted: &mut Value,
+    to: &GroupVersion,
+) -> Result<(), Refusal> {
+    let said = GroupVersionKind::from_api_version_and_kind(
+        converted.str_at(&["apiVersion"]),
+        converted.str_at(&["kind"]),
+    );
+    if said.group_version() != *to {
+        let received = said.group_version();
+        let why = format!("invalid groupVersion (expected {to}, received {received})");
+        return Err(Refusal::Kind(why));
+    }
+    let kind = original.str_at(&["kind"]);
+    if said.kind != kind {
+        let why = format!("invalid kind (expected {kind}, received {})", said.kind);
+        return Err(Refusal::Kind(why));
+    }
+    for (field, called) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
+        let path = ["metadata", field];
+        let (expected, found) = (original.str_at(&path), converted.str_at(&path));
+        if expected != found {
+            let why = format!("must have the same {called}: {expected} != {found}");
+            return Err(Refusal::Identity(why));
+        }
+    }
+    restore_metadata(original, converted).map_err(Refusal::Metadata)
+}
+
+fn restore_metadata(original: &Value, converted: &mut Value) -> Result<(), String> {
+    let said = match converted.as_map_mut().and_then(|map| map.remove("metadata")) {
+        None => return Err("missing metadata in converted object".to_owned()),
+        Some(Value::Map(said)) => said,
+        Some(other) => {
+            return Err(format!("invalid metadata of type {} in converted object", GoType(&other)));
+        }
+    };
+    let empty = Map::new();
+    let mut metadata = original.at(&["metadata"]).and_then(Value::as_map).unwrap_or(&empty).clone();
+    for field in ["labels", "annotations"] {
+        match said.get(field).filter(|said| !said.is_null()) {
+            None => {
+                metadata.remove(field);
+            }
+            Some(Value::Map(map)) => {
+                check_strings(field, map)?;
+                metadata.insert(field, map.clone().into());
+            }
+            Some(other) => {
+                let ty = GoType(other);
+                return Err(format!("invalid metadata.{field} of type {ty} in converted object"));
+            }
+        }
+    }
+    let metadata = Value::from(metadata);
+    check_changed(original.at(&["metadata"]), &metadata)?;
+    converted.make_map(&[]).insert("metadata", metadata);
+    Ok(())
+}
+
+fn check_strings(field: &str, map: &Map) -> Result<(), String> {
+    match map.iter().find(|(_, value)| value.as_str().is_none()) {
+        None => Ok(()),
+        Some((key, value)) => Err(format!(
+            "metadata.{field}[{key}] must be a string, but is {} in converted object",
+            GoType(value)
+        )),
+    }
+}
+
+/// What is wrong with labels and annotations, if they are not those of the original: labels first.
+fn check_changed(original: Option<&Value>, metadata: &Value) -> Result<(), String> {
+    type Check = fn(&Value, &Path<'_>, &mut FieldErrors);
+    let checks: [(&str, &str, Check); 2] = [
+        ("labels", "metadata.labels", check_labels),
+        ("annotations", "metadata.annotation", check_annotations),
+    ];
+    for (field, path, check) in checks {
+        let before = original.and_then(|original| original.at(&[field]));
+        if before == metadata.at(&[field]) {
+            continue;
+        }
+        let mut errors = FieldErrors::new();
+        check(metadata, &Path::new(path), &mut errors);
+        if let Some(why) = aggregate(errors.into_told()) {
+            return Err(why);
+        }
+    }
+    Ok(())
+}
+
+/// What the reference calls the type of a value that it has read.
+struct GoType<'v>(&'v Value);
+
+impl fmt::Display for GoType<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Value::Null => "<nil>",
+            Value::Bool(_) => "bool",
+            Value::Int(_) => "int64",
+            Value::Float(_) => "float64",
+            Value::List(_) => "[]interface {}",
+            Value::Map(_) => "map[string]interface {}",
+            _ => "string",
+        })
+    }
+}
