@@ -1,7 +1,8 @@
-//! Nothing is created in a namespace that is not there or is going away, and the namespaces that the
-//! system needs stay.
+//! Nothing is created in a namespace that is not there or is going away, nothing updated in one that is not there, and
+//! the namespaces that the system needs stay.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use kevel_api::name::is_path_segment_name;
 use kevel_api::quote::quote;
@@ -17,6 +18,14 @@ use super::Registration;
 /// Namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
+/// The phase of a namespace that is going away.
+const TERMINATING: &str = "Terminating";
+
+/// How long the cache is not believed about a namespace whose deletion was asked for here (upstream:
+/// `forceLiveLookupTTL`), and of how many namespaces that is remembered.
+const DISTRUST: Duration = Duration::from_secs(30);
+const MAX_DISTRUSTED: usize = 100;
+
 /// `NamespaceLifecycle`, as the command line knows it.
 pub const REGISTRATION: Registration = Registration::on("NamespaceLifecycle", |context| {
     Ok(Arc::new(NamespaceLifecycle::new(context.storage("", "namespaces")?)))
@@ -26,12 +35,14 @@ pub const REGISTRATION: Registration = Registration::on("NamespaceLifecycle", |c
 #[derive(Debug)]
 pub struct NamespaceLifecycle {
     namespaces: Arc<Storage>,
+    /// Namespaces whose deletion was asked for here, and when: the cache may not know of it yet.
+    deleted: RwLock<Vec<(String, Instant)>>,
 }
 
 impl NamespaceLifecycle {
     /// A plug-in that knows namespaces from here.
     pub fn new(namespaces: Arc<Storage>) -> Self {
-        NamespaceLifecycle { namespaces }
+        NamespaceLifecycle { namespaces, deleted: RwLock::default() }
     }
 
     async fn check(
@@ -42,45 +53,52 @@ impl NamespaceLifecycle {
         let resource = attributes.resource;
         let namespaces = resource.kind.group.is_empty() && resource.plural == "namespaces";
         if namespaces {
-            if attributes.operation == Operation::Delete && IMMORTAL.contains(&attributes.name) {
-                return Err(attributes.forbidden(None, "this namespace may not be deleted"));
+            if attributes.operation == Operation::Delete {
+                if IMMORTAL.contains(&attributes.name) {
+                    return Err(attributes.forbidden(None, "this namespace may not be deleted"));
+                }
+                self.distrust(attributes.name);
             }
             return Ok(());
         }
-        let creates = attributes.operation == Operation::Create && resource.namespaced;
-        // Whoever asks whether something would be allowed need not have the namespace.
+        let writes = matches!(attributes.operation, Operation::Create | Operation::Update);
+        // A question whether something would be allowed must not tell whether there is such a namespace.
         let review = resource.kind.group == "authorization.k8s.io";
-        if !creates || review || !attributes.subresource.is_empty() {
+        if !writes || !resource.namespaced || review {
             return Ok(());
         }
         let name = attributes.namespace;
-        let found = match self.find(name, At::Any).await? {
-            None => self.find(name, At::Consistent).await?,
-            found => found,
-        };
-        let Some(namespace) = found else {
-            // Such a name cannot even be asked for.
-            let problems = is_path_segment_name(name, false);
-            if !problems.is_empty() {
-                let (name, problems) = (quote(name), problems.join(" "));
-                let why = format!("invalid resource name {name}: [{problems}]");
-                return Err(StatusError::internal(why));
-            }
-            let namespaces = kevel_api::gvk::GroupResource::new("", "namespaces");
-            return Err(StatusError::not_found(&namespaces, name));
-        };
-        if self.phase(&namespace) == "Terminating" {
-            let error = format!(
-                "unable to create new content in namespace {name} because it is being terminated"
-            );
-            let cause = StatusCause {
-                reason: "NamespaceTerminating".into(),
-                message: format!("namespace {name} is being terminated").into(),
-                field: "metadata.namespace".into(),
-            };
-            return Err(attributes.forbidden(object, error).with_cause(cause));
+        let Some(namespace) = self.namespace(name).await? else { return Err(missing(name)) };
+        // What is created below an object is content as well: a token, a binding, an eviction.
+        let terminating = self.phase(&namespace) == TERMINATING;
+        match terminating && attributes.operation == Operation::Create {
+            true => Err(terminated(attributes, object)),
+            false => Ok(()),
         }
-        Ok(())
+    }
+
+    /// A namespace as it is now, if the cache does not know it or cannot be believed.
+    async fn namespace(&self, name: &str) -> Result<Option<Arc<Object>>, StatusError> {
+        match self.find(name, At::Any).await? {
+            Some(found) if self.phase(&found) == TERMINATING || !self.is_distrusted(name) => {
+                Ok(Some(found))
+            }
+            _ => self.find(name, At::Consistent).await,
+        }
+    }
+
+    fn distrust(&self, name: &str) {
+        let mut deleted = self.deleted.write().unwrap_or_else(PoisonError::into_inner);
+        deleted.retain(|(known, since)| known != name && since.elapsed() < DISTRUST);
+        if deleted.len() == MAX_DISTRUSTED {
+            deleted.remove(0);
+        }
+        deleted.push((name.to_owned(), Instant::now()));
+    }
+
+    fn is_distrusted(&self, name: &str) -> bool {
+        let deleted = self.deleted.read().unwrap_or_else(PoisonError::into_inner);
+        deleted.iter().any(|(known, since)| known == name && since.elapsed() < DISTRUST)
     }
 
     async fn find(&self, name: &str, at: At) -> Result<Option<Arc<Object>>, StatusError> {
@@ -93,6 +111,30 @@ impl NamespaceLifecycle {
         let position = fields.iter().position(|field| &*field.name == "status.phase");
         position.map_or("", |position| namespace.field(fields, position))
     }
+}
+
+/// The failure of a write in a namespace that is not there.
+fn missing(name: &str) -> StatusError {
+    // Such a name cannot even be asked for.
+    let problems = is_path_segment_name(name, false);
+    if !problems.is_empty() {
+        let (name, problems) = (quote(name), problems.join(" "));
+        return StatusError::internal(format!("invalid resource name {name}: [{problems}]"));
+    }
+    StatusError::not_found(&kevel_api::gvk::GroupResource::new("", "namespaces"), name)
+}
+
+/// The failure of a creation in a namespace that is going away.
+fn terminated(attributes: &Attributes<'_>, object: Option<&Value>) -> StatusError {
+    let name = attributes.namespace;
+    let error =
+        format!("unable to create new content in namespace {name} because it is being terminated");
+    let cause = StatusCause {
+        reason: "NamespaceTerminating".into(),
+        message: format!("namespace {name} is being terminated").into(),
+        field: "metadata.namespace".into(),
+    };
+    attributes.forbidden(object, error).with_cause(cause)
 }
 
 impl Plugin for NamespaceLifecycle {
