@@ -84,16 +84,15 @@ impl Aggregator {
         let services = Arc::new(ApiServices::new(storage, identity, config.dialer));
         let registration =
             AutoRegister::new(services.clone(), api_services.clone(), client.clone());
-        // Its own group has no API service, and must get none by a definition of that name.
-        let own = api_services.kind.group_version();
-        let own = (own.group.to_string(), own.version.to_string());
-        let built_in_versions = config.served.iter().cloned().chain([own]).collect();
+        // The aggregator's own group has no API service, and must get none by a definition in it.
+        let own = api_services.kind.group.to_string();
+        let groups = config.served.iter().map(|(group, _)| group.clone()).chain([own]).collect();
         let desired: Vec<Desired> = config.served.into_iter().filter_map(built_in).collect();
         let completion = completion(&services, desired.iter().map(Desired::name).collect());
         desired.into_iter().for_each(|desired| registration.add(desired));
-        let crd_registration = config.definitions.map(|definitions| {
-            CrdRegistration::new(definitions, registration.clone(), built_in_versions)
-        });
+        let crd_registration = config
+            .definitions
+            .map(|definitions| CrdRegistration::new(definitions, registration.clone(), groups));
         let remote = Remote {
             services: config.services,
             endpoint_slices: config.endpoint_slices,

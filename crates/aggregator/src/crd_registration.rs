@@ -32,8 +32,8 @@ pub(crate) struct CrdRegistration {
     definitions: Arc<Storage>,
     registration: Arc<AutoRegister>,
     served: (Table, TypeId),
-    /// Versions of this server's own groups: definitions neither register nor unregister them.
-    built_in: BTreeSet<GroupVersion>,
+    /// This server's own groups: definitions neither register nor unregister anything of them.
+    built_in: BTreeSet<String>,
     /// What each definition serves, by its name.
     known: Mutex<HashMap<String, BTreeSet<GroupVersion>>>,
     /// Signaled when all definitions that were stored are looked at.
@@ -44,7 +44,7 @@ impl CrdRegistration {
     pub fn new(
         definitions: Arc<Storage>,
         registration: Arc<AutoRegister>,
-        built_in: BTreeSet<GroupVersion>,
+        built_in: BTreeSet<String>,
     ) -> Result<Arc<Self>, String> {
         let schema = json::decode_any(SERVED.as_bytes(), Unknown::Ignore);
         let schema = schema.map_err(|error| error.to_string())?.value;
@@ -120,8 +120,8 @@ impl CrdRegistration {
         let served = versions
             .filter(|version| version.at(&["served"]).and_then(Value::as_bool).unwrap_or(false));
         let served = served.map(|version| version.str_at(&["name"]));
-        let served = served.map(|version| (group.to_owned(), version.to_owned()));
-        served.filter(|version| !self.built_in.contains(version)).collect()
+        let served = served.filter(|_| !self.built_in.contains(group));
+        served.map(|version| (group.to_owned(), version.to_owned())).collect()
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, BTreeSet<GroupVersion>>> {

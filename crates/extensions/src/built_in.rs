@@ -2,30 +2,27 @@
 
 use std::collections::BTreeSet;
 
-/// The group versions and keys of built-in kinds. A definition may bear any of their names; its rows must not stand
-/// where theirs do, nor its storage lie over theirs.
+/// The groups and keys of built-in kinds. A definition may bear any of their names, but a request for one of their groups
+/// never gets as far as custom resources: rows there would show up in discovery and OpenAPI alone, as the preferred
+/// version of a group that does not have it.
 #[derive(Clone, Debug, Default)]
 pub struct BuiltIn {
-    versions: BTreeSet<(String, String)>,
+    groups: BTreeSet<String>,
     prefixes: Vec<String>,
 }
 
 impl BuiltIn {
-    /// Groups and versions that are served, and the key prefixes of all built-in kinds, served or not.
+    /// Groups that are served, and the key prefixes of all built-in kinds, served or not.
     pub fn new(
-        versions: impl IntoIterator<Item = (String, String)>,
+        groups: impl IntoIterator<Item = String>,
         prefixes: impl IntoIterator<Item = String>,
     ) -> Self {
-        BuiltIn {
-            versions: versions.into_iter().collect(),
-            prefixes: prefixes.into_iter().collect(),
-        }
+        BuiltIn { groups: groups.into_iter().collect(), prefixes: prefixes.into_iter().collect() }
     }
 
-    /// Whether a built-in server has this version of this group.
-    pub(crate) fn serves(&self, group: &str, version: &str) -> bool {
-        let mut versions = self.versions.iter();
-        versions.any(|(served, name)| served == group && name == version)
+    /// Whether a built-in server has this group.
+    pub(crate) fn serves(&self, group: &str) -> bool {
+        self.groups.contains(group)
     }
 
     /// Whether keys below a prefix are, or contain, those of a built-in kind (upstream:
@@ -43,7 +40,7 @@ mod tests {
     #[test]
     fn prefixes_overlap_only_at_path_boundaries() {
         let prefixes = ["/registry/a.io/as/", "/registry/services/specs/"].map(str::to_owned);
-        let built_in = BuiltIn::new([("a.io".to_owned(), "v1".to_owned())], prefixes);
+        let built_in = BuiltIn::new(["a.io".to_owned()], prefixes);
         for (prefix, expected) in [
             ("/registry/a.io/as/", true),
             ("/registry/a.io/", true),
@@ -55,7 +52,7 @@ mod tests {
         ] {
             assert_eq!(built_in.stores(prefix), expected, "{prefix}");
         }
-        assert!(built_in.serves("a.io", "v1"));
-        assert!(!built_in.serves("a.io", "v2") && !built_in.serves("io", "v1"));
+        assert!(built_in.serves("a.io"));
+        assert!(!built_in.serves("b.a.io") && !built_in.serves("io"));
     }
 }

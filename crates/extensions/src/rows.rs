@@ -84,10 +84,10 @@ const VERBS: [Verb; 8] = [
 ];
 const PART_VERBS: [Verb; 3] = [Verb::Get, Verb::Patch, Verb::Update];
 
-/// A row for every version that is served; all of them share one storage. Versions that a built-in server has, and
+/// A row for every version that is served; all of them share one storage. Kinds of groups that a built-in server has, and
 /// kinds whose keys are those of a built-in one, have none: their definitions are objects like any other, and no more.
 pub fn rows(definition: Definition<'_>, options: &RestOptions) -> Result<Vec<Resource>, String> {
-    if options.overlaps_built_in(definition) {
+    if options.built_in.serves(definition.group()) || options.overlaps_built_in(definition) {
         return Ok(Vec::new());
     }
     let names = definition.accepted_names();
@@ -119,10 +119,7 @@ pub fn rows(definition: Definition<'_>, options: &RestOptions) -> Result<Vec<Res
         registry: options.registry.of(definition.group(), names.plural()),
     };
     let mut served = Vec::new();
-    let is_built_in =
-        |version: &Version<'_>| options.built_in.serves(definition.group(), version.name());
-    let versions = definition.versions().filter(|version| version.is_served());
-    for version in versions.filter(|version| !is_built_in(version)) {
+    for version in definition.versions().filter(|version| version.is_served()) {
         let ty = types.get(version.name()).cloned().ok_or("a version without a type")?;
         let schema = text_of(version.schema());
         let warning = deprecation(definition, version);

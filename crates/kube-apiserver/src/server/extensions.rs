@@ -39,9 +39,9 @@ fn built_in(config: &Config) -> BuiltIn {
     let served = builtin::resources()
         .iter()
         .filter(|resource| enabled.enabled(resource.group, resource.version, resource.path));
-    let versions = served.map(|resource| (resource.group.to_owned(), resource.version.to_owned()));
+    let groups = served.map(|resource| resource.group.to_owned());
     let prefixes = kevel_controlplane::locations(&config.options.flags.etcd.etcd_prefix);
-    BuiltIn::new(versions, prefixes.into_iter().map(|(prefix, ..)| prefix))
+    BuiltIn::new(groups, prefixes.into_iter().map(|(prefix, ..)| prefix))
 }
 
 /// Adds the hooks of the extensions server. What was defined before is served when they have ended.
