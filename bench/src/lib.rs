@@ -1,6 +1,7 @@
 //! What the benchmarks share.
 
 pub mod load;
+pub mod phases;
 
 use std::time::Duration;
 

@@ -51,6 +51,8 @@ pub struct ControlPlane {
     pub processes: Vec<Process>,
     /// What the API server is told besides.
     pub flags: Vec<String>,
+    /// The API server's program, where it is another than that of [`Server`].
+    pub program: Option<PathBuf>,
     /// Whether each server runs on a machine of its name: servers are known by that.
     pub hostnames: bool,
 }
@@ -121,7 +123,15 @@ impl ControlPlane {
         credentials::write(&folder.join("pki"), port)?;
         let (folder, processes) = (folder.to_owned(), Vec::new());
         let flags = Vec::new();
-        Ok(ControlPlane { folder, port, etcd_port, processes, flags, hostnames: false })
+        Ok(ControlPlane {
+            folder,
+            port,
+            etcd_port,
+            processes,
+            flags,
+            program: None,
+            hostnames: false,
+        })
     }
 
     /// Ends what runs in a folder and removes it.
@@ -158,6 +168,7 @@ impl ControlPlane {
             etcd_port: port("etcdPort").ok_or("a state file without a port of etcd")?,
             processes: processes.filter_map(Process::from_json).collect(),
             flags: Vec::new(),
+            program: None,
             hostnames: false,
         })
     }
@@ -187,7 +198,7 @@ impl ControlPlane {
             false => format!("--data-dir={}", self.folder.join("data").display()),
         });
         let begun = Instant::now();
-        let program = server.program();
+        let program = self.program.clone().unwrap_or_else(|| server.program());
         match self.hostnames {
             false => self.spawn(name, &program, flags)?,
             true => {

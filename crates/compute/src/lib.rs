@@ -11,7 +11,7 @@
 //! that leaves a worker ([`Leave`]).
 //!
 //! Charges must not be made while a lock is held that other requests take: a turn may wait at a charge. If one is made all
-//! the same, the wait ends after [`MAX_WAIT`].
+//! the same, the wait ends: see [`MAX_WAIT`].
 
 mod long_turns;
 mod meter;
@@ -34,6 +34,9 @@ use std::time::Duration;
 /// short enough for a dozen users to have their turns within a quarter of a second.
 pub const QUANTUM: Duration = Duration::from_millis(10);
 
-/// The longest wait for a permit in the middle of a turn. After it the turn goes on without one: it may hold a lock that
-/// a turn with a permit needs.
+/// The longest wait for a permit in the middle of a turn. After it the turn waits for one of as many others: it may hold a
+/// lock that a turn with a permit needs.
 pub const MAX_WAIT: Duration = Duration::from_secs(1);
+
+/// The longest wait for one of the other permits. After it the turn goes on without one.
+pub const MAX_LATE_WAIT: Duration = Duration::from_secs(10);

@@ -30,6 +30,7 @@ struct State {
     flow: AtomicU64,
     deadline: OnceLock<Instant>,
     heavy: AtomicBool,
+    exempt: bool,
     label: OnceLock<String>,
 }
 
@@ -39,6 +40,18 @@ impl Meter {
         let meter = Meter::default();
         meter.set_flow(flow);
         meter
+    }
+
+    /// A meter of one of the server's own tasks, which need no permit: they are few, and requests wait for them.
+    pub fn exempt(name: &str) -> Self {
+        let meter = Meter(Arc::new(State { exempt: true, ..State::default() }));
+        meter.set_label(|| name.to_owned());
+        meter
+    }
+
+    /// Whether turns beside the workers need no permit.
+    pub(crate) fn is_exempt(&self) -> bool {
+        self.0.exempt
     }
 
     /// Sets the flow. Before authentication all requests share one.

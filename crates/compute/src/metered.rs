@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::meter::{Flow, Meter};
+use crate::meter::Meter;
 use crate::permits::Acquire;
 use crate::turn::Turn;
 
@@ -36,9 +36,7 @@ impl<F> Metered<F> {
 
     /// Meters a task that goes on for as long as the server.
     pub fn task(work: F, name: &str) -> Self {
-        let meter = Meter::of(Flow::of(name));
-        meter.set_label(|| name.to_owned());
-        Metered { lasting: true, ..Metered::new(work, meter) }
+        Metered { lasting: true, ..Metered::new(work, Meter::exempt(name)) }
     }
 }
 
@@ -103,6 +101,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
+    use crate::meter::Flow;
     use crate::turn::charge;
 
     const HEAVY: usize = 1 << 20;

@@ -13,12 +13,23 @@ use crate::meter::Flow;
 const MAX_FLOWS: usize = 4096;
 
 /// The permits of the process: as many as there are processors, which the system divides among them and the workers.
-static PERMITS: LazyLock<Mutex<FairQueue>> = LazyLock::new(|| {
-    Mutex::new(FairQueue::new(std::thread::available_parallelism().map_or(1, usize::from)))
-});
+static PERMITS: Permits = Permits(LazyLock::new(one_a_processor));
 
-fn permits() -> MutexGuard<'static, FairQueue> {
-    PERMITS.lock().unwrap_or_else(PoisonError::into_inner)
+/// Permits of turns that have waited for [`MAX_WAIT`](crate::MAX_WAIT) in their middle: one of them may hold a lock that
+/// turns with a permit need. As many again, so that a crowd of them does not take the processors from the workers.
+static LATE_PERMITS: Permits = Permits(LazyLock::new(one_a_processor));
+
+fn one_a_processor() -> Mutex<FairQueue> {
+    Mutex::new(FairQueue::new(std::thread::available_parallelism().map_or(1, usize::from)))
+}
+
+#[derive(Debug)]
+struct Permits(LazyLock<Mutex<FairQueue>>);
+
+impl Permits {
+    fn lock(&self) -> MutexGuard<'_, FairQueue> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Place in the queue of a flow.
@@ -135,6 +146,7 @@ impl FairQueue {
 /// Wait for a permit, as a future is polled.
 #[derive(Debug)]
 pub struct Acquire {
+    permits: &'static Permits,
     flow: Flow,
     goes_on: bool,
     ticket: Option<Ticket>,
@@ -143,7 +155,12 @@ pub struct Acquire {
 impl Acquire {
     /// A wait in a flow's queue. `goes_on`: an earlier turn of the same request had a permit.
     pub fn new(flow: Flow, goes_on: bool) -> Self {
-        Acquire { flow, goes_on, ticket: None }
+        Acquire { permits: &PERMITS, flow, goes_on, ticket: None }
+    }
+
+    /// A wait in the middle of a turn, after one that took too long.
+    pub(crate) fn late(flow: Flow) -> Self {
+        Acquire { permits: &LATE_PERMITS, flow, goes_on: true, ticket: None }
     }
 
     /// Waits for the permit.
@@ -152,14 +169,14 @@ impl Acquire {
     }
 
     fn poll_by(&mut self, waker: &Waker) -> Poll<Permit> {
-        let mut permits = permits();
+        let mut permits = self.permits.lock();
         let ticket = match self.ticket {
             Some(ticket) => ticket,
             None => *self.ticket.insert(permits.enqueue(self.flow, self.goes_on, waker)),
         };
         permits.poll(self.flow, ticket, waker).map(|()| {
             self.ticket = None;
-            Permit { flow: self.flow, since: Instant::now() }
+            Permit { permits: self.permits, flow: self.flow, since: Instant::now() }
         })
     }
 
@@ -179,7 +196,7 @@ impl Acquire {
 impl Drop for Acquire {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket {
-            permits().cancel(self.flow, ticket);
+            self.permits.lock().cancel(self.flow, ticket);
         }
     }
 }
@@ -195,6 +212,7 @@ impl Wake for Unpark {
 /// Permit to compute beside the workers; given back when it is dropped.
 #[derive(Debug)]
 pub struct Permit {
+    permits: &'static Permits,
     flow: Flow,
     since: Instant,
 }
@@ -203,13 +221,13 @@ impl Permit {
     /// Whether the permit was held for a quantum and another flow is due.
     pub(crate) fn should_be_handed_on(&self) -> bool {
         let held = self.since.elapsed();
-        held >= crate::QUANTUM && permits().is_another_due(self.flow, held)
+        held >= crate::QUANTUM && self.permits.lock().is_another_due(self.flow, held)
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        permits().release(self.flow, self.since.elapsed());
+        self.permits.lock().release(self.flow, self.since.elapsed());
     }
 }
 

@@ -103,6 +103,16 @@ fn look_at_clock() {
     CURRENT.set(Some(running));
 }
 
+/// Waits in the middle of a turn: for a permit, then for one of those that are late.
+fn wait_for_permit(meter: &Meter) -> Option<Permit> {
+    let until = |wait: Duration| {
+        let end = Instant::now() + wait;
+        meter.deadline().map_or(end, |deadline| deadline.min(end))
+    };
+    let first = Acquire::new(meter.flow(), true).wait_until(until(crate::MAX_WAIT));
+    first.or_else(|| Acquire::late(meter.flow()).wait_until(until(crate::MAX_LATE_WAIT)))
+}
+
 /// Leaves the worker now, before work that blocks the thread. Nothing happens outside of a turn and beside the workers.
 pub(crate) fn step_aside() {
     let Some(mut running) = CURRENT.take() else { return };
@@ -121,11 +131,13 @@ impl Running {
     /// Waits for a permit beside the workers, a new one if there was one.
     fn go_beside(&mut self) {
         self.place = Place::Beside(None);
-        let end = Instant::now() + crate::MAX_WAIT;
-        let end = self.meter.deadline().map_or(end, |deadline| deadline.min(end));
         let mut permit = None;
-        let flow = self.meter.flow();
-        (self.leave)(&mut || permit = Acquire::new(flow, true).wait_until(end));
+        let meter = &self.meter;
+        (self.leave)(&mut || {
+            if !meter.is_exempt() {
+                permit = wait_for_permit(meter);
+            }
+        });
         self.place = Place::Beside(permit);
     }
 }

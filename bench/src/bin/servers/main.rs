@@ -6,25 +6,12 @@
 //! what else the machine does. The reference's includes etcd's. `--write` renews RESULTS.md,
 //! results.json and results.svg. Needs what `conformance/build` makes, and a release build of Kevel.
 
-mod load;
 mod report;
 
 use kevel_bench::load::{Measurement, Target};
+use kevel_bench::phases::{Phase, Sizes};
 use kevel_conformance::Result;
 use kevel_conformance::control_plane::{ControlPlane, Server, cache};
-
-use load::Load;
-
-/// How much is done.
-#[derive(Clone, Copy, Debug)]
-pub struct Sizes {
-    /// How many pods are created.
-    pub pods: usize,
-    /// How many clients watch them.
-    pub watchers: usize,
-    /// How often each measurement is taken.
-    pub rounds: usize,
-}
 
 #[tokio::main]
 async fn main() -> Result<()> {
@@ -63,13 +50,13 @@ async fn run(sizes: Sizes) -> Result<Vec<[Measurement; 2]>> {
     }
     let measured = async {
         all.push(pair(started)?);
-        for load in Load::all(sizes) {
+        for phase in Phase::all(sizes) {
             let mut pair_of = Vec::new();
             for target in &targets {
-                pair_of.push(load.run(target).await?);
+                pair_of.push(phase.run(target).await?);
             }
             let [reference, kevel] = pair(pair_of)?;
-            println!("  {:24} {reference} | {kevel}", load.name);
+            println!("  {:24} {reference} | {kevel}", phase.name);
             all.push([reference, kevel]);
         }
         Ok(all)

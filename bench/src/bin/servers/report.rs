@@ -9,7 +9,7 @@ use kevel_conformance::Result;
 use kevel_conformance::control_plane::tree;
 use serde_json::{Value, json};
 
-use crate::Sizes;
+use kevel_bench::phases::Sizes;
 
 /// All rounds of one run.
 pub struct Results {

@@ -1,18 +1,15 @@
-//! What is done to a server, and what it costs.
+//! Phases of load that servers are compared by.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use kevel_bench::load::{
-    AFTERMATH, Measurement, NAMESPACE, Target, new_pod, prepare, requests, succeed,
-};
 use kevel_conformance::Result;
 use kevel_conformance::client::{Client, Request};
 use serde_json::{Value, json};
 
-use crate::Sizes;
+use crate::load::{AFTERMATH, Measurement, NAMESPACE, Target, new_pod, prepare, requests, succeed};
 
 /// How many requests are under way at a time, and of lists.
 const CLIENTS: usize = 32;
@@ -22,8 +19,24 @@ const UPDATES: usize = 200;
 const WATCHED: usize = 20;
 /// How long to wait for the last event of a watch.
 const DELIVERY_LIMIT: Duration = Duration::from_secs(60);
+/// Leases that are renewed in turn.
+const LEASES: usize = 100;
+const LEASE_PATH: &str = "/apis/coordination.k8s.io/v1/namespaces/bench/leases";
+
+/// How much is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// How many pods are created.
+    pub pods: usize,
+    /// How many clients watch them.
+    pub watchers: usize,
+    /// How often each measurement is taken.
+    pub rounds: usize,
+}
+
 /// A phase: so many requests, each made of its number; or the watch.
-pub struct Load {
+pub struct Phase {
+    /// What is measured.
     pub name: &'static str,
     work: Work,
 }
@@ -35,21 +48,27 @@ enum Work {
     Rest(&'static str),
 }
 
-impl Load {
+impl std::fmt::Debug for Phase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Phase").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Phase {
     /// All phases, in order: later ones need what earlier ones made.
-    pub fn all(sizes: Sizes) -> Vec<Load> {
+    pub fn all(sizes: Sizes) -> Vec<Phase> {
         let pods = sizes.pods.max(1);
         let pod = |index: usize| format!("{NAMESPACE}/pods/pod-{index:06}");
         let requests =
             |name, count: usize, clients, request: Box<dyn Fn(usize) -> Request + Send + Sync>| {
-                Load { name, work: Work::Requests { count: count.max(1), clients, request } }
+                Phase { name, work: Work::Requests { count: count.max(1), clients, request } }
             };
         let list = |name, count, path: &'static str| {
             requests(name, count, LIST_CLIENTS, Box::new(move |_| Request::get(path)))
         };
         vec![
-            Load { name: "memory, idle", work: Work::Rest("VmRSS") },
-            Load { name: "prepare", work: Work::Prepare },
+            Phase { name: "memory, idle", work: Work::Rest("VmRSS") },
+            Phase { name: "prepare", work: Work::Prepare },
             requests(
                 "create",
                 pods,
@@ -83,17 +102,27 @@ impl Load {
                     Request::patch(path, "apply-patch+yaml", &patch)
                 }),
             ),
+            requests(
+                "Lease update",
+                pods,
+                CLIENTS,
+                Box::new(|index| {
+                    let name = format!("lease-{}", index % LEASES);
+                    Request::put(format!("{LEASE_PATH}/{name}"), &lease(&name, index))
+                }),
+            ),
             list("list all, cached", 40, "/api/v1/pods?resourceVersion=0"),
             list("list all, consistent", 20, "/api/v1/pods"),
             list("list by label", 400, "/api/v1/namespaces/bench/pods?labelSelector=app%3Dapp-7"),
             list("list page of 500", 100, "/api/v1/pods?limit=500"),
-            Load { name: "memory, full", work: Work::Rest("VmRSS") },
-            Load { name: "watch, per event", work: Work::Watch { watchers: sizes.watchers } },
+            Phase { name: "memory, full", work: Work::Rest("VmRSS") },
+            Phase { name: "watch, per event", work: Work::Watch { watchers: sizes.watchers } },
             requests("delete", pods, CLIENTS, Box::new(move |index| Request::delete(pod(index)))),
-            Load { name: "memory, highest", work: Work::Rest("VmHWM") },
+            Phase { name: "memory, highest", work: Work::Rest("VmHWM") },
         ]
     }
 
+    /// Puts the load on a server.
     pub async fn run(&self, target: &Target) -> Result<Measurement> {
         match &self.work {
             Work::Rest(line) => {
@@ -102,7 +131,8 @@ impl Load {
             }
             Work::Prepare => {
                 prepare(&target.client).await?;
-                watched(&target.client).await.map(|()| Measurement::plain(self.name, ""))
+                watched(&target.client).await?;
+                leases(&target.client).await.map(|()| Measurement::plain(self.name, ""))
             }
             Work::Requests { count, clients, request } => {
                 requests(target, self.name, *count, *clients, request.as_ref()).await
@@ -163,6 +193,14 @@ async fn watched(client: &Client) -> Result<()> {
     Ok(())
 }
 
+async fn leases(client: &Client) -> Result<()> {
+    for index in 0..LEASES {
+        let lease = lease(&format!("lease-{index}"), 0);
+        succeed(client, Request::post(LEASE_PATH, &lease)).await?;
+    }
+    Ok(())
+}
+
 async fn reach(counter: &AtomicUsize, wanted: usize) -> Result<()> {
     let until = Instant::now() + DELIVERY_LIMIT;
     while counter.load(Ordering::Relaxed) < wanted {
@@ -176,6 +214,18 @@ async fn reach(counter: &AtomicUsize, wanted: usize) -> Result<()> {
 
 fn lines(bytes: &Bytes) -> usize {
     bytes.iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// A Lease as a kubelet renews it.
+fn lease(name: &str, renewal: usize) -> Value {
+    let (minute, second) = (renewal / 60 % 60, renewal % 60);
+    json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name},
+        "spec": {
+            "holderIdentity": name, "leaseDurationSeconds": 40,
+            "renewTime": format!("2026-01-01T00:{minute:02}:{second:02}.000000Z"),
+        },
+    })
 }
 
 fn config_map(name: &str, revision: usize) -> Value {
