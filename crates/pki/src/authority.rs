@@ -3,19 +3,22 @@
 use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use rcgen::string::Ia5String;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, PublicKeyData as _, SanType,
 };
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, UnixTime};
 
 use super::ca_bundle::CaBundle;
 use super::certificate::{AltNames, Certificate};
 use super::files::{Batch, Readable};
+use super::verify::{Purpose, Roots};
 
 /// How long an authority lasts.
 const AUTHORITY_LASTS: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
@@ -127,6 +130,11 @@ impl Authority {
         &self.pem
     }
 
+    /// The authority alone, to be trusted.
+    pub fn roots(&self) -> &Arc<Roots> {
+        self.bundle.roots()
+    }
+
     /// Makes a key and a certificate for it.
     pub fn issue(&self, subject: &Subject) -> Result<Issued, String> {
         let key = KeyPair::generate().map_err(|error| error.to_string())?;
@@ -164,18 +172,9 @@ impl Authority {
         let fresh = certificate.not_after().is_some_and(|end| {
             end.duration_since(SystemTime::now()).is_ok_and(|left| left > RENEWED_BEFORE)
         });
-        let of_this_authority = webpki::EndEntityCert::try_from(&der).and_then(|read| {
-            read.verify_for_usage(
-                webpki::ALL_VERIFICATION_ALGS,
-                &self.bundle.anchors,
-                &[],
-                UnixTime::now(),
-                subject.usage(),
-                None,
-                None,
-            )
-            .map(|_| ())
-        });
+        let shown = [Bytes::copy_from_slice(&der)];
+        let now = SystemTime::now();
+        let of_this_authority = self.bundle.verifier().verify(&shown, subject.purpose(), now, None);
         let of_this_key = key.subject_public_key_info() == certificate.public_key();
         fresh && of_this_authority.is_ok() && of_this_key && subject.is_of(&certificate)
     }
@@ -207,10 +206,10 @@ impl Subject {
         Ok(params)
     }
 
-    fn usage(&self) -> webpki::KeyUsage {
+    fn purpose(&self) -> Purpose {
         match self {
-            Subject::Server { .. } => webpki::KeyUsage::server_auth(),
-            Subject::Client { .. } => webpki::KeyUsage::client_auth(),
+            Subject::Server { .. } => Purpose::ServerAuth,
+            Subject::Client { .. } => Purpose::ClientAuth,
         }
     }
 

@@ -1,49 +1,62 @@
 //! Certificate authorities that are trusted.
 
-use bytes::Bytes;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, TrustAnchor};
+use std::sync::Arc;
+use std::time::SystemTime;
 
-use super::certificate::Certificate;
+use bytes::Bytes;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+
+use super::verify::{Purpose, Roots, Verifier, VerifyError, X509};
 
 /// The authorities of a file such as `--client-ca-file`.
 #[derive(Clone, Debug, Default)]
 pub struct CaBundle {
-    pub(super) anchors: Vec<TrustAnchor<'static>>,
-    subjects: Vec<Vec<u8>>,
+    roots: Arc<Roots>,
     pem: Bytes,
 }
 
 impl CaBundle {
     /// Reads the certificates of a PEM text; there must be one at least.
     pub fn parse(pem: &[u8]) -> Result<Self, String> {
-        let mut bundle = CaBundle { pem: Bytes::copy_from_slice(pem), ..CaBundle::default() };
+        let mut roots = Roots::default();
         for certificate in CertificateDer::pem_slice_iter(pem) {
             let certificate = certificate.map_err(|error| error.to_string())?;
-            bundle.add(&certificate)?;
+            let read = X509::parse(&Bytes::copy_from_slice(&certificate));
+            roots.add(read.map_err(|error| error.to_string())?);
         }
-        if bundle.anchors.is_empty() {
+        if roots.is_empty() {
             return Err("data does not contain any valid RSA or ECDSA certificates".to_owned());
         }
-        Ok(bundle)
+        Ok(CaBundle { roots: Arc::new(roots), pem: Bytes::copy_from_slice(pem) })
     }
 
-    fn add(&mut self, certificate: &CertificateDer<'_>) -> Result<(), String> {
-        let read = Certificate::read(certificate).ok_or("x509: malformed certificate")?;
-        let anchor = webpki::anchor_from_trusted_cert(certificate);
-        let anchor = anchor.map_err(|error| format!("x509: malformed certificate: {error}"))?;
-        self.anchors.push(anchor.to_owned());
-        self.subjects.push(read.raw_subject().to_vec());
-        Ok(())
+    /// The authorities.
+    pub fn roots(&self) -> &Arc<Roots> {
+        &self.roots
+    }
+
+    /// What trusts the authorities.
+    pub fn verifier(&self) -> Verifier {
+        Verifier::new(self.roots.clone())
     }
 
     /// The names of the authorities, encoded, without the sequences around them.
-    pub fn subjects(&self) -> &[Vec<u8>] {
-        &self.subjects
+    pub fn subjects(&self) -> impl Iterator<Item = &Bytes> {
+        self.roots.iter().map(|certificate| &certificate.subject)
     }
 
     /// The text that was read.
     pub fn pem(&self) -> &Bytes {
         &self.pem
+    }
+
+    /// Certificates of the bundle that no signature counts of now, and the rule that says so.
+    pub fn unable_to_sign(&self, purpose: Purpose, now: SystemTime) -> Vec<(String, VerifyError)> {
+        let wrong = self.roots.iter().filter_map(|certificate| {
+            let error = certificate.check_as_signer(purpose, now).err()?;
+            Some((certificate.shown_name(), error))
+        });
+        wrong.collect()
     }
 }

@@ -3,9 +3,6 @@
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
-use rustls::pki_types::{SignatureVerificationAlgorithm, SubjectPublicKeyInfoDer};
-use webpki::RawPublicKeyEntity;
-
 use super::der::{self, Element, Reader};
 
 /// Object identifiers, as they are encoded.
@@ -20,6 +17,8 @@ const AUTHORITY_KEY_IDENTIFIER: &[u8] = &[0x55, 0x1d, 35];
 /// The parts of a certificate that are used here. Reading it verifies nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Certificate<'a> {
+    /// 1, 2 or 3.
+    pub(super) version: u8,
     to_be_signed: &'a [u8],
     serial: &'a [u8],
     issuer: &'a [u8],
@@ -51,6 +50,8 @@ pub struct AltNames {
     pub ips: Vec<IpAddr>,
     /// Mail addresses.
     pub emails: Vec<String>,
+    /// URIs.
+    pub uris: Vec<String>,
 }
 
 impl<'a> Certificate<'a> {
@@ -62,9 +63,10 @@ impl<'a> Certificate<'a> {
         // A signature is whole bytes: none of the last one's bits are unused.
         let signature = signed.read(der::BIT_STRING)?.contents.strip_prefix(&[0])?;
         let mut to_be_signed = Reader(whole.contents);
-        if let Some(mut version) = to_be_signed.open(der::context(0)) {
-            version.read(der::INTEGER)?;
-        }
+        let version = match to_be_signed.open(der::context(0)) {
+            Some(mut version) => version.read(der::INTEGER)?.contents.last()?.saturating_add(1),
+            None => 1,
+        };
         let serial = to_be_signed.read(der::INTEGER)?.contents;
         let _algorithm = to_be_signed.read(der::SEQUENCE)?;
         let issuer = to_be_signed.read(der::SEQUENCE)?.contents;
@@ -79,6 +81,7 @@ impl<'a> Certificate<'a> {
         };
         let to_be_signed = whole.whole;
         Some(Certificate {
+            version,
             to_be_signed,
             serial,
             issuer,
@@ -96,18 +99,24 @@ impl<'a> Certificate<'a> {
         self.issuer
     }
 
-    /// Whether the holder of a key, given without the sequence around it, has signed it.
-    pub(super) fn is_signed_by(&self, public_key: &[u8]) -> bool {
-        let key = der::element(der::SEQUENCE, &[public_key]);
-        let key = SubjectPublicKeyInfoDer::from(key);
-        let Ok(key) = RawPublicKeyEntity::try_from(&key) else { return false };
-        let named = |algorithm: &&&dyn SignatureVerificationAlgorithm| {
-            algorithm.signature_alg_id().as_ref() == self.signature_algorithm
-        };
-        let mut algorithms = webpki::ALL_VERIFICATION_ALGS.iter().filter(named);
-        algorithms.any(|algorithm| {
-            key.verify_signature(*algorithm, self.to_be_signed, self.signature).is_ok()
-        })
+    /// What is signed.
+    pub(super) fn to_be_signed(&self) -> &'a [u8] {
+        self.to_be_signed
+    }
+
+    /// How it is signed: an identifier and its parameters.
+    pub(super) fn signature_algorithm(&self) -> &'a [u8] {
+        self.signature_algorithm
+    }
+
+    /// The signature.
+    pub(super) fn signature(&self) -> &'a [u8] {
+        self.signature
+    }
+
+    /// The serial number in decimal.
+    pub(super) fn serial_number(&self) -> String {
+        decimal(self.serial)
     }
 
     /// The subject's name, encoded, without the sequence around it.
@@ -144,6 +153,7 @@ impl<'a> Certificate<'a> {
             match name.tag {
                 0x81 => names.emails.extend(String::from_utf8(name.contents.to_vec())),
                 0x82 => names.dns_names.extend(String::from_utf8(name.contents.to_vec())),
+                0x86 => names.uris.extend(String::from_utf8(name.contents.to_vec())),
                 0x87 => names.ips.extend(address(name.contents)),
                 _ => {}
             }

@@ -5,13 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use rustls::pki_types::{CertificateDer, UnixTime};
-use webpki::{EndEntityCert, Error, KeyUsage};
 
 use super::ca_bundle::CaBundle;
 use super::certificate::Certificate;
-use super::direct::{Purpose, is_worth_another_look, verify_directly};
 use super::dynamic::Dynamic;
+use super::verify::Purpose;
 
 /// The user that a client certificate names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,19 +30,12 @@ pub struct ClientIdentity {
 /// The time for it is bounded whatever the client presents: path building has a budget of signature
 /// checks.
 pub fn verify_client(certificates: &[Bytes], roots: &CaBundle) -> Result<ClientIdentity, String> {
-    let (own, intermediates) = certificates.split_first().ok_or("no certificate")?;
+    let own = certificates.first().ok_or("no certificate")?;
     let read = Certificate::read(own).ok_or("x509: malformed certificate")?;
-    let verified = verify_chain(own, intermediates, roots).or_else(|error| {
-        match is_worth_another_look(&error) {
-            true => verify_directly(&read, &roots.anchors, Purpose::ClientAuth)
-                .map_err(|direct| if direct == Error::UnknownIssuer { error } else { direct }),
-            false => Err(error),
-        }
-    });
-    verified.map_err(|error| {
-        let reason = reason(&error, &read);
-        format!("verifying certificate {} failed: {reason}", read.identifier())
-    })?;
+    let now = SystemTime::now();
+    let verified = roots.verifier().verify(certificates, Purpose::ClientAuth, now, None);
+    verified
+        .map_err(|error| format!("verifying certificate {} failed: {error}", read.identifier()))?;
     let subject = read.subject();
     let uid = match subject.uids.as_slice() {
         [] => String::new(),
@@ -58,48 +49,6 @@ pub fn verify_client(certificates: &[Bytes], roots: &CaBundle) -> Result<ClientI
         uid,
         credential_id: credential_id(own),
     })
-}
-
-fn verify_chain(own: &Bytes, intermediates: &[Bytes], roots: &CaBundle) -> Result<(), Error> {
-    let der = |bytes| CertificateDer::from_slice(bytes);
-    let own = der(own);
-    let intermediates: Vec<_> = intermediates.iter().map(|bytes| der(bytes)).collect();
-    EndEntityCert::try_from(&own)?.verify_for_usage(
-        webpki::ALL_VERIFICATION_ALGS,
-        &roots.anchors,
-        &intermediates,
-        UnixTime::now(),
-        KeyUsage::client_auth(),
-        None,
-        None,
-    )?;
-    Ok(())
-}
-
-/// What the reference's log says.
-fn reason(error: &Error, certificate: &Certificate<'_>) -> String {
-    let seconds = |time: Option<SystemTime>| {
-        let since = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok());
-        since.map_or(0, |since| since.as_secs())
-    };
-    let expiry = |relation: &str, limit| {
-        format!(
-            "x509: certificate has expired or is not yet valid: current time {} is {relation} {}",
-            seconds(Some(SystemTime::now())),
-            seconds(limit),
-        )
-    };
-    match error {
-        Error::CertExpired { .. } => expiry("after", certificate.not_after()),
-        Error::CertNotValidYet { .. } => expiry("before", certificate.not_before()),
-        Error::UnknownIssuer | Error::UnsupportedCertVersion => {
-            "x509: certificate signed by unknown authority".to_owned()
-        }
-        Error::RequiredEkuNotFoundContext(_) => {
-            "x509: certificate specifies an incompatible key usage".to_owned()
-        }
-        other => format!("x509: {other}"),
-    }
 }
 
 fn credential_id(certificate: &[u8]) -> String {

@@ -98,6 +98,17 @@ impl<'a> Iterator for Reader<'a> {
     }
 }
 
+/// Reads the contents of an integer that is neither negative nor longer than it must be.
+pub fn unsigned(contents: &[u8]) -> Option<u64> {
+    let digits = match contents {
+        [] | [0x80..=0xff, ..] | [0, 0..0x80, ..] => return None,
+        [0, digits @ ..] if !digits.is_empty() => digits,
+        digits => digits,
+    };
+    let fits = digits.len() <= size_of::<u64>();
+    fits.then(|| digits.iter().fold(0, |number, digit| number << 8 | u64::from(*digit)))
+}
+
 /// Writes an element of up to 65,535 bytes.
 pub fn element(tag: u8, contents: &[&[u8]]) -> Vec<u8> {
     let contents = contents.concat();

@@ -6,6 +6,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
+
 use super::private;
 
 /// Of a folder that all may look into, as the reference makes `--cert-dir`.
@@ -101,6 +103,14 @@ impl Planned {
         };
         write().map_err(|error| failed(&self.path, error))
     }
+}
+
+/// The certificates of a PEM text that can be read, encoded.
+pub fn pem_certificates(pem: &[u8]) -> Vec<Bytes> {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject as _;
+    let certificates = CertificateDer::pem_slice_iter(pem).flatten();
+    certificates.map(|der| Bytes::copy_from_slice(&der)).collect()
 }
 
 /// A PEM block.

@@ -2,11 +2,11 @@
 
 use super::certificate::{AltNames, Certificate, SUBJECT_ALT_NAME, time};
 use super::der::{self, Element, Reader};
-use super::direct::EXTENDED_KEY_USAGE;
 use super::public_key::PublicKey;
 
 const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 19];
 const KEY_USAGE: &[u8] = &[0x55, 0x1d, 15];
+const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 37];
 
 /// The newest version, which is written as 2.
 const VERSION_3: u8 = 2;
@@ -99,7 +99,8 @@ impl AltNames {
                 0x81 => names.emails.push(text().ok_or("x509: SAN rfc822Name is malformed")?),
                 0x82 => names.dns_names.push(text().ok_or("x509: SAN dNSName is malformed")?),
                 0x86 => {
-                    text().ok_or("x509: SAN uniformResourceIdentifier is malformed")?;
+                    let uri = text().ok_or("x509: SAN uniformResourceIdentifier is malformed")?;
+                    names.uris.push(uri);
                 }
                 0x87 => {
                     let length = name.contents.len();
@@ -113,6 +114,12 @@ impl AltNames {
             }
         }
         Ok(names)
+    }
+
+    /// Whether there is no name of any kind.
+    pub fn is_empty(&self) -> bool {
+        let AltNames { dns_names, ips, emails, uris } = self;
+        dns_names.is_empty() && ips.is_empty() && emails.is_empty() && uris.is_empty()
     }
 }
 

@@ -23,6 +23,8 @@ mod relay;
 #[cfg(feature = "cluster")]
 mod replicas;
 mod skip;
+#[cfg(feature = "trust")]
+pub mod trust;
 mod wait;
 #[cfg(feature = "program")]
 pub mod wire;

@@ -4,9 +4,7 @@ use std::error::Error;
 use std::io;
 use std::net::IpAddr;
 
-use kevel_api::time::Time;
-use rustls::CertificateError;
-use rustls::pki_types::{ServerName, UnixTime};
+use rustls::{CertificateError, OtherError};
 
 /// Why a request on kept connections failed.
 pub fn of_request(error: &(dyn Error + 'static), address: &str) -> String {
@@ -53,7 +51,7 @@ pub fn of_connection(error: &io::Error, address: &str) -> String {
     }
     match inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(rustls::Error::InvalidCertificate(wrong)) => {
-            format!("tls: failed to verify certificate: x509: {}", certificate(wrong))
+            format!("tls: failed to verify certificate: {}", certificate(wrong))
         }
         Some(rustls::Error::AlertReceived(alert)) => format!("remote error: tls: {alert:?}"),
         Some(rustls::Error::InvalidMessage(_)) => {
@@ -91,44 +89,10 @@ pub(super) fn of_socket(error: &io::Error) -> String {
     first.into_iter().chain(letters).collect()
 }
 
+/// What the verifier says, which is in Go's words.
 fn certificate(error: &CertificateError) -> String {
-    const NOT_VALID: &str = "certificate has expired or is not yet valid";
     match error {
-        CertificateError::UnknownIssuer => "certificate signed by unknown authority".to_owned(),
-        CertificateError::Expired | CertificateError::NotValidYet => NOT_VALID.to_owned(),
-        CertificateError::ExpiredContext { time, not_after } => {
-            format!("{NOT_VALID}: current time {} is after {}", shown(*time), shown(*not_after))
-        }
-        CertificateError::NotValidYetContext { time, not_before } => {
-            format!("{NOT_VALID}: current time {} is before {}", shown(*time), shown(*not_before))
-        }
-        CertificateError::NotValidForNameContext { expected, presented } => {
-            other_name(expected, presented)
-        }
-        other => other.to_string(),
+        CertificateError::Other(OtherError(inner)) => inner.to_string(),
+        other => format!("x509: {other}"),
     }
-}
-
-fn other_name(expected: &ServerName<'_>, presented: &[String]) -> String {
-    let is_ip = matches!(expected, ServerName::IpAddress(_));
-    let expected = expected.to_str();
-    let kind = if is_ip { "IpAddress(" } else { "DnsName(" };
-    let names: Vec<&str> = presented
-        .iter()
-        .filter_map(|name| name.strip_prefix(kind)?.strip_suffix(')'))
-        .map(|name| name.trim_matches('"'))
-        .collect();
-    match (names.is_empty(), is_ip) {
-        (true, true) => format!(
-            "cannot validate certificate for {expected} because it doesn't contain any IP SANs"
-        ),
-        (true, false) => {
-            format!("certificate is not valid for any names, but wanted to match {expected}")
-        }
-        (false, _) => format!("certificate is valid for {}, not {expected}", names.join(", ")),
-    }
-}
-
-fn shown(time: UnixTime) -> Time {
-    Time { seconds: i64::try_from(time.as_secs()).unwrap_or(i64::MAX) }
 }

@@ -2,19 +2,15 @@
 
 use std::sync::Arc;
 
-use hyper_rustls::ConfigBuilderExt as _;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{ResolvesClientCert, WebPkiServerVerifier};
-use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring};
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use kevel_pki::verify::{AnyServer, Roots, TrustedServer};
+use kevel_pki::{Dynamic, certified_key};
+use rustls::client::ResolvesClientCert;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::sign::CertifiedKey;
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
-use webpki::EndEntityCert;
+use rustls::{ClientConfig, SignatureScheme};
 
 use super::endpoint::{Endpoint, Identity};
-use kevel_pki::direct::{Purpose, verify_directly};
-use kevel_pki::{Certificate, Dynamic, certified_key, handshake};
 
 /// How an endpoint is spoken to.
 pub fn config(endpoint: &Endpoint) -> Result<ClientConfig, String> {
@@ -22,21 +18,13 @@ pub fn config(endpoint: &Endpoint) -> Result<ClientConfig, String> {
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
-    let builder = match (&endpoint.ca, endpoint.insecure_skip_tls_verify) {
-        (_, true) => {
-            let algorithms = provider.signature_verification_algorithms;
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(algorithms)))
-        }
-        (Some(pem), false) => {
-            let verifier = Arc::new(Trusting::new(roots(pem)?, provider.clone())?);
-            builder.dangerous().with_custom_certificate_verifier(verifier)
-        }
-        // A system without authorities trusts no server.
-        (None, false) => match builder.clone().with_native_roots() {
-            Ok(builder) => builder,
-            Err(_) => builder.with_root_certificates(RootCertStore::empty()),
-        },
-    };
+    let verifier: Arc<dyn ServerCertVerifier> =
+        match (&endpoint.ca, endpoint.insecure_skip_tls_verify) {
+            (_, true) => Arc::new(AnyServer::default()),
+            (Some(pem), false) => Arc::new(TrustedServer::new(roots(pem)?)),
+            (None, false) => Arc::new(TrustedServer::new(Roots::of_system())),
+        };
+    let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
     Ok(match &endpoint.identity {
         None => builder.with_no_client_auth(),
         Some(identity) => {
@@ -45,87 +33,18 @@ pub fn config(endpoint: &Endpoint) -> Result<ClientConfig, String> {
     })
 }
 
-/// The authorities of a bundle. As in the reference, one that can be read is enough; the others vouch for nobody.
-fn roots(pem: &[u8]) -> Result<RootCertStore, String> {
-    let mut roots = RootCertStore::empty();
-    let mut wrong = "unable to parse bytes as PEM block".to_owned();
-    for certificate in CertificateDer::pem_slice_iter(pem).flatten() {
-        if let Err(error) = roots.add(certificate) {
-            wrong = format!("failed to parse certificate: {error}");
+/// The authorities of a bundle. As in the reference, one that can be read is enough.
+fn roots(pem: &[u8]) -> Result<Arc<Roots>, String> {
+    let mut roots = Roots::default();
+    let wrong = roots.add_pem(pem);
+    match (roots.is_empty(), wrong) {
+        (false, _) => Ok(Arc::new(roots)),
+        (true, Some(error)) => {
+            Err(format!("unable to load root certificates: failed to parse certificate: {error}"))
         }
-    }
-    match roots.is_empty() {
-        true => Err(format!("unable to load root certificates: {wrong}")),
-        false => Ok(roots),
-    }
-}
-
-/// Trusts the authorities of a bundle, and certificates that are in the bundle themselves.
-#[derive(Debug)]
-struct Trusting {
-    roots: Arc<RootCertStore>,
-    paths: Arc<WebPkiServerVerifier>,
-}
-
-impl Trusting {
-    fn new(roots: RootCertStore, provider: Arc<CryptoProvider>) -> Result<Self, String> {
-        let roots = Arc::new(roots);
-        let paths = WebPkiServerVerifier::builder_with_provider(roots.clone(), provider).build();
-        Ok(Trusting { roots, paths: paths.map_err(|error| error.to_string())? })
-    }
-
-    /// Whether a certificate counts that the path builder does not take.
-    fn verify_directly(&self, certificate: &CertificateDer<'_>, name: &ServerName<'_>) -> bool {
-        let Some(read) = Certificate::read(certificate) else { return false };
-        let direct = verify_directly(&read, &self.roots.roots, Purpose::ServerAuth);
-        let named = EndEntityCert::try_from(certificate)
-            .and_then(|entity| entity.verify_is_valid_for_subject_name(name));
-        direct.is_ok() && named.is_ok()
-    }
-}
-
-impl ServerCertVerifier for Trusting {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        let by_path = self.paths.verify_server_cert(
-            end_entity,
-            intermediates,
-            server_name,
-            ocsp_response,
-            now,
-        );
-        by_path.or_else(|error| match self.verify_directly(end_entity, server_name) {
-            true => Ok(ServerCertVerified::assertion()),
-            false => Err(error),
-        })
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.paths.verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.paths.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.paths.supported_verify_schemes()
+        (true, None) => {
+            Err("unable to load root certificates: unable to parse bytes as PEM block".to_owned())
+        }
     }
 }
 
@@ -160,45 +79,6 @@ impl ResolvesClientCert for Shown {
     }
 }
 
-/// Accepts any certificate whose key the server holds.
-#[derive(Debug)]
-struct Anybody(WebPkiSupportedAlgorithms);
-
-impl ServerCertVerifier for Anybody {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        handshake::verify_tls12_signature(message, certificate, signature, &self.0)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        handshake::verify_tls13_signature(message, certificate, signature, &self.0)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_schemes()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, SystemTime};
@@ -206,6 +86,8 @@ mod tests {
     use rcgen::{
         BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     };
+
+    use rustls::pki_types::{ServerName, UnixTime};
 
     use super::*;
 
@@ -218,10 +100,8 @@ mod tests {
     }
 
     fn is_trusted(shown: &rcgen::Certificate, bundle: &rcgen::Certificate) -> bool {
-        let provider = Arc::new(ring::default_provider());
-        let roots = roots(bundle.pem().as_bytes()).unwrap();
         let name = ServerName::try_from("localhost").unwrap();
-        let trusting = Trusting::new(roots, provider).unwrap();
+        let trusting = TrustedServer::new(roots(bundle.pem().as_bytes()).unwrap());
         trusting.verify_server_cert(shown.der(), &[], &name, &[], UnixTime::now()).is_ok()
     }
 

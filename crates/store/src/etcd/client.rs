@@ -4,11 +4,15 @@ use std::{
     error::Error as _,
     fs,
     path::Path,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
 use http::uri::PathAndQuery;
+use kevel_pki::{CaBundle, verify::TrustedServer};
 use prost::Message;
 use tokio::{
     sync::{OnceCell, mpsc},
@@ -19,7 +23,7 @@ use tonic::{
     Code, ConnectError, Status, Streaming,
     client::Grpc,
     metadata::MetadataValue,
-    transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity},
+    transport::{Channel, ClientTlsConfig, Endpoint, Identity},
 };
 use tonic_prost::ProstCodec;
 
@@ -283,7 +287,10 @@ fn describe(status: &Status) -> String {
     text
 }
 
-fn channel(url: &str, tls: Option<ClientTlsConfig>, dial: Option<Dial>) -> Result<Channel> {
+/// How members are spoken to by TLS, and what judges their certificates.
+type Tls = (ClientTlsConfig, Arc<TrustedServer>);
+
+fn channel(url: &str, tls: Option<Tls>, dial: Option<Dial>) -> Result<Channel> {
     let invalid = |e: tonic::transport::Error| Error::Invalid(format!("etcd endpoint {url}: {e}"));
     let with_scheme = match (url.contains("://"), &tls) {
         (true, _) => url.to_string(),
@@ -299,10 +306,10 @@ fn channel(url: &str, tls: Option<ClientTlsConfig>, dial: Option<Dial>) -> Resul
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);
     if with_scheme.starts_with("https://") {
-        let tls = tls.ok_or_else(|| {
+        let (tls, verifier) = tls.ok_or_else(|| {
             Error::Invalid(format!("etcd endpoint {url} needs a certificate authority file"))
         })?;
-        endpoint = endpoint.tls_config(tls).map_err(invalid)?;
+        endpoint = endpoint.tls_config_with_verifier(tls, verifier).map_err(invalid)?;
     }
     Ok(match dial {
         None => endpoint.connect_lazy(),
@@ -310,18 +317,22 @@ fn channel(url: &str, tls: Option<ClientTlsConfig>, dial: Option<Dial>) -> Resul
     })
 }
 
-fn tls_config(files: &TlsFiles) -> Result<ClientTlsConfig> {
+fn tls_config(files: &TlsFiles) -> Result<Tls> {
     let read = |path: &Path| {
         fs::read(path).map_err(|e| Error::Invalid(format!("cannot read {}: {e}", path.display())))
     };
-    let ca = Certificate::from_pem(read(&files.trusted_ca)?);
-    let config = ClientTlsConfig::new().ca_certificate(ca);
-    match &files.client {
+    let ca = &files.trusted_ca;
+    let bundle = CaBundle::parse(&read(ca)?);
+    let bundle = bundle.map_err(|e| Error::Invalid(format!("{}: {e}", ca.display())))?;
+    let verifier = Arc::new(TrustedServer::new(bundle.roots().clone()));
+    let config = ClientTlsConfig::new();
+    let config = match &files.client {
         Some((certificate, key)) => {
-            Ok(config.identity(Identity::from_pem(read(certificate)?, read(key)?)))
+            config.identity(Identity::from_pem(read(certificate)?, read(key)?))
         }
-        None => Ok(config),
-    }
+        None => config,
+    };
+    Ok((config, verifier))
 }
 
 #[cfg(test)]

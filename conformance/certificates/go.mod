@@ -1,0 +1,3 @@
+module kevel.dev/conformance/certificates
+
+go 1.26

@@ -1,0 +1,195 @@
+//! Certificate policies (RFC 5280 with RFC 9618; upstream: `policiesValid`).
+//!
+//! They refuse a chain only if a certificate of it requires an explicit policy. Of RFC 9618's graph
+//! the current level is enough: a level without nodes is what refuses.
+
+use std::sync::Arc;
+
+use super::error::VerifyError;
+use super::x509::{X509, malformed};
+use crate::der::{self, Reader};
+
+/// `anyPolicy`
+const ANY: &[u8] = &[0x55, 0x1d, 32, 0];
+
+type Oid = Vec<u8>;
+
+/// Policies of one certificate.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Policies {
+    list: Vec<Oid>,
+    /// Policies of the issuer, and those of the subject that count as them.
+    mappings: Vec<(Oid, Oid)>,
+    require_explicit: Option<u64>,
+    inhibit_mapping: Option<u64>,
+    inhibit_any: Option<u64>,
+}
+
+impl Policies {
+    /// Takes the extension with this number (2.5.29.32, 33, 36, 54).
+    pub fn take(&mut self, number: u8, value: &[u8]) -> Result<(), VerifyError> {
+        match number {
+            32 => self.list = list(value)?,
+            33 => self.mappings = mappings(value)?,
+            36 => (self.require_explicit, self.inhibit_mapping) = constraints(value)?,
+            _ => self.inhibit_any = Some(inhibit_any(value)?),
+        }
+        Ok(())
+    }
+}
+
+fn list(value: &[u8]) -> Result<Vec<Oid>, VerifyError> {
+    let invalid = || malformed("x509: invalid certificate policies");
+    let mut elements = Reader(value).open(der::SEQUENCE).ok_or_else(invalid)?;
+    let mut list: Vec<Oid> = Vec::new();
+    while !elements.0.is_empty() {
+        let mut policy = elements.open(der::SEQUENCE).ok_or_else(invalid)?;
+        let policy = policy.read(der::OBJECT_IDENTIFIER).ok_or_else(invalid)?.contents;
+        if list.iter().any(|known| known == policy) {
+            return Err(invalid());
+        }
+        list.push(policy.to_vec());
+    }
+    Ok(list)
+}
+
+fn mappings(value: &[u8]) -> Result<Vec<(Oid, Oid)>, VerifyError> {
+    let invalid = || malformed("x509: invalid policy mappings extension");
+    let mut elements = Reader(value).open(der::SEQUENCE).ok_or_else(invalid)?;
+    let mut found = Vec::new();
+    while !elements.0.is_empty() {
+        let mut pair = elements.open(der::SEQUENCE).ok_or_else(invalid)?;
+        let mut next = || Some(pair.read(der::OBJECT_IDENTIFIER)?.contents.to_vec());
+        found.push(next().zip(next()).ok_or_else(invalid)?);
+    }
+    Ok(found)
+}
+
+fn constraints(value: &[u8]) -> Result<(Option<u64>, Option<u64>), VerifyError> {
+    let invalid = || malformed("x509: invalid policy constraints extension");
+    let mut fields = Reader(value).open(der::SEQUENCE).ok_or_else(invalid)?;
+    let mut field = |tag| match fields.read(tag) {
+        Some(number) => der::unsigned(number.contents).map(Some).ok_or_else(invalid),
+        None => Ok(None),
+    };
+    Ok((field(0x80)?, field(0x81)?))
+}
+
+fn inhibit_any(value: &[u8]) -> Result<u64, VerifyError> {
+    let number = Reader(value).read(der::INTEGER);
+    let number = number.and_then(|number| der::unsigned(number.contents));
+    number.ok_or_else(|| malformed("x509: invalid inhibit any policy extension"))
+}
+
+/// Policy that is valid at a level, and the names by which the level below may ask for it.
+#[derive(Clone, Debug)]
+struct Node {
+    valid: Oid,
+    expected: Vec<Oid>,
+}
+
+/// Walk from below the trusted certificate to the leaf.
+struct Walk {
+    /// `None` when no policy is valid any more.
+    level: Option<Vec<Node>>,
+    explicit: u64,
+    mapping: u64,
+    any: u64,
+}
+
+/// Whether a chain keeps its policies.
+pub(super) fn are_valid(chain: &[Arc<X509>]) -> bool {
+    let Some((_, below)) = chain.split_last().filter(|(_, below)| !below.is_empty()) else {
+        return true;
+    };
+    let most = below.len() as u64 + 1;
+    let root = Node { valid: ANY.to_vec(), expected: vec![ANY.to_vec()] };
+    let mut walk = Walk { level: Some(vec![root]), explicit: most, mapping: most, any: most };
+    for (place, certificate) in below.iter().enumerate().rev() {
+        if !walk.step(certificate, place == 0) {
+            return false;
+        }
+    }
+    let leaf_requires = below.first().map(|leaf| leaf.extensions.policies.require_explicit);
+    if leaf_requires == Some(Some(0)) {
+        walk.explicit = 0;
+    }
+    walk.explicit.saturating_sub(1) > 0 || walk.level.is_some_and(|level| !level.is_empty())
+}
+
+impl Walk {
+    fn step(&mut self, certificate: &X509, is_leaf: bool) -> bool {
+        let policies = &certificate.extensions.policies;
+        let self_issued = certificate.issuer == certificate.subject;
+        if policies.list.is_empty() {
+            self.level = None;
+        }
+        if self.explicit == 0 && self.level.is_none() {
+            return false;
+        }
+        if let Some(level) = self.level.take() {
+            let any_counts = self.any > 0 || !is_leaf && self_issued;
+            let mut next = descend(&level, &policies.list, any_counts);
+            if !is_leaf && !map(&mut next, &policies.mappings, self.mapping > 0) {
+                return false;
+            }
+            self.level = Some(next);
+        }
+        if !is_leaf {
+            self.count_down(policies, self_issued);
+        }
+        true
+    }
+
+    fn count_down(&mut self, policies: &Policies, self_issued: bool) {
+        let limits = [
+            (&mut self.explicit, policies.require_explicit),
+            (&mut self.mapping, policies.inhibit_mapping),
+            (&mut self.any, policies.inhibit_any),
+        ];
+        for (left, limit) in limits {
+            if !self_issued {
+                *left = left.saturating_sub(1);
+            }
+            *left = limit.map_or(*left, |limit| limit.min(*left));
+        }
+    }
+}
+
+/// The level of a certificate with these policies.
+fn descend(level: &[Node], policies: &[Oid], any_counts: bool) -> Vec<Node> {
+    let has_any = level.iter().any(|node| node.valid == ANY);
+    let expected = |policy: &Oid| level.iter().any(|node| node.expected.contains(policy));
+    let own = policies.iter().filter(|policy| *policy != ANY && (expected(policy) || has_any));
+    let mut next: Vec<Oid> = own.cloned().collect();
+    if any_counts && policies.iter().any(|policy| policy == ANY) {
+        for policy in level.iter().flat_map(|node| &node.expected) {
+            if !next.contains(policy) {
+                next.push(policy.clone());
+            }
+        }
+    }
+    next.into_iter().map(|valid| Node { expected: vec![valid.clone()], valid }).collect()
+}
+
+/// Applies mappings; `anyPolicy` must not be in one.
+fn map(level: &mut Vec<Node>, mappings: &[(Oid, Oid)], allowed: bool) -> bool {
+    if !allowed {
+        level.retain(|node| !mappings.iter().any(|(issuer, _)| *issuer == node.valid));
+        return true;
+    }
+    if mappings.iter().any(|(issuer, subject)| issuer == ANY || subject == ANY) {
+        return false;
+    }
+    for (issuer, _) in mappings {
+        let names = mappings.iter().filter(|(other, _)| other == issuer);
+        let expected: Vec<Oid> = names.map(|(_, subject)| subject.clone()).collect();
+        let has_any = level.iter().any(|node| node.valid == ANY);
+        match level.iter_mut().find(|node| node.valid == *issuer) {
+            Some(node) => node.expected = expected,
+            None if has_any => level.push(Node { valid: issuer.clone(), expected }),
+            None => {}
+        }
+    }
+    true
+}

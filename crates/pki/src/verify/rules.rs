@@ -1,0 +1,280 @@
+//! Rules that a chain of certificates must keep, in the order in which Go asks them.
+//!
+//! Each rule is one function in one of three tables: of a signer, of a certificate in its place of
+//! the chain, of a whole chain. The first rule that fails is what the error says. Tests switch each
+//! rule off by itself and see which verdicts change (`conformance/certificates`).
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::Purpose;
+use super::error::VerifyError;
+use super::extensions::{ANY_USAGE, KeyUsage};
+use super::x509::X509;
+use super::{host_name, name_constraints, policies};
+use crate::public_key::{Hash, SignatureAlgorithm};
+
+/// Name of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rule {
+    /// A signer of version 3 has basic constraints that say CA.
+    CaBit,
+    /// A signer with a key usage has `keyCertSign`.
+    KeyCertSign,
+    /// Signatures are not made with SHA-1 or MD5.
+    SecureAlgorithm,
+    /// The signature is the signer's.
+    Signature,
+    /// Every critical extension is understood.
+    CriticalExtensions,
+    /// The validity period has begun.
+    NotBefore,
+    /// The validity period is not over.
+    NotAfter,
+    /// An intermediate is an authority, whatever its version.
+    IntermediateCa,
+    /// No more intermediates than the path length constraint allows.
+    PathLength,
+    /// Certificate policies that are required are there.
+    Policies,
+    /// Every certificate of the chain allows the purpose.
+    ExtendedKeyUsage,
+    /// Names are within the constraints of all authorities above them.
+    NameConstraints,
+    /// The certificate is for the name that was asked for.
+    HostName,
+    /// A certificate does not come twice in a chain.
+    NoLoop,
+    /// Signature checks are bounded.
+    SignatureLimit,
+}
+
+impl Rule {
+    /// All rules.
+    pub const ALL: [Rule; 15] = [
+        Rule::CaBit,
+        Rule::KeyCertSign,
+        Rule::SecureAlgorithm,
+        Rule::Signature,
+        Rule::CriticalExtensions,
+        Rule::NotBefore,
+        Rule::NotAfter,
+        Rule::IntermediateCa,
+        Rule::PathLength,
+        Rule::Policies,
+        Rule::ExtendedKeyUsage,
+        Rule::NameConstraints,
+        Rule::HostName,
+        Rule::NoLoop,
+        Rule::SignatureLimit,
+    ];
+}
+
+/// Rules in force: all of them, but for tests that switch one off.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct InForce {
+    #[cfg(test)]
+    pub off: Option<Rule>,
+}
+
+impl InForce {
+    #[cfg(not(test))]
+    pub fn holds(self, _rule: Rule) -> bool {
+        true
+    }
+
+    #[cfg(test)]
+    pub fn holds(self, rule: Rule) -> bool {
+        self.off != Some(rule)
+    }
+}
+
+type Check = Result<(), VerifyError>;
+
+/// Place of a certificate in a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Leaf,
+    Intermediate,
+    Root,
+}
+
+/// Certificate to be put on top of a chain.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate<'a> {
+    pub certificate: &'a X509,
+    pub place: Place,
+    /// Certificates below it: itself is not among them.
+    pub below: usize,
+    pub now: SystemTime,
+}
+
+/// Rules of a signer and what it has signed (upstream: `CheckSignatureFrom`).
+const OF_SIGNER: &[(Rule, fn(&X509, &X509) -> Check)] = &[
+    (Rule::CaBit, ca_bit),
+    (Rule::KeyCertSign, key_cert_sign),
+    (Rule::SecureAlgorithm, secure_algorithm),
+    (Rule::Signature, signature),
+];
+
+/// Rules of a certificate in its place (upstream: `isValid`).
+const OF_CERTIFICATE: &[(Rule, fn(&Candidate<'_>) -> Check)] = &[
+    (Rule::CriticalExtensions, critical_extensions),
+    (Rule::NotBefore, not_before),
+    (Rule::NotAfter, not_after),
+    (Rule::IntermediateCa, intermediate_ca),
+    (Rule::PathLength, path_length),
+];
+
+/// Whether a certificate has signed another.
+pub(super) fn check_signer(in_force: InForce, signed: &X509, signer: &X509) -> Check {
+    let mut rules = OF_SIGNER.iter().filter(|(rule, _)| in_force.holds(*rule));
+    rules.try_for_each(|(_, check)| check(signed, signer))
+}
+
+/// Whether a certificate may stand where it does.
+pub(super) fn check_certificate(in_force: InForce, candidate: &Candidate<'_>) -> Check {
+    let mut rules = OF_CERTIFICATE.iter().filter(|(rule, _)| in_force.holds(*rule));
+    rules.try_for_each(|(_, check)| check(candidate))
+}
+
+/// Whether a trusted certificate can sign anything.
+pub(super) fn check_anchor(anchor: &X509, purpose: Purpose, now: SystemTime) -> Check {
+    ca_bit(anchor, anchor)?;
+    key_cert_sign(anchor, anchor)?;
+    let candidate = Candidate { certificate: anchor, place: Place::Root, below: 1, now };
+    check_certificate(InForce::default(), &candidate)?;
+    match allows_purpose(anchor, purpose) {
+        true => Ok(()),
+        false => Err(VerifyError::IncompatibleUsage),
+    }
+}
+
+/// Whether a certificate is for a host.
+pub(super) fn check_host(in_force: InForce, leaf: &X509, host: &host_name::Host) -> Check {
+    match in_force.holds(Rule::HostName) {
+        true => Ok(host_name::verify(leaf, host)?),
+        false => Ok(()),
+    }
+}
+
+/// Chains that were refused as a whole, by reason.
+#[derive(Debug, Default)]
+pub(super) struct Refused {
+    policies: usize,
+    usages: usize,
+    names: Option<VerifyError>,
+}
+
+impl Refused {
+    /// Whether a chain keeps the rules of chains.
+    pub fn check(&mut self, in_force: InForce, chain: &[Arc<X509>], purpose: Purpose) -> bool {
+        if in_force.holds(Rule::Policies) && !policies::are_valid(chain) {
+            self.policies += 1;
+            return false;
+        }
+        if in_force.holds(Rule::ExtendedKeyUsage) && !allows(chain, purpose) {
+            self.usages += 1;
+            return false;
+        }
+        if in_force.holds(Rule::NameConstraints)
+            && let Err(error) = name_constraints::check(chain)
+        {
+            self.names.get_or_insert(VerifyError::NameConstraint(error));
+            return false;
+        }
+        true
+    }
+
+    /// What is said if no chain is left.
+    pub fn into_error(self) -> VerifyError {
+        match (self.names, self.usages, self.policies) {
+            (Some(names), ..) => names,
+            (_, 1.., 0) => VerifyError::IncompatibleUsage,
+            (_, usages, policies) => {
+                let usages = (usages > 0)
+                    .then(|| format!("{usages} candidate chains with incompatible key usage"));
+                let policies = (policies > 0)
+                    .then(|| format!("{policies} candidate chains with invalid policies"));
+                let details: Vec<_> = usages.into_iter().chain(policies).collect();
+                VerifyError::NoValidChains(details.join(", "))
+            }
+        }
+    }
+}
+
+/// Basic constraints with the CA bit. A certificate of version 1 has no extensions and may sign.
+fn ca_bit(_: &X509, signer: &X509) -> Check {
+    match signer.extensions.basic_constraints {
+        Some(constraints) if !constraints.is_ca => Err(VerifyError::CannotSign),
+        None if signer.version == 3 => Err(VerifyError::CannotSign),
+        _ => Ok(()),
+    }
+}
+
+fn key_cert_sign(_: &X509, signer: &X509) -> Check {
+    match signer.extensions.key_usage {
+        KeyUsage::NoCertificates => Err(VerifyError::CannotSign),
+        KeyUsage::Unrestricted | KeyUsage::Certificates => Ok(()),
+    }
+}
+
+fn secure_algorithm(signed: &X509, _: &X509) -> Check {
+    match signed.algorithm {
+        SignatureAlgorithm::Rsa(Hash::Sha1) => Err(VerifyError::InsecureAlgorithm("SHA1-RSA")),
+        SignatureAlgorithm::Ecdsa(Hash::Sha1) => Err(VerifyError::InsecureAlgorithm("ECDSA-SHA1")),
+        _ => Ok(()),
+    }
+}
+
+fn signature(signed: &X509, signer: &X509) -> Check {
+    let verified = signer.key()?.verify(signed.algorithm, &signed.to_be_signed, &signed.signature);
+    verified.map_err(VerifyError::Signature)
+}
+
+fn critical_extensions(candidate: &Candidate<'_>) -> Check {
+    match candidate.certificate.extensions.has_unhandled {
+        true => Err(VerifyError::UnhandledCriticalExtension),
+        false => Ok(()),
+    }
+}
+
+fn not_before(candidate: &Candidate<'_>) -> Check {
+    let (now, not_before) = (candidate.now, candidate.certificate.not_before);
+    if now < not_before { Err(VerifyError::NotYetValid { now, not_before }) } else { Ok(()) }
+}
+
+fn not_after(candidate: &Candidate<'_>) -> Check {
+    let (now, not_after) = (candidate.now, candidate.certificate.not_after);
+    if now > not_after { Err(VerifyError::Expired { now, not_after }) } else { Ok(()) }
+}
+
+fn intermediate_ca(candidate: &Candidate<'_>) -> Check {
+    let constraints = candidate.certificate.extensions.basic_constraints;
+    let is_ca = constraints.is_some_and(|constraints| constraints.is_ca);
+    match candidate.place {
+        Place::Intermediate if !is_ca => Err(VerifyError::NotAuthorizedToSign),
+        _ => Ok(()),
+    }
+}
+
+fn path_length(candidate: &Candidate<'_>) -> Check {
+    let constraints = candidate.certificate.extensions.basic_constraints;
+    let limit = constraints.and_then(|constraints| constraints.max_path_length);
+    let intermediates = candidate.below.saturating_sub(1) as u64;
+    match limit {
+        Some(limit) if intermediates > limit => Err(VerifyError::TooManyIntermediates),
+        _ => Ok(()),
+    }
+}
+
+/// Extended key usages nest: each certificate that has some must allow the purpose.
+fn allows(chain: &[Arc<X509>], purpose: Purpose) -> bool {
+    chain.iter().all(|certificate| allows_purpose(certificate, purpose))
+}
+
+fn allows_purpose(certificate: &X509, purpose: Purpose) -> bool {
+    let usages = &certificate.extensions.extended_key_usages;
+    usages.is_empty()
+        || usages.iter().any(|usage| *usage == purpose.identifier() || *usage == ANY_USAGE)
+}

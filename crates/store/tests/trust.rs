@@ -1,0 +1,35 @@
+//! Members of etcd that are trusted: each row of `conformance/certificates` on a real socket, held
+//! against the verdict of Go's `crypto/x509`.
+#![allow(clippy::unwrap_used)] // Helpers of tests are not in a test module here.
+
+use std::time::Duration;
+
+use kevel_store::etcd::{Etcd, Options, TlsFiles};
+use kevel_test_support::trust::{Presenter, rows};
+
+/// Rows about hosts that loopback has.
+const LOCAL_ROWS: usize = 89;
+
+#[tokio::test]
+async fn etcd_members_are_trusted_as_go_trusts_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut seen = 0;
+    for row in rows().into_iter().filter(|row| ["localhost", "127.0.0.1"].contains(&&*row.host)) {
+        let mut member = Presenter::start(&row, &["h2"]).await;
+        let trusted_ca = folder.path().join(&row.name);
+        std::fs::write(&trusted_ca, &row.roots).unwrap();
+        let endpoint = format!("https://{}:{}", row.host, member.address.port());
+        let options = Options {
+            endpoints: vec![endpoint],
+            tls: Some(TlsFiles { trusted_ca, client: None }),
+            request_timeout: Duration::from_millis(300),
+            ..Options::default()
+        };
+        // The member speaks no etcd: only the handshake can succeed.
+        let connecting = tokio::spawn(Etcd::connect(options));
+        assert_eq!(member.is_trusted().await, row.server.is_trusted(), "{}", row.name);
+        connecting.abort();
+        seen += 1;
+    }
+    assert_eq!(seen, LOCAL_ROWS);
+}
