@@ -162,3 +162,46 @@ fn located(address: &str, uri: &Uri) -> Result<Uri, String> {
     let uri = Uri::builder().scheme("https").authority(address).path_and_query(path).build();
     uri.map_err(|error| error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use kevel_test_support::trust::{Presenter, rows};
+
+    use super::*;
+
+    /// Rows of `conformance/certificates`: one that is lost is noticed.
+    const ROWS: usize = 98;
+
+    /// Each chain on a real socket, held against the verdict of Go's `crypto/x509`: for requests, and
+    /// for connections that go on in another protocol.
+    #[tokio::test]
+    async fn extension_servers_and_peers_are_trusted_as_go_trusts_them() {
+        let mut seen = 0;
+        for row in rows() {
+            let mut server = Presenter::start(&row, &["http/1.1"]).await;
+            let address = server.address.to_string();
+            let upstream = Server::new(Endpoint {
+                ca: Some(row.roots.clone().into_bytes()),
+                server_name: Some(row.host.clone()),
+                ..Endpoint::default()
+            });
+            let request = Request::get("/").body(Either::Right(Full::default())).unwrap();
+            let sent = upstream.send(&address, request).await.map(drop);
+            assert_eq!(
+                server.is_trusted().await,
+                row.server.is_trusted(),
+                "{}: {sent:?}",
+                row.name
+            );
+            let upgrade = Request::get("/").body(()).unwrap();
+            let upgraded = upstream.send_upgrade(&address, &upgrade).await.map(drop);
+            assert_eq!(server.is_trusted().await, row.server.is_trusted(), "{}", row.name);
+            for error in [sent.err(), upgraded.err()].into_iter().flatten() {
+                let told = row.server.is_trusted() || row.server.is_told_by(&error);
+                assert!(told, "{}: {error}", row.name);
+            }
+            seen += 1;
+        }
+        assert_eq!(seen, ROWS);
+    }
+}

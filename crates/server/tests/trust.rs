@@ -13,13 +13,15 @@ use hyper_util::rt::TokioIo;
 use kevel_pki::verify::AnyServer;
 use kevel_pki::{AltNames, Authority, CaBundle, ClientVerifier, Dynamic, Subject};
 use kevel_server::body::Body;
+use kevel_server::egress::{DialMetrics, Dialer, ProxyServer, ProxyTls};
 use kevel_server::future::Pending;
 use kevel_server::handler::{Handler, Response};
+use kevel_server::metrics::Metrics;
 use kevel_server::proxy::{Transport, TransportConfig};
 use kevel_server::request::Request;
 use kevel_server::serving::{Limits, Listen, SecureServing, Tls, TlsOptions, listen, serve};
 use kevel_server::signals::Signal;
-use kevel_server::webhook::{Client, Endpoint, REQUEST_TIMEOUT};
+use kevel_server::webhook::{Client, Endpoint, REQUEST_TIMEOUT, tls_config};
 use kevel_test_support::trust::{Presenter, TrustRow, rows};
 use rustls::ClientConfig;
 use rustls::client::ResolvesClientCert;
@@ -82,6 +84,27 @@ async fn kubelets_and_peers_are_trusted_as_go_trusts_them() {
         seen += 1;
     }
     assert_eq!(seen, LOCAL_ROWS);
+}
+
+/// Proxies on the way to the cluster, to etcd or to webhooks.
+#[tokio::test]
+async fn egress_proxies_are_trusted_as_go_trusts_them() {
+    let metrics = DialMetrics::new(&Metrics::default());
+    let mut seen = 0;
+    for row in rows() {
+        let mut proxy = Presenter::start(&row, &["http/1.1"]).await;
+        let config = tls_config(&Endpoint { ca: ca(&row), ..Endpoint::default() }).unwrap();
+        let tls = Some(ProxyTls::new(&row.host, config).unwrap());
+        let address = proxy.address.to_string();
+        let dialer = Dialer::through(ProxyServer::HttpConnectTcp { address, tls }, metrics.clone());
+        let dialled = dialer.dial("10.0.0.1:443").await.map(drop);
+        assert_eq!(proxy.is_trusted().await, row.server.is_trusted(), "{}: {dialled:?}", row.name);
+        if let (Err(error), false) = (dialled, row.server.is_trusted()) {
+            assert!(row.server.is_told_by(&error.to_string()), "{}: {error}", row.name);
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, ROWS);
 }
 
 /// Says the name of the client, or why it is not believed.
