@@ -30,12 +30,21 @@ pub struct ClientIdentity {
 /// The time for it is bounded whatever the client presents: path building has a budget of signature
 /// checks.
 pub fn verify_client(certificates: &[Bytes], roots: &CaBundle) -> Result<ClientIdentity, String> {
+    judge(certificates, roots, SystemTime::now()).map(|(identity, _)| identity)
+}
+
+/// The client, and when the first certificate of its chain ends.
+fn judge(
+    certificates: &[Bytes],
+    roots: &CaBundle,
+    now: SystemTime,
+) -> Result<(ClientIdentity, Option<SystemTime>), String> {
     let own = certificates.first().ok_or("no certificate")?;
     let read = Certificate::read(own).ok_or("x509: malformed certificate")?;
-    let now = SystemTime::now();
     let verified = roots.verifier().verify(certificates, Purpose::ClientAuth, now, None);
-    verified
+    let chain = verified
         .map_err(|error| format!("verifying certificate {} failed: {error}", read.identifier()))?;
+    let end = chain.0.iter().map(|certificate| certificate.not_after).min();
     let subject = read.subject();
     let uid = match subject.uids.as_slice() {
         [] => String::new(),
@@ -43,12 +52,13 @@ pub fn verify_client(certificates: &[Bytes], roots: &CaBundle) -> Result<ClientI
         [uid] => uid.clone(),
         uids => return Err(format!("expected 1 UID, but found multiple: [{}]", uids.join(" "))),
     };
-    Ok(ClientIdentity {
+    let identity = ClientIdentity {
         common_name: subject.common_name,
         organizations: subject.organizations,
         uid,
         credential_id: credential_id(own),
-    })
+    };
+    Ok((identity, end))
 }
 
 fn credential_id(certificate: &[u8]) -> String {
@@ -89,9 +99,9 @@ impl ClientVerifier {
         if let Some(identity) = self.remembered(&roots, certificates, now) {
             return Ok(identity);
         }
-        let identity = Arc::new(verify_client(certificates, &roots)?);
-        let ends = certificates.iter().filter_map(|der| Certificate::read(der)?.not_after());
-        let until = ends.fold(now + REMEMBERED, SystemTime::min);
+        let (identity, end) = judge(certificates, &roots, now)?;
+        let identity = Arc::new(identity);
+        let until = end.map_or(now, |end| end.min(now + REMEMBERED));
         let mut remembered = self.lock();
         if remembered.clients.len() >= MOST_REMEMBERED {
             remembered.clients.clear();
@@ -247,6 +257,24 @@ mod tests {
             let error = verify_client(&chain, &ours.bundle).unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    /// A chain ends with the first of its certificates, which may be the authority's.
+    #[test]
+    fn judgement_ends_with_the_first_certificate_of_its_chain() {
+        let now = SystemTime::now();
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "ending");
+        params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        params.not_after = (now + Duration::from_secs(30)).into();
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        let bundle = CaBundle::parse(pem.as_bytes()).unwrap();
+        let ending = Ca { issuer: Issuer::new(params, key), bundle };
+        let chain = issue(&ending, client(|_| {}));
+        let (_, end) = judge(&chain, &ending.bundle, now).unwrap();
+        assert!(end.unwrap() <= now + Duration::from_secs(30));
+        assert!(judge(&chain, &ending.bundle, now + REMEMBERED).is_err());
     }
 
     #[test]
