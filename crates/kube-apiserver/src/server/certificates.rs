@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kevel_server::certificates::{CaBundle, Dynamic, Pki, PkiFiles, self_signed};
+use kevel_server::metrics::Metrics;
 use kevel_server::serving::{ServingCertificate, Tls, TlsOptions};
 
+use super::certificate_files;
 use crate::options::CompletedOptions;
 
 /// What the server shows, and whom it believes.
@@ -22,7 +24,7 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    pub fn new(options: &CompletedOptions) -> Result<Self, String> {
+    pub fn new(options: &CompletedOptions, metrics: &Metrics) -> Result<Self, String> {
         let flags = &options.flags;
         let own = options.own_pki.as_ref().map(|folder| make_own(options, folder)).transpose()?;
         let client_ca_file = match flags.authentication.client_ca_file.as_str() {
@@ -36,6 +38,10 @@ impl Certificates {
             file => Some(load_ca("request-header", Path::new(file))?),
         };
         let mut certificates = vec![serving_certificate(options, own.as_ref())?];
+        if let Some(serving) = certificates.first() {
+            let own = own.as_ref().map(|(_, files)| files);
+            certificate_files::watch_over(options, &serving.certificate, own, metrics);
+        }
         for sni in &flags.secure_serving.tls_sni_cert_key.0 {
             certificates.push(ServingCertificate {
                 certificate: PathBuf::from(&sni.cert_file),

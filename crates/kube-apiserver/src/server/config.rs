@@ -84,7 +84,7 @@ impl Config {
         // Before anything is made or opened: a file that is wrong must not have changed anything.
         let encryption = encryption::transformers(&options, &metrics).await?;
         prepare_data_dir(&options)?;
-        let certificates = Certificates::new(&options)?;
+        let certificates = Certificates::new(&options, &metrics)?;
         let egress = egress_selector(&options, &metrics)?;
 
         let encrypted = |engine: Arc<dyn Engine>| -> Arc<dyn Engine> {

@@ -10,6 +10,7 @@ mod aggregator;
 mod audit;
 mod authentication;
 mod authorization;
+mod certificate_files;
 mod certificates;
 mod chain;
 mod config;

@@ -1,0 +1,125 @@
+//! Certificates that the program is given: who gets in by them, and what is
+//! said about them at the start.
+
+use std::fs;
+use std::sync::Arc;
+
+use http::Method;
+use kevel_test_support::trust::{TrustRow, leaf_key, rows};
+use rustls::ClientConfig;
+use rustls::client::ResolvesClientCert;
+use rustls::sign::CertifiedKey;
+
+use crate::client::{Client, Version, read, request};
+use crate::{Server, soon};
+
+/// Rows that each start a server: every rule about an anchor, and what must still get in.
+const ROWS: &[&str] = &[
+    "anchor-ca-absent",
+    "anchor-ca-false",
+    "anchor-expired",
+    "anchor-good",
+    "anchor-no-cert-sign",
+    "anchor-not-yet-valid",
+    "anchor-pinned-leaf-signs",
+    "anchor-server-usage",
+    "anchor-v1",
+    "path-length-0-with-intermediate",
+    "path-intermediate",
+    "self-signed-leaf-own-ca",
+];
+
+#[derive(Debug)]
+struct Shown(Arc<CertifiedKey>);
+
+impl ResolvesClientCert for Shown {
+    fn resolve(&self, _: &[&[u8]], _: &[rustls::SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.clone())
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+/// The codes that the row's client gets by itself, and as a front proxy for somebody else.
+async fn codes(server: &Server, row: &TrustRow) -> [u16; 2] {
+    let mut tls: ClientConfig = server.tls.clone();
+    tls.client_auth_cert_resolver = Arc::new(Shown(row.certified_key()));
+    let mut client = Client::connect(server.port, &tls, Version::Http1).await.unwrap();
+    let itself = request(Method::GET, "/api/v1/namespaces", "");
+    let mut proxied = request(Method::GET, "/api/v1/namespaces", "");
+    proxied.headers_mut().insert("x-remote-user", "jane".parse().unwrap());
+    let mut codes = [0; 2];
+    for (code, request) in codes.iter_mut().zip([itself, proxied]) {
+        let answer = client.send(request).await.unwrap();
+        *code = answer.status().as_u16();
+        read(answer).await.unwrap();
+    }
+    codes
+}
+
+/// A client certificate of `O=system:masters` counts if Go's rules let its signer sign, and not
+/// because something of its name is in a file.
+#[tokio::test]
+async fn clients_of_anchors_that_cannot_sign_are_refused() {
+    let mut folder = Server::start(&["--storage=memory"]).await.kill().await;
+    let own = fs::read_to_string(folder.path().join("data/pki/ca.crt")).unwrap();
+    let bundle = folder.path().join("bundle.crt");
+    let rows: Vec<_> = rows().into_iter().filter(|row| ROWS.contains(&&*row.name)).collect();
+    assert_eq!(rows.len(), ROWS.len());
+    for row in rows {
+        fs::write(&bundle, format!("{own}{}", row.roots)).unwrap();
+        let proxies = folder.path().join("proxies.crt");
+        fs::write(&proxies, &row.roots).unwrap();
+        let flags = [
+            "--storage=memory",
+            &format!("--client-ca-file={}", bundle.display()),
+            &format!("--requestheader-client-ca-file={}", proxies.display()),
+            "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-allowed-names=mallory,pinned",
+        ];
+        let server = soon(Server::start_on(folder, &flags)).await;
+        let expected = match (row.client.is_trusted(), row.name.as_str()) {
+            // A pinned client is the user that it names, and no administrator.
+            (true, "self-signed-leaf-own-ca") => [403, 403],
+            (true, _) => [200, 403],
+            (false, _) => [401, 401],
+        };
+        assert_eq!(codes(&server, &row).await, expected, "{}\n{}", row.name, server.log());
+        let said = server.log().contains("A certificate of the bundle cannot sign others");
+        let unable = row.name.starts_with("anchor-") && !row.client.is_trusted()
+            || row.name == "self-signed-leaf-own-ca";
+        assert_eq!(said, unable, "{}\n{}", row.name, server.log());
+        folder = server.kill().await;
+    }
+}
+
+/// A serving certificate that is over is said in the log, and when it ends in a metric.
+#[tokio::test]
+async fn serving_certificate_that_expired_is_said_at_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = rows().into_iter().find(|row| row.name == "leaf-expired").unwrap();
+    let (certificate, key) = (folder.path().join("old.crt"), folder.path().join("old.key"));
+    fs::write(&certificate, &row.chain).unwrap();
+    fs::write(&key, leaf_key()).unwrap();
+    let pair =
+        format!("--tls-sni-cert-key={},{}:old.example", certificate.display(), key.display());
+    let server = Server::start_on(folder, &[&pair]).await;
+    assert!(
+        server.log().contains("The certificate has expired: peers refuse it"),
+        "{}",
+        server.log()
+    );
+    let mut client = Client::connect(server.port, &server.tls, Version::Http1).await.unwrap();
+    let metrics = read(client.get("/metrics").await.unwrap()).await.unwrap();
+    let metrics = String::from_utf8(metrics.to_vec()).unwrap();
+    let name = "kevel_certificate_expiration_timestamp_seconds";
+    let lines: Vec<_> = metrics.lines().filter(|line| line.starts_with(name)).collect();
+    let old = lines.iter().find(|line| line.contains("old.crt")).unwrap();
+    // 2021-01-01T00:00:00Z, as metrics write large numbers.
+    assert!(old.contains("tls-sni-cert-key") && old.ends_with(" 1.6094592e+09"), "{old}");
+    for flag in ["tls-cert-file", "own-ca"] {
+        assert!(lines.iter().any(|line| line.contains(flag)), "{flag}: {lines:?}");
+    }
+}
