@@ -10,6 +10,10 @@ use super::certificate::AltNames;
 use super::files::{Batch, Readable};
 use super::{kubeconfig, service_account_key};
 
+/// Files that cannot be made again.
+const CA_CERTIFICATE: &str = "ca.crt";
+const CA_KEY: &str = "ca.key";
+const SERVICE_ACCOUNT_KEY: &str = "sa.key";
 /// The name of the authority, as in clusters made by others.
 const AUTHORITY: &str = "kubernetes";
 /// How often certificates are looked after; they are made anew long before they end.
@@ -109,6 +113,14 @@ impl Pki {
         }
     }
 
+    /// Files without which nothing that was signed before counts, and that are not there. A folder
+    /// that is there and empty has lost nothing: it asks for new ones.
+    pub fn lost(&self) -> Vec<&'static str> {
+        let is_empty = fs::read_dir(&self.folder).is_ok_and(|mut files| files.next().is_none());
+        let missing = |name: &&str| !is_empty && !self.folder.join(name).exists();
+        [CA_CERTIFICATE, CA_KEY, SERVICE_ACCOUNT_KEY].into_iter().filter(missing).collect()
+    }
+
     /// Makes what is missing, and what ends soon anew.
     pub fn ensure(&self) -> Result<PkiFiles, String> {
         let files = PkiFiles::in_folder(&self.folder);
@@ -140,11 +152,11 @@ impl PkiFiles {
     fn in_folder(folder: &Path) -> Self {
         let file = |name| folder.join(name);
         PkiFiles {
-            ca_certificate: file("ca.crt"),
-            ca_key: file("ca.key"),
+            ca_certificate: file(CA_CERTIFICATE),
+            ca_key: file(CA_KEY),
             serving_certificate: file("apiserver.crt"),
             serving_key: file("apiserver.key"),
-            service_account_key: file("sa.key"),
+            service_account_key: file(SERVICE_ACCOUNT_KEY),
             service_account_public_key: file("sa.pub"),
             admin_certificate: file("admin.crt"),
             admin_key: file("admin.key"),

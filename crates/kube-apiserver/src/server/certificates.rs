@@ -7,9 +7,11 @@ use std::sync::Arc;
 use kevel_server::certificates::{CaBundle, Dynamic, Pki, PkiFiles, self_signed};
 use kevel_server::metrics::Metrics;
 use kevel_server::serving::{ServingCertificate, Tls, TlsOptions};
+use kevel_store::embedded::Embedded;
 
 use super::certificate_files;
-use crate::options::CompletedOptions;
+use super::storage::embedded_folder;
+use crate::options::{CompletedOptions, StorageKind};
 
 /// What the server shows, and whom it believes.
 #[derive(Debug)]
@@ -80,8 +82,27 @@ fn make_own(options: &CompletedOptions, folder: &str) -> Result<(Pki, PkiFiles),
         server: format!("https://127.0.0.1:{}", flags.secure_serving.secure_port),
         names: Pki::names(&options.external_host, &addresses),
     };
+    refuse_new_keys(options, &pki)?;
     let files = pki.ensure()?;
     Ok((pki, files))
+}
+
+/// A store that is in use belongs to an authority and a key that signs tokens. Other ones would make
+/// every kubeconfig, client certificate and service account token worthless, without a word.
+fn refuse_new_keys(options: &CompletedOptions, pki: &Pki) -> Result<(), String> {
+    let in_use =
+        options.storage == StorageKind::Embedded && Embedded::exists(&embedded_folder(options));
+    let lost = pki.lost();
+    if !in_use || lost.is_empty() {
+        return Ok(());
+    }
+    let (folder, lost) = (pki.folder.display(), lost.join(", "));
+    Err(format!(
+        "{folder}: {lost} not found, but the store is in use: with new ones, every kubeconfig, \
+         client certificate and service account token of this cluster would stop working. Restore \
+         the folder from a backup; or, to make new ones and hand out new kubeconfigs, let {folder} \
+         be an empty folder and start again"
+    ))
 }
 
 fn serving_certificate(

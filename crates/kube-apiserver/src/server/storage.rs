@@ -69,6 +69,11 @@ pub async fn open(
     Ok(backends)
 }
 
+/// The folder of the embedded store.
+pub fn embedded_folder(options: &CompletedOptions) -> PathBuf {
+    Path::new(&options.flags.kevel.data_dir).join("db")
+}
+
 async fn open_default(
     options: &CompletedOptions,
     egress: &EgressSelector,
@@ -82,8 +87,7 @@ async fn open_default(
             Arc::new(Embedded::memory(embedded_options).map_err(|error| error.to_string())?)
         }
         StorageKind::Embedded => {
-            let folder = Path::new(&flags.kevel.data_dir).join("db");
-            let opened = Embedded::open(&folder, embedded_options);
+            let opened = Embedded::open(&embedded_folder(options), embedded_options);
             Arc::new(opened.map_err(|error| error.to_string())?)
         }
         StorageKind::Etcd => {

@@ -1,7 +1,8 @@
-//! Certificates that the program is given: who gets in by them, and what is
-//! said about them at the start.
+//! Certificates that the program is given, and those that it has made: who gets in by them, what is
+//! said about them at the start, and what happens when they are lost.
 
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use http::Method;
@@ -122,4 +123,44 @@ async fn serving_certificate_that_expired_is_said_at_start() {
     for flag in ["tls-cert-file", "own-ca"] {
         assert!(lines.iter().any(|line| line.contains(flag)), "{flag}: {lines:?}");
     }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for file in fs::read_dir(from).unwrap().map(|file| file.unwrap()) {
+        fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+}
+
+/// New keys over an old store would make all kubeconfigs and tokens worthless without a word.
+#[tokio::test]
+async fn lost_keys_are_not_made_anew_over_a_store() {
+    let folder = Server::start(&[]).await.kill().await;
+    let (pki, saved) = (folder.path().join("data/pki"), folder.path().join("saved"));
+    copy(&pki, &saved);
+    for (lost, named) in [
+        (&["ca.crt", "ca.key"][..], "ca.crt, ca.key not found"),
+        (&["sa.key"], "sa.key not found"),
+        (&["*"], "ca.crt, ca.key, sa.key not found"),
+    ] {
+        match lost {
+            ["*"] => fs::remove_dir_all(&pki).unwrap(),
+            files => files.iter().for_each(|file| fs::remove_file(pki.join(file)).unwrap()),
+        }
+        let log = Server::refused(folder.path(), &[]).await;
+        for said in [named, "the store is in use", "Restore the folder from a backup"] {
+            assert!(log.contains(said), "{said}: {log}");
+        }
+        assert!(log.contains(&pki.display().to_string()), "{log}");
+        assert!(!pki.join("ca.key").exists() || lost == ["sa.key"], "nothing is made");
+        copy(&saved, &pki);
+    }
+    let before = fs::read(pki.join("ca.crt")).unwrap();
+    let folder = Server::start_on(folder, &[]).await.kill().await;
+    assert_eq!(fs::read(pki.join("ca.crt")).unwrap(), before, "restored, it goes on");
+    fs::remove_dir_all(&pki).unwrap();
+    fs::create_dir(&pki).unwrap();
+    let folder = Server::start_on(folder, &[]).await.kill().await;
+    assert_ne!(fs::read(pki.join("ca.crt")).unwrap(), before, "an empty folder asks for new ones");
+    drop(folder);
 }

@@ -91,6 +91,11 @@ impl Embedded {
         Embedded::open_at(directory, options, wall_millis())
     }
 
+    /// Whether there is a store in `directory`.
+    pub fn exists(directory: &Path) -> bool {
+        directory::is_store(directory)
+    }
+
     /// Opens it where the machine's clock says this.
     fn open_at(directory: &Path, options: Options, wall: u64) -> Result<Embedded> {
         let opened =
