@@ -5,10 +5,14 @@
 use std::time::Duration;
 
 use kevel_store::etcd::{Etcd, Options, TlsFiles};
+use kevel_store::{Engine as _, RangeOptions};
 use kevel_test_support::trust::{Presenter, rows};
 
 /// Rows about hosts that loopback has.
 const LOCAL_ROWS: usize = 89;
+
+/// Calls to a member that is not trusted are made again until they have taken this long.
+const REFUSED: Duration = Duration::from_secs(2);
 
 #[tokio::test]
 async fn etcd_members_are_trusted_as_go_trusts_them() {
@@ -22,7 +26,6 @@ async fn etcd_members_are_trusted_as_go_trusts_them() {
         let options = Options {
             endpoints: vec![endpoint],
             tls: Some(TlsFiles { trusted_ca, client: None }),
-            request_timeout: Duration::from_millis(300),
             ..Options::default()
         };
         // The member speaks no etcd: only the handshake can succeed.
@@ -32,4 +35,23 @@ async fn etcd_members_are_trusted_as_go_trusts_them() {
         seen += 1;
     }
     assert_eq!(seen, LOCAL_ROWS);
+}
+
+#[tokio::test]
+async fn etcd_member_that_is_refused_is_told_with_the_rule() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = rows().into_iter().find(|row| row.name == "anchor-expired").unwrap();
+    let member = Presenter::start(&row, &["h2"]).await;
+    let trusted_ca = folder.path().join("ca.crt");
+    std::fs::write(&trusted_ca, &row.roots).unwrap();
+    let options = Options {
+        endpoints: vec![format!("https://localhost:{}", member.address.port())],
+        tls: Some(TlsFiles { trusted_ca, client: None }),
+        request_timeout: REFUSED,
+        ..Options::default()
+    };
+    let etcd = Etcd::connect(options).await.unwrap();
+    let error = etcd.range(b"/registry/", RangeOptions::default()).await.unwrap_err().to_string();
+    assert!(error.contains("tls: failed to verify certificate: x509: "), "{error}");
+    assert!(row.server.is_told_by(&error), "{error}");
 }

@@ -1,5 +1,6 @@
 //! Servers' certificates in TLS handshakes.
 
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -9,7 +10,7 @@ use rustls::crypto::{WebPkiSupportedAlgorithms, ring};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, SignatureScheme};
 
-use super::{Host, Purpose, Roots, Verifier};
+use super::{Host, Purpose, Roots, Verifier, VerifyError};
 use crate::handshake;
 
 /// Accepts servers whose certificate the [`Verifier`] trusts for the name that was dialled.
@@ -73,6 +74,22 @@ impl ServerCertVerifier for TrustedServer {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.algorithms.supported_schemes()
     }
+}
+
+/// The verifier's reason, if a connection failed because of it. Libraries wrap errors in others.
+pub fn refusal<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e VerifyError> {
+    let mut causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.find_map(|cause| {
+        if let Some(inner) = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            return refusal(inner);
+        }
+        match cause.downcast_ref::<Error>() {
+            Some(Error::InvalidCertificate(CertificateError::Other(OtherError(inner)))) => {
+                inner.downcast_ref()
+            }
+            _ => None,
+        }
+    })
 }
 
 /// Accepts any server that holds its certificate's key (`insecureSkipTLSVerify`).

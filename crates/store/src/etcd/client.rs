@@ -12,7 +12,10 @@ use std::{
 };
 
 use http::uri::PathAndQuery;
-use kevel_pki::{CaBundle, verify::TrustedServer};
+use kevel_pki::{
+    CaBundle,
+    verify::{TrustedServer, refusal},
+};
 use prost::Message;
 use tokio::{
     sync::{OnceCell, mpsc},
@@ -275,6 +278,9 @@ fn is_connect_error(status: &Status) -> bool {
 
 /// A transport error hides what happened in its causes.
 fn describe(status: &Status) -> String {
+    if let Some(reason) = status.source().and_then(refusal) {
+        return format!("{}: tls: failed to verify certificate: {reason}", status.message());
+    }
     let mut text = status.message().to_string();
     let mut cause = status.source();
     while let Some(error) = cause {
