@@ -2,6 +2,7 @@
 //!
 //! In a cluster this is the work of a controller manager; a server that runs alone does it itself.
 
+use std::collections::HashSet;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -67,19 +68,16 @@ pub(crate) fn aggregated(roles: &[Value]) -> Result<Vec<(&str, Vec<PolicyRule>)>
             continue;
         }
         let name = role.str_at(&["metadata", "name"]);
-        let mut gathered: Vec<PolicyRule> = Vec::new();
+        let (mut gathered, mut known) = (Vec::new(), HashSet::new());
         for selector in selectors.and_then(Value::as_list).unwrap_or_default() {
             let selector = LabelSelector::from_value(Some(selector));
             let selector = selector.map_err(|error| format!("{name}: {error}"))?;
-            for other in roles.iter().filter(|other| selects(&selector, other)) {
+            for other in roles.iter().filter(|other| selector.selects(*other)) {
                 if other.str_at(&["metadata", "name"]) == name {
                     continue;
                 }
-                for rule in rule::rules(other) {
-                    if !gathered.contains(&rule) {
-                        gathered.push(rule);
-                    }
-                }
+                let new = |rule: &PolicyRule| known.insert(rule.clone());
+                gathered.extend(rule::rules(other).into_iter().filter(new));
             }
         }
         if gathered != rule::rules(role) {
@@ -87,10 +85,6 @@ pub(crate) fn aggregated(roles: &[Value]) -> Result<Vec<(&str, Vec<PolicyRule>)>
         }
     }
     Ok(changed)
-}
-
-fn selects(selector: &LabelSelector, role: &Value) -> bool {
-    selector.matches(|key| role.at(&["metadata", "labels", key]).and_then(Value::as_str))
 }
 
 #[cfg(test)]

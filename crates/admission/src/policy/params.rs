@@ -146,7 +146,7 @@ impl Params {
                 let prefix =
                     if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
                 let all = snapshot.range(&prefix, None);
-                all.filter(|object| selector.matches(|key| object.label(key))).cloned().collect()
+                all.filter(|object| selector.selects(&***object)).cloned().collect()
             }
             (_, Some(_)) => {
                 return Err("paramRef.name and paramRef.selector are mutually exclusive".to_owned());

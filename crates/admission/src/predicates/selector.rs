@@ -34,7 +34,7 @@ impl Selectors {
         }
         // The options of a connection have no labels, not even none.
         let object = object.filter(|_| attributes.operation != Operation::Connect);
-        Ok([object, attributes.old].into_iter().flatten().any(|object| selects(selector, object)))
+        Ok([object, attributes.old].into_iter().flatten().any(|object| selector.selects(object)))
     }
 
     /// Whether the namespace is selected that a write is in. What is in none is not let off.
@@ -55,14 +55,9 @@ impl Selectors {
         let written = matches!(attributes.operation, Operation::Create | Operation::Update);
         if of_namespaces && attributes.subresource.is_empty() && written {
             // What is written is not what is known of the namespace yet.
-            return Ok(object.is_some_and(|object| selects(selector, object)));
+            return Ok(object.is_some_and(|object| selector.selects(object)));
         }
         let namespace = subject.namespace().await?;
-        Ok(selector.matches(|key| namespace.label(key)))
+        Ok(selector.selects(&**namespace))
     }
-}
-
-fn selects(selector: &LabelSelector, object: &Value) -> bool {
-    let labels = object.at(&["metadata", "labels"]).and_then(Value::as_map);
-    selector.matches(|key| labels?.get(key)?.as_str())
 }

@@ -1,6 +1,6 @@
 //! Field selectors: `metadata.name=a,status.phase!=Running`.
 
-use super::MAX_SELECTOR_LENGTH;
+use super::{FEW_REQUIREMENTS, MAX_SELECTOR_LENGTH};
 use compact_str::CompactString;
 use std::borrow::Cow;
 use std::fmt;
@@ -63,12 +63,21 @@ impl FieldSelector {
         self.requirements.is_empty()
     }
 
-    /// Whether the fields satisfy every requirement. A field that is not there is empty.
+    /// Whether the fields satisfy every requirement. A field that is not there is empty. Each field is looked up
+    /// once, as requirements on it stand beside each other: a selector may name one very often.
     pub fn matches<'a>(&self, lookup: impl Fn(&str) -> Option<&'a str>) -> bool {
-        self.requirements.iter().all(|requirement| {
-            let equal = lookup(&requirement.field).unwrap_or_default() == requirement.value;
-            equal == (requirement.operator == Operator::Equals)
+        self.requirements.chunk_by(|one, other| one.field == other.field).all(|of_field| {
+            let Some(first) = of_field.first() else { return true };
+            let value = lookup(&first.field).unwrap_or_default();
+            of_field.iter().all(|requirement| {
+                (requirement.value == value) == (requirement.operator == Operator::Equals)
+            })
         })
+    }
+
+    /// Whether there are so many requirements that one evaluation is worth sharing.
+    pub fn is_large(&self) -> bool {
+        self.requirements.len() > FEW_REQUIREMENTS
     }
 
     /// The value that the field must have, if there is only one.

@@ -1,29 +1,37 @@
 //! Label selectors: `app=web,tier in (a,b),!legacy`.
 
+mod merged;
 mod parse;
 
+use merged::ByLabel;
+pub use merged::LabelSet;
 pub use parse::ParseLabelSelectorError;
 
 use crate::field_error::{BadValue, FieldError, Path, aggregate};
 use crate::name::{is_label_key, is_label_value};
 use crate::quote::quote;
+use crate::selector::FEW_REQUIREMENTS;
 use crate::value::{Map, Value};
 use compact_str::CompactString;
 use std::fmt;
+use std::sync::Arc;
 use thin_vec::{ThinVec, thin_vec};
 
 /// Requirements on an object's labels, all of which must hold. None at all select everything.
 ///
 /// ```
 /// use kevel_api::selector::label::LabelSelector;
+/// use kevel_api::value::Map;
 /// let selector: LabelSelector = "app in (web,api),!legacy".parse()?;
-/// assert!(selector.matches(|key| (key == "app").then_some("web")));
+/// assert!(selector.selects(&Map::from_iter([("app", "web".into())])));
 /// # Ok::<(), kevel_api::selector::label::ParseLabelSelectorError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LabelSelector {
     selects_nothing: bool,
     requirements: Vec<Requirement>,
+    /// The same by label, where there are many.
+    merged: Option<Arc<ByLabel>>,
 }
 
 /// A requirement on one label.
@@ -72,16 +80,18 @@ pub struct MatchExpression<'a, V> {
 impl LabelSelector {
     /// The selector that selects everything.
     pub const EVERYTHING: LabelSelector =
-        LabelSelector { selects_nothing: false, requirements: Vec::new() };
+        LabelSelector { selects_nothing: false, requirements: Vec::new(), merged: None };
 
     /// The selector that selects nothing: what an API object without a selector has.
     pub const NOTHING: LabelSelector =
-        LabelSelector { selects_nothing: true, requirements: Vec::new() };
+        LabelSelector { selects_nothing: true, requirements: Vec::new(), merged: None };
 
     /// A selector of the given requirements, which it puts in the order of their keys.
     pub fn new(mut requirements: Vec<Requirement>) -> Self {
         requirements.sort_by(|a, b| a.key.cmp(&b.key));
-        LabelSelector { selects_nothing: false, requirements }
+        let merged =
+            (requirements.len() > FEW_REQUIREMENTS).then(|| Arc::new(ByLabel::new(&requirements)));
+        LabelSelector { selects_nothing: false, requirements, merged }
     }
 
     /// The selector that an API object spells out as `matchLabels` and `matchExpressions`. The
@@ -152,13 +162,21 @@ impl LabelSelector {
         self.selects_nothing
     }
 
-    /// Whether the labels satisfy every requirement.
-    pub fn matches<'a>(&self, lookup: impl Fn(&str) -> Option<&'a str>) -> bool {
-        !self.selects_nothing
-            && self
-                .requirements
-                .iter()
-                .all(|requirement| requirement.matches(lookup(&requirement.key)))
+    /// Whether the labels of an object satisfy every requirement. That costs no more than the labels that there are, or
+    /// than those that are named.
+    pub fn selects(&self, labels: &impl LabelSet) -> bool {
+        if self.selects_nothing {
+            return false;
+        }
+        match &self.merged {
+            Some(merged) => merged.matches(labels),
+            None => self.requirements.iter().all(|one| one.matches(labels.get(&one.key))),
+        }
+    }
+
+    /// Whether there are so many requirements that one evaluation is worth sharing.
+    pub fn is_large(&self) -> bool {
+        self.merged.is_some()
     }
 
     /// The value that the label must have, if the first requirement on it leaves only one.
@@ -207,8 +225,7 @@ impl Requirement {
 
     /// Whether a label with this value, or the lack of one, satisfies the requirement.
     pub fn matches(&self, label: Option<&str>) -> bool {
-        let listed =
-            |label: &str| self.values.binary_search_by(|value| value.as_str().cmp(label)).is_ok();
+        let listed = |label: &str| self.lists(label);
         match self.operator {
             Operator::In | Operator::Equals | Operator::DoubleEquals => label.is_some_and(listed),
             Operator::NotIn | Operator::NotEquals => !label.is_some_and(listed),
@@ -219,10 +236,17 @@ impl Requirement {
         }
     }
 
+    fn lists(&self, value: &str) -> bool {
+        self.values.binary_search_by(|known| known.as_str().cmp(value)).is_ok()
+    }
+
     fn compares(&self, label: Option<&str>, holds: impl Fn(i64, i64) -> bool) -> bool {
-        let bound = self.values.first().and_then(|value| parse_integer(value));
-        let label = label.and_then(parse_integer);
-        label.zip(bound).is_some_and(|(label, bound)| holds(label, bound))
+        label.and_then(parse_integer).is_some_and(|label| holds(label, self.bound()))
+    }
+
+    /// The number that a label is compared with. That there is one was checked when the requirement was made.
+    fn bound(&self) -> i64 {
+        self.values.first().and_then(|value| parse_integer(value)).unwrap_or_default()
     }
 }
 

@@ -76,7 +76,7 @@ impl Field<'_, '_> {
     pub fn selects(&self, labels: &Field) -> Option<bool> {
         let selector = LabelSelector::from_value(self.get()).ok()?;
         let labels = labels.get().and_then(Value::as_map);
-        Some(selector.matches(|key| labels?.get(key)?.as_str()))
+        Some(selector.selects(&labels))
     }
 
     fn each(&self, problems: Vec<String>, value: &str) {

@@ -203,7 +203,7 @@ impl StoredRequest<'_> {
         let (Selection { labels, fields, .. }, _) = self.selection()?;
         let mut items = lister.list().await;
         items.retain(|item| {
-            labels.matches(|label| item.at(&["metadata", "labels", label]).and_then(Value::as_str))
+            labels.selects(item)
                 && fields.matches(|field| match field {
                     "metadata.name" => Some(item.str_at(&["metadata", "name"])),
                     _ => None,

@@ -45,7 +45,13 @@ pub struct Event {
     gone: OnceLock<Arc<Object>>,
     /// What it looks like on the wire, for each encoder that wrote it.
     encoded: Mutex<Vec<(EncoderId, Change, Bytes)>>,
+    /// What it is to watches, by the selections that they share.
+    seen: OnceLock<Box<Mutex<Vec<(u64, Option<Change>)>>>>,
 }
+
+/// Of how many selections an event remembers what it is to them: a log has very many events. Those after them
+/// evaluate it each for themselves.
+const REMEMBERED_SELECTIONS: usize = 32;
 
 impl Event {
     pub(super) fn new(
@@ -61,6 +67,7 @@ impl Event {
             previous,
             gone: OnceLock::new(),
             encoded: Mutex::default(),
+            seen: OnceLock::new(),
         }
     }
 
@@ -109,6 +116,24 @@ impl Event {
         let bytes = encode();
         encoded.push((encoder.clone(), change, bytes.clone()));
         bytes
+    }
+
+    /// What it is to the watches that share a selection, evaluated once.
+    pub(super) fn seen_by(
+        &self,
+        selection: u64,
+        evaluate: impl FnOnce() -> Option<Change>,
+    ) -> Option<Change> {
+        let seen = self.seen.get_or_init(Box::default);
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, change)) = seen.iter().find(|(known, _)| *known == selection) {
+            return *change;
+        }
+        let change = evaluate();
+        if seen.len() < REMEMBERED_SELECTIONS {
+            seen.push((selection, change));
+        }
+        change
     }
 
     /// The bytes of the object that it shows.

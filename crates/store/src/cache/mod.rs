@@ -19,6 +19,7 @@ mod feed;
 mod log;
 mod object;
 mod recall;
+mod selection;
 mod snapshot;
 mod watch;
 mod wire;
@@ -36,16 +37,16 @@ pub use self::log::{
     Change, EncoderId, Event, LOG_AGE, LOG_MAX_BYTES, LOG_MAX_EVENTS, LOG_MIN_EVENTS,
 };
 pub use self::object::{Object, Span, Wire};
+pub use self::selection::Selection;
 pub use self::snapshot::Snapshot;
-pub use self::watch::{
-    AHEAD_WAIT, Delivery, Selection, WATCHER_QUEUE, WATCHER_QUEUE_BYTES, Watcher,
-};
+pub use self::watch::{AHEAD_WAIT, Delivery, WATCHER_QUEUE, WATCHER_QUEUE_BYTES, Watcher};
 pub use self::wire::{FieldPath, JsonDecode, KeyOrder};
 
 use self::damage::Damage;
 use self::epoch::{Progress, Shown};
 use self::feed::{Command, Troubles};
 use self::log::Log;
+use self::selection::Selections;
 use self::watch::Subscribers;
 use crate::{Damaged, Engine, Entry, Error, RangeOptions, Revision, Unreadable, failpoint};
 
@@ -155,6 +156,7 @@ pub struct Cache {
     current: ArcSwap<Shown>,
     recent: RwLock<Log>,
     subscribers: Subscribers,
+    selections: Selections,
     /// The number of the next event, for those who wait for it; closed with the cache.
     grown: signal::Sender<u64>,
     state: signal::Sender<State>,
@@ -216,6 +218,7 @@ impl Cache {
             current: ArcSwap::default(),
             recent: RwLock::default(),
             subscribers: Subscribers::default(),
+            selections: Selections::default(),
             grown: signal::Sender::new(0),
             state: signal::Sender::new(State::Loading),
             rebuilt: ArcSwap::default(),

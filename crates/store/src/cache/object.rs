@@ -1,10 +1,13 @@
 //! An object as the cache holds it: the bytes that go on the wire, and where in them the values
 //! stand that selectors ask for.
 
-use std::sync::OnceLock;
+mod derived;
 
 use bytes::Bytes;
+use kevel_api::selector::label::LabelSet;
+use std::sync::OnceLock;
 
+use self::derived::Derived;
 use super::FieldPath;
 use crate::{Damaged, Revision};
 
@@ -67,12 +70,15 @@ pub struct Object {
     sealed: bool,
     /// Where the resource's selectable fields stand; looked up when one is asked for first.
     fields: OnceLock<Box<[Span]>>,
+    /// What few objects are asked for.
+    derived: OnceLock<Box<Derived>>,
 }
 
 impl Object {
     pub(super) fn new(key: &str, revision: Revision, wire: Result<Wire, String>) -> Self {
         let wire = wire.map_err(String::into_boxed_str);
-        Object { key: key.into(), revision, wire, sealed: false, fields: OnceLock::new() }
+        let (fields, derived) = Default::default();
+        Object { key: key.into(), revision, wire, sealed: false, fields, derived }
     }
 
     /// One that cannot be read.
@@ -85,7 +91,8 @@ impl Object {
     pub(super) fn gone(&self, revision: Revision) -> Self {
         let wire = self.wire.as_ref().map(|wire| wire.restamped(revision)).map_err(Clone::clone);
         let (key, sealed) = (self.key.clone(), self.sealed);
-        Object { key, revision, wire, sealed, fields: OnceLock::new() }
+        let (fields, derived) = Default::default();
+        Object { key, revision, wire, sealed, fields, derived }
     }
 
     /// The same object in another version, which its wire bytes show.
@@ -126,8 +133,21 @@ impl Object {
 
     /// The value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
-        let wire = self.wire.as_ref().ok()?;
-        label_in(wire.labels.of(&wire.bytes)?, key)
+        let text = self.labels_text();
+        match text.len() <= SCANNED_LABELS {
+            true => labels_in(text).find(|(name, _)| *name == key).map(|(_, value)| value),
+            false => self.derived().labels(text).get(text, key),
+        }
+    }
+
+    /// The text of the labels, braces included.
+    fn labels_text(&self) -> &str {
+        let wire = self.wire.as_ref().ok();
+        wire.and_then(|wire| wire.labels.of(&wire.bytes)).unwrap_or_default()
+    }
+
+    fn derived(&self) -> &Derived {
+        self.derived.get_or_init(Box::default)
     }
 
     /// The value of the selectable field at a position of its resource's; empty where it has none.
@@ -145,16 +165,33 @@ impl Object {
     }
 }
 
-/// Finds a label in the text of a JSON object of strings. Neither keys nor values of labels can
-/// hold a quote or a backslash, so the text needs no unescaping.
-fn label_in<'t>(text: &'t str, key: &str) -> Option<&'t str> {
+/// Labels up to so many bytes are searched as they stand: quicker than an index, which a larger set gets. Objects that
+/// are not made to be expensive have less.
+const SCANNED_LABELS: usize = 2048;
+
+/// The labels in the text of a JSON object of strings. Neither keys nor values of labels can hold a quote or a
+/// backslash, so the text needs no unescaping.
+fn labels_in(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut strings = text.split('"').skip(1).step_by(2);
-    while let (Some(name), Some(value)) = (strings.next(), strings.next()) {
-        if name == key {
-            return Some(value);
+    std::iter::from_fn(move || Some((strings.next()?, strings.next()?)))
+}
+
+impl LabelSet for Object {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.label(key)
+    }
+
+    fn count(&self) -> usize {
+        let text = self.labels_text();
+        match text.len() <= SCANNED_LABELS {
+            true => labels_in(text).count(),
+            false => self.derived().labels(text).len(),
         }
     }
-    None
+
+    fn all(&self, mut holds: impl FnMut(&str, &str) -> bool) -> bool {
+        labels_in(self.labels_text()).all(|(key, value)| holds(key, value))
+    }
 }
 
 #[cfg(test)]
@@ -171,9 +208,27 @@ mod tests {
             ("web", None),
             ("", None),
         ] {
-            assert_eq!(label_in(text, key), value, "{key}");
+            assert_eq!(labelled(text).label(key), value, "{key}");
         }
-        assert_eq!(label_in("", "app"), None);
-        assert_eq!(label_in("{}", "app"), None);
+        assert_eq!(labelled("").label("app"), None);
+        assert_eq!(labelled("{}").label("app"), None);
+    }
+
+    fn labelled(labels: &str) -> Object {
+        let labels_span = Span { start: 0, len: labels.len() as u32 };
+        let bytes = Bytes::copy_from_slice(labels.as_bytes());
+        let wire = Wire { bytes, revision: Span::default(), labels: labels_span };
+        Object::new("a", Revision(1), Ok(wire))
+    }
+
+    #[test]
+    fn labels_of_large_set_are_found() {
+        let labels = (0..1000).map(|i| format!(r#""k{}":"v{i}""#, i * 7919 % 1000));
+        let object = labelled(&format!("{{{}}}", labels.collect::<Vec<_>>().join(",")));
+        for i in 0..1000 {
+            let (key, value) = (format!("k{}", i * 7919 % 1000), format!("v{i}"));
+            assert_eq!(object.label(&key), Some(value.as_str()));
+        }
+        assert_eq!((object.label("k1000"), object.label(""), object.count()), (None, None, 1000));
     }
 }

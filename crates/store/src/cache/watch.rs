@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use kevel_api::selector::{field::FieldSelector, label::LabelSelector};
 use tokio::sync::{mpsc, watch as signal};
 use tokio::time::Instant;
 
+use super::selection::{NAME, Selection, SharedSelection, Topic};
 use super::{
     Cache, CacheError, Change, Event, FRESHNESS_WAIT, FieldPath, Following, Object, Resource,
     Snapshot,
@@ -28,64 +28,6 @@ const READ_BATCH: usize = 256;
 /// With so many bytes of objects it takes no more: who does not read on holds what was taken.
 const READ_BYTES: usize = 64 << 10;
 
-/// Which objects somebody wants to see.
-#[derive(Debug, Default)]
-pub struct Selection {
-    /// `namespace/` or nothing.
-    pub prefix: String,
-    /// What the labels must be.
-    pub labels: LabelSelector,
-    /// What the fields must be.
-    pub fields: FieldSelector,
-    /// The resource's selectable fields, besides name and namespace.
-    pub paths: Arc<[FieldPath]>,
-}
-
-impl Selection {
-    /// Whether the object is among them. One that cannot be read is not: nobody could tell.
-    pub fn matches(&self, object: &Object) -> bool {
-        object.wire().is_ok()
-            && object.key().starts_with(&self.prefix)
-            && (self.labels.is_empty() || self.labels.matches(|key| object.label(key)))
-            && (self.fields.is_empty()
-                || self.fields.matches(|name| Some(self.field(object, name))))
-    }
-
-    fn field<'o>(&self, object: &'o Object, name: &str) -> &'o str {
-        match name {
-            "metadata.name" => object.name(),
-            "metadata.namespace" => object.namespace(),
-            name => {
-                let position = self.paths.iter().position(|path| *path.name == *name);
-                position.map_or("", |position| object.field(&self.paths, position))
-            }
-        }
-    }
-
-    /// The field and value that all selected objects share, where watchers are indexed by it.
-    fn topic(&self, indexed: &[usize]) -> Option<Topic> {
-        if let Some(name) = self.fields.requires_exact_match("metadata.name") {
-            return Some((NAME, name.into()));
-        }
-        indexed.iter().find_map(|position| {
-            let path = self.paths.get(*position)?;
-            let value = self.fields.requires_exact_match(&path.name)?;
-            Some((*position, value.into()))
-        })
-    }
-
-    /// What a change is to somebody who sees only the selected objects.
-    fn change(&self, event: &Event) -> Option<Change> {
-        let selected = |object: Option<&Arc<Object>>| object.is_some_and(|o| self.matches(o));
-        match (selected(event.previous()), selected(event.current())) {
-            (false, true) => Some(Change::Added),
-            (true, true) => Some(Change::Modified),
-            (true, false) => Some(Change::Deleted),
-            (false, false) => None,
-        }
-    }
-}
-
 /// An event and what it is to this watcher.
 #[derive(Clone, Debug)]
 pub struct Delivery {
@@ -94,11 +36,6 @@ pub struct Delivery {
     /// What has happened.
     pub event: Arc<Event>,
 }
-
-/// A field's position and value.
-type Topic = (usize, Box<str>);
-/// The position that stands for `metadata.name`.
-const NAME: usize = usize::MAX;
 
 fn value_at<'o>(object: &'o Object, paths: &[FieldPath], position: usize) -> &'o str {
     if position == NAME { object.name() } else { object.field(paths, position) }
@@ -206,7 +143,7 @@ impl Subscribers {
 #[derive(Debug)]
 pub struct Watcher {
     cache: Arc<Cache>,
-    selection: Selection,
+    selection: Arc<SharedSelection>,
     source: Source,
     /// The number of the first event that was not looked at yet.
     next: u64,
@@ -282,6 +219,7 @@ impl Cache {
             None => Source::Log { grown: self.grown.subscribe() },
             Some(topic) => Source::Queue { log_end: 0, events: self.subscribers.subscribe(topic) },
         };
+        let selection = self.selections.share(selection);
         let (cache, start) = (self.clone(), Revision::default());
         Watcher { cache, selection, source, next: 0, start, ahead: None, revision: start }
     }
@@ -301,7 +239,7 @@ impl Watcher {
 
     /// What was selected.
     pub fn selection(&self) -> &Selection {
-        &self.selection
+        self.selection.get()
     }
 
     /// The cache that is followed.
@@ -318,17 +256,24 @@ impl Watcher {
             self.ahead = None;
         }
         let before = out.len();
-        while out.len() == before {
-            self.step(out).await?;
+        loop {
+            let looked = self.step(out).await?;
+            if out.len() > before {
+                return Ok(());
+            }
+            // What is not selected takes time, too, and others have something to do.
+            if looked {
+                tokio::task::yield_now().await;
+            }
         }
-        Ok(())
     }
 
-    async fn step(&mut self, out: &mut Vec<Delivery>) -> Result<(), CacheError> {
+    /// Whether events were looked at, rather than waited for.
+    async fn step(&mut self, out: &mut Vec<Delivery>) -> Result<bool, CacheError> {
         match &mut self.source {
             Source::Log { grown } => {
                 if *grown.borrow_and_update() > self.next {
-                    return self.read_log(u64::MAX, out);
+                    return self.read_log(u64::MAX, out).map(|()| true);
                 }
                 // Closing signals too, after the state says so: looked at in this order, it is not
                 // missed.
@@ -336,19 +281,20 @@ impl Watcher {
                 if closed || grown.changed().await.is_err() {
                     return Err(CacheError::Closed);
                 }
+                return Ok(false);
             }
             Source::Queue { log_end, .. } if self.next < *log_end => {
                 let end = *log_end;
-                return self.read_log(end, out);
+                return self.read_log(end, out).map(|()| true);
             }
             Source::Queue { events, .. } => {
                 let first = match events.try_recv() {
                     Some(event) => event,
                     // Subscribed before the state is looked at: ending closes what it finds.
-                    None if self.cache.state.borrow().is_over() => return self.ended(),
+                    None if self.cache.state.borrow().is_over() => return Err(self.ended()),
                     None => match events.recv().await {
                         Some(event) => event,
-                        None => return self.ended(),
+                        None => return Err(self.ended()),
                     },
                 };
                 let (mut next, mut taken) = (Some(first), Taken::default());
@@ -367,17 +313,22 @@ impl Watcher {
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Takes events from the log, up to a number.
+    /// Takes events from the log, up to a number. They are looked at when the log is free again: it is what the
+    /// feed of all resources writes to, and a selector may be large.
     fn read_log(&mut self, end: u64, out: &mut Vec<Delivery>) -> Result<(), CacheError> {
-        let log = self.cache.log();
-        let expired =
-            || CacheError::Expired { requested: self.revision, oldest: log.complete_after() };
+        let batch: Vec<Arc<Event>> = {
+            let log = self.cache.log();
+            let expired =
+                || CacheError::Expired { requested: self.revision, oldest: log.complete_after() };
+            let events = log.read(self.next, READ_BATCH).ok_or_else(expired)?;
+            events.take_while(|event| event.number() < end).cloned().collect()
+        };
         let mut taken = Taken::default();
-        for event in log.read(self.next, READ_BATCH).ok_or_else(expired)? {
-            if event.number() >= end || taken.is_enough() {
+        for event in batch {
+            if taken.is_enough() {
                 break;
             }
             self.next = event.number() + 1;
@@ -385,20 +336,20 @@ impl Watcher {
                 continue;
             }
             self.revision = event.revision();
-            if let Some(change) = self.selection.change(event) {
-                taken.add(event);
-                out.push(Delivery { change, event: event.clone() });
+            if let Some(change) = self.selection.change(&event) {
+                taken.add(&event);
+                out.push(Delivery { change, event });
             }
         }
         Ok(())
     }
 
     /// Why the queue was closed: the resource went away, or this watcher was too slow.
-    fn ended(&self) -> Result<(), CacheError> {
+    fn ended(&self) -> CacheError {
         if self.cache.state.borrow().is_over() {
-            return Err(CacheError::Closed);
+            return CacheError::Closed;
         }
-        Err(CacheError::Expired { requested: self.revision, oldest: self.cache.oldest() })
+        CacheError::Expired { requested: self.revision, oldest: self.cache.oldest() }
     }
 
     /// The revision up to which nothing is left to deliver: what a bookmark says.

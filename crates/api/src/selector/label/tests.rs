@@ -99,12 +99,8 @@ fn errors_speak_as_the_reference() {
 
 #[test]
 fn selectors_match() {
-    let labels = |key: &str| match key {
-        "app" => Some("web"),
-        "n" => Some("5"),
-        "empty" => Some(""),
-        _ => None,
-    };
+    let labels = [("app", "web"), ("n", "5"), ("empty", "")];
+    let labels = Map::from_iter(labels.map(|(key, value)| (key, Value::from(value))));
     for (text, matches) in [
         ("", true),
         ("app=web", true),
@@ -126,9 +122,11 @@ fn selectors_match() {
         ("app>1", false),
         ("none<1", false),
     ] {
-        assert_eq!(parse(text).unwrap().matches(labels), matches, "{text}");
+        let selector = parse(text).unwrap();
+        assert_eq!(selector.selects(&labels), matches, "{text}");
+        assert_eq!(naively(&selector, |key| LabelSet::get(&labels, key)), matches, "{text}");
     }
-    assert!(!LabelSelector::NOTHING.matches(labels));
+    assert!(!LabelSelector::NOTHING.selects(&labels));
     assert!(LabelSelector::EVERYTHING.is_empty() && !LabelSelector::NOTHING.is_empty());
 }
 
@@ -185,4 +183,104 @@ fn hostile_texts_stay_small() {
     let wrong: Vec<String> = (0..100_000).map(|i| format!("-{i}")).collect();
     let error = parse(&format!("a in ({})", wrong.join(","))).unwrap_err();
     assert_eq!(error.matches("Invalid value").count(), 256);
+}
+
+/// Whether labels satisfy all requirements, one after the other.
+fn naively<'a>(selector: &LabelSelector, find: impl Fn(&str) -> Option<&'a str>) -> bool {
+    selector.requirements().iter().all(|requirement| requirement.matches(find(&requirement.key)))
+}
+
+/// Labels that count how often they are asked for one.
+struct Counted<'l> {
+    labels: &'l [(&'l str, &'l str)],
+    asked: std::cell::Cell<usize>,
+}
+
+impl LabelSet for Counted<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.asked.set(self.asked.get() + 1);
+        self.labels.iter().find(|(name, _)| *name == key).map(|(_, value)| *value)
+    }
+
+    fn count(&self) -> usize {
+        self.labels.len()
+    }
+
+    fn all(&self, mut holds: impl FnMut(&str, &str) -> bool) -> bool {
+        self.asked.set(self.asked.get() + self.labels.len());
+        self.labels.iter().all(|(key, value)| holds(key, value))
+    }
+}
+
+#[test]
+fn large_selector_agrees_with_its_requirements_one_by_one() {
+    let parts = [
+        "a",
+        "!b",
+        "c=1",
+        "c==1",
+        "d!=1",
+        "e in (1,2,3)",
+        "e in (2,3,4)",
+        "f notin (1,2)",
+        "f notin (3)",
+        "g>1",
+        "g>3",
+        "g<9",
+        "h<5",
+        "i!=1",
+        "i!=2",
+        "i",
+        "!j",
+        "c in (1,x)",
+        "k=",
+    ];
+    let values = ["1", "2", "3", "4", "x", ""];
+    // Every part is left out in turn, so that few and many, needed and excluded labels meet.
+    for skipped in 0..parts.len() {
+        for only in [parts.len(), 3] {
+            let chosen = parts.iter().enumerate().filter(|(at, _)| *at != skipped);
+            let chosen: Vec<&str> = chosen.map(|(_, part)| *part).take(only).collect();
+            let selector = parse(&chosen.join(",")).unwrap();
+            assert_eq!(selector.is_large(), chosen.len() > FEW_REQUIREMENTS);
+            for seed in 0..600_usize {
+                let keys = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m"];
+                let given = keys.iter().enumerate().filter(|(at, key)| match **key {
+                    "b" | "j" => (seed + at) % 7 == 0,
+                    _ => (seed / (at + 1)) % 5 != 0,
+                });
+                let value = |at: usize, key: &str| match (seed % 3, key) {
+                    (0, "c") => "1",
+                    (0, "e") => "3",
+                    (0, "g") => "4",
+                    (0, "k") => "",
+                    _ => values[(seed * 7 + at * 3 + seed / 11) % values.len()],
+                };
+                let labels: Vec<_> = given.map(|(at, key)| (*key, value(at, key))).collect();
+                let find = |key: &str| labels.iter().find(|(k, _)| *k == key).map(|(_, v)| *v);
+                let counted = Counted { labels: &labels, asked: Default::default() };
+                assert_eq!(
+                    selector.selects(&counted),
+                    naively(&selector, find),
+                    "{selector} {labels:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn selector_asks_for_no_more_labels_than_there_are() {
+    let many = (0..10_000).map(|i| format!("!k{i}")).collect::<Vec<_>>().join(",");
+    let labels = [("app", "web"), ("tier", "back"), ("k77x", "")];
+    let counted = Counted { labels: &labels, asked: Default::default() };
+    assert!(parse(&many).unwrap().selects(&counted));
+    assert_eq!(counted.asked.take(), labels.len());
+    // Requirements on one label are one.
+    let many = (0..10_000).map(|i| format!("app!=v{i}")).collect::<Vec<_>>().join(",");
+    assert!(parse(&many).unwrap().selects(&counted));
+    assert_eq!(counted.asked.take(), 1);
+    let needed = (0..10_000).map(|i| format!("k{i}=v")).collect::<Vec<_>>().join(",");
+    assert!(!parse(&needed).unwrap().selects(&counted));
+    assert_eq!(counted.asked.take(), 0);
 }

@@ -1,0 +1,49 @@
+//! What is worked out about an object when it is asked for first, and kept beside it.
+
+use std::sync::OnceLock;
+
+use super::{Span, labels_in};
+
+/// Most objects are never asked for any of this, and have none of it.
+#[derive(Debug, Default)]
+pub(super) struct Derived {
+    /// Where the labels stand, if they are many.
+    labels: OnceLock<LabelIndex>,
+}
+
+impl Derived {
+    pub fn labels(&self, text: &str) -> &LabelIndex {
+        self.labels.get_or_init(|| LabelIndex::new(text))
+    }
+}
+
+/// Labels by key: where keys and values stand in their text, in order of the keys. Twice as large as the text at most,
+/// since a label has eight bytes at least.
+#[derive(Debug)]
+pub(super) struct LabelIndex(Box<[(Span, Span)]>);
+
+impl LabelIndex {
+    fn new(text: &str) -> Self {
+        let span = |part: &str| Span {
+            // Parts of a text stand where they are addressed.
+            start: (part.as_ptr() as usize - text.as_ptr() as usize) as u32,
+            len: part.len() as u32,
+        };
+        let mut labels: Vec<_> = labels_in(text).map(|(k, v)| (span(k), span(v))).collect();
+        labels.sort_by(|(one, _), (other, _)| at(*one, text).cmp(at(*other, text)));
+        LabelIndex(labels.into())
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn get<'t>(&self, text: &'t str, key: &str) -> Option<&'t str> {
+        let found = self.0.binary_search_by(|(name, _)| at(*name, text).cmp(key)).ok()?;
+        self.0.get(found).map(|(_, value)| at(*value, text))
+    }
+}
+
+fn at(span: Span, text: &str) -> &str {
+    text.get(span.start as usize..span.end()).unwrap_or_default()
+}

@@ -1,0 +1,218 @@
+//! Which objects a list or watch is about, and the selections that several watches have.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use kevel_api::selector::{field::FieldSelector, label::LabelSelector};
+
+use super::{Change, Event, FieldPath, Object};
+
+/// Which objects somebody wants to see.
+#[derive(Debug, Default)]
+pub struct Selection {
+    /// `namespace/` or nothing.
+    pub prefix: String,
+    /// What the labels must be.
+    pub labels: LabelSelector,
+    /// What the fields must be.
+    pub fields: FieldSelector,
+    /// The resource's selectable fields, besides name and namespace.
+    pub paths: Arc<[FieldPath]>,
+}
+
+impl Selection {
+    /// Whether the object is among them. One that cannot be read is not: nobody could tell.
+    pub fn matches(&self, object: &Object) -> bool {
+        object.wire().is_ok()
+            && object.key().starts_with(&self.prefix)
+            && (self.labels.is_empty() || self.labels.selects(object))
+            && (self.fields.is_empty()
+                || self.fields.matches(|name| Some(self.field(object, name))))
+    }
+
+    fn field<'o>(&self, object: &'o Object, name: &str) -> &'o str {
+        match name {
+            "metadata.name" => object.name(),
+            "metadata.namespace" => object.namespace(),
+            name => {
+                let position = self.paths.iter().position(|path| *path.name == *name);
+                position.map_or("", |position| object.field(&self.paths, position))
+            }
+        }
+    }
+
+    /// The field and value that all selected objects share, where watchers are indexed by it.
+    pub(super) fn topic(&self, indexed: &[usize]) -> Option<Topic> {
+        if let Some(name) = self.fields.requires_exact_match("metadata.name") {
+            return Some((NAME, name.into()));
+        }
+        indexed.iter().find_map(|position| {
+            let path = self.paths.get(*position)?;
+            let value = self.fields.requires_exact_match(&path.name)?;
+            Some((*position, value.into()))
+        })
+    }
+
+    /// What a change is to somebody who sees only the selected objects.
+    pub(super) fn change(&self, event: &Event) -> Option<Change> {
+        let selected = |object: Option<&Arc<Object>>| object.is_some_and(|o| self.matches(o));
+        match (selected(event.previous()), selected(event.current())) {
+            (false, true) => Some(Change::Added),
+            (true, true) => Some(Change::Modified),
+            (true, false) => Some(Change::Deleted),
+            (false, false) => None,
+        }
+    }
+}
+
+/// A field's position and value.
+pub(super) type Topic = (usize, Box<str>);
+/// The position that stands for `metadata.name`.
+pub(super) const NAME: usize = usize::MAX;
+
+impl Selection {
+    /// Whether it is worth being shared: evaluating another one costs less than finding out that it is known.
+    fn is_large(&self) -> bool {
+        self.labels.is_large() || self.fields.is_large()
+    }
+
+    fn is_same(&self, other: &Selection) -> bool {
+        self.prefix == other.prefix
+            && self.labels == other.labels
+            && self.fields == other.fields
+            && Arc::ptr_eq(&self.paths, &other.paths)
+    }
+}
+
+/// A selection of one or more watches.
+#[derive(Debug)]
+pub(super) struct SharedSelection {
+    selection: Selection,
+    /// What tells it from others, if it is large.
+    id: Option<u64>,
+}
+
+impl SharedSelection {
+    pub fn get(&self) -> &Selection {
+        &self.selection
+    }
+
+    /// What a change is to who sees only the selected objects. Watches that are alike share the answer.
+    pub fn change(self: &Arc<Self>, event: &Event) -> Option<Change> {
+        match self.id.filter(|_| Arc::strong_count(self) > 1) {
+            Some(id) => event.seen_by(id, || self.selection.change(event)),
+            None => self.selection.change(event),
+        }
+    }
+}
+
+/// The large selections that a resource is watched with, each once. It knows no more than there are watches, and some
+/// that have ended since it last looked.
+#[derive(Debug, Default)]
+pub(super) struct Selections {
+    by_hash: Mutex<Known>,
+    hasher: RandomState,
+    ids: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    selections: HashMap<u64, Vec<Weak<SharedSelection>>>,
+    /// When there are so many of them, those that have ended are forgotten.
+    sweep_at: usize,
+}
+
+/// Fewer selections than these are not worth to be swept.
+const SWEEP_AT_LEAST: usize = 64;
+
+impl Selections {
+    /// The selection as all have it that are alike.
+    pub fn share(&self, selection: Selection) -> Arc<SharedSelection> {
+        if !selection.is_large() {
+            return Arc::new(SharedSelection { selection, id: None });
+        }
+        let parts = (&selection.prefix, &selection.labels, &selection.fields);
+        let hash = self.hasher.hash_one(parts);
+        let mut known = self.by_hash.lock().unwrap_or_else(PoisonError::into_inner);
+        let alike = known.selections.get(&hash).into_iter().flatten();
+        let mut alike = alike.filter_map(Weak::upgrade);
+        if let Some(shared) = alike.find(|one| one.selection.is_same(&selection)) {
+            return shared;
+        }
+        let id = Some(self.ids.fetch_add(1, Ordering::Relaxed));
+        let shared = Arc::new(SharedSelection { selection, id });
+        known.add(hash, Arc::downgrade(&shared));
+        shared
+    }
+}
+
+impl Known {
+    fn add(&mut self, hash: u64, selection: Weak<SharedSelection>) {
+        self.selections.entry(hash).or_default().push(selection);
+        if self.selections.len() < self.sweep_at.max(SWEEP_AT_LEAST) {
+            return;
+        }
+        self.selections.retain(|_, alike| {
+            alike.retain(|one| one.strong_count() > 0);
+            !alike.is_empty()
+        });
+        self.sweep_at = self.selections.len() * 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selection(labels: &str) -> Selection {
+        Selection { labels: labels.parse().unwrap(), ..Selection::default() }
+    }
+
+    fn large(salt: usize) -> String {
+        (0..100).map(|i| format!("!k{i}-{salt}")).collect::<Vec<_>>().join(",")
+    }
+
+    #[test]
+    fn equal_large_selections_are_shared_while_watched() {
+        let (selections, paths) = (Selections::default(), Arc::<[FieldPath]>::default());
+        let share = |labels: &str| {
+            selections.share(Selection { paths: paths.clone(), ..selection(labels) })
+        };
+        let first = share(&large(1));
+        assert!(Arc::ptr_eq(&first, &share(&large(1))));
+        assert!(!Arc::ptr_eq(&first, &share(&large(2))));
+        assert!(!Arc::ptr_eq(&share("a=b"), &share("a=b")), "a small one is not looked up");
+        let id = first.id;
+        drop(first);
+        assert_ne!(share(&large(1)).id, id);
+    }
+
+    #[test]
+    fn selections_of_ended_watches_are_forgotten() {
+        let selections = Selections::default();
+        let kept: Vec<_> = (0..10).map(|i| selections.share(selection(&large(i)))).collect();
+        for salt in 0..1000 {
+            selections.share(selection(&large(salt + 10)));
+        }
+        let known = selections.by_hash.lock().unwrap().selections.len();
+        assert!((kept.len()..2 * SWEEP_AT_LEAST).contains(&known), "{known}");
+    }
+
+    #[test]
+    fn event_is_evaluated_once_for_equal_selections() {
+        let event = Event::new(1, crate::Revision(1), None, None);
+        let mut evaluated = 0;
+        for (id, expected) in
+            [(1, Some(Change::Added)), (2, None), (1, Some(Change::Added)), (2, None)]
+        {
+            let seen = event.seen_by(id, || {
+                evaluated += 1;
+                expected
+            });
+            assert_eq!(seen, expected);
+        }
+        assert_eq!(evaluated, 2);
+    }
+}
