@@ -24,6 +24,7 @@ mod kind;
 mod kinds;
 mod kubelet;
 mod limit_range;
+mod lister;
 mod namespace;
 mod networking;
 mod node;

@@ -15,7 +15,9 @@ use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_api::{builtin, convert};
 use kevel_codec::{json, protobuf};
-use kevel_store::cache::{Cache, Caches, Decode as _, FieldPath, JsonDecode, KeyOrder, Wire};
+use kevel_store::cache::{
+    Cache, Caches, Decode as _, FieldPath, JsonDecode, KeyOrder, Object, Wire,
+};
 use kevel_store::{Engine, Revision};
 
 use crate::future::Pending;
@@ -239,6 +241,17 @@ impl Storage {
             map.insert("kind", self.kind.kind.as_str().into());
         }
         Ok(value)
+    }
+
+    /// What `read` makes of an object's tree, made once and kept beside the object as long as that is current: for what
+    /// requests read of stored objects, which may be large. A type is made by one function, and holds what is needed
+    /// alone: with all that is kept, an object takes a few times its bytes.
+    pub fn decoded<T: Send + Sync + 'static>(
+        &self,
+        object: &Object,
+        read: fn(&Value) -> T,
+    ) -> Result<Arc<T>, String> {
+        object.decoded(|object| Ok(read(&self.read(object.wire()?)?)))
     }
 
     /// The same object in another version of its group.

@@ -2,23 +2,45 @@
 
 use std::sync::Arc;
 
+use crate::lister::{Facts, Lister};
 use kevel_api::status::StatusError;
-use kevel_api::value::Value;
+use kevel_api::value::{Map, Value};
+use kevel_store::cache::At;
 
-use super::lister::Lister;
+/// How the annotations end by which classes say to be the default.
+const DEFAULT_SUFFIX: &str = "/is-default-class";
+
+/// What decides whether a class is the default.
+#[derive(Debug)]
+pub(super) struct ClassDefaults {
+    pub name: String,
+    created: String,
+    /// The annotations that say so.
+    said_by: Vec<String>,
+}
+
+impl Facts for ClassDefaults {
+    fn read(class: &Value) -> Self {
+        let annotations = class.at(&["metadata", "annotations"]).and_then(Value::as_map);
+        let annotations = annotations.into_iter().flat_map(Map::iter);
+        let says = annotations
+            .filter(|(key, value)| key.ends_with(DEFAULT_SUFFIX) && value.as_str() == Some("true"));
+        ClassDefaults {
+            name: class.str_at(&["metadata", "name"]).to_owned(),
+            created: class.str_at(&["metadata", "creationTimestamp"]).to_owned(),
+            said_by: says.map(|(key, _)| key.to_owned()).collect(),
+        }
+    }
+}
 
 /// The newest class with one of these annotations; of those as old as each other the first by name.
 pub(super) async fn default_class(
-    classes: &Lister,
+    classes: &Lister<ClassDefaults>,
     annotations: &[&str],
-) -> Result<Option<Arc<Value>>, StatusError> {
-    let is_default = |class: &Arc<Value>| {
-        let says = |key: &&str| class.str_at(&["metadata", "annotations", key]) == "true";
-        annotations.iter().any(says)
-    };
-    let mut defaults: Vec<_> = classes.list("").await?.into_iter().filter(is_default).collect();
-    let metadata = |class: &Arc<Value>, field| class.str_at(&["metadata", field]).to_owned();
-    defaults.sort_by_key(|class| metadata(class, "name"));
-    defaults.sort_by_key(|class| std::cmp::Reverse(metadata(class, "creationTimestamp")));
-    Ok(defaults.into_iter().next())
+) -> Result<Option<Arc<ClassDefaults>>, StatusError> {
+    let mut defaults = classes.list("", At::Any).await?;
+    defaults.retain(|class| annotations.iter().any(|key| class.said_by.iter().any(|by| by == key)));
+    Ok(defaults.into_iter().min_by(|one, other| {
+        other.created.cmp(&one.created).then_with(|| one.name.cmp(&other.name))
+    }))
 }

@@ -7,9 +7,9 @@ use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 
-use super::default_class::default_class;
-use super::lister::Lister;
+use super::default_class::{ClassDefaults, default_class};
 use super::{Context, Registration};
+use crate::lister::Lister;
 
 const GROUP: &str = "networking.k8s.io";
 /// What makes a class the default.
@@ -25,7 +25,7 @@ pub const REGISTRATION: Registration = Registration::on("DefaultIngressClass", |
 /// The admission plug-in of that name.
 #[derive(Debug)]
 pub struct DefaultIngressClass {
-    classes: Lister,
+    classes: Lister<ClassDefaults>,
 }
 
 impl DefaultIngressClass {
@@ -53,7 +53,7 @@ impl Plugin for DefaultIngressClass {
         }
         Box::pin(async move {
             if let Some(class) = default_class(&self.classes, &DEFAULT).await? {
-                let name = class.str_at(&["metadata", "name"]);
+                let name = class.name.as_str();
                 ingress.make_map(&["spec"]).insert("ingressClassName", name.into());
             }
             Ok(())

@@ -7,9 +7,9 @@ use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 
-use super::default_class::default_class;
-use super::lister::Lister;
+use super::default_class::{ClassDefaults, default_class};
 use super::{Context, Registration};
+use crate::lister::Lister;
 
 /// What makes a class the default.
 const DEFAULT: [&str; 2] = [
@@ -27,7 +27,7 @@ pub const REGISTRATION: Registration = Registration::on("DefaultStorageClass", |
 /// The admission plug-in of that name.
 #[derive(Debug)]
 pub struct DefaultStorageClass {
-    classes: Lister,
+    classes: Lister<ClassDefaults>,
 }
 
 impl DefaultStorageClass {
@@ -56,7 +56,7 @@ impl Plugin for DefaultStorageClass {
         }
         Box::pin(async move {
             if let Some(class) = default_class(&self.classes, &DEFAULT).await? {
-                let name = class.str_at(&["metadata", "name"]);
+                let name = class.name.as_str();
                 claim.make_map(&["spec"]).insert("storageClassName", name.into());
             }
             Ok(())

@@ -14,7 +14,6 @@ mod extended_resource_toleration;
 mod image_policy_webhook;
 mod limit_pod_hard_anti_affinity_topology;
 mod limit_ranger;
-mod lister;
 mod namespace_auto_provision;
 mod namespace_exists;
 mod namespace_lifecycle;
@@ -59,11 +58,11 @@ use kevel_server::resource::{Resources, Rows};
 use kevel_server::storage::Storage;
 
 use self::certificates::PodCertificateSigning;
-use self::lister::Lister;
 use self::policy_params::PolicyParams;
 use self::resource_claims::ResourceClaims;
 
 use crate::features::Feature;
+use crate::lister::Lister;
 
 /// The plug-ins that the command line knows, a line each, in the order in which they run
 /// (`AllOrderedPlugins`). Each file says what else there is to say about its own.
@@ -180,7 +179,7 @@ impl Context<'_> {
     }
 
     /// The objects of a resource that every cluster has.
-    fn lister(&self, group: &str, plural: &str) -> Result<Lister, String> {
+    fn lister<F>(&self, group: &str, plural: &str) -> Result<Lister<F>, String> {
         self.storage(group, plural).map(Lister::new)
     }
 

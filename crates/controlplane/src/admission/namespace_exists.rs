@@ -9,8 +9,8 @@ use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 use kevel_store::cache::At;
 
-use super::lister::Lister;
 use super::{Context, Registration};
+use crate::lister::Lister;
 
 /// `NamespaceExists`, as the command line knows it.
 pub const REGISTRATION: Registration =

@@ -9,9 +9,9 @@ use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 use kevel_store::cache::At;
 
-use super::lister::Lister;
 use super::{Context, Registration};
 use crate::features::Feature;
+use crate::lister::{Facts, Lister};
 
 /// What a change may need of a node, and whether it does. Sorted by name.
 const FEATURES: [(&str, Needs); 2] = [
@@ -31,9 +31,21 @@ pub const REGISTRATION: Registration =
 /// The admission plug-in of that name.
 #[derive(Debug)]
 pub struct NodeDeclaredFeatureValidator {
-    nodes: Lister,
+    nodes: Lister<DeclaredFeatures>,
     /// `NodeDeclaredFeatures`
     enabled: bool,
+}
+
+/// The features that a node declares, of those that are asked for.
+#[derive(Debug)]
+struct DeclaredFeatures(Vec<&'static str>);
+
+impl Facts for DeclaredFeatures {
+    fn read(node: &Value) -> Self {
+        let declared = node.list_at(&["status", "declaredFeatures"]);
+        let has = |name: &&str| declared.iter().any(|known| known.as_str() == Some(name));
+        DeclaredFeatures(FEATURES.iter().map(|(name, _)| *name).filter(has).collect())
+    }
 }
 
 impl NodeDeclaredFeatureValidator {
@@ -53,8 +65,7 @@ impl NodeDeclaredFeatureValidator {
             let error = format!("node {} not found", quote(name));
             return Err(attributes.forbidden(Some(pod), error));
         };
-        let declared = node.list_at(&["status", "declaredFeatures"]);
-        let has = |feature: &&str| declared.iter().any(|known| known.as_str() == Some(feature));
+        let has = |feature: &&str| node.0.contains(feature);
         let missing: Vec<&str> = needed.into_iter().filter(|feature| !has(feature)).collect();
         if missing.is_empty() {
             return Ok(());

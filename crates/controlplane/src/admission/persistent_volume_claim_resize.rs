@@ -10,8 +10,8 @@ use kevel_server::future::Pending;
 use kevel_store::cache::At;
 
 use super::default_storage_class::CLASS_ANNOTATION;
-use super::lister::Lister;
 use super::{Context, Registration};
+use crate::lister::{Facts, Lister};
 
 /// `PersistentVolumeClaimResize`, as the command line knows it.
 pub const REGISTRATION: Registration = Registration::on("PersistentVolumeClaimResize", |context| {
@@ -21,7 +21,17 @@ pub const REGISTRATION: Registration = Registration::on("PersistentVolumeClaimRe
 /// The admission plug-in of that name.
 #[derive(Debug)]
 pub struct PersistentVolumeClaimResize {
-    classes: Lister,
+    classes: Lister<VolumeExpansion>,
+}
+
+/// Whether the volumes of a class can be expanded.
+#[derive(Debug)]
+struct VolumeExpansion(bool);
+
+impl Facts for VolumeExpansion {
+    fn read(class: &Value) -> Self {
+        VolumeExpansion(class.at(&["allowVolumeExpansion"]) == Some(&Value::Bool(true)))
+    }
 }
 
 impl PersistentVolumeClaimResize {
@@ -43,9 +53,7 @@ impl PersistentVolumeClaimResize {
         let name = class(claim);
         let expands = name == class(old) && !name.is_empty() && {
             let class = self.classes.get("", name, At::Any).await?;
-            class.is_some_and(|class| {
-                class.at(&["allowVolumeExpansion"]) == Some(&Value::Bool(true))
-            })
+            class.is_some_and(|class| class.0)
         };
         if expands {
             return Ok(());

@@ -1,6 +1,7 @@
 //! What is asked of groups of pods that are scheduled together: `PodGroupProtection`,
 //! `PodGroupWorkloadExists`, `JobValidation`. Nothing as long as the gate `GenericWorkload` is off.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use kevel_api::quote::quote;
@@ -8,11 +9,12 @@ use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
+use kevel_store::cache::At;
 
-use super::lister::Lister;
 use super::storage_object_in_use_protection::add_finalizer;
 use super::{Context, Registration};
 use crate::features::Feature;
+use crate::lister::{Facts, Lister};
 
 const GROUP: &str = "scheduling.k8s.io";
 const VERSION: &str = "v1alpha2";
@@ -23,7 +25,7 @@ fn enabled(context: &Context<'_>) -> bool {
 }
 
 /// The objects of a resource, where the gate is on and it is served.
-fn lister(context: &Context<'_>, plural: &str) -> Option<Lister> {
+fn lister<F>(context: &Context<'_>, plural: &str) -> Option<Lister<F>> {
     let row = context.rows.get(GROUP, VERSION, plural).filter(|_| enabled(context))?;
     row.storage.clone().map(Lister::new)
 }
@@ -72,7 +74,24 @@ pub const POD_GROUP_WORKLOAD_EXISTS: Registration =
 /// Groups are made of templates that are there.
 #[derive(Debug)]
 pub struct PodGroupWorkloadExists {
-    workloads: Option<Lister>,
+    workloads: Option<Lister<WorkloadTemplates>>,
+}
+
+/// The templates of a workload.
+#[derive(Debug)]
+struct WorkloadTemplates {
+    deleting: bool,
+    names: HashSet<String>,
+}
+
+impl Facts for WorkloadTemplates {
+    fn read(workload: &Value) -> Self {
+        let templates = workload.list_at(&["spec", "podGroupTemplates"]).iter();
+        WorkloadTemplates {
+            deleting: !workload.str_at(&["metadata", "deletionTimestamp"]).is_empty(),
+            names: templates.map(|template| template.str_at(&["name"]).to_owned()).collect(),
+        }
+    }
 }
 
 impl PodGroupWorkloadExists {
@@ -107,11 +126,10 @@ impl Plugin for PodGroupWorkloadExists {
             let Some(workload) = workloads.find(attributes.namespace, name).await? else {
                 return refused(format!("Workload {} not found", quote(name)));
             };
-            if !workload.str_at(&["metadata", "deletionTimestamp"]).is_empty() {
+            if workload.deleting {
                 return refused(format!("Workload {} is being deleted", quote(name)));
             }
-            let mut templates = workload.list_at(&["spec", "podGroupTemplates"]).iter();
-            if templates.any(|known| known.str_at(&["name"]) == template) {
+            if workload.names.contains(template) {
                 return Ok(());
             }
             let (template, name) = (quote(template), quote(name));
@@ -127,7 +145,29 @@ pub const JOB_VALIDATION: Registration =
 /// A job whose pods are scheduled all or none keeps their number.
 #[derive(Debug)]
 pub struct JobValidation {
-    groups: Option<Lister>,
+    groups: Option<Lister<GroupPolicy>>,
+}
+
+/// What a job needs to know of a group.
+#[derive(Debug)]
+struct GroupPolicy {
+    name: String,
+    /// Whether its pods are scheduled all or none.
+    gang: bool,
+    /// The UID of what controls it.
+    controller: Option<String>,
+}
+
+impl Facts for GroupPolicy {
+    fn read(group: &Value) -> Self {
+        let mut owners = group.list_at(&["metadata", "ownerReferences"]).iter();
+        let controller = owners.find(|owner| owner.at(&["controller"]) == Some(&Value::Bool(true)));
+        GroupPolicy {
+            name: group.str_at(&["metadata", "name"]).to_owned(),
+            gang: group.at(&["spec", "schedulingPolicy", "gang"]).is_some(),
+            controller: controller.map(|owner| owner.str_at(&["uid"]).to_owned()),
+        }
+    }
 }
 
 impl JobValidation {
@@ -160,18 +200,16 @@ impl Plugin for JobValidation {
             let groups = match group.and_then(Value::as_str) {
                 Some(name) => groups.find(attributes.namespace, name).await?.into_iter().collect(),
                 None => {
-                    let mut groups = groups.list(attributes.namespace).await?;
-                    groups.retain(|group| is_controlled_by(group, old));
+                    let mut groups = groups.list(attributes.namespace, At::Any).await?;
+                    let uid = old.str_at(&["metadata", "uid"]);
+                    groups.retain(|group| group.controller.as_deref() == Some(uid));
                     groups
                 }
             };
-            let mut gangs = groups
-                .iter()
-                .filter(|group| group.at(&["spec", "schedulingPolicy", "gang"]).is_some());
-            match gangs.next() {
+            match groups.iter().find(|group| group.gang) {
                 None => Ok(()),
                 Some(group) => {
-                    let name = quote(group.str_at(&["metadata", "name"]));
+                    let name = quote(&group.name);
                     let error = format!(
                         "cannot change parallelism for a Job referencing gang-scheduled PodGroup \
                          {name}"
@@ -181,10 +219,4 @@ impl Plugin for JobValidation {
             }
         })
     }
-}
-
-fn is_controlled_by(object: &Value, owner: &Value) -> bool {
-    let mut owners = object.list_at(&["metadata", "ownerReferences"]).iter();
-    let controller = owners.find(|owner| owner.at(&["controller"]) == Some(&Value::Bool(true)));
-    controller.is_some_and(|found| found.str_at(&["uid"]) == owner.str_at(&["metadata", "uid"]))
 }

@@ -11,8 +11,8 @@ use kevel_codec::yaml;
 use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 
-use super::lister::Lister;
 use super::{Context, Registration};
+use crate::lister::{Facts, Lister};
 
 const ANNOTATION: &str = "scheduler.alpha.kubernetes.io/node-selector";
 const CLUSTER_DEFAULT: &str = "clusterDefaultNodeSelector";
@@ -26,9 +26,20 @@ pub const REGISTRATION: Registration =
 /// The admission plug-in of that name.
 #[derive(Debug)]
 pub struct PodNodeSelector {
-    namespaces: Lister,
+    namespaces: Lister<NamespaceSelector>,
     /// What the configuration says for namespaces, and for all that do not say.
     selectors: BTreeMap<String, String>,
+}
+
+/// The annotation by which a namespace says where its pods go.
+#[derive(Debug)]
+struct NamespaceSelector(Option<String>);
+
+impl Facts for NamespaceSelector {
+    fn read(namespace: &Value) -> Self {
+        let annotation = namespace.at(&["metadata", "annotations", ANNOTATION]);
+        NamespaceSelector(annotation.and_then(Value::as_str).map(str::to_owned))
+    }
 }
 
 impl PodNodeSelector {
@@ -55,8 +66,7 @@ impl PodNodeSelector {
                 name,
             ));
         };
-        let annotation = namespace.at(&["metadata", "annotations", ANNOTATION]);
-        let text = match annotation.and_then(Value::as_str) {
+        let text = match &namespace.0 {
             Some(text) => text,
             None => self.selectors.get(CLUSTER_DEFAULT).map_or("", String::as_str),
         };

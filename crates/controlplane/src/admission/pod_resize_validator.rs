@@ -10,10 +10,10 @@ use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 use kevel_store::cache::At;
 
-use super::lister::Lister;
 use super::node_declared_feature_validator::changes_on_node;
 use super::resource_list::{self, PodResources};
 use super::{Context, Registration};
+use crate::lister::{Facts, Lister};
 
 /// What a pod may ask for as a whole goes before what its containers ask for.
 const RESOURCES: PodResources = PodResources {
@@ -35,7 +35,24 @@ pub const REGISTRATION: Registration = Registration::on("PodResizeValidator", |c
 /// The admission plug-in of that name.
 #[derive(Debug)]
 pub struct PodResizeValidator {
-    nodes: Lister,
+    nodes: Lister<NodeCapacity>,
+}
+
+/// What a resize needs to know of a node.
+#[derive(Debug)]
+struct NodeCapacity {
+    system: Option<String>,
+    /// Of what is counted in [`UNITS`].
+    allocatable: resource_list::ResourceList,
+}
+
+impl Facts for NodeCapacity {
+    fn read(node: &Value) -> Self {
+        let system = node.at(&["metadata", "labels", "kubernetes.io/os"]).and_then(Value::as_str);
+        let mut allocatable = resource_list::at(node, &["status", "allocatable"]);
+        allocatable.retain(|name, _| UNITS.iter().any(|(unit, _)| unit == name));
+        NodeCapacity { system: system.map(str::to_owned), allocatable }
+    }
 }
 
 impl PodResizeValidator {
@@ -53,19 +70,17 @@ impl PodResizeValidator {
             let cause = StatusCause { reason: reason.into(), ..StatusCause::default() };
             Err(attributes.forbidden(Some(pod), error).with_cause(cause))
         };
-        let system = node.at(&["metadata", "labels", "kubernetes.io/os"]).and_then(Value::as_str);
-        if let Some(system) = system.filter(|system| *system != "linux") {
+        if let Some(system) = node.system.as_deref().filter(|system| *system != "linux") {
             let (node, system) = (quote(name), quote(system));
             let error =
                 format!("pod resize is only supported on linux nodes, node {node} is {system}");
             return refused(error, "UnsupportedPlatform");
         }
-        let allocatable = resource_list::at(&node, &["status", "allocatable"]);
         let requests = RESOURCES.requests(pod);
         let missing = UNITS.into_iter().filter_map(|(name, unit)| {
             let amount = |list: &resource_list::ResourceList| list.get(name).copied();
             let asked = amount(&requests).unwrap_or_default();
-            let there = amount(&allocatable).unwrap_or_default();
+            let there = amount(&node.allocatable).unwrap_or_default();
             let (asked_units, there_units) = (unit(&asked), unit(&there));
             (asked > there)
                 .then(|| format!("{name}, requested: {asked_units}, allocatable: {there_units}"))

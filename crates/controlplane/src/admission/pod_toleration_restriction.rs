@@ -10,8 +10,8 @@ use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 
 use super::Registration;
-use super::lister::Lister;
 use super::{Context, configuration, tolerations};
+use crate::lister::{Facts, Lister};
 use crate::pod::qos;
 
 const KINDS: [(&str, &str); 1] =
@@ -28,7 +28,7 @@ pub const REGISTRATION: Registration = Registration::off("PodTolerationRestricti
 /// The admission plug-in of that name.
 #[derive(Debug)]
 pub struct PodTolerationRestriction {
-    namespaces: Lister,
+    namespaces: Lister<NamespaceTolerations>,
     /// For namespaces that do not say.
     defaults: Vec<Value>,
     allowed: Vec<Value>,
@@ -48,7 +48,7 @@ impl PodTolerationRestriction {
         })
     }
 
-    async fn namespace(&self, name: &str) -> Result<Arc<Value>, StatusError> {
+    async fn namespace(&self, name: &str) -> Result<Arc<NamespaceTolerations>, StatusError> {
         let found = self.namespaces.find("", name).await?;
         let namespaces = GroupResource::from_static("", "namespaces");
         found.ok_or_else(|| StatusError::not_found(&namespaces, name))
@@ -62,7 +62,7 @@ impl PodTolerationRestriction {
         let mut more = Vec::new();
         if attributes.operation == Operation::Create {
             let namespace = self.namespace(attributes.namespace).await?;
-            more = said(&namespace, DEFAULTS)?.unwrap_or_else(|| self.defaults.clone());
+            more = said(&namespace.defaults)?.unwrap_or(&self.defaults).to_vec();
         }
         if qos::class(pod) != "BestEffort" {
             more.push(tolerations::exists(MEMORY_PRESSURE, "NoSchedule", None));
@@ -81,11 +81,11 @@ impl PodTolerationRestriction {
             return Ok(());
         }
         let namespace = self.namespace(attributes.namespace).await?;
-        let (allowed, scope) = match said(&namespace, ALLOWED)? {
+        let (allowed, scope) = match said(&namespace.allowed)? {
             Some(allowed) => (allowed, "namespace"),
-            None => (self.allowed.clone(), "cluster"),
+            None => (self.allowed.as_slice(), "cluster"),
         };
-        match tolerations::allowed(asked, &allowed) {
+        match tolerations::allowed(asked, allowed) {
             true => Ok(()),
             false => Err(StatusError::unknown(
                 500,
@@ -131,16 +131,35 @@ fn concerns(attributes: &Attributes<'_>) -> bool {
         && attributes.is("", "pods")
 }
 
-/// The tolerations that a namespace names, if it does.
-fn said(namespace: &Value, key: &str) -> Result<Option<Vec<Value>>, StatusError> {
-    let text = namespace.at(&["metadata", "annotations", key]).and_then(Value::as_str);
-    match text {
-        None => Ok(None),
-        Some("") => Ok(Some(Vec::new())),
-        Some(text) => {
-            let decoded = decode_any(text.as_bytes(), Unknown::Ignore);
-            let value = decoded.map_err(|error| StatusError::unknown(500, error))?.value;
-            Ok(Some(value.as_list().unwrap_or_default().to_vec()))
-        }
+/// The tolerations that an annotation of a namespace lists, if it is there and can be read.
+type Said = Result<Option<Vec<Value>>, String>;
+
+/// The tolerations that a namespace names.
+#[derive(Debug)]
+struct NamespaceTolerations {
+    defaults: Said,
+    allowed: Said,
+}
+
+impl Facts for NamespaceTolerations {
+    fn read(namespace: &Value) -> Self {
+        let said = |key: &str| {
+            let text = namespace.at(&["metadata", "annotations", key]).and_then(Value::as_str);
+            match text {
+                None => Ok(None),
+                Some("") => Ok(Some(Vec::new())),
+                Some(text) => {
+                    let decoded = decode_any(text.as_bytes(), Unknown::Ignore);
+                    let value = decoded.map_err(|error| error.to_string())?.value;
+                    Ok(Some(value.as_list().unwrap_or_default().to_vec()))
+                }
+            }
+        };
+        NamespaceTolerations { defaults: said(DEFAULTS), allowed: said(ALLOWED) }
     }
+}
+
+fn said(said: &Said) -> Result<Option<&[Value]>, StatusError> {
+    let said = said.as_ref().map_err(|error| StatusError::unknown(500, error))?;
+    Ok(said.as_deref())
 }

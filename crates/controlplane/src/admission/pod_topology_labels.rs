@@ -8,9 +8,9 @@ use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 use kevel_store::cache::At;
 
-use super::lister::Lister;
 use super::{Context, Registration};
 use crate::features::Feature;
+use crate::lister::Lister;
 
 const LABELS: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 

@@ -14,7 +14,8 @@ use kevel_server::resource::Resources;
 use kevel_server::selectors::NO_SELECTORS;
 use kevel_server::user::{PRIVILEGED, User};
 
-use super::{Context, Lister};
+use super::Context;
+use crate::lister::{Facts, Lister};
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
@@ -46,9 +47,19 @@ struct Words {
 pub struct PolicyParams {
     authorizer: Arc<dyn Authorizer>,
     /// As [`POLICIES`], where they are served.
-    policies: [Option<Lister>; 2],
+    policies: [Option<Lister<PolicyKind>>; 2],
     /// All resources, by which kinds are found.
     tables: Vec<Arc<Resources>>,
+}
+
+/// The kind of a policy's parameters, if it has any.
+#[derive(Debug)]
+struct PolicyKind(Option<Value>);
+
+impl Facts for PolicyKind {
+    fn read(policy: &Value) -> Self {
+        PolicyKind(policy.at(&["spec", "paramKind"]).cloned())
+    }
 }
 
 impl PolicyParams {
@@ -90,7 +101,7 @@ impl PolicyParams {
         &self,
         attributes: &Attributes<'_>,
         binding: &Value,
-        policies: Option<&Lister>,
+        policies: Option<&Lister<PolicyKind>>,
         words: Words,
     ) -> Result<Option<String>, StatusError> {
         let Some(reference) = binding.at(&["spec", "paramRef"]) else { return Ok(None) };
@@ -99,7 +110,7 @@ impl PolicyParams {
             Some(policies) => policies.find("", name).await?,
             None => None,
         };
-        let kind = policy.as_ref().and_then(|policy| policy.at(&["spec", "paramKind"]));
+        let kind = policy.as_ref().and_then(|policy| policy.0.as_ref());
         let params = kind.map_or_else(Params::anything, |kind| self.resolve(kind));
         let object = reference.str_at(&["name"]);
         let verb = if object.is_empty() { "list" } else { "get" };

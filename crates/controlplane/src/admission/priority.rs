@@ -8,9 +8,9 @@ use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 use kevel_store::cache::At;
 
-use super::lister::Lister;
 use super::{Context, Registration};
 use crate::features::Feature;
+use crate::lister::{Facts, Lister};
 
 const GROUP: &str = "scheduling.k8s.io";
 
@@ -21,7 +21,7 @@ pub const REGISTRATION: Registration =
 /// The admission plug-in of that name.
 #[derive(Debug)]
 pub struct Priority {
-    classes: Lister,
+    classes: Lister<PriorityFacts>,
     /// `WorkloadAwarePreemption`
     pod_groups: bool,
 }
@@ -129,19 +129,17 @@ impl Priority {
             let policy = Some("PreemptLowerPriority".to_owned());
             return Ok(Computed { class: String::new(), value: 0, preemption_policy: policy });
         };
-        let policy = class.at(&["preemptionPolicy"]).and_then(Value::as_str);
         Ok(Computed {
-            class: class.str_at(&["metadata", "name"]).to_owned(),
-            value: value(&class),
-            preemption_policy: policy.map(str::to_owned),
+            class: class.name.clone(),
+            value: class.value,
+            preemption_policy: class.preemption_policy.clone(),
         })
     }
 
     /// The class of those that name none: the lowest of those that say to be it.
-    async fn default(&self) -> Result<Option<Arc<Value>>, StatusError> {
-        let classes = self.classes.list("").await?.into_iter();
-        let global = |class: &Arc<Value>| class.at(&["globalDefault"]) == Some(&Value::Bool(true));
-        Ok(classes.filter(global).min_by_key(|class| value(class)))
+    async fn default(&self) -> Result<Option<Arc<PriorityFacts>>, StatusError> {
+        let classes = self.classes.list("", At::Any).await?.into_iter();
+        Ok(classes.filter(|class| class.global_default).min_by_key(|class| class.value))
     }
 
     async fn check_class(
@@ -150,8 +148,8 @@ impl Priority {
         class: &Value,
     ) -> Result<(), StatusError> {
         let Some(default) = self.default().await? else { return Ok(()) };
-        let name = default.str_at(&["metadata", "name"]);
-        let same = name == class.str_at(&["metadata", "name"]);
+        let name = &default.name;
+        let same = *name == class.str_at(&["metadata", "name"]);
         if attributes.operation == Operation::Update && same {
             return Ok(());
         }
@@ -208,8 +206,25 @@ impl Plugin for Priority {
     }
 }
 
-fn value(class: &Value) -> i64 {
-    class.at(&["value"]).and_then(Value::as_int).unwrap_or(0)
+/// What a priority class says.
+#[derive(Debug)]
+struct PriorityFacts {
+    name: String,
+    value: i64,
+    preemption_policy: Option<String>,
+    global_default: bool,
+}
+
+impl Facts for PriorityFacts {
+    fn read(class: &Value) -> Self {
+        let policy = class.at(&["preemptionPolicy"]).and_then(Value::as_str);
+        PriorityFacts {
+            name: class.str_at(&["metadata", "name"]).to_owned(),
+            value: class.at(&["value"]).and_then(Value::as_int).unwrap_or(0),
+            preemption_policy: policy.map(str::to_owned),
+            global_default: class.at(&["globalDefault"]) == Some(&Value::Bool(true)),
+        }
+    }
 }
 
 /// An update that does not say what was computed does not take it away.

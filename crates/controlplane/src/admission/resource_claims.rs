@@ -14,8 +14,9 @@ use kevel_server::future::Pending;
 use kevel_server::selectors::NO_SELECTORS;
 use kevel_server::user::User;
 
-use super::{Context, Lister};
+use super::Context;
 use crate::features::Feature;
+use crate::lister::Lister;
 
 const GROUP: &str = "resource.k8s.io";
 /// The label of namespaces whose claims may have access to devices that are in use.
@@ -75,11 +76,8 @@ impl ResourceClaims {
 
     /// Devices that are in use are for namespaces that an administrator has marked.
     async fn admin_access(&self, attributes: &Attributes<'_>, place: &Path<'_>) -> Errors {
-        let namespace = self.namespaces.find("", attributes.namespace).await?;
-        let label = |namespace: Arc<Value>| {
-            namespace.str_at(&["metadata", "labels", ADMIN_ACCESS]) == "true"
-        };
-        if namespace.is_some_and(label) {
+        let namespace = self.namespaces.object("", attributes.namespace).await?;
+        if namespace.is_some_and(|namespace| namespace.label(ADMIN_ACCESS) == Some("true")) {
             return Ok(Vec::new());
         }
         let why = format!(

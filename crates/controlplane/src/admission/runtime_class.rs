@@ -9,8 +9,8 @@ use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 
 use super::Registration;
-use super::lister::Lister;
 use super::{Context, resource_list, tolerations};
+use crate::lister::{Facts, Lister};
 
 /// `RuntimeClass`, as the command line knows it.
 pub const REGISTRATION: Registration =
@@ -19,7 +19,21 @@ pub const REGISTRATION: Registration =
 /// The admission plug-in of that name.
 #[derive(Debug)]
 pub struct RuntimeClass {
-    classes: Lister,
+    classes: Lister<RuntimeFacts>,
+}
+
+/// What a class adds to its pods.
+#[derive(Debug)]
+struct RuntimeFacts {
+    overhead: Option<Value>,
+    scheduling: Option<Value>,
+}
+
+impl Facts for RuntimeFacts {
+    fn read(class: &Value) -> Self {
+        let part = |field: &str| class.at(&[field]).cloned();
+        RuntimeFacts { overhead: part("overhead"), scheduling: part("scheduling") }
+    }
 }
 
 impl RuntimeClass {
@@ -32,7 +46,7 @@ impl RuntimeClass {
         attributes: &Attributes<'_>,
         pod: &Value,
         name: &str,
-    ) -> Result<Arc<Value>, StatusError> {
+    ) -> Result<Arc<RuntimeFacts>, StatusError> {
         let found = self.classes.find("", name).await?;
         let error = || format!("pod rejected: RuntimeClass {} not found", quote(name));
         found.ok_or_else(|| attributes.forbidden(Some(pod), error()))
@@ -45,9 +59,9 @@ impl RuntimeClass {
         name: String,
     ) -> Result<(), StatusError> {
         let class = self.class(attributes, pod, &name).await?;
-        if let Some(overhead) = class.at(&["overhead"]) {
+        if let Some(overhead) = &class.overhead {
             let given = pod.at(&["spec", "overhead"]).is_some_and(|overhead| !overhead.is_empty());
-            if given && !same_overhead(pod, &class) {
+            if given && !same_overhead(pod, overhead) {
                 return Err(other_overhead(attributes, pod));
             }
             let fixed = overhead.at(&["podFixed"]).cloned();
@@ -57,7 +71,7 @@ impl RuntimeClass {
                 None => spec.remove("overhead"),
             };
         }
-        match class.at(&["scheduling"]) {
+        match &class.scheduling {
             Some(scheduling) => schedule(attributes, pod, scheduling),
             None => Ok(()),
         }
@@ -70,9 +84,9 @@ impl RuntimeClass {
         name: &str,
     ) -> Result<(), StatusError> {
         let class = self.class(attributes, pod, name).await?;
-        match class.at(&["overhead"]) {
+        match &class.overhead {
             None => check_no_overhead(attributes, pod),
-            Some(_) if same_overhead(pod, &class) => Ok(()),
+            Some(overhead) if same_overhead(pod, overhead) => Ok(()),
             Some(_) => Err(other_overhead(attributes, pod)),
         }
     }
@@ -115,9 +129,8 @@ fn concerns(attributes: &Attributes<'_>) -> bool {
     attributes.operation == Operation::Create && attributes.is("", "pods")
 }
 
-fn same_overhead(pod: &Value, class: &Value) -> bool {
-    let overhead = |object, path: &[&str]| resource_list::at(object, path);
-    overhead(pod, &["spec", "overhead"]) == overhead(class, &["overhead", "podFixed"])
+fn same_overhead(pod: &Value, overhead: &Value) -> bool {
+    resource_list::at(pod, &["spec", "overhead"]) == resource_list::at(overhead, &["podFixed"])
 }
 
 fn other_overhead(attributes: &Attributes<'_>, pod: &Value) -> StatusError {

@@ -15,6 +15,7 @@ use kevel_server::resource::{CreateRequest, Created, Creater};
 use kevel_store::cache::At;
 
 use super::condition::Condition;
+use crate::lister::{Facts, Lister};
 
 /// Why an eviction is refused, for programs.
 const CAUSE: &str = "DisruptionBudget";
@@ -108,18 +109,19 @@ impl Eviction {
     ) -> Result<Spent, StatusError> {
         let row = request.resources.current().get("policy", "v1", "poddisruptionbudgets").cloned();
         let Some(budgets) = row else { return Ok(Spent::Free) };
-        let mut matching = matching(&budgets, request.namespace, pod).await?;
+        let storage = budgets.storage.clone().ok_or_else(|| StatusError::internal("not stored"))?;
+        let known: Lister<Budget> = Lister::new(storage);
+        let mut matching = known.list(request.namespace, At::Consistent).await?;
+        matching.retain(|budget| budget.selector.selects(pod));
         let Some(budget) = matching.pop() else { return Ok(Spent::Free) };
         if !matching.is_empty() {
             return Ok(Spent::Ambiguous);
         }
-        let name = budget.str_at(&["metadata", "name"]).to_owned();
+        let name = budget.name.clone();
         let ready = Condition { ty: "Ready", status: "True", ..Condition::default() };
         if !ready.holds(pod) {
-            let (healthy, desired) =
-                (number(&budget, "currentHealthy"), number(&budget, "desiredHealthy"));
-            let always = budget.str_at(&["spec", "unhealthyPodEvictionPolicy"]) == "AlwaysAllow";
-            if always || (healthy >= desired && desired > 0) {
+            let Budget { healthy, desired, .. } = *budget;
+            if budget.always_allows_unhealthy || (healthy >= desired && desired > 0) {
                 return Ok(Spent::Unhealthy(name));
             }
         }
@@ -140,27 +142,29 @@ fn unbudgeted(pod: &Value) -> Option<bool> {
     }
 }
 
-async fn matching(
-    budgets: &Arc<Resource>,
-    namespace: &str,
-    pod: &Value,
-) -> Result<Vec<Value>, StatusError> {
-    let storage = budgets.storage.as_ref().ok_or_else(|| StatusError::internal("not stored"))?;
-    let snapshot = storage.cache.snapshot(At::Consistent).await;
-    let snapshot = snapshot.map_err(StatusError::internal)?;
-    let mut found = Vec::new();
-    for object in snapshot.range(&format!("{namespace}/"), None) {
-        let wire = object.wire().map_err(StatusError::internal)?;
-        let budget = storage.read(wire).map_err(StatusError::internal)?;
-        let Ok(selector) = LabelSelector::from_value(budget.at(&["spec", "selector"])) else {
-            continue;
-        };
-        let label = |key: &str| pod.at(&["metadata", "labels"])?.as_map()?.get(key)?.as_str();
-        if selector.matches(label) {
-            found.push(budget);
+/// What an eviction needs to know of a budget to find the one of its pod.
+#[derive(Debug)]
+struct Budget {
+    name: String,
+    selector: LabelSelector,
+    healthy: i64,
+    desired: i64,
+    always_allows_unhealthy: bool,
+}
+
+impl Facts for Budget {
+    fn read(budget: &Value) -> Self {
+        // One that cannot be read is of no pod.
+        let selector = LabelSelector::from_value(budget.at(&["spec", "selector"]));
+        Budget {
+            name: budget.str_at(&["metadata", "name"]).to_owned(),
+            selector: selector.unwrap_or(LabelSelector::NOTHING),
+            healthy: number(budget, "currentHealthy"),
+            desired: number(budget, "desiredHealthy"),
+            always_allows_unhealthy: budget.str_at(&["spec", "unhealthyPodEvictionPolicy"])
+                == "AlwaysAllow",
         }
     }
-    Ok(found)
 }
 
 fn number(budget: &Value, field: &str) -> i64 {

@@ -56,3 +56,32 @@ async fn limit_ranges_give_and_refuse() {
     cluster.ok("admin", claims, &claim("2Gi")).await;
     cluster.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_limit_ranges_give_and_tell_a_bounded_amount() {
+    let cluster = cluster(&[]).await;
+    let amounts = |count: usize| {
+        let amounts = (0..count).map(|number| format!(r#""example.com/r{number:05}":"1""#));
+        amounts.collect::<Vec<_>>().join(",")
+    };
+    let limit_range = |name: &str, ty: &str, limits: &str| {
+        let limits = format!(r#"{{"type":"{ty}",{limits}}}"#);
+        format!(r#"{{"metadata":{{"name":"{name}"}},"spec":{{"limits":[{limits}]}}}}"#)
+    };
+    let given = format!(r#""default":{{{}}}"#, amounts(6000));
+    let limit_ranges = "POST /api/v1/namespaces/default/limitranges";
+    cluster.ok("admin", limit_ranges, &limit_range("given", "Container", &given)).await;
+    let dry = format!("POST {PODS}?dryRun=All");
+    let containers = (0..20).map(|number| format!(r#"{{"name":"c{number}","image":"i"}}"#));
+    let containers = format!(r#""containers":[{}]"#, containers.collect::<Vec<_>>().join(","));
+    // The plug-in hears of limit ranges a moment later.
+    let refused = |code: u16| move |answer: &(u16, String)| answer.0 == code;
+    cluster.until_sent("admin", &dry, &pod(&containers), refused(413)).await;
+    cluster.ok("admin", "DELETE /api/v1/namespaces/default/limitranges/given", "").await;
+    let asked = format!(r#""min":{{{}}}"#, amounts(6000));
+    cluster.ok("admin", limit_ranges, &limit_range("asked", "Pod", &asked)).await;
+    let (_, told) = cluster.until_sent("admin", &dry, &pod(""), refused(403)).await;
+    assert_eq!(told.matches("No request is specified").count(), 1000);
+    assert!(told.contains("minimum example.com/r00999 usage per Pod is 1.  No request"));
+    cluster.stop().await;
+}

@@ -5,7 +5,7 @@ mod derived;
 
 use bytes::Bytes;
 use kevel_api::selector::label::LabelSet;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use self::derived::Derived;
 use super::FieldPath;
@@ -97,8 +97,9 @@ impl Object {
 
     /// The same object in another version, which its wire bytes show.
     pub fn in_version(&self, wire: Wire) -> Self {
-        let (key, revision) = (self.key.clone(), self.revision);
-        Object { key, revision, wire: Ok(wire), sealed: self.sealed, fields: OnceLock::new() }
+        let (fields, derived) = Default::default();
+        let (key, revision, sealed) = (self.key.clone(), self.revision, self.sealed);
+        Object { key, revision, wire: Ok(wire), sealed, fields, derived }
     }
 
     /// The key below the resource's prefix: `namespace/name`, or `name`.
@@ -148,6 +149,22 @@ impl Object {
 
     fn derived(&self) -> &Derived {
         self.derived.get_or_init(Box::default)
+    }
+
+    /// The object in a form that readers decode it to, decoded once and shared by all who ask for the same type. It
+    /// is kept as long as the object is the current one of its key.
+    pub fn decoded<T, E>(&self, decode: impl FnOnce(&Self) -> Result<T, E>) -> Result<Arc<T>, E>
+    where
+        T: Send + Sync + 'static,
+    {
+        self.derived().decoded(|| decode(self))
+    }
+
+    /// Forgets what readers decoded: the object is the current one no more.
+    pub(super) fn superseded(&self) {
+        if let Some(derived) = self.derived.get() {
+            derived.forget_decoded();
+        }
     }
 
     /// The value of the selectable field at a position of its resource's; empty where it has none.
@@ -230,5 +247,24 @@ mod tests {
             assert_eq!(object.label(&key), Some(value.as_str()));
         }
         assert_eq!((object.label("k1000"), object.label(""), object.count()), (None, None, 1000));
+    }
+
+    #[test]
+    fn object_is_decoded_once_for_each_type_while_current() {
+        let object = labelled("{}");
+        let mut decoded = 0;
+        let mut number = |value: u64| {
+            object.decoded(|_| {
+                decoded += 1;
+                Ok::<_, ()>(value)
+            })
+        };
+        assert_eq!((number(1), number(2)), (Ok(Arc::new(1)), Ok(Arc::new(1))));
+        assert_eq!(object.decoded(|_| Ok::<_, ()>("text")), Ok(Arc::new("text")));
+        assert_eq!(number(3), Ok(Arc::new(1)));
+        object.superseded();
+        assert_eq!(number(4), Ok(Arc::new(4)));
+        assert_eq!(decoded, 2);
+        assert_eq!(object.decoded(|_| Err::<String, _>("no")), Err("no"));
     }
 }

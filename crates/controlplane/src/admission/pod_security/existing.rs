@@ -27,7 +27,7 @@ impl PodSecurity {
         // By what is wrong: the first pod by name, and how many there are.
         let mut found: BTreeMap<String, (String, usize)> = BTreeMap::new();
         for object in pods.iter().take(MAX_PODS) {
-            let pod = self.pods.read_once(object).unwrap_or_default();
+            let pod = self.pods.tree(object).unwrap_or_default();
             let (metadata, spec) = (pod.at(&["metadata"]), pod.at(&["spec"]));
             let nothing = &Value::Null;
             let judged =
@@ -78,7 +78,7 @@ impl PodSecurity {
     fn prioritized<'o>(&self, pods: impl Iterator<Item = &'o Arc<Object>>) -> Vec<Arc<Object>> {
         let (mut first, mut rest, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
         for object in pods {
-            let Ok(pod) = self.pods.read_once(object) else { continue };
+            let Ok(pod) = self.pods.tree(object) else { continue };
             if self.is_exempt_class(pod.str_at(&["spec", "runtimeClassName"])) {
                 continue;
             }

@@ -20,8 +20,8 @@ use kevel_store::cache::At;
 use self::checks::{Pod, describe, violations};
 use self::configuration::Configuration;
 use self::policy::{Level, Policy};
-use super::lister::Lister;
 use super::{Context, Registration};
+use crate::lister::Lister;
 
 /// How keys of what auditors are told begin.
 const AUDIT: &str = "pod-security.kubernetes.io/";

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use kevel_api::quantity::Quantity;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_server::admission::{Attributes, Operation};
@@ -11,6 +12,27 @@ use super::super::resource_list::{self, ResourceList};
 use super::configuration::LimitedResource;
 use super::evaluator::Evaluator;
 use super::scopes::{self, Scope};
+use crate::lister::Facts;
+
+/// A quota, as far as writes go by it: as many amounts as it has, in a hundred bytes each.
+#[derive(Debug)]
+pub(super) struct Quota {
+    name: String,
+    hard: ResourceList,
+    used: ResourceList,
+    scopes: Vec<Scope>,
+}
+
+impl Facts for Quota {
+    fn read(quota: &Value) -> Self {
+        Quota {
+            name: quota.str_at(&["metadata", "name"]).to_owned(),
+            hard: resource_list::at(quota, &["status", "hard"]),
+            used: resource_list::at(quota, &["status", "used"]),
+            scopes: scopes::of(quota),
+        }
+    }
+}
 
 /// A write that may use something up.
 pub(super) struct Charge<'a> {
@@ -37,25 +59,22 @@ impl<'a> Charge<'a> {
     /// The names of the quotas that the write changes, if they all allow it.
     pub fn check(
         &self,
-        quotas: &[Arc<Value>],
+        quotas: &[Arc<Quota>],
         limited: &[LimitedResource],
     ) -> Result<Vec<String>, StatusError> {
         let (mut about, mut covered) = (Vec::new(), BTreeSet::new());
         for quota in quotas.iter().filter(|quota| self.is_about(quota, self.object)) {
-            let hard = resource_list::at(quota, &["status", "hard"]);
-            let names = hard.keys().map(String::as_str);
-            let names: Vec<&str> = names.filter(|name| self.evaluator.limited_by(name)).collect();
-            let name = quota.str_at(&["metadata", "name"]);
+            let names = self.evaluator.limited(&quota.hard);
+            let name = &quota.name;
             let checked = self.evaluator.check(&names, self.object);
             checked.map_err(|error| self.forbidden(format!("failed quota: {name}: {error}")))?;
-            let used = resource_list::at(quota, &["status", "used"]);
-            if names.iter().any(|name| !used.contains_key(*name)) {
+            if names.iter().any(|name| !quota.used.contains_key(*name)) {
                 let names = names.join(",");
                 let error = format!("status unknown for quota: {name}, resources: {names}");
                 return Err(self.forbidden(error));
             }
             about.push(quota);
-            covered.extend(names.into_iter().map(str::to_owned));
+            covered.extend(names);
         }
         let negative = self.usage.iter().filter(|(_, amount)| amount.signum() < 0);
         let negative: Vec<&str> = negative.map(|(name, _)| name.as_str()).collect();
@@ -76,77 +95,72 @@ impl<'a> Charge<'a> {
         let mut changed = Vec::new();
         for quota in charged {
             if !self.added_of(quota)?.is_empty() {
-                changed.push(quota.str_at(&["metadata", "name"]).to_owned());
+                changed.push(quota.name.clone());
             }
         }
         Ok(changed)
     }
 
     /// Adds what the write uses to what a quota has been used for, if it is not too much.
-    pub fn add(&self, quota: &mut Value) -> Result<(), StatusError> {
-        if !self.is_about(quota, self.object) {
+    pub fn add(&self, object: &mut Value) -> Result<(), StatusError> {
+        let quota = Quota::read(object);
+        if !self.is_about(&quota, self.object) {
             return Ok(());
         }
-        let added = self.added_of(quota)?;
-        let mut used = resource_list::at(quota, &["status", "used"]);
-        resource_list::add(&mut used, &added);
-        let status = quota.make_map(&["status", "used"]);
-        for name in added.keys() {
-            let amount = used.get(name).map(ToString::to_string).unwrap_or_default();
-            status.insert(name.as_str(), amount.as_str().into());
+        let added = self.added_of(&quota)?;
+        let status = object.make_map(&["status", "used"]);
+        for (name, amount) in &added {
+            let sum = sum(quota.used.get(name), *amount);
+            status.insert(name.as_str(), sum.to_string().as_str().into());
         }
         Ok(())
     }
 
     /// What a quota limits of what the write adds; refused where that is too much.
-    fn added_of(&self, quota: &Value) -> Result<ResourceList, StatusError> {
-        let hard = resource_list::at(quota, &["status", "hard"]);
-        let used = resource_list::at(quota, &["status", "used"]);
+    fn added_of(&self, quota: &Quota) -> Result<ResourceList, StatusError> {
+        let Quota { name, hard, used, .. } = quota;
         let mut added = self.added(quota);
         added.retain(|name, _| hard.contains_key(name));
-        let mut sum = used.clone();
-        resource_list::add(&mut sum, &added);
-        let exceeds = |name: &String| sum.get(name) > hard.get(name);
-        let exceeded: BTreeSet<&String> = added.keys().filter(|name| exceeds(name)).collect();
+        let exceeds = |(name, amount): &(&String, &Quantity)| {
+            Some(&sum(used.get(*name), **amount)) > hard.get(*name)
+        };
+        let exceeded: Vec<&String> = added.iter().filter(exceeds).map(|(name, _)| name).collect();
         // Who only tells how things are cannot be told that they may not be so.
         if exceeded.is_empty() || self.attributes.subresource == "status" {
             return Ok(added);
         }
         let print = |list: &ResourceList| {
-            let mut list = list.clone();
-            list.retain(|name, _| exceeded.contains(name));
-            resource_list::print(&list)
+            let told = exceeded.iter().filter_map(|name| list.get_key_value(*name));
+            resource_list::print(&told.map(|(name, amount)| (name.clone(), *amount)).collect())
         };
         Err(self.forbidden(format!(
-            "exceeded quota: {}, requested: {}, used: {}, limited: {}",
-            quota.str_at(&["metadata", "name"]),
+            "exceeded quota: {name}, requested: {}, used: {}, limited: {}",
             print(&added),
-            print(&used),
-            print(&hard)
+            print(used),
+            print(hard)
         )))
     }
 
     /// What the write adds where a quota counts: all of it, unless what was there counted already.
-    fn added(&self, quota: &Value) -> ResourceList {
+    fn added(&self, quota: &Quota) -> ResourceList {
         match self.attributes.old {
             Some(old) if self.is_about(quota, old) => self.difference.clone(),
             _ => without_zeros(self.usage.clone()),
         }
     }
 
-    fn is_about(&self, quota: &Value, object: &Value) -> bool {
-        let hard = quota.at(&["status", "hard"]).and_then(Value::as_map);
-        hard.is_some_and(|hard| hard.iter().any(|(name, _)| self.evaluator.limited_by(name)))
-            && scopes::of(quota).iter().all(|scope| self.evaluator.is_in(scope, object))
+    fn is_about(&self, quota: &Quota, object: &Value) -> bool {
+        self.evaluator.is_limited(&quota.hard)
+            && quota.scopes.iter().all(|scope| self.evaluator.is_in(scope, object))
     }
 
     /// Whether quotas cover what needs one.
     fn check_covered(
         &self,
-        quotas: &[Arc<Value>],
+        quotas: &[Arc<Quota>],
         limited: &[LimitedResource],
         usage: &ResourceList,
-        covered: &BTreeSet<String>,
+        covered: &BTreeSet<&str>,
     ) -> Result<(), StatusError> {
         if limited.is_empty() {
             return Ok(());
@@ -155,7 +169,7 @@ impl<'a> Charge<'a> {
         let used = || usage.iter().filter(|(_, amount)| amount.signum() > 0).map(|(name, _)| name);
         let names: BTreeSet<&String> = here
             .flat_map(|row| used().filter(|name| row.contains.iter().any(|c| name.contains(c))))
-            .filter(|name| !covered.contains(*name))
+            .filter(|name| !covered.contains(name.as_str()))
             .collect();
         if !names.is_empty() {
             let names: Vec<&str> = names.into_iter().map(String::as_str).collect();
@@ -163,14 +177,14 @@ impl<'a> Charge<'a> {
             return Err(self.forbidden(error));
         }
         let applies = |scope: &Scope| self.evaluator.is_in(scope, self.object);
-        let found: BTreeSet<String> = quotas
+        let found: BTreeSet<&str> = quotas
             .iter()
-            .flat_map(|quota| scopes::of(quota))
-            .filter(applies)
-            .map(|scope| scope.name)
+            .flat_map(|quota| &quota.scopes)
+            .filter(|scope| applies(scope))
+            .map(|scope| scope.name.as_str())
             .collect();
         let needed = limited.iter().flat_map(|row| &row.scopes).filter(|scope| applies(scope));
-        let missing = needed.filter(|scope| !found.contains(&scope.name));
+        let missing = needed.filter(|scope| !found.contains(scope.name.as_str()));
         let missing: Vec<String> = missing.map(ToString::to_string).collect();
         match missing.is_empty() {
             true => Ok(()),
@@ -184,6 +198,16 @@ impl<'a> Charge<'a> {
     fn forbidden(&self, error: String) -> StatusError {
         self.attributes.forbidden(Some(self.object), error)
     }
+}
+
+/// What is used after something was added.
+fn sum(used: Option<&Quantity>, added: Quantity) -> Quantity {
+    let mut sum = added;
+    if let Some(used) = used {
+        sum = *used;
+        sum += added;
+    }
+    sum
 }
 
 fn without_zeros(mut list: ResourceList) -> ResourceList {

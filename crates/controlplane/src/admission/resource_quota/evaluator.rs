@@ -18,6 +18,16 @@ pub(super) trait Evaluator: Send + Sync {
     /// Whether something that a quota limits is used by this kind.
     fn limited_by(&self, name: &str) -> bool;
 
+    /// The names of what a quota limits that is used by this kind, in order.
+    fn limited<'q>(&self, hard: &'q ResourceList) -> Vec<&'q str> {
+        hard.keys().map(String::as_str).filter(|name| self.limited_by(name)).collect()
+    }
+
+    /// Whether there are any.
+    fn is_limited(&self, hard: &ResourceList) -> bool {
+        hard.keys().any(|name| self.limited_by(name))
+    }
+
     /// What an object uses.
     fn usage(&self, object: &Value) -> ResourceList;
 
@@ -58,6 +68,18 @@ impl Evaluator for Count {
 
     fn limited_by(&self, name: &str) -> bool {
         self.names.iter().any(|own| own == name)
+    }
+
+    /// Looked up, as this is asked of every new object, and a quota may limit very much.
+    fn limited<'q>(&self, hard: &'q ResourceList) -> Vec<&'q str> {
+        let found = self.names.iter().filter_map(|name| hard.get_key_value(name));
+        let mut found: Vec<&str> = found.map(|(name, _)| name.as_str()).collect();
+        found.sort_unstable();
+        found
+    }
+
+    fn is_limited(&self, hard: &ResourceList) -> bool {
+        self.names.iter().any(|name| hard.contains_key(name))
     }
 
     fn usage(&self, _: &Value) -> ResourceList {

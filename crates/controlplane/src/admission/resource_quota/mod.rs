@@ -22,14 +22,14 @@ use kevel_server::resource::Resource;
 use kevel_store::cache::At;
 use tokio::sync::Mutex;
 
-use self::charge::Charge;
+use self::charge::{Charge, Quota};
 use self::claims::{PersistentVolumeClaims, ResourceClaims};
 use self::configuration::LimitedResource;
 use self::evaluator::{Count, Evaluator};
 use self::pods::Pods;
 use self::services::Services;
-use super::lister::Lister;
 use super::{Context, Registration};
+use crate::lister::Lister;
 
 /// What no quota counts, by group and plural.
 const IGNORED: [(&str, &str); 8] = [
@@ -52,7 +52,7 @@ pub const REGISTRATION: Registration =
 /// The admission plug-in of that name.
 pub struct ResourceQuota {
     row: Arc<Resource>,
-    quotas: Lister,
+    quotas: Lister<Quota>,
     pods: Pods,
     limited: Vec<LimitedResource>,
     /// Who changes the quotas of a namespace takes turns, rather than to be told of a conflict.
@@ -101,9 +101,7 @@ impl ResourceQuota {
             Some(turn) => Some(turn.lock().await),
             None => None,
         };
-        let now = self.quotas.snapshot(At::Consistent).await?;
-        let quotas = now.range(&prefix, None).map(|quota| self.quotas.read(quota));
-        let quotas: Vec<Arc<Value>> = quotas.collect::<Result<_, _>>()?;
+        let quotas = self.quotas.list(namespace, At::Consistent).await?;
         let charge = Charge::new(evaluator, attributes, object);
         let changed = charge.check(&quotas, &self.limited)?;
         if attributes.dry_run {

@@ -1,6 +1,6 @@
 //! `ServiceAccount`: every pod runs under an account of its namespace, and finds its token.
 
-mod secrets;
+mod account;
 mod token;
 
 use std::sync::Arc;
@@ -14,9 +14,10 @@ use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 use kevel_store::cache::At;
 
+use self::account::Account;
 use self::token::TokenVolume;
-use super::lister::Lister;
 use super::{Context, Registration};
+use crate::lister::Lister;
 
 /// The account of pods that name none.
 const DEFAULT: &str = "default";
@@ -33,7 +34,7 @@ pub const REGISTRATION: Registration =
 /// The admission plug-in of that name.
 #[derive(Debug)]
 pub struct ServiceAccount {
-    accounts: Lister,
+    accounts: Lister<Account>,
     token: TokenVolume,
 }
 
@@ -63,22 +64,18 @@ impl ServiceAccount {
             spec.insert("serviceAccountName", name);
         }
         let account = self.account(attributes, pod).await?;
-        let mounts = [pod.at(&["spec"]).unwrap_or(&Value::Null), &account]
-            .into_iter()
-            .find_map(|says| says.at(&["automountServiceAccountToken"])?.as_bool());
-        if mounts.unwrap_or(true) {
+        let mounts = pod.at(&["spec", "automountServiceAccountToken"]).and_then(Value::as_bool);
+        if mounts.or(account.automount).unwrap_or(true) {
             self.token.mount(pod);
         }
-        let pull_secrets = account.list_at(&["imagePullSecrets"]);
+        let pull_secrets = &account.pull_secrets;
         if pod.list_at(&["spec", "imagePullSecrets"]).is_empty() && !pull_secrets.is_empty() {
-            let named = |secret: &Value| {
-                let name = Value::from(secret.str_at(&["name"]));
-                Value::Map(Map::from_iter([("name", name)]))
-            };
+            let named =
+                |name: &Box<str>| Value::Map(Map::from_iter([("name", Value::from(&**name))]));
             let names = pull_secrets.iter().map(named).collect();
             pod.make_map(&["spec"]).insert("imagePullSecrets", Value::List(names));
         }
-        secrets::check(&account, pod).map_err(|error| attributes.forbidden(Some(pod), error))
+        account.check(pod).map_err(|error| attributes.forbidden(Some(pod), error))
     }
 
     /// Sees that a pod has an account and names no secrets that the account may not.
@@ -94,10 +91,8 @@ impl ServiceAccount {
         }
         let account = self.account(attributes, pod).await?;
         match new {
-            true => secrets::check(&account, pod)
-                .map_err(|error| attributes.forbidden(Some(pod), error)),
-            false => secrets::check_ephemeral(&account, pod)
-                .map_err(|error| StatusError::unknown(500, error)),
+            true => account.check(pod).map_err(|error| attributes.forbidden(Some(pod), error)),
+            false => account.check_ephemeral(pod).map_err(|error| StatusError::unknown(500, error)),
         }
     }
 
@@ -105,7 +100,7 @@ impl ServiceAccount {
         &self,
         attributes: &Attributes<'_>,
         pod: &Value,
-    ) -> Result<Arc<Value>, StatusError> {
+    ) -> Result<Arc<Account>, StatusError> {
         let (namespace, name) = (attributes.namespace, pod.str_at(&["spec", "serviceAccountName"]));
         let found = match self.find(namespace, name).await {
             Ok(Some(account)) => return Ok(account),
@@ -118,7 +113,7 @@ impl ServiceAccount {
         Err(attributes.forbidden(Some(pod), error))
     }
 
-    async fn find(&self, namespace: &str, name: &str) -> Result<Option<Arc<Value>>, StatusError> {
+    async fn find(&self, namespace: &str, name: &str) -> Result<Option<Arc<Account>>, StatusError> {
         if let Some(account) = self.accounts.find(namespace, name).await? {
             return Ok(Some(account));
         }

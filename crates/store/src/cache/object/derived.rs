@@ -1,19 +1,47 @@
 //! What is worked out about an object when it is asked for first, and kept beside it.
 
-use std::sync::OnceLock;
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::{Span, labels_in};
 
 /// Most objects are never asked for any of this, and have none of it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Derived {
     /// Where the labels stand, if they are many.
     labels: OnceLock<LabelIndex>,
+    /// What readers decoded, each in a type of its own. Few resources have any such reader, none more than a few.
+    decoded: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
+}
+
+impl fmt::Debug for Derived {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Derived")
+    }
 }
 
 impl Derived {
     pub fn labels(&self, text: &str) -> &LabelIndex {
         self.labels.get_or_init(|| LabelIndex::new(text))
+    }
+
+    /// The lock is held while decoding: of many who ask at once, one decodes.
+    pub fn decoded<T: Send + Sync + 'static, E>(
+        &self,
+        decode: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Arc<T>, E> {
+        let mut all = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = all.iter().find_map(|one| one.clone().downcast().ok()) {
+            return Ok(known);
+        }
+        let decoded = Arc::new(decode()?);
+        all.push(decoded.clone());
+        Ok(decoded)
+    }
+
+    pub fn forget_decoded(&self) {
+        self.decoded.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 

@@ -1,0 +1,123 @@
+//! What pods need to know of their account, and which secrets they may name where the account says so.
+
+use std::collections::HashSet;
+
+use kevel_api::value::Value;
+
+use crate::lister::Facts;
+
+/// What makes an account say so.
+const ENFORCED: &str = "kubernetes.io/enforce-mountable-secrets";
+/// How Go writes that something is so.
+const TRUE: [&str; 6] = ["1", "t", "T", "true", "TRUE", "True"];
+
+/// A service account, as far as pods go by it.
+#[derive(Debug)]
+pub(super) struct Account {
+    name: String,
+    pub automount: Option<bool>,
+    /// The names of the secrets that images are pulled with.
+    pub pull_secrets: Vec<Box<str>>,
+    /// The secrets that pods may name; any where there are none.
+    enforced: Option<Allowed>,
+}
+
+#[derive(Debug)]
+struct Allowed {
+    secrets: HashSet<Box<str>>,
+    pull_secrets: HashSet<Box<str>>,
+}
+
+impl Facts for Account {
+    fn read(account: &Value) -> Self {
+        let names = |field: &str| {
+            let names = account.list_at(&[field]).iter().map(|one| one.str_at(&["name"]).into());
+            names.collect::<Vec<Box<str>>>()
+        };
+        let enforced = TRUE.contains(&account.str_at(&["metadata", "annotations", ENFORCED]));
+        let pull_secrets = names("imagePullSecrets");
+        Account {
+            name: account.str_at(&["metadata", "name"]).to_owned(),
+            automount: account.at(&["automountServiceAccountToken"]).and_then(Value::as_bool),
+            enforced: enforced.then(|| Allowed {
+                secrets: names("secrets").into_iter().collect(),
+                pull_secrets: pull_secrets.iter().cloned().collect(),
+            }),
+            pull_secrets,
+        }
+    }
+}
+
+impl Account {
+    /// What is wrong with the secrets that a new pod names.
+    pub fn check(&self, pod: &Value) -> Result<(), String> {
+        let Some(allowed) = &self.enforced else { return Ok(()) };
+        let name = &self.name;
+        for volume in pod.list_at(&["spec", "volumes"]) {
+            let Some(secret) = volume.at(&["secret"]) else { continue };
+            let secret = secret.str_at(&["secretName"]);
+            if !allowed.secrets.contains(secret) {
+                return Err(format!(
+                    "volume with secret.secretName=\"{secret}\" is not allowed because service \
+                     account {name} does not reference that secret"
+                ));
+            }
+        }
+        self.check_containers(allowed, pod, "initContainers", "init container")?;
+        self.check_containers(allowed, pod, "containers", "container")?;
+        for (index, secret) in pod.list_at(&["spec", "imagePullSecrets"]).iter().enumerate() {
+            let secret = secret.str_at(&["name"]);
+            if !allowed.pull_secrets.contains(secret) {
+                return Err(format!(
+                    "imagePullSecrets[{index}].name=\"{secret}\" is not allowed because service \
+                     account {name} does not reference that imagePullSecret"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wrong with the secrets that ephemeral containers name.
+    pub fn check_ephemeral(&self, pod: &Value) -> Result<(), String> {
+        match &self.enforced {
+            Some(allowed) => {
+                self.check_containers(allowed, pod, "ephemeralContainers", "ephemeral container")
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check_containers(
+        &self,
+        allowed: &Allowed,
+        pod: &Value,
+        field: &str,
+        kind: &str,
+    ) -> Result<(), String> {
+        let refused = |container: &Value, how: &str, secret: &str| {
+            let (container, name) = (container.str_at(&["name"]), &self.name);
+            Err(format!(
+                "{kind} {container} with {how} referencing secret.secretName=\"{secret}\" is not \
+                 allowed because service account {name} does not reference that secret"
+            ))
+        };
+        for container in pod.list_at(&["spec", field]) {
+            for env in container.list_at(&["env"]) {
+                let Some(secret) = env.at(&["valueFrom", "secretKeyRef"]) else { continue };
+                let secret = secret.str_at(&["name"]);
+                if !allowed.secrets.contains(secret) {
+                    let how = format!("envVar {}", env.str_at(&["name"]));
+                    return refused(container, &how, secret);
+                }
+            }
+            for from in container.list_at(&["envFrom"]) {
+                let Some(secret) = from.at(&["secretRef"]) else { continue };
+                let secret = secret.str_at(&["name"]);
+                if !allowed.secrets.contains(secret) {
+                    return refused(container, "envFrom", secret);
+                }
+            }
+        }
+        Ok(())
+    }
+}
