@@ -9,7 +9,7 @@ use kevel_server::future::Pending;
 
 use super::Identity;
 use super::claims::{KubernetesClaims, Reference};
-use super::objects::{Kind, Objects};
+use super::objects::{Kind, Lifetime, Objects};
 use super::signed::Verifier;
 use crate::jose::time_claim;
 
@@ -67,14 +67,15 @@ impl BoundTokens {
     /// Whether the account and what the token is bound to are those that it was issued for.
     async fn check_objects(&self, claims: &KubernetesClaims, gone: i64) -> Result<(), String> {
         let KubernetesClaims { namespace, account, .. } = claims;
-        let found = self.objects.known(Kind::ServiceAccount, namespace, &account.name).await;
+        let kind = Kind::ServiceAccount;
+        let found = self.objects.known(kind, namespace, &account.name, Lifetime::read).await;
         let found = found.map_err(|error| error.to_string())?;
-        let uid = Reference::of(&found).uid;
-        if uid != account.uid {
+        let uid = &found.reference.uid;
+        if *uid != account.uid {
             let claimed = &account.uid;
             return Err(format!("service account UID ({uid}) does not match claim ({claimed})"));
         }
-        if is_gone(&found, gone) {
+        if found.ended_before(gone) {
             return Err(format!("service account {namespace}/{} has been deleted", account.name));
         }
         if let Some(secret) = &claims.secret {
@@ -95,22 +96,22 @@ impl BoundTokens {
         claimed: &Reference,
         gone: i64,
     ) -> Result<(), String> {
-        let found = self.objects.known(kind, namespace, &claimed.name).await;
+        let found = self.objects.known(kind, namespace, &claimed.name, Lifetime::read).await;
         let found = found.map_err(|_| INVALIDATED.to_owned())?;
-        let uid = Reference::of(&found).uid;
+        let uid = &found.reference.uid;
         let what = match kind {
             Kind::ServiceAccount => "service account",
             Kind::Secret => "secret",
             Kind::Pod => "pod",
             Kind::Node => "node",
         };
-        if uid != claimed.uid {
+        if *uid != claimed.uid {
             let claimed = &claimed.uid;
             return Err(format!(
                 "{what} UID ({uid}) does not match service account {what} ref claim ({claimed})"
             ));
         }
-        if is_gone(&found, gone) { Err(INVALIDATED.to_owned()) } else { Ok(()) }
+        if found.ended_before(gone) { Err(INVALIDATED.to_owned()) } else { Ok(()) }
     }
 }
 
@@ -142,10 +143,4 @@ fn check_times(claims: &Value, now: i64) -> Result<(), String> {
         return Err("service account token is issued in the future".to_owned());
     }
     Ok(())
-}
-
-/// Whether an object was to be deleted before a moment. A time that nobody understands is past.
-fn is_gone(object: &Value, moment: i64) -> bool {
-    let deleted = object.str_at(&["metadata", "deletionTimestamp"]);
-    !deleted.is_empty() && deleted.parse::<Time>().map_or(true, |time| time.seconds < moment)
 }

@@ -1,5 +1,6 @@
 //! Tokens in secrets, which are good until their secret is deleted.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use kevel_api::time::Time;
@@ -11,7 +12,7 @@ use kevel_server::future::Pending;
 use subtle::ConstantTimeEq as _;
 
 use super::claims::Reference;
-use super::objects::{Kind, Objects};
+use super::objects::{Kind, Lifetime, Objects};
 use super::signed::Verifier;
 use super::{Identity, username};
 
@@ -56,14 +57,12 @@ impl LegacyTokens {
             let secret = self.check_secret(&claims, token).await?;
             let account = self.check_account(&claims).await?;
             // A token that is marked is refused, but its use is noted down.
-            let marked = !secret.str_at(&["metadata", "labels", INVALID_SINCE]).is_empty();
-            self.note_use(&secret).await;
-            if marked {
+            self.note_use(&claims, &secret).await;
+            if secret.invalid {
                 uses.invalid.increment();
                 return Err(claims.marked_invalid());
             }
-            let secrets = account.at(&["secrets"]).and_then(Value::as_list).unwrap_or_default();
-            if secrets.iter().any(|secret| secret.str_at(&["name"]) == claims.secret) {
+            if account.secrets.contains(&claims.secret) {
                 uses.automatic.increment();
                 warnings.push(AUTO_GENERATED.to_owned());
                 annotations.push((AUTO_GENERATED_SECRET, claims.secret));
@@ -78,31 +77,37 @@ impl LegacyTokens {
         Ok(Some(Known { warnings, annotations, ..known }))
     }
 
-    async fn check_secret(&self, claims: &LegacyClaims, token: &str) -> Result<Value, String> {
+    async fn check_secret(
+        &self,
+        claims: &LegacyClaims,
+        token: &str,
+    ) -> Result<Arc<TokenSecret>, String> {
         let invalidated = || "Token has been invalidated".to_owned();
-        let secret = self.objects.known(Kind::Secret, &claims.namespace, &claims.secret).await;
+        let LegacyClaims { namespace, secret, .. } = claims;
+        let secret = self.objects.known(Kind::Secret, namespace, secret, TokenSecret::read).await;
         let secret = secret.map_err(|_| invalidated())?;
-        if is_deleted(&secret) {
+        if secret.lifetime.has_end() {
             return Err(invalidated());
         }
         let mut copy = Vec::new();
-        let decoded = base64::decode_into(secret.str_at(&["data", "token"]), &mut copy);
+        let decoded = base64::decode_into(&secret.token, &mut copy);
         if decoded.is_err() || !bool::from(copy.ct_eq(token.as_bytes())) {
             return Err("Token does not match server's copy".to_owned());
         }
         Ok(secret)
     }
 
-    async fn check_account(&self, claims: &LegacyClaims) -> Result<Value, String> {
+    async fn check_account(&self, claims: &LegacyClaims) -> Result<Arc<TokenAccount>, String> {
         let LegacyClaims { namespace, account: claimed, .. } = claims;
-        let account = self.objects.known(Kind::ServiceAccount, namespace, &claimed.name).await;
+        let kind = Kind::ServiceAccount;
+        let account = self.objects.known(kind, namespace, &claimed.name, TokenAccount::read).await;
         let account = account.map_err(|error| error.to_string())?;
-        if is_deleted(&account) {
+        if account.lifetime.has_end() {
             let name = &claimed.name;
             return Err(format!("ServiceAccount {namespace}/{name} has been deleted"));
         }
-        let uid = Reference::of(&account).uid;
-        if uid != claimed.uid {
+        let uid = &account.lifetime.reference.uid;
+        if *uid != claimed.uid {
             let claimed = &claimed.uid;
             return Err(format!("ServiceAccount UID ({uid}) does not match claim ({claimed})"));
         }
@@ -111,23 +116,22 @@ impl LegacyTokens {
 
     /// Labels a secret with the day on which its token was used. That it was used does not depend
     /// on it.
-    async fn note_use(&self, secret: &Value) {
+    async fn note_use(&self, claims: &LegacyClaims, secret: &TokenSecret) {
         let day = |seconds: i64| Time { seconds }.to_string().chars().take(10).collect::<String>();
         let now = Time::now().seconds;
         let (today, tomorrow) = (day(now), day(now + 24 * 60 * 60));
-        let noted = secret.str_at(&["metadata", "labels", LAST_USED]);
-        if noted == today || noted == tomorrow {
+        if secret.last_used == today || secret.last_used == tomorrow {
             return;
         }
-        let mut labelled = secret.clone();
+        let (namespace, name) = (&claims.namespace, &claims.secret);
+        let found = self.objects.tree(Kind::Secret, namespace, name).await;
+        let Ok(mut labelled) = found else { return };
         if let Some(metadata) = labelled.at_mut(&["metadata"]).and_then(Value::as_map_mut) {
             let labels = metadata.entry_or_insert_with("labels", || Map::new().into());
             if let Some(labels) = labels.as_map_mut() {
                 labels.insert(LAST_USED, today.as_str().into());
             }
         }
-        let text = |field| secret.str_at(&["metadata", field]);
-        let (namespace, name) = (text("namespace"), text("name"));
         let path = format!("/api/v1/namespaces/{namespace}/secrets/{name}");
         if let Err(error) = self.client.update(&path, &labelled).await {
             tracing::error!(namespace, name, %error, "cannot note that a token was used");
@@ -183,6 +187,42 @@ impl LegacyClaims {
     }
 }
 
-fn is_deleted(object: &Value) -> bool {
-    object.at(&["metadata", "deletionTimestamp"]).is_some()
+/// What is to be known of a secret with a token.
+#[derive(Debug)]
+struct TokenSecret {
+    lifetime: Lifetime,
+    token: String,
+    last_used: String,
+    /// Whether its token must not be used.
+    invalid: bool,
+}
+
+impl TokenSecret {
+    fn read(secret: &Value) -> Self {
+        let label = |key| secret.str_at(&["metadata", "labels", key]);
+        TokenSecret {
+            lifetime: Lifetime::read(secret),
+            token: secret.str_at(&["data", "token"]).to_owned(),
+            last_used: label(LAST_USED).to_owned(),
+            invalid: !label(INVALID_SINCE).is_empty(),
+        }
+    }
+}
+
+/// What is to be known of the account of a token in a secret.
+#[derive(Debug)]
+struct TokenAccount {
+    lifetime: Lifetime,
+    /// The names of the secrets that were made for it.
+    secrets: HashSet<String>,
+}
+
+impl TokenAccount {
+    fn read(account: &Value) -> Self {
+        let secrets = account.list_at(&["secrets"]).iter();
+        TokenAccount {
+            lifetime: Lifetime::read(account),
+            secrets: secrets.map(|secret| secret.str_at(&["name"]).to_owned()).collect(),
+        }
+    }
 }

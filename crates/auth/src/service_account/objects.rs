@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use kevel_api::gvk::GroupResource;
 use kevel_api::status::StatusError;
+use kevel_api::time::Time;
 use kevel_api::value::Value;
 use kevel_server::storage::{Storage, local_key};
 use kevel_server::storages::Storages;
 use kevel_store::cache::{At, Object};
+
+use super::claims::Reference;
 
 /// The kinds of objects that tokens name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,34 +46,70 @@ impl Objects {
         Ok(Objects([accounts?, secrets?, pods?, nodes?]))
     }
 
-    /// An object as the cache knows it. What the cache does not have may have been made just now.
-    pub(super) async fn known(
+    /// What `read` makes of an object as the cache knows it. What the cache does not have may have been made just
+    /// now. It is read once for each state of the object: tokens come with every request, and accounts, secrets and
+    /// pods may be large.
+    pub(super) async fn known<T: Send + Sync + 'static>(
         &self,
         kind: Kind,
         namespace: &str,
         name: &str,
-    ) -> Result<Value, StatusError> {
+        read: fn(&Value) -> T,
+    ) -> Result<Arc<T>, StatusError> {
         let storage = self.storage(kind);
         let found = storage.cache.latest().get(&local_key(namespace, name)).cloned();
-        match found {
-            Some(object) => read(storage, &object),
-            None => self.fresh(kind, namespace, name).await,
-        }
+        let object = match found {
+            Some(object) => object,
+            None => self.fresh(kind, namespace, name).await?,
+        };
+        storage.decoded(&object, read).map_err(StatusError::internal)
     }
 
-    /// An object as it is.
-    pub(super) async fn fresh(
+    /// What `read` makes of an object as it is.
+    pub(super) async fn current<T: Send + Sync + 'static>(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+        read: fn(&Value) -> T,
+    ) -> Result<Arc<T>, StatusError> {
+        let object = self.fresh(kind, namespace, name).await?;
+        self.storage(kind).decoded(&object, read).map_err(StatusError::internal)
+    }
+
+    /// What an object is named by, as it is.
+    pub(super) async fn reference(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Reference, StatusError> {
+        let found = self.current(kind, namespace, name, Lifetime::read).await?;
+        Ok(found.reference.clone())
+    }
+
+    /// The whole object as it is, which is not kept.
+    pub(super) async fn tree(
         &self,
         kind: Kind,
         namespace: &str,
         name: &str,
     ) -> Result<Value, StatusError> {
+        let object = self.fresh(kind, namespace, name).await?;
+        let wire = object.wire().map_err(StatusError::internal)?;
+        self.storage(kind).read(wire).map_err(StatusError::internal)
+    }
+
+    async fn fresh(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Arc<Object>, StatusError> {
         let storage = self.storage(kind);
         let found = storage.cache.get(&local_key(namespace, name), At::Consistent).await;
-        match found.map_err(StatusError::internal)? {
-            Some(object) => read(storage, &object),
-            None => Err(StatusError::not_found(&GroupResource::new("", kind.plural()), name)),
-        }
+        let found = found.map_err(StatusError::internal)?;
+        found.ok_or_else(|| StatusError::not_found(&GroupResource::new("", kind.plural()), name))
     }
 
     /// All secrets' storage, for those who look for more than one.
@@ -89,7 +128,28 @@ impl Objects {
     }
 }
 
-fn read(storage: &Storage, object: &Object) -> Result<Value, StatusError> {
-    let wire = object.wire().map_err(StatusError::internal)?;
-    storage.read(wire).map_err(StatusError::internal)
+/// Which object it is, and until when.
+#[derive(Debug)]
+pub(super) struct Lifetime {
+    pub reference: Reference,
+    /// When it was to be deleted; empty if it was not.
+    deleted: String,
+}
+
+impl Lifetime {
+    pub fn read(object: &Value) -> Self {
+        let deleted = object.str_at(&["metadata", "deletionTimestamp"]).to_owned();
+        Lifetime { reference: Reference::of(object), deleted }
+    }
+
+    /// Whether it was to be deleted before a moment. A time that cannot be read is past.
+    pub fn ended_before(&self, moment: i64) -> bool {
+        let time = self.deleted.parse::<Time>();
+        !self.deleted.is_empty() && time.map_or(true, |time| time.seconds < moment)
+    }
+
+    /// Whether it was to be deleted.
+    pub fn has_end(&self) -> bool {
+        !self.deleted.is_empty()
+    }
 }

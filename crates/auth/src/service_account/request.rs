@@ -12,7 +12,7 @@ use kevel_server::resource::{CreateRequest, Created, Creater};
 
 use super::claims::{KubernetesClaims, Reference};
 use super::keys::Signer;
-use super::objects::{Kind, Objects};
+use super::objects::{Kind, Lifetime, Objects};
 use super::{credential_id, username};
 
 /// Where auditors find which token was issued.
@@ -105,8 +105,7 @@ impl TokenRequest {
     }
 
     async fn account(&self, request: &CreateRequest<'_>) -> Result<Reference, StatusError> {
-        let account = self.objects.fresh(Kind::ServiceAccount, request.namespace, request.name);
-        account.await.map(|account| Reference::of(&account))
+        self.objects.reference(Kind::ServiceAccount, request.namespace, request.name).await
     }
 
     /// Fills in what the request does not say.
@@ -168,8 +167,9 @@ impl TokenRequest {
         }
         let found = match (group, kind) {
             ("", "Pod") => {
-                let pod = self.objects.fresh(Kind::Pod, request.namespace, name).await?;
-                if pod.str_at(&["spec", "serviceAccountName"]) != request.name {
+                let namespace = request.namespace;
+                let pod = self.objects.current(Kind::Pod, namespace, name, BoundPod::read).await?;
+                if pod.account != request.name {
                     return Err(StatusError::bad_request(format!(
                         "cannot bind token for serviceaccount {:?} to pod running with different \
                          serviceaccount name.",
@@ -177,15 +177,12 @@ impl TokenRequest {
                     )));
                 }
                 claims.node = self.node_of(&pod).await?;
-                claims.pod.insert(Reference::of(&pod))
+                claims.pod.insert(pod.reference.clone())
             }
-            ("", "Node") => {
-                let node = self.objects.fresh(Kind::Node, "", name).await?;
-                claims.node.insert(Reference::of(&node))
-            }
+            ("", "Node") => claims.node.insert(self.objects.reference(Kind::Node, "", name).await?),
             ("", "Secret") => {
-                let secret = self.objects.fresh(Kind::Secret, request.namespace, name).await?;
-                claims.secret.insert(Reference::of(&secret))
+                let namespace = request.namespace;
+                claims.secret.insert(self.objects.reference(Kind::Secret, namespace, name).await?)
             }
             _ => {
                 let kind = format!("{group}/{version}, Kind={kind}");
@@ -209,13 +206,13 @@ impl TokenRequest {
 
     /// The node that a pod runs on: whoever reads the token may want to know. One that is gone is
     /// still named.
-    async fn node_of(&self, pod: &Value) -> Result<Option<Reference>, StatusError> {
-        let name = pod.str_at(&["spec", "nodeName"]);
+    async fn node_of(&self, pod: &BoundPod) -> Result<Option<Reference>, StatusError> {
+        let name = pod.node.as_str();
         if name.is_empty() {
             return Ok(None);
         }
-        match self.objects.known(Kind::Node, "", name).await {
-            Ok(node) => Ok(Some(Reference::of(&node))),
+        match self.objects.known(Kind::Node, "", name, Lifetime::read).await {
+            Ok(node) => Ok(Some(node.reference.clone())),
             Err(error) if error.reason() == reason::NOT_FOUND => {
                 Ok(Some(Reference { name: name.to_owned(), uid: String::new() }))
             }
@@ -244,6 +241,25 @@ impl TokenRequest {
         claims.write(&mut all);
         let token = self.issuer.signer.sign(&all.into()).await;
         token.map_err(|error| StatusError::internal(format!("failed to generate token: {error}")))
+    }
+}
+
+/// What is to be known of a pod that a token is bound to.
+#[derive(Debug)]
+struct BoundPod {
+    reference: Reference,
+    account: String,
+    node: String,
+}
+
+impl BoundPod {
+    fn read(pod: &Value) -> Self {
+        let spec = |field| pod.str_at(&["spec", field]).to_owned();
+        BoundPod {
+            reference: Reference::of(pod),
+            account: spec("serviceAccountName"),
+            node: spec("nodeName"),
+        }
     }
 }
 
