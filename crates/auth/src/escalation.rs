@@ -131,7 +131,7 @@ impl Escalation {
         let held = self.rbac.rules_of(write.user, write.namespace);
         let missing = match held.uncovered(wanted) {
             Ok(missing) if missing.is_empty() => return Ok(()),
-            Ok(missing) => describe(missing),
+            Ok(missing) => describe(&missing),
             Err(TooMany) => format!("more than {MAX_PERMISSIONS} permissions"),
         };
         let User { name, groups, .. } = write.user;
@@ -190,23 +190,29 @@ fn everything() -> [PolicyRule; 2] {
 }
 
 /// Missing permissions, a line for each: those on one resource together.
-fn describe(missing: Vec<PolicyRule>) -> String {
+fn describe(missing: &[PolicyRule]) -> String {
     let mut lines = BTreeSet::new();
     let mut by_resource: BTreeMap<_, PolicyRule> = BTreeMap::new();
-    for permission in missing {
-        if !permission.non_resource_urls.is_empty() {
-            lines.insert(permission.to_string());
+    // The permissions of a rule on one resource follow each other.
+    for same in missing.chunk_by(is_on_same) {
+        let Some(first) = same.first() else { continue };
+        if !first.non_resource_urls.is_empty() {
+            lines.extend(same.iter().map(PolicyRule::to_string));
             continue;
         }
-        let PolicyRule { api_groups, resources, resource_names, .. } = &permission;
-        let resource = (api_groups.clone(), resources.clone(), resource_names.clone());
-        match by_resource.get_mut(&resource) {
-            Some(rule) => rule.verbs.extend(permission.verbs),
-            None => {
-                by_resource.insert(resource, permission);
-            }
-        }
+        let PolicyRule { api_groups, resources, resource_names, .. } = first;
+        let resource = (api_groups, resources, resource_names);
+        let verbs = same.iter().flat_map(|permission| permission.verbs.iter().cloned());
+        let unsaid = || PolicyRule { verbs: Vec::new(), ..first.clone() };
+        by_resource.entry(resource).or_insert_with(unsaid).verbs.extend(verbs);
     }
     lines.extend(by_resource.values().map(PolicyRule::to_string));
     lines.into_iter().collect::<Vec<_>>().join("\n")
+}
+
+fn is_on_same(one: &PolicyRule, other: &PolicyRule) -> bool {
+    one.api_groups == other.api_groups
+        && one.resources == other.resources
+        && one.resource_names == other.resource_names
+        && one.non_resource_urls.is_empty() == other.non_resource_urls.is_empty()
 }
