@@ -1,6 +1,8 @@
 //! Objects that etcd holds as protobuf, updated by the server that wrote them and by one that starts later.
 
-use kevel_test_support::{Replica, Replicas};
+use std::process::Command;
+
+use kevel_test_support::{Replica, Replicas, program};
 use serde_json::{Value, json};
 
 const SETS: &str = "/apis/apps/v1/namespaces/default/statefulsets";
@@ -34,6 +36,7 @@ async fn scale(server: &Replica, mut replicas: u64) {
     let (code, same) = server.admin.send("PUT", &path, &[], &found.to_string()).await;
     assert_eq!((code, &same), (200, &found));
     let (_, mut scale) = server.admin.get(&format!("{path}/scale")).await;
+    scale["metadata"]["resourceVersion"] = "".into();
     let mut set = stateful_set();
     let mut next = |object: &mut Value| {
         replicas += 1;
@@ -78,4 +81,39 @@ async fn stateful_set_with_claim_templates_is_updated_on_etcd() {
     let second = replicas.start("second", &[]).await;
     scale(&second, 20).await;
     second.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_applies_scales_and_replaces_stateful_set_on_etcd() {
+    let Some(kubectl) = program("kubectl") else { return };
+    let Some(replicas) = Replicas::new().await else { return };
+    let server = replicas.start("first", &[]).await;
+    let file = replicas.folder.path().join("set.json");
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(&kubectl);
+        command.arg("--kubeconfig").arg(replicas.folder.path().join("admin.kubeconfig"));
+        command.arg("--server").arg(server.config.cluster_url.to_string()).args(arguments);
+        let output = command.env("HOME", replicas.folder.path()).output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{arguments:?}: {printed}{complaint}");
+        printed
+    };
+    let name = file.to_str().unwrap();
+    let write = |set: &Value| std::fs::write(&file, set.to_string()).unwrap();
+    let mut set = stateful_set();
+    write(&set);
+    assert_eq!(run(&["apply", "-f", name]), "statefulset.apps/set created\n");
+    assert_eq!(run(&["apply", "-f", name]), "statefulset.apps/set unchanged\n");
+    assert_eq!(run(&["scale", "statefulset/set", "--replicas=3"]), "statefulset.apps/set scaled\n");
+    set["spec"]["template"]["spec"]["containers"][0]["image"] = "j".into();
+    write(&set);
+    assert_eq!(run(&["apply", "-f", name]), "statefulset.apps/set configured\n");
+    let applied = run(&["apply", "--server-side", "--force-conflicts", "-f", name]);
+    assert_eq!(applied, "statefulset.apps/set serverside-applied\n");
+    write(&serde_json::from_str(&run(&["get", "statefulset/set", "-o", "json"])).unwrap());
+    assert_eq!(run(&["replace", "-f", name]), "statefulset.apps/set replaced\n");
+    let rows = run(&["get", "statefulset/set", "-o", "jsonpath={.spec.replicas}"]);
+    assert_eq!(rows, "1");
+    server.stop().await;
 }
