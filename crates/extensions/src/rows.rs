@@ -87,6 +87,24 @@ const PART_VERBS: [Verb; 3] = [Verb::Get, Verb::Patch, Verb::Update];
 /// A row for every version that is served; all of them share one storage. Kinds of groups that a built-in server has, and
 /// kinds whose keys are those of a built-in one, have none: their definitions are objects like any other, and no more.
 pub fn rows(definition: Definition<'_>, options: &RestOptions) -> Result<Vec<Resource>, String> {
+    rows_of(definition, options, Version::is_served)
+}
+
+/// A row of the stored version, served or not, with a storage of its own: for definitions of which no version is served.
+pub(crate) fn stored_row(
+    definition: Definition<'_>,
+    options: &RestOptions,
+) -> Result<Option<Resource>, String> {
+    let stored = definition.storage_version();
+    let rows = rows_of(definition, options, |version| Some(version.name()) == stored);
+    rows.map(|rows| rows.into_iter().next())
+}
+
+fn rows_of<'d>(
+    definition: Definition<'d>,
+    options: &RestOptions,
+    wanted: impl Fn(Version<'d>) -> bool,
+) -> Result<Vec<Resource>, String> {
     if options.built_in.serves(definition.group()) || options.overlaps_built_in(definition) {
         return Ok(Vec::new());
     }
@@ -119,7 +137,7 @@ pub fn rows(definition: Definition<'_>, options: &RestOptions) -> Result<Vec<Res
         registry: options.registry.of(definition.group(), names.plural()),
     };
     let mut served = Vec::new();
-    for version in definition.versions().filter(|version| version.is_served()) {
+    for version in definition.versions().filter(|version| wanted(*version)) {
         let ty = types.get(version.name()).cloned().ok_or("a version without a type")?;
         let schema = text_of(version.schema());
         let warning = deprecation(definition, version);

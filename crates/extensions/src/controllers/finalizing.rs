@@ -1,19 +1,25 @@
 //! Deletes the objects of definitions that are being deleted, and lets go of those.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
+use kevel_api::status::{StatusError, reason};
+use kevel_server::deletion::DeleteOptions;
 use kevel_server::resource::Resource;
 use kevel_store::cache::At;
+use tokio::task::JoinSet;
 
 use super::Context;
 use crate::definition::{
     CLEANUP_FINALIZER, Condition, Definition, condition, remove_finalizer, set_condition,
 };
+use crate::rows::stored_row;
 
 /// How long objects have to go, and how often that is looked at.
 const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_secs(5);
+/// How many objects are deleted at a time, so that the store can write their ends together.
+const TOGETHER: usize = 64;
 /// The first looks come sooner: most objects go at once.
 const FIRST_POLL: Duration = Duration::from_millis(20);
 
@@ -73,25 +79,31 @@ async fn delete_objects(
     definition: Definition<'_>,
 ) -> Result<(), (&'static str, String)> {
     let (group, plural) = (definition.group(), definition.accepted_names().plural());
-    let row = {
+    let served = {
         let rows = context.custom.current();
         let mut rows = rows.all();
         rows.find(|row| row.kind.group == group && row.plural == plural).cloned()
     };
-    // Nobody can see objects of which no version is served.
-    let Some(row) = row else { return Ok(()) };
-    let failed =
-        |why: String| ("InstanceDeletionFailed", format!("could not list instances: {why}"));
+    if let Some(row) = served {
+        return delete_objects_of(&row).await;
+    }
+    // Objects of which no version is served are there all the same: another definition would show them.
+    let row = stored_row(definition, &context.options).map_err(failed)?;
+    let Some(row) = row.map(Arc::new) else { return Ok(()) };
+    let deleted = delete_objects_of(&row).await;
+    let prefix = row.storage.as_ref().map(|storage| storage.prefix.as_str());
+    context.options.caches.remove(prefix.unwrap_or_default());
+    deleted
+}
+
+fn failed(why: String) -> (&'static str, String) {
+    ("InstanceDeletionFailed", format!("could not list instances: {why}"))
+}
+
+async fn delete_objects_of(row: &Arc<Resource>) -> Result<(), (&'static str, String)> {
     let mut errors = Vec::new();
-    for namespace in namespaces(&row).await.map_err(failed)? {
-        let version = &row.kind.version;
-        let path = match namespace.as_str() {
-            "" => format!("/apis/{group}/{version}/{plural}"),
-            namespace => format!("/apis/{group}/{version}/namespaces/{namespace}/{plural}"),
-        };
-        if let Err(error) = context.client.delete(&path).await {
-            errors.push(error.to_string());
-        }
+    for keys in keys(row).await.map_err(failed)?.chunks(TOGETHER) {
+        errors.extend(delete_together(row, keys).await);
     }
     if let Some(why) = kevel_api::field_error::aggregate(errors) {
         return Err(("InstanceDeletionFailed", format!("could not issue all deletes: {why}")));
@@ -102,7 +114,7 @@ async fn delete_objects(
     };
     let gone = async {
         let mut wait = FIRST_POLL;
-        while !namespaces(&row).await?.is_empty() {
+        while !keys(row).await?.is_empty() {
             tokio::time::sleep(wait).await;
             wait = (wait * 4).min(POLL);
         }
@@ -114,11 +126,25 @@ async fn delete_objects(
     }
 }
 
-/// The namespaces that have objects of a kind.
-async fn namespaces(row: &Resource) -> Result<BTreeSet<String>, String> {
+/// Deletes objects in the storage itself, as in the reference: a definition goes whatever a webhook of its kind would say,
+/// and no path is asked for that might lead to another kind.
+async fn delete_together(row: &Arc<Resource>, keys: &[String]) -> Vec<StatusError> {
+    let mut running = JoinSet::new();
+    for key in keys.iter().cloned() {
+        let row = row.clone();
+        running.spawn(async move {
+            let (namespace, name) = key.split_once('/').unwrap_or(("", &key));
+            row.remove(namespace, name, &DeleteOptions::default()).await
+        });
+    }
+    let deleted = running.join_all().await;
+    let errors = deleted.into_iter().filter_map(Result::err);
+    errors.filter(|error| error.reason() != reason::NOT_FOUND).collect()
+}
+
+/// The keys of a kind's objects.
+async fn keys(row: &Resource) -> Result<Vec<String>, String> {
     let storage = row.storage.as_ref().ok_or("objects are not stored")?;
     let snapshot = storage.cache.snapshot(At::Consistent).await.map_err(|e| e.to_string())?;
-    let keys = snapshot.range("", None).map(|object| object.key().to_owned());
-    let namespace = |key: String| key.split_once('/').map_or("", |(ns, _)| ns).to_owned();
-    Ok(keys.map(namespace).collect())
+    Ok(snapshot.range("", None).map(|object| object.key().to_owned()).collect())
 }

@@ -135,3 +135,56 @@ async fn definitions_are_judged() {
     await_condition(cluster.definitions(), "widgets.x.k8s.io", judged).await.unwrap();
     cluster.stop().await;
 }
+
+/// Instances are deleted where they are stored: neither what is served of them nor a webhook that refuses keeps them.
+#[tokio::test(flavor = "multi_thread")]
+async fn instances_of_deleted_definition_go_served_or_not() {
+    let cluster = Cluster::alone().await;
+    let hook = json!({
+        "metadata": {"name": "nobody"},
+        "webhooks": [{
+            "name": "nobody.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {"url": "https://127.0.0.1:1/"}, "failurePolicy": "Fail",
+            "rules": [{"apiGroups": ["example.com"], "apiVersions": ["*"], "resources": ["*"],
+                "operations": ["DELETE"]}],
+        }],
+    });
+    let hooks = "POST /apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    cluster.ok("admin", hooks, &hook.to_string()).await;
+    let widgets = cluster.objects("v1", "Widget");
+    for served in [true, false] {
+        let mut definition = widgets_of_one_version();
+        cluster.define(definition.clone()).await;
+        for name in ["a", "b"] {
+            let new = object("v1", "Widget", name, json!({}));
+            widgets.create(&PostParams::default(), &new).await.unwrap();
+        }
+        let refused = async || {
+            let deleted = widgets.delete("a", &DeleteParams::default().dry_run()).await;
+            deleted.is_err_and(|error| error.to_string().contains("failed calling webhook"))
+        };
+        kevel_test_support::until(refused).await;
+        let definitions = cluster.definitions();
+        let name = "widgets.example.com";
+        if !served {
+            definition["spec"]["versions"][0]["served"] = false.into();
+            let patch = json!({"spec": {"versions": definition["spec"]["versions"]}});
+            let patch = Patch::Merge(&patch);
+            definitions.patch(name, &PatchParams::default(), &patch).await.unwrap();
+            cluster.until("GET /apis/example.com/v1/widgets", |(code, _)| *code == 404).await;
+        }
+        definitions.delete(name, &DeleteParams::default()).await.unwrap();
+        let path = format!("GET /apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+        cluster.until(&path, |(code, _)| *code == 404).await;
+        cluster.define(widgets_of_one_version()).await;
+        let left = widgets.list(&ListParams::default()).await.unwrap();
+        assert!(left.items.is_empty(), "served: {served}");
+        definitions.delete(name, &DeleteParams::default()).await.unwrap();
+        cluster.until(&path, |(code, _)| *code == 404).await;
+    }
+    cluster.stop().await;
+}
+
+fn widgets_of_one_version() -> Value {
+    widgets(json!([version("v1", json!({}))]))
+}
