@@ -2,6 +2,7 @@
 
 mod options;
 mod reinvocation;
+mod size;
 
 pub use options::OperationOptions;
 pub use reinvocation::Reinvocation;
@@ -211,7 +212,7 @@ impl Admission {
     }
 
     /// Lets the plug-ins change the object, or refuse. Where one of them asks for it, all of them see once more what
-    /// became of it.
+    /// became of it. They may not make it larger than can be stored.
     pub async fn admit(
         &self,
         attributes: &Attributes<'_>,
@@ -219,11 +220,12 @@ impl Admission {
     ) -> Result<(), StatusError> {
         let reinvocation = Reinvocation::default();
         let attributes = Attributes { reinvocation: Some(&reinvocation), ..*attributes };
+        let before = object.as_deref().map_or(0, size::bytes);
         self.admit_once(&attributes, object.as_deref_mut()).await?;
-        match reinvocation.begin_second_round() {
-            true => self.admit_once(&attributes, object).await,
-            false => Ok(()),
+        if reinvocation.begin_second_round() {
+            self.admit_once(&attributes, object.as_deref_mut()).await?;
         }
+        object.map_or(Ok(()), |object| size::check(object, before))
     }
 
     async fn admit_once(

@@ -105,3 +105,23 @@ async fn an_account_can_say_which_secrets_its_pods_name() {
     }
     cluster.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pod_that_its_account_makes_too_large_is_refused() {
+    let cluster = cluster(&[]).await;
+    let secrets = (0..90_000).map(|number| format!(r#"{{"name":"secret-{number:06}"}}"#));
+    let secrets = secrets.collect::<Vec<_>>().join(",");
+    let account = format!(r#"{{"metadata":{{"name":"large"}},"imagePullSecrets":[{secrets}]}}"#);
+    cluster.ok("admin", &format!("POST {ACCOUNTS}"), &account).await;
+    let refused = cluster
+        .refused("admin", &format!("POST {PODS}"), &pod(r#""serviceAccountName":"large""#))
+        .await;
+    assert!(
+        refused.starts_with("413 Request entity too large: request is too large: "),
+        "{refused}"
+    );
+    assert!(refused.ends_with(" bytes, the limit is 1572864"), "{refused}");
+    let own = r#""serviceAccountName":"large","imagePullSecrets":[{"name":"own"}]"#;
+    cluster.ok("admin", &format!("POST {PODS}"), &pod(own)).await;
+    cluster.stop().await;
+}
