@@ -1,6 +1,6 @@
 //! What an issuer says about itself, and its keys (OpenID Connect Discovery 1.0).
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -11,7 +11,7 @@ use kevel_api::quote::quote;
 use kevel_api::value::Value;
 use kevel_codec::json;
 use kevel_server::webhook::{Documents, REQUEST_TIMEOUT};
-use tokio::sync::Mutex;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::metrics::IssuerMetrics;
@@ -38,13 +38,20 @@ pub(super) struct Provider {
 
 /// The keys of an issuer, fetched again when a token was signed with one that is not known.
 #[derive(Debug)]
-pub(super) struct RemoteKeys {
+pub(super) struct RemoteKeys(Arc<KeySet>);
+
+#[derive(Debug)]
+struct KeySet {
     documents: Arc<Documents>,
     url: String,
     metrics: Option<IssuerMetrics>,
     current: ArcSwap<Keys>,
-    fetching: Mutex<()>,
+    /// The fetch under way, for all requests that need keys meanwhile.
+    fetching: Mutex<Option<Fetch>>,
 }
+
+/// What a fetch ends with, once it has.
+type Fetch = watch::Receiver<Option<Result<Arc<Keys>, String>>>;
 
 #[derive(Debug)]
 struct Keys {
@@ -75,37 +82,63 @@ impl Provider {
             uri => uri.to_owned(),
         };
         let current = Keys { keys: Vec::new(), fresh_until: Instant::now() };
-        Ok(RemoteKeys {
+        Ok(RemoteKeys(Arc::new(KeySet {
             documents: documents.clone(),
             url,
             metrics: metrics.clone(),
             current: ArcSwap::from_pointee(current),
             fetching: Mutex::default(),
-        })
+        })))
     }
 }
 
 impl RemoteKeys {
     /// Whether one of the keys does it. Keys that are not fresh are fetched before the answer is no.
     pub async fn any(&self, does: impl Fn(&PublicKey) -> bool) -> Result<bool, String> {
-        let known = self.current.load_full();
+        let known = self.0.current.load_full();
         if known.keys.iter().any(&does) {
             return Ok(true);
         }
         if Instant::now() + EXPIRY_DELTA < known.fresh_until {
             return Ok(false);
         }
-        let fetched = self.fetch(&known).await?;
+        let fetched = self.0.fetched(&known).await?;
         Ok(fetched.keys.iter().any(does))
     }
+}
 
-    /// Fetches the keys, unless somebody else just did.
-    async fn fetch(&self, known: &Arc<Keys>) -> Result<Arc<Keys>, String> {
-        let _turn = self.fetching.lock().await;
-        let current = self.current.load_full();
-        if !Arc::ptr_eq(known, &current) {
-            return Ok(current);
+impl KeySet {
+    /// Keys newer than those known. One fetch is for all requests that wait, also if it fails: an issuer that
+    /// hangs would let each of them wait for those before it. It goes on when the requests are gone.
+    async fn fetched(self: &Arc<Self>, known: &Arc<Keys>) -> Result<Arc<Keys>, String> {
+        let mut fetch = {
+            let mut fetching = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
+            let current = self.current.load_full();
+            if !Arc::ptr_eq(known, &current) {
+                return Ok(current);
+            }
+            // One whose task has died says nothing any more.
+            let under_way = fetching.take().filter(|fetch| fetch.has_changed().is_ok());
+            fetching.insert(under_way.unwrap_or_else(|| self.begin())).clone()
+        };
+        match fetch.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(result)) => result.clone(),
+            _ => Err("fetching keys oidc: the fetch was given up".to_owned()),
         }
+    }
+
+    fn begin(self: &Arc<Self>) -> Fetch {
+        let (done, fetch) = watch::channel(None);
+        let keys = self.clone();
+        tokio::spawn(async move {
+            let result = keys.fetch().await;
+            *keys.fetching.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            done.send_replace(Some(result));
+        });
+        fetch
+    }
+
+    async fn fetch(&self) -> Result<Arc<Keys>, String> {
         let answer = get(&self.documents, &self.url).await;
         let set = answer.and_then(|answer| Ok((decode(&answer)?, answer)));
         if let Some(metrics) = &self.metrics {
@@ -146,4 +179,42 @@ fn max_age(headers: &HeaderMap) -> Duration {
     }
     let seconds = said.iter().find_map(|one| one.strip_prefix("max-age=")?.parse().ok());
     Duration::from_secs(seconds.unwrap_or(0)).min(LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use kevel_server::egress::Dialer;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Each waited for the fetches before its own: the eighth for as long as eight of them take.
+    #[tokio::test]
+    async fn requests_that_wait_share_a_failed_fetch_of_keys() {
+        const REQUESTS: usize = 8;
+        let issuer = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://{}/keys", issuer.local_addr().unwrap());
+        let documents = Arc::new(Documents::new(None, Dialer::default()).unwrap());
+        let none = Keys { keys: Vec::new(), fresh_until: Instant::now() };
+        let (metrics, current) = (None, ArcSwap::from_pointee(none));
+        let set = KeySet { documents, url, metrics, current, fetching: Mutex::default() };
+        let keys = Arc::new(RemoteKeys(Arc::new(set)));
+        // In one thread: each of them waits before the next begins.
+        let ask = || {
+            let keys = keys.clone();
+            tokio::spawn(async move { keys.any(|_| true).await })
+        };
+        let asking: Vec<_> = (0..REQUESTS).map(|_| ask()).collect();
+        // The first connection is taken when all of them wait for what comes of it.
+        drop(issuer.accept().await.unwrap());
+        let all = async {
+            for one in asking {
+                assert!(one.await.unwrap().is_err());
+            }
+        };
+        tokio::select! {
+            () = all => {}
+            _ = issuer.accept() => panic!("the issuer was asked again"),
+        }
+    }
 }
