@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::control_plane::{Component, ControlPlane, Server};
+use crate::control_plane::{Component, ControlPlane, Server, etcd_program};
 use crate::namespaces::{self, Namespaces};
+use crate::store::Store;
 use crate::{
     Result, diff, e2e, kms, kubelet, matrix, peers, random, rolling, rules, services, swap,
 };
@@ -13,10 +14,10 @@ const USAGE: &str = "usage: conformance COMMAND
   down [reference|kevel]
   in reference|kevel PROGRAM [ARGUMENT...]
   nodes FOLDER [--count N]
-  diff [--record | --recorded | --expect] [TOPIC...]
-  matrix [--record | --recorded]
-  random [--record | --recorded] [--seed N] [--n N]
-  rules [FILE...]
+  diff [--record | --recorded | --expect] [--store embedded|etcd] [TOPIC...]
+  matrix [--record | --recorded] [--store embedded|etcd]
+  random [--record | --recorded] [--store embedded|etcd] [--seed N] [--n N]
+  rules [--recorded] [--store embedded|etcd] [FILE...]
   e2e reference|kevel [--limit SECONDS] [--jobs N] [--skip-done] [--all] [--beyond] [FOCUS]
   swap [--encrypted]
   rolling reference|kevel [--rounds N]
@@ -65,7 +66,8 @@ pub async fn run(arguments: Vec<String>) -> Result<bool> {
                 (false, false) if arguments.switch("--expect") => diff::Mode::Expect,
                 (false, false) => diff::Mode::Both,
             };
-            diff::run(mode, &arguments.0).await
+            let Some(store) = arguments.store()? else { return Ok(true) };
+            diff::run(mode, store, &arguments.0).await
         }
         Some("matrix") => {
             let mode = match (arguments.switch("--record"), arguments.switch("--recorded")) {
@@ -73,7 +75,8 @@ pub async fn run(arguments: Vec<String>) -> Result<bool> {
                 (false, true) => matrix::Mode::Recorded,
                 (false, false) => matrix::Mode::Both,
             };
-            matrix::run(mode).await
+            let Some(store) = arguments.store()? else { return Ok(true) };
+            matrix::run(mode, store).await
         }
         Some("e2e") => {
             let server = arguments.server()?;
@@ -98,9 +101,17 @@ pub async fn run(arguments: Vec<String>) -> Result<bool> {
             };
             let seed = arguments.number("--seed", random::SEED)?;
             let count = arguments.number("--n", random::COUNT)?;
-            random::run(mode, seed, count).await
+            let Some(store) = arguments.store()? else { return Ok(true) };
+            random::run(mode, store, seed, count).await
         }
-        Some("rules") => rules::run(&arguments.0).await,
+        Some("rules") => {
+            let recorded = arguments.switch("--recorded");
+            let Some(store) = arguments.store()? else { return Ok(true) };
+            match recorded {
+                true => rules::compare(store, &arguments.0).await,
+                false => rules::record(&arguments.0).await,
+            }
+        }
         Some("services") => {
             let server = arguments.server()?;
             let servers = arguments.number("--servers", 3)?;
@@ -160,6 +171,16 @@ impl Arguments {
     fn server(&mut self) -> Result<Server> {
         let name = self.word().ok_or(USAGE)?;
         Server::parse(&name).ok_or_else(|| USAGE.into())
+    }
+
+    /// The store of the Kevel that is compared; none where the machine lacks its program, which has been told.
+    fn store(&mut self) -> Result<Option<Store>> {
+        let store = match self.option("--store") {
+            Some(name) => Store::parse(&name).ok_or_else(|| format!("--store: no store {name}"))?,
+            None => Store::default(),
+        };
+        let at_hand = store == Store::Embedded || etcd_program().is_some();
+        Ok(at_hand.then_some(store))
     }
 
     fn switch(&mut self, name: &str) -> bool {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, Request};
 use crate::namespaces::{self, Namespaces};
 use crate::process::Process;
+use crate::store::Store;
 use crate::{Result, credentials, node};
 
 /// How long a program may take until it is ready.
@@ -51,10 +52,12 @@ pub struct ControlPlane {
     pub processes: Vec<Process>,
     /// What the API server is told besides.
     pub flags: Vec<String>,
-    /// The API server's program, where it is another than that of [`Server`].
-    pub program: Option<PathBuf>,
     /// Whether each server runs on a machine of its name: servers are known by that.
     pub hostnames: bool,
+    /// The program of a Kevel, in place of the usual one.
+    pub program: Option<PathBuf>,
+    /// Whether etcd waits for its disk.
+    durable: bool,
 }
 
 impl Server {
@@ -121,17 +124,13 @@ impl ControlPlane {
         fs::create_dir_all(folder)?;
         let (port, etcd_port) = (free_port()?, free_port()?);
         credentials::write(&folder.join("pki"), port)?;
-        let (folder, processes) = (folder.to_owned(), Vec::new());
-        let flags = Vec::new();
-        Ok(ControlPlane {
-            folder,
-            port,
-            etcd_port,
-            processes,
-            flags,
-            program: None,
-            hostnames: false,
-        })
+        Ok(ControlPlane::new(folder, port, etcd_port, Vec::new()))
+    }
+
+    fn new(folder: &Path, port: u16, etcd_port: u16, processes: Vec<Process>) -> Self {
+        let (folder, flags) = (folder.to_owned(), Vec::new());
+        let (hostnames, program, durable) = (false, None, true);
+        ControlPlane { folder, port, etcd_port, processes, flags, hostnames, program, durable }
     }
 
     /// Ends what runs in a folder and removes it.
@@ -162,21 +161,22 @@ impl ControlPlane {
         let state: Value = serde_json::from_slice(&state)?;
         let port = |name: &str| state[name].as_u64().and_then(|port| port.try_into().ok());
         let processes = state["processes"].as_array().into_iter().flatten();
-        Ok(ControlPlane {
-            folder: folder.to_owned(),
-            port: port("port").ok_or("a state file without a port")?,
-            etcd_port: port("etcdPort").ok_or("a state file without a port of etcd")?,
-            processes: processes.filter_map(Process::from_json).collect(),
-            flags: Vec::new(),
-            program: None,
-            hostnames: false,
-        })
+        let own = port("port").ok_or("a state file without a port")?;
+        let etcd = port("etcdPort").ok_or("a state file without a port of etcd")?;
+        Ok(ControlPlane::new(folder, own, etcd, processes.filter_map(Process::from_json).collect()))
     }
 
     /// Starts an API server, with etcd before it where it needs one, and waits until it is ready.
     /// Answers how long the API server took.
     pub async fn start_server(&mut self, server: Server, etcd: bool) -> Result<Duration> {
         self.start_replica(server, server.name(), self.port, etcd).await
+    }
+
+    /// The same for a comparison of answers: a Kevel on a store, the reference on etcd. An etcd that nothing outlives
+    /// needs no disk that has it all.
+    pub async fn start_fresh(&mut self, server: Server, store: Store) -> Result<Duration> {
+        self.durable = false;
+        self.start_server(server, server == Server::Reference || store == Store::Etcd).await
     }
 
     /// The same for one of several servers of this control plane, by a name and on a port of its own.
@@ -188,7 +188,8 @@ impl ControlPlane {
         etcd: bool,
     ) -> Result<Duration> {
         if etcd && !self.processes.iter().any(|process| process.name == "etcd") {
-            self.spawn("etcd", &built("etcd"), self.etcd_flags())?;
+            let program = etcd_program().ok_or("no etcd: conformance/build etcd, or KEVEL_ETCD")?;
+            self.spawn("etcd", &program, self.etcd_flags())?;
             self.until("etcd", async |plane| plane.etcd_listens()).await?;
         }
         let mut flags = self.server_flags(port);
@@ -198,7 +199,8 @@ impl ControlPlane {
             false => format!("--data-dir={}", self.folder.join("data").display()),
         });
         let begun = Instant::now();
-        let program = self.program.clone().unwrap_or_else(|| server.program());
+        let own = self.program.clone().filter(|_| server == Server::Kevel);
+        let program = own.unwrap_or_else(|| server.program());
         match self.hostnames {
             false => self.spawn(name, &program, flags)?,
             true => {
@@ -339,13 +341,17 @@ impl ControlPlane {
 
     fn etcd_flags(&self) -> Vec<String> {
         let client = format!("http://127.0.0.1:{}", self.etcd_port);
-        vec![
+        let mut flags = vec![
             format!("--data-dir={}", self.folder.join("etcd").display()),
             format!("--listen-client-urls={client}"),
             format!("--advertise-client-urls={client}"),
             "--listen-peer-urls=http://127.0.0.1:0".to_owned(),
             "--log-level=warn".to_owned(),
-        ]
+        ];
+        if !self.durable {
+            flags.push("--unsafe-no-fsync".to_owned());
+        }
+        flags
     }
 
     /// The same for both servers.
@@ -416,6 +422,12 @@ pub fn cache() -> PathBuf {
 /// A program that `conformance/build` makes.
 pub fn built(program: &str) -> PathBuf {
     cache().join("bin").join(program)
+}
+
+/// The etcd that `conformance/build` makes, or else one that is installed.
+pub fn etcd_program() -> Option<PathBuf> {
+    let own = built("etcd");
+    if own.is_file() { Some(own) } else { kevel_test_support::program("etcd") }
 }
 
 /// The repository.

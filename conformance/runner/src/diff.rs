@@ -11,6 +11,7 @@ use crate::control_plane::{ControlPlane, Server, cache, tree};
 use crate::difference::differences;
 use crate::hooks::Hooks;
 use crate::scenario::{self, Step};
+use crate::store::Store;
 
 /// How many differences of one answer are shown.
 const SHOWN: usize = 12;
@@ -29,15 +30,18 @@ pub enum Mode {
 }
 
 /// Plays scenarios (all where none is named) on fresh servers and prints where answers differ.
-pub async fn run(mode: Mode, topics: &[String]) -> Result<bool> {
+pub async fn run(mode: Mode, store: Store, topics: &[String]) -> Result<bool> {
     let scenarios = load(topics)?;
     let recorded = matches!(mode, Mode::Recorded | Mode::Expect);
-    let reference =
-        if recorded { recall(&scenarios)? } else { answers(Server::Reference, &scenarios).await? };
+    let reference = if recorded {
+        recall(&scenarios)?
+    } else {
+        answers(Server::Reference, store, &scenarios).await?
+    };
     if mode == Mode::Record {
         return record(&scenarios, &reference).map(|()| true);
     }
-    let kevel = answers(Server::Kevel, &scenarios).await?;
+    let kevel = answers(Server::Kevel, store, &scenarios).await?;
 
     let expected = if recorded { expected()? } else { BTreeSet::new() };
     let mut found = BTreeSet::new();
@@ -107,10 +111,10 @@ fn load(topics: &[String]) -> Result<Scenarios> {
 }
 
 /// Plays all scenarios on a server of their own.
-async fn answers(server: Server, scenarios: &Scenarios) -> Result<Vec<Vec<Value>>> {
+async fn answers(server: Server, store: Store, scenarios: &Scenarios) -> Result<Vec<Vec<Value>>> {
     let folder = cache().join("run").join(format!("diff-{}", server.name()));
     let mut plane = ControlPlane::prepare(&folder)?;
-    plane.start_server(server, server == Server::Reference).await?;
+    plane.start_fresh(server, store).await?;
     let client = plane.client(1)?;
     let hooks = Hooks::start().await?;
     let mut answers = Vec::new();

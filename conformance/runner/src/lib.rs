@@ -23,6 +23,7 @@ pub mod rolling;
 pub mod rules;
 pub mod scenario;
 pub mod services;
+pub mod store;
 pub mod swap;
 
 /// Nobody decides on these errors: they end the command.

@@ -1,4 +1,4 @@
-//! What the reference says about the cases of rules that stand beside the kinds.
+//! Cases of rules, which stand beside the kinds: recorded from the reference, and compared with a Kevel on either store.
 
 /// Cases are read and played as the control plane's own tests do it.
 #[path = "../../../crates/controlplane/tests/verbs/rules/case.rs"]
@@ -6,15 +6,18 @@
 mod case;
 
 use std::fs;
+use std::path::PathBuf;
 
 use http::Method;
 use kevel_api::value::Value;
 use kevel_codec::json::{Unknown, decode_any, encode_any};
+use serde_json::json;
 
 use self::case::{Answer, Cases, FILES, GATED_FILES, GATES};
 use crate::Result;
 use crate::client::{Client, Request};
 use crate::control_plane::{ControlPlane, Server, cache, tree};
+use crate::store::Store;
 
 /// Rules alone decide: what plug-ins add to pods would stand in messages.
 const FLAGS: [&str; 2] = [
@@ -25,52 +28,110 @@ const FLAGS: [&str; 2] = [
 
 /// Plays the cases of all files, or of those whose names have one of the words in them, on fresh references
 /// and writes down what they say.
-pub async fn run(words: &[String]) -> Result<bool> {
+pub async fn record(words: &[String]) -> Result<bool> {
+    for (files, flags) in servers(words) {
+        let mut plane = start(Server::Reference, Store::Etcd, flags).await?;
+        let recorded = record_files(&plane, &files).await;
+        plane.stop_all()?;
+        recorded?;
+    }
+    Ok(true)
+}
+
+/// Plays the same cases on fresh Kevels and prints what is not as it was written down.
+pub async fn compare(store: Store, words: &[String]) -> Result<bool> {
+    let (mut passed, mut failed) = (0, 0);
+    for (files, flags) in servers(words) {
+        let mut plane = start(Server::Kevel, store, flags).await?;
+        let compared = compare_files(&plane, &files).await;
+        plane.stop_all()?;
+        let (same, others) = compared?;
+        (passed, failed) = (passed + same, failed + others);
+    }
+    println!("{passed} passed, {failed} failed");
+    Ok(failed == 0)
+}
+
+/// The chosen files, with the flags of the server that they are about.
+fn servers(words: &[String]) -> Vec<(Vec<&'static str>, Vec<String>)> {
     let wanted = |file: &&str| words.is_empty() || words.iter().any(|word| file.contains(word));
     let chosen = |files: &[&'static str]| files.iter().copied().filter(wanted).collect::<Vec<_>>();
     let gates = GATES.iter().map(|gate| format!("{gate}=true")).collect::<Vec<_>>().join(",");
-    let gated = [
+    let gated = vec![
         "--runtime-config=api/all=true".to_owned(),
         format!("--feature-gates={gates}"),
         "--disable-admission-plugins=PodGroupWorkloadExists".to_owned(),
     ];
-    play(&chosen(FILES), &[]).await?;
-    play(&chosen(GATED_FILES), &gated).await?;
-    Ok(true)
+    let mut servers = vec![(chosen(FILES), Vec::new()), (chosen(GATED_FILES), gated)];
+    servers.retain(|(files, _)| !files.is_empty());
+    servers
 }
 
-async fn play(files: &[&str], flags: &[String]) -> Result<()> {
-    if files.is_empty() {
-        return Ok(());
+/// A server with the namespace of the cases.
+async fn start(server: Server, store: Store, flags: Vec<String>) -> Result<ControlPlane> {
+    let folder = cache().join("run").join(format!("rules-{}", server.name()));
+    let mut plane = ControlPlane::prepare(&folder)?;
+    plane.flags = FLAGS.iter().map(|flag| (*flag).to_owned()).chain(flags).collect();
+    plane.start_fresh(server, store).await?;
+    let namespace = json!({"metadata": {"name": "ns"}});
+    let made = plane.client(1)?.json(Request::post("/api/v1/namespaces", &namespace)).await;
+    match made {
+        Ok(_) => Ok(plane),
+        Err(error) => plane.stop_all().and(Err(error)),
     }
-    let mut plane = ControlPlane::prepare(&cache().join("run").join("rules"))?;
-    plane.flags = FLAGS.iter().map(|flag| (*flag).to_owned()).chain(flags.to_vec()).collect();
-    plane.start_server(Server::Reference, true).await?;
-    let recorded = record(files, &plane.client(1)?).await;
-    plane.stop_all()?;
-    recorded
 }
 
-async fn record(files: &[&str], client: &Client) -> Result<()> {
-    let namespace = br#"{"metadata":{"name":"ns"}}"#.as_slice();
-    let path = "/api/v1/namespaces".to_owned();
-    let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-    let body = namespace.into();
-    client.json(Request { method: Method::POST, path, headers, body }).await?;
+async fn record_files(plane: &ControlPlane, files: &[&str]) -> Result<()> {
+    let client = plane.client(1)?;
     for file in files {
-        let path = tree().join("crates/controlplane/src").join(file);
-        let text = fs::read_to_string(&path)?;
-        let cases = Cases::read(&text);
-        let mut outcomes = Vec::new();
-        for number in 0..cases.cases.len() {
-            outcomes.push(cases.play(number, client).await);
-        }
-        let known = cases.cases.iter().map(|case| &case.expected);
-        let changed = known.zip(&outcomes).filter(|(known, found)| known != found).count();
-        fs::write(&path, cases.record(&outcomes))?;
-        println!("{file}: {} cases, {changed} with other answers than before", outcomes.len());
+        record_file(file, &client).await?;
     }
     Ok(())
+}
+
+/// Numbers of cases with the written outcome, and with another.
+async fn compare_files(plane: &ControlPlane, files: &[&str]) -> Result<(usize, usize)> {
+    let client = plane.client(1)?;
+    let (mut passed, mut failed) = (0, 0);
+    for file in files {
+        let (same, others) = compare_file(file, &client).await?;
+        (passed, failed) = (passed + same, failed + others);
+    }
+    Ok((passed, failed))
+}
+
+async fn record_file(file: &str, client: &Client) -> Result<()> {
+    let path = path(file);
+    let text = fs::read_to_string(&path)?;
+    let cases = Cases::read(&text);
+    let mut outcomes = Vec::new();
+    for number in 0..cases.cases.len() {
+        outcomes.push(cases.play(number, client).await);
+    }
+    let known = cases.cases.iter().map(|case| &case.expected);
+    let changed = known.zip(&outcomes).filter(|(known, found)| known != found).count();
+    fs::write(&path, cases.record(&outcomes))?;
+    println!("{file}: {} cases, {changed} with other answers than before", outcomes.len());
+    Ok(())
+}
+
+/// The same of one file.
+async fn compare_file(file: &str, client: &Client) -> Result<(usize, usize)> {
+    let text = fs::read_to_string(path(file))?;
+    let cases = Cases::read(&text);
+    let mut failed = 0;
+    for (number, case) in cases.cases.iter().enumerate() {
+        let found = cases.play(number, client).await;
+        if found != case.expected {
+            failed += 1;
+            println!("✗ {file}\n{}\n    kevel: {found:?}", case.text);
+        }
+    }
+    Ok((cases.cases.len() - failed, failed))
+}
+
+fn path(file: &str) -> PathBuf {
+    tree().join("crates/controlplane/src").join(file)
 }
 
 impl case::Server for Client {

@@ -58,10 +58,15 @@ impl InMemory {
     }
 
     /// The same on a store; it gives services addresses of a network and ports of a range.
-    pub async fn with_services(engine: Arc<dyn Engine>, cidr: &str, ports: PortRange) -> Self {
+    pub async fn with_services(
+        engine: Arc<dyn Engine>,
+        format: Format,
+        cidr: &str,
+        ports: PortRange,
+    ) -> Self {
         let allow = Arc::new(AlwaysAllow);
         let served = Served { services: Some((cidr, ports)), ..Served::default() };
-        let server = InMemory::new(engine, Format::Json, allow, served).await;
+        let server = InMemory::new(engine, format, allow, served).await;
         let cidr =
             format!(r#"{{"metadata":{{"name":"kubernetes"}},"spec":{{"cidrs":["{cidr}"]}}}}"#);
         server.ok("POST /apis/networking.k8s.io/v1/servicecidrs", &cidr, 201).await;
@@ -69,9 +74,9 @@ impl InMemory {
     }
 
     /// The same with all versions of all groups, and with these features.
-    pub async fn with_features(features: Features) -> Self {
+    pub async fn with_features(format: Format, features: Features) -> Self {
         let served = Served { features: Some(features), ..Served::default() };
-        InMemory::new(memory(), Format::Json, Arc::new(AlwaysAllow), served).await
+        InMemory::new(memory(), format, Arc::new(AlwaysAllow), served).await
     }
 
     async fn new(

@@ -24,6 +24,7 @@ use self::wire::{Kept, Wire};
 use crate::Result;
 use crate::client::{Client, Request};
 use crate::control_plane::{ControlPlane, Server, cache, tree};
+use crate::store::Store;
 
 /// How many requests are under way at a time.
 const AT_A_TIME: usize = 8;
@@ -43,18 +44,18 @@ pub enum Mode {
 
 /// Asks everything, and prints where answers differ. Whether Kevel serves nothing that the reference
 /// refuses, and differs only where that is expected.
-pub async fn run(mode: Mode) -> Result<bool> {
+pub async fn run(mode: Mode, store: Store) -> Result<bool> {
     let cases = Arc::new(cases::all());
     let reference = match mode {
         Mode::Recorded => record::read(&cases, &fs::read_to_string(recording())?)?,
-        Mode::Both | Mode::Record => answers(Server::Reference, &cases).await?,
+        Mode::Both | Mode::Record => answers(Server::Reference, store, &cases).await?,
     };
     if mode == Mode::Record {
         fs::create_dir_all(folder())?;
         fs::write(recording(), record::write(&cases, &reference))?;
         return Ok(true);
     }
-    let kevel = answers(Server::Kevel, &cases).await?;
+    let kevel = answers(Server::Kevel, store, &cases).await?;
     compare(&cases, &reference, &kevel)
 }
 
@@ -93,7 +94,7 @@ fn compare(cases: &[Case], reference: &[Answers], kevel: &[Answers]) -> Result<b
 }
 
 /// Asks a server of its own everything.
-async fn answers(server: Server, cases: &Arc<Vec<Case>>) -> Result<Vec<Answers>> {
+async fn answers(server: Server, store: Store, cases: &Arc<Vec<Case>>) -> Result<Vec<Answers>> {
     let folder = cache().join("run").join(format!("matrix-{}", server.name()));
     let mut plane = ControlPlane::prepare(&folder)?;
     let tokens = folder.join("tokens.csv");
@@ -103,7 +104,7 @@ async fn answers(server: Server, cases: &Arc<Vec<Case>>) -> Result<Vec<Answers>>
         // Besides RBAC.
         "--authorization-mode=Node".to_owned(),
     ];
-    plane.start_server(server, server == Server::Reference).await?;
+    plane.start_fresh(server, store).await?;
     let client = plane.client(1)?;
     let wire = Wire::new(&folder.join("pki"), plane.port)?;
     fixtures::make(&client).await?;

@@ -19,6 +19,7 @@ use crate::control_plane::{ControlPlane, Server, cache, tree};
 use crate::difference::differences;
 use crate::hooks::Hooks;
 use crate::scenario::{self, Step};
+use crate::store::Store;
 
 /// The seed of the recorded answers.
 pub const SEED: u64 = 1;
@@ -41,19 +42,19 @@ pub enum Mode {
 }
 
 /// Sends so many writes of a seed to fresh servers and prints where the answers differ.
-pub async fn run(mode: Mode, seed: u64, count: usize) -> Result<bool> {
+pub async fn run(mode: Mode, store: Store, seed: u64, count: usize) -> Result<bool> {
     let bases = writes::bases()?;
     let (before, steps) = (writes::preparation(&bases), writes::writes(&bases, seed, count));
     match mode {
         Mode::Both => {
-            let reference = answers(Server::Reference, &before, &steps).await?;
-            let kevel = answers(Server::Kevel, &before, &steps).await?;
+            let reference = answers(Server::Reference, store, &before, &steps).await?;
+            let kevel = answers(Server::Kevel, store, &before, &steps).await?;
             Ok(compare(&steps, &reference, &kevel))
         }
         Mode::Record => {
             // Twice: what the reference says of two keys of one map comes in any order.
             let twice: Vec<Step> = steps.iter().chain(&steps).cloned().collect();
-            let answers = answers(Server::Reference, &before, &twice).await?;
+            let answers = answers(Server::Reference, store, &before, &twice).await?;
             let (first, second) = answers.split_at(steps.len());
             let told = |(step, (first, second)): (&Step, (&Value, &Value))| match first == second {
                 true => line(step, first),
@@ -65,15 +66,20 @@ pub async fn run(mode: Mode, seed: u64, count: usize) -> Result<bool> {
             println!("{} answers", steps.len());
             Ok(true)
         }
-        Mode::Recorded => recorded(&before, &bases).await,
+        Mode::Recorded => recorded(store, &before, &bases).await,
     }
 }
 
 /// Asks a server of its own everything.
-async fn answers(server: Server, before: &[Step], steps: &[Step]) -> Result<Vec<Value>> {
+async fn answers(
+    server: Server,
+    store: Store,
+    before: &[Step],
+    steps: &[Step],
+) -> Result<Vec<Value>> {
     let folder = cache().join("run").join(format!("random-{}", server.name()));
     let mut plane = ControlPlane::prepare(&folder)?;
-    plane.start_server(server, server == Server::Reference).await?;
+    plane.start_fresh(server, store).await?;
     let (client, hooks) = (plane.client(1)?, Hooks::start().await?);
     let made = scenario::play(before, &client, &hooks).await?;
     for (step, answer) in before.iter().zip(&made) {
@@ -122,7 +128,7 @@ fn compare(steps: &[Step], reference: &[Value], kevel: &[Value]) -> bool {
 }
 
 /// Holds Kevel against the recorded answers, and what differs against what is expected to.
-async fn recorded(before: &[Step], bases: &[writes::Base]) -> Result<bool> {
+async fn recorded(store: Store, before: &[Step], bases: &[writes::Base]) -> Result<bool> {
     let text = fs::read_to_string(folder().join("recorded.txt"))?;
     let (head, lines) = text.split_once('\n').ok_or("nothing is recorded")?;
     let seed = head.strip_prefix("seed ").and_then(|seed| seed.parse().ok()).ok_or("no seed")?;
@@ -131,7 +137,7 @@ async fn recorded(before: &[Step], bases: &[writes::Base]) -> Result<bool> {
     let expected =
         fs::read_to_string(folder().join("expected-differences.txt")).unwrap_or_default();
     let expected: Vec<&str> = expected.lines().collect();
-    let answers = answers(Server::Kevel, before, &steps).await?;
+    let answers = answers(Server::Kevel, store, before, &steps).await?;
     let (mut known, mut failed) = (0, 0);
     for (number, (theirs, (step, answer))) in
         lines.iter().zip(steps.iter().zip(&answers)).enumerate()

@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use kevel_codec::json;
 use kevel_controlplane::service::PortRange;
+use kevel_server::storage::Format;
 use kevel_store::embedded::{Embedded, Options};
 use kevel_store::{
     Engine, GetResponse, Pending, RangeOptions, RangeResponse, Result, Revision, Watch,
@@ -140,7 +141,8 @@ impl Cluster {
         let memory = Arc::new(Embedded::memory(Options::default()).unwrap());
         let engine: Arc<dyn Engine> = Arc::new(Slow(memory));
         let ports = PortRange { base: 30000, size: 20 };
-        let server = InMemory::with_services(engine.clone(), "10.0.0.0/28", ports).await;
+        let server =
+            InMemory::with_services(engine.clone(), Format::Json, "10.0.0.0/28", ports).await;
         let mut cluster = Cluster { server, engine, tasks: usize::MAX };
         for _ in 0..100 {
             yield_now().await;

@@ -10,6 +10,7 @@ use kevel_api::value::Value;
 use kevel_codec::json::{Unknown, decode_any, encode_any};
 use kevel_controlplane::Features;
 use kevel_controlplane::service::PortRange;
+use kevel_server::storage::Format;
 use kevel_store::Engine;
 use kevel_store::embedded::{Embedded, Options};
 use kevel_test_support::{InMemory, Warnings};
@@ -30,23 +31,38 @@ impl case::Server for InMemory {
 }
 
 /// A server that gives services addresses and ports, as those of [`conformance rules`] do.
-async fn start() -> InMemory {
+async fn start(format: Format) -> InMemory {
     let engine: Arc<dyn Engine> = Arc::new(Embedded::memory(Options::default()).unwrap());
     let ports = PortRange { base: 30000, size: 2768 };
-    InMemory::with_services(engine, "10.96.0.0/16", ports).await
+    InMemory::with_services(engine, format, "10.96.0.0/16", ports).await
 }
 
 #[tokio::test]
-async fn kinds_are_judged_as_the_reference_judges_them() {
-    compare(FILES, &start().await).await;
+async fn rules_of_kinds_stored_as_json_answer_as_the_reference() {
+    compare(FILES, &start(Format::Json).await).await;
+}
+
+/// As on etcd: what an update finds stored has been through protobuf.
+#[tokio::test]
+async fn rules_of_kinds_stored_as_protobuf_answer_as_the_reference() {
+    compare(FILES, &start(Format::Protobuf).await).await;
 }
 
 #[tokio::test]
-async fn kinds_behind_gates_are_judged_as_the_reference_judges_them() {
+async fn rules_of_gated_kinds_stored_as_json_answer_alike() {
+    compare(GATED_FILES, &start_gated(Format::Json).await).await;
+}
+
+#[tokio::test]
+async fn rules_of_gated_kinds_stored_as_protobuf_answer_alike() {
+    compare(GATED_FILES, &start_gated(Format::Protobuf).await).await;
+}
+
+/// A server with all versions of all groups, and with the gates of the cases.
+async fn start_gated(format: Format) -> InMemory {
     let features =
         Features::new(|feature| feature.gate().default || GATES.contains(&feature.gate().name));
-    let server = InMemory::with_features(features).await;
-    compare(GATED_FILES, &server).await;
+    InMemory::with_features(format, features).await
 }
 
 async fn compare(files: &[&str], server: &InMemory) {
