@@ -62,6 +62,7 @@ impl PolicyRule {
 
     /// Whether the rule allows what is asked for.
     pub fn allows(&self, asked: &Attributes<'_>) -> bool {
+        kevel_compute::charge(1);
         let verb = self.verbs.iter().any(|verb| verb == ALL || verb == asked.verb);
         if !asked.is_resource {
             return verb && self.non_resource_urls.iter().any(|url| url_covers(url, asked.path));

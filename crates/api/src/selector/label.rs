@@ -225,6 +225,7 @@ impl Requirement {
 
     /// Whether a label with this value, or the lack of one, satisfies the requirement.
     pub fn matches(&self, label: Option<&str>) -> bool {
+        kevel_compute::charge(1);
         let listed = |label: &str| self.lists(label);
         match self.operator {
             Operator::In | Operator::Equals | Operator::DoubleEquals => label.is_some_and(listed),

@@ -224,6 +224,7 @@ impl Set {
 
     /// Keeps what another set has, too; whether anything is left.
     fn keep(&mut self, other: &Set) -> bool {
+        kevel_compute::charge(1 + self.0.len() / 16);
         self.0.iter_mut().zip(&other.0).for_each(|(own, other)| *own &= other);
         self.0.iter().any(|word| *word != 0)
     }
