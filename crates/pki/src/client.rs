@@ -103,10 +103,13 @@ impl ClientVerifier {
         let identity = Arc::new(identity);
         let until = end.map_or(now, |end| end.min(now + REMEMBERED));
         let mut remembered = self.lock();
-        if remembered.clients.len() >= MOST_REMEMBERED {
-            remembered.clients.clear();
+        // Other authorities may have come meanwhile; this judgement is not theirs.
+        if remembered.roots.as_ref().is_some_and(|known| Arc::ptr_eq(known, &roots)) {
+            if remembered.clients.len() >= MOST_REMEMBERED {
+                remembered.clients.clear();
+            }
+            remembered.clients.insert(certificates.to_vec(), (until, identity.clone()));
         }
-        remembered.clients.insert(certificates.to_vec(), (until, identity.clone()));
         Ok(identity)
     }
 
