@@ -100,7 +100,7 @@ impl<'a> Certificate<'a> {
     }
 
     /// What is signed.
-    pub(super) fn to_be_signed(&self) -> &'a [u8] {
+    pub(super) fn signed_part(&self) -> &'a [u8] {
         self.to_be_signed
     }
 

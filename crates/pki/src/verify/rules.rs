@@ -90,6 +90,8 @@ impl InForce {
 }
 
 type Check = Result<(), VerifyError>;
+type SignerRule = (Rule, fn(&X509, &X509) -> Check);
+type CertificateRule = (Rule, fn(&Candidate<'_>) -> Check);
 
 /// Place of a certificate in a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +112,7 @@ pub(super) struct Candidate<'a> {
 }
 
 /// Rules of a signer and what it has signed (upstream: `CheckSignatureFrom`).
-const OF_SIGNER: &[(Rule, fn(&X509, &X509) -> Check)] = &[
+const OF_SIGNER: &[SignerRule] = &[
     (Rule::CaBit, ca_bit),
     (Rule::KeyCertSign, key_cert_sign),
     (Rule::SecureAlgorithm, secure_algorithm),
@@ -118,7 +120,7 @@ const OF_SIGNER: &[(Rule, fn(&X509, &X509) -> Check)] = &[
 ];
 
 /// Rules of a certificate in its place (upstream: `isValid`).
-const OF_CERTIFICATE: &[(Rule, fn(&Candidate<'_>) -> Check)] = &[
+const OF_CERTIFICATE: &[CertificateRule] = &[
     (Rule::CriticalExtensions, critical_extensions),
     (Rule::NotBefore, not_before),
     (Rule::NotAfter, not_after),

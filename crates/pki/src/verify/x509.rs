@@ -73,7 +73,7 @@ impl X509 {
             not_before,
             not_after,
             version,
-            to_be_signed: part(read.to_be_signed()),
+            to_be_signed: part(read.signed_part()),
             algorithm: algorithm(read.signature_algorithm()),
             signature: part(read.signature()),
             public_key: part(read.public_key()),
