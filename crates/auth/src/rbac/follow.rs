@@ -69,6 +69,8 @@ struct Progress {
     whole: Revision,
     /// Everything before this was taken in.
     latest: Revision,
+    /// What was taken in at once last: as long as it is all there is, there is nothing to compare.
+    last: Option<Snapshot>,
     loaded: bool,
 }
 
@@ -105,6 +107,12 @@ impl Rbac {
         if snapshot.revision() < progress.latest {
             return;
         }
+        // Every write of a role asks for all roles and bindings there are: most of the time nothing has changed.
+        if progress.last.as_ref().is_some_and(|last| last.has_same_objects(snapshot)) {
+            progress.whole = snapshot.revision();
+            progress.latest = snapshot.revision();
+            return;
+        }
         let gone = |key: &str| snapshot.get(key).is_none();
         let removed: Vec<_> = progress.applied.keys().filter(|key| gone(key)).cloned().collect();
         for key in removed {
@@ -120,6 +128,7 @@ impl Rbac {
         progress.whole = snapshot.revision();
         progress.latest = snapshot.revision();
         progress.loaded = true;
+        progress.last = Some(snapshot.clone());
         self.publish(&mut following);
     }
 

@@ -96,6 +96,12 @@ impl Snapshot {
         self.damaged().find(|object| object.is_sealed() && object.key().starts_with(prefix))
     }
 
+    /// Whether nothing has changed between two snapshots of a resource. What was changed and changed back counts as
+    /// changed.
+    pub fn has_same_objects(&self, other: &Snapshot) -> bool {
+        self.objects.ptr_eq(&other.objects) && self.damaged.ptr_eq(&other.damaged)
+    }
+
     /// The same objects, as of another revision.
     pub(super) fn at(&self, revision: Revision) -> Snapshot {
         Snapshot { revision, ..self.clone() }
@@ -173,7 +179,10 @@ mod tests {
             snapshot.insert(object(key, size));
             assert_eq!((snapshot.len(), snapshot.bytes()), expected, "{key} {size:?}");
         }
+        let before = snapshot.clone();
+        assert!(snapshot.at(Revision(9)).has_same_objects(&before));
         snapshot.insert(object("c", None));
+        assert!(!snapshot.has_same_objects(&before));
         for (key, expected) in [("c", 8), ("a", 7), ("a", 7), ("b", 0)] {
             snapshot.remove(key);
             assert_eq!(snapshot.bytes(), expected, "{key}");
