@@ -210,9 +210,10 @@ impl LimitRange {
     }
 }
 
-/// How many amounts a pod may be given. Limit ranges may name some ten thousand resources, and a pod as many
-/// containers: each is far below what can be stored, and all of them together far above.
-const MAX_GIVEN: usize = 100_000;
+/// How many amounts a pod may be given: ten each of a thousand containers, as requests and as limits. Limit ranges may
+/// name some ten thousand resources, and a pod as many containers: each is below what can be stored, and all of them
+/// together far above.
+const MAX_GIVEN: usize = 20_000;
 
 fn too_many() -> StatusError {
     let why = format!("limit ranges would set more than {MAX_GIVEN} requests and limits");

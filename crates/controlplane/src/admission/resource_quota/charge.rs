@@ -74,7 +74,9 @@ impl<'a> Charge<'a> {
                 return Err(self.forbidden(error));
             }
             about.push(quota);
-            covered.extend(names);
+            if !limited.is_empty() {
+                covered.extend(names);
+            }
         }
         let negative = self.usage.iter().filter(|(_, amount)| amount.signum() < 0);
         let negative: Vec<&str> = negative.map(|(name, _)| name.as_str()).collect();
