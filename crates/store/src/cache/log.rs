@@ -46,8 +46,11 @@ pub struct Event {
     /// What it looks like on the wire, for each encoder that wrote it.
     encoded: Mutex<Vec<(EncoderId, Change, Bytes)>>,
     /// What it is to watches, by the selections that they share.
-    seen: OnceLock<Box<Mutex<Vec<(u64, Option<Change>)>>>>,
+    seen: OnceLock<Box<Mutex<Seen>>>,
 }
+
+/// What an event is to watches, by the number of their selection.
+type Seen = Vec<(u64, Option<Change>)>;
 
 /// Of how many selections an event remembers what it is to them: a log has very many events. Those after them
 /// evaluate it each for themselves.
