@@ -1,7 +1,9 @@
 //! What the benchmarks share.
 
+pub mod kinds;
 pub mod load;
 pub mod phases;
+pub mod probe;
 
 use std::time::Duration;
 

@@ -2,6 +2,7 @@
 //! kind that has rules.
 
 use kevel_api::builtin;
+use kevel_bench::kinds::smallest;
 use serde_json::{Value, json};
 
 use crate::world::{Object, custom, object};
@@ -93,83 +94,7 @@ fn definition() -> Value {
 
 /// The objects, each the smallest of its kind.
 pub fn objects() -> Vec<Object> {
-    let labels = json!({"app": "a"});
-    let pod = json!({"containers": [{"name": "a", "image": "b"}]});
-    let template = json!({"metadata": {"labels": labels}, "spec": pod});
-    let once = json!({"metadata": {"labels": labels},
-        "spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "b"}]}});
-    let selector = json!({"matchLabels": labels});
-    let workload = json!({"spec": {"selector": selector, "template": template}});
-    let known: Vec<(&str, &str, Value)> = vec![
-        ("", "configmaps", json!({"data": {"a": "b"}})),
-        ("", "secrets", json!({"stringData": {"a": "b"}})),
-        ("", "pods", json!({"spec": pod})),
-        ("", "services", json!({"spec": {"ports": [{"port": 80}]}})),
-        (
-            "",
-            "endpoints",
-            json!({"subsets": [{"addresses": [{"ip": "1.2.3.4"}], "ports": [{"port": 1}]}]}),
-        ),
-        ("", "serviceaccounts", json!({})),
-        ("", "podtemplates", json!({"template": template})),
-        ("", "replicationcontrollers", json!({"spec": {"selector": labels, "template": template}})),
-        ("", "resourcequotas", json!({"spec": {"hard": {"configmaps": "1000000"}}})),
-        ("", "limitranges", json!({"spec": {"limits": [{"type": "Pod", "max": {"cpu": "1000"}}]}})),
-        (
-            "",
-            "persistentvolumeclaims",
-            json!({"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1"}}}}),
-        ),
-        ("apps", "deployments", workload.clone()),
-        ("apps", "replicasets", workload.clone()),
-        ("apps", "daemonsets", workload.clone()),
-        (
-            "apps",
-            "statefulsets",
-            json!({"spec": {"serviceName": "a", "selector": selector, "template": template}}),
-        ),
-        ("apps", "controllerrevisions", json!({"data": {"a": 1}, "revision": 1})),
-        ("batch", "jobs", json!({"spec": {"template": once}})),
-        (
-            "batch",
-            "cronjobs",
-            json!({"spec": {"schedule": "@daily", "jobTemplate": {"spec": {"template": once}}}}),
-        ),
-        ("coordination.k8s.io", "leases", json!({"spec": {"holderIdentity": "a"}})),
-        (
-            "discovery.k8s.io",
-            "endpointslices",
-            json!({"addressType": "IPv4", "endpoints": [{"addresses": ["1.2.3.4"]}]}),
-        ),
-        (
-            "networking.k8s.io",
-            "ingresses",
-            json!({"spec": {"defaultBackend": {"service": {"name": "a", "port": {"number": 1}}}}}),
-        ),
-        ("networking.k8s.io", "networkpolicies", json!({"spec": {"podSelector": {}}})),
-        (
-            "policy",
-            "poddisruptionbudgets",
-            json!({"spec": {"selector": selector, "minAvailable": 1}}),
-        ),
-        (
-            "rbac.authorization.k8s.io",
-            "roles",
-            json!({"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}),
-        ),
-        (
-            "rbac.authorization.k8s.io",
-            "rolebindings",
-            json!({"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
-                "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "a"}]}),
-        ),
-        (
-            "autoscaling",
-            "horizontalpodautoscalers",
-            json!({"spec": {"maxReplicas": 2, "scaleTargetRef": {"kind": "Deployment", "name": "a", "apiVersion": "apps/v1"}}}),
-        ),
-    ];
-    let builtin = known.into_iter().filter_map(|(group, plural, rest)| {
+    let builtin = smallest().into_iter().filter_map(|(group, plural, rest)| {
         let mut all = builtin::resources().iter();
         let row = all.find(|r| r.on && r.group == group && r.path == plural)?;
         Some(object(row, rest))
