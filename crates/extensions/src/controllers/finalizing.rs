@@ -130,8 +130,8 @@ async fn delete_objects_of(row: &Arc<Resource>) -> Result<(), (&'static str, Str
 /// and no path is asked for that might lead to another kind.
 async fn delete_together(row: &Arc<Resource>, keys: &[String]) -> Vec<StatusError> {
     let mut running = JoinSet::new();
-    for key in keys.iter().cloned() {
-        let row = row.clone();
+    for key in keys {
+        let (row, key) = (row.clone(), key.clone());
         running.spawn(async move {
             let (namespace, name) = key.split_once('/').unwrap_or(("", &key));
             row.remove(namespace, name, &DeleteOptions::default()).await

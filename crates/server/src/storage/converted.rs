@@ -92,7 +92,7 @@ impl ConvertedView {
     fn digest(&self, wire: &Bytes, to: &str) -> u128 {
         let half = |hasher: &RandomState| hasher.hash_one((self.configuration, to, &wire[..]));
         let [high, low] = self.shared.hashers.each_ref().map(half);
-        u128::from(high) << 64 | u128::from(low)
+        (u128::from(high) << 64) | u128::from(low)
     }
 
     fn get(&self, digest: u128) -> Option<Wire> {
