@@ -14,11 +14,15 @@ mod off {
     use crate::meter::Meter;
 
     /// Time of a turn on a worker; not recorded.
-    #[derive(Debug, Default)]
+    #[derive(Debug)]
     pub struct OnWorker;
 
     impl OnWorker {
         pub(crate) fn begins() -> Self {
+            OnWorker
+        }
+
+        pub(crate) fn beside() -> Self {
             OnWorker
         }
 
@@ -56,6 +60,10 @@ mod on {
         pub(crate) fn begins() -> Self {
             let now = thread_time();
             OnWorker { begun: Some(now), looked: now, ..OnWorker::default() }
+        }
+
+        pub(crate) fn beside() -> Self {
+            OnWorker::default()
         }
 
         pub(crate) fn looks(&mut self) {

@@ -180,7 +180,7 @@ impl Turn {
         EXPIRED.set(false);
         LEFT.set(STRIDE);
         let place = Place::Beside(Some(permit));
-        let running = Running::new(meter, leave, place, OnWorker::default());
+        let running = Running::new(meter, leave, place, OnWorker::beside());
         let around = CURRENT.replace(Some(running)).map_or(Around::Nothing, Around::Resting);
         Turn { around }
     }

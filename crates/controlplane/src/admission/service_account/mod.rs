@@ -70,9 +70,8 @@ impl ServiceAccount {
         }
         let pull_secrets = &account.pull_secrets;
         if pod.list_at(&["spec", "imagePullSecrets"]).is_empty() && !pull_secrets.is_empty() {
-            let named =
-                |name: &Box<str>| Value::Map(Map::from_iter([("name", Value::from(&**name))]));
-            let names = pull_secrets.iter().map(named).collect();
+            let named = |name: &str| Value::Map(Map::from_iter([("name", Value::from(name))]));
+            let names = pull_secrets.iter().map(|name| named(name)).collect();
             pod.make_map(&["spec"]).insert("imagePullSecrets", Value::List(names));
         }
         account.check(pod).map_err(|error| attributes.forbidden(Some(pod), error))
