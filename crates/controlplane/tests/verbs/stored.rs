@@ -110,7 +110,7 @@ fn objects() -> Vec<Value> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance/objects.yaml");
     let text = std::fs::read(PathBuf::from(path)).unwrap();
     let read = yaml::decode_any(&text, json::Unknown::Report).unwrap().value;
-    let mut objects: Vec<Value> = read.as_list().unwrap().iter().cloned().collect();
+    let mut objects: Vec<Value> = read.as_list().unwrap().to_vec();
     let claims = json::decode_any(CLAIM_TEMPLATES.as_bytes(), json::Unknown::Report);
     objects.push(claims.unwrap().value);
     objects
