@@ -52,9 +52,7 @@ pub use cost::CostEstimate;
 pub use declared::{DeclType, MAX_REQUEST_SIZE, ObjectType, escape, unescape};
 pub use environment::{Builder, Environment};
 pub use error::Error;
-pub use library::{
-    Authorizer, Decision, Extension, ResourceCheck, compile_regex, compile_regex_within,
-};
+pub use library::{Authorizer, Decision, Extension, ResourceCheck};
 pub use parser::{MAX_EXPRESSION_SIZE, MAX_RECURSION};
 pub use program::{
     Activation, Budget, CHECK_FREQUENCY, CompileError, Evaluation, PER_CALL_LIMIT, Program,

@@ -1,8 +1,10 @@
 //! What is wrong with constants: literals that a function will not take, mixed lists, format texts.
 
+use kevel_regexp::Regexp;
+
 use crate::ast::{Ast, Expr, ExprId, ExprKind, Literal};
 use crate::checker::{Checked, Reference};
-use crate::library::{check_format, compile_regex, convert};
+use crate::library::{check_format, convert};
 use crate::source::Issues;
 use crate::types::Type;
 use crate::value::Value;
@@ -47,7 +49,7 @@ impl Validator<'_> {
             _ => return,
         };
         let valid = match (name, literal) {
-            ("matches", Literal::String(pattern)) => compile_regex(pattern).is_ok(),
+            ("matches", Literal::String(pattern)) => Regexp::new(pattern).is_ok(),
             ("duration", _) => convert(&value, &Type::Duration).is_ok(),
             ("timestamp", _) => convert(&value, &Type::Timestamp).is_ok(),
             _ => true,

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use regex::Regex;
+use kevel_regexp::Regexp;
 
 use crate::ast::{Ast, Comprehension, Expr, ExprKind, Literal, operator};
 use crate::checker::{Checked, Reference};
 use crate::environment::Environment;
-use crate::library::{Binding, Function, Overload, RegexFunction, compile_regex};
+use crate::library::{Binding, Function, Overload, RegexFunction};
 use crate::types::Type;
 use crate::value::{Key, Text, Value};
 
@@ -101,7 +101,7 @@ pub(crate) struct CallPlan {
     pub args: Vec<Plan>,
     /// Whether the first argument that fails ends the call.
     pub ordered: bool,
-    pub regex: Option<(RegexFunction, Regex)>,
+    pub regex: Option<(RegexFunction, Regexp)>,
     /// The comprehension's result so far is the first argument, and nobody else sees it.
     pub gathers: Option<usize>,
 }
@@ -290,7 +290,8 @@ impl Planner<'_> {
         if let Some(kind) = RegexFunction::named(function.name)
             && let Some(Plan::Constant(Value::String(pattern))) = plan.args.get(1)
         {
-            plan.regex = Some((kind, compile_regex(pattern)?));
+            let regexp = Regexp::new(pattern).map_err(|error| error.to_string())?;
+            plan.regex = Some((kind, regexp));
             plan.ordered = true;
         }
         if let Some(Plan::Attribute(Attribute { root: Root::Local(index), qualifiers, .. })) =

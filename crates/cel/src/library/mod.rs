@@ -16,7 +16,6 @@ mod net;
 mod operator;
 mod optional;
 mod quantity;
-mod re2;
 mod regex;
 mod semver;
 mod set;
@@ -34,7 +33,6 @@ use crate::value::Value;
 
 pub use authorizer::{Authorizer, Decision, ResourceCheck};
 pub use extension::Extension;
-pub use re2::{compile as compile_regex, compile_within as compile_regex_within};
 
 pub(crate) use convert::convert;
 pub(crate) use format_string::check_format;

@@ -1,8 +1,8 @@
 //! Regular expressions.
 
-use regex::Regex;
+use kevel_regexp::{Exhausted, Regexp};
 
-use super::{MAX_LENGTH, Row, compile_regex, declared, ordered, row};
+use super::{MAX_LENGTH, Row, declared, ordered, row};
 use crate::error::Error;
 use crate::value::Value;
 
@@ -23,6 +23,10 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
+/// How long a text is, in bytes, in which an expression that is not constant is searched for without
+/// building an automaton first: that takes as long as reading this much.
+const SHORT: usize = 16 << 10;
+
 /// A function whose second argument is a regular expression, which is compiled once if it is constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RegexFunction {
@@ -41,30 +45,33 @@ impl RegexFunction {
         }
     }
 
-    pub fn call<'a>(self, regex: &Regex, args: &[Value<'a>]) -> Result<Value<'a>, Error> {
+    pub fn call<'a>(self, regexp: &Regexp, args: &[Value<'a>]) -> Result<Value<'a>, Error> {
         let (text, limit) = match args {
             [Value::String(text), _] => (text, -1),
             [Value::String(text), _, Value::Int(limit)] => (text, *limit),
             _ => return Err(Error::no_such_overload()),
         };
         Ok(match self {
-            RegexFunction::Matches => Value::Bool(regex.is_match(text)),
+            RegexFunction::Matches => Value::Bool(regexp.is_match(text).map_err(exhausted)?),
             RegexFunction::Find => {
-                Value::string(regex.find(text).map_or("", |found| found.as_str()))
+                Value::string(regexp.find(text).map_err(exhausted)?.unwrap_or_default())
             }
             RegexFunction::FindAll => {
                 let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-                let mut all = Vec::new();
-                for found in regex.find_iter(text).take(limit) {
-                    if all.len() == MAX_LENGTH {
-                        return Err(Error::cost_limit());
-                    }
-                    all.push(Value::String(text.slice(found.start(), found.end())));
+                let found = regexp.find_all(text, limit.min(MAX_LENGTH + 1)).map_err(exhausted)?;
+                if found.len() > MAX_LENGTH {
+                    return Err(Error::cost_limit());
                 }
-                Value::list(all)
+                let part = |(start, end): &(usize, usize)| Value::String(text.slice(*start, *end));
+                Value::list(found.iter().map(part).collect())
             }
         })
     }
+}
+
+/// A search that was given up costs more than any expression may.
+fn exhausted(_: Exhausted) -> Error {
+    Error::cost_limit()
 }
 
 pub(super) fn matches<'a>(args: &[Value<'a>]) -> Result<Value<'a>, Error> {
@@ -90,6 +97,9 @@ fn with_pattern<'a>(function: RegexFunction, args: &[Value<'a>]) -> Result<Value
     let Some(Value::String(pattern)) = args.get(1) else {
         return Err(Problem::Call(Error::no_such_overload()));
     };
-    let regex = compile_regex(pattern).map_err(Problem::Pattern)?;
-    function.call(&regex, args).map_err(Problem::Call)
+    let mut regexp = Regexp::new(pattern).map_err(|error| Problem::Pattern(error.to_string()))?;
+    if matches!(args.first(), Some(Value::String(text)) if text.len() <= SHORT) {
+        regexp = regexp.for_one_search();
+    }
+    function.call(&regexp, args).map_err(Problem::Call)
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use kevel_api::value::Value;
-use regex::Regex;
+use kevel_regexp::{Regexp, SyntaxError};
 
 use super::format::{self, Check};
 use super::pattern::Patterns;
@@ -60,7 +60,7 @@ pub(crate) struct Format {
 #[derive(Debug)]
 pub(crate) struct Pattern {
     pub text: Box<str>,
-    pub regex: Result<Regex, String>,
+    pub regex: Result<Regexp, SyntaxError>,
 }
 
 #[derive(Debug, Default)]

@@ -377,7 +377,8 @@ fn broken_string_rule<'n>(node: &'n Node, text: &str) -> Option<StringRule<'n>> 
     let length = || i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
     let too_long = |max: &i64| length() > *max;
     let too_short = |min: &i64| length() < *min;
-    let matches = |pattern: &Pattern| pattern.regex.as_ref().is_ok_and(|r| r.is_match(text));
+    let matches =
+        |pattern: &Pattern| pattern.regex.as_ref().is_ok_and(|r| r.is_match(text) == Ok(true));
     if let Some(max) = node.max_length.filter(too_long) {
         Some(StringRule::MaxLength(max))
     } else if let Some(min) = node.min_length.filter(too_short) {

@@ -133,7 +133,7 @@ fn hsts_error(directive: &str) -> Option<&'static str> {
 fn cors_error(expression: &str) -> Option<String> {
     const HELP: &str = "tie each expression to the start of the host, with '^' or '//', and to its \
                         end, with '$' or ':', as in '//example\\.com(:|$)'";
-    let problem = match regex_lite::Regex::new(expression) {
+    let problem = match kevel_regexp::Regexp::new(expression) {
         _ if expression.is_empty() => {
             return Some(format!("empty value in --cors-allowed-origins, help: {HELP}"));
         }

@@ -1,7 +1,7 @@
 //! `--cors-allowed-origins`: cross-origin requests.
 
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
-use regex_lite::Regex;
+use kevel_regexp::Regexp;
 
 use crate::body::Body;
 use crate::future::Pending;
@@ -25,8 +25,8 @@ const ALLOW: [(HeaderName, HeaderValue); 4] = [
 ];
 
 /// The patterns of origins, or what is wrong with them.
-pub fn origins(patterns: &[String]) -> Result<Vec<Regex>, String> {
-    let compiled: Result<_, _> = patterns.iter().map(|pattern| Regex::new(pattern)).collect();
+pub fn origins(patterns: &[String]) -> Result<Vec<Regexp>, String> {
+    let compiled: Result<_, _> = patterns.iter().map(|pattern| Regexp::new(pattern)).collect();
     compiled.map_err(|error| {
         let patterns = patterns.join(",");
         format!(
@@ -38,7 +38,7 @@ pub fn origins(patterns: &[String]) -> Result<Vec<Regex>, String> {
 
 /// Allows pages of these origins to send requests and to read the responses.
 #[derive(Debug)]
-pub(super) struct Cors(pub Vec<Regex>);
+pub(super) struct Cors(pub Vec<Regexp>);
 
 impl Filter for Cors {
     fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
@@ -70,6 +70,6 @@ impl Filter for Cors {
 impl Cors {
     fn allows(&self, origin: &HeaderValue) -> bool {
         let origin = origin.to_str().unwrap_or_default();
-        !origin.is_empty() && self.0.iter().any(|pattern| pattern.is_match(origin))
+        !origin.is_empty() && self.0.iter().any(|pattern| pattern.is_match(origin) == Ok(true))
     }
 }

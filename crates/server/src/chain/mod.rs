@@ -39,7 +39,7 @@ mod watch_termination;
 use std::sync::Arc;
 use std::time::Duration;
 
-use regex_lite::Regex;
+use kevel_regexp::Regexp;
 
 pub use cors::origins as cors_origins;
 pub use internal::internal;
@@ -168,7 +168,7 @@ pub struct Config {
     /// `--request-timeout`
     pub request_timeout: Duration,
     /// `--cors-allowed-origins`; see [`cors_origins`].
-    pub cors_allowed_origins: Vec<Regex>,
+    pub cors_allowed_origins: Vec<Regexp>,
     /// Who waits for whom; without it, requests are limited in number.
     pub flow_control: Option<Arc<FlowControl>>,
     /// What is known of resources, for estimates of work.
