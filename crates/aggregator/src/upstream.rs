@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response, Uri};
 use http_body_util::{BodyExt as _, Either, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
-use kevel_server::egress::{Dialer, failure};
+use kevel_server::egress::{Dialer, failure, informational};
 use kevel_server::proxy::{Outgoing, Upgraded, switch_protocols};
 use kevel_server::user::User;
 use kevel_server::webhook::{Endpoint, Identity, tls_config};
@@ -91,7 +91,11 @@ impl Server {
     ) -> Result<(Response<Incoming>, Lease), String> {
         *request.uri_mut() = located(address, request.uri())?;
         let lease = self.transport()?.lanes.lease();
-        let answer = lease.connections().request(request).await;
+        let too_many = informational::exceeded(&mut request);
+        let answer = tokio::select! {
+            answer = lease.connections().request(request) => answer,
+            () = too_many => return Err(informational::TOO_MANY.to_owned()),
+        };
         let answer = answer.map_err(|error| failure::of_request(&error, address))?;
         Ok((answer, lease))
     }

@@ -52,10 +52,10 @@ async fn seen(cluster: &Cluster) -> BTreeMap<String, String> {
     for kind in kinds() {
         let version = format!("apis/{}/{}", kind.group, kind.version);
         for path in [format!("/{version}"), format!("/openapi/v3/{version}")] {
-            if !seen.contains_key(&path) {
-                let document = cluster.get(&path).await;
-                assert_eq!(document.0, 200, "{path}");
-                seen.insert(path, document.1);
+            if let Entry::Vacant(unseen) = seen.entry(path) {
+                let document = cluster.get(unseen.key()).await;
+                assert_eq!(document.0, 200, "{}", unseen.key());
+                unseen.insert(document.1);
             }
         }
         if kind.verbs.contains(&"list") && kind.path != "customresourcedefinitions" {

@@ -104,6 +104,44 @@ pub async fn says(address: IpAddr, said: &'static [u8]) -> (SocketAddr, Arc<Atom
     (at, present)
 }
 
+/// A server that announces its answer without end, and counts connections that are open.
+async fn announces(address: IpAddr) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = tokio::net::TcpListener::bind((address, 0)).await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let present = Arc::<AtomicUsize>::default();
+    let count = present.clone();
+    tokio::spawn(async move {
+        while let Ok((mut io, _)) = listener.accept().await {
+            let count = count.clone();
+            tokio::spawn(async move {
+                count.fetch_add(1, Ordering::SeqCst);
+                let mut asked = [0; 4096];
+                let _ = io.read(&mut asked).await;
+                while io.write_all(b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n").await.is_ok()
+                {
+                }
+                count.fetch_sub(1, Ordering::SeqCst);
+            });
+        }
+    });
+    (at, present)
+}
+
+/// These were read for as long as they came.
+#[tokio::test(flavor = "multi_thread")]
+async fn informational_answers_without_end_are_given_up() {
+    let Some(address) = reachable() else { return };
+    let node = start(&[]).await;
+    create_web(&node, address).await;
+    let (at, present) = announces(address).await;
+    let path = format!("GET {PODS}/web:{}/proxy/", at.port());
+    let told = soon(node.cluster.refused("admin", &path, "")).await;
+    assert!(told.starts_with("503 "), "{told}");
+    assert!(told.contains("server response headers exceeded 10485760 bytes"), "{told}");
+    until(async || present.load(Ordering::SeqCst) == 0).await;
+    node.cluster.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_that_make_no_sense_are_told_of() {
     let Some(address) = reachable() else { return };

@@ -8,6 +8,7 @@ mod connector;
 mod dialer;
 pub mod failure;
 mod http_connect;
+pub mod informational;
 mod metrics;
 mod proto;
 mod stream;

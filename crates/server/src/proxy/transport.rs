@@ -17,7 +17,7 @@ use rustls::pki_types::ServerName;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use crate::egress::{Connection, Connector, Dialer, Stream, address, failure};
+use crate::egress::{Connection, Connector, Dialer, Stream, address, failure, informational};
 use crate::incoming::IncomingBody;
 use crate::webhook::{Endpoint, Identity, tls_config};
 use kevel_pki::Dynamic;
@@ -77,10 +77,16 @@ impl Transport {
 
     /// Sends a request on a connection that is kept. The error is in the words of the reference's client, without
     /// the URL.
-    pub async fn send(&self, request: Request<Outgoing>) -> Result<Response<Incoming>, String> {
+    pub async fn send(&self, mut request: Request<Outgoing>) -> Result<Response<Incoming>, String> {
         let address = address(request.uri());
-        let sent = self.connections.current().requests.request(request).await;
-        sent.map_err(|error| failure::of_request(&error, &address))
+        let too_many = informational::exceeded(&mut request);
+        let connections = self.connections.current();
+        tokio::select! {
+            sent = connections.requests.request(request) => {
+                sent.map_err(|error| failure::of_request(&error, &address))
+            }
+            () = too_many => Err(informational::TOO_MANY.to_owned()),
+        }
     }
 
     /// A connection of its own to the server of a URL.

@@ -14,7 +14,7 @@ use rustls::pki_types::ServerName;
 use super::endpoint::{Credentials, Endpoint};
 use super::error::Error;
 use super::tls;
-use crate::egress::{Connector, failure};
+use crate::egress::{Connector, failure, informational};
 use kevel_pki::Dynamic;
 
 /// How long a call may take by default, its response included.
@@ -183,12 +183,19 @@ pub(super) fn connections(endpoint: &Endpoint) -> Result<Connections, String> {
 /// A request, and its whole answer of so many bytes at most.
 pub(super) async fn exchange(
     http: &Connections,
-    request: Request<Full<Bytes>>,
+    mut request: Request<Full<Bytes>>,
     asked: &str,
     limit: usize,
 ) -> Result<Response<Bytes>, Error> {
     let address = request.uri().authority().map_or("", Authority::as_str).to_owned();
-    let answer = http.request(request).await;
+    let too_many = informational::exceeded(&mut request);
+    let answer = tokio::select! {
+        answer = http.request(request) => answer,
+        () = too_many => {
+            let (request, reason) = (asked.to_owned(), informational::TOO_MANY.to_owned());
+            return Err(Error::Connection { request, reason, lost: false });
+        }
+    };
     let answer = answer.map_err(|error| Error::connection(asked.to_owned(), &error, &address))?;
     let (parts, body) = answer.into_parts();
     let body = Limited::new(body, limit).collect().await;
