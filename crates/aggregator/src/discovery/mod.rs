@@ -94,12 +94,18 @@ impl RemoteDiscovery {
         self.services.loaded().wait().await;
         self.resolver.loaded().await;
         let mut asked = JoinSet::new();
-        let names: Vec<String> = self.services.remote().keys().cloned().collect();
-        for name in names {
-            let this = self.clone();
+        let remote = self.services.remote().clone();
+        for (name, one) in remote.iter() {
+            // The server is not ready before all have been asked: one that is known to be away is asked later.
+            if !one.service.available {
+                self.show(name, &one.service, None, "Stale");
+                self.look_at(name);
+                continue;
+            }
+            let (this, name) = (self.clone(), name.clone());
             asked.spawn(async move { this.reconcile(&name).await });
         }
-        // Who fails is listed as stale, and asked again.
+        // One that fails is listed as stale, and asked again.
         while asked.join_next().await.is_some() {}
         self.synced.signal();
         let reconcile = {
@@ -143,16 +149,20 @@ impl RemoteDiscovery {
         let freshness = if fetched.is_ok() { "Current" } else { "Stale" };
         let version = (service.group.clone(), service.version.clone());
         let known = fetched.as_ref().ok().and_then(|versions| versions.get(&version));
+        self.show(name, service, known, freshness);
+        fetched.map(|_| ())
+    }
+
+    /// Lists a version with what is known of it.
+    fn show(&self, name: &str, service: &ApiService, known: Option<&Value>, freshness: &str) {
         let document = document::with_freshness(known, &service.version, freshness);
         self.change(|entries| {
-            let known = entries.get(name).is_some_and(|known| **known == document);
-            let changes = !known;
+            let changes = entries.get(name).is_none_or(|known| **known != document);
             if changes {
                 entries.insert(name.to_owned(), Arc::new(document));
             }
             changes
         });
-        fetched.map(|_| ())
     }
 
     /// What a server says about all versions that it has, as young as it is wanted.

@@ -280,7 +280,7 @@ fn openapi_v2() -> Value {
 }
 
 /// An address of this machine that other machines could have: endpoints may have no other.
-fn own_address() -> IpAddr {
+pub fn own_address() -> IpAddr {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
     // Nothing is sent.
     match socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)) {

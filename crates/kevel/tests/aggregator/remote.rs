@@ -1,10 +1,12 @@
 //! Whether an extension server is available, and who is told.
 
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
+use tokio::net::TcpListener;
 
-use super::extension_server::{ExtensionServer, GROUP, PATH};
+use super::extension_server::{ExtensionServer, GROUP, PATH, own_address};
 use super::{API_SERVICES, Aggregation as _, Ca, base64, start, until};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -155,5 +157,42 @@ async fn a_service_may_be_a_name_outside() {
     cluster.create_api_service(more).await;
     until(async || cluster.condition().await["reason"] == "Passed").await;
     assert_eq!(cluster.admin.get(PATH).await.0, 200);
+    cluster.stop().await;
+}
+
+/// How soon a server must be ready again: less than what one outside has to answer (5 s).
+const SOON_READY: Duration = Duration::from_secs(4);
+
+/// A server and a webhook that take connections and say nothing: known to be unavailable, they are
+/// asked again after the start, not before it.
+#[tokio::test(flavor = "multi_thread")]
+async fn readiness_waits_for_no_server_known_to_hang() {
+    let cluster = start(&["--storage=embedded"]).await;
+    let silent = TcpListener::bind((own_address(), 0)).await.unwrap();
+    let address = silent.local_addr().unwrap();
+    cluster.create_service(address).await;
+    cluster.create_api_service(json!({"insecureSkipTLSVerify": true})).await;
+    until(async || cluster.condition().await["reason"] == "FailedDiscoveryCheck").await;
+    let webhook = json!({
+        "metadata": {"name": "hangs"},
+        "webhooks": [{
+            "name": "hangs.example.com",
+            "clientConfig": {"url": format!("https://{address}/")},
+            "rules": [{
+                "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": ["*"],
+            }],
+            "failurePolicy": "Ignore", "timeoutSeconds": 30,
+            "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        }],
+    });
+    let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+    cluster.admin.create(path, &webhook).await;
+    let begun = Instant::now();
+    let cluster = cluster.restart().await;
+    until(async || cluster.admin.get("/readyz").await.0 == 200).await;
+    let took = begun.elapsed();
+    assert!(took < SOON_READY, "{took:?}");
+    // It is listed all the same, as one that nothing new is known of.
+    assert_eq!(cluster.condition().await["status"], "False");
     cluster.stop().await;
 }
