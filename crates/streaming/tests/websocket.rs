@@ -86,6 +86,8 @@ fn what_breaks_the_rules_closes_the_connection() {
         ("a reason that is no text", "888300000000 03e8ff", 1007),
         ("a message that is too large", "82ff0000000002000001 00000000", 1009),
         ("one that no file system holds", "82ffffffffffffffffff 00000000", 1009),
+        ("one of 2^63 bytes", "82ff8000000000000000 00000000", 1009),
+        ("a fragment of 2^64 after another", "028100000000 61 80ffffffffffffffffff 00000000", 1009),
     ] {
         let mut bytes = unhex(bytes);
         // Room for a head that is longer than the case cares for.

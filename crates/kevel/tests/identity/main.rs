@@ -9,6 +9,7 @@ mod external_signer;
 mod forgeries;
 mod front_proxy;
 mod issuer;
+mod liars;
 mod outside;
 mod service_account;
 mod webhook;

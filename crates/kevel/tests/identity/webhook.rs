@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::outside::serve;
 use super::{Ca, refusal, start};
 
-fn kubeconfig(url: &str, ca: &str) -> String {
+pub fn kubeconfig(url: &str, ca: &str) -> String {
     let config = json!({
         "apiVersion": "v1",
         "kind": "Config",
