@@ -172,7 +172,8 @@ fn impersonate_extra(world: &HostileCluster) -> Attack {
     Attack { request, stored: StoredBytes::default(), refused: true }
 }
 
-/// A Pod in a namespace with 20 LimitRanges of a megabyte, each of which it breaks many times over.
+/// A Pod in a namespace with 20 LimitRanges of a megabyte. They are of a type of their own, so that none refuses the Pod
+/// before the others are read.
 async fn limit_ranges(world: &HostileCluster) -> Result<Attack> {
     world.grant_everything().await?;
     let size = world.part(LARGE);
@@ -181,13 +182,13 @@ async fn limit_ranges(world: &HostileCluster) -> Result<Attack> {
     let mut stored = StoredBytes::default();
     for number in 0..LIMIT_RANGES {
         let range = json!({"metadata": {"name": format!("l{number}")},
-            "spec": {"limits": [{"type": "Pod", "max": most}]}});
+            "spec": {"limits": [{"type": "x.io/any", "max": most}]}});
         add(&mut stored, store(world, &path, &range, size).await?);
     }
     let pod = json!({"metadata": {"generateName": "p-"},
         "spec": {"containers": [{"name": "c", "image": "i"}]}});
     let request = by_attacker(Request::post(collection("v1", "pods"), &pod));
-    Ok(Attack { request, stored, refused: true })
+    Ok(Attack { request, stored, refused: false })
 }
 
 /// A Pod of a ServiceAccount with 90,000 imagePullSecrets; none where the ServiceAccount is refused already.

@@ -103,7 +103,7 @@ async fn fill(
         let size = world.part(size);
         let mut big = small.clone();
         let value = "x".repeat(60);
-        big["metadata"]["labels"] = map(size, |index| format!("\"k{index:06}\":\"{value}\""));
+        big["metadata"]["labels"] = map(size, |index| format!("\"l{index:06}\":\"{value}\""));
         outcome = store(world, &path, &big, size).await;
         if outcome.is_ok() {
             break;
