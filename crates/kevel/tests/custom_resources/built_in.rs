@@ -1,5 +1,6 @@
 //! Definitions that bear the names of built-in kinds: they neither shadow nor delete anything of those.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use kevel_api::builtin;
