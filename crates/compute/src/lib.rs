@@ -7,7 +7,7 @@
 //! processors. Flows (users) share them fairly: one user's heavy requests delay that user's own, and a turn hands its
 //! permit on after a [`QUANTUM`] if another flow is due.
 //!
-//! The crate knows neither HTTP nor the runtime: the server opens a [`Turn`] around each poll, and passes in the function
+//! The crate knows neither HTTP nor the runtime: the server opens a [`ComputeTurn`] around each poll, and passes in the function
 //! that leaves a worker ([`Leave`]).
 //!
 //! Charges must not be made while a lock is held that other requests take: a turn may wait at a charge. If one is made all
@@ -21,16 +21,16 @@ mod permits;
 mod stack;
 mod turn;
 
-pub use meter::{Flow, Meter};
+pub use meter::{ComputeFlow, ComputeMeter};
 #[cfg(feature = "runtime")]
 pub use metered::{Metered, expect, leave_worker};
 pub use permits::{Acquire, Permit};
 pub use stack::with_stack;
-pub use turn::{BUDGET, DeadlineExceeded, Leave, Turn, charge, checkpoint};
+pub use turn::{BUDGET, ComputeTurn, DeadlineExceeded, Leave, charge, checkpoint};
 
 use std::time::Duration;
 
-/// How long a turn keeps a permit while another flow is due: long enough to make the change of threads cheap beside it,
+/// The longest time that a turn keeps a permit while another flow is due: long enough to make the change of threads cheap beside it,
 /// short enough for a dozen users to have their turns within a quarter of a second.
 pub const QUANTUM: Duration = Duration::from_millis(10);
 

@@ -11,7 +11,7 @@ pub(crate) use on::OnWorker;
 
 #[cfg(not(feature = "long-turns"))]
 mod off {
-    use crate::meter::Meter;
+    use crate::meter::ComputeMeter;
 
     /// Time of a turn on a worker; not recorded.
     #[derive(Debug)]
@@ -28,7 +28,7 @@ mod off {
 
         pub(crate) fn looks(&mut self) {}
 
-        pub(crate) fn ends(&mut self, _meter: &Meter) {}
+        pub(crate) fn ends(&mut self, _meter: &ComputeMeter) {}
     }
 }
 
@@ -40,9 +40,9 @@ mod on {
 
     use rustix::time::{ClockId, clock_gettime};
 
-    use crate::meter::Meter;
+    use crate::meter::ComputeMeter;
 
-    /// What a turn may take on a worker: its budget, and what is between two charges.
+    /// The longest turn on a worker that is not recorded: the budget, and the work between two charges.
     const LONG: Duration = Duration::from_millis(5);
     /// A stretch without a charge whose end is worth a stack.
     const GAP: Duration = Duration::from_millis(1);
@@ -82,7 +82,7 @@ mod on {
             self.looked = now + named;
         }
 
-        pub(crate) fn ends(&mut self, meter: &Meter) {
+        pub(crate) fn ends(&mut self, meter: &ComputeMeter) {
             let Some(begun) = self.begun.take() else { return };
             let now = thread_time();
             let took = now.saturating_sub(begun);

@@ -1,4 +1,4 @@
-//! Meter of one request.
+//! ComputeMeter of one request.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,23 +10,23 @@ const HEAVY_BYTES: usize = 64 << 10;
 
 /// Share of permits: requests of one flow delay each other, not those of other flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Flow(u64);
+pub struct ComputeFlow(u64);
 
-impl Flow {
+impl ComputeFlow {
     /// The flow of a name, of a user for example.
     pub fn of(name: &str) -> Self {
         static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-        Flow(HASHER.hash_one(name))
+        ComputeFlow(HASHER.hash_one(name))
     }
 }
 
 /// Compute account of a request: its flow, its deadline, and whether its turns run beside the workers. Clones are of the
 /// same request.
 #[derive(Clone, Debug, Default)]
-pub struct Meter(Arc<State>);
+pub struct ComputeMeter(Arc<MeterState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct MeterState {
     flow: AtomicU64,
     deadline: OnceLock<Instant>,
     heavy: AtomicBool,
@@ -34,17 +34,17 @@ struct State {
     label: OnceLock<String>,
 }
 
-impl Meter {
+impl ComputeMeter {
     /// A meter whose turns belong to a flow.
-    pub fn of(flow: Flow) -> Self {
-        let meter = Meter::default();
+    pub fn of(flow: ComputeFlow) -> Self {
+        let meter = ComputeMeter::default();
         meter.set_flow(flow);
         meter
     }
 
     /// A meter of one of the server's own tasks, which need no permit: they are few, and requests wait for them.
     pub fn exempt(name: &str) -> Self {
-        let meter = Meter(Arc::new(State { exempt: true, ..State::default() }));
+        let meter = ComputeMeter(Arc::new(MeterState { exempt: true, ..MeterState::default() }));
         meter.set_label(|| name.to_owned());
         meter
     }
@@ -55,13 +55,13 @@ impl Meter {
     }
 
     /// Sets the flow. Before authentication all requests share one.
-    pub fn set_flow(&self, flow: Flow) {
+    pub fn set_flow(&self, flow: ComputeFlow) {
         self.0.flow.store(flow.0, Ordering::Relaxed);
     }
 
     /// The flow of the request.
-    pub fn flow(&self) -> Flow {
-        Flow(self.0.flow.load(Ordering::Relaxed))
+    pub fn flow(&self) -> ComputeFlow {
+        ComputeFlow(self.0.flow.load(Ordering::Relaxed))
     }
 
     /// Sets the deadline, once: computing ends with it ([`checkpoint`](crate::checkpoint)).

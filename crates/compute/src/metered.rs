@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::meter::Meter;
+use crate::meter::ComputeMeter;
 use crate::permits::Acquire;
-use crate::turn::Turn;
+use crate::turn::ComputeTurn;
 
-/// How long a turn that leaves its worker waits for another thread to take the worker over. If none does in time, the turn
+/// The longest wait of a turn that leaves its worker, for another thread to take the worker over. If none does in time, the turn
 /// goes on as the worker and leaves again after its next budget.
 const HANDOVER: Duration = Duration::from_millis(20);
 
@@ -20,7 +20,7 @@ const HANDOVER: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Metered<F> {
     work: F,
-    meter: Meter,
+    meter: ComputeMeter,
     /// Whether a turn had a permit.
     begun: bool,
     /// Whether each turn begins on a worker again: one long turn says nothing about the next.
@@ -30,13 +30,13 @@ pub struct Metered<F> {
 
 impl<F> Metered<F> {
     /// Meters a request.
-    pub fn new(work: F, meter: Meter) -> Self {
+    pub fn new(work: F, meter: ComputeMeter) -> Self {
         Metered { work, meter, begun: false, lasting: false, acquire: None }
     }
 
     /// Meters a task that goes on for as long as the server.
     pub fn task(work: F, name: &str) -> Self {
-        Metered { lasting: true, ..Metered::new(work, Meter::exempt(name)) }
+        Metered { lasting: true, ..Metered::new(work, ComputeMeter::exempt(name)) }
     }
 }
 
@@ -45,8 +45,8 @@ impl<F: Future + Unpin> Future for Metered<F> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = &mut *self;
-        if this.lasting || !this.meter.is_heavy() || Turn::is_beside() {
-            let _turn = Turn::begin(&this.meter, leave_worker);
+        if this.lasting || !this.meter.is_heavy() || ComputeTurn::is_beside() {
+            let _turn = ComputeTurn::begin(&this.meter, leave_worker);
             return Pin::new(&mut this.work).poll(context);
         }
         let (flow, begun) = (this.meter.flow(), this.begun);
@@ -55,14 +55,14 @@ impl<F: Future + Unpin> Future for Metered<F> {
         this.acquire = None;
         this.begun = true;
         beside_workers(|| {
-            let _turn = Turn::begin_beside(&this.meter, leave_worker, permit);
+            let _turn = ComputeTurn::begin_beside(&this.meter, leave_worker, permit);
             Pin::new(&mut this.work).poll(context)
         })
     }
 }
 
 /// Ends the turn if so many bytes make the request heavy: the next turn runs beside the workers.
-pub async fn expect(meter: &Meter, bytes: usize) {
+pub async fn expect(meter: &ComputeMeter, bytes: usize) {
     if meter.expect(bytes) {
         tokio::task::yield_now().await;
     }
@@ -101,7 +101,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::meter::Flow;
+    use crate::meter::ComputeFlow;
     use crate::turn::charge;
 
     const HEAVY: usize = 1 << 20;
@@ -115,7 +115,7 @@ mod tests {
     }
 
     fn request(user: &str, announced: usize, time: Duration) -> impl Future<Output = ()> + Send {
-        let meter = Meter::of(Flow::of(user));
+        let meter = ComputeMeter::of(ComputeFlow::of(user));
         let inner = meter.clone();
         let work = async move {
             expect(&inner, announced).await;

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use crate::meter::Flow;
+use crate::meter::ComputeFlow;
 
 /// Flows remembered before idle ones are forgotten. A flow that is forgotten loses its account of past use only.
 const MAX_FLOWS: usize = 4096;
@@ -32,7 +32,7 @@ impl Permits {
     }
 }
 
-/// Place in the queue of a flow.
+/// TurnPlace in the queue of a flow.
 type Ticket = u64;
 
 /// Start-time fair queue of flows: the flow that has been served least is next. Without I/O or clock: time served comes
@@ -43,7 +43,7 @@ struct FairQueue {
     /// Time served of the flow that was chosen last, when it was chosen. A flow that was idle begins there: it gets no
     /// credit for its idle time.
     virtual_time: Duration,
-    flows: HashMap<Flow, FlowUse>,
+    flows: HashMap<ComputeFlow, FlowUse>,
     granted: HashSet<Ticket>,
     next_ticket: Ticket,
 }
@@ -67,7 +67,7 @@ impl FairQueue {
     }
 
     /// Queues up in a flow. One that goes on comes before those of its flow that begin: it may hold what they wait for.
-    fn enqueue(&mut self, flow: Flow, goes_on: bool, waker: &Waker) -> Ticket {
+    fn enqueue(&mut self, flow: ComputeFlow, goes_on: bool, waker: &Waker) -> Ticket {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let virtual_time = self.virtual_time;
@@ -88,7 +88,7 @@ impl FairQueue {
     }
 
     /// Takes what was granted to a ticket, or waits on.
-    fn poll(&mut self, flow: Flow, ticket: Ticket, waker: &Waker) -> Poll<()> {
+    fn poll(&mut self, flow: ComputeFlow, ticket: Ticket, waker: &Waker) -> Poll<()> {
         if self.granted.remove(&ticket) {
             return Poll::Ready(());
         }
@@ -101,7 +101,7 @@ impl FairQueue {
     }
 
     /// Leaves the queue.
-    fn cancel(&mut self, flow: Flow, ticket: Ticket) {
+    fn cancel(&mut self, flow: ComputeFlow, ticket: Ticket) {
         if self.granted.remove(&ticket) {
             self.release(flow, Duration::ZERO);
         } else if let Entry::Occupied(mut entry) = self.flows.entry(flow) {
@@ -109,7 +109,7 @@ impl FairQueue {
         }
     }
 
-    fn release(&mut self, flow: Flow, served: Duration) {
+    fn release(&mut self, flow: ComputeFlow, served: Duration) {
         self.free += 1;
         if let Entry::Occupied(mut entry) = self.flows.entry(flow) {
             let flow = entry.get_mut();
@@ -136,7 +136,7 @@ impl FairQueue {
     }
 
     /// Whether another flow is due before one that has just been served for a time.
-    fn is_another_due(&self, flow: Flow, just_served: Duration) -> bool {
+    fn is_another_due(&self, flow: ComputeFlow, just_served: Duration) -> bool {
         let served = self.flows.get(&flow).map_or(Duration::ZERO, |flow| flow.served) + just_served;
         let mut others = self.flows.iter().filter(|(other, _)| **other != flow);
         others.any(|(_, other)| !other.waiting.is_empty() && other.served < served)
@@ -147,19 +147,19 @@ impl FairQueue {
 #[derive(Debug)]
 pub struct Acquire {
     permits: &'static Permits,
-    flow: Flow,
+    flow: ComputeFlow,
     goes_on: bool,
     ticket: Option<Ticket>,
 }
 
 impl Acquire {
     /// A wait in a flow's queue. `goes_on`: an earlier turn of the same request had a permit.
-    pub fn new(flow: Flow, goes_on: bool) -> Self {
+    pub fn new(flow: ComputeFlow, goes_on: bool) -> Self {
         Acquire { permits: &PERMITS, flow, goes_on, ticket: None }
     }
 
     /// A wait in the middle of a turn, after one that took too long.
-    pub(crate) fn late(flow: Flow) -> Self {
+    pub(crate) fn late(flow: ComputeFlow) -> Self {
         Acquire { permits: &LATE_PERMITS, flow, goes_on: true, ticket: None }
     }
 
@@ -213,7 +213,7 @@ impl Wake for Unpark {
 #[derive(Debug)]
 pub struct Permit {
     permits: &'static Permits,
-    flow: Flow,
+    flow: ComputeFlow,
     since: Instant,
 }
 
@@ -237,12 +237,12 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn enqueue(queue: &mut FairQueue, flow: u8) -> (Flow, Ticket) {
-        let flow = Flow::of(&flow.to_string());
+    fn enqueue(queue: &mut FairQueue, flow: u8) -> (ComputeFlow, Ticket) {
+        let flow = ComputeFlow::of(&flow.to_string());
         (flow, queue.enqueue(flow, false, Waker::noop()))
     }
 
-    fn is_granted(queue: &mut FairQueue, (flow, ticket): (Flow, Ticket)) -> bool {
+    fn is_granted(queue: &mut FairQueue, (flow, ticket): (ComputeFlow, Ticket)) -> bool {
         queue.poll(flow, ticket, Waker::noop()).is_ready()
     }
 
@@ -299,7 +299,7 @@ mod tests {
         let mut queue = FairQueue::new(1);
         let lengths = [1u32, 7, 40];
         let mut served = [Duration::ZERO; 3];
-        let mut waiting: Vec<Vec<(Flow, Ticket)>> =
+        let mut waiting: Vec<Vec<(ComputeFlow, Ticket)>> =
             (0..3).map(|flow| (0..4).map(|_| enqueue(&mut queue, flow)).collect()).collect();
         for _ in 0..10_000 {
             let running = (0..3).find_map(|flow| {

@@ -4,11 +4,11 @@ use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 use crate::long_turns::OnWorker;
-use crate::meter::Meter;
+use crate::meter::ComputeMeter;
 use crate::permits::{Acquire, Permit};
 
-/// How long a turn may compute on a worker. Five milliseconds are the promise; two are left for what is between two looks
-/// at the clock.
+/// The longest time that a turn computes on a worker. Five milliseconds are the promise; two are left for the work
+/// between two looks at the clock.
 pub const BUDGET: Duration = Duration::from_millis(3);
 
 /// Charges between two looks at the clock. A charge stands for 10 to 200 ns, so that a look comes every 0.3 ms at most.
@@ -34,22 +34,22 @@ thread_local! {
     /// Charges left until the next look at the clock.
     static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
     static EXPIRED: Cell<bool> = const { Cell::new(false) };
-    static CURRENT: RefCell<Option<Running>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<CurrentTurn>> = const { RefCell::new(None) };
 }
 
-/// Turn that runs on this thread.
+/// ComputeTurn that runs on this thread.
 #[derive(Debug)]
-struct Running {
-    meter: Meter,
+struct CurrentTurn {
+    meter: ComputeMeter,
     leave: Leave,
     /// Time of the first look at the clock.
     since: Option<Instant>,
-    place: Place,
+    place: TurnPlace,
     on_worker: OnWorker,
 }
 
 #[derive(Debug)]
-enum Place {
+enum TurnPlace {
     OnWorker,
     /// Beside the workers; without a permit after a wait that took too long.
     Beside(Option<Permit>),
@@ -89,7 +89,7 @@ fn look_at_clock() {
         EXPIRED.set(true);
     }
     match &running.place {
-        Place::OnWorker => {
+        TurnPlace::OnWorker => {
             let since = *running.since.get_or_insert(now);
             if now - since >= BUDGET {
                 running.meter.set_heavy();
@@ -97,14 +97,14 @@ fn look_at_clock() {
                 running.go_beside();
             }
         }
-        Place::Beside(Some(permit)) if permit.should_be_handed_on() => running.go_beside(),
-        Place::Beside(_) => {}
+        TurnPlace::Beside(Some(permit)) if permit.should_be_handed_on() => running.go_beside(),
+        TurnPlace::Beside(_) => {}
     }
     CURRENT.set(Some(running));
 }
 
 /// Waits in the middle of a turn: for a permit, then for one of those that are late.
-fn wait_for_permit(meter: &Meter) -> Option<Permit> {
+fn wait_for_permit(meter: &ComputeMeter) -> Option<Permit> {
     let until = |wait: Duration| {
         let end = Instant::now() + wait;
         meter.deadline().map_or(end, |deadline| deadline.min(end))
@@ -116,21 +116,21 @@ fn wait_for_permit(meter: &Meter) -> Option<Permit> {
 /// Leaves the worker now, before work that blocks the thread. Nothing happens outside of a turn and beside the workers.
 pub(crate) fn step_aside() {
     let Some(mut running) = CURRENT.take() else { return };
-    if matches!(running.place, Place::OnWorker) {
+    if matches!(running.place, TurnPlace::OnWorker) {
         running.on_worker.ends(&running.meter);
         running.go_beside();
     }
     CURRENT.set(Some(running));
 }
 
-impl Running {
-    fn new(meter: &Meter, leave: Leave, place: Place, on_worker: OnWorker) -> Self {
-        Running { meter: meter.clone(), leave, since: None, place, on_worker }
+impl CurrentTurn {
+    fn new(meter: &ComputeMeter, leave: Leave, place: TurnPlace, on_worker: OnWorker) -> Self {
+        CurrentTurn { meter: meter.clone(), leave, since: None, place, on_worker }
     }
 
     /// Waits for a permit beside the workers, a new one if there was one.
     fn go_beside(&mut self) {
-        self.place = Place::Beside(None);
+        self.place = TurnPlace::Beside(None);
         let mut permit = None;
         let meter = &self.meter;
         (self.leave)(&mut || {
@@ -138,77 +138,80 @@ impl Running {
                 permit = wait_for_permit(meter);
             }
         });
-        self.place = Place::Beside(permit);
+        self.place = TurnPlace::Beside(permit);
     }
 }
 
 /// Scope of a turn on this thread: charges made in it are the meter's. Turns nest: a connection's turn may poll a
 /// request, whose charges then are the request's, while the time is the whole turn's.
 #[derive(Debug)]
-pub struct Turn {
-    around: Around,
+pub struct ComputeTurn {
+    around: OuterTurn,
 }
 
-/// State of the thread before a turn.
+/// MeterState of the thread before a turn.
 #[derive(Debug)]
-enum Around {
+enum OuterTurn {
     /// The turn is the outermost one.
     Nothing,
     /// The turn around this one goes on counting, for this one's meter.
-    Shared(Meter),
+    Shared(ComputeMeter),
     /// The turn around this one rests: this one runs beside the workers.
-    Resting(Running),
+    Resting(CurrentTurn),
 }
 
-impl Turn {
+impl ComputeTurn {
     /// Begins a turn on a worker, or inside of the turn that runs on this thread.
-    pub fn begin(meter: &Meter, leave: Leave) -> Self {
+    pub fn begin(meter: &ComputeMeter, leave: Leave) -> Self {
         EXPIRED.set(false);
         let around = CURRENT.with_borrow_mut(|current| match current {
-            Some(running) => Around::Shared(std::mem::replace(&mut running.meter, meter.clone())),
+            Some(running) => {
+                OuterTurn::Shared(std::mem::replace(&mut running.meter, meter.clone()))
+            }
             None => {
                 LEFT.set(STRIDE);
-                *current = Some(Running::new(meter, leave, Place::OnWorker, OnWorker::begins()));
-                Around::Nothing
+                *current =
+                    Some(CurrentTurn::new(meter, leave, TurnPlace::OnWorker, OnWorker::begins()));
+                OuterTurn::Nothing
             }
         });
-        Turn { around }
+        ComputeTurn { around }
     }
 
     /// Begins a turn of a heavy request beside the workers.
-    pub fn begin_beside(meter: &Meter, leave: Leave, permit: Permit) -> Self {
+    pub fn begin_beside(meter: &ComputeMeter, leave: Leave, permit: Permit) -> Self {
         EXPIRED.set(false);
         LEFT.set(STRIDE);
-        let place = Place::Beside(Some(permit));
-        let running = Running::new(meter, leave, place, OnWorker::beside());
-        let around = CURRENT.replace(Some(running)).map_or(Around::Nothing, Around::Resting);
-        Turn { around }
+        let place = TurnPlace::Beside(Some(permit));
+        let running = CurrentTurn::new(meter, leave, place, OnWorker::beside());
+        let around = CURRENT.replace(Some(running)).map_or(OuterTurn::Nothing, OuterTurn::Resting);
+        ComputeTurn { around }
     }
 
     /// Whether the turn on this thread is beside the workers already.
     pub fn is_beside() -> bool {
         CURRENT.with_borrow(|current| {
-            current.as_ref().is_some_and(|running| matches!(running.place, Place::Beside(_)))
+            current.as_ref().is_some_and(|running| matches!(running.place, TurnPlace::Beside(_)))
         })
     }
 }
 
-impl Drop for Turn {
+impl Drop for ComputeTurn {
     fn drop(&mut self) {
         EXPIRED.set(false);
-        match std::mem::replace(&mut self.around, Around::Nothing) {
-            Around::Nothing => {
+        match std::mem::replace(&mut self.around, OuterTurn::Nothing) {
+            OuterTurn::Nothing => {
                 LEFT.set(usize::MAX);
                 if let Some(mut running) = CURRENT.take() {
                     running.on_worker.ends(&running.meter);
                 }
             }
-            Around::Shared(outer) => CURRENT.with_borrow_mut(|current| {
+            OuterTurn::Shared(outer) => CURRENT.with_borrow_mut(|current| {
                 if let Some(running) = current {
                     running.meter = outer;
                 }
             }),
-            Around::Resting(outer) => drop(CURRENT.replace(Some(outer))),
+            OuterTurn::Resting(outer) => drop(CURRENT.replace(Some(outer))),
         }
     }
 }
@@ -218,7 +221,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::meter::Flow;
+    use crate::meter::ComputeFlow;
 
     thread_local!(static LEAVES: Cell<usize> = const { Cell::new(0) });
 
@@ -238,26 +241,27 @@ mod tests {
 
     #[test]
     fn turn_leaves_worker_after_its_budget() {
-        let meter = Meter::of(Flow::of("jane"));
+        let meter = ComputeMeter::of(ComputeFlow::of("jane"));
         LEAVES.set(0);
-        let turn = Turn::begin(&meter, leave);
+        let turn = ComputeTurn::begin(&meter, leave);
         charge(STRIDE * 3);
         assert_eq!(LEAVES.get(), 0);
         compute(BUDGET * 2).unwrap();
         assert!(LEAVES.get() >= 1);
-        assert!(Turn::is_beside());
+        assert!(ComputeTurn::is_beside());
         assert!(meter.is_heavy(), "its next turns begin beside the workers");
         drop(turn);
-        assert!(!Turn::is_beside());
+        assert!(!ComputeTurn::is_beside());
     }
 
     #[test]
     fn nested_turns_share_the_budget_and_restore_the_meter() {
-        let (connection, request) = (Meter::of(Flow::of("peer")), Meter::of(Flow::of("jane")));
+        let (connection, request) =
+            (ComputeMeter::of(ComputeFlow::of("peer")), ComputeMeter::of(ComputeFlow::of("jane")));
         LEAVES.set(0);
-        let outer = Turn::begin(&connection, leave);
+        let outer = ComputeTurn::begin(&connection, leave);
         for _ in 0..8 {
-            let inner = Turn::begin(&request, leave);
+            let inner = ComputeTurn::begin(&request, leave);
             compute(BUDGET / 4).unwrap();
             drop(inner);
         }
@@ -270,9 +274,9 @@ mod tests {
 
     #[test]
     fn checkpoint_fails_after_the_deadline() {
-        let meter = Meter::default();
+        let meter = ComputeMeter::default();
         meter.set_deadline(Instant::now() + Duration::from_millis(20));
-        let turn = Turn::begin(&meter, leave);
+        let turn = ComputeTurn::begin(&meter, leave);
         assert_eq!(compute(Duration::from_secs(60)), Err(DeadlineExceeded));
         drop(turn);
         assert_eq!(checkpoint(1), Ok(()), "outside of the turn");

@@ -6,9 +6,9 @@ use regex_syntax::hir::{self, Hir};
 
 use crate::tree::{Look, Node, Piece, folded};
 
-/// What an automaton may take in memory, in bytes. Building one this large takes a millisecond.
+/// Limit on the memory of an automaton, in bytes. Building one this large takes a millisecond.
 const MAX_AUTOMATON: usize = 128 << 10;
-/// What a search may remember of the states that it has been in, in bytes.
+/// Limit on the cache of states of a search, in bytes.
 const MAX_STATES: usize = 128 << 10;
 
 /// The automaton of an expression, if it is not too large.

@@ -50,7 +50,7 @@ impl Class {
         }
     }
 
-    /// How many ranges it has at most.
+    /// Upper bound of the number of ranges.
     pub fn ranges(&self) -> usize {
         match self {
             Class::Whole(runes) => runes.ranges().len(),

@@ -15,15 +15,15 @@ use crate::{automaton, parser};
 /// The largest program for which an automaton is tried. Beyond it searches are slower and cost less
 /// to begin.
 const MAX_FOR_AUTOMATON: u64 = 2_000;
-/// What all compiled expressions of the process may hold, in bytes. Beyond it an expression is compiled
+/// Limit on the memory of all compiled expressions of the process, in bytes. Beyond it an expression is compiled
 /// for each search and forgotten, which costs time and takes no memory.
 const MAX_HELD: usize = 128 << 20;
-/// What an automaton takes beside itself: what its searches remember.
+/// Memory of an automaton beside itself: the caches of its searches.
 const SEARCHES: usize = 32 << 10;
-/// How many levels are compiled on the stack that is there, threads that serve requests have 2 MiB, and
+/// Number of levels that are compiled on the stack that is there, threads that serve requests have 2 MiB, and
 /// to an automaton, whose builder recurses as well.
 const SHALLOW: usize = 100;
-/// What a level takes on the stack, in bytes, in a build without optimization.
+/// Stack of one level, in bytes, in a build without optimization.
 const LEVEL: usize = 8 << 10;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);

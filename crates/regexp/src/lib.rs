@@ -19,6 +19,7 @@ mod automaton;
 mod class;
 mod engine;
 mod error;
+mod flags;
 mod fold;
 mod machine;
 mod parser;

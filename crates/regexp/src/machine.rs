@@ -5,7 +5,7 @@ use crate::error::Exhausted;
 use crate::program::{Instruction, Program};
 use crate::tree::Look;
 
-/// How many steps the searches of a text may take together: half a second. A text of megabytes and a
+/// Limit on the steps of all searches of a text: half a second. A text of megabytes and a
 /// program of thousands of instructions are beyond it.
 const MAX_STEPS: u64 = 50_000_000;
 

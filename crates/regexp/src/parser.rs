@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::class::Class;
 use crate::error::{Code, SyntaxError};
+use crate::flags::Flags;
 use crate::reader::Reader;
 use crate::runes::{MAX_RUNE, Runes};
 use crate::tree::{Look, Piece, Repeat};
@@ -30,15 +31,7 @@ pub(crate) fn parse(pattern: &str) -> Result<Piece, SyntaxError> {
     parser.finish()
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Flags {
-    pub fold: bool,
-    multi_line: bool,
-    dot_newline: bool,
-    lazy: bool,
-}
-
-/// What has been read of a group: its finished alternatives, and the pieces of the one in hand.
+/// Group that is being read: its finished alternatives, and the pieces of the one in hand.
 #[derive(Debug, Default)]
 struct Group {
     captures: bool,

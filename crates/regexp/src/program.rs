@@ -56,14 +56,14 @@ impl Program {
         Program { start, anchored, ..compiler.program }
     }
 
-    /// What it takes in memory, in bytes, as if it shared no class with others.
+    /// Memory of the program, in bytes, as if it shared no class with others.
     pub fn memory(&self) -> usize {
         let ranges: usize = self.classes.iter().map(|class| class.ranges().len()).sum();
         self.instructions.len() * size_of::<Instruction>() + ranges * size_of::<(u32, u32)>()
     }
 }
 
-/// How many classes are remembered while compiling, to be shared: a search through them must stay short.
+/// Number of classes that are remembered while compiling, to be shared: a search through them must stay short.
 const RECENT: usize = 64;
 
 struct Compiler {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::MAX_COPIES;
 use crate::class::{Class, Parts};
 use crate::error::{Code, SyntaxError};
+use crate::flags::Flags;
 use crate::fold::add_folded;
-use crate::parser::Flags;
 use crate::runes::{MAX_RUNE, Runes};
 use crate::unicode::{self, Named};
 
@@ -46,7 +46,7 @@ impl<'p> Reader<'p> {
         self.pattern.get(self.at..).unwrap_or_default()
     }
 
-    /// What has been read from a position on.
+    /// Text that has been read from a position on.
     pub fn since(&self, start: usize) -> &'p str {
         self.pattern.get(start..self.at).unwrap_or_default()
     }
@@ -99,7 +99,7 @@ impl<'p> Reader<'p> {
         Some(Counts { min, max })
     }
 
-    /// What stands between `\Q` and `\E`, or the end.
+    /// Literal text between `\Q` and `\E`, or the end.
     pub fn quoted(&mut self) -> &'p str {
         self.skip(2);
         let (quoted, rest) = self.rest().split_once("\\E").unwrap_or((self.rest(), ""));
@@ -207,7 +207,7 @@ impl<'p> Reader<'p> {
         rune
     }
 
-    /// What follows `\x`: two digits, or any number of them in braces.
+    /// Code point behind `\x`: two digits, or any number of them in braces.
     fn hexadecimal(&mut self) -> Option<u32> {
         let first = self.next()?;
         if first != '{' {

@@ -112,7 +112,7 @@ fn unescape(written: &str) -> String {
     text + rest
 }
 
-/// Where `\)` stands that is not part of another escape.
+/// Position of a `\)` that is not part of another escape.
 fn end_of_repeated(text: &str) -> usize {
     let bytes = text.as_bytes();
     let mut at = 0;

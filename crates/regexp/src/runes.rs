@@ -45,7 +45,7 @@ impl Runes {
         after.checked_sub(1).and_then(|at| self.0.get(at)).is_some_and(|(_, high)| rune <= *high)
     }
 
-    /// What is in one of both sets: one walk over both.
+    /// Union of two sets: one walk over both.
     pub fn union(&self, other: &Runes) -> Runes {
         let mut merged = Vec::with_capacity(self.0.len() + other.0.len());
         let (mut left, mut right) = (self.0.iter().peekable(), other.0.iter().peekable());

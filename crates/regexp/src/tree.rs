@@ -177,7 +177,7 @@ impl Piece {
         Piece { node: join(flat), size: size.max(1), height, copies }
     }
 
-    /// How many code points it holds itself: two for each range of a class.
+    /// Number of code points that the node holds itself: two for each range of a class.
     pub fn runes(&self) -> usize {
         match &self.node {
             Node::Literal { runes, .. } => runes.len(),

@@ -77,7 +77,7 @@ fn many_large_expressions_are_compiled_and_forgotten() {
     });
 }
 
-/// What takes text times program: the machine gives up rather than go on for minutes.
+/// Searches that take text times program: the machine gives up rather than go on for minutes.
 #[test]
 fn a_search_of_too_many_steps_is_given_up() {
     let text = "a".repeat(1 << 20);

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_api::warning::WarningList;
-use kevel_compute::Meter;
+use kevel_compute::ComputeMeter;
 
 use crate::audit::{AuditContext, AuditedRequest};
 use crate::incoming::{IncomingBody, MAX_BODY};
@@ -36,7 +36,7 @@ pub struct Request {
     /// What the client should know beside the answer.
     pub warnings: Warnings,
     /// Compute account: flow, deadline, and whether it computes beside the workers.
-    pub meter: Meter,
+    pub meter: ComputeMeter,
     /// What it is called in the audit log.
     pub audit_id: String,
     /// The request's audit event.
@@ -93,7 +93,7 @@ impl Request {
             received,
             deadline: None,
             warnings: Warnings::default(),
-            meter: Meter::default(),
+            meter: ComputeMeter::default(),
             audit_id: String::new(),
             audit: AuditContext::default(),
             in_process: false,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use http::{HeaderMap, Version, header};
 use kevel_api::status::StatusError;
-use kevel_compute::Flow;
+use kevel_compute::ComputeFlow;
 
 use super::attempts::{Attempts, Recorded};
 use super::audit;
@@ -62,7 +62,7 @@ impl Filter for Authentication {
                     self.users.with(&[name]).increment();
                     forget_credentials(&mut request.parts.headers);
                     let unknown = is_anonymous(&user);
-                    request.meter.set_flow(Flow::of(&user.name));
+                    request.meter.set_flow(ComputeFlow::of(&user.name));
                     request.user = Some(user);
                     (next.handle(request).await, unknown)
                 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use http::header;
 use kevel_api::status::StatusError;
-use kevel_compute::Flow;
+use kevel_compute::ComputeFlow;
 
 use super::attempts::{Attempts, Recorded};
 use super::plain;
@@ -46,7 +46,7 @@ impl Filter for Authorization {
                 return plain::internal_error(&request.parts.uri, "no user on request.");
             };
             // The user after impersonation, as in priority and fairness.
-            request.meter.set_flow(Flow::of(&user.name));
+            request.meter.set_flow(ComputeFlow::of(&user.name));
             let started = Instant::now();
             let attributes = Attributes::of(&request.info, user);
             let opinion = self.authorizer.authorize(&attributes).await;

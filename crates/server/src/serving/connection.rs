@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
-use kevel_compute::{Flow, Meter, Turn};
+use kevel_compute::{ComputeFlow, ComputeMeter, ComputeTurn};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -188,10 +188,10 @@ fn http1_builder(limits: &Limits) -> http1::Builder {
     builder
 }
 
-/// Meter of a connection's own turns: reading frames, encoding bodies and watch events.
-pub(super) fn connection_meter(connection: &Connection) -> Meter {
-    let Some(peer) = connection.peer else { return Meter::default() };
-    let meter = Meter::of(Flow::of(&peer.ip().to_string()));
+/// ComputeMeter of a connection's own turns: reading frames, encoding bodies and watch events.
+pub(super) fn connection_meter(connection: &Connection) -> ComputeMeter {
+    let Some(peer) = connection.peer else { return ComputeMeter::default() };
+    let meter = ComputeMeter::of(ComputeFlow::of(&peer.ip().to_string()));
     meter.set_label(|| format!("connection of {peer}"));
     meter
 }
@@ -210,7 +210,7 @@ pub(super) trait HttpConnection: Future<Output = Result<(), String>> {
 /// A connection that speaks HTTP/1.1.
 struct Http1Connection {
     http: http1::UpgradeableConnection<TokioIo<Http1Stream>, Requests>,
-    meter: Meter,
+    meter: ComputeMeter,
 }
 
 type Http1Stream = Counted<Box<dyn Transport>>;
@@ -220,7 +220,7 @@ impl Future for Http1Connection {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let _turn = Turn::begin(&this.meter, kevel_compute::leave_worker);
+        let _turn = ComputeTurn::begin(&this.meter, kevel_compute::leave_worker);
         Pin::new(&mut this.http).poll(context).map_err(|error| error.to_string())
     }
 }

@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::Service;
 use hyper_util::rt::TokioIo;
-use kevel_compute::{Meter, Turn};
+use kevel_compute::{ComputeMeter, ComputeTurn};
 use tokio::task::JoinHandle;
 
 use super::Limits;
@@ -39,7 +39,7 @@ pub(super) struct Http2Connection {
     streams: Streams,
     output: Gather,
     turns: Turns,
-    meter: Meter,
+    meter: ComputeMeter,
 }
 
 impl Http2Connection {
@@ -58,7 +58,7 @@ impl Future for Http2Connection {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let _turn = Turn::begin(&this.meter, kevel_compute::leave_worker);
+        let _turn = ComputeTurn::begin(&this.meter, kevel_compute::leave_worker);
         ready!(this.turns.poll_begin(context));
         this.streams.poll(context);
         this.output.take_written();
