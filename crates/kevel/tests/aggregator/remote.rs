@@ -163,8 +163,8 @@ async fn a_service_may_be_a_name_outside() {
 /// How soon a server must be ready again: less than what one outside has to answer (5 s).
 const SOON_READY: Duration = Duration::from_secs(4);
 
-/// A server and a webhook that take connections and say nothing: known to be unavailable, they are
-/// asked again after the start, not before it.
+/// A server that takes connections and says nothing: known to be unavailable, it is asked again after the start, not
+/// before it.
 #[tokio::test(flavor = "multi_thread")]
 async fn readiness_waits_for_no_server_known_to_hang() {
     let cluster = start(&["--storage=embedded"]).await;
@@ -173,20 +173,6 @@ async fn readiness_waits_for_no_server_known_to_hang() {
     cluster.create_service(address).await;
     cluster.create_api_service(json!({"insecureSkipTLSVerify": true})).await;
     until(async || cluster.condition().await["reason"] == "FailedDiscoveryCheck").await;
-    let webhook = json!({
-        "metadata": {"name": "hangs"},
-        "webhooks": [{
-            "name": "hangs.example.com",
-            "clientConfig": {"url": format!("https://{address}/")},
-            "rules": [{
-                "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "operations": ["*"],
-            }],
-            "failurePolicy": "Ignore", "timeoutSeconds": 30,
-            "sideEffects": "None", "admissionReviewVersions": ["v1"],
-        }],
-    });
-    let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
-    cluster.admin.create(path, &webhook).await;
     let begun = Instant::now();
     let cluster = cluster.restart().await;
     until(async || cluster.admin.get("/readyz").await.0 == 200).await;

