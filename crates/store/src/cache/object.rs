@@ -7,7 +7,7 @@ use bytes::Bytes;
 use kevel_api::selector::label::LabelSet;
 use std::sync::{Arc, OnceLock};
 
-use self::derived::Derived;
+use self::derived::{Derived, LabelIndex};
 use super::FieldPath;
 use crate::{Damaged, Revision};
 
@@ -134,11 +134,28 @@ impl Object {
 
     /// The value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
-        let text = self.labels_text();
-        match text.len() <= SCANNED_LABELS {
-            true => labels_in(text).find(|(name, _)| *name == key).map(|(_, value)| value),
-            false => self.derived().labels(text).get(text, key),
+        match self.has_many_labels() {
+            false => {
+                let mut labels = labels_in(self.labels_text());
+                labels.find(|(name, _)| *name == key).map(|(_, value)| value)
+            }
+            // The text is long: it is not read as UTF-8 again for each label.
+            true => self.label_index().get(self.labels_bytes(), key),
         }
+    }
+
+    fn has_many_labels(&self) -> bool {
+        self.wire.as_ref().is_ok_and(|wire| wire.labels.len as usize > SCANNED_LABELS)
+    }
+
+    fn label_index(&self) -> &LabelIndex {
+        self.derived().labels(|| self.labels_text())
+    }
+
+    fn labels_bytes(&self) -> &[u8] {
+        let wire = self.wire.as_ref().ok();
+        let span = |wire: &'_ Wire| wire.labels.start as usize..wire.labels.end();
+        wire.and_then(|wire| wire.bytes.get(span(wire))).unwrap_or_default()
     }
 
     /// The text of the labels, braces included.
@@ -199,10 +216,9 @@ impl LabelSet for Object {
     }
 
     fn count(&self) -> usize {
-        let text = self.labels_text();
-        match text.len() <= SCANNED_LABELS {
-            true => labels_in(text).count(),
-            false => self.derived().labels(text).len(),
+        match self.has_many_labels() {
+            false => labels_in(self.labels_text()).count(),
+            true => self.label_index().len(),
         }
     }
 

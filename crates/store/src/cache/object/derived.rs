@@ -22,8 +22,8 @@ impl fmt::Debug for Derived {
 }
 
 impl Derived {
-    pub fn labels(&self, text: &str) -> &LabelIndex {
-        self.labels.get_or_init(|| LabelIndex::new(text))
+    pub fn labels<'t>(&self, text: impl FnOnce() -> &'t str) -> &LabelIndex {
+        self.labels.get_or_init(|| LabelIndex::new(text()))
     }
 
     /// The lock is held while decoding: of many who ask at once, one decodes.
@@ -58,6 +58,7 @@ impl LabelIndex {
             len: part.len() as u32,
         };
         let mut labels: Vec<_> = labels_in(text).map(|(k, v)| (span(k), span(v))).collect();
+        let text = text.as_bytes();
         labels.sort_by(|(one, _), (other, _)| at(*one, text).cmp(at(*other, text)));
         LabelIndex(labels.into())
     }
@@ -66,12 +67,13 @@ impl LabelIndex {
         self.0.len()
     }
 
-    pub fn get<'t>(&self, text: &'t str, key: &str) -> Option<&'t str> {
-        let found = self.0.binary_search_by(|(name, _)| at(*name, text).cmp(key)).ok()?;
-        self.0.get(found).map(|(_, value)| at(*value, text))
+    pub fn get<'t>(&self, text: &'t [u8], key: &str) -> Option<&'t str> {
+        let found =
+            self.0.binary_search_by(|(name, _)| at(*name, text).cmp(key.as_bytes())).ok()?;
+        self.0.get(found).and_then(|(_, value)| std::str::from_utf8(at(*value, text)).ok())
     }
 }
 
-fn at(span: Span, text: &str) -> &str {
+fn at(span: Span, text: &[u8]) -> &[u8] {
     text.get(span.start as usize..span.end()).unwrap_or_default()
 }
