@@ -108,7 +108,8 @@ impl Phase {
                 CLIENTS,
                 Box::new(|index| {
                     let name = format!("lease-{}", index % LEASES);
-                    Request::put(format!("{LEASE_PATH}/{name}"), &lease(&name, index))
+                    let path = format!("{LEASE_PATH}/{name}");
+                    Request::patch(path, "merge-patch+json", &lease(&name, index))
                 }),
             ),
             list("list all, cached", 40, "/api/v1/pods?resourceVersion=0"),
