@@ -23,20 +23,20 @@ const DELIVERY_LIMIT: Duration = Duration::from_secs(60);
 const LEASES: usize = 100;
 const LEASE_PATH: &str = "/apis/coordination.k8s.io/v1/namespaces/bench/leases";
 
-/// How much is done.
+/// Size of the load.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
-    /// How many pods are created.
+    /// Number of pods that are created.
     pub pods: usize,
-    /// How many clients watch them.
+    /// Number of clients that watch.
     pub watchers: usize,
-    /// How often each measurement is taken.
+    /// Number of times that each measurement is taken.
     pub rounds: usize,
 }
 
 /// A phase: so many requests, each made of its number; or the watch.
 pub struct Phase {
-    /// What is measured.
+    /// Name of the measurement.
     pub name: &'static str,
     work: Work,
 }

@@ -1,6 +1,6 @@
 // Chains of certificates, and what crypto/x509 says of them: the verdicts that kevel-pki is held to.
 //
-//	go run . make     makes every chain of the table anew and records the verdicts
+//	go run . make     makes every chain of the table again and records the verdicts
 //	go run . check    asks again about the chains that are there; fails on another verdict
 //
 // rows/NAME.pem holds a row: a comment, the trusted certificates, the ones that the peer sends, its own

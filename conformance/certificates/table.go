@@ -109,7 +109,7 @@ func list(signers ...signer) (certificates []*x509.Certificate) {
 }
 
 // versionOne makes a certificate of X.509's first version: what a later one has in front of its
-// extensions, signed anew.
+// extensions, signed again.
 func versionOne(s signer, parent *signer) signer {
 	var outer struct {
 		TBS       asn1.RawValue

@@ -13,7 +13,7 @@ use kevel_bench::phases::{Phase, Sizes};
 use kevel_conformance::Result;
 use kevel_conformance::control_plane::{ControlPlane, Server, cache, tree};
 
-/// What a change may make a hot path dearer.
+/// Share by which a change may make a hot path dearer.
 const ALLOWED: f64 = 0.03;
 
 /// The three servers of a round.

@@ -73,7 +73,7 @@ impl PolicyRule {
                 || self.resource_names.iter().any(|name| name == asked.name))
     }
 
-    /// How many single permissions the rule consists of; `None` where that is beyond all numbers.
+    /// Number of single permissions that the rule consists of; `None` if it overflows.
     fn count_permissions(&self) -> Option<usize> {
         let names = self.resource_names.len().max(1);
         let on_resources = self.api_groups.len().checked_mul(self.resources.len())?;

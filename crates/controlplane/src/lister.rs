@@ -8,7 +8,7 @@ use kevel_api::value::Value;
 use kevel_server::storage::{Storage, local_key};
 use kevel_store::cache::{At, Object, Snapshot};
 
-/// What a plug-in needs to know of an object of some kind: a few fields, in the form in which they are used. It is read
+/// Facts that a plug-in needs of an object of some kind: a few fields, in the form in which they are used. They are read
 /// once for each state of an object, however many requests go by it, and kept beside the object.
 pub(crate) trait Facts: Send + Sync + Sized + 'static {
     /// The facts of an object.
@@ -140,7 +140,7 @@ mod tests {
             assert_eq!(list("ns").await, ["a", "b"]);
         }
         assert_eq!(READ.load(Ordering::Relaxed), 2);
-        // Those who make a lister for each request share what was read, too.
+        // Listers that are made for each request share the facts, too.
         let again: Lister<Name> = Lister::new(storage.clone());
         assert_eq!(again.find("ns", "b").await.unwrap().unwrap().0, "b");
         assert_eq!(READ.load(Ordering::Relaxed), 2);

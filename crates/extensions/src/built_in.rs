@@ -1,4 +1,4 @@
-//! What the built-in servers of the chain have, and no definition may reach.
+//! Groups and keys of the built-in servers, which no definition may reach.
 
 use std::collections::BTreeSet;
 

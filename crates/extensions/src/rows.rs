@@ -46,9 +46,9 @@ pub struct RestOptions {
     pub registry: RegistryFlags,
     /// The ways to webhooks.
     pub egress: EgressSelector,
-    /// What webhooks have converted.
+    /// Objects that webhooks have converted.
     pub converted: Arc<ConvertedObjects>,
-    /// What built-in servers have.
+    /// Groups and keys of the built-in servers.
     pub built_in: BuiltIn,
 }
 

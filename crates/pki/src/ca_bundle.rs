@@ -36,7 +36,7 @@ impl CaBundle {
         &self.roots
     }
 
-    /// What trusts the authorities.
+    /// Verifier that trusts the authorities.
     pub fn verifier(&self) -> Verifier {
         Verifier::new(self.roots.clone())
     }

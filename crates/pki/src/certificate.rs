@@ -99,12 +99,12 @@ impl<'a> Certificate<'a> {
         self.issuer
     }
 
-    /// What is signed.
+    /// Bytes that are signed (`tbsCertificate`).
     pub(super) fn signed_part(&self) -> &'a [u8] {
         self.to_be_signed
     }
 
-    /// How it is signed: an identifier and its parameters.
+    /// Signature algorithm: an identifier and its parameters.
     pub(super) fn signature_algorithm(&self) -> &'a [u8] {
         self.signature_algorithm
     }

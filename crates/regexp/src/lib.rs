@@ -1,7 +1,7 @@
 //! Regular expressions of users, as Go's `regexp` takes them: the reference compiles patterns of
 //! schemas, CEL's `matches` and `--cors-allowed-origins` with it.
 //!
-//! What is accepted, what is refused with which words, and what matches is Go's. The parser is this
+//! Patterns are accepted, refused and matched as in Go, with its error messages. The parser is this
 //! crate's own. Searches run on an automaton of `regex-automata` where that is small, and otherwise on a
 //! machine whose programs are as large as Go's. Neither is built before the first search: most
 //! expressions are only checked, and thousands of them may stand in one request.

@@ -1,7 +1,7 @@
 //! Named sets of characters: `\d`, `[:alpha:]`, `\p{Greek}`.
 //!
-//! Which names there are is Go's choice (1.26, Unicode 15.0). What they contain is what the tables of
-//! `regex-syntax` say, whose Unicode is newer by a few thousand characters.
+//! The names are Go's (1.26, Unicode 15.0). Their characters are those of the tables of
+//! `regex-syntax`, whose Unicode is newer by a few thousand characters.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};

@@ -87,7 +87,7 @@ pub fn check_metadata(
     errors
 }
 
-/// What is wrong with the labels of metadata.
+/// Validates the labels of metadata.
 pub fn check_labels(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors) {
     let labels = metadata.at(&["labels"]).and_then(Value::as_map);
     for (key, value) in labels.into_iter().flat_map(Map::iter) {
@@ -154,7 +154,7 @@ fn check_finalizers(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors)
     }
 }
 
-/// What is wrong with the annotations of metadata: their keys, and their size together.
+/// Validates the annotations of metadata: their keys, and their total size.
 pub fn check_annotations(metadata: &Value, path: &Path<'_>, errors: &mut FieldErrors) {
     let annotations = metadata.at(&["annotations"]).and_then(Value::as_map);
     let mut size = 0;

@@ -103,7 +103,7 @@ pub trait Conversion: std::fmt::Debug + Send + Sync + 'static {
     /// Whether a webhook converts.
     fn is_remote(&self) -> bool;
 
-    /// What the webhook has converted before, where there is one.
+    /// Objects that the webhook has converted before, if there is one.
     fn converted(&self) -> Option<&ConvertedView>;
 
     /// The type of the kind's objects in a version.
@@ -243,8 +243,8 @@ impl Storage {
         Ok(value)
     }
 
-    /// What `read` makes of an object's tree, made once and kept beside the object as long as that is current: for what
-    /// requests read of stored objects, which may be large. A type is made by one function, and holds what is needed
+    /// Facts that `read` takes of an object's tree, decoded once and kept beside the object while it is current: for facts that
+    /// requests read of stored objects, which may be large. A type is read by one function, and holds the needed fields
     /// alone: with all that is kept, an object takes a few times its bytes.
     pub fn decoded<T: Send + Sync + 'static>(
         &self,

@@ -53,7 +53,7 @@ impl User {
 #[derive(Debug, Default)]
 pub struct ExtraBuilder {
     extra: Vec<(String, Vec<String>)>,
-    /// Where each key stands.
+    /// Position of each key.
     places: HashMap<String, usize>,
 }
 
@@ -70,7 +70,7 @@ impl ExtraBuilder {
         }
     }
 
-    /// What was added.
+    /// The finished list.
     pub fn build(self) -> Vec<(String, Vec<String>)> {
         self.extra
     }

@@ -46,7 +46,7 @@ async fn write(engine: &Embedded, namespace: &str, number: usize) {
     engine.create(key.as_bytes(), value.into(), None).await.unwrap();
 }
 
-/// How long it takes until all watches have heard of all writes.
+/// Time until all watches have received all writes.
 async fn watched(selectors: Vec<LabelSelector>) -> Duration {
     let engine = Arc::new(Embedded::memory(Options::default()).unwrap());
     let (_caches, cache) = pods(&engine);

@@ -28,17 +28,17 @@ pub struct TrustRow {
     pub name: String,
     /// Trusted certificates (PEM).
     pub roots: String,
-    /// What the peer sends, its own certificate first (PEM).
+    /// Certificates that the peer sends, its own first (PEM).
     pub chain: String,
     /// The name under which a server is asked.
     pub host: String,
-    /// What Go says of a server.
+    /// Go's verdict on the chain of a server.
     pub server: Verdict,
-    /// What Go says of a client.
+    /// Go's verdict on the chain of a client.
     pub client: Verdict,
 }
 
-/// What Go says: nothing, or why a chain is not trusted.
+/// Verdict of Go: nothing, or the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict(Option<String>);
 
@@ -119,7 +119,7 @@ impl TrustRow {
 /// A TLS server on loopback that presents a row's chain, and answers `200 OK` to whatever is said.
 #[derive(Debug)]
 pub struct Presenter {
-    /// Where it listens.
+    /// Address of the listener.
     pub address: SocketAddr,
     handshakes: mpsc::UnboundedReceiver<bool>,
 }

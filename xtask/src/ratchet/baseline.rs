@@ -56,7 +56,7 @@ impl Baseline {
         format!("{head}{}", lines.concat())
     }
 
-    /// What has changed since. A crate that the baseline does not know has no figures: all of its own have risen, from 0.
+    /// Changes since the baseline. A crate that the baseline does not know has no figures: all of its own have risen, from 0.
     pub fn changes(&self, today: &Baseline) -> Changes {
         let keys: BTreeSet<&Key> = self.counts.keys().chain(today.counts.keys()).collect();
         let mut changes = Changes::default();

@@ -27,7 +27,7 @@ pub fn measure(crates: &[Crate]) -> Hits {
     hits
 }
 
-/// How many places are marked, for the table.
+/// Number of marked places, for the table.
 pub fn marks(crates: &[Crate]) -> String {
     let marked = places(crates).iter().filter(|place| place.is_marked()).count();
     format!("{marked} results with texts are marked as the reference's")

@@ -69,7 +69,7 @@ struct Progress {
     whole: Revision,
     /// Everything before this was taken in.
     latest: Revision,
-    /// What was taken in at once last: as long as it is all there is, there is nothing to compare.
+    /// Snapshot that was taken in last: while the cache has no other, there is nothing to compare.
     last: Option<Snapshot>,
     loaded: bool,
 }

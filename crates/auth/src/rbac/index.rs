@@ -55,7 +55,7 @@ pub(super) struct Grants {
     /// Roles that are bound and not there.
     pub missing: Vec<RoleRef>,
     lookup: Option<Lookup>,
-    /// What the rules cover; worked out when somebody grants something.
+    /// Coverage of the rules, computed at the first escalation check.
     coverage: OnceLock<Coverage>,
 }
 
@@ -73,7 +73,7 @@ impl Grants {
         Grants { grants, missing, lookup, coverage: OnceLock::new() }
     }
 
-    /// What the rules cover. It lasts as long as they stay the same: who grants again does not pay for it again.
+    /// Coverage of the rules, computed once for as long as the rules stay the same.
     pub fn coverage(&self) -> &Coverage {
         self.coverage
             .get_or_init(|| Coverage::new(self.grants.iter().flat_map(|grant| &grant.role.rules)))

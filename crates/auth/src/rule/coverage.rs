@@ -1,4 +1,4 @@
-//! Which permissions a set of rules covers (upstream: `validation.Covers`), answered by an index.
+//! Index that tells which permissions a set of rules covers (upstream: `validation.Covers`).
 //!
 //! The rules are numbered, and every value of a field has the set of rules that name it. A permission is covered where
 //! the sets of its group, resource, verb and object have a rule in common, which is a comparison of a few words of
@@ -43,7 +43,7 @@ pub fn uncovered<'c>(
 /// as they combine: it takes less memory than the rules themselves.
 #[derive(Debug, Default)]
 pub struct Coverage {
-    /// How many words the set of all rules has.
+    /// Number of words of the set of all rules.
     words: usize,
     verbs: Field,
     groups: Field,
@@ -77,7 +77,7 @@ impl Coverage {
     }
 }
 
-/// How many rules one word of a set tells of.
+/// Number of rules in one word of a set.
 const WORD: usize = u64::BITS as usize;
 
 /// Rules with their numbers.
@@ -113,7 +113,7 @@ impl Members {
 #[derive(Debug, Default)]
 struct Field {
     by_value: HashMap<Box<str>, Members>,
-    /// Those whose field covers every value.
+    /// Rules whose field covers every value.
     any: Members,
 }
 

@@ -187,7 +187,7 @@ impl LegacyClaims {
     }
 }
 
-/// What is to be known of a secret with a token.
+/// Facts about a secret with a token.
 #[derive(Debug)]
 struct TokenSecret {
     lifetime: Lifetime,
@@ -209,7 +209,7 @@ impl TokenSecret {
     }
 }
 
-/// What is to be known of the account of a token in a secret.
+/// Facts about the account of a token in a secret.
 #[derive(Debug)]
 struct TokenAccount {
     lifetime: Lifetime,

@@ -46,7 +46,7 @@ impl Objects {
         Ok(Objects([accounts?, secrets?, pods?, nodes?]))
     }
 
-    /// What `read` makes of an object as the cache knows it. What the cache does not have may have been made just
+    /// Facts that `read` takes of an object in the cache. An object that the cache does not have may have been made just
     /// now. It is read once for each state of the object: tokens come with every request, and accounts, secrets and
     /// pods may be large.
     pub(super) async fn known<T: Send + Sync + 'static>(
@@ -65,7 +65,7 @@ impl Objects {
         storage.decoded(&object, read).map_err(StatusError::internal)
     }
 
-    /// What `read` makes of an object as it is.
+    /// Facts that `read` takes of the current state of an object.
     pub(super) async fn current<T: Send + Sync + 'static>(
         &self,
         kind: Kind,
@@ -77,7 +77,7 @@ impl Objects {
         self.storage(kind).decoded(&object, read).map_err(StatusError::internal)
     }
 
-    /// What an object is named by, as it is.
+    /// Reference to the current state of an object.
     pub(super) async fn reference(
         &self,
         kind: Kind,
@@ -128,11 +128,11 @@ impl Objects {
     }
 }
 
-/// Which object it is, and until when.
+/// Identity of an object, and the time of its deletion.
 #[derive(Debug)]
 pub(super) struct Lifetime {
     pub reference: Reference,
-    /// When it was to be deleted; empty if it was not.
+    /// `deletionTimestamp`; empty without one.
     deleted: String,
 }
 

@@ -244,7 +244,7 @@ impl TokenRequest {
     }
 }
 
-/// What is to be known of a pod that a token is bound to.
+/// Facts about a pod that a token is bound to.
 #[derive(Debug)]
 struct BoundPod {
     reference: Reference,

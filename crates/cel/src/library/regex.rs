@@ -23,7 +23,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
 ];
 
-/// How long a text is, in bytes, in which an expression that is not constant is searched for without
+/// Longest text, in bytes, in which an expression that is not constant is searched for without
 /// building an automaton first: that takes as long as reading this much.
 const SHORT: usize = 16 << 10;
 

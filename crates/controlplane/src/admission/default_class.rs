@@ -7,10 +7,10 @@ use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
 use kevel_store::cache::At;
 
-/// How the annotations end by which classes say to be the default.
+/// Suffix of the annotations that mark a class as the default.
 const DEFAULT_SUFFIX: &str = "/is-default-class";
 
-/// What decides whether a class is the default.
+/// Facts about a class that decide whether it is the default.
 #[derive(Debug)]
 pub(super) struct ClassDefaults {
     pub name: String,

@@ -142,7 +142,7 @@ impl LimitRanger {
 #[derive(Debug)]
 struct LimitRange {
     limits: Vec<Limit>,
-    /// What containers get that do not say.
+    /// Requests and limits of containers that have none.
     requests: ResourceList,
     default_limits: ResourceList,
 }
@@ -210,7 +210,7 @@ impl LimitRange {
     }
 }
 
-/// How many amounts a pod may be given: ten each of a thousand containers, as requests and as limits. Limit ranges may
+/// Limit on the amounts that a pod is given: ten each of a thousand containers, as requests and as limits. Limit ranges may
 /// name some ten thousand resources, and a pod as many containers: each is below what can be stored, and all of them
 /// together far above.
 const MAX_GIVEN: usize = 20_000;

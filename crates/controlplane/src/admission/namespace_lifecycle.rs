@@ -21,7 +21,7 @@ const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 /// The phase of a namespace that is going away.
 const TERMINATING: &str = "Terminating";
 
-/// How long the cache is not believed about a namespace whose deletion was asked for here (upstream:
+/// Time for which a namespace whose deletion was requested here is read from the store, not from the cache (upstream:
 /// `forceLiveLookupTTL`), and of how many namespaces that is remembered.
 const DISTRUST: Duration = Duration::from_secs(30);
 const MAX_DISTRUSTED: usize = 100;

@@ -148,7 +148,7 @@ pub struct JobValidation {
     groups: Option<Lister<GroupPolicy>>,
 }
 
-/// What a job needs to know of a group.
+/// Facts about a group that a job needs.
 #[derive(Debug)]
 struct GroupPolicy {
     name: String,

@@ -38,7 +38,7 @@ pub struct PodResizeValidator {
     nodes: Lister<NodeCapacity>,
 }
 
-/// What a resize needs to know of a node.
+/// Facts about a node that a resize needs.
 #[derive(Debug)]
 struct NodeCapacity {
     system: Option<String>,

@@ -206,7 +206,7 @@ impl Plugin for Priority {
     }
 }
 
-/// What a priority class says.
+/// Facts about a PriorityClass.
 #[derive(Debug)]
 struct PriorityFacts {
     name: String,

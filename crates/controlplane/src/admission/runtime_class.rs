@@ -22,7 +22,7 @@ pub struct RuntimeClass {
     classes: Lister<RuntimeFacts>,
 }
 
-/// What a class adds to its pods.
+/// Overhead and scheduling that a RuntimeClass adds to its pods.
 #[derive(Debug)]
 struct RuntimeFacts {
     overhead: Option<Value>,

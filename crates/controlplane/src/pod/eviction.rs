@@ -142,7 +142,7 @@ fn unbudgeted(pod: &Value) -> Option<bool> {
     }
 }
 
-/// What an eviction needs to know of a budget to find the one of its pod.
+/// Facts by which an eviction finds the PodDisruptionBudget of its pod.
 #[derive(Debug)]
 struct Budget {
     name: String,

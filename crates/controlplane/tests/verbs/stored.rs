@@ -17,7 +17,7 @@ use super::absent::{filled, tree};
 
 const FORMATS: [Format; 2] = [Format::Json, Format::Protobuf];
 
-/// How deep made-up objects are filled: as deep as a container of a template has fields.
+/// Depth to which made-up objects are filled: as deep as a container of a template has fields.
 const DEPTH: usize = 9;
 /// The same of definitions, whose schemas contain themselves a dozen times.
 const DEFINITION_DEPTH: usize = 5;

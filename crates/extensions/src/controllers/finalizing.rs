@@ -18,7 +18,7 @@ use crate::rows::stored_row;
 /// How long objects have to go, and how often that is looked at.
 const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_secs(5);
-/// How many objects are deleted at a time, so that the store can write their ends together.
+/// Number of objects that are deleted at a time, so that the store can write their ends together.
 const TOGETHER: usize = 64;
 /// The first looks come sooner: most objects go at once.
 const FIRST_POLL: Duration = Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! What is taken of the objects that a webhook has converted.
+//! Checks of the objects that a conversion webhook answers with.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use kevel_api::gvk::{GroupVersion, GroupVersionKind};
 use kevel_api::value::{Map, Value};
 use kevel_server::metadata::{check_annotations, check_labels};
 
-/// Why a converted object is refused.
+/// Reason to refuse a converted object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// It is of another version or kind than was asked for.
@@ -108,7 +108,7 @@ fn check_strings(field: &str, map: &Map) -> Result<(), String> {
     }
 }
 
-/// What is wrong with labels and annotations, if they are not those of the original: labels first.
+/// Errors about labels and annotations that differ from the original's: labels first.
 fn check_changed(original: Option<&Value>, metadata: &Value) -> Result<(), String> {
     type Check = fn(&Value, &Path<'_>, &mut FieldErrors);
     let checks: [(&str, &str, Check); 2] = [
@@ -129,7 +129,7 @@ fn check_changed(original: Option<&Value>, metadata: &Value) -> Result<(), Strin
     Ok(())
 }
 
-/// What the reference calls the type of a value that it has read.
+/// Go name of the type of a decoded value.
 struct GoType<'v>(&'v Value);
 
 impl fmt::Display for GoType<'_> {

@@ -18,7 +18,7 @@ pub type Resolve = Arc<dyn Fn(&str, &str, i64) -> Result<String, String> + Send 
 /// The versions of reviews that can be spoken.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-/// How many times as long as what it was sent a webhook's answer may be, where that is more than any webhook may answer:
+/// Limit on the length of a webhook's answer, in multiples of the request, where that is more than `MAX_ANSWER`:
 /// the largest object is sent alone, and other versions of it may say things at greater length.
 const MAX_GROWTH: usize = 8;
 

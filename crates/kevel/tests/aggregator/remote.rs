@@ -160,7 +160,7 @@ async fn a_service_may_be_a_name_outside() {
     cluster.stop().await;
 }
 
-/// How soon a server must be ready again: less than what one outside has to answer (5 s).
+/// Limit on the time until a restarted server is ready: less than the 5 s that a server outside has to answer.
 const SOON_READY: Duration = Duration::from_secs(4);
 
 /// A server that takes connections and says nothing: known to be unavailable, it is asked again after the start, not

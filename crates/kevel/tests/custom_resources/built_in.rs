@@ -41,7 +41,7 @@ fn definition(kind: &builtin::Resource) -> Value {
     })
 }
 
-/// What clients see of the built-in kinds: their discovery, OpenAPI and objects, by path.
+/// Documents that clients see of the built-in kinds: their discovery, OpenAPI and objects, by path.
 async fn seen(cluster: &Cluster) -> BTreeMap<String, String> {
     let mut seen = BTreeMap::new();
     for path in ["/apis", "/openapi/v2"] {

@@ -65,7 +65,7 @@ async fn authentication_webhooks_that_lie_let_no_token_in() {
         let said = refusal(&cluster, token, &[]).await;
         assert!(!said.is_empty() && said.len() < 4096, "{token}: {said}");
     }
-    // The reference takes such a name for one, and so do rules: it is nobody else's.
+    // The reference accepts such a name, and so do RBAC rules: it is no other user's.
     let user = cluster.bearer("control").whoami(&[]).await.unwrap();
     assert_eq!(user["username"], "a\nb\r\u{0}");
     assert_eq!(cluster.bearer("control").get("/api/v1/secrets").await.0, 403);

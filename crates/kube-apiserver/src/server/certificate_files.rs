@@ -98,7 +98,7 @@ fn say_bundle(flag: &str, path: &Path, purpose: Purpose, now: SystemTime) {
     }
 }
 
-/// When the first certificate of a file ends, and what it is called.
+/// End of validity and name of the first certificate of a file.
 fn end(path: &Path) -> Option<(SystemTime, String)> {
     let pem = std::fs::read(path).ok()?;
     let certificate = X509::parse(pem_certificates(&pem).first()?).ok()?;
@@ -120,7 +120,7 @@ fn say_end(file: &KeyPairFile, now: SystemTime) {
     }
 }
 
-/// Shows the end of each certificate. The files are read when somebody asks: they may have changed.
+/// Shows the end of each certificate. The files are read at each scrape: they may have changed.
 fn show_ends(files: Vec<KeyPairFile>, metrics: &Metrics) {
     let ends = metrics.gauge(Description {
         name: "kevel_certificate_expiration_timestamp_seconds",

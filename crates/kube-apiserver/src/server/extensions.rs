@@ -33,7 +33,7 @@ pub fn extensions(config: &Config) -> Extensions {
     Extensions::new(options, form)
 }
 
-/// What the servers of the chain have of their own.
+/// Groups and keys of the other servers of the chain.
 fn built_in(config: &Config) -> BuiltIn {
     let enabled = config.options.resource_config();
     let served = builtin::resources()

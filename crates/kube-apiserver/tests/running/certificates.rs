@@ -43,7 +43,7 @@ impl ResolvesClientCert for Shown {
     }
 }
 
-/// The codes that the row's client gets by itself, and as a front proxy for somebody else.
+/// The codes that the row's client gets by itself, and as a front proxy for another user.
 async fn codes(server: &Server, row: &TrustRow) -> [u16; 2] {
     let mut tls: ClientConfig = server.tls.clone();
     tls.client_auth_cert_resolver = Arc::new(Shown(row.certified_key()));

@@ -1,4 +1,4 @@
-//! Why a certificate is not trusted, in the words of Go's `crypto/x509`.
+//! Errors of verification, in the words of Go's `crypto/x509`.
 
 use std::time::SystemTime;
 
@@ -96,7 +96,7 @@ impl Hint {
     }
 }
 
-/// How a certificate's names differ from the one that was asked for.
+/// Mismatch between a certificate's names and the requested one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostNameError {
     /// Only the common name matches, which is not a name of a server any more.

@@ -7,7 +7,7 @@ use super::x509::malformed;
 use crate::certificate::AltNames;
 use crate::der::{self, Reader};
 
-/// What the identifiers of RFC 5280's extensions begin with (2.5.29).
+/// Prefix of the identifiers of RFC 5280's extensions (2.5.29).
 const STANDARD: &[u8] = &[0x55, 0x1d];
 /// 1.3.6.1.5.5.7.1.1
 const AUTHORITY_INFO_ACCESS: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 1, 1];
@@ -38,7 +38,7 @@ pub(super) struct BasicConstraints {
     pub max_path_length: Option<u64>,
 }
 
-/// What a key may sign. A usage without any bit counts as none, as in Go.
+/// Key usage, as far as signing goes. A usage without any bit counts as none, as in Go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum KeyUsage {
     #[default]

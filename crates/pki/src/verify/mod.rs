@@ -39,7 +39,7 @@ pub use x509::X509;
 use path::Search;
 use rules::{Candidate, InForce, Place, Refused};
 
-/// What a certificate is shown for.
+/// Purpose of a certificate: the extended key usage that it must allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// To a client.

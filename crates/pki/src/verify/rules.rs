@@ -188,7 +188,7 @@ impl Refused {
         true
     }
 
-    /// What is said if no chain is left.
+    /// Error if no chain is left.
     pub fn into_error(self) -> VerifyError {
         match (self.names, self.usages, self.policies) {
             (Some(names), ..) => names,

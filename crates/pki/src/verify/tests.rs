@@ -39,7 +39,7 @@ fn rows() -> BTreeMap<String, Row> {
     files.map(|file| row(file.unwrap().path())).collect()
 }
 
-/// What Go says, by row and purpose.
+/// Verdicts of Go, by row and purpose.
 fn recorded() -> BTreeMap<(String, String), String> {
     let text = std::fs::read_to_string(folder().join("verdicts.txt")).unwrap();
     let line = |line: &str| {
@@ -50,7 +50,7 @@ fn recorded() -> BTreeMap<(String, String), String> {
     text.lines().map(line).collect()
 }
 
-/// What is said here, with a rule switched off.
+/// Verdicts of the verifier, with a rule switched off.
 fn verdicts(off: Option<Rule>) -> BTreeMap<(String, String), String> {
     let now = SystemTime::UNIX_EPOCH + NOW;
     let mut said = BTreeMap::new();

@@ -91,7 +91,7 @@ impl X509 {
         rules::check_anchor(self, purpose, now)
     }
 
-    /// How messages name a candidate authority.
+    /// Name of a candidate authority in messages.
     pub fn shown_name(&self) -> String {
         match (&self.common_name, &self.organization) {
             (name, _) if !name.is_empty() => name.clone(),

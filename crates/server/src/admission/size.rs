@@ -1,4 +1,4 @@
-//! What plug-ins add to an object counts against what may be stored.
+//! Limit on the size that admission plug-ins give to an object.
 
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
@@ -6,12 +6,12 @@ use kevel_store::Error::TooLarge;
 
 use crate::failure::store_error;
 
-/// How large plug-ins may make an object, in bytes of JSON: as much as etcd takes by default. A small request could
-/// otherwise become as much as a store takes at all, again and again, by what somebody has put into an object that a
+/// Largest object that plug-ins may make, in bytes of JSON: etcd's default limit. A small request could
+/// otherwise become as large as a store takes at all, again and again, by the contents of an object that a
 /// plug-in copies from.
 const MAX_ADMITTED: usize = 3 << 19;
 
-/// How much plug-ins may add to an object that is larger anyway: a volume, tolerations, labels.
+/// Bytes that plug-ins may add to an object that is larger anyway: a volume, tolerations, labels.
 const MAX_ADDED: usize = 64 << 10;
 
 /// Refuses an object that plug-ins have made too large, as a store refuses it. `before` is its size without them.

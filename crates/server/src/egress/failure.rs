@@ -89,7 +89,7 @@ pub(super) fn of_socket(error: &io::Error) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-/// What the verifier says, which is in Go's words.
+/// Error of the certificate verifier, in Go's words.
 fn certificate(error: &CertificateError) -> String {
     match error {
         CertificateError::Other(OtherError(inner)) => inner.to_string(),

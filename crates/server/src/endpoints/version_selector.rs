@@ -39,7 +39,7 @@ impl VersionSelector {
         Some(VersionSelector { resource, storage, fields: FieldSelector::new(own) })
     }
 
-    /// Those of the objects that are selected.
+    /// Filters objects: the selected ones remain.
     pub async fn select(&self, objects: Vec<Arc<Object>>) -> Result<Vec<Arc<Object>>, StatusError> {
         let to = self.resource.kind.group_version();
         let converted = self.storage.converted(objects.clone(), &to).await?;

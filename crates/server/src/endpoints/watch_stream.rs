@@ -33,7 +33,7 @@ pub(super) struct Stream {
     of_version: Option<VersionSelector>,
     encoder: Encoder,
     bookmarks: Option<Interval>,
-    /// When it ends. Taken while a piece is made.
+    /// End of the watch. Taken while a piece is made.
     deadline: Option<Pin<Box<Sleep>>>,
     /// What it was given to begin with, and its place among the watches.
     seats: Option<WatchSeats>,

@@ -17,16 +17,16 @@ use kevel_store::cache::{Object, Wire};
 use super::{Storage, is_foreign};
 use crate::metadata;
 
-/// How many bytes of objects go to a webhook in one call; an object that is larger goes alone. The answer to so many,
+/// Bytes of objects that go to a webhook in one call; an object that is larger goes alone. The answer to so many,
 /// even several times as long, is well below what a webhook may answer, and a list of any length is converted by calls
 /// of bounded size.
 const BATCH: usize = 1 << 20;
 
-/// How many bytes of converted objects are kept, of all kinds together: enough for the lists that controllers of a usual
+/// Limit on the bytes of converted objects that are kept, of all kinds together: enough for the lists that controllers of a usual
 /// cluster ask for again and again. (The reference keeps all objects in all versions, without a limit.)
 const MAX_KEPT: usize = 128 << 20;
 
-/// What an entry takes beside its bytes.
+/// Overhead of an entry in bytes.
 const ENTRY: usize = 128;
 
 /// Objects that webhooks have converted, of all custom kinds. What was asked for once is served from here as long as
@@ -88,7 +88,7 @@ impl ConvertedView {
         ConvertedView { shared, configuration }
     }
 
-    /// What an object in a version is found by. Its wire bytes hold its uid and its resourceVersion.
+    /// Key of an object in a version. The wire bytes hold the uid and the resourceVersion.
     fn digest(&self, wire: &Bytes, to: &str) -> u128 {
         let half = |hasher: &RandomState| hasher.hash_one((self.configuration, to, &wire[..]));
         let [high, low] = self.shared.hashers.each_ref().map(half);

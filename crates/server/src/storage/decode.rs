@@ -13,7 +13,7 @@ use kevel_store::cache::{Decode, JsonDecode, Wire};
 use super::StoredForm;
 use crate::type_ref::TypeRef;
 
-/// What encrypted values begin with. One that comes here is of a resource without a decrypting transformer.
+/// Prefix of encrypted values. One that gets here is of a resource without a decrypting transformer.
 const ENCRYPTED: &[u8] = b"k8s:enc:";
 
 /// Reads either form of stored bytes.
@@ -22,11 +22,11 @@ pub(super) struct StoredDecode {
     pub ty: TypeRef,
     /// Scans stored JSON.
     pub json: JsonDecode,
-    /// How objects are kept, where their type and format do not say it all.
+    /// Stored form, for kinds whose type and format do not determine it.
     pub form: Option<Arc<dyn StoredForm>>,
     /// The kind in the storage's version.
     pub kind: GroupVersionKind,
-    /// What the storage's version is called.
+    /// `apiVersion` of the storage's version.
     pub api_version: String,
 }
 

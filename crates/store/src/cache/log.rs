@@ -45,11 +45,11 @@ pub struct Event {
     gone: OnceLock<Arc<Object>>,
     /// What it looks like on the wire, for each encoder that wrote it.
     encoded: Mutex<Vec<(EncoderId, Change, Bytes)>>,
-    /// What it is to watches, by the selections that they share.
+    /// Change that the event is to watches, by shared selection.
     seen: OnceLock<Box<Mutex<Seen>>>,
 }
 
-/// What an event is to watches, by the number of their selection.
+/// Changes that an event is to watches, by the number of their selection.
 type Seen = Vec<(u64, Option<Change>)>;
 
 /// Of how many selections an event remembers what it is to them: a log has very many events. Those after them
@@ -121,7 +121,7 @@ impl Event {
         bytes
     }
 
-    /// What it is to the watches that share a selection, evaluated once.
+    /// Change that the event is to watches that share a selection, evaluated once.
     pub(super) fn seen_by(
         &self,
         selection: u64,

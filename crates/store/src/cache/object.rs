@@ -70,7 +70,7 @@ pub struct Object {
     sealed: bool,
     /// Where the resource's selectable fields stand; looked up when one is asked for first.
     fields: OnceLock<Box<[Span]>>,
-    /// What few objects are asked for.
+    /// Derived facts, which few objects have.
     derived: OnceLock<Box<Derived>>,
 }
 

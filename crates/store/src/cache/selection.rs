@@ -1,4 +1,4 @@
-//! Which objects a list or watch is about, and the selections that several watches have.
+//! Selections of lists and watches, and those that several watches share.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -9,21 +9,21 @@ use kevel_api::selector::{field::FieldSelector, label::LabelSelector};
 
 use super::{Change, Event, FieldPath, Object};
 
-/// Which objects somebody wants to see.
+/// Selection of objects: prefix, labels and fields.
 #[derive(Debug, Default)]
 pub struct Selection {
     /// `namespace/` or nothing.
     pub prefix: String,
-    /// What the labels must be.
+    /// Label selector.
     pub labels: LabelSelector,
-    /// What the fields must be.
+    /// Field selector.
     pub fields: FieldSelector,
     /// The resource's selectable fields, besides name and namespace.
     pub paths: Arc<[FieldPath]>,
 }
 
 impl Selection {
-    /// Whether the object is among them. One that cannot be read is not: nobody could tell.
+    /// Whether the object is among them. One that cannot be read is not.
     pub fn matches(&self, object: &Object) -> bool {
         object.wire().is_ok()
             && object.key().starts_with(&self.prefix)
@@ -55,7 +55,7 @@ impl Selection {
         })
     }
 
-    /// What a change is to somebody who sees only the selected objects.
+    /// Change that an event is to a client that sees only the selected objects.
     pub(super) fn change(&self, event: &Event) -> Option<Change> {
         let selected = |object: Option<&Arc<Object>>| object.is_some_and(|o| self.matches(o));
         match (selected(event.previous()), selected(event.current())) {
@@ -90,7 +90,7 @@ impl Selection {
 #[derive(Debug)]
 pub(super) struct SharedSelection {
     selection: Selection,
-    /// What tells it from others, if it is large.
+    /// Number that identifies a large selection.
     id: Option<u64>,
 }
 
@@ -99,7 +99,7 @@ impl SharedSelection {
         &self.selection
     }
 
-    /// What a change is to who sees only the selected objects. Watches that are alike share the answer.
+    /// Change that an event is to a client that sees only the selected objects. Equal watches share the answer.
     pub fn change(self: &Arc<Self>, event: &Event) -> Option<Change> {
         match self.id.filter(|_| Arc::strong_count(self) > 1) {
             Some(id) => event.seen_by(id, || self.selection.change(event)),
@@ -120,7 +120,7 @@ pub(super) struct Selections {
 #[derive(Debug, Default)]
 struct Known {
     selections: HashMap<u64, Vec<Weak<SharedSelection>>>,
-    /// When there are so many of them, those that have ended are forgotten.
+    /// Number of selections at which those of ended watches are forgotten.
     sweep_at: usize,
 }
 

@@ -206,8 +206,8 @@ pub(super) fn prepare(connection: &mut Connection, cache_kib: i32) -> Result<()>
     }
 }
 
-/// Refuses a database whose tables are not ours alone. Whoever hands in a backup could put a trigger, a
-/// view or an expression of an index into it, which would run with the next statement.
+/// Refuses a database with other tables than a store's own. A foreign backup could contain a trigger, a
+/// view or an expression of an index, which would run with the next statement.
 pub(super) fn require_own_schema(connection: &Connection) -> Result<()> {
     let mut statement = connection
         .prepare("SELECT type, name, coalesce(sql, '') FROM sqlite_schema")
@@ -252,7 +252,7 @@ fn configure(connection: &Connection, cache_kib: i32) -> Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT).map_err(sqlite)?;
     // Plans must not depend on bound values: a statement would be prepared anew for each of them.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(sqlite)?;
-    // A store has no triggers and no views: one in the file is somebody else's, and never runs.
+    // A store has no triggers and no views: foreign ones in the file never run.
     for foreign in [
         DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA,
         DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER,

@@ -293,7 +293,7 @@ fn describe(status: &Status) -> String {
     text
 }
 
-/// How members are spoken to by TLS, and what judges their certificates.
+/// TLS of connections to members, and the verifier of their certificates.
 type Tls = (ClientTlsConfig, Arc<TrustedServer>);
 
 fn channel(url: &str, tls: Option<Tls>, dial: Option<Dial>) -> Result<Channel> {

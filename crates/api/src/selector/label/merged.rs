@@ -11,7 +11,7 @@ pub trait LabelSet {
     /// The value of a label.
     fn get(&self, key: &str) -> Option<&str>;
 
-    /// How many there are.
+    /// Number of labels.
     fn count(&self) -> usize;
 
     /// Whether something holds of all labels, each a key and its value.
@@ -67,12 +67,12 @@ fn labels(object: &Value) -> Option<&Map> {
     object.at(&["metadata", "labels"])?.as_map()
 }
 
-/// What a selector requires, by label.
+/// Requirements of a selector, by label.
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct ByLabel {
     /// In order of their keys.
     labels: Vec<OfLabel>,
-    /// How many labels an object must have.
+    /// Number of labels that an object must have.
     needed: usize,
 }
 

@@ -50,7 +50,7 @@ struct KeySet {
     fetching: Mutex<Option<Fetch>>,
 }
 
-/// What a fetch ends with, once it has.
+/// Result of a fetch, once it has ended.
 type Fetch = watch::Receiver<Option<Result<Arc<Keys>, String>>>;
 
 #[derive(Debug)]

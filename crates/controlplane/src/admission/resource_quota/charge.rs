@@ -202,7 +202,7 @@ impl<'a> Charge<'a> {
     }
 }
 
-/// What is used after something was added.
+/// Usage after an addition.
 fn sum(used: Option<&Quantity>, added: Quantity) -> Quantity {
     let mut sum = added;
     if let Some(used) = used {

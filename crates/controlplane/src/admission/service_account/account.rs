@@ -1,4 +1,4 @@
-//! What pods need to know of their account, and which secrets they may name where the account says so.
+//! Facts about a pod's ServiceAccount, and the secrets that its pods may mount.
 
 use std::collections::HashSet;
 
@@ -6,9 +6,9 @@ use kevel_api::value::Value;
 
 use crate::lister::Facts;
 
-/// What makes an account say so.
+/// Annotation that restricts pods to the account's own secrets.
 const ENFORCED: &str = "kubernetes.io/enforce-mountable-secrets";
-/// How Go writes that something is so.
+/// Texts that Go's `strconv.ParseBool` takes for true.
 const TRUE: [&str; 6] = ["1", "t", "T", "true", "TRUE", "True"];
 
 /// A service account, as far as pods go by it.
@@ -49,7 +49,7 @@ impl Facts for Account {
 }
 
 impl Account {
-    /// What is wrong with the secrets that a new pod names.
+    /// Error about the secrets that a new pod names.
     pub fn check(&self, pod: &Value) -> Result<(), String> {
         let Some(allowed) = &self.enforced else { return Ok(()) };
         let name = &self.name;
@@ -77,7 +77,7 @@ impl Account {
         Ok(())
     }
 
-    /// What is wrong with the secrets that ephemeral containers name.
+    /// Error about the secrets that ephemeral containers name.
     pub fn check_ephemeral(&self, pod: &Value) -> Result<(), String> {
         match &self.enforced {
             Some(allowed) => {

@@ -1,4 +1,4 @@
-//! What is worked out about an object when it is asked for first, and kept beside it.
+//! Facts derived from an object at their first use, and kept beside it.
 
 use std::any::Any;
 use std::fmt;
@@ -9,9 +9,9 @@ use super::{Span, labels_in};
 /// Most objects are never asked for any of this, and have none of it.
 #[derive(Default)]
 pub(super) struct Derived {
-    /// Where the labels stand, if they are many.
+    /// Index of the labels, if they are many.
     labels: OnceLock<LabelIndex>,
-    /// What readers decoded, each in a type of its own. Few resources have any such reader, none more than a few.
+    /// Decoded forms, one for each reader's type. Few resources have any such reader, none more than a few.
     decoded: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
 }
 
