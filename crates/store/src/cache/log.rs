@@ -128,12 +128,16 @@ impl Event {
         evaluate: impl FnOnce() -> Option<Change>,
     ) -> Option<Change> {
         let seen = self.seen.get_or_init(Box::default);
-        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, change)) = seen.iter().find(|(known, _)| *known == selection) {
-            return *change;
+        let lock = || seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock().iter().find(|(known, _)| *known == selection).map(|(_, change)| *change);
+        if let Some(change) = known {
+            return change;
         }
+        // Without the lock: evaluation is charged, and a charge may wait for a permit. Watches that ask at the same
+        // time evaluate twice.
         let change = evaluate();
-        if seen.len() < REMEMBERED_SELECTIONS {
+        let mut seen = lock();
+        if seen.len() < REMEMBERED_SELECTIONS && seen.iter().all(|(known, _)| *known != selection) {
             seen.push((selection, change));
         }
         change

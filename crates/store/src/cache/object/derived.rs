@@ -26,16 +26,24 @@ impl Derived {
         self.labels.get_or_init(|| LabelIndex::new(text()))
     }
 
-    /// The lock is held while decoding: of many who ask at once, one decodes.
+    /// Decodes without the lock: decoding is charged, and a charge may wait for a permit. Of readers that ask at the same
+    /// time each decodes, and the first result is kept.
     pub fn decoded<T: Send + Sync + 'static, E>(
         &self,
         decode: impl FnOnce() -> Result<T, E>,
     ) -> Result<Arc<T>, E> {
-        let mut all = self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = all.iter().find_map(|one| one.clone().downcast().ok()) {
+        let lock = || self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
+        let find = |all: &[Arc<dyn Any + Send + Sync>]| {
+            all.iter().find_map(|one| one.clone().downcast::<T>().ok())
+        };
+        if let Some(known) = find(&lock()) {
             return Ok(known);
         }
         let decoded = Arc::new(decode()?);
+        let mut all = lock();
+        if let Some(first) = find(&all) {
+            return Ok(first);
+        }
         all.push(decoded.clone());
         Ok(decoded)
     }
