@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use http_body_util::{BodyExt as _, Empty};
 use hyper_util::rt::TokioIo;
-use kevel_pki::verify::AnyServer;
+use kevel_pki::verify::ServerVerifier;
 use kevel_pki::{AltNames, Authority, CaBundle, ClientVerifier, Dynamic, Subject};
 use kevel_server::body::Body;
 use kevel_server::egress::{DialMetrics, Dialer, ProxyServer, ProxyTls};
@@ -181,7 +181,7 @@ async fn ask(port: u16, shown: Arc<CertifiedKey>) -> (StatusCode, String) {
         .with_safe_default_protocol_versions()
         .unwrap()
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyServer::default()))
+        .with_custom_certificate_verifier(Arc::new(ServerVerifier::insecure()))
         .with_client_cert_resolver(Arc::new(Shown(shown)));
     let tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();

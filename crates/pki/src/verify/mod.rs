@@ -33,7 +33,7 @@ pub use error::{Hint, HostNameError, VerifyError};
 pub use host_name::Host;
 pub use roots::Roots;
 pub use rules::Rule;
-pub use tls::{AnyServer, TrustedServer, refusal};
+pub use tls::{ServerVerifier, refusal};
 pub use x509::X509;
 
 use path::Search;

@@ -13,22 +13,29 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, Signatu
 use super::{Host, Purpose, Roots, Verifier, VerifyError};
 use crate::handshake;
 
-/// Accepts servers whose certificate the [`Verifier`] trusts for the name that was dialled.
+/// Decides on servers' certificates: those that the [`Verifier`] trusts for the name that was dialled. The server must
+/// hold the certificate's key in any case.
 #[derive(Debug)]
-pub struct TrustedServer {
-    verifier: Verifier,
+pub struct ServerVerifier {
+    /// Absent for `insecureSkipTLSVerify`.
+    verifier: Option<Verifier>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl TrustedServer {
+impl ServerVerifier {
     /// Trusts these certificates.
     pub fn new(roots: Arc<Roots>) -> Self {
+        ServerVerifier { verifier: Some(Verifier::new(roots)), ..ServerVerifier::insecure() }
+    }
+
+    /// Accepts any certificate (`insecureSkipTLSVerify`).
+    pub fn insecure() -> Self {
         let algorithms = ring::default_provider().signature_verification_algorithms;
-        TrustedServer { verifier: Verifier::new(roots), algorithms }
+        ServerVerifier { verifier: None, algorithms }
     }
 }
 
-impl ServerCertVerifier for TrustedServer {
+impl ServerCertVerifier for ServerVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -37,6 +44,7 @@ impl ServerCertVerifier for TrustedServer {
         _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
+        let Some(verifier) = &self.verifier else { return Ok(ServerCertVerified::assertion()) };
         let host = match server_name {
             ServerName::IpAddress(address) => Host::Address((*address).into()),
             name => Host::Name(name.to_str().into_owned()),
@@ -44,7 +52,7 @@ impl ServerCertVerifier for TrustedServer {
         let shown = std::iter::once(end_entity).chain(intermediates);
         let shown: Vec<_> = shown.map(|der| Bytes::copy_from_slice(der)).collect();
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(now.as_secs());
-        match self.verifier.verify(&shown, Purpose::ServerAuth, now, Some(&host)) {
+        match verifier.verify(&shown, Purpose::ServerAuth, now, Some(&host)) {
             Ok(_) => Ok(ServerCertVerified::assertion()),
             Err(error) => {
                 let error = CertificateError::Other(OtherError(Arc::new(error)));
@@ -90,49 +98,4 @@ pub fn refusal<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e V
             _ => None,
         }
     })
-}
-
-/// Accepts any server that holds its certificate's key (`insecureSkipTLSVerify`).
-#[derive(Debug)]
-pub struct AnyServer(WebPkiSupportedAlgorithms);
-
-impl Default for AnyServer {
-    fn default() -> Self {
-        AnyServer(ring::default_provider().signature_verification_algorithms)
-    }
-}
-
-impl ServerCertVerifier for AnyServer {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        handshake::verify_tls12_signature(message, certificate, signature, &self.0)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        handshake::verify_tls13_signature(message, certificate, signature, &self.0)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_schemes()
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kevel_pki::verify::{AnyServer, Roots, TrustedServer};
+use kevel_pki::verify::{Roots, ServerVerifier};
 use kevel_pki::{Dynamic, certified_key};
 use rustls::client::ResolvesClientCert;
 use rustls::client::danger::ServerCertVerifier;
@@ -20,9 +20,9 @@ pub fn config(endpoint: &Endpoint) -> Result<ClientConfig, String> {
         .map_err(|error| error.to_string())?;
     let verifier: Arc<dyn ServerCertVerifier> =
         match (&endpoint.ca, endpoint.insecure_skip_tls_verify) {
-            (_, true) => Arc::new(AnyServer::default()),
-            (Some(pem), false) => Arc::new(TrustedServer::new(roots(pem)?)),
-            (None, false) => Arc::new(TrustedServer::new(Roots::of_system())),
+            (_, true) => Arc::new(ServerVerifier::insecure()),
+            (Some(pem), false) => Arc::new(ServerVerifier::new(roots(pem)?)),
+            (None, false) => Arc::new(ServerVerifier::new(Roots::of_system())),
         };
     let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
     Ok(match &endpoint.identity {
@@ -101,7 +101,7 @@ mod tests {
 
     fn is_trusted(shown: &rcgen::Certificate, bundle: &rcgen::Certificate) -> bool {
         let name = ServerName::try_from("localhost").unwrap();
-        let trusting = TrustedServer::new(roots(bundle.pem().as_bytes()).unwrap());
+        let trusting = ServerVerifier::new(roots(bundle.pem().as_bytes()).unwrap());
         trusting.verify_server_cert(shown.der(), &[], &name, &[], UnixTime::now()).is_ok()
     }
 

@@ -14,7 +14,7 @@ use std::{
 use http::uri::PathAndQuery;
 use kevel_pki::{
     CaBundle,
-    verify::{TrustedServer, refusal},
+    verify::{ServerVerifier, refusal},
 };
 use prost::Message;
 use tokio::{
@@ -294,7 +294,7 @@ fn describe(status: &Status) -> String {
 }
 
 /// TLS of connections to members, and the verifier of their certificates.
-type Tls = (ClientTlsConfig, Arc<TrustedServer>);
+type Tls = (ClientTlsConfig, Arc<ServerVerifier>);
 
 fn channel(url: &str, tls: Option<Tls>, dial: Option<Dial>) -> Result<Channel> {
     let invalid = |e: tonic::transport::Error| Error::Invalid(format!("etcd endpoint {url}: {e}"));
@@ -330,7 +330,7 @@ fn tls_config(files: &TlsFiles) -> Result<Tls> {
     let ca = &files.trusted_ca;
     let bundle = CaBundle::parse(&read(ca)?);
     let bundle = bundle.map_err(|e| Error::Invalid(format!("{}: {e}", ca.display())))?;
-    let verifier = Arc::new(TrustedServer::new(bundle.roots().clone()));
+    let verifier = Arc::new(ServerVerifier::new(bundle.roots().clone()));
     let config = ClientTlsConfig::new();
     let config = match &files.client {
         Some((certificate, key)) => {
