@@ -56,6 +56,11 @@ const EVENT_INTERVAL: u32 = 16;
 /// a merge costs a few KiB in a build that is not optimised.
 const STACK: usize = 16 << 20;
 
+/// Most threads beside the workers. A request that leaves its worker holds one while it waits for a permit and computes;
+/// if there were none left, the worker that it leaves would have no thread. Far more than the requests that priority and
+/// fairness lets execute; a thread that is not used does not exist.
+const MAX_BLOCKING_THREADS: usize = 4096;
+
 /// Runs the server until a signal asks it to stop.
 pub fn run(options: CompletedOptions) -> Result<(), Box<dyn Error>> {
     raise_file_limit();
@@ -63,6 +68,7 @@ pub fn run(options: CompletedOptions) -> Result<(), Box<dyn Error>> {
         .enable_all()
         .event_interval(EVENT_INTERVAL)
         .thread_stack_size(STACK)
+        .max_blocking_threads(MAX_BLOCKING_THREADS)
         .build()?;
     let result = runtime.block_on(async {
         let running = prepare(options).await?.serve()?;
