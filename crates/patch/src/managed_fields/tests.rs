@@ -1,3 +1,5 @@
+mod versions;
+
 use kevel_api::builtin;
 use kevel_api::schema::Schema;
 use kevel_api::time::Time;
