@@ -65,6 +65,32 @@ async fn what_was_compacted_is_removed() {
     assert_eq!((report.revision, report.compacted, report.keys), (last, last, 1));
 }
 
+/// A client that lists and then watches has an interval at least to do so: only what was there at the tick before is
+/// compacted.
+#[tokio::test]
+async fn automatic_compaction_keeps_what_is_younger_than_an_interval() {
+    const INTERVAL: Duration = Duration::from_millis(200);
+    let options = Options { compaction_interval: Some(INTERVAL), ..Options::default() };
+    let store = Embedded::memory(options).unwrap();
+    let mut last = store.create(b"/a", "0".into(), None).await.unwrap();
+    let mut begun = std::collections::BTreeMap::new();
+    let mut compactions = std::collections::BTreeSet::new();
+    let compacting = async {
+        while compactions.len() < 4 {
+            let before = std::time::Instant::now();
+            last = store.update(b"/a", "1".into(), last, None).await.unwrap();
+            begun.insert(last, before);
+            let compacted = store.compacted_revision();
+            if let Some(written) = begun.get(&compacted) {
+                assert!(written.elapsed() >= INTERVAL, "{compacted} after {:?}", written.elapsed());
+            }
+            compactions.insert(compacted);
+        }
+    };
+    tokio::time::timeout(PATIENCE, compacting).await.expect("it compacts by itself");
+    store.close().await;
+}
+
 #[tokio::test]
 async fn what_expires_while_closed_is_deleted_after_opening() {
     let directory = tempfile::tempdir().unwrap();

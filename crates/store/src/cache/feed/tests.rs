@@ -4,6 +4,8 @@
 //! one moment and answer at another. After every step, what the caches show and what watchers are told
 //! is held against the model.
 
+mod stale_progress;
+
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
