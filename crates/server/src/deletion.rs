@@ -1,5 +1,8 @@
 //! What a deletion does to an object: it is planned (`BeforeDelete`), then carried out.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use bytes::Bytes;

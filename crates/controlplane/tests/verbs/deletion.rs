@@ -88,3 +88,109 @@ async fn some_updates_create_for_those_who_may() {
     strict.typed(&apply, config, 403, "application/apply-patch+yaml").await;
     strict.ok(&format!("GET {maps}/m"), "", 404).await;
 }
+
+/// One row of the matrix: a request to delete, by name or by a selection.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    /// Whether the kind is given time to end: a pod on a node.
+    graceful: bool,
+    finalizer: bool,
+    grace: Option<i64>,
+    dry_run: bool,
+    precondition: Precondition,
+    collection: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Precondition {
+    None,
+    Met,
+    WrongUid,
+    WrongVersion,
+}
+
+impl Row {
+    fn all() -> Vec<Row> {
+        use Precondition::{Met, None as Unsaid, WrongUid, WrongVersion};
+        let mut rows = Vec::new();
+        for number in 0..2 * 2 * 2 * 2 {
+            let bit = |position: u32| number >> position & 1 == 1;
+            for grace in [None, Some(0), Some(5)] {
+                for precondition in [Unsaid, Met, WrongUid, WrongVersion] {
+                    rows.push(Row {
+                        graceful: bit(0),
+                        finalizer: bit(1),
+                        grace,
+                        dry_run: bit(2),
+                        precondition,
+                        collection: bit(3),
+                    });
+                }
+            }
+        }
+        rows
+    }
+
+    fn object(&self, name: &str) -> String {
+        let finalizers = if self.finalizer { r#","finalizers":["example.com/f"]"# } else { "" };
+        let spec = match self.graceful {
+            true => r#","spec":{"nodeName":"n","containers":[{"name":"c","image":"i"}]}"#,
+            false => "",
+        };
+        format!(r#"{{"metadata":{{"name":"{name}"{finalizers}}}{spec}}}"#)
+    }
+
+    fn options(&self, made: &str) -> String {
+        let grace = self.grace.map(|seconds| format!(r#""gracePeriodSeconds":{seconds}"#));
+        let (uid, version) = (field(made, "uid"), field(made, "resourceVersion"));
+        let precondition = match self.precondition {
+            Precondition::None => None,
+            Precondition::Met => Some(format!(r#""uid":"{uid}","resourceVersion":"{version}""#)),
+            Precondition::WrongUid => Some(r#""uid":"another""#.to_owned()),
+            Precondition::WrongVersion => Some(r#""resourceVersion":"1""#.to_owned()),
+        };
+        let precondition = precondition.map(|of| format!(r#""preconditions":{{{of}}}"#));
+        let dry_run = self.dry_run.then(|| r#""dryRun":["All"]"#.to_owned());
+        let parts: Vec<_> = [grace, precondition, dry_run].into_iter().flatten().collect();
+        format!("{{{}}}", parts.join(","))
+    }
+}
+
+/// The object is left alone by a dry run and where a precondition fails; it is gone at once where neither its time nor a
+/// finalizer holds it, and marked otherwise.
+#[tokio::test]
+async fn deletions_by_name_and_by_selection_keep_what_holds() {
+    let server = InMemory::start(Format::Json).await;
+    for (number, row) in Row::all().into_iter().enumerate() {
+        let name = format!("o{number}");
+        let path = if row.graceful { PODS } else { "/api/v1/namespaces/ns/configmaps" };
+        let made = server.ok(&format!("POST {path}"), &row.object(&name), 201).await;
+        let request = match row.collection {
+            true => format!("DELETE {path}?fieldSelector=metadata.name={name}"),
+            false => format!("DELETE {path}/{name}"),
+        };
+        let refused =
+            matches!(row.precondition, Precondition::WrongUid | Precondition::WrongVersion);
+        let code = if refused { 409 } else { 200 };
+        let answer = server.ok(&request, &row.options(&made), code).await;
+        let gone = !row.finalizer && (!row.graceful || row.grace == Some(0));
+        let found = server.send(&format!("GET {path}/{name}"), "", "").await;
+        let status = found.status().as_u16();
+        let left = http_body_util::BodyExt::collect(found.into_body()).await.unwrap().to_bytes();
+        let left = String::from_utf8_lossy(&left).into_owned();
+        let what = format!("{row:?}: {answer}: {left}");
+        if refused || row.dry_run {
+            assert_eq!(left, made, "{what}");
+        } else if gone {
+            assert_eq!(status, 404, "{what}");
+        } else {
+            assert_eq!(status, 200, "{what}");
+            let grace = if row.graceful { row.grace.unwrap_or(30) } else { 0 };
+            assert!(left.contains(&format!(r#""deletionGracePeriodSeconds":{grace}"#)), "{what}");
+            assert!(
+                field(&left, "deletionTimestamp") >= field(&left, "creationTimestamp"),
+                "{what}"
+            );
+        }
+    }
+}

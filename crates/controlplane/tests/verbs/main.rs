@@ -12,6 +12,7 @@ mod rules;
 mod stored;
 mod subresources;
 mod validation;
+mod watches;
 
 use http_body_util::BodyExt as _;
 use kevel_api::builtin;
