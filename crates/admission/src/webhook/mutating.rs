@@ -1,5 +1,8 @@
 //! `MutatingAdmissionWebhook`: webhooks that may change what is written, asked one after the other.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;

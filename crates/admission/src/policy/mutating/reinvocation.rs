@@ -51,3 +51,37 @@ impl Reinvocations {
         self.last_output = object.cloned();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A policy sees an object again if it was asked, and a later policy or another plug-in changed the object since.
+    #[test]
+    fn policies_are_due_where_the_object_has_changed_since() {
+        let object = |text: &str| Some(Value::from(text));
+        let key = Key { policy: "p".into(), binding: "b".into(), param: None };
+        let other = Key { param: Some("ns/x".to_owned()), ..key.clone() };
+        for (invoked, later_change, between, expected) in [
+            (true, false, false, false),
+            (true, true, false, true),
+            (true, false, true, true),
+            (true, true, true, true),
+            (false, true, true, false),
+            (false, false, false, false),
+        ] {
+            let mut known = Reinvocations::default();
+            if invoked {
+                known.invoked(key.clone());
+            }
+            if later_change {
+                known.object_changed();
+            }
+            known.end_round(object("first").as_ref());
+            known.begin_second_round(object(if between { "second" } else { "first" }).as_ref());
+            let case = format!("{invoked} {later_change} {between}");
+            assert_eq!(known.is_due(&key), expected, "{case}");
+            assert!(!known.is_due(&other), "{case}: it was not asked with this parameter");
+        }
+    }
+}
