@@ -259,9 +259,124 @@ fn passed() -> Condition {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
+    use kevel_api::builtin;
+    use kevel_api::gvk::GroupVersionKind;
     use kevel_codec::json::{Unknown, decode_any};
+    use kevel_server::storage::{Format, StorageConfig};
+    use kevel_server::type_ref::TypeRef;
+    use kevel_server::webhook::Endpoint;
+    use kevel_store::cache::Caches;
+    use kevel_store::embedded::{Embedded, Options};
+    use kevel_test_support::Ca;
+    use rustls::ServerConfig;
+    use rustls::pki_types::pem::PemObject as _;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio_rustls::TlsAcceptor;
 
     use super::*;
+    use crate::upstream::Server;
+
+    /// A TLS server on loopback that answers everything with a status line, or ends the connection at once.
+    async fn answering(ca: &Ca, status: Option<&'static str>) -> SocketAddr {
+        let (certificate, key) = ca.server("kubernetes.default.svc");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()],
+                PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
+            )
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let Some(status) = status else { continue };
+                let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+                tokio::spawn(async move {
+                    let _ = stream.read(&mut [0; 4096]).await;
+                    let head = "content-length: 2\r\nconnection: close\r\n\r\n{}";
+                    let _ =
+                        stream.write_all(format!("HTTP/1.1 {status}\r\n{head}").as_bytes()).await;
+                    let _ = stream.shutdown().await;
+                });
+            }
+        });
+        address
+    }
+
+    fn no_services() -> (Arc<Storage>, Caches) {
+        let engine = Arc::new(Embedded::memory(Options::default()).unwrap());
+        let caches = Caches::start(engine.clone(), "/registry/");
+        let config = StorageConfig {
+            kind: GroupVersionKind::new("", "v1", "Service"),
+            ty: TypeRef::BuiltIn(builtin::schema("", "v1", "Service").unwrap()),
+            prefix: "/registry/services/specs/".to_owned(),
+            format: Format::Json,
+            keeps_empty: false,
+            fields: Vec::new(),
+            indexed: Vec::new(),
+            time_to_live: None,
+            form: None,
+            conversion: None,
+            registry: Default::default(),
+        };
+        (Arc::new(Storage::new(config, engine, &caches)), caches)
+    }
+
+    /// Discovery that is answered with anything but success does not make a server available.
+    #[tokio::test]
+    async fn only_a_successful_answer_makes_a_server_available() {
+        let ca = Ca::new("extension");
+        let (services, _caches) = no_services();
+        for (status, expected) in [
+            (Some("200 OK"), ""),
+            (Some("201 Created"), ""),
+            (Some("206 Partial Content"), ""),
+            (Some("301 Moved Permanently"), "bad status from URL: 301"),
+            (Some("304 Not Modified"), "bad status from URL: 304"),
+            (Some("401 Unauthorized"), "bad status from URL: 401"),
+            (Some("403 Forbidden"), "bad status from URL: 403"),
+            (Some("404 Not Found"), "bad status from URL: 404"),
+            (Some("500 Internal Server Error"), "bad status from URL: 500"),
+            (Some("503 Service Unavailable"), "bad status from URL: 503"),
+            (None, "Get \"URL\": "),
+        ] {
+            let address = answering(&ca, status).await;
+            let upstream = Upstream {
+                service: ServiceReference {
+                    namespace: "default".into(),
+                    name: "kubernetes".into(),
+                    port: 443,
+                },
+                server: Server::new(Endpoint {
+                    ca: Some(ca.pem.clone().into_bytes()),
+                    server_name: Some("kubernetes.default.svc".to_owned()),
+                    ..Endpoint::default()
+                }),
+            };
+            let resolver = ServiceResolver::cluster_ip(services.clone()).with_own_address(address);
+            let asked = ask(&resolver, &upstream, "/apis/e.x/v1").await;
+            let url = format!("https://{address}/apis/e.x/v1");
+            let expected = expected.replace("URL", &url);
+            match asked {
+                Ok(()) => assert_eq!(expected, "", "{status:?}"),
+                Err(error) => {
+                    let start = format!("failing or missing response from {url}: {expected}");
+                    assert!(
+                        !expected.is_empty() && error.starts_with(&start),
+                        "{status:?}: {error}"
+                    );
+                }
+            }
+        }
+    }
 
     fn value(text: &str) -> Value {
         decode_any(text.as_bytes(), Unknown::Ignore).unwrap().value
