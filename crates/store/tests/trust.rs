@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kevel_store::etcd::{Etcd, Options, TlsFiles};
 use kevel_store::{Engine as _, RangeOptions};
-use kevel_test_support::trust::{Presenter, rows};
+use kevel_test_support::trust::{Presenter, TrustRow, rows};
 
 /// Rows about hosts that loopback has.
 const LOCAL_ROWS: usize = 89;
@@ -18,7 +18,7 @@ const REFUSED: Duration = Duration::from_secs(2);
 async fn etcd_members_are_trusted_as_go_trusts_them() {
     let folder = tempfile::tempdir().unwrap();
     let mut seen = 0;
-    for row in rows().into_iter().filter(|row| ["localhost", "127.0.0.1"].contains(&&*row.host)) {
+    for row in rows().into_iter().filter(TrustRow::is_local) {
         let mut member = Presenter::start(&row, &["h2"]).await;
         let trusted_ca = folder.path().join(&row.name);
         std::fs::write(&trusted_ca, &row.roots).unwrap();

@@ -1,22 +1,19 @@
 //! The table of `conformance/certificates`: chains of certificates, and what Go's `crypto/x509` says of
 //! them; and servers that present the chains on real sockets.
 
-use std::net::SocketAddr;
+mod cell;
+mod presenter;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::ResolvesServerCert;
-use rustls::sign::{CertifiedKey, SingleCertAndKey};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
-use tokio::sync::mpsc;
-use tokio_rustls::TlsAcceptor;
+use rustls::sign::CertifiedKey;
 
-use crate::soon;
+pub use cell::{TrustCell, each};
+pub use presenter::Presenter;
 
 /// Verdict of a chain that is accepted.
 const TRUSTED: &str = "trusted";
@@ -106,56 +103,20 @@ fn read(name: &str) -> String {
 }
 
 impl TrustRow {
+    /// Whether a server on loopback is found by the row's host.
+    pub fn is_local(&self) -> bool {
+        ["localhost", "127.0.0.1"].contains(&&*self.host)
+    }
+
     /// The chain with its key, whatever is wrong with it.
     pub fn certified_key(&self) -> Arc<CertifiedKey> {
-        let chain = CertificateDer::pem_slice_iter(self.chain.as_bytes());
-        let chain = chain.map(Result::unwrap).collect();
-        let key = PrivateKeyDer::from_pem_slice(leaf_key().as_bytes()).unwrap();
-        let key = ring::sign::any_supported_type(&key).unwrap();
-        Arc::new(CertifiedKey::new(chain, key))
+        certified_key(&self.chain, &leaf_key())
     }
 }
 
-/// A TLS server on loopback that presents a row's chain, and answers `200 OK` to whatever is said.
-#[derive(Debug)]
-pub struct Presenter {
-    /// Address of the listener.
-    pub address: SocketAddr,
-    handshakes: mpsc::UnboundedReceiver<bool>,
-}
-
-impl Presenter {
-    /// Starts it; it ends with the test's runtime.
-    pub async fn start(row: &TrustRow, protocols: &[&str]) -> Self {
-        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        let builder = builder.with_safe_default_protocol_versions().unwrap();
-        let resolver: Arc<dyn ResolvesServerCert> =
-            Arc::new(SingleCertAndKey::from(row.certified_key()));
-        let mut config = builder.with_no_client_auth().with_cert_resolver(resolver);
-        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let (sender, handshakes) = mpsc::unbounded_channel();
-        tokio::spawn(async move {
-            while let Ok((tcp, _)) = listener.accept().await {
-                let accepted = acceptor.accept(tcp).await;
-                let _ = sender.send(accepted.is_ok());
-                let Ok(mut stream) = accepted else { continue };
-                tokio::spawn(async move {
-                    let _ = stream.read(&mut [0; 4096]).await;
-                    let answer =
-                        b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
-                    let _ = stream.write_all(answer).await;
-                    let _ = stream.shutdown().await;
-                });
-            }
-        });
-        Presenter { address, handshakes }
-    }
-
-    /// Whether the next client went through with its handshake.
-    pub async fn is_trusted(&mut self) -> bool {
-        soon(self.handshakes.recv()).await.unwrap()
-    }
+/// Certificates and the key of the first (PEM), whatever is wrong with them.
+pub fn certified_key(chain: &str, key: &str) -> Arc<CertifiedKey> {
+    let chain = CertificateDer::pem_slice_iter(chain.as_bytes()).map(Result::unwrap).collect();
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+    Arc::new(CertifiedKey::new(chain, ring::sign::any_supported_type(&key).unwrap()))
 }

@@ -17,7 +17,9 @@ use kevel_server::webhook::{
     AnswerCache, Backoff, CacheKey, Client, Endpoint, REQUEST_TIMEOUT, succeeded,
 };
 
-use super::{Context, Registration};
+use super::Registration;
+#[cfg(test)]
+mod tests;
 
 const API_VERSION: &str = "imagepolicy.k8s.io/v1alpha1";
 const KIND: &str = "ImageReview";
@@ -49,7 +51,8 @@ const DENY_TTL: Setting = Setting { field: "denyTTL", default: 30 * SECOND, ..AL
 
 /// `ImagePolicyWebhook`, as the command line knows it.
 pub const REGISTRATION: Registration = Registration::off("ImagePolicyWebhook", |context| {
-    Ok(Arc::new(ImagePolicyWebhook::new(context)?))
+    let text = (context.configuration)("ImagePolicyWebhook")?.ok_or("no config specified")?;
+    Ok(Arc::new(ImagePolicyWebhook::new(&text)?))
 });
 
 /// The admission plug-in of that name.
@@ -73,8 +76,7 @@ struct Status {
 }
 
 impl ImagePolicyWebhook {
-    pub fn new(context: &Context<'_>) -> Result<Self, String> {
-        let text = (context.configuration)(REGISTRATION.name)?.ok_or("no config specified")?;
+    pub fn new(text: &str) -> Result<Self, String> {
         let decoded = yaml::decode_any(text.as_bytes(), Unknown::Ignore);
         let decoded = decoded.map_err(|error| error.to_string())?.value;
         let config = decoded.at(&["imagePolicy"]).unwrap_or(&Value::Null);

@@ -60,7 +60,8 @@ fn log(flags: &Audit, errors: &Errors) -> Result<Option<Box<dyn Backend>>, Strin
     Ok(Some(wrapped(Log::new(output, format, errors.clone()), &flags.log(), false, errors)))
 }
 
-fn webhook(
+/// The webhook that takes events, in its mode.
+pub(super) fn webhook(
     flags: &Audit,
     dialer: Dialer,
     errors: &Errors,

@@ -35,7 +35,7 @@ use kevel_server::webhook;
 use super::certificates::Certificates;
 use super::config::duration;
 use super::jwt::Jwt;
-use crate::options::CompletedOptions;
+use crate::options::{self, CompletedOptions};
 
 /// How long it is remembered whose a token is.
 const REMEMBERED: Remembered =
@@ -201,18 +201,18 @@ fn tokens(
     // After those of service accounts: about tokens of others it may have to ask their issuers.
     members.push(Arc::new(AudienceAgnostic::new(jwt, audiences)));
     if !flags.authentication_token_webhook_config_file.is_empty() {
-        members.push(Arc::new(token_webhook(options, egress, metrics.clone())?));
+        members.push(Arc::new(token_webhook(flags, egress, metrics.clone())?));
     }
     let union = Arc::new(TokenUnion::new(members));
     Ok(Arc::new(TokenCache::new(union, REMEMBERED, metrics)?))
 }
 
-fn token_webhook(
-    options: &CompletedOptions,
+/// The webhook that knows tokens, with its answers remembered.
+pub(super) fn token_webhook(
+    flags: &options::Authentication,
     egress: &EgressSelector,
     metrics: Arc<TokenCacheMetrics>,
 ) -> Result<TokenCache, String> {
-    let flags = &options.flags.authentication;
     let file = Path::new(&flags.authentication_token_webhook_config_file);
     let dialer = egress.dialer(EgressType::ControlPlane);
     let endpoint = webhook::Endpoint::from_kubeconfig(file)?;

@@ -26,6 +26,8 @@ mod paths;
 mod peers;
 mod services;
 mod storage;
+#[cfg(test)]
+mod webhook_files;
 
 use std::error::Error;
 use std::net::SocketAddr;
