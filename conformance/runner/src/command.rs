@@ -6,7 +6,8 @@ use crate::control_plane::{Component, ControlPlane, Server, etcd_program};
 use crate::namespaces::{self, Namespaces};
 use crate::store::Store;
 use crate::{
-    Result, diff, e2e, kms, kubelet, matrix, peers, random, rolling, rules, services, swap,
+    Result, diff, e2e, integration, kms, kubelet, matrix, peers, random, rolling, rules, services,
+    swap,
 };
 
 const USAGE: &str = "usage: conformance COMMAND
@@ -19,6 +20,7 @@ const USAGE: &str = "usage: conformance COMMAND
   random [--record | --recorded] [--store embedded|etcd] [--seed N] [--n N]
   rules [--recorded] [--store embedded|etcd] [FILE...]
   e2e reference|kevel [--limit SECONDS] [--jobs N] [--skip-done] [--all] [--beyond] [FOCUS]
+  integration [--quick] [--record] [--tests REGEX] [--limit SECONDS] [--jobs N] [PACKAGE...]
   swap [--encrypted]
   rolling reference|kevel [--rounds N]
   services reference|kevel [--servers N] [--count N]
@@ -92,6 +94,18 @@ pub async fn run(arguments: Vec<String>) -> Result<bool> {
                 focus: arguments.word().unwrap_or_default(),
             };
             e2e::run(server, plan).await
+        }
+        Some("integration") => {
+            let mut plan = integration::IntegrationPlan {
+                quick: arguments.switch("--quick"),
+                record: arguments.switch("--record"),
+                tests: arguments.option("--tests"),
+                limit: arguments.number("--limit", 120)?,
+                jobs: arguments.number("--jobs", 3)?,
+                packages: Vec::new(),
+            };
+            plan.packages = arguments.0;
+            integration::run(plan).await
         }
         Some("random") => {
             let mode = match (arguments.switch("--record"), arguments.switch("--recorded")) {

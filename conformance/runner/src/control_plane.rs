@@ -82,7 +82,8 @@ impl Server {
         cache().join("run").join(self.name())
     }
 
-    fn program(self) -> PathBuf {
+    /// Its program.
+    pub fn program(self) -> PathBuf {
         match self {
             Server::Reference => built("reference-apiserver"),
             Server::Kevel => match std::env::var_os("KEVEL_APISERVER") {

@@ -9,6 +9,7 @@ pub mod diff;
 pub mod difference;
 pub mod e2e;
 pub mod hooks;
+pub mod integration;
 pub mod kms;
 pub mod kubelet;
 pub mod mask;
