@@ -8,6 +8,7 @@ mod deletion;
 mod in_process;
 mod lists;
 mod options;
+mod ownership;
 mod rules;
 mod stored;
 mod subresources;

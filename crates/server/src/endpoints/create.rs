@@ -10,6 +10,7 @@ use kevel_store::cache::At;
 
 use super::StoredRequest;
 use super::options::{OptionsKind, WriteOptions};
+use super::owner_references::Sent;
 use crate::admission::{Attributes, Operation};
 use crate::allocation::Claim;
 use crate::failure::{store_error, unserved};
@@ -41,6 +42,7 @@ impl StoredRequest<'_> {
             _ => self.identify(&mut object)?,
         }
         wipe_system_fields(&mut object);
+        self.dedup_owner_references(&mut object, Sent::ByClient);
         let generated = metadata::text(&object, "name").is_empty()
             && !metadata::text(&object, "generateName").is_empty();
         if generated {
@@ -72,6 +74,7 @@ impl StoredRequest<'_> {
             attributes.namespace = &name;
         }
         self.endpoints.admission.admit(&attributes, Some(&mut object)).await?;
+        self.dedup_owner_references(&mut object, Sent::AfterAdmission);
         // Plug-ins can take away what the request says, and name what it does not.
         self.fill_in_namespace(&mut object)?;
         fill_system_fields(&mut object);

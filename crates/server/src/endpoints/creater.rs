@@ -8,6 +8,7 @@ use kevel_api::status::StatusError;
 use super::ResourceRequest;
 use super::create::wipe_system_fields;
 use super::options::OptionsKind;
+use super::owner_references::Sent;
 use super::table::{METADATA, metadata_only};
 use crate::admission::Operation;
 use crate::handler::Response;
@@ -47,6 +48,7 @@ impl ResourceRequest<'_> {
         if self.subresource.is_none() {
             wipe_system_fields(&mut object);
         }
+        self.dedup_owner_references(&mut object, Sent::ByClient);
         self.record_unstored(&mut object, &options);
         let mut attributes = self.attributes(Operation::Create, options.dry_run);
         let name = metadata::text(&object, "name").to_owned();
@@ -55,6 +57,7 @@ impl ResourceRequest<'_> {
         }
         let admission = &self.endpoints.admission;
         admission.admit(&attributes, Some(&mut object)).await?;
+        self.dedup_owner_references(&mut object, Sent::AfterAdmission);
         let request = CreateRequest {
             resource: self.resource,
             resources: self.resources,

@@ -15,6 +15,7 @@ mod list;
 mod list_pieces;
 mod names;
 mod options;
+mod owner_references;
 mod ownership;
 mod parameters;
 mod patch;

@@ -13,6 +13,7 @@ use kevel_store::cache::{At, Object};
 
 use super::StoredRequest;
 use super::options::{OptionsKind, WriteOptions};
+use super::owner_references::Sent;
 use super::timestamps::ignore_managed_fields_timestamps;
 use crate::admission::{Attributes, Operation};
 use crate::allocation::{self, Claim};
@@ -49,6 +50,7 @@ impl StoredRequest<'_> {
         let ty = self.ty();
         let mut object = self.decode_body(&kind, &ty, options.field_validation).await?;
         self.identify(&mut object)?;
+        self.dedup_owner_references(&mut object, Sent::ByClient);
         let creates = self.subresource.is_none() && self.strategy().allow_create_on_update();
         let make = |request: &Self, existing: &Existing| {
             request.check_uid(&object, &existing.value)?;
@@ -184,6 +186,7 @@ impl StoredRequest<'_> {
         let attributes = self.attributes(Operation::Update, options.dry_run);
         let attributes = Attributes { old: Some(old), ..attributes };
         self.admit(&attributes, &mut object).await?;
+        self.dedup_owner_references(&mut object, Sent::AfterAdmission);
         // After the plug-ins: they may change no more than their client.
         self.carry_over(&mut object, old);
         let mut claim = Claim::default();

@@ -1,0 +1,63 @@
+//! Owner references and owned fields: what writes keep, drop and come to own.
+
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use kevel_server::storage::Format;
+use kevel_test_support::{InMemory, Warnings};
+
+use crate::CM;
+
+const MERGE: &str = "application/merge-patch+json";
+const JSON: &str = "application/json";
+const APPLY: &str = "application/apply-patch+yaml";
+
+/// The code, body and warnings of an answer.
+async fn send(
+    server: &InMemory,
+    what: &str,
+    body: &str,
+    media: &str,
+) -> (u16, String, Vec<String>) {
+    let body = Bytes::from(body.to_owned());
+    let response = server.send_as(None, what, &[("content-type", media)], body).await;
+    let code = response.status().as_u16();
+    let Warnings(warnings) = response.extensions().get().cloned().unwrap();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (code, String::from_utf8_lossy(&body).into_owned(), warnings)
+}
+
+#[tokio::test]
+async fn duplicate_owner_references_are_dropped_with_a_warning() {
+    let server = InMemory::start(Format::Json).await;
+    let owner =
+        |uid: &str| format!(r#"{{"apiVersion":"v1","kind":"ConfigMap","name":"o","uid":"{uid}"}}"#);
+    let owners = [owner("1"), owner("2"), owner("1"), owner("2"), owner("1")].join(",");
+    let object = |name: &str| {
+        format!(
+            r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{name}","ownerReferences":[{owners}]}}}}"#
+        )
+    };
+    let warning = |when: &str| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, \
+             and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: 1, 2, 1"
+        )
+    };
+    let (sent, patched) = (warning(""), warning(" after mutating admission happens"));
+    let cases = [
+        (format!("POST {CM}"), object("a"), JSON, &sent),
+        (format!("PUT {CM}/a"), object("a"), JSON, &sent),
+        (format!("PATCH {CM}/a"), object("a"), MERGE, &patched),
+    ];
+    for (what, body, media, warning) in cases {
+        let (code, answer, warnings) = send(&server, &what, &body, media).await;
+        assert!(code < 300, "{what}: {answer}");
+        assert_eq!(warnings, [warning.as_str()], "{what}");
+        let kept = format!(r#""ownerReferences":[{},{}]"#, owner("1"), owner("2"));
+        assert!(answer.contains(&kept), "{what}: {answer}");
+    }
+    // What is applied is a map by UID, which has none twice.
+    let what = format!("PATCH {CM}/a?fieldManager=m&force=true");
+    let refused = server.typed(&what, &object("a"), 500, APPLY).await;
+    assert!(refused.contains("duplicate entries for key"), "{refused}");
+}
