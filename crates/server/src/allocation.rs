@@ -54,7 +54,7 @@ impl Claim {
 
     /// Carries out the write, to its end once it has begun, and finishes the claim by what became of
     /// it. A write of which that is not known keeps what it took and what it replaces: whoever looks
-    /// after what is taken finds out later.
+    /// after what is taken finds out later. One that was too large leaves the claim, to be tried again with less.
     pub async fn write<T: Send + 'static>(
         &mut self,
         write: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -62,13 +62,17 @@ impl Claim {
         let Some(taken) = self.0.take() else { return write.await };
         let finished = to_the_end(async move {
             let result = write.await;
+            let mut left = Claim::default();
             match result {
                 Err(Error::Unavailable(_)) => drop(taken),
+                Err(Error::TooLarge(_)) => left = Claim(Some(taken)),
                 _ => taken.finish(result.is_ok()).await,
             }
-            result
+            (result, left)
         });
-        finished.await
+        let (result, left) = finished.await;
+        *self = left;
+        result
     }
 
     /// Gives back what was taken, unless a write has taken it along.

@@ -43,9 +43,7 @@ pub(crate) fn store_error(error: kevel_store::Error) -> StatusError {
         kevel_store::Error::Compacted { .. } => {
             StatusError::resource_expired("The resourceVersion for the provided watch is too old.")
         }
-        kevel_store::Error::TooLarge { .. } => {
-            StatusError::request_entity_too_large(&error.to_string())
-        }
+        kevel_store::Error::TooLarge(_) => StatusError::unknown(500, error.to_string()),
         error => StatusError::internal(error),
     }
 }

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use crate::{Damaged, Entry, Revision};
@@ -42,14 +43,9 @@ pub enum Error {
     /// The same, where one key alone is concerned.
     #[error("{0}")]
     Damaged(Box<Damaged>),
-    /// The key or value is over the store's limit.
-    #[error("request is too large: {size} bytes, the limit is {limit}")]
-    TooLarge {
-        /// The size of key and value.
-        size: usize,
-        /// The most that is accepted.
-        limit: usize,
-    },
+    /// The key or value is over the store's limit. Nothing was written. Clients see the text.
+    #[error("{0}")]
+    TooLarge(Cow<'static, str>),
     /// Another process has this data directory open.
     #[error("{} is in use by another process", .0.display())]
     Locked(PathBuf),
@@ -58,7 +54,15 @@ pub enum Error {
     Invalid(String),
 }
 
+/// etcd's words for a write over its limit, which every engine uses: clients of the reference know them.
+const REQUEST_TOO_LARGE: &str = "etcdserver: request is too large"; // reference message
+
 impl Error {
+    /// A write over the store's limit.
+    pub const fn too_large() -> Error {
+        Error::TooLarge(Cow::Borrowed(REQUEST_TOO_LARGE))
+    }
+
     pub(crate) fn closed() -> Error {
         Error::Unavailable("the store is closed".into())
     }

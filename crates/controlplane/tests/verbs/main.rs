@@ -10,6 +10,7 @@ mod lists;
 mod options;
 mod ownership;
 mod rules;
+mod size;
 mod stored;
 mod subresources;
 mod validation;

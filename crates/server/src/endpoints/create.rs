@@ -1,11 +1,13 @@
 use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use http::StatusCode;
 use kevel_api::default;
 use kevel_api::gvk::GroupResource;
 use kevel_api::status::StatusError;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
+use kevel_store::Revision;
 use kevel_store::cache::At;
 
 use super::StoredRequest;
@@ -141,7 +143,7 @@ impl StoredRequest<'_> {
             let why = "resourceVersion should not be set on objects to be created";
             return Err(StatusError::unknown(500, why));
         }
-        let bytes = self.storage.encode(&stored);
+        let mut bytes = self.storage.encode(&stored);
         let revision = if options.dry_run {
             let there = self.storage.engine.get(&key, None).await.map_err(store_error)?;
             if there.entry.is_some() {
@@ -151,11 +153,13 @@ impl StoredRequest<'_> {
             metadata::set(&mut stored, "selfLink", link);
             return self.written(StatusCode::CREATED, stored, version).await;
         } else {
-            let (storage, value) = (self.storage.clone(), bytes.clone());
-            let created = claim.write(async move {
-                storage.engine.create(&key, value, storage.time_to_live).await
-            });
-            let created = LatencyTrackers::track(&self.request, Phase::Storage, created).await;
+            let mut created = self.write_new(&key, &bytes, claim).await;
+            if matches!(created, Err(kevel_store::Error::TooLarge(_)))
+                && drop_managed_fields(&mut stored, options)
+            {
+                bytes = self.storage.encode(&stored);
+                created = self.write_new(&key, &bytes, claim).await;
+            }
             match created {
                 Ok(revision) => revision,
                 Err(kevel_store::Error::Exists(_)) => return Err(self.taken(&stored, name).await),
@@ -168,6 +172,18 @@ impl StoredRequest<'_> {
         }
         let wire = self.storage.wire(&bytes, revision).map_err(StatusError::internal)?;
         self.object(StatusCode::CREATED, &wire.bytes).await
+    }
+
+    async fn write_new(
+        &self,
+        key: &[u8],
+        bytes: &Bytes,
+        claim: &mut Claim,
+    ) -> Result<Revision, kevel_store::Error> {
+        let (storage, key, value) = (self.storage.clone(), key.to_vec(), bytes.clone());
+        let created = claim
+            .write(async move { storage.engine.create(&key, value, storage.time_to_live).await });
+        LatencyTrackers::track(&self.request, Phase::Storage, created).await
     }
 
     /// The error of a name that another object has, which may have been made up for this one
@@ -237,6 +253,16 @@ impl StoredRequest<'_> {
             metadata::set(object, "generation", Some(Value::Int(1)));
         }
     }
+}
+
+/// Drops what an object that is too large can be stored without: who owns its fields. Whether there is something to
+/// try again; who applies has asked for ownership.
+pub(super) fn drop_managed_fields(object: &mut Value, options: &WriteOptions) -> bool {
+    let dropped = options.tracked && object.at(&["metadata", "managedFields"]).is_some();
+    if dropped {
+        metadata::set(object, "managedFields", None);
+    }
+    dropped
 }
 
 /// Drops what only the server says about a new object (`WipeObjectMetaSystemFields`).

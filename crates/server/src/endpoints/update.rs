@@ -12,6 +12,7 @@ use kevel_store::Revision;
 use kevel_store::cache::{At, Object};
 
 use super::StoredRequest;
+use super::create::drop_managed_fields;
 use super::options::{OptionsKind, WriteOptions};
 use super::owner_references::Sent;
 use super::timestamps::ignore_managed_fields_timestamps;
@@ -239,14 +240,15 @@ impl StoredRequest<'_> {
             metadata::set(&mut stored, "selfLink", link);
             return Ok(self.written(StatusCode::OK, stored, version).await?);
         }
-        self.store_changed(existing, stored, claim).await
+        self.store_changed(existing, stored, options, claim).await
     }
 
     /// Writes an object over the one that was read; nothing where nothing changed.
     async fn store_changed(
         &self,
         existing: &Existing,
-        stored: Value,
+        mut stored: Value,
+        options: &WriteOptions,
         claim: &mut Claim,
     ) -> Result<Response, Failed> {
         let key = self.write_key(&stored)?;
@@ -273,8 +275,15 @@ impl StoredRequest<'_> {
             let updated = claim.write(async move {
                 storage.engine.update(&key, bytes, expected, storage.time_to_live).await
             });
-            let updated = LatencyTrackers::track(&self.request, Phase::Storage, updated).await;
-            updated?
+            match LatencyTrackers::track(&self.request, Phase::Storage, updated).await {
+                Err(kevel_store::Error::TooLarge(_))
+                    if drop_managed_fields(&mut stored, options) =>
+                {
+                    let again = self.store_changed(existing, stored, options, claim);
+                    return Box::pin(again).await;
+                }
+                updated => updated?,
+            }
         };
         if let Some(stored) = in_hand {
             let version = Value::from(revision.to_string().as_str());

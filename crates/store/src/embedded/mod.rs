@@ -171,7 +171,7 @@ impl Embedded {
         };
         let (size, limit) = (key.len() + value_len, self.shared.options.max_entry_bytes);
         if size > limit {
-            return Err(Error::TooLarge { size, limit });
+            return Err(Error::too_large());
         }
         let share = u32::try_from(size / 1024 + 1).unwrap_or(WAITING_KIB).min(WAITING_KIB);
         let budget = self.shared.write_budget.clone();

@@ -44,8 +44,8 @@ const CONNECTION_WINDOW: u32 = 16 << 20;
 const MAX_RESPONSE_BYTES: usize = i32::MAX as usize;
 /// The pause before the next member is asked.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(100);
-/// etcd's own default limit of a request, to name one in errors.
-const MAX_REQUEST_BYTES: usize = 3 << 19;
+/// Largest message that the reference's client sends; what it writes, both servers must be able to change.
+const MAX_SEND_BYTES: usize = 2 << 20;
 const WATCH_REQUESTS: usize = 16;
 
 /// Before these, a member may report progress ahead of the events that belong to it.
@@ -229,13 +229,29 @@ fn tells_progress(version: &str) -> bool {
 pub(super) fn store_error(status: Status) -> Error {
     match status.code() {
         Code::InvalidArgument if status.message().contains("request is too large") => {
-            Error::TooLarge { size: MAX_REQUEST_BYTES + 1, limit: MAX_REQUEST_BYTES }
+            Error::TooLarge(status.message().to_owned().into())
         }
         Code::ResourceExhausted if status.message().contains("larger than max") => {
-            Error::TooLarge { size: MAX_REQUEST_BYTES + 1, limit: MAX_REQUEST_BYTES }
+            resource_exhausted(status.message())
         }
         _ => Error::Unavailable(format!("etcd: {}", describe(&status))),
     }
+}
+
+/// Refuses a message that the reference's client would not send, in its words.
+pub(super) fn check_size(message: &impl Message) -> Result<()> {
+    let size = message.encoded_len();
+    match size > MAX_SEND_BYTES {
+        true => Err(resource_exhausted(&format!(
+            "trying to send message larger than max ({size} vs. {MAX_SEND_BYTES})"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// A message that one side of a connection does not take, as Go shows such errors.
+fn resource_exhausted(why: &str) -> Error {
+    Error::TooLarge(format!("rpc error: code = ResourceExhausted desc = {why}").into())
 }
 
 pub(super) fn is_compacted(status: &Status) -> bool {

@@ -201,7 +201,7 @@ async fn create(client: Arc<Client>, item: Item, lease: i64) -> Result<Revision>
     match write_if_key(&client, key, 0, Request::Put(put)).await {
         Ok(Some(revision)) => Ok(revision),
         Ok(None) => Err(Error::Invalid(format!("somebody else has written {name} meanwhile"))),
-        Err(Error::TooLarge { .. }) => Err(Error::Invalid(format!(
+        Err(Error::TooLarge(_)) => Err(Error::Invalid(format!(
             "{name} is too large for etcd: start it with a higher --max-request-bytes"
         ))),
         Err(error) => Err(error),

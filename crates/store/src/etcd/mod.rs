@@ -28,7 +28,7 @@ pub use lease::LeaseOptions;
 pub(crate) use {contents::Contents, import::Import};
 
 use self::{
-    client::{Client, Retry, is_compacted, is_future, store_error},
+    client::{Client, Retry, check_size, is_compacted, is_future, store_error},
     compact::Compactor,
     lease::Leases,
     proto::{
@@ -177,6 +177,7 @@ impl Etcd {
             success: vec![write.into()],
             failure: vec![Request::Range(read).into()],
         };
+        check_size(&transaction)?;
         let answer: TxnResponse =
             self.client.call(TXN, transaction, Retry::Unsent).await.map_err(store_error)?;
         if answer.succeeded {

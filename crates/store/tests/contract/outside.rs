@@ -79,7 +79,7 @@ impl History {
     ) -> Result<Revision> {
         let size = key.len() + value.as_ref().map_or(0, Bytes::len);
         if size > MAX_SIZE {
-            return Err(Error::TooLarge { size, limit: MAX_SIZE });
+            return Err(Error::too_large());
         }
         let previous = self.present.get(key).cloned();
         match (&previous, expected) {

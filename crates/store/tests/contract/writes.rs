@@ -60,8 +60,11 @@ crate::contract! {
 
     async fn what_is_too_large_is_refused(store: &Store) {
         let outcome = store.create(b"/a", vec![0; 5 << 20].into(), None).await;
-        assert!(matches!(outcome, Err(Error::TooLarge { .. })), "{outcome:?}");
-        assert_eq!(store.put("/a", "small").await, Revision(2));
+        assert!(matches!(outcome, Err(Error::TooLarge(_))), "{outcome:?}");
+        let update = store.put("/b", "small").await;
+        let outcome = store.update(b"/b", vec![0; 5 << 20].into(), update, None).await;
+        assert!(matches!(outcome, Err(Error::TooLarge(_))), "{outcome:?}");
+        assert_eq!(store.put("/a", "small").await, Revision(3));
     }
 
     async fn a_time_to_live_ends_in_a_deletion(store: &Store) {
