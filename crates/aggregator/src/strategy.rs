@@ -4,7 +4,7 @@ use kevel_api::field_error::{FieldError, FieldErrors, Path};
 use kevel_api::name;
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
-use kevel_server::strategy::{MetadataChecks, STATUS_METADATA, Strategy};
+use kevel_server::strategy::{MetadataChecks, RESET_ALL_BUT_STATUS, Strategy};
 
 use crate::api_service::{self, Condition};
 
@@ -36,7 +36,11 @@ impl Strategy for ApiServiceStrategy {
     }
 
     fn kept_by_status(&self) -> &'static [&'static str] {
-        &STATUS_METADATA
+        &["annotations", "finalizers", "labels", "ownerReferences"]
+    }
+
+    fn reset_by_status(&self) -> &'static [&'static [&'static str]] {
+        RESET_ALL_BUT_STATUS
     }
 
     fn validate_status_update(&self, object: &Value, _old: &Value) -> FieldErrors {

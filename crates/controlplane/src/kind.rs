@@ -11,8 +11,8 @@ use kevel_api::name;
 pub use kevel_server::resource::FieldLabels;
 use kevel_server::scale::Selector;
 use kevel_server::storage::SelectableField;
-use kevel_server::strategy::Dependents;
 pub use kevel_server::strategy::MetadataChecks;
+use kevel_server::strategy::{Dependents, RESET_SPEC};
 use kevel_store::keys::{self, Origin};
 
 use crate::columns::Columns;
@@ -62,8 +62,10 @@ pub struct Kind {
     pub counts_empty_lists: bool,
     /// Annotations that conversions make of fields: no part of the metadata by itself.
     pub converted_annotations: &'static [&'static str],
-    /// The fields that a write to the status does not own, where some of the status are among them.
+    /// The fields that a write to the status does not own.
     pub reset_by_status: &'static [&'static [&'static str]],
+    /// Whether its status can be shown in columns, as its objects can.
+    pub status_has_rows: bool,
     /// Whether an update makes what is not there (`AllowCreateOnUpdate`).
     pub allow_create_on_update: bool,
     /// Whether an update may come without a resourceVersion (`AllowUnconditionalUpdate`).
@@ -109,7 +111,8 @@ impl Kind {
             counts_generation: false,
             counts_empty_lists: false,
             converted_annotations: &[],
-            reset_by_status: &[],
+            reset_by_status: RESET_SPEC,
+            status_has_rows: true,
             allow_create_on_update: false,
             allow_unconditional_update: true,
             returns_deleted_object: false,

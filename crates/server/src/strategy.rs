@@ -63,10 +63,15 @@ pub trait Strategy: Send + Sync + 'static {
         &[]
     }
 
-    /// The fields that a write to the status leaves alone, and does not own, where some of the status are
-    /// among them.
+    /// The fields that a write to the status does not own (`GetResetFields` of the status): those that it leaves
+    /// alone, of metadata all of [`Strategy::kept_by_status`].
     fn reset_by_status(&self) -> &'static [&'static [&'static str]] {
-        &[]
+        RESET_SPEC
+    }
+
+    /// Whether the status can be shown in columns, as the object can.
+    fn status_has_rows(&self) -> bool {
+        true
     }
 
     /// The finalizers of an object that are neither qualified nor known, where the kind minds.
@@ -184,7 +189,14 @@ pub trait Strategy: Send + Sync + 'static {
 
 /// The metadata that a write to the status leaves alone where a kind's status says nothing but the
 /// status (`ResetObjectMetaForStatus`).
-pub const STATUS_METADATA: [&str; 4] = ["annotations", "finalizers", "labels", "ownerReferences"];
+pub const STATUS_METADATA: [&str; 5] =
+    ["annotations", "deletionTimestamp", "finalizers", "labels", "ownerReferences"];
+
+/// The fields that writes to the status of most kinds do not own: metadata can be written there.
+pub const RESET_SPEC: &[&[&str]] = &[&["spec"]];
+
+/// The fields that writes to the status do not own where it says nothing but the status.
+pub const RESET_ALL_BUT_STATUS: &[&[&str]] = &[&["metadata"], &["spec"]];
 
 /// All metadata but what every write says: `managedFields` and the `resourceVersion` that it replaces.
 pub const ALL_METADATA: [&str; 13] = [

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use kevel_admission::cel::{Compiler, OptionalVariableDeclarations, Returns};
 use kevel_api::json_path::JsonPath;
 use kevel_api::name;
-use kevel_server::strategy::STATUS_METADATA;
+use kevel_server::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
 
 use super::expression::{compile, in_scope, match_conditions, report};
 use super::policy::{match_conditions_changed, policy, variables};
@@ -17,6 +17,7 @@ use crate::validation::Field;
 /// `validatingadmissionpolicies`
 pub static KIND: Kind = Kind {
     kept_by_status: &STATUS_METADATA,
+    reset_by_status: RESET_ALL_BUT_STATUS,
     columns: columns::admissionregistration::VALIDATING_ADMISSION_POLICY,
     ..super::kind("validatingadmissionpolicies", RULES)
 };

@@ -17,6 +17,7 @@ use crate::validation::Field;
 /// Deployments.
 pub static KIND: Kind = Kind {
     kept_by_status: &["labels"],
+    reset_by_status: &[&["spec"], &["metadata", "labels"]],
     counts_generation: true,
     subresources: &[("scale", Subresource::Scale(Selector::Object))],
     columns: columns::apps::DEPLOYMENT,

@@ -2,7 +2,7 @@
 
 use kevel_api::name;
 use kevel_flowcontrol::EXEMPT;
-use kevel_server::strategy::STATUS_METADATA;
+use kevel_server::strategy::{ALL_METADATA, RESET_ALL_BUT_STATUS};
 
 use super::mandatory;
 use crate::columns;
@@ -12,7 +12,8 @@ use crate::validation::Field;
 
 /// `flowschemas`
 pub static KIND: Kind = Kind {
-    kept_by_status: &STATUS_METADATA,
+    kept_by_status: &ALL_METADATA,
+    reset_by_status: RESET_ALL_BUT_STATUS,
     counts_generation: true,
     columns: columns::flowcontrol::FLOW_SCHEMA,
     rules: Rules {

@@ -1,7 +1,7 @@
 //! Priority levels: how many requests of a priority are served at once, and how the others wait.
 
 use kevel_flowcontrol::EXEMPT;
-use kevel_server::strategy::STATUS_METADATA;
+use kevel_server::strategy::{ALL_METADATA, RESET_ALL_BUT_STATUS};
 
 use super::mandatory;
 use crate::columns;
@@ -11,7 +11,8 @@ use crate::validation::Field;
 
 /// `prioritylevelconfigurations`
 pub static KIND: Kind = Kind {
-    kept_by_status: &STATUS_METADATA,
+    kept_by_status: &ALL_METADATA,
+    reset_by_status: RESET_ALL_BUT_STATUS,
     counts_generation: true,
     columns: columns::flowcontrol::PRIORITY_LEVEL_CONFIGURATION,
     rules: Rules {

@@ -92,6 +92,10 @@ impl Strategy for KindStrategy {
         self.kind.reset_by_status
     }
 
+    fn status_has_rows(&self) -> bool {
+        self.kind.status_has_rows
+    }
+
     fn validate_finalizers(&self, object: &Value) -> FieldErrors {
         match self.kind.standard_finalizers {
             true => self.capabilities.errors(object, |object| self.finalizers(object)),

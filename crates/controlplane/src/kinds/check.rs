@@ -80,6 +80,10 @@ fn fields(kind: &Kind, versions: &[&builtin::Resource]) -> Vec<String> {
     named.extend(selectable.map(|path| path.split('.').collect()));
     named.extend(kind.reset_fields.iter().map(|field| vec![*field]));
     named.extend(kind.kept_by_status.iter().map(|field| vec!["metadata", *field]));
+    let status = format!("{}/status", kind.plural);
+    if builtin::resources().iter().any(|r| (r.group, r.path) == (kind.group, &*status)) {
+        named.extend(kind.reset_by_status.iter().map(|path| path.to_vec()));
+    }
     for (_, subresource) in kind.subresources {
         match subresource {
             Subresource::Fields { paths, .. } => {
@@ -124,6 +128,53 @@ mod tests {
     #[test]
     fn every_kind_fits_its_definition() {
         assert_eq!(check(KINDS), Ok(()));
+    }
+
+    /// Metadata that writes to the status of a kind do not own, where that is not all or nothing.
+    const RESET_METADATA: [(&str, &[&str]); 2] =
+        [("deployments", &["labels"]), ("pods", &["deletionTimestamp", "ownerReferences"])];
+    /// Kinds whose status says nothing but the status.
+    const RESET_ALL: [&str; 11] = [
+        "devicetaintrules",
+        "flowschemas",
+        "podgroups",
+        "prioritylevelconfigurations",
+        "resourceclaims",
+        "resourcepoolstatusrequests",
+        "servicecidrs",
+        "storageversionmigrations",
+        "storageversions",
+        "validatingadmissionpolicies",
+        "volumeattachments",
+    ];
+    /// Keeps the metadata and owns it all the same, in the reference, too.
+    const OWNS_WHAT_IT_KEEPS: &str = "podcertificaterequests";
+
+    #[test]
+    fn status_writes_do_not_own_the_metadata_they_keep() {
+        let all = ["annotations", "deletionTimestamp", "finalizers", "labels", "ownerReferences"];
+        for kind in KINDS {
+            let status = format!("{}/status", kind.plural);
+            let definitions = builtin::resources().iter();
+            let mut definitions =
+                definitions.filter(|r| (r.group, r.path) == (kind.group, &*status));
+            if definitions.next().is_none() {
+                continue;
+            }
+            let resets = |field: &str| {
+                let reset = [&["metadata"][..], &["metadata", field]];
+                reset.iter().any(|path| kind.reset_by_status.contains(path))
+            };
+            let some = RESET_METADATA.iter().find(|(plural, _)| *plural == kind.plural);
+            let some = some.map_or(&[][..], |(_, fields)| fields);
+            for field in all {
+                let expected = RESET_ALL.contains(&kind.plural) || some.contains(&field);
+                assert_eq!(resets(field), expected, "{kind} {field}");
+                let kept = kind.kept_by_status.contains(&field);
+                assert!(kept == expected || kind.plural == OWNS_WHAT_IT_KEEPS, "{kind} {field}");
+            }
+            assert!(kind.reset_by_status.contains(&&["spec"][..]), "{kind}");
+        }
     }
 
     #[test]

@@ -53,7 +53,12 @@ pub static KIND: Kind = Kind {
         Selectable::field("status.nominatedNodeName"),
     ],
     returns_deleted_object: true,
-    kept_by_status: &["ownerReferences"],
+    kept_by_status: &["deletionTimestamp", "ownerReferences"],
+    reset_by_status: &[
+        &["spec"],
+        &["metadata", "deletionTimestamp"],
+        &["metadata", "ownerReferences"],
+    ],
     counts_generation: true,
     subresources: &[
         ("attach", Subresource::Connecter),

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use kevel_api::name;
 use kevel_api::value::Value;
-use kevel_server::strategy::STATUS_METADATA;
+use kevel_server::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
 
 use super::gated::{Gated, drop_gated};
 use super::names::{self, label};
@@ -20,6 +20,8 @@ use crate::validation::{Field, NOT_POSITIVE, null};
 pub static RESOURCE_CLAIM: Kind = Kind {
     returns_deleted_object: true,
     kept_by_status: &STATUS_METADATA,
+    reset_by_status: RESET_ALL_BUT_STATUS,
+    status_has_rows: false,
     columns: columns::resource::RESOURCE_CLAIM,
     rules: Rules {
         prepare_for_create: |claim, capabilities| prepare(claim, None, SPEC, capabilities),

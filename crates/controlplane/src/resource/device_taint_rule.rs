@@ -2,7 +2,7 @@
 
 use kevel_api::time::Time;
 use kevel_api::value::Value;
-use kevel_server::strategy::STATUS_METADATA;
+use kevel_server::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
 
 use super::names::{self, label};
 use super::{GROUP, taint};
@@ -15,6 +15,8 @@ use crate::validation::Field;
 pub static DEVICE_TAINT_RULE: Kind = Kind {
     storage_version: Some("v1alpha3"),
     kept_by_status: &STATUS_METADATA,
+    reset_by_status: RESET_ALL_BUT_STATUS,
+    status_has_rows: false,
     counts_generation: true,
     columns: columns::resource::DEVICE_TAINT_RULE,
     rules: Rules {

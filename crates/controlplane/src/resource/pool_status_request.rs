@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use kevel_api::name;
-use kevel_server::strategy::STATUS_METADATA;
+use kevel_server::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
 
 use super::GROUP;
 use crate::columns;
@@ -18,6 +18,8 @@ use crate::validation::{Field, IMMUTABLE, null};
 pub static RESOURCE_POOL_STATUS_REQUEST: Kind = Kind {
     storage_version: Some("v1alpha3"),
     kept_by_status: &STATUS_METADATA,
+    reset_by_status: RESET_ALL_BUT_STATUS,
+    status_has_rows: false,
     allow_unconditional_update: false,
     columns: columns::resource::RESOURCE_POOL_STATUS_REQUEST,
     rules: Rules {

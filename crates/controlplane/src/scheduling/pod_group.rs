@@ -2,7 +2,7 @@
 
 use kevel_api::name;
 use kevel_api::value::Value;
-use kevel_server::strategy::STATUS_METADATA;
+use kevel_server::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
 
 use super::group::{self, GATED};
 use super::{changed, one_of};
@@ -16,6 +16,8 @@ use crate::validation::Field;
 pub static KIND: Kind = Kind {
     storage_version: Some("v1alpha2"),
     kept_by_status: &STATUS_METADATA,
+    reset_by_status: RESET_ALL_BUT_STATUS,
+    status_has_rows: false,
     columns: columns::scheduling::POD_GROUP,
     rules: Rules {
         prepare_for_create: |pod_group, capabilities| prepare(pod_group, None, capabilities),

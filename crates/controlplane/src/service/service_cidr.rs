@@ -1,7 +1,7 @@
 //! ServiceCIDRs: the networks that services have their addresses of.
 
 use kevel_api::ip::{Cidr, is_valid_cidr};
-use kevel_server::strategy::STATUS_METADATA;
+use kevel_server::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
 
 use crate::columns;
 use crate::kind::Kind;
@@ -11,6 +11,7 @@ use crate::validation::{Field, IMMUTABLE};
 /// The networks of services.
 pub static KIND: Kind = Kind {
     kept_by_status: &STATUS_METADATA,
+    reset_by_status: RESET_ALL_BUT_STATUS,
     columns: columns::networking::SERVICE_CIDR,
     rules: Rules { validate_create, validate_update, ..Rules::NONE },
     ..Kind::new("networking.k8s.io", "servicecidrs")

@@ -1,7 +1,7 @@
 //! Migrations of stored objects to another version.
 
 use kevel_api::name;
-use kevel_server::strategy::STATUS_METADATA;
+use kevel_server::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
 
 use crate::columns;
 use crate::kind::Kind;
@@ -11,6 +11,7 @@ use crate::validation::{Field, IMMUTABLE};
 /// `storageversionmigrations`
 pub static KIND: Kind = Kind {
     kept_by_status: &STATUS_METADATA,
+    reset_by_status: RESET_ALL_BUT_STATUS,
     allow_unconditional_update: false,
     columns: columns::storagemigration::STORAGE_VERSION_MIGRATION,
     rules: Rules {

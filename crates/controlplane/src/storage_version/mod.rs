@@ -6,7 +6,7 @@ pub mod migration;
 use std::collections::{HashMap, HashSet};
 
 use kevel_api::name;
-use kevel_server::strategy::STATUS_METADATA;
+use kevel_server::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
 
 use crate::columns;
 use crate::kind::Kind;
@@ -19,6 +19,7 @@ pub use self::manager::StorageVersionManager;
 pub static KIND: Kind = Kind {
     validate_name: |name, _| group_and_resource(name),
     kept_by_status: &STATUS_METADATA,
+    reset_by_status: RESET_ALL_BUT_STATUS,
     allow_unconditional_update: false,
     columns: columns::internal::STORAGE_VERSION,
     rules: Rules {

@@ -1,7 +1,7 @@
 //! Volumes that are attached to nodes.
 
 use kevel_api::name;
-use kevel_server::strategy::STATUS_METADATA;
+use kevel_server::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
 
 use crate::columns;
 use crate::kind::{Kind, MetadataChecks};
@@ -14,6 +14,7 @@ use crate::validation::{Field, IMMUTABLE};
 pub static VOLUME_ATTACHMENT: Kind = Kind {
     returns_deleted_object: true,
     kept_by_status: &STATUS_METADATA,
+    reset_by_status: RESET_ALL_BUT_STATUS,
     allow_unconditional_update: false,
     columns: columns::storage::VOLUME_ATTACHMENT,
     rules: Rules {

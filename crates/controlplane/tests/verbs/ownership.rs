@@ -10,6 +10,10 @@ use crate::CM;
 const MERGE: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
 const APPLY: &str = "application/apply-patch+yaml";
+const PODS: &str = "/api/v1/namespaces/ns/pods";
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/ns/deployments";
+const POD: &str = r#"{"metadata":{"name":"p","labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
+const DEPLOYMENT: &str = r#"{"metadata":{"name":"web","labels":{"a":"b"}},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}}"#;
 
 /// The code, body and warnings of an answer.
 async fn send(
@@ -60,4 +64,37 @@ async fn duplicate_owner_references_are_dropped_with_a_warning() {
     let what = format!("PATCH {CM}/a?fieldManager=m&force=true");
     let refused = server.typed(&what, &object("a"), 500, APPLY).await;
     assert!(refused.contains("duplicate entries for key"), "{refused}");
+}
+
+#[tokio::test]
+async fn deletion_timestamp_sent_to_pod_status_is_ignored() {
+    let server = InMemory::start(Format::Json).await;
+    server.ok(&format!("POST {PODS}"), POD, 201).await;
+    let status = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p","annotations":{"x":"y"},
+        "deletionTimestamp":"2020-01-01T00:00:00Z","ownerReferences":[{"apiVersion":"v1","kind":"K","name":"n","uid":"u"}]},
+        "status":{"message":"m"}}"#;
+    for (what, media) in [
+        (format!("PATCH {PODS}/p/status?fieldManager=applier"), APPLY),
+        (format!("PATCH {PODS}/p/status?fieldManager=patcher"), MERGE),
+    ] {
+        let answer = server.typed(&what, status, 200, media).await;
+        assert!(!answer.contains("deletionTimestamp"), "{what}: {answer}");
+        assert!(!answer.contains("ownerReferences"), "{what}: {answer}");
+        assert!(answer.contains(r#""message":"m""#) && answer.contains(r#""x":"y""#), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn labels_that_deployment_status_keeps_are_not_owned() {
+    let server = InMemory::start(Format::Json).await;
+    server.ok(&format!("POST {DEPLOYMENTS}"), DEPLOYMENT, 201).await;
+    let status = r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","labels":{"new":"l"},
+        "annotations":{"x":"y"}},"status":{"observedGeneration":7}}"#;
+    for (manager, media) in [("applier", APPLY), ("patcher", MERGE)] {
+        let what = format!("PATCH {DEPLOYMENTS}/web/status?fieldManager={manager}&force=true");
+        let what = if media == MERGE { what.replace("&force=true", "") } else { what };
+        let answer = server.typed(&what, status, 200, media).await;
+        assert!(!answer.contains("f:new") && !answer.contains(r#""new":"l""#), "{what}: {answer}");
+        assert!(answer.contains("f:x") && answer.contains("f:observedGeneration"), "{answer}");
+    }
 }

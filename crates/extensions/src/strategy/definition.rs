@@ -3,7 +3,7 @@
 use kevel_api::field_error::FieldErrors;
 use kevel_api::quote::quote;
 use kevel_api::value::{Map, Value};
-use kevel_server::strategy::{Dependents, Strategy};
+use kevel_server::strategy::{Dependents, RESET_ALL_BUT_STATUS, Strategy};
 
 use crate::definition::{CLEANUP_FINALIZER, Condition, Definition, condition, set_condition};
 use crate::schema::format;
@@ -48,6 +48,10 @@ impl Strategy for DefinitionStrategy {
 
     fn allow_unconditional_update(&self) -> bool {
         false
+    }
+
+    fn reset_by_status(&self) -> &'static [&'static [&'static str]] {
+        RESET_ALL_BUT_STATUS
     }
 
     fn counts_generation(&self) -> bool {

@@ -13,7 +13,7 @@ use kevel_api::value::Value;
 use kevel_api::warning::WarningList;
 use kevel_codec::json;
 use kevel_server::resource::api_version;
-use kevel_server::strategy::{ALL_METADATA, Strategy};
+use kevel_server::strategy::{ALL_METADATA, RESET_ALL_BUT_STATUS, Strategy};
 
 use crate::definition::{Definition, GROUP, Version};
 use crate::scale::ScalePaths;
@@ -172,6 +172,10 @@ impl Strategy for CustomResource {
 
     fn kept_by_status(&self) -> &'static [&'static str] {
         &ALL_METADATA
+    }
+
+    fn reset_by_status(&self) -> &'static [&'static [&'static str]] {
+        RESET_ALL_BUT_STATUS
     }
 
     fn counts_generation(&self) -> bool {

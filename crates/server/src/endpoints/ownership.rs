@@ -8,7 +8,6 @@ use super::options::WriteOptions;
 use super::versions::Versions;
 use super::{ResourceRequest, StoredRequest};
 use crate::resource::SubresourceKind;
-use crate::strategy::STATUS_METADATA;
 
 impl StoredRequest<'_> {
     /// Records what an ordinary write sets.
@@ -61,16 +60,8 @@ impl StoredRequest<'_> {
     fn filter(&self) -> Filter {
         let field = |name: &str| vec![Some(PathElement::field(name))];
         match self.subresource.map(|sub| &sub.role) {
-            Some(SubresourceKind::Status)
-                if !self.resource.strategy.reset_by_status().is_empty() =>
-            {
-                Filter::excluding(self.resource.strategy.reset_by_status())
-            }
             Some(SubresourceKind::Status) => {
-                let kept = self.resource.strategy.kept_by_status();
-                let written = !STATUS_METADATA.iter().all(|field| kept.contains(field));
-                let metadata = written.then(|| field("metadata"));
-                Filter::Include([field("status")].into_iter().chain(metadata).collect())
+                Filter::excluding(self.resource.strategy.reset_by_status())
             }
             Some(SubresourceKind::Fields(fields)) => {
                 let step = |name: &&str| (*name != "*").then(|| PathElement::field(name));

@@ -177,12 +177,9 @@ impl StoredRequest<'_> {
         let old = &existing.value;
         self.check_preconditions(&object, old)?;
         if options.tracked {
-            // Nobody comes to own what the write will not change.
-            let sent = self.reset_metadata(&mut object, old);
             let record = || self.record(Some(old), &mut object.clone(), options);
             self.convert_versions(record).await?;
             self.record(Some(old), &mut object, options);
-            sent.into_iter().for_each(|(field, value)| metadata::set(&mut object, field, value));
         }
         let attributes = self.attributes(Operation::Update, options.dry_run);
         let attributes = Attributes { old: Some(old), ..attributes };
@@ -346,22 +343,6 @@ impl StoredRequest<'_> {
         let key = shown_key(&self.storage.key(self.namespace(), self.name()));
         let error = kevel_api::status::StorageError::invalid_object(key, message);
         error.to_status("update", &self.group_resource(), self.name())
-    }
-
-    /// Puts back the metadata that a write to the status leaves alone (`GetResetFields`); what was sent of it.
-    fn reset_metadata(
-        &self,
-        object: &mut Value,
-        old: &Value,
-    ) -> Vec<(&'static str, Option<Value>)> {
-        let status = matches!(self.subresource.map(|sub| &sub.role), Some(SubresourceKind::Status));
-        let kept = if status { self.resource.strategy.kept_by_status() } else { &[] };
-        let reset = |field: &&'static str| {
-            let sent = object.at(&["metadata", field]).cloned();
-            metadata::set(object, field, old.at(&["metadata", field]).cloned());
-            (*field, sent)
-        };
-        kept.iter().map(reset).collect()
     }
 
     /// Keeps what this write may not change: what the server wrote, and the parts of the object
