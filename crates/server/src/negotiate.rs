@@ -129,6 +129,8 @@ pub enum Offer {
     Objects {
         /// Whether whole objects can be written in protobuf.
         protobuf: bool,
+        /// Whether there are columns to show them in as rows.
+        table: bool,
     },
     /// Documents that have one shape, as failures and discovery have.
     Documents,
@@ -194,7 +196,7 @@ impl Clause {
             // Metadata has a protobuf form even where objects have none.
             let written = media != MediaType::Protobuf
                 || shape != Shape::Whole
-                || offer != Offer::Objects { protobuf: false };
+                || !matches!(offer, Offer::Objects { protobuf: false, .. });
             written.then_some((media, shape))
         })
     }
@@ -206,12 +208,13 @@ impl Clause {
             return Some(Shape::Whole);
         }
         let known = group == "meta.k8s.io" && matches!(version, "v1" | "v1beta1");
-        if !known || offer == Offer::Documents {
+        let Offer::Objects { table, .. } = offer else { return None };
+        if !known {
             return None;
         }
         let version = version.to_owned();
         match shape {
-            "Table" if media != MediaType::Protobuf => Some(Shape::Table(version)),
+            "Table" if media != MediaType::Protobuf && table => Some(Shape::Table(version)),
             "PartialObjectMetadata" => Some(Shape::Metadata(version)),
             "PartialObjectMetadataList" => Some(Shape::MetadataList(version)),
             _ => None,
@@ -284,7 +287,7 @@ mod tests {
     #[test]
     fn the_best_form_that_can_be_served_is_chosen() {
         use MediaType::*;
-        let offer = Offer::Objects { protobuf: true };
+        let offer = Offer::Objects { protobuf: true, table: true };
         for (header, media, shape) in [
             ("", Json, Shape::Whole),
             ("*/*", Json, Shape::Whole),
@@ -312,7 +315,14 @@ mod tests {
             ("application", offer),
             ("application/json;as=Table", offer),
             ("application/json;as=Table;v=v1;g=meta.k8s.io", Offer::Documents),
-            ("application/vnd.kubernetes.protobuf", Offer::Objects { protobuf: false }),
+            (
+                "application/vnd.kubernetes.protobuf",
+                Offer::Objects { protobuf: false, table: true },
+            ),
+            (
+                "application/json;as=Table;v=v1;g=meta.k8s.io",
+                Offer::Objects { protobuf: true, table: false },
+            ),
         ] {
             let error = accept(header, false, offer).unwrap_err();
             assert_eq!(error.status().code, 406, "{header}");

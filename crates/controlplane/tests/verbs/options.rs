@@ -151,3 +151,48 @@ async fn drains_of_older_clients_evict() {
     server.ok(&evict, &broken, 422).await;
     server.ok(&evict, &eviction("policy/v1beta1"), 201).await;
 }
+
+#[tokio::test]
+async fn accept_header_is_checked_before_the_write() {
+    let server = server().await;
+    let (json, table) = (JSON, "application/json;as=Table;v=v1;g=meta.k8s.io");
+    let pods = "/api/v1/namespaces/ns/pods";
+    let pod = r#"{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
+    server.ok(&format!("POST {pods}"), pod, 201).await;
+    let named = |kind: &str| format!("{table},application/json;as={kind};v=v1;g=meta.k8s.io");
+    for (what, media, accept, code, said) in [
+        (format!("POST {CM}"), json, "text/html", 406, "406: Not Acceptable"),
+        (
+            format!("POST {CM}"),
+            json,
+            "application/json;as=X",
+            406,
+            "only the following media types",
+        ),
+        (format!("PUT {CM}/missing"), json, "application/json;as=X", 406, "only the following"),
+        (format!("PATCH {CM}/missing"), MERGE, "application/json;as=X", 406, "only the following"),
+        (format!("DELETE {CM}/missing"), json, "application/json;as=X", 406, "only the following"),
+        (format!("GET {CM}/missing"), json, "application/json;as=X", 406, "only the following"),
+        // The route is chosen by the form of a patch, then by what is accepted.
+        (format!("PATCH {CM}/a"), "text/plain", "text/html", 415, "415: Unsupported Media Type"),
+        // What has no columns is not shown as rows.
+        (format!("POST {pods}/p/eviction"), json, table, 406, "only the following media types"),
+        (format!("GET {pods}/p/ephemeralcontainers"), json, table, 406, "only the following"),
+        (format!("GET {pods}/p/status"), json, table, 200, "\"kind\":\"Table\""),
+        (
+            format!("GET {pods}/p/resize"),
+            json,
+            &*named("PartialObjectMetadata"),
+            200,
+            "PartialObjectMetadata",
+        ),
+    ] {
+        let headers = [("content-type", media), ("accept", accept)];
+        let body = MAP.as_bytes().to_vec().into();
+        let response = server.send_as(None, &what, &headers, body).await;
+        let found = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let body = String::from_utf8_lossy(&body);
+        assert!(found == code && body.contains(said), "{what} {accept}: {found} {body}");
+    }
+}

@@ -13,7 +13,7 @@ use super::table::{METADATA, metadata_only};
 use crate::admission::Operation;
 use crate::handler::Response;
 use crate::metadata;
-use crate::negotiate::{self, Shape};
+use crate::negotiate::Shape;
 use crate::resource::{CreateRequest, Created, Creater, SubresourceKind};
 use crate::responses::status_response;
 
@@ -33,10 +33,6 @@ impl ResourceRequest<'_> {
         mut self,
         creater: &dyn Creater,
     ) -> Result<Response, StatusError> {
-        // What is not stored has no columns.
-        if matches!(self.accepted.shape, Shape::Table(_) | Shape::MetadataList(_)) {
-            return Err(StatusError::not_acceptable(&negotiate::BODY_TYPES));
-        }
         let options = self.write_options(OptionsKind::Create)?;
         let ty = self.ty();
         let kind = self.kind().clone();
@@ -76,6 +72,9 @@ impl ResourceRequest<'_> {
                 let (value, ty) = match &self.accepted.shape {
                     Shape::Metadata(version) => {
                         (metadata_only(value, version, self.resource), METADATA.clone())
+                    }
+                    Shape::MetadataList(_) => {
+                        return Err(self.misfit("PartialObjectMetadataList", "not a list", ""));
                     }
                     _ => (value, ty),
                 };

@@ -155,8 +155,13 @@ impl Endpoints {
         request: Request,
     ) -> Response {
         let routed = route::check(resource, &request.info, &request.parts.method);
-        let routed =
-            routed.and_then(|sub| Ok((sub, accept(resource, sub.map(|s| &s.role), &request)?)));
+        let routed = routed.and_then(|sub| {
+            // What a patch is written in counts before what is accepted.
+            if request.info.verb == Verb::Patch {
+                patch::check(resource, &request)?;
+            }
+            Ok((sub, accept(resource, sub.map(|s| &s.role), &request)?))
+        });
         // Without a route there is no warning of a deprecated version.
         if routed.is_ok() || resource.conventions.routing == Routing::Verbs {
             resource.strategy.deprecation().into_iter().for_each(|text| request.warnings.add(text));
@@ -205,7 +210,7 @@ fn accept(
 ) -> Result<Accepted, StatusError> {
     let conventions = &resource.conventions;
     let (headers, query) = (&request.parts.headers, &request.info.query);
-    let offer = Offer::Objects { protobuf: conventions.protobuf };
+    let offer = Offer::Objects { protobuf: conventions.protobuf, table: has_rows(resource, role) };
     let accepted = negotiate::answer(headers, query, offer);
     let in_process = request.in_process;
     let accepted = accepted.map(|accepted| Accepted { in_process, ..accepted });
@@ -220,6 +225,16 @@ fn accept(
         });
     }
     accepted
+}
+
+/// Whether what a path names is shown in columns (`TableConvertor`): objects, their status and scale.
+fn has_rows(resource: &Resource, role: Option<&SubresourceKind>) -> bool {
+    match role {
+        None => resource.creater.is_none(),
+        Some(SubresourceKind::Status) => resource.strategy.status_has_rows(),
+        Some(SubresourceKind::Scale(_)) => true,
+        Some(_) => false,
+    }
 }
 
 impl<'a> ResourceRequest<'a> {

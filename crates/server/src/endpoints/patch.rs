@@ -24,7 +24,8 @@ use super::said_kind::{other_kind, other_version_said};
 use super::update::Existing;
 use crate::failure::{bare, bare_with};
 use crate::handler::Response;
-use crate::resource::Routing;
+use crate::request::Request;
+use crate::resource::{Resource, Routing};
 
 /// How many bytes the `copy` operations of one patch may add.
 const COPY_LIMIT: usize = 3 << 20;
@@ -60,21 +61,13 @@ enum Patch {
 impl StoredRequest<'_> {
     pub(super) async fn patch(mut self) -> Result<Response, StatusError> {
         self.check_writable()?;
-        let content_type = self.request.header(http::header::CONTENT_TYPE);
-        let media = content_type.split(';').next().unwrap_or_default().trim().to_owned();
+        let media = media(&self.request).to_owned();
         if media == APPLY_PATCH {
-            if self.name().is_empty() {
-                return Err(name_required());
-            }
             let configuration = match self.request.take_object() {
                 Some(tree) => Configuration::Tree(tree),
                 None => Configuration::Text(self.request.read_body().await?),
             };
             return self.apply(configuration).await;
-        }
-        self.check_patch_type(&media)?;
-        if self.name().is_empty() {
-            return Err(name_required());
         }
         let options = self.write_options(OptionsKind::Patch)?;
         let body = self.request.read_body().await?;
@@ -86,23 +79,6 @@ impl StoredRequest<'_> {
             request.patched(existing, patch, &options)
         })
         .await
-    }
-
-    /// Refuses patches that the kind does not take.
-    fn check_patch_type(&self, media: &str) -> Result<(), StatusError> {
-        let conventions = &self.resource.conventions;
-        let taken =
-            |media: &&str| conventions.strategic_merge_patch || *media != STRATEGIC_MERGE_PATCH;
-        if PATCH_TYPES.into_iter().filter(taken).any(|known| known == media) {
-            return Ok(());
-        }
-        Err(match conventions.routing {
-            Routing::Routes => bare_with(415, "415: Unsupported Media Type"),
-            Routing::Verbs => {
-                let types: Vec<&str> = PATCH_TYPES.into_iter().filter(taken).collect();
-                StatusError::unsupported_media_type(&types)
-            }
-        })
     }
 
     fn read_patch(
@@ -338,6 +314,29 @@ impl StoredRequest<'_> {
             map.insert("kind", kind.kind.as_str().into());
         }
     }
+}
+
+/// Refuses patches that the kind does not take, and those of nothing.
+pub(super) fn check(resource: &Resource, request: &Request) -> Result<(), StatusError> {
+    let conventions = &resource.conventions;
+    let taken = |media: &&str| conventions.strategic_merge_patch || *media != STRATEGIC_MERGE_PATCH;
+    let media = media(request);
+    if !PATCH_TYPES.into_iter().filter(taken).any(|known| known == media) {
+        return Err(match conventions.routing {
+            Routing::Routes => bare_with(415, "415: Unsupported Media Type"),
+            Routing::Verbs => {
+                let types: Vec<&str> = PATCH_TYPES.into_iter().filter(taken).collect();
+                StatusError::unsupported_media_type(&types)
+            }
+        });
+    }
+    if request.info.name.is_empty() { Err(name_required()) } else { Ok(()) }
+}
+
+/// The form of a patch, without parameters.
+fn media(request: &Request) -> &str {
+    let content_type = request.header(http::header::CONTENT_TYPE);
+    content_type.split(';').next().unwrap_or_default().trim()
 }
 
 fn unknown_fields(options: &WriteOptions) -> json::Unknown {
