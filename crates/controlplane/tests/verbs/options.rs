@@ -153,6 +153,44 @@ async fn drains_of_older_clients_evict() {
 }
 
 #[tokio::test]
+async fn get_with_export_is_refused() {
+    let server = server().await;
+    let said = "the export parameter, deprecated since v1.14, is no longer supported";
+    for (query, code) in [
+        ("export=true", 400),
+        ("export=", 400),
+        ("export=1&exact=true", 400),
+        ("export=false", 200),
+        ("export=0", 200),
+        ("exact=true", 200),
+    ] {
+        let answer = server.ok(&format!("GET {CM}/a?{query}"), "", code).await;
+        assert_eq!(answer.contains(said), code == 400, "{query}: {answer}");
+    }
+    server.ok(&format!("GET {CM}?export=true"), "", 200).await;
+}
+
+#[tokio::test]
+async fn continue_token_excludes_any_resource_version() {
+    let server = server().await;
+    server.ok(&format!("POST {CM}"), &MAP.replace(r#""a""#, r#""b""#), 201).await;
+    let first = server.ok(&format!("GET {CM}?limit=1"), "", 200).await;
+    let token = field(&first, "continue");
+    let not_allowed = "specifying resource version is not allowed when using continue";
+    for (query, code, said) in [
+        (format!("continue={token}&resourceVersion=x"), 400, not_allowed),
+        (format!("continue={token}&resourceVersion=1"), 400, not_allowed),
+        (format!("continue={token}&resourceVersion=00"), 400, not_allowed),
+        (format!("continue={token}&resourceVersion=0"), 200, r#""name":"b""#),
+        ("continue=x&resourceVersion=x".to_owned(), 400, "continue key is not valid"),
+        ("resourceVersion=x".to_owned(), 400, "invalid resource version"),
+    ] {
+        let answer = server.ok(&format!("GET {CM}?{query}"), "", code).await;
+        assert!(answer.contains(said), "{query}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn accept_header_is_checked_before_the_write() {
     let server = server().await;
     let (json, table) = (JSON, "application/json;as=Table;v=v1;g=meta.k8s.io");

@@ -14,6 +14,10 @@ impl StoredRequest<'_> {
         }) {
             return Err(unserved());
         }
+        if self.flag("export") {
+            let why = "the export parameter, deprecated since v1.14, is no longer supported";
+            return Err(StatusError::bad_request(why));
+        }
         if let Some(lister) = self.resource.lister.clone() {
             return self.get_found(&*lister).await;
         }

@@ -92,15 +92,16 @@ impl StoredRequest<'_> {
 
     /// How fresh a list is wanted.
     fn list_at(&self, token: Option<&ContinueToken>, limit: usize) -> Result<At, StatusError> {
-        let revision = self.revision()?;
         if let Some(token) = token {
-            if revision.is_some_and(|revision| revision.0 != 0) {
+            // Whatever it says: a version that is none is refused for being there.
+            if !matches!(self.list_options()?.resource_version.as_str(), "" | "0") {
                 return Err(StatusError::bad_request(
                     "specifying resource version is not allowed when using continue",
                 ));
             }
             return Ok(token.revision.map_or(At::Consistent, At::Exact));
         }
+        let revision = self.revision()?;
         let exact = match self.list_options()?.resource_version_match.as_str() {
             // A limited list is continued at the revision it began at, so it begins at that. What is deleted
             // is listed in parts.
