@@ -191,6 +191,34 @@ async fn continue_token_excludes_any_resource_version() {
 }
 
 #[tokio::test]
+async fn resource_version_of_a_new_object_counts_if_it_is_a_number() {
+    let server = server().await;
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/ns/leases";
+    let object = |kind: &str, name: &str, version: &str| {
+        format!(r#"{{{kind}"metadata":{{"name":"{name}","resourceVersion":"{version}"}}}}"#)
+    };
+    let set = "resourceVersion should not be set on objects to be created";
+    for (name, version, code) in [
+        ("n1", "x", 201),
+        ("n2", "0", 201),
+        ("n3", "-1", 201),
+        ("n4", "1", 500),
+        ("n5", "007", 500),
+    ] {
+        let answer = server.ok(&format!("POST {CM}"), &object("", name, version), code).await;
+        assert_eq!(answer.contains(set), code == 500, "{version}: {answer}");
+        if code == 201 {
+            assert!(field(&answer, "resourceVersion").parse::<u64>().is_ok(), "{answer}");
+        }
+    }
+    // An update or apply that creates does not tell the store that it does.
+    server.ok(&format!("PUT {leases}/l"), &object("", "l", "7"), 201).await;
+    server.ok(&format!("PUT {leases}/m"), &object("", "m", "x"), 500).await;
+    let config = object(r#""apiVersion":"v1","kind":"ConfigMap","#, "n6", "7");
+    server.typed(&format!("PATCH {CM}/n6?fieldManager=m"), &config, 201, APPLY).await;
+}
+
+#[tokio::test]
 async fn accept_header_is_checked_before_the_write() {
     let server = server().await;
     let (json, table) = (JSON, "application/json;as=Table;v=v1;g=meta.k8s.io");

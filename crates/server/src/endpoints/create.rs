@@ -18,8 +18,10 @@ use crate::allocation::Claim;
 use crate::failure::{store_error, unserved};
 use crate::handler::Response;
 use crate::latency_trackers::{LatencyTrackers, Phase};
+use crate::list_options::parse_uint;
 use crate::metadata;
 use crate::storage::drop_empty;
+use crate::verb::Verb;
 
 /// How often a generated name is tried again.
 const NAME_ATTEMPTS: usize = 8;
@@ -138,8 +140,10 @@ impl StoredRequest<'_> {
         let link = object.at(&["metadata", "selfLink"]).cloned();
         let mut stored = self.to_storage(object).await?;
         let key = self.write_key(&stored)?;
-        // The store minds, which a dry run does not reach.
-        if version.is_some() && !options.dry_run {
+        // The store minds, which a dry run does not reach, and an update or apply that creates does not tell.
+        let minded = !options.dry_run && self.request.info.verb == Verb::Create;
+        let number = version.as_ref().and_then(Value::as_str).map(parse_uint);
+        if minded && matches!(number, Some(Ok(1..))) {
             let why = "resourceVersion should not be set on objects to be created";
             return Err(StatusError::unknown(500, why));
         }
