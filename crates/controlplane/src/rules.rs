@@ -31,6 +31,8 @@ pub struct Rules {
     /// What the client should know about an object, which may replace another
     /// (`WarningsOnCreate`, `WarningsOnUpdate`).
     pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
+    /// What the client should know about an object whose status is written.
+    pub status_warnings: fn(&Value) -> Vec<String>,
     /// Changes an object whose deletion begins; whether it stays until it is let go.
     pub begin_delete: fn(&mut Value) -> bool,
     /// What keeps an object that is being deleted, beyond its finalizers.
@@ -52,6 +54,7 @@ impl Rules {
         validate_status_update: |_, _| {},
         warnings_as_sent: |_| Vec::new(),
         warnings: |_, _| Vec::new(),
+        status_warnings: |_| Vec::new(),
         begin_delete: |_| false,
         held: |_| false,
         grace_period: None,

@@ -93,6 +93,11 @@ pub trait Strategy: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// The same about an object whose status is written.
+    fn status_warnings(&self, _object: &Value) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether an update may come without a resourceVersion (`AllowUnconditionalUpdate`).
     fn allow_unconditional_update(&self) -> bool {
         true

@@ -96,6 +96,10 @@ impl Strategy for KindStrategy {
         self.kind.status_has_rows
     }
 
+    fn status_warnings(&self, object: &Value) -> Vec<String> {
+        (self.rules.status_warnings)(object)
+    }
+
     fn validate_finalizers(&self, object: &Value) -> FieldErrors {
         match self.kind.standard_finalizers {
             true => self.capabilities.errors(object, |object| self.finalizers(object)),

@@ -10,6 +10,7 @@ use super::typed_reference;
 use crate::columns;
 use crate::kind::{Kind, MetadataChecks};
 use crate::rules::Rules;
+use crate::service::strategy::load_balancer_warnings;
 use crate::validation::Field;
 
 /// Ingresses.
@@ -22,6 +23,7 @@ pub static KIND: Kind = Kind {
         validate_update,
         validate_status_update,
         warnings,
+        status_warnings: load_balancer_warnings,
         ..Rules::NONE
     },
     metadata_checks: MetadataChecks::UpdateThenMeta,

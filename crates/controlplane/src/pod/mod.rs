@@ -91,6 +91,7 @@ pub static KIND: Kind = Kind {
         validate_status_update: status::check,
         warnings_as_sent: warnings::app_armor_annotations,
         warnings: warnings::pod,
+        status_warnings: warnings::status,
         grace_period: Some(grace_period),
         ..Rules::NONE
     },

@@ -95,6 +95,20 @@ pub fn pod(pod: &Value, old: Option<&Value>) -> Vec<String> {
     warnings.into_said()
 }
 
+/// What there is to know about the status of a pod.
+pub fn status(pod: &Value) -> Vec<String> {
+    let mut warnings = WarningList::default();
+    validation::errors(pod, |pod| {
+        for list in ["podIPs", "hostIPs"] {
+            for address in pod.at("status").at(list).items() {
+                let ip = address.at("ip");
+                warnings.extend(ip::ip_warnings(&ip.path(), ip.str()));
+            }
+        }
+    });
+    warnings.into_said()
+}
+
 /// What there is to know about the template that stands at a path.
 pub fn template(object: &Value, path: &str) -> Vec<String> {
     let mut warnings = WarningList::default();

@@ -14,6 +14,7 @@ use crate::capabilities::Capabilities;
 use crate::columns;
 use crate::kind::{Kind, Selectable, Subresource};
 use crate::rules::Rules;
+use crate::validation::errors;
 
 /// Services.
 pub static KIND: Kind = Kind {
@@ -31,6 +32,7 @@ pub static KIND: Kind = Kind {
         validate_update: validation::validate_update,
         validate_status_update: validation::validate_status_update,
         warnings,
+        status_warnings: load_balancer_warnings,
         ..Rules::NONE
     },
     ..Kind::new("", "services")
@@ -92,6 +94,17 @@ fn prepare_for_update(object: &mut Value, old: &Value, _: &Capabilities) {
         status.insert("loadBalancer", Map::new().into());
     }
     drop_internal_traffic_policy(object);
+}
+
+/// What there is to know about the addresses of a load balancer, of a Service or an Ingress.
+pub fn load_balancer_warnings(object: &Value) -> Vec<String> {
+    let mut warnings = WarningList::default();
+    errors(object, |object| {
+        for ingress in object.down("status.loadBalancer").at("ingress").items() {
+            warnings.extend(ip_warnings(&ingress.path(), ingress.at("ip").str()));
+        }
+    });
+    warnings.into_said()
 }
 
 fn warnings(service: &Value, _old: Option<&Value>) -> Vec<String> {

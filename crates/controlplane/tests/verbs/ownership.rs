@@ -98,3 +98,43 @@ async fn labels_that_deployment_status_keeps_are_not_owned() {
         assert!(answer.contains("f:x") && answer.contains("f:observedGeneration"), "{answer}");
     }
 }
+
+#[tokio::test]
+async fn status_of_a_missing_object_cannot_be_applied() {
+    let server = InMemory::start(Format::Json).await;
+    let status = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"status":{}}"#;
+    for (at, body, code, said) in [
+        ("p/status", status, 404, r#"pods \"p\" not found"#),
+        ("p/status", "{", 404, r#"pods \"p\" not found"#),
+        ("p", "{", 400, "error decoding YAML"),
+    ] {
+        let what = format!("PATCH {PODS}/{at}?fieldManager=m");
+        let answer = server.typed(&what, body, code, APPLY).await;
+        assert!(answer.contains(said), "{what} {body}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn status_writes_warn_about_the_status_only() {
+    let server = InMemory::start(Format::Json).await;
+    let deployment = DEPLOYMENT
+        .replace(r#""containers":["#, r#""terminationGracePeriodSeconds":-1,"containers":["#);
+    let (_, _, warnings) = send(&server, &format!("POST {DEPLOYMENTS}"), &deployment, JSON).await;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    server.ok(&format!("POST {PODS}"), POD, 201).await;
+    let status = r#"{"status":{"podIPs":[{"ip":"fd00::0:1"}],"podIP":"fd00::0:1"}}"#;
+    for (what, body, expected) in [
+        (format!("PATCH {DEPLOYMENTS}/web/status"), r#"{"status":{"replicas":1}}"#, None),
+        (
+            format!("PATCH {PODS}/p/status"),
+            status,
+            Some(
+                r#"status.podIPs[0].ip: IPv6 address "fd00::0:1" should be in RFC 5952 canonical format ("fd00::1")"#,
+            ),
+        ),
+    ] {
+        let (code, answer, warnings) = send(&server, &what, body, MERGE).await;
+        assert_eq!(code, 200, "{answer}");
+        assert_eq!(warnings, expected.into_iter().collect::<Vec<_>>(), "{what}");
+    }
+}

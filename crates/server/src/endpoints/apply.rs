@@ -45,6 +45,34 @@ impl StoredRequest<'_> {
         configuration: Configuration,
     ) -> Result<Response, StatusError> {
         let options = self.write_options(OptionsKind::Apply)?;
+        // A configuration that cannot be read counts where there is something to apply it to.
+        let config = self.read_configuration(configuration);
+        let other_kind = config.as_ref().ok().and_then(|config| self.is_no_scale(&config.tree));
+        let config = config.map(|config| ReadConfig { tree: self.unscaled(config.tree), ..config });
+        let (config, options, other_kind) = (&config, &options, &other_kind);
+        let read = |at| self.existing(at);
+        let write = |existing: Option<Existing>| async move {
+            if existing.is_none() && self.subresource.is_some() {
+                return Err(StatusError::not_found(&self.group_resource(), self.name()).into());
+            }
+            let config = config.as_ref().map_err(StatusError::clone)?;
+            let Some(existing) = existing else {
+                return self.create_applied(config, options).await;
+            };
+            if let Some(error) = other_kind {
+                return Err(error.clone().into());
+            }
+            let make = |request: &Self, existing: &Existing| {
+                request.applied(Some(&existing.value), config, options)
+            };
+            let apply = || drop(self.applied(Some(&existing.value), config, options));
+            self.convert_versions(apply).await?;
+            self.replace_once(&existing, options, make).await
+        };
+        guaranteed_update(At::Any, read, write, || self.modified(self.name())).await
+    }
+
+    fn read_configuration(&self, configuration: Configuration) -> Result<ReadConfig, StatusError> {
         let config = match configuration {
             Configuration::Text(body) => {
                 self.request.audit.request_patch(|| body.clone());
@@ -56,25 +84,7 @@ impl StoredRequest<'_> {
             }
         };
         check_size(&config.tree)?;
-        let other_kind = self.is_no_scale(&config.tree);
-        let config = ReadConfig { tree: self.unscaled(config.tree), ..config };
-        let (config, options, other_kind) = (&config, &options, &other_kind);
-        let make = |request: &Self, existing: &Existing| {
-            request.applied(Some(&existing.value), config, options)
-        };
-        let read = |at| self.existing(at);
-        let write = |existing: Option<Existing>| async move {
-            let Some(existing) = existing else {
-                return self.create_applied(config, options).await;
-            };
-            if let Some(error) = other_kind {
-                return Err(error.clone().into());
-            }
-            let apply = || drop(self.applied(Some(&existing.value), config, options));
-            self.convert_versions(apply).await?;
-            self.replace_once(&existing, options, make).await
-        };
-        guaranteed_update(At::Any, read, write, || self.modified(self.name())).await
+        Ok(config)
     }
 
     async fn create_applied(
@@ -82,10 +92,6 @@ impl StoredRequest<'_> {
         config: &ReadConfig,
         options: &WriteOptions,
     ) -> Result<Response, Failed> {
-        if self.subresource.is_some() {
-            let error = StatusError::not_found(&self.group_resource(), self.name());
-            return Err(error.into());
-        }
         self.authorize_create().await?;
         let object = self.applied(None, config, options)?;
         Self::check_version(&object)?;

@@ -223,7 +223,10 @@ impl StoredRequest<'_> {
             let kind = self.said_group_kind(&object);
             return Err(StatusError::invalid(&kind, self.name(), errors).into());
         }
-        let warnings = strategy.warnings(&object, Some(old));
+        let warnings = match status {
+            true => strategy.status_warnings(&object),
+            false => strategy.warnings(&object, Some(old)),
+        };
         warnings.into_iter().for_each(|warning| self.request.warnings.add(warning));
         ignore_managed_fields_timestamps(&mut object, old);
         // A write that names no version is one of the version that is there.
