@@ -1,5 +1,5 @@
 //! Chores: regenerate `api/` and the facts that tests compare with, convert objects between formats, look at what
-//! is built in.
+//! is built in, count what may only fall, plant faults that tests must notice.
 
 use std::process::ExitCode;
 
@@ -7,6 +7,7 @@ mod convert;
 mod deny;
 mod facts;
 mod generate;
+mod mutants;
 mod ratchet;
 
 const USAGE: &str = "\
@@ -20,6 +21,10 @@ usage: cargo xtask generate [DATA]
            check licences, versions, sources and known holes of all dependencies against deny.toml
        cargo xtask words|errors|crates [--write | --list CRATE]
            compare figures of the sources with xtask/ratchets: they may fall (--write renews the file), never rise
+       cargo xtask mutants [--check | --write] [--known] [--only TEXT] [CRATE...]
+           plant the faults of xtask/mutants, all at once in a copy of the sources, and see that their tests fail; --check
+           only looks whether they fit the sources, --write fills in the tests of faults that have none, --known leaves
+           those out
 ";
 
 fn main() -> ExitCode {
@@ -39,6 +44,7 @@ fn main() -> ExitCode {
         [name @ ("words" | "errors" | "crates"), rest @ ..] if ratchet::takes(rest) => {
             ratchet::run(name, rest).map_err(Into::into)
         }
+        ["mutants", rest @ ..] if mutants::takes(rest) => mutants::run(rest).map_err(Into::into),
         _ => Err(USAGE.into()),
     };
     match result {
