@@ -1,7 +1,9 @@
 //! Points in time as the API writes them: `2006-01-02T15:04:05Z`.
 
+mod nano;
 mod parse;
 
+pub use nano::{NanoTime, UnprintableTime};
 pub use parse::ParseTimeError;
 
 use std::fmt;
@@ -86,7 +88,7 @@ impl FromStr for Time {
     type Err = ParseTimeError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(Time { seconds: parse::parse(&parse::RFC3339, text)?.0 })
+        Ok(Time { seconds: parse::parse(&parse::RFC3339, text)?.seconds })
     }
 }
 
@@ -94,7 +96,7 @@ impl FromStr for MicroTime {
     type Err = ParseTimeError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (seconds, nanos) = parse::parse(&parse::RFC3339_MICRO, text)?;
+        let NanoTime { seconds, nanos, .. } = parse::parse(&parse::RFC3339_MICRO, text)?;
         Ok(MicroTime { seconds, nanos })
     }
 }

@@ -33,7 +33,11 @@ pub fn encode(bytes: &[u8]) -> CompactString {
 /// assert_eq!(kevel_codec::base64::decode_into("aG!s", &mut bytes), Err(2));
 /// ```
 pub fn decode_into(text: &str, bytes: &mut Vec<u8>) -> Result<(), usize> {
-    let text = text.as_bytes();
+    decode_bytes_into(text.as_bytes(), bytes)
+}
+
+/// The same of a text that may not be UTF-8.
+pub(crate) fn decode_bytes_into(text: &[u8], bytes: &mut Vec<u8>) -> Result<(), usize> {
     bytes.reserve(text.len() / 4 * 3);
     let mut at = 0;
     // Whole groups without padding or line breaks: all of a text but its end, as a rule.

@@ -1,6 +1,7 @@
-//! JSON, YAML and protobuf, each written once over `Schema`.
+//! JSON, YAML, protobuf and CBOR, each written once over `Schema`.
 
 pub mod base64;
+pub mod cbor;
 mod field_slots;
 pub mod json;
 pub mod protobuf;

@@ -1,6 +1,6 @@
 //! Reading times by a layout, with the messages that users know.
 
-use super::{days_from_civil, days_in_month};
+use super::{NanoTime, days_from_civil, days_in_month};
 use crate::quote::quote_ascii;
 use std::fmt;
 
@@ -96,8 +96,8 @@ impl fmt::Display for ParseTimeError {
 
 impl std::error::Error for ParseTimeError {}
 
-/// Reads seconds since the epoch and the nanoseconds after them.
-pub(super) fn parse(layout: &Layout, text: &str) -> Result<(i64, u32), ParseTimeError> {
+/// Reads a time by a layout.
+pub(super) fn parse(layout: &Layout, text: &str) -> Result<NanoTime, ParseTimeError> {
     let fail = |problem| ParseTimeError { text: text.to_owned(), problem };
     let cannot_parse = |rest: &[u8], element| {
         fail(Problem::CannotParse { layout: layout.text, rest: rest.to_vec(), element })
@@ -119,7 +119,7 @@ pub(super) fn parse(layout: &Layout, text: &str) -> Result<(i64, u32), ParseTime
     if fields.day < 1 || fields.day > days_in_month(fields.year, fields.month) {
         return Err(fail(Problem::OutOfRange("day")));
     }
-    Ok((fields.seconds(), fields.nanos))
+    Ok(NanoTime { seconds: fields.seconds(), nanos: fields.nanos, offset: fields.offset })
 }
 
 #[derive(Default)]

@@ -530,7 +530,7 @@ impl<'a, 't> Decoder<'a, 't> {
 
 /// Whether a field of this type need not be kept.
 #[inline]
-pub(super) fn is_zero(value: &Value, schema: Schema<'_>) -> bool {
+pub(crate) fn is_zero(value: &Value, schema: Schema<'_>) -> bool {
     match value {
         Value::Null | Value::Bool(false) | Value::Int(0) => true,
         Value::Float(f) => *f == 0.0,
@@ -541,7 +541,7 @@ pub(super) fn is_zero(value: &Value, schema: Schema<'_>) -> bool {
 }
 
 /// Go's zero value of an element.
-fn zero(schema: Schema<'_>) -> Value {
+pub(crate) fn zero(schema: Schema<'_>) -> Value {
     match schema.ty() {
         Type::Struct(_) => Value::Map(Map::new()),
         Type::Scalar(scalar) => match scalar {

@@ -129,13 +129,7 @@ fn write_field(field: Field<'_>, value: Option<&Value>, start: usize, out: &mut 
             false => write_zero(schema, out),
         };
     };
-    let omitted = !field.pointer()
-        && match schema.ty() {
-            Type::Struct(_) => field.omit_zero() && schema.is_zero_struct(value),
-            Type::Scalar(scalar) if (*scalar).is_go_struct() => false,
-            _ => !field.always() && value.is_empty(),
-        };
-    if omitted {
+    if !is_written(field, value) {
         return;
     }
     write_name(field, start, out);
@@ -145,6 +139,18 @@ fn write_field(field: Field<'_>, value: Option<&Value>, start: usize, out: &mut 
         (Type::Struct(_), Value::Map(map)) => write_struct(map, schema, out),
         _ => encode(value, schema, out),
     }
+}
+
+/// Whether the reference writes a field that has a value.
+#[inline]
+pub(crate) fn is_written(field: Field<'_>, value: &Value) -> bool {
+    let schema = field.schema();
+    field.pointer()
+        || match schema.ty() {
+            Type::Struct(_) => !(field.omit_zero() && schema.is_zero_struct(value)),
+            Type::Scalar(scalar) if (*scalar).is_go_struct() => true,
+            _ => field.always() || !value.is_empty(),
+        }
 }
 
 #[inline]

@@ -30,11 +30,14 @@ mod text;
 mod type_meta;
 
 pub use decode::{Decoded, Unknown, decode, decode_any};
+pub(crate) use decode::{is_zero, zero};
+pub(crate) use encode::is_written;
 pub use encode::{encode, encode_any};
 pub use error::{Error, MAX_STRICT_ERRORS, StrictError, StrictProblem, strict_message};
 pub(crate) use float::{positional, shortest, write_float, write_int};
 pub use message::{Form, message_text, message_text_as};
 pub use open::{open, open_all};
+pub(crate) use path::{Frame, Step};
 pub use pretty::{encode_any_pretty, encode_pretty, indent, indent_by};
 pub(crate) use raw::check;
 pub use raw::compact;

@@ -11,7 +11,7 @@ use kevel_api::schema::{
 
 /// A step down from the document's root.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Step<'f> {
+pub(crate) enum Step<'f> {
     Root,
     Field(StructSchema<'f>, Field<'f>),
     Index(usize),
@@ -21,16 +21,16 @@ pub(super) enum Step<'f> {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Frame<'f> {
+pub(crate) struct Frame<'f> {
     parent: Option<&'f Frame<'f>>,
     step: Step<'f>,
 }
 
 impl<'f> Frame<'f> {
-    pub(super) const ROOT: Frame<'static> = Frame { parent: None, step: Step::Root };
+    pub(crate) const ROOT: Frame<'static> = Frame { parent: None, step: Step::Root };
 
     #[inline]
-    pub(super) fn down(&'f self, step: Step<'f>) -> Frame<'f> {
+    pub(crate) fn down(&'f self, step: Step<'f>) -> Frame<'f> {
         Frame { parent: Some(self), step }
     }
 
@@ -87,7 +87,7 @@ impl<'f> Frame<'f> {
     }
 
     /// The Go type of the value here, whose schema is given, as Go prints it.
-    pub(super) fn go_type(&self, schema: Schema<'_>) -> String {
+    pub(crate) fn go_type(&self, schema: Schema<'_>) -> String {
         let (mut frame, mut down) = (self, 0);
         while let (Step::Index(_) | Step::Key(_), Some(parent)) = (frame.step, frame.parent) {
             (frame, down) = (parent, down + 1);

@@ -20,3 +20,4 @@ pub use decode::decode;
 pub use encode::encode;
 pub use envelope::{Envelope, MAGIC, decode_object, encode_item, encode_list, encode_object};
 pub use error::Error;
+pub(crate) use scalar::text;

@@ -161,7 +161,7 @@ pub(super) fn is_zero(scalar: Scalar, value: &Value) -> bool {
 
 /// Text as it is, or with a replacement for every byte that is not UTF-8, as Go prints it.
 #[inline]
-pub(super) fn text(bytes: &[u8]) -> CompactString {
+pub(crate) fn text(bytes: &[u8]) -> CompactString {
     match std::str::from_utf8(bytes) {
         Ok(text) => CompactString::new(text),
         Err(_) => replaced(bytes),
