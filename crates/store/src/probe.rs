@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use kevel_clock::timer_now;
 use tokio::sync::watch as signal;
 use tokio::time::Instant;
 
@@ -38,7 +39,7 @@ impl Probe {
 
     /// What the engine says, within `timeout`. An answer counts for half as long, as in the reference.
     pub async fn check(&self, timeout: Duration) -> Result<()> {
-        let now = Instant::now();
+        let now = timer_now();
         let mut answered = self.answered.subscribe();
         let recent = |answer: &Option<ProbeResult>| {
             answer.as_ref().is_some_and(|answer| answer.at + timeout / 2 > now)
@@ -56,7 +57,7 @@ impl Probe {
 
     /// Asks, unless that is done already or need not be done. Returns when it was asked.
     fn ask(&self, answered: bool) -> Instant {
-        let now = Instant::now();
+        let now = timer_now();
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(asked) = *asked {
             return asked;
@@ -69,7 +70,7 @@ impl Probe {
         tokio::spawn(async move {
             let outcome = probe.engine.health().await;
             *probe.asked.lock().unwrap_or_else(PoisonError::into_inner) = None;
-            probe.answered.send_replace(Some(ProbeResult { at: Instant::now(), outcome }));
+            probe.answered.send_replace(Some(ProbeResult { at: timer_now(), outcome }));
         });
         now
     }

@@ -1,7 +1,8 @@
 //! What the feed does to a cache.
 
 use std::sync::{Arc, PoisonError};
-use std::time::Instant;
+
+use kevel_clock::monotonic_now;
 
 use super::epoch::{Epoch, Progress, Shown};
 use super::log::Log;
@@ -25,7 +26,7 @@ impl Cache {
             // Before the new state can be seen: who finds its queue open has missed nothing.
             self.subscribers.clear();
             log.reset(revision, again);
-            let now = Instant::now();
+            let now = monotonic_now();
             events.into_iter().for_each(|event| log.push(event, now));
             self.current.store(Arc::new(Shown { snapshot, epoch: Some(epoch) }));
         });
@@ -47,7 +48,7 @@ impl Cache {
             return;
         }
         self.write(|log| {
-            let now = Instant::now();
+            let now = monotonic_now();
             events.iter().for_each(|event| log.push(event.clone(), now));
             self.current.store(Arc::new(Shown { snapshot, epoch: shown.epoch }));
         });

@@ -29,6 +29,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use kevel_clock::timer_now;
 use tokio::sync::{mpsc, watch as signal};
 use tokio::time::Instant;
 
@@ -302,7 +303,7 @@ impl Cache {
 
     /// Everything acknowledged before the call.
     async fn consistent(&self) -> Result<Snapshot, CacheError> {
-        let deadline = Instant::now() + FRESHNESS_WAIT;
+        let deadline = timer_now() + FRESHNESS_WAIT;
         loop {
             let progress = *self.progress.borrow();
             let shown = self.current.load_full();
@@ -317,7 +318,7 @@ impl Cache {
                 let _ = self.feed.send(Command::Rewound { epoch, reached, current: revision });
             }
             let (requested, current) = (reached, revision);
-            if Instant::now() >= deadline {
+            if timer_now() >= deadline {
                 return Err(CacheError::TooLarge { requested, current });
             }
             let mut grown = self.grown.subscribe();
@@ -366,7 +367,7 @@ impl Cache {
 
     /// Waits until the cache shows everything up to a revision.
     async fn reach(&self, revision: Revision, following: Following) -> Result<(), CacheError> {
-        self.reach_by(Instant::now() + FRESHNESS_WAIT, revision, following).await
+        self.reach_by(timer_now() + FRESHNESS_WAIT, revision, following).await
     }
 
     async fn reach_by(
@@ -396,7 +397,7 @@ impl Cache {
             if self.state.borrow().is_over() {
                 return Err(CacheError::Closed);
             }
-            if Instant::now() >= deadline {
+            if timer_now() >= deadline {
                 return Err(CacheError::TooLarge { requested: revision, current: reached });
             }
             // Engines tell about writes by themselves, but not about the lack of them.

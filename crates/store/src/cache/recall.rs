@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use kevel_clock::monotonic_now;
 
 use super::{Cache, CacheError, Event, Object, key_below};
 use crate::{Error, Revision};
@@ -41,7 +43,7 @@ impl Cache {
         };
         let number = first.checked_sub(history.len() as u64).ok_or_else(expired)?;
         let events = self.events(history, number);
-        let added = self.write(|log| log.prepend(events, after, oldest, Instant::now()));
+        let added = self.write(|log| log.prepend(events, after, oldest, monotonic_now()));
         if added { Ok(()) } else { Err(expired()) }
     }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use kevel_clock::timer_now;
 use tokio::sync::{mpsc, watch as signal};
 use tokio::time::Instant;
 
@@ -178,7 +179,7 @@ impl Cache {
         }
         let mut watcher = self.watcher(selection);
         watcher.start_after(after)?;
-        watcher.ahead = (after > self.latest().revision()).then(|| Instant::now() + AHEAD_WAIT);
+        watcher.ahead = (after > self.latest().revision()).then(|| timer_now() + AHEAD_WAIT);
         Ok(watcher)
     }
 
@@ -207,7 +208,7 @@ impl Cache {
             if requested <= current {
                 return Ok(());
             }
-            if Instant::now() >= deadline {
+            if timer_now() >= deadline {
                 return Err(CacheError::TooLarge { requested, current });
             }
             tokio::time::sleep(FRESHNESS_WAIT).await;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use rusqlite::Connection;
 
 use super::{
-    clock::Clock,
+    clock::StoreClock,
     database::{Meta, require_transaction},
     index::{self, Recent},
     queue::Operation,
@@ -22,7 +22,7 @@ use crate::{Error, Event, Result, Revision};
 pub(super) struct Batch<'a> {
     connection: &'a Connection,
     recent: &'a RwLock<Recent>,
-    clock: Clock,
+    clock: &'a StoreClock,
     last: u64,
     records: Vec<Record>,
     events: Vec<Event>,
@@ -35,7 +35,7 @@ impl<'a> Batch<'a> {
     pub(super) fn new(
         connection: &'a Connection,
         recent: &'a RwLock<Recent>,
-        clock: Clock,
+        clock: &'a StoreClock,
         last: u64,
     ) -> Self {
         let (records, events, newest) = Default::default();

@@ -35,6 +35,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use kevel_clock::Clock;
 use rusqlite::Connection;
 use tokio::sync::{Semaphore, oneshot};
 
@@ -44,7 +45,7 @@ pub(crate) use {directory::is_store, new_store::NewStore};
 
 use self::{
     checkpoint::Checkpoints,
-    clock::{Clock, wall_millis},
+    clock::StoreClock,
     database::{Database, Meta, READERS, lock, sqlite},
     directory::DATABASE_FILE,
     index::Recent,
@@ -68,11 +69,17 @@ pub struct Options {
     pub compaction_interval: Option<Duration>,
     /// The largest key and value together, in bytes.
     pub max_entry_bytes: usize,
+    /// The time by which keys expire.
+    pub clock: Clock,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { compaction_interval: Some(Duration::from_secs(5 * 60)), max_entry_bytes: 4 << 20 }
+        Options {
+            compaction_interval: Some(Duration::from_secs(5 * 60)),
+            max_entry_bytes: 4 << 20,
+            clock: Clock::system(),
+        }
     }
 }
 
@@ -88,7 +95,8 @@ impl Embedded {
     /// Fails with [`Error::Locked`] when another process has it, and with [`Error::Corrupt`] when
     /// acknowledged writes are missing from it.
     pub fn open(directory: &Path, options: Options) -> Result<Embedded> {
-        Embedded::open_at(directory, options, wall_millis())
+        let opened = Database::open(directory).and_then(|data| Embedded::start(data, options));
+        opened.map_err(|error| refusal(directory, error))
     }
 
     /// Whether there is a store in `directory`.
@@ -96,16 +104,9 @@ impl Embedded {
         directory::is_store(directory)
     }
 
-    /// Opens it where the machine's clock says this.
-    fn open_at(directory: &Path, options: Options, wall: u64) -> Result<Embedded> {
-        let opened =
-            Database::open(directory).and_then(|data| Embedded::start(data, options, wall));
-        opened.map_err(|error| refusal(directory, error))
-    }
-
     /// A new, empty store that is gone when it is dropped.
     pub fn memory(options: Options) -> Result<Embedded> {
-        Embedded::start(Database::memory()?, options, wall_millis())
+        Embedded::start(Database::memory()?, options)
     }
 
     /// Writes a copy of the store as it is now to the new file `target`, while it goes on working.
@@ -113,7 +114,7 @@ impl Embedded {
         maintenance::backup(&self.shared.database, target)
     }
 
-    fn start(database: Database, options: Options, wall: u64) -> Result<Embedded> {
+    fn start(database: Database, options: Options) -> Result<Embedded> {
         let (recent, compacted) = recover(&database)?;
         let noted = database.read(|connection| Meta::Clock.read(connection))?;
         let shared = Arc::new(Shared {
@@ -122,8 +123,8 @@ impl Embedded {
             hub: Hub::new(recent.last),
             recent: RwLock::new(recent),
             database,
+            clock: StoreClock::begin(&options.clock, noted),
             options,
-            clock: Clock::begin(wall, noted),
             queue: Queue::default(),
             checkpoints: Checkpoints::default(),
             health: Mutex::default(),
@@ -295,7 +296,7 @@ impl fmt::Debug for Embedded {
 struct Shared {
     database: Database,
     options: Options,
-    clock: Clock,
+    clock: StoreClock,
     recent: RwLock<Recent>,
     hub: Hub,
     queue: Queue,

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use bytes::Bytes;
+use kevel_clock::Clock;
 use rusqlite::{Connection, wal::CheckpointMode};
 
 use super::{
@@ -37,7 +38,7 @@ impl NewStore {
     /// Writes keys, which come in order.
     pub(crate) fn put(&mut self, items: &[Item]) -> Result<()> {
         let transaction = self.connection.transaction().map_err(sqlite)?;
-        let (mut last, now) = (self.last, wall_millis());
+        let (mut last, now) = (self.last, wall_millis(&Clock::system()));
         for item in items {
             last += 1;
             let expires = item.ttl.map_or(0, |ttl| expiry(now, ttl));
@@ -58,7 +59,7 @@ impl NewStore {
         let transaction = self.connection.transaction().map_err(sqlite)?;
         insert(&transaction, &revision_mark(self.last)).map_err(sqlite)?;
         forget_past(&transaction, self.last).map_err(sqlite)?;
-        Meta::Clock.write(&transaction, wall_millis()).map_err(sqlite)?;
+        Meta::Clock.write(&transaction, wall_millis(&Clock::system())).map_err(sqlite)?;
         transaction.commit().map_err(sqlite)?;
         let NewStore { directory, connection, last } = self;
         complete(&directory, connection, last)?;

@@ -60,6 +60,8 @@ pub(super) struct Queue {
 struct Waiting {
     requests: Vec<Request>,
     closed: bool,
+    /// Whether the writer is to look after its chores now.
+    woken: bool,
     /// With this many requests the writer wants to be woken.
     wanted: usize,
     /// How many the last batch had.
@@ -79,6 +81,12 @@ impl Queue {
             self.arrived.notify_one();
         }
         Ok(())
+    }
+
+    /// Ends the wait of the writer for requests.
+    pub(super) fn wake(&self) {
+        lock(&self.waiting).woken = true;
+        self.arrived.notify_one();
     }
 
     /// Refuses requests from now on; those that wait are still carried out.
@@ -118,13 +126,16 @@ impl Queue {
         mut waiting: MutexGuard<'a, Waiting>,
     ) -> MutexGuard<'a, Waiting> {
         waiting.wanted = wanted;
-        let missing = |waiting: &mut Waiting| waiting.requests.len() < wanted && !waiting.closed;
+        let missing = |waiting: &mut Waiting| {
+            waiting.requests.len() < wanted && !waiting.closed && !waiting.woken
+        };
         let (mut waiting, _) = self
             .arrived
             .wait_timeout_while(waiting, patience, missing)
             .unwrap_or_else(PoisonError::into_inner);
         // Nobody needs to wake a writer that is at work.
         waiting.wanted = usize::MAX;
+        waiting.woken = false;
         waiting
     }
 }

@@ -4,11 +4,13 @@
 //! batches in small portions, and go on alone when nothing else is to do.
 
 use std::{
-    sync::{Arc, PoisonError},
+    sync::{Arc, PoisonError, Weak},
+    task::{Wake, Waker},
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
+use kevel_clock::monotonic_now;
 use rusqlite::Connection;
 
 use super::{
@@ -48,6 +50,18 @@ pub(super) struct Writer {
     /// When to compact next, and what was the last revision one interval before that.
     next_compaction: Option<(Instant, u64)>,
     next_probe: Option<Instant>,
+    alarm: Waker,
+}
+
+/// Ends the writer's wait when a test moves the clock to the next expiry.
+struct ExpiryAlarm(Weak<Shared>);
+
+impl Wake for ExpiryAlarm {
+    fn wake(self: Arc<Self>) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.queue.wake();
+        }
+    }
 }
 
 /// A generation of the index on its way into the table.
@@ -66,9 +80,20 @@ impl Writer {
         let (indexed, swept) = (Meta::Indexed.read(&connection)?, Meta::Swept.read(&connection)?);
         let next_expiry = earliest_expiry(&connection).map_err(sqlite)?;
         drop(connection);
-        let next_compaction = interval.map(|interval| (Instant::now() + interval, 0));
+        let next_compaction = interval.map(|interval| (monotonic_now() + interval, 0));
+        let alarm = Waker::from(Arc::new(ExpiryAlarm(Arc::downgrade(&shared))));
         let (fold, next_probe) = (None, None);
-        Ok(Writer { shared, last, indexed, swept, fold, next_expiry, next_compaction, next_probe })
+        Ok(Writer {
+            shared,
+            last,
+            indexed,
+            swept,
+            fold,
+            next_expiry,
+            next_compaction,
+            next_probe,
+            alarm,
+        })
     }
 
     /// Works until the queue is closed.
@@ -106,7 +131,7 @@ impl Writer {
 
     /// How long to wait for requests before a chore is due.
     fn patience(&self) -> Duration {
-        let now = Instant::now();
+        let now = monotonic_now();
         let until = |at: Instant| at.saturating_duration_since(now);
         if let Some(at) = self.next_probe {
             // Nothing else would succeed.
@@ -114,6 +139,9 @@ impl Writer {
         }
         if self.sweep_limit() > self.swept {
             return Duration::ZERO;
+        }
+        if self.next_expiry != u64::MAX {
+            self.shared.clock.wake_at(self.next_expiry, &self.alarm);
         }
         let until_expiry = self.next_expiry.saturating_sub(self.shared.clock.now());
         [
@@ -163,9 +191,9 @@ impl Writer {
 
     fn do_chores(&mut self, idle: bool) {
         if let Some(at) = self.next_probe
-            && at <= Instant::now()
+            && at <= monotonic_now()
         {
-            self.next_probe = Some(Instant::now() + PROBE_INTERVAL);
+            self.next_probe = Some(monotonic_now() + PROBE_INTERVAL);
             let connection = self.shared.database.writer();
             let probed = Meta::Probe.write(&connection, self.last).map_err(sqlite);
             drop(connection);
@@ -181,9 +209,9 @@ impl Writer {
         }
         if let (Some((at, mark)), Some(interval)) =
             (self.next_compaction, self.shared.options.compaction_interval)
-            && at <= Instant::now()
+            && at <= monotonic_now()
         {
-            self.next_compaction = Some((Instant::now() + interval, self.last));
+            self.next_compaction = Some((monotonic_now() + interval, self.last));
             if mark > self.shared.compacted().0 {
                 let _ = self.compact(Revision(mark));
             }
@@ -284,7 +312,7 @@ impl Writer {
         portion: usize,
         work: impl FnOnce(&mut Batch<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<Committed<T>> {
-        let mut batch = Batch::new(connection, &self.shared.recent, self.shared.clock, self.last);
+        let mut batch = Batch::new(connection, &self.shared.recent, &self.shared.clock, self.last);
         let value = work(&mut batch)?;
         let next_expiry = match batch.earliest_expiry() {
             Some(None) => earliest_expiry(connection)?,
@@ -370,7 +398,7 @@ impl Writer {
 
     fn report_health<T>(&mut self, outcome: &Result<T>) {
         let error = outcome.as_ref().err().cloned();
-        self.next_probe = error.as_ref().map(|_| Instant::now() + PROBE_INTERVAL);
+        self.next_probe = error.as_ref().map(|_| monotonic_now() + PROBE_INTERVAL);
         self.shared.set_health(error);
     }
 }

@@ -12,6 +12,7 @@ use std::{
 };
 
 use http::uri::PathAndQuery;
+use kevel_clock::timer_now;
 use kevel_pki::{
     CaBundle,
     verify::{ServerVerifier, refusal},
@@ -19,7 +20,7 @@ use kevel_pki::{
 use prost::Message;
 use tokio::{
     sync::{OnceCell, mpsc},
-    time::{Instant, sleep, timeout_at},
+    time::{sleep, timeout_at},
 };
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{
@@ -114,7 +115,7 @@ impl Client {
         Q: Message + Clone + 'static,
         A: Message + Default + 'static,
     {
-        let deadline = Instant::now() + self.timeout;
+        let deadline = timer_now() + self.timeout;
         let mut last = Status::unavailable(format!("no answer within {:?}", self.timeout));
         loop {
             let (place, member) = self.member();
@@ -132,7 +133,7 @@ impl Client {
                 }
                 Err(status) => return Err(status),
             }
-            if Instant::now() + RETRY_PAUSE >= deadline {
+            if timer_now() + RETRY_PAUSE >= deadline {
                 return Err(last);
             }
             sleep(RETRY_PAUSE).await;
@@ -142,8 +143,7 @@ impl Client {
     /// Opens a stream of watch responses.
     pub(super) async fn watch(&self, request: proto::WatchRequest) -> Result<WatchStream, Status> {
         let (place, member) = self.member();
-        let open =
-            timeout_at(Instant::now() + self.timeout, self.open_watch(place, member, request));
+        let open = timeout_at(timer_now() + self.timeout, self.open_watch(place, member, request));
         let opened =
             open.await.unwrap_or_else(|_| Err(Status::unavailable("no answer to a watch")));
         if opened.is_err() {

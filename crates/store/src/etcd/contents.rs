@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use kevel_clock::timer_now;
 use tokio::time::Instant;
 
 use super::{
@@ -101,7 +102,7 @@ impl Contents {
 
     /// How long a lease goes on. One that is over takes its keys along now.
     async fn time_left(&mut self, lease: i64) -> Result<Duration> {
-        let now = Instant::now();
+        let now = timer_now();
         let end = match self.leases.get(&lease) {
             Some(end) => *end,
             None => {

@@ -6,6 +6,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use kevel_clock::Stopwatch;
 use tokio::task::JoinSet;
 
 use super::{
@@ -46,7 +47,7 @@ pub(crate) struct Import {
     began: Revision,
     /// Leases by when they end, in seconds since this began.
     leases: HashMap<u64, i64>,
-    clock: tokio::time::Instant,
+    running: Stopwatch,
 }
 
 impl Import {
@@ -79,8 +80,8 @@ impl Import {
             let clear = Request::DeleteRange(DeleteRangeRequest { key, range_end });
             write(&client, clear).await?;
         }
-        let (leases, clock) = (HashMap::new(), tokio::time::Instant::now());
-        let import = Import { client, began, leases, clock };
+        let (leases, running) = (HashMap::new(), Stopwatch::start());
+        let import = Import { client, began, leases, running };
         import.move_on(began, after, say).await?;
         Ok(import)
     }
@@ -144,7 +145,7 @@ impl Import {
     async fn lease(&mut self, ttl: Duration) -> Result<i64> {
         let seconds = ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0);
         let step = LEASE_STEPS.iter().find(|(least, _)| seconds >= *least).map_or(1, |step| step.1);
-        let now = self.clock.elapsed().as_secs();
+        let now = self.running.elapsed().as_secs();
         let end = (now + seconds.max(1)).next_multiple_of(step);
         if let Some(lease) = self.leases.get(&end) {
             return Ok(*lease);

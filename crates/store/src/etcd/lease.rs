@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kevel_clock::timer_now;
 use tokio::{sync::Mutex, time::Instant};
 
 use super::{
@@ -49,7 +50,7 @@ impl Leases {
     pub(super) async fn lease(&self, client: &Client, ttl: Option<Duration>) -> Result<i64> {
         let Some(ttl) = ttl.map(whole_seconds) else { return Ok(0) };
         let reuse = Duration::from_secs(ttl.as_secs() / 20).min(self.options.reuse);
-        let now = Instant::now();
+        let now = timer_now();
         let mut last = self.last.lock().await;
         if let Some(lease) = &mut *last
             && now + ttl < lease.expires
