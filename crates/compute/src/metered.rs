@@ -96,9 +96,9 @@ pub fn leave_worker(wait: &mut dyn FnMut()) {
 
 #[cfg(test)]
 mod tests {
+    use kevel_clock::{Stopwatch, monotonic_now};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Instant;
 
     use super::*;
     use crate::meter::ComputeFlow;
@@ -108,8 +108,8 @@ mod tests {
 
     /// Keeps a processor busy, and charges for it.
     fn compute(time: Duration) {
-        let until = Instant::now() + time;
-        while Instant::now() < until {
+        let until = monotonic_now() + time;
+        while monotonic_now() < until {
             charge(10);
         }
     }
@@ -166,7 +166,7 @@ mod tests {
             let heavy: Vec<_> =
                 (0..8).map(|_| tokio::spawn(request("joe", 0, Duration::from_secs(1)))).collect();
             tokio::time::sleep(Duration::from_millis(100)).await;
-            let started = Instant::now();
+            let started = Stopwatch::start();
             tokio::spawn(request("jane", HEAVY, Duration::from_millis(50))).await.unwrap();
             let took = started.elapsed();
             heavy.iter().for_each(tokio::task::JoinHandle::abort);

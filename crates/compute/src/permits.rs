@@ -7,6 +7,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use kevel_clock::{Stopwatch, monotonic_now};
+
 use crate::meter::ComputeFlow;
 
 /// Flows remembered before idle ones are forgotten. A flow that is forgotten loses its account of past use only.
@@ -176,7 +178,7 @@ impl Acquire {
         };
         permits.poll(self.flow, ticket, waker).map(|()| {
             self.ticket = None;
-            Permit { permits: self.permits, flow: self.flow, since: Instant::now() }
+            Permit { permits: self.permits, flow: self.flow, since: Stopwatch::start() }
         })
     }
 
@@ -187,7 +189,7 @@ impl Acquire {
             if let Poll::Ready(permit) = self.poll_by(&waker) {
                 return Some(permit);
             }
-            let left = end.checked_duration_since(Instant::now())?;
+            let left = end.checked_duration_since(monotonic_now())?;
             std::thread::park_timeout(left);
         }
     }
@@ -214,7 +216,7 @@ impl Wake for Unpark {
 pub struct Permit {
     permits: &'static Permits,
     flow: ComputeFlow,
-    since: Instant,
+    since: Stopwatch,
 }
 
 impl Permit {

@@ -3,6 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
+use kevel_clock::monotonic_now;
+
 use crate::long_turns::OnWorker;
 use crate::meter::ComputeMeter;
 use crate::permits::{Acquire, Permit};
@@ -83,7 +85,7 @@ fn look_at_clock() {
         LEFT.set(usize::MAX);
         return;
     };
-    let now = Instant::now();
+    let now = monotonic_now();
     running.on_worker.looks();
     if running.meter.deadline().is_some_and(|deadline| deadline <= now) {
         EXPIRED.set(true);
@@ -106,7 +108,7 @@ fn look_at_clock() {
 /// Waits in the middle of a turn: for a permit, then for one of those that are late.
 fn wait_for_permit(meter: &ComputeMeter) -> Option<Permit> {
     let until = |wait: Duration| {
-        let end = Instant::now() + wait;
+        let end = monotonic_now() + wait;
         meter.deadline().map_or(end, |deadline| deadline.min(end))
     };
     let first = Acquire::new(meter.flow(), true).wait_until(until(crate::MAX_WAIT));
@@ -232,8 +234,8 @@ mod tests {
     }
 
     fn compute(time: Duration) -> Result<(), DeadlineExceeded> {
-        let until = Instant::now() + time;
-        while Instant::now() < until {
+        let until = monotonic_now() + time;
+        while monotonic_now() < until {
             checkpoint(100)?;
         }
         Ok(())
@@ -275,7 +277,7 @@ mod tests {
     #[test]
     fn checkpoint_fails_after_the_deadline() {
         let meter = ComputeMeter::default();
-        meter.set_deadline(Instant::now() + Duration::from_millis(20));
+        meter.set_deadline(monotonic_now() + Duration::from_millis(20));
         let turn = ComputeTurn::begin(&meter, leave);
         assert_eq!(compute(Duration::from_secs(60)), Err(DeadlineExceeded));
         drop(turn);
