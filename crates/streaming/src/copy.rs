@@ -5,8 +5,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use kevel_clock::timer_now;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Sleep, sleep};
 
 use crate::chunk::{CHUNK, poll_chunk};
 use crate::rate::{Meter, Rate};
@@ -111,7 +112,7 @@ impl<A, B> CopyBidirectional<A, B> {
                 return Poll::Ready(());
             }
             silence.moved = moved;
-            silence.end.as_mut().reset(Instant::now() + HALF_CLOSED);
+            silence.end.as_mut().reset(timer_now() + HALF_CLOSED);
         }
         Poll::Pending
     }

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use kevel_clock::timer_now;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// The time over which bytes are counted, as the reference does: a second's worth does not go in one
@@ -35,13 +36,13 @@ pub(crate) struct Meter {
 impl Meter {
     pub fn new(rate: Rate) -> Self {
         let each_sample = rate.0.get().saturating_add(5) / 10;
-        Meter { each_sample: each_sample.max(1), used: 0, since: Instant::now(), wait: None }
+        Meter { each_sample: each_sample.max(1), used: 0, since: timer_now(), wait: None }
     }
 
     /// How many bytes may go now, at most `wanted`; waits until at least one may.
     pub fn poll_allowed(&mut self, wanted: usize, context: &mut Context<'_>) -> Poll<usize> {
         loop {
-            let now = Instant::now();
+            let now = timer_now();
             if now.duration_since(self.since) >= SAMPLE {
                 (self.used, self.since, self.wait) = (0, now, None);
             }

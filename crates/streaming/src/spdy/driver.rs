@@ -7,8 +7,9 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf as _, BytesMut};
+use kevel_clock::timer_now;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Sleep, sleep};
 
 use super::decoder::Decoder;
 use super::error::Error;
@@ -169,7 +170,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> Driver<IO> {
     fn poll_pings(&mut self, context: &mut Context<'_>) {
         let Some(pings) = &mut self.pings else { return };
         while pings.next.as_mut().poll(context).is_ready() {
-            pings.next.as_mut().reset(Instant::now() + pings.period);
+            pings.next.as_mut().reset(timer_now() + pings.period);
             self.shared.lock().send_ping();
         }
     }

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf as _, BytesMut};
+use kevel_clock::timer_now;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
@@ -47,7 +48,7 @@ impl<C> Client<C> {
             demultiplexer: Demultiplexer::new(protocol),
             stdin: Input::new(options.stdin, rate),
             resize: Input::new(options.tty, None),
-            active: Instant::now(),
+            active: timer_now(),
             idle: Box::pin(sleep(IDLE)),
         }
     }
@@ -87,7 +88,7 @@ impl<C> Client<C> {
 
     pub fn send(&mut self, channel: u8, bytes: &[u8]) {
         self.protocol.send(&mut self.socket, channel, bytes);
-        self.active = Instant::now();
+        self.active = timer_now();
     }
 }
 
@@ -112,7 +113,7 @@ impl<C: AsyncRead + AsyncWrite + Unpin> Client<C> {
             let stdin_to = stdin.filter(|_| stdin_ready);
             let resize_to = resize.filter(|_| resize_ready);
             match self.poll_receive(stdin_to, resize_to, context) {
-                Poll::Ready(true) => self.active = Instant::now(),
+                Poll::Ready(true) => self.active = timer_now(),
                 Poll::Ready(false) => return Poll::Ready(()),
                 Poll::Pending => {
                     // A pong, or a channel's end, may have come of it.
@@ -150,7 +151,7 @@ impl<C: AsyncRead + AsyncWrite + Unpin> Client<C> {
     fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while self.idle.as_mut().poll(context).is_ready() {
             let end = self.active + IDLE;
-            if end <= Instant::now() {
+            if end <= timer_now() {
                 return Poll::Ready(());
             }
             self.idle.as_mut().reset(end);
