@@ -215,6 +215,7 @@ async fn cost(admission: &Admission, rows: &Rows, pod: &Value) -> Result<Duratio
     let resource = rows.get("", "v1", "pods").ok_or("pods")?;
     let user = User { name: "admin".into(), ..User::default() };
     let (warnings, audit) = (Warnings::default(), AuditContext::default());
+    let clock = kevel_clock::Clock::system();
     let attributes = Attributes {
         resource,
         subresource: "",
@@ -229,6 +230,7 @@ async fn cost(admission: &Admission, rows: &Rows, pod: &Value) -> Result<Duratio
         old: None,
         options: OperationOptions::None,
         deadline: None,
+        clock: &clock,
         trackers: None,
         reinvocation: None,
     };

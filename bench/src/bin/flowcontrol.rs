@@ -35,7 +35,7 @@ async fn main() {
         .collect();
     let schemas: Vec<_> =
         bootstrap::mandatory_flow_schemas().chain(bootstrap::suggested_flow_schemas()).collect();
-    controller.configure(&levels, &schemas);
+    controller.configure(&levels, &schemas, Time::now(&Clock::system()));
 
     let groups = ["devs", "system:authenticated"].map(str::to_owned);
     let masters = ["system:masters", "system:authenticated"].map(str::to_owned);

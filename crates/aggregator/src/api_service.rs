@@ -149,10 +149,10 @@ impl Condition {
     }
 
     /// Writes the condition. The time is that of the last change from one status to another.
-    pub fn set(&self, object: &mut Value) {
+    pub fn set(&self, object: &mut Value, now: Time) {
         let conditions = object.make_list(&["status"], "conditions");
         let known = conditions.iter_mut().find(|known| known.str_at(&["type"]) == AVAILABLE);
-        let now = || Value::from(Time::now().to_string().as_str());
+        let now = || Value::from(now.to_string().as_str());
         match known.and_then(Value::as_map_mut) {
             Some(known) => {
                 if known.get("status").and_then(Value::as_str) != Some(self.status) {

@@ -3,14 +3,19 @@
 use kevel_api::field_error::{FieldError, FieldErrors, Path};
 use kevel_api::name;
 use kevel_api::quote::quote;
+use kevel_api::time::Time;
 use kevel_api::value::Value;
+use kevel_clock::Clock;
 use kevel_server::strategy::{MetadataChecks, RESET_ALL_BUT_STATUS, Strategy};
 
 use crate::api_service::{self, Condition};
 
 /// The rules of API services.
-#[derive(Clone, Copy, Debug)]
-pub struct ApiServiceStrategy;
+#[derive(Clone, Debug)]
+pub struct ApiServiceStrategy {
+    /// Time of the server.
+    pub clock: Clock,
+}
 
 impl Strategy for ApiServiceStrategy {
     /// What this server answers itself is there at once.
@@ -19,7 +24,7 @@ impl Strategy for ApiServiceStrategy {
             object.remove("status");
         }
         if api_service::is_local(object) {
-            Condition::local().set(object);
+            Condition::local().set(object, Time::now(&self.clock));
         }
     }
 
@@ -167,6 +172,10 @@ mod tests {
         decode_any(text.as_bytes(), Unknown::Ignore).unwrap().value
     }
 
+    fn strategy() -> ApiServiceStrategy {
+        ApiServiceStrategy { clock: Clock::system() }
+    }
+
     #[test]
     fn wrong_api_services_are_refused_in_the_reference_s_words() {
         let good =
@@ -229,7 +238,7 @@ mod tests {
             object
                 .make_map(&["status"])
                 .insert("conditions", Value::List([Value::Null].into_iter().collect()));
-            ApiServiceStrategy.prepare_for_create(object);
+            strategy().prepare_for_create(object);
         }
         assert!(Condition::is_available(&local));
         assert_eq!(remote.at(&["status"]), None);
@@ -242,7 +251,7 @@ mod tests {
         let condition = Value::Map([("status", Value::from("Maybe"))].into_iter().collect());
         new.make_list(&["status"], "conditions").push(condition);
         assert_eq!(
-            ApiServiceStrategy.validate_status_update(&new, &old)[0].to_string(),
+            strategy().validate_status_update(&new, &old)[0].to_string(),
             r#"status.conditions[0].status: Unsupported value: "Maybe": supported values: "True", "False", "Unknown""#,
         );
     }

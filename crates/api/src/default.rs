@@ -4,6 +4,7 @@
 //! as the client sent it, and a struct that a default has made is defaulted in turn. Among a
 //! struct's fields, those that look at their siblings come last.
 
+use kevel_clock::Clock;
 use thin_vec::ThinVec;
 
 use crate::constant;
@@ -16,7 +17,7 @@ use crate::value::{Map, Value};
 /// With more entries than this, a map is rebuilt rather than inserted into.
 const MANY: usize = 128;
 
-/// Fills in the defaults of `schema` wherever `value` has nothing.
+/// Fills in the defaults of `schema` wherever `value` has nothing, but for those that are the current time.
 ///
 /// ```
 /// use kevel_api::{builtin, default, value::{Map, Value}};
@@ -26,22 +27,31 @@ const MANY: usize = 128;
 /// assert_eq!(object.at(&["spec", "replicas"]), Some(&Value::Int(1)));
 /// ```
 pub fn apply(value: &mut Value, schema: Schema<'_>) {
+    fill_in(value, schema, None);
+}
+
+/// Fills in all defaults. A built-in kind may have some that are the current time.
+pub fn apply_at(value: &mut Value, schema: Schema<'_>, clock: &Clock) {
+    fill_in(value, schema, Some(clock));
+}
+
+fn fill_in(value: &mut Value, schema: Schema<'_>, clock: Option<&Clock>) {
     match (value, schema.ty()) {
         (Value::Map(map), Type::Struct(ty)) if ty.flags.has(StructFlags::DEFAULTS) => {
-            apply_to_struct(map, schema);
+            apply_to_struct(map, schema, clock);
         }
         (Value::Map(map), Type::Map { value, .. }) => {
             let (schema, element) = (schema.other(*value), element(schema));
-            map.iter_mut().for_each(|(_, v)| apply_to_element(v, schema, element));
+            map.iter_mut().for_each(|(_, v)| apply_to_element(v, schema, element, clock));
         }
         (Value::List(list), Type::List { item, .. }) => {
             let (schema, element) = (schema.other(*item), element(schema));
-            list.iter_mut().for_each(|v| apply_to_element(v, schema, element));
+            list.iter_mut().for_each(|v| apply_to_element(v, schema, element, clock));
         }
         (value @ Value::Map(_), Type::Union { object, .. }) => {
-            apply(value, schema.other(object.ty))
+            fill_in(value, schema.other(object.ty), clock)
         }
-        (value, Type::Union { other, .. }) => apply(value, schema.other(other.ty)),
+        (value, Type::Union { other, .. }) => fill_in(value, schema.other(other.ty), clock),
         _ => {}
     }
 }
@@ -74,7 +84,7 @@ pub fn drop_nulls(value: &mut Value, schema: Schema<'_>) {
     }
 }
 
-fn apply_to_struct(map: &mut Map, schema: Schema<'_>) {
+fn apply_to_struct(map: &mut Map, schema: Schema<'_>, clock: Option<&Clock>) {
     let Some(fields) = schema.as_struct() else { return };
     kevel_compute::charge(1);
     let table = schema.table();
@@ -96,14 +106,14 @@ fn apply_to_struct(map: &mut Map, schema: Schema<'_>) {
     if dependent {
         for field in fields.fields() {
             if let Some(default) = field.default().filter(|d| depends_on_siblings(d)) {
-                fill_dependent(map, field, default, table);
+                fill_dependent(map, field, default, table, clock);
             }
         }
     }
     if below {
         let mut place = 0;
         for field in fields.fields().filter(|f| f.flags().has(FieldFlags::DEFAULTS_BELOW)) {
-            place = apply_below(map, place, field);
+            place = apply_below(map, place, field, clock);
         }
     }
 }
@@ -137,7 +147,13 @@ fn depends_on_siblings(default: &DefaultEntry) -> bool {
     default.when.is_some() || matches!(default.value, Constant::Sibling(_) | Constant::Rule(_))
 }
 
-fn fill_dependent(map: &mut Map, field: Field<'_>, default: &DefaultEntry, table: &Table) {
+fn fill_dependent(
+    map: &mut Map,
+    field: Field<'_>,
+    default: &DefaultEntry,
+    table: &Table,
+    clock: Option<&Clock>,
+) {
     if let Some((sibling, wanted)) = default.when {
         let found = map.get(table.str(sibling)).and_then(Value::as_str);
         if found != Some(table.str(wanted)) {
@@ -145,9 +161,7 @@ fn fill_dependent(map: &mut Map, field: Field<'_>, default: &DefaultEntry, table
         }
     }
     if let Constant::Rule(name) = default.value {
-        if let Some(rule) = default_rules::find(table.str(name)) {
-            rule(map, field.name());
-        }
+        default_rules::apply(table.str(name), map, field.name(), clock);
     } else {
         fill(map, 0, field, default, table);
     }
@@ -220,12 +234,12 @@ fn value_of(constant: Constant, map: &Map, table: &Table) -> Option<Value> {
 }
 
 /// Applies what is below a field, looking for it from a place on; tells where to look for the next.
-fn apply_below(map: &mut Map, from: usize, field: Field<'_>) -> usize {
+fn apply_below(map: &mut Map, from: usize, field: Field<'_>, clock: Option<&Clock>) -> usize {
     let schema = field.schema();
     match map.seek(from, field) {
         Ok(place) => {
             if let Some(value) = map.value_at_mut(place) {
-                apply(value, schema);
+                fill_in(value, schema, clock);
             }
             place
         }
@@ -233,7 +247,7 @@ fn apply_below(map: &mut Map, from: usize, field: Field<'_>) -> usize {
             // In Go the struct is there, only empty; here it is made if a default is in it.
             if !field.pointer() && matches!(schema.ty(), Type::Struct(_)) {
                 let mut made = Map::new();
-                apply_to_struct(&mut made, schema);
+                apply_to_struct(&mut made, schema, clock);
                 if !made.is_empty() {
                     map.insert_at(place, field.key(), Value::Map(made));
                 }
@@ -251,7 +265,12 @@ fn element(schema: Schema<'_>) -> Option<Element<'_>> {
     Some((table, table.elements.get(found)?))
 }
 
-fn apply_to_element(value: &mut Value, schema: Schema<'_>, element: Option<Element<'_>>) {
+fn apply_to_element(
+    value: &mut Value,
+    schema: Schema<'_>,
+    element: Option<Element<'_>>,
+    clock: Option<&Clock>,
+) {
     if let (Value::Null, Some((table, element))) = (&*value, element)
         && !element.nullable
         && let Some(index) = (element.default as usize).checked_sub(1)
@@ -260,7 +279,7 @@ fn apply_to_element(value: &mut Value, schema: Schema<'_>, element: Option<Eleme
     {
         *value = made;
     }
-    apply(value, schema);
+    fill_in(value, schema, clock);
 }
 
 #[cfg(test)]

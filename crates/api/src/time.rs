@@ -8,7 +8,9 @@ pub use parse::ParseTimeError;
 
 use std::fmt;
 use std::str::FromStr;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
+
+use kevel_clock::Clock;
 
 /// A `metav1.Time`: a point in time to the second. Fractions are read and dropped.
 ///
@@ -39,9 +41,9 @@ impl Time {
     /// The zero time, which stands for none.
     pub const ZERO: Time = Time { seconds: ZERO_SECONDS };
 
-    /// The current time.
-    pub fn now() -> Self {
-        Time { seconds: since_epoch().0 }
+    /// The current time of a server.
+    pub fn now(clock: &Clock) -> Self {
+        Time { seconds: since_epoch(clock).0 }
     }
 
     /// Whether this is the zero time, which is written as `null`.
@@ -60,9 +62,9 @@ impl MicroTime {
     /// The zero time, which stands for none.
     pub const ZERO: MicroTime = MicroTime { seconds: ZERO_SECONDS, nanos: 0 };
 
-    /// The current time.
-    pub fn now() -> Self {
-        let (seconds, nanos) = since_epoch();
+    /// The current time of a server.
+    pub fn now(clock: &Clock) -> Self {
+        let (seconds, nanos) = since_epoch(clock);
         MicroTime { seconds, nanos: nanos - nanos % 1000 }
     }
 
@@ -136,8 +138,8 @@ fn write_seconds(f: &mut fmt::Formatter<'_>, seconds: i64) -> fmt::Result {
     f.write_str(std::str::from_utf8(&text).unwrap_or_default())
 }
 
-fn since_epoch() -> (i64, u32) {
-    match SystemTime::now().duration_since(UNIX_EPOCH) {
+fn since_epoch(clock: &Clock) -> (i64, u32) {
+    match clock.now().duration_since(UNIX_EPOCH) {
         Ok(since) => (since.as_secs() as i64, since.subsec_nanos()),
         // A clock before 1970 is a clock that was never set.
         Err(_) => (0, 0),
@@ -235,7 +237,7 @@ mod tests {
 
     #[test]
     fn now_is_after_this_was_written() {
-        assert!(Time::now().seconds > 1_700_000_000);
-        assert_eq!(MicroTime::now().nanos % 1000, 0);
+        assert!(Time::now(&Clock::system()).seconds > 1_700_000_000);
+        assert_eq!(MicroTime::now(&Clock::system()).nanos % 1000, 0);
     }
 }

@@ -1,14 +1,18 @@
 //! What a server allows that its rules go by.
 
+use kevel_clock::Clock;
+
 use crate::features::Feature;
 
-/// What the command line allows. Nothing special is allowed by default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What the command line allows, and the time. Nothing special is allowed by default.
+#[derive(Clone, Debug, Default)]
 pub struct Capabilities {
     /// Containers that may do everything on their node (`--allow-privileged`).
     pub allow_privileged: bool,
     /// Which features are there.
     pub features: Features,
+    /// Time of the server.
+    pub clock: Clock,
 }
 
 /// The feature gates that rules look at; by default, those that are on unless switched.

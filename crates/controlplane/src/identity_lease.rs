@@ -77,7 +77,7 @@ impl IdentityLease {
             match self.renew().await {
                 Ok(()) => {
                     wait = RETRY.0;
-                    tokio::time::sleep(RENEW_INTERVAL).await;
+                    self.client.clock().sleep(RENEW_INTERVAL).await;
                 }
                 Err(error) => {
                     tracing::error!(%error, lease = self.name, "Will retry updating lease");
@@ -122,7 +122,8 @@ impl IdentityLease {
         let spec = lease.make_map(&["spec"]);
         spec.insert("holderIdentity", self.holder.as_str().into());
         spec.insert("leaseDurationSeconds", LEASE_SECONDS.into());
-        spec.insert("renewTime", MicroTime::now().to_string().as_str().into());
+        let now = MicroTime::now(self.client.clock());
+        spec.insert("renewTime", now.to_string().as_str().into());
         lease
     }
 }
@@ -133,16 +134,17 @@ pub async fn collect_identity_leases(client: Client) {
         if let Err(error) = collect(&client).await {
             tracing::error!(%error, "Error while collecting apiserver leases");
         }
-        tokio::time::sleep(COLLECT_INTERVAL).await;
+        client.clock().sleep(COLLECT_INTERVAL).await;
     }
 }
 
 async fn collect(client: &Client) -> Result<(), StatusError> {
+    let expired = |lease: &Value| has_expired(lease, MicroTime::now(client.clock()));
     let leases = client.get(&format!("{LEASES}?labelSelector={LABEL}%3D{SERVER}")).await?;
-    for lease in leases.list_at(&["items"]).iter().filter(|lease| has_expired(lease)) {
+    for lease in leases.list_at(&["items"]).iter().filter(|lease| expired(lease)) {
         let path = format!("{LEASES}/{}", lease.str_at(&["metadata", "name"]));
         match client.get(&path).await {
-            Ok(lease) if has_expired(&lease) => client.delete(&path).await.map(drop)?,
+            Ok(lease) if expired(&lease) => client.delete(&path).await.map(drop)?,
             Err(error) if error.reason() != reason::NOT_FOUND => return Err(error),
             _ => {}
         }
@@ -151,11 +153,11 @@ async fn collect(client: &Client) -> Result<(), StatusError> {
 }
 
 /// Whether a lease is no more, or never was.
-fn has_expired(lease: &Value) -> bool {
+fn has_expired(lease: &Value, now: MicroTime) -> bool {
     let renewed = lease.str_at(&["spec", "renewTime"]).parse::<MicroTime>();
     let seconds = lease.at(&["spec", "leaseDurationSeconds"]).and_then(Value::as_int);
     match (renewed, seconds) {
-        (Ok(renewed), Some(seconds)) => renewed.plus_seconds(seconds) < MicroTime::now(),
+        (Ok(renewed), Some(seconds)) => renewed.plus_seconds(seconds) < now,
         _ => true,
     }
 }
@@ -173,7 +175,8 @@ mod tests {
             seconds.map(|seconds| spec.insert("leaseDurationSeconds", seconds.into()));
             lease
         };
-        let now = MicroTime::now().to_string();
+        let present = MicroTime::now(&kevel_clock::Clock::system());
+        let now = present.to_string();
         for (renewed, seconds, expired) in [
             (now.as_str(), Some(3600), false),
             (now.as_str(), Some(-1), true),
@@ -181,7 +184,11 @@ mod tests {
             (now.as_str(), None, true),
             ("", Some(3600), true),
         ] {
-            assert_eq!(has_expired(&lease(renewed, seconds)), expired, "{renewed} {seconds:?}");
+            assert_eq!(
+                has_expired(&lease(renewed, seconds), present),
+                expired,
+                "{renewed} {seconds:?}"
+            );
         }
     }
 }

@@ -135,15 +135,15 @@ const SOURCES: &[Source] = &[
 
 const REQUIRED_TERMS: &str = "nodeAffinity.required.nodeSelectorTerms";
 
-fn prepare_for_create(volume: &mut Value, _: &Capabilities) {
+fn prepare_for_create(volume: &mut Value, capabilities: &Capabilities) {
     let Some(volume) = volume.as_map_mut() else { return };
-    let now = Time::now().to_string();
+    let now = Time::now(&capabilities.clock).to_string();
     let status = [("phase", "Pending".into()), ("lastPhaseTransitionTime", now.as_str().into())];
     volume.insert("status", Map::from_iter(status).into());
 }
 
 /// When a phase began is written down.
-fn prepare_for_status_update(volume: &mut Value, old: &Value, _: &Capabilities) {
+fn prepare_for_status_update(volume: &mut Value, old: &Value, capabilities: &Capabilities) {
     let since = "lastPhaseTransitionTime";
     let (phase, before) = (["status", "phase"], old.at(&["status", since]).cloned());
     let same = volume.str_at(&phase) == old.str_at(&phase);
@@ -152,7 +152,7 @@ fn prepare_for_status_update(volume: &mut Value, old: &Value, _: &Capabilities) 
     let time = match (same, said) {
         (true, None) => before,
         (false, said) if said.is_none() || said == before.as_ref() => {
-            Some(Time::now().to_string().as_str().into())
+            Some(Time::now(&capabilities.clock).to_string().as_str().into())
         }
         _ => return,
     };

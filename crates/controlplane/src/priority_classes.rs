@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
+use kevel_clock::timer_now;
 use kevel_server::controller::Client;
 use kevel_server::future::Pending;
 use kevel_server::lifecycle::{HookContext, HookResult};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 /// The name of the post-start hook.
 pub const HOOK: &str = "scheduling/bootstrap-system-priority-classes";
@@ -48,12 +49,12 @@ pub fn hook(
 
 /// Makes the classes; a server that is not ready is tried again for a while.
 async fn ensure(client: &Client) -> HookResult {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = timer_now() + PATIENCE;
     for class in CLASSES {
         loop {
             let error = match ensure_class(client, class).await {
                 Ok(true) => break,
-                Ok(false) if Instant::now() + RETRY < deadline => {
+                Ok(false) if timer_now() + RETRY < deadline => {
                     sleep(RETRY).await;
                     continue;
                 }

@@ -153,7 +153,6 @@ pub fn rows(
     config: &RowsConfig<'_>,
 ) -> Result<Vec<Resource>, String> {
     let RowsConfig { creaters, capabilities, .. } = config;
-    let capabilities = *capabilities;
     kinds::check(KINDS)?;
     creaters.check_needed()?;
     let served: Vec<&builtin::Resource> =
@@ -179,7 +178,7 @@ pub fn rows(
             verbs: Verb::parse_all(resource.verbs)?,
             ty: schema(resource.group, resource.version, resource.kind)?,
             strategy: Arc::new(
-                KindStrategy::new(kind, capabilities).in_version(builtin::deprecation(
+                KindStrategy::new(kind, capabilities.clone()).in_version(builtin::deprecation(
                     resource.group,
                     resource.version,
                     resource.kind,
@@ -225,7 +224,7 @@ fn subresource(
     let role = match told {
         kind::Subresource::Status => SubresourceKind::Status,
         kind::Subresource::Fields { paths, metadata, rules } => {
-            let strategy = Arc::new(KindStrategy::with_rules(kind, rules, *capabilities));
+            let strategy = Arc::new(KindStrategy::with_rules(kind, rules, capabilities.clone()));
             SubresourceKind::Fields(WritableFields { paths, metadata, strategy })
         }
         kind::Subresource::Scale(selector) => {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use kevel_clock::timer_now;
 use kevel_server::config_file::{Reloads, sha256};
 use kevel_server::metrics::Metrics;
 use kevel_store::Engine;
@@ -121,7 +122,7 @@ impl DynamicTransformers {
                     tracing::error!("error processing encryption config file {file}: {error}");
                 }
             }
-            tried = Some((seen, Instant::now()));
+            tried = Some((seen, timer_now()));
         }
     }
 

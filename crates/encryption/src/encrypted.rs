@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use kevel_clock::timer_now;
 use kevel_store::{
     Damaged, Engine, Entry, Error, Event, GetResponse, Pending, RangeOptions, RangeResponse,
     Result, Revision, Unreadable, Watch, WatchResponse, WatchSource,
@@ -244,7 +245,7 @@ impl WatchSource for Source {
                 self.heard = Some(self.watch.next().await?);
                 self.opened = 0;
             }
-            let now = Instant::now();
+            let now = timer_now();
             let impatient = self.impatient.is_some_and(|until| until > now);
             let deadline = if impatient { now } else { now + WATCH_PATIENCE };
             let events = self.heard.as_mut().map(|heard| heard.events.as_mut_slice());
@@ -286,8 +287,7 @@ async fn open_event(engine: &Encrypted, event: &mut Event, deadline: Instant) ->
         }
     }
     if let Some(entry) = &mut event.previous {
-        let at_once =
-            timeout_at(deadline.min(Instant::now()), engine.open(&event.key, &entry.value));
+        let at_once = timeout_at(deadline.min(timer_now()), engine.open(&event.key, &entry.value));
         if let Ok(Ok(opened)) = at_once.await {
             entry.value = opened.value;
         }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use kevel_api::time::Time;
+use kevel_clock::{Clock, Stopwatch, monotonic_now};
 use kevel_server::metrics::{Counter, Description, Family, FloatGauge, Gauge, Histogram, Metrics};
 
 use crate::transformer::TransformError;
@@ -31,6 +32,7 @@ const fn exponential<const N: usize>(first: f64) -> [f64; N] {
 /// The metrics of encryption.
 #[derive(Debug)]
 pub struct EncryptionMetrics {
+    clock: Clock,
     duration: Arc<Family<Histogram>>,
     operations: Arc<Family<Counter>>,
     cache_misses: Arc<Family<Counter>>,
@@ -92,6 +94,7 @@ impl EncryptionMetrics {
         );
         dek_cache_fill.with(&[]).set(0.0);
         EncryptionMetrics {
+            clock: metrics.clock.clone(),
             duration: metrics.histogram(
                 describe(
                     "apiserver_storage_transformation_duration_seconds",
@@ -171,7 +174,7 @@ impl EncryptionMetrics {
         &self,
         resource: &str,
         prefix: &str,
-        started: Instant,
+        started: Stopwatch,
         error: Option<&TransformError>,
     ) {
         self.transformed(resource, "to_storage", prefix, started, error);
@@ -181,7 +184,7 @@ impl EncryptionMetrics {
         &self,
         resource: &str,
         prefix: &str,
-        started: Instant,
+        started: Stopwatch,
         error: Option<&TransformError>,
     ) {
         self.transformed(resource, "from_storage", prefix, started, error);
@@ -192,7 +195,7 @@ impl EncryptionMetrics {
         resource: &str,
         what: &str,
         prefix: &str,
-        started: Instant,
+        started: Stopwatch,
         error: Option<&TransformError>,
     ) {
         let code = error.map_or("OK", TransformError::code);
@@ -204,7 +207,7 @@ impl EncryptionMetrics {
 
     /// A value came that a plug-in of v1 has the key of.
     pub(crate) fn arrived(&self, what: &'static str) {
-        let now = Instant::now();
+        let now = monotonic_now();
         let mut arrivals = self.arrivals.lock().unwrap_or_else(PoisonError::into_inner);
         let last = arrivals.insert(what, now).unwrap_or(now);
         self.inter_arrival.with(&[what]).observe((now - last).as_secs_f64());
@@ -239,7 +242,7 @@ impl EncryptionMetrics {
             self.key_id_last.remove(&old);
         }
         self.key_id_uses.with(&labels).increment();
-        self.key_id_last.with(&labels).set(Time::now().seconds);
+        self.key_id_last.with(&labels).set(Time::now(&self.clock).seconds);
     }
 
     /// A plug-in told its key.
@@ -249,7 +252,7 @@ impl EncryptionMetrics {
             let old: Vec<&str> = old.iter().map(String::as_str).collect();
             self.status_key_id_last.remove(&old);
         }
-        self.status_key_id_last.with(&labels).set(Time::now().seconds);
+        self.status_key_id_last.with(&labels).set(Time::now(&self.clock).seconds);
     }
 
     pub(crate) fn told_invalid_key(&self, provider: &str, why: &str) {

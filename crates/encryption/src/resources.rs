@@ -9,6 +9,7 @@ use std::time::Duration;
 use kevel_api::field_error::aggregate;
 use kevel_api::gvk::GroupResource;
 use kevel_api::quote::quote;
+use kevel_clock::Clock;
 
 use crate::config::{EncryptionConfiguration, KmsConfiguration, group_resource};
 use crate::kms::{Kms, Plugin, Timing, timeout_of, v1};
@@ -40,6 +41,8 @@ pub struct Options {
     pub server_id: String,
     /// How often plug-ins and the file are looked at.
     pub timing: Timing,
+    /// Time of the server, by which keys expire.
+    pub clock: Clock,
 }
 
 /// The transformers of a configuration.
@@ -84,7 +87,13 @@ impl Transformers {
             let plugin = match (config.api_version.as_str(), options.kms_v1) {
                 ("v2", _) => {
                     grace_period += 2 * timeout_of(config);
-                    Kms::V2(Arc::new(Plugin::new(config, timing, server_id, metrics)?))
+                    Kms::V2(Arc::new(Plugin::new(
+                        config,
+                        timing,
+                        server_id,
+                        metrics,
+                        &options.clock,
+                    )?))
                 }
                 (_, false) => return Err(KMS_V1_IS_OFF.to_owned()),
                 (_, true) => {

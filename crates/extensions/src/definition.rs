@@ -235,10 +235,10 @@ impl<'v> Condition<'v> {
 }
 
 /// Sets a condition. When it last changed is when its status did.
-pub fn set_condition(definition: &mut Value, condition: &Condition<'_>) {
+pub fn set_condition(definition: &mut Value, condition: &Condition<'_>, now: Time) {
     let conditions = definition.make_list(&["status"], "conditions");
     let known = conditions.iter_mut().find(|known| known.str_at(&["type"]) == condition.ty);
-    let now = Time::now().to_string();
+    let now = now.to_string();
     let mut entry = Map::from_iter(
         [
             ("type", condition.ty),
@@ -283,14 +283,16 @@ mod tests {
     fn a_condition_remembers_when_its_status_changed() {
         let mut definition = Value::Map(Map::new());
         let first = Condition::new("Established", "False", "Installing", "");
-        set_condition(&mut definition, &first);
+        let now = Time::now(&kevel_clock::Clock::system());
+        set_condition(&mut definition, &first, now);
         let path = ["status", "conditions"];
         let old = "2020-01-01T00:00:00Z";
         if let Some(Value::List(list)) = definition.at_mut(&path) {
             list[0].as_map_mut().unwrap().insert("lastTransitionTime", old.into());
         }
         for (status, reason, kept) in [("False", "Other", true), ("True", "Done", false)] {
-            set_condition(&mut definition, &Condition::new("Established", status, reason, "x"));
+            let condition = Condition::new("Established", status, reason, "x");
+            set_condition(&mut definition, &condition, now);
             let [condition] = definition.list_at(&path) else { panic!("one condition") };
             assert_eq!(condition.str_at(&["reason"]), reason);
             assert_eq!(condition.str_at(&["lastTransitionTime"]) == old, kept, "{status}");

@@ -70,7 +70,7 @@ pub fn row(options: &RestOptions, form: DefinitionForm) -> Option<Resource> {
         namespaced: false,
         verbs: Verb::parse_all(resource.verbs).ok()?,
         ty,
-        strategy: Arc::new(DefinitionStrategy),
+        strategy: Arc::new(DefinitionStrategy(options.registry.most.clock.clone())),
         allocation: None,
         columns: Arc::new(NameAndCreation),
         storage: Some(Arc::new(Storage::new(config, options.engine.clone(), &options.caches))),

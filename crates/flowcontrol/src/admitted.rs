@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use kevel_clock::timer_now;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::configuration::FlowSchema;
@@ -92,7 +93,7 @@ impl Admitted {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        let now = Instant::now();
+        let now = timer_now();
         let Place { flow_schema, slot, execution, .. } = &self.place;
         flow_schema.level.finish(now, *slot);
         let took = now.saturating_duration_since(self.since);
@@ -131,7 +132,7 @@ impl Future for Waiting {
         let Some(place) = self.place.take() else {
             return Poll::Pending;
         };
-        let now = Instant::now();
+        let now = timer_now();
         // It may have been dispatched since it was looked at.
         if !seated && place.flow_schema.level.leave(now, place.slot, RejectReason::TimeOut) {
             let Place { flow_schema, arrived, .. } = place;
@@ -147,7 +148,7 @@ impl Drop for Waiting {
         let Some(Place { flow_schema, slot, arrived, .. }) = self.place.take() else {
             return;
         };
-        let now = Instant::now();
+        let now = timer_now();
         let reason = RejectReason::Cancelled;
         if !flow_schema.level.leave(now, slot, reason) {
             // It was dispatched, and does not want it any more.

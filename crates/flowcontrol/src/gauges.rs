@@ -1,6 +1,6 @@
 //! What a controller measures about itself, read when somebody asks.
 
-use tokio::time::Instant;
+use kevel_clock::timer_now;
 
 use crate::controller::{Controller, Limits, SeatDemand};
 use crate::queue_set::{ESTIMATED_SERVICE_DURATION, QueueSet};
@@ -55,7 +55,7 @@ pub struct LevelGauges {
 impl Controller {
     /// Reads the gauges.
     pub fn gauges(&self) -> Gauges {
-        let now = Instant::now();
+        let now = timer_now();
         let (mut max_waiting, mut max_executing) = (0, 0);
         let (levels, fair_fraction) = self.read_levels(|level, limits, demand, target| {
             max_executing += u64::from(limits.nominal);
@@ -105,6 +105,8 @@ fn bounds(all: impl Iterator<Item = SeatSeconds> + Clone) -> Option<(f64, f64)> 
 
 #[cfg(test)]
 mod tests {
+    use kevel_api::time::Time;
+    use kevel_clock::Clock;
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -122,10 +124,10 @@ schema all 100 one ByUser
   at * *
 ",
         );
-        controller.configure(&levels, &schemas);
+        controller.configure(&levels, &schemas, Time::now(&Clock::system()));
         let start = |user: &str| {
             let digest = RequestDigest { user, verb: "get", path: "/", ..RequestDigest::default() };
-            let until = Instant::now() + Duration::from_secs(60);
+            let until = timer_now() + Duration::from_secs(60);
             let estimate = WorkEstimate::seats(5);
             controller.start(&digest, controller.classify(&digest), estimate, until)
         };

@@ -98,6 +98,7 @@ impl RecentUpdates {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kevel_clock::timer_now;
 
     fn schema(conditions: impl IntoIterator<Item = Value>) -> Value {
         let mut schema = Value::default();
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn servers_that_do_not_agree_do_not_write_without_end() {
-        let (mut recent, start) = (RecentUpdates::default(), Instant::now());
+        let (mut recent, start) = (RecentUpdates::default(), timer_now());
         let mut at = |second| recent.allow("s", start + Duration::from_secs(second));
         assert_eq!((0..8).map(&mut at).filter(|allowed| *allowed).count(), 6);
         assert!(!at(60));

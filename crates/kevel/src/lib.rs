@@ -12,9 +12,12 @@ use std::error::Error;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use kevel_clock::Clock;
 use kube_apiserver::options::ServerRunOptions;
 use kube_apiserver::server::{self, RunningServer};
 use tempfile::TempDir;
+
+pub use kevel_clock::ManualClock;
 
 /// A server that runs in this process, on a port of its own.
 #[derive(Debug)]
@@ -30,6 +33,7 @@ pub struct Server {
 pub struct Builder {
     flags: Vec<String>,
     data_dir: Option<PathBuf>,
+    clock: Clock,
 }
 
 impl Server {
@@ -75,6 +79,13 @@ impl Builder {
         self
     }
 
+    /// Takes the server's time from a clock that a test moves: a [`ManualClock`]. Tokens, leases, cached decisions and
+    /// objects with a time to live expire by it, and objects show its time.
+    pub fn clock(mut self, clock: &ManualClock) -> Self {
+        self.clock = clock.clock();
+        self
+    }
+
     /// Starts the server. Must be called within a multi-threaded tokio runtime.
     pub async fn start(self) -> Result<Server, Box<dyn Error>> {
         let directory = match self.data_dir {
@@ -93,6 +104,7 @@ impl Builder {
         let mut options = ServerRunOptions::default();
         options.parse(arguments)?;
         let mut options = options.complete()?;
+        options.clock = self.clock;
         let errors = options.validate();
         if !errors.is_empty() {
             return Err(errors.join("; ").into());

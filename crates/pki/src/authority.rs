@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use kevel_clock::Clock;
 use rcgen::string::Ia5String;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
@@ -35,6 +36,7 @@ pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
     bundle: CaBundle,
+    clock: Clock,
 }
 
 /// The subject and usage of a certificate.
@@ -67,12 +69,12 @@ pub struct Issued {
 
 impl Authority {
     /// A new authority, which is in no file.
-    pub fn new(common_name: &str) -> Result<Self, String> {
+    pub fn new(common_name: &str, clock: &Clock) -> Result<Self, String> {
         let key = KeyPair::generate().map_err(|error| error.to_string())?;
-        let params = authority_params(common_name);
+        let params = authority_params(common_name, clock.now());
         let pem = params.self_signed(&key).map_err(|error| error.to_string())?.pem();
         let bundle = CaBundle::parse(pem.as_bytes())?;
-        Ok(Authority { issuer: Issuer::new(params, key), pem, bundle })
+        Ok(Authority { issuer: Issuer::new(params, key), pem, bundle, clock: clock.clone() })
     }
 
     /// The authority of two files, which are planned if neither is there.
@@ -81,15 +83,16 @@ impl Authority {
         certificate: &Path,
         key: &Path,
         batch: &mut Batch,
+        clock: &Clock,
     ) -> Result<Self, String> {
         match (certificate.exists(), key.exists()) {
             (false, false) => {
-                let authority = Authority::new(common_name)?;
+                let authority = Authority::new(common_name, clock)?;
                 batch.add(key, authority.issuer.key().serialize_pem(), Readable::ByOwner);
                 batch.add(certificate, authority.pem.as_str(), Readable::ByOwner);
                 Ok(authority)
             }
-            (true, true) => Authority::load(common_name, certificate, key),
+            (true, true) => Authority::load(common_name, certificate, key, clock),
             (_, false) => Err(format!("{}: the key of the certificate is missing", key.display())),
             (false, _) => {
                 Err(format!("{}: the certificate of the key is missing", certificate.display()))
@@ -97,7 +100,12 @@ impl Authority {
         }
     }
 
-    fn load(common_name: &str, certificate: &Path, key: &Path) -> Result<Self, String> {
+    fn load(
+        common_name: &str,
+        certificate: &Path,
+        key: &Path,
+        clock: &Clock,
+    ) -> Result<Self, String> {
         let read = |path: &Path| {
             fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
         };
@@ -106,7 +114,7 @@ impl Authority {
             .map_err(|error| format!("{}: {error}", key.display()))?;
         let bundle = CaBundle::parse(pem.as_bytes())
             .map_err(|error| format!("{}: {error}", certificate.display()))?;
-        let params = authority_params(common_name);
+        let params = authority_params(common_name, clock.now());
         // A key pair that does not fit the authority would sign what nobody could verify.
         let own = params.self_signed(&key_pair).map_err(|error| error.to_string())?;
         let expected = Certificate::read(own.der());
@@ -122,7 +130,7 @@ impl Authority {
                 key.display()
             ));
         }
-        Ok(Authority { issuer: Issuer::new(params, key_pair), pem, bundle })
+        Ok(Authority { issuer: Issuer::new(params, key_pair), pem, bundle, clock: clock.clone() })
     }
 
     /// The authority's own certificate, as PEM.
@@ -138,7 +146,7 @@ impl Authority {
     /// Makes a key and a certificate for it.
     pub fn issue(&self, subject: &Subject) -> Result<Issued, String> {
         let key = KeyPair::generate().map_err(|error| error.to_string())?;
-        let params = subject.params()?;
+        let params = subject.params(self.clock.now())?;
         let certificate = params.signed_by(&key, &self.issuer).map_err(|e| e.to_string())?;
         Ok(Issued { certificate: certificate.pem(), key: key.serialize_pem() })
     }
@@ -169,11 +177,11 @@ impl Authority {
         let der = CertificateDer::from_pem_slice(issued.certificate.as_bytes());
         let (Ok(der), Ok(key)) = (der, KeyPair::from_pem(&issued.key)) else { return false };
         let Some(certificate) = Certificate::read(&der) else { return false };
-        let fresh = certificate.not_after().is_some_and(|end| {
-            end.duration_since(SystemTime::now()).is_ok_and(|left| left > RENEWED_BEFORE)
-        });
+        let now = self.clock.now();
+        let fresh = certificate
+            .not_after()
+            .is_some_and(|end| end.duration_since(now).is_ok_and(|left| left > RENEWED_BEFORE));
         let shown = [Bytes::copy_from_slice(&der)];
-        let now = SystemTime::now();
         let of_this_authority = self.bundle.verifier().verify(&shown, subject.purpose(), now, None);
         let of_this_key = key.subject_public_key_info() == certificate.public_key();
         fresh && of_this_authority.is_ok() && of_this_key && subject.is_of(&certificate)
@@ -181,7 +189,7 @@ impl Authority {
 }
 
 impl Subject {
-    fn params(&self) -> Result<CertificateParams, String> {
+    fn params(&self, now: SystemTime) -> Result<CertificateParams, String> {
         let mut params = CertificateParams::default();
         let mut name = DistinguishedName::new();
         let usage = match self {
@@ -202,7 +210,7 @@ impl Subject {
         params.extended_key_usages = vec![usage];
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.use_authority_key_identifier_extension = true;
-        valid_for(&mut params, CERTIFICATE_LASTS);
+        valid_for(&mut params, now, CERTIFICATE_LASTS);
         Ok(params)
     }
 
@@ -229,7 +237,7 @@ impl Subject {
     }
 }
 
-fn authority_params(common_name: &str) -> CertificateParams {
+fn authority_params(common_name: &str, now: SystemTime) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, common_name);
@@ -239,12 +247,11 @@ fn authority_params(common_name: &str) -> CertificateParams {
         KeyUsagePurpose::KeyCertSign,
         KeyUsagePurpose::CrlSign,
     ];
-    valid_for(&mut params, AUTHORITY_LASTS);
+    valid_for(&mut params, now, AUTHORITY_LASTS);
     params
 }
 
-fn valid_for(params: &mut CertificateParams, duration: Duration) {
-    let now = SystemTime::now();
+fn valid_for(params: &mut CertificateParams, now: SystemTime, duration: Duration) {
     params.not_before = (now - CLOCK_SKEW).into();
     params.not_after = (now + duration).into();
 }
@@ -275,8 +282,13 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         let load = |name| {
             let mut batch = Batch::default();
-            let loaded =
-                Authority::load_or_create(name, &path("ca.crt"), &path("ca.key"), &mut batch);
+            let loaded = Authority::load_or_create(
+                name,
+                &path("ca.crt"),
+                &path("ca.key"),
+                &mut batch,
+                &Clock::system(),
+            );
             batch.write().and(loaded)
         };
         let ensure = |authority: &Authority, names: &[&str]| {
@@ -298,7 +310,10 @@ mod tests {
         assert!(ensure(&again, &["localhost"]), "with another key");
         fs::remove_file(path("apiserver.key")).unwrap();
         assert!(ensure(&again, &["localhost"]), "without its key");
-        assert!(ensure(&Authority::new("kubernetes").unwrap(), &["localhost"]), "of another");
+        assert!(
+            ensure(&Authority::new("kubernetes", &Clock::system()).unwrap(), &["localhost"]),
+            "of another"
+        );
         assert!(load("another").unwrap_err().contains("not the certificate of"));
         fs::remove_file(path("ca.key")).unwrap();
         assert!(load("kubernetes").unwrap_err().contains("is missing"));
@@ -306,16 +321,16 @@ mod tests {
 
     #[test]
     fn what_is_issued_is_read_back() {
-        let authority = Authority::new("kubernetes").unwrap();
+        let authority = Authority::new("kubernetes", &Clock::system()).unwrap();
         let issued = authority.issue(&server(&["localhost", "kubernetes"])).unwrap();
         let der = CertificateDer::from_pem_slice(issued.certificate.as_bytes()).unwrap();
         let certificate = Certificate::read(&der).unwrap();
         assert_eq!(certificate.subject().common_name, "kube-apiserver");
         assert_eq!(certificate.alt_names().dns_names, ["localhost", "kubernetes"]);
         assert_eq!(certificate.alt_names().ips, [IpAddr::from([127, 0, 0, 1])]);
-        let left = certificate.not_after().unwrap().duration_since(SystemTime::now()).unwrap();
+        let left = certificate.not_after().unwrap().duration_since(Clock::system().now()).unwrap();
         assert_eq!(left.as_secs().div_ceil(24 * 60 * 60), 365);
-        assert!(certificate.not_before().unwrap() < SystemTime::now());
+        assert!(certificate.not_before().unwrap() < Clock::system().now());
         assert!(certificate.identifier().contains("SKID=, AKID="), "{}", certificate.identifier());
     }
 }

@@ -29,8 +29,12 @@ pub struct ClientIdentity {
 ///
 /// The time for it is bounded whatever the client presents: path building has a budget of signature
 /// checks.
-pub fn verify_client(certificates: &[Bytes], roots: &CaBundle) -> Result<ClientIdentity, String> {
-    judge(certificates, roots, SystemTime::now()).map(|(identity, _)| identity)
+pub fn verify_client(
+    certificates: &[Bytes],
+    roots: &CaBundle,
+    now: SystemTime,
+) -> Result<ClientIdentity, String> {
+    judge(certificates, roots, now).map(|(identity, _)| identity)
 }
 
 /// The client, and when the first certificate of its chain ends.
@@ -93,9 +97,12 @@ impl ClientVerifier {
     }
 
     /// As [`verify_client`].
-    pub fn verify(&self, certificates: &[Bytes]) -> Result<Arc<ClientIdentity>, String> {
+    pub fn verify(
+        &self,
+        certificates: &[Bytes],
+        now: SystemTime,
+    ) -> Result<Arc<ClientIdentity>, String> {
         let roots = self.roots.current();
-        let now = SystemTime::now();
         if let Some(identity) = self.remembered(&roots, certificates, now) {
             return Ok(identity);
         }
@@ -134,6 +141,7 @@ impl ClientVerifier {
 
 #[cfg(test)]
 mod tests {
+    use kevel_clock::Clock;
     use rcgen::{
         CertificateParams, DnType, DnValue, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     };
@@ -178,7 +186,7 @@ mod tests {
         let uid = DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]);
         let uid_value = DnValue::Utf8String("1-2-3".into());
         let chain = issue(&ca, client(|params| params.distinguished_name.push(uid, uid_value)));
-        let identity = verify_client(&chain, &ca.bundle).unwrap();
+        let identity = verify_client(&chain, &ca.bundle, Clock::system().now()).unwrap();
         assert_eq!(identity.common_name, "jane");
         assert_eq!(identity.organizations, ["devs"]);
         assert_eq!(identity.uid, "1-2-3");
@@ -203,13 +211,15 @@ mod tests {
     #[test]
     fn certificates_without_extensions_are_of_their_authority_s_clients() {
         let (ours, theirs) = (ca("kubernetes"), ca("kubernetes"));
-        let identity = verify_client(&issue_v1(&ours, client(|_| {})), &ours.bundle).unwrap();
+        let identity =
+            verify_client(&issue_v1(&ours, client(|_| {})), &ours.bundle, Clock::system().now())
+                .unwrap();
         assert_eq!(
             (identity.common_name.as_str(), &*identity.organizations),
             ("jane", &["devs".to_owned()][..])
         );
         let day = Duration::from_secs(86400);
-        let now = SystemTime::now();
+        let now = Clock::system().now();
         let unknown = "x509: certificate signed by unknown authority";
         let expired = "x509: certificate has expired or is not yet valid: current time ";
         let mut forged = issue_v1(&ours, client(|_| {}))[0].to_vec();
@@ -223,7 +233,7 @@ mod tests {
             (issue_v1(&ours, client(|params| params.not_after = (now - day).into())), expired),
             (issue_v1(&ours, client(|params| params.not_before = (now + day).into())), expired),
         ] {
-            let error = verify_client(&chain, &ours.bundle).unwrap_err();
+            let error = verify_client(&chain, &ours.bundle, now).unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
     }
@@ -232,7 +242,7 @@ mod tests {
     fn other_certificates_are_refused() {
         let (ours, theirs) = (ca("kubernetes"), ca("kubernetes"));
         let day = Duration::from_secs(86400);
-        let now = SystemTime::now();
+        let now = Clock::system().now();
         for (chain, expected) in [
             (issue(&ca("other"), client(|_| {})), "x509: certificate signed by unknown authority"),
             (
@@ -257,7 +267,7 @@ mod tests {
             (vec![Bytes::from_static(b"rubbish")], "x509: malformed certificate"),
             (vec![], "no certificate"),
         ] {
-            let error = verify_client(&chain, &ours.bundle).unwrap_err();
+            let error = verify_client(&chain, &ours.bundle, now).unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
     }
@@ -265,7 +275,7 @@ mod tests {
     /// A chain ends with the first of its certificates, which may be the authority's.
     #[test]
     fn judgement_ends_with_the_first_certificate_of_its_chain() {
-        let now = SystemTime::now();
+        let now = Clock::system().now();
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "ending");
         params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -290,9 +300,10 @@ mod tests {
         let roots = Arc::new(Dynamic::load("client-ca", &[&path], parse).unwrap().impatient());
         let verifier = ClientVerifier::new(roots);
         let chain = issue(&first, client(|_| {}));
-        let judged = verifier.verify(&chain).unwrap();
-        assert!(Arc::ptr_eq(&judged, &verifier.verify(&chain).unwrap()));
+        let now = Clock::system().now();
+        let judged = verifier.verify(&chain, now).unwrap();
+        assert!(Arc::ptr_eq(&judged, &verifier.verify(&chain, now).unwrap()));
         std::fs::write(&path, second.bundle.pem()).unwrap();
-        assert!(verifier.verify(&chain).is_err());
+        assert!(verifier.verify(&chain, now).is_err());
     }
 }

@@ -5,9 +5,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use kevel_clock::Stopwatch;
 
 /// How often the files are looked at, at most; only when a value is read.
 const LOOK: Duration = Duration::from_secs(1);
@@ -34,7 +35,7 @@ pub struct Dynamic<T> {
     paths: Vec<PathBuf>,
     parse: Parse<T>,
     current: ArcSwap<T>,
-    start: Instant,
+    start: Stopwatch,
     /// When the files are looked at next, in milliseconds since the start.
     next: AtomicU64,
     look: Duration,
@@ -46,7 +47,7 @@ type Parse<T> = Box<dyn Fn(&[Vec<u8>]) -> Result<T, String> + Send + Sync>;
 struct Seen {
     stamps: Vec<Option<Stamp>>,
     files: Vec<Vec<u8>>,
-    read: Instant,
+    read: Stopwatch,
 }
 
 /// What changes when a file does: device, inode, size, and both times.
@@ -69,7 +70,7 @@ impl<T> Dynamic<T> {
         let stamps = stamps(&paths);
         let files = read(&paths)?;
         let value = parse(&files)?;
-        let start = Instant::now();
+        let start = Stopwatch::start();
         Ok(Dynamic {
             name: name.to_owned(),
             paths,
@@ -84,13 +85,13 @@ impl<T> Dynamic<T> {
 
     /// A value that is in no file.
     pub fn fixed(value: T) -> Self {
-        let seen = Seen { stamps: Vec::new(), files: Vec::new(), read: Instant::now() };
+        let seen = Seen { stamps: Vec::new(), files: Vec::new(), read: Stopwatch::start() };
         Dynamic {
             name: String::new(),
             paths: Vec::new(),
             parse: Box::new(|_| Err(String::new())),
             current: ArcSwap::from_pointee(value),
-            start: Instant::now(),
+            start: Stopwatch::start(),
             next: AtomicU64::new(u64::MAX),
             look: LOOK,
             seen: Mutex::new(seen),
@@ -126,7 +127,7 @@ impl<T> Dynamic<T> {
         if seen.stamps == stamps && seen.read.elapsed() < READ {
             return;
         }
-        (seen.stamps, seen.read) = (stamps, Instant::now());
+        (seen.stamps, seen.read) = (stamps, Stopwatch::start());
         match read(&self.paths) {
             Ok(files) if files == seen.files => {}
             Ok(files) => match (self.parse)(&files) {

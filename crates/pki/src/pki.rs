@@ -5,6 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kevel_clock::Clock;
+
 use super::authority::{Authority, Subject};
 use super::certificate::AltNames;
 use super::files::{Batch, Readable};
@@ -33,6 +35,7 @@ const ADMIN_GROUP: &str = "system:masters";
 ///     kubeconfig: folder.path().join("admin.kubeconfig"),
 ///     server: "https://127.0.0.1:6443".to_owned(),
 ///     names: Pki::names("host", &["10.0.0.1".parse().unwrap()]),
+///     clock: kevel_clock::Clock::system(),
 /// };
 /// let files = pki.ensure().unwrap();
 /// assert!(files.serving_certificate.exists());
@@ -47,6 +50,8 @@ pub struct Pki {
     pub server: String,
     /// What the server is called.
     pub names: AltNames,
+    /// Time by which certificates are valid.
+    pub clock: Clock,
 }
 
 /// The files of a [`Pki`], by the names that kubeadm has for them.
@@ -102,7 +107,7 @@ impl Pki {
         loop {
             tokio::select! {
                 () = &mut stop => return,
-                () = tokio::time::sleep(DAY) => {}
+                () = self.clock.sleep(DAY) => {}
             }
             let pki = self.clone();
             // Keys take a moment to make.
@@ -125,8 +130,13 @@ impl Pki {
     pub fn ensure(&self) -> Result<PkiFiles, String> {
         let files = PkiFiles::in_folder(&self.folder);
         let mut batch = Batch::default();
-        let authority =
-            Authority::load_or_create(AUTHORITY, &files.ca_certificate, &files.ca_key, &mut batch)?;
+        let authority = Authority::load_or_create(
+            AUTHORITY,
+            &files.ca_certificate,
+            &files.ca_key,
+            &mut batch,
+            &self.clock,
+        )?;
         let server =
             Subject::Server { common_name: "kube-apiserver".into(), names: self.names.clone() };
         authority.ensure(&server, &files.serving_certificate, &files.serving_key, &mut batch)?;
@@ -176,6 +186,7 @@ mod tests {
             kubeconfig: folder.path().join("admin.kubeconfig"),
             server: "https://127.0.0.1:6443".to_owned(),
             names: Pki::names("localhost", &["10.0.0.1".parse().unwrap()]),
+            clock: Clock::system(),
         };
         let contents = || {
             let files = fs::read_dir(folder.path().join("pki")).unwrap();
@@ -202,19 +213,20 @@ mod tests {
             kubeconfig: folder.path().join("admin.kubeconfig"),
             server: "https://127.0.0.1:6443".to_owned(),
             names: Pki::names("localhost", &[]),
+            clock: Clock::system(),
         };
         let files = pki.ensure().unwrap();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let start = tokio::time::Instant::now();
+        let start = kevel_clock::timer_now();
         let keeping = tokio::spawn(pki.keep(async { drop(stopped.await) }));
         for day in 1..=2 {
             fs::remove_file(&files.serving_certificate).unwrap();
             fs::remove_file(&files.serving_key).unwrap();
             while !files.serving_certificate.exists() {
-                assert!(start.elapsed() < 4 * DAY, "it never comes back");
+                assert!(kevel_clock::timer_now() - start < 4 * DAY, "it never comes back");
                 tokio::time::sleep(Duration::from_secs(600)).await;
             }
-            assert_eq!(start.elapsed().as_secs() / DAY.as_secs(), day);
+            assert_eq!((kevel_clock::timer_now() - start).as_secs() / DAY.as_secs(), day);
         }
         drop(stop);
         keeping.await.unwrap();

@@ -4,6 +4,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use kevel_clock::Clock;
+
 use super::authority::{Authority, Subject};
 use super::certificate::AltNames;
 use super::files::{Batch, Readable};
@@ -16,6 +18,7 @@ pub fn self_signed(
     public: IpAddr,
     bind: IpAddr,
     service: Option<IpAddr>,
+    clock: &Clock,
 ) -> Result<(PathBuf, PathBuf), String> {
     let (certificate, key) = (folder.join("apiserver.crt"), folder.join("apiserver.key"));
     match (readable(&certificate), readable(&key)) {
@@ -35,9 +38,9 @@ pub fn self_signed(
         true => names.dns_names.push("localhost".to_owned()),
         false => names.ips.push(bind),
     }
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now = clock.now().duration_since(SystemTime::UNIX_EPOCH);
     let now = now.map_or(0, |since| since.as_secs());
-    let authority = Authority::new(&format!("{public}-ca@{now}"))?;
+    let authority = Authority::new(&format!("{public}-ca@{now}"), clock)?;
     let issued =
         authority.issue(&Subject::Server { common_name: format!("{public}@{now}"), names })?;
     let mut batch = Batch::default();
@@ -65,7 +68,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let address = "10.1.2.3".parse().unwrap();
         let all = "0.0.0.0".parse().unwrap();
-        let make = || self_signed(folder.path(), address, all, None);
+        let make = || self_signed(folder.path(), address, all, None, &Clock::system());
         let (certificate, key) = make().unwrap();
         let before = std::fs::read(&certificate).unwrap();
         make().unwrap();

@@ -16,6 +16,7 @@ use kevel_api::field_error::{FieldError, FieldErrors};
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
+use kevel_clock::Clock;
 
 use crate::audit::AuditContext;
 use crate::future::Pending;
@@ -85,6 +86,8 @@ pub struct Attributes<'a> {
     pub options: OperationOptions<'a>,
     /// When the answer must have been given.
     pub deadline: Option<Instant>,
+    /// Time of the server.
+    pub clock: &'a Clock,
     /// Where the time goes.
     pub trackers: Option<&'a LatencyTrackers>,
     /// Which round this is, of those who may change the object.

@@ -121,7 +121,7 @@ pub(crate) fn descriptions(columns: &[Column]) -> Vec<Cow<'_, str>> {
 /// let metadata = Map::from_iter([("name", Value::from("web"))]);
 /// let object = Value::Map(Map::from_iter([("metadata", Value::Map(metadata))]));
 /// assert_eq!(NameAndCreation.definitions().len(), 2);
-/// assert_eq!(NameAndCreation.cells(&object, MicroTime::now())[0], Value::from("web"));
+/// assert_eq!(NameAndCreation.cells(&object, MicroTime::now(&kevel_clock::Clock::system()))[0], Value::from("web"));
 /// ```
 pub trait Columns: Send + Sync {
     /// The columns, from left to right.

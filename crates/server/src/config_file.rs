@@ -7,6 +7,7 @@ use crate::metrics::{Counter, Description, Family, Gauge, Metrics};
 use kevel_api::quote::quote;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
+use kevel_clock::Clock;
 use kevel_codec::json::Unknown;
 use kevel_codec::yaml;
 use ring::digest::{SHA256, digest};
@@ -66,6 +67,7 @@ pub struct Reloads {
     info: Arc<Family<Gauge>>,
     /// The hash of the server's ID.
     server: String,
+    clock: Clock,
     /// The hash of the text in force.
     text: Mutex<Option<String>>,
 }
@@ -118,6 +120,7 @@ impl Reloads {
                 &["apiserver_id_hash", "hash"],
             )),
             server: sha256(server_id.as_bytes()),
+            clock: metrics.clock.clone(),
             text: Mutex::default(),
         }
     }
@@ -145,7 +148,7 @@ impl Reloads {
 
     fn record(&self, status: &str) {
         self.total.with(&[status, &self.server]).increment();
-        self.last.with(&[status, &self.server]).set(Time::now().seconds);
+        self.last.with(&[status, &self.server]).set(Time::now(&self.clock).seconds);
     }
 }
 

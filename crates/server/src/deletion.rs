@@ -243,6 +243,7 @@ pub(crate) fn before_delete(
     garbage_collection: bool,
     old: &Value,
     options: &DeleteOptions,
+    now: Time,
 ) -> DeletionPlan {
     // Nobody would take away a finalizer that is for the garbage collector.
     let finalize = |object: &mut Value| {
@@ -256,7 +257,7 @@ pub(crate) fn before_delete(
         return DeletionPlan::AlreadyDeleting;
     }
     if !deleting && strategy.begin_delete(&mut object) {
-        set_deletion(&mut object, Time::now(), None);
+        set_deletion(&mut object, now, None);
         if strategy.default_dependents() != Dependents::Ignored {
             finalize(&mut object);
         }
@@ -267,7 +268,7 @@ pub(crate) fn before_delete(
         (true, false) => {
             let grace = strategy.grace_period(old, options.grace_period);
             if let Some(seconds) = grace {
-                set_deletion(&mut object, after(Time::now(), seconds), Some(seconds));
+                set_deletion(&mut object, after(now, seconds), Some(seconds));
                 next_generation(&mut object);
             }
             grace
@@ -279,7 +280,7 @@ pub(crate) fn before_delete(
                 0 => None,
                 granted => match options.grace_period.filter(|asked| *asked < granted) {
                     None => return DeletionPlan::AlreadyDeleting,
-                    Some(asked) => Some(shorten(&mut object, granted, asked)),
+                    Some(asked) => Some(shorten(&mut object, granted, asked, now)),
                 },
             }
         }
@@ -289,7 +290,7 @@ pub(crate) fn before_delete(
     match grace {
         None if !pending => DeletionPlan::Remove,
         None => {
-            mark(&mut object);
+            mark(&mut object, now);
             DeletionPlan::Mark(object)
         }
         Some(0) if !pending => DeletionPlan::MarkAndRemove(object),
@@ -298,9 +299,8 @@ pub(crate) fn before_delete(
 }
 
 /// Gives an object that is ending less time, but not less than none.
-fn shorten(object: &mut Value, granted: i64, asked: i64) -> i64 {
+fn shorten(object: &mut Value, granted: i64, asked: i64, now: Time) -> i64 {
     let set: Option<Time> = metadata::text(object, "deletionTimestamp").parse().ok();
-    let now = Time::now();
     let at = set.map_or(now, |set| after(set, asked - granted));
     let (at, seconds) = if at < now { (now, asked.min(1)) } else { (at, asked) };
     set_deletion(object, at, Some(seconds));
@@ -308,12 +308,11 @@ fn shorten(object: &mut Value, granted: i64, asked: i64) -> i64 {
 }
 
 /// Marks an object that only its finalizers keep.
-fn mark(object: &mut Value) {
+fn mark(object: &mut Value, now: Time) {
     let set: Option<Time> = metadata::text(object, "deletionTimestamp").parse().ok();
     if set.is_none() {
         next_generation(object);
     }
-    let now = Time::now();
     set_deletion(object, set.filter(|at| *at <= now).unwrap_or(now), Some(0));
 }
 

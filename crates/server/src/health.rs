@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::{HeaderName, HeaderValue, StatusCode, header};
+use kevel_clock::monotonic_now;
 
 use crate::body::Body;
 use crate::future::Pending;
@@ -106,7 +107,7 @@ pub struct Health {
 impl Health {
     /// No checks yet. `--livez-grace-period` is how long a start may take before `/livez` minds.
     pub fn new(livez_grace_period: Duration) -> Self {
-        let started = Instant::now();
+        let started = monotonic_now();
         let (healthz, livez, readyz) = Default::default();
         Health { started, livez_grace_period, healthz, livez, readyz }
     }
@@ -158,14 +159,14 @@ impl Health {
 
 impl Check {
     fn minded_from(self, from: Instant) -> Self {
-        if from <= Instant::now() {
+        if from <= monotonic_now() {
             return self;
         }
         let (name, group) = (self.name.clone(), self.group);
         let check = Check::later(name, move || {
             let check = self.clone();
             Box::pin(
-                async move { if Instant::now() > from { check.check().await } else { Ok(()) } },
+                async move { if monotonic_now() > from { check.check().await } else { Ok(()) } },
             )
         });
         Check { group, ..check }

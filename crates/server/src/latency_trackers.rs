@@ -3,7 +3,9 @@
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use kevel_clock::Stopwatch;
 
 use crate::metrics::Series;
 use crate::request::Request;
@@ -62,7 +64,7 @@ impl LatencyTrackers {
 
     /// Adds the time of work to a phase of a request.
     pub async fn track<T>(request: &Request, phase: Phase, work: impl Future<Output = T>) -> T {
-        let started = Instant::now();
+        let started = Stopwatch::start();
         let done = work.await;
         LatencyTrackers::add_to(request, phase, started.elapsed());
         done

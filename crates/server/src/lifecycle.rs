@@ -164,6 +164,7 @@ impl Lifecycle {
 
 #[cfg(test)]
 mod tests {
+    use kevel_clock::timer_now;
     use std::sync::{Arc, Mutex};
 
     use super::*;
@@ -178,7 +179,7 @@ mod tests {
                 Ok(())
             })
             .unwrap();
-        let start = tokio::time::Instant::now();
+        let start = timer_now();
         let events = Arc::new(Mutex::new(Vec::new()));
         let stop_http = Signal::new("stop http");
         let mut watchers = Vec::new();

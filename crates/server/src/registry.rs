@@ -16,7 +16,7 @@ use crate::failure::{cache_error, store_error};
 use crate::guaranteed_update::guaranteed_update;
 use crate::metadata;
 use crate::resource::{ConnectRequest, Resource};
-use crate::storage::{Storage, local_key};
+use crate::storage::{RegistryOptions, Storage, local_key};
 
 impl Resource {
     /// An object as it is now.
@@ -63,8 +63,9 @@ impl Resource {
         let delete = |found: Option<(Value, Revision)>| async move {
             let (object, revision) = found.ok_or_else(|| self.not_found(name))?;
             options.check(self, &object)?;
-            let garbage_collection = storage.registry.garbage_collection;
-            let plan = before_delete(&*self.strategy, garbage_collection, &object, options);
+            let RegistryOptions { garbage_collection, clock, .. } = &storage.registry;
+            let now = Time::now(clock);
+            let plan = before_delete(&*self.strategy, *garbage_collection, &object, options, now);
             let plan = plan.try_map(|object| Ok::<_, StatusError>(without_revision(object)))?;
             let deletion = Deletion {
                 storage: storage.clone(),
@@ -140,7 +141,7 @@ impl Storage {
         metadata::set(
             &mut object,
             "creationTimestamp",
-            Some(Time::now().to_string().as_str().into()),
+            Some(Time::now(&self.registry.clock).to_string().as_str().into()),
         );
         let key = self.key(metadata::text(&object, "namespace"), metadata::text(&object, "name"));
         self.engine.create(&key, self.encode(&object), self.time_to_live).await

@@ -9,6 +9,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_api::warning::WarningList;
+use kevel_clock::{Clock, monotonic_now};
 use kevel_compute::ComputeMeter;
 
 use crate::audit::{AuditContext, AuditedRequest};
@@ -48,9 +49,9 @@ pub struct Request {
 /// When a request came in.
 #[derive(Clone, Copy, Debug)]
 pub struct Received {
-    /// By the clock on the wall.
+    /// By the server's clock.
     pub at: SystemTime,
-    /// By a clock that does not jump.
+    /// In real time, for what is measured.
     pub started: Instant,
 }
 
@@ -62,6 +63,8 @@ pub struct Connection {
     /// The client's certificates, its own first, as they were presented (DER). The handshake does
     /// not judge them: authentication does.
     pub certificates: Vec<Bytes>,
+    /// Time of the server.
+    pub clock: Clock,
 }
 
 /// A body that has not been read yet.
@@ -83,7 +86,7 @@ impl Request {
         connection: Arc<Connection>,
     ) -> Option<Self> {
         let info = RequestInfo::new(&parts.method, &parts.uri)?;
-        let received = Received { at: SystemTime::now(), started: Instant::now() };
+        let received = Received { at: connection.clock.now(), started: monotonic_now() };
         Some(Request {
             parts,
             body,
@@ -98,6 +101,11 @@ impl Request {
             audit: AuditContext::default(),
             in_process: false,
         })
+    }
+
+    /// Time of the server.
+    pub fn clock(&self) -> &Clock {
+        &self.connection.clock
     }
 
     /// The text of a header; empty if it is not there.

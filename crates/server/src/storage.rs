@@ -160,6 +160,7 @@ impl Storage {
             form: config.form,
             api_version: config.kind.group_version().to_string(),
             kind: config.kind.clone(),
+            clock: config.registry.clock.clone(),
         });
         let cached = kevel_store::cache::Resource {
             prefix: config.prefix.clone(),

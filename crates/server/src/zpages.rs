@@ -1,11 +1,10 @@
 //! `/statusz` and `/flagz`: a server about itself, as text for people and as objects for programs.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
-
 use http::{HeaderValue, header};
 use kevel_api::json_string::write_json_string;
 use kevel_api::status::StatusError;
 use kevel_api::time::Time;
+use kevel_clock::{Clock, Moment};
 use kevel_codec::{json, yaml};
 
 use crate::body::Body;
@@ -146,16 +145,17 @@ fn respond(body: Vec<u8>, media: &str) -> Response {
 /// Since when a server is up, and what it is.
 #[derive(Debug)]
 pub struct Statusz {
-    started: (Instant, SystemTime),
+    started: (Moment, Time),
+    clock: Clock,
     info: Info,
     paths: Vec<String>,
 }
 
 impl Statusz {
     /// A server that starts now. `paths` are worth a look.
-    pub fn new(info: Info, mut paths: Vec<String>) -> Self {
+    pub fn new(info: Info, mut paths: Vec<String>, clock: Clock) -> Self {
         paths.sort();
-        Statusz { started: (Instant::now(), SystemTime::now()), info, paths }
+        Statusz { started: (clock.moment(), Time::now(&clock)), clock, info, paths }
     }
 
     /// The API level without the name of the build.
@@ -169,8 +169,7 @@ impl Statusz {
     }
 
     fn start_time(&self) -> String {
-        let seconds = self.started.1.duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs());
-        Time { seconds: seconds.cast_signed() }.to_string()
+        self.started.1.to_string()
     }
 }
 
@@ -178,7 +177,7 @@ impl Page for Statusz {
     const KIND: &'static str = "Statusz";
 
     fn text(&self) -> String {
-        let up = self.started.0.elapsed().as_secs();
+        let up = self.clock.since(self.started.0).as_secs();
         let (hours, minutes, seconds) = (up / 3600, up / 60 % 60, up % 60);
         format!(
             "\nStarted:  {}\nUp:  {hours} hr {minutes:02} min {seconds:02} sec\n\
@@ -199,7 +198,7 @@ impl Page for Statusz {
         paths.push(b']');
         vec![
             ("startTime", quoted(&self.start_time())),
-            ("uptimeSeconds", self.started.0.elapsed().as_secs().to_string().into_bytes()),
+            ("uptimeSeconds", self.clock.since(self.started.0).as_secs().to_string().into_bytes()),
             ("goVersion", quoted(&self.info.go_version)),
             ("binaryVersion", quoted(self.binary_version())),
             ("emulationVersion", quoted(&self.emulation_version())),

@@ -113,10 +113,11 @@ struct Judge(ClientVerifier);
 impl Handler for Judge {
     fn handle<'a>(&'a self, request: Request) -> Pending<'a, Response> {
         Box::pin(async move {
-            let (code, text) = match self.0.verify(&request.connection.certificates) {
-                Ok(identity) => (StatusCode::OK, identity.common_name.clone()),
-                Err(error) => (StatusCode::UNAUTHORIZED, error),
-            };
+            let (code, text) =
+                match self.0.verify(&request.connection.certificates, request.clock().now()) {
+                    Ok(identity) => (StatusCode::OK, identity.common_name.clone()),
+                    Err(error) => (StatusCode::UNAUTHORIZED, error),
+                };
             let mut response = Response::new(Body::from(text.into_bytes()));
             *response.status_mut() = code;
             response
@@ -140,7 +141,7 @@ impl ResolvesClientCert for Shown {
 /// `--client-ca-file` and `--requestheader-client-ca-file`: both judge by a `ClientVerifier`.
 #[tokio::test]
 async fn clients_and_front_proxies_are_trusted_as_go_trusts_them() {
-    let authority = Authority::new("serving").unwrap();
+    let authority = Authority::new("serving", &kevel_clock::Clock::system()).unwrap();
     let names = AltNames { dns_names: vec!["localhost".into()], ..AltNames::default() };
     let own = Subject::Server { common_name: "server".into(), names };
     let own = authority.issue(&own).unwrap();
@@ -152,6 +153,7 @@ async fn clients_and_front_proxies_are_trusted_as_go_trusts_them() {
         let tls = Tls::from_pem(&options, &own.certificate, &own.key, vec![roots.clone()]);
         let address = IpAddr::from(Ipv4Addr::LOCALHOST);
         let serving = SecureServing {
+            clock: kevel_clock::Clock::system(),
             listener: listen(Listen { address, port: 0, share_port: false }).unwrap(),
             tls: Arc::new(tls.unwrap()),
             limits: Limits::default(),

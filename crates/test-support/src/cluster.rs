@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kevel::{Builder, Server};
+use kevel_clock::Stopwatch;
 use kube::config::AuthInfo;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
@@ -230,7 +231,7 @@ impl Cluster {
         body: &str,
         wanted: impl Fn(&(u16, String)) -> bool,
     ) -> (u16, String) {
-        let started = std::time::Instant::now();
+        let started = Stopwatch::start();
         loop {
             let answer = self.send(who, what, body).await;
             if wanted(&answer) {

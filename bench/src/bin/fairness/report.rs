@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use kevel_api::time::Time;
+use kevel_clock::Clock;
 use kevel_conformance::Result;
 use kevel_conformance::control_plane::tree;
 use serde_json::{Value, json};
@@ -79,7 +80,7 @@ impl Results {
              reference comes first. The floods come from a process that gets what the servers leave of the processors (SCHED_IDLE), the quiet client has one whenever it needs it (SCHED_RR): in the world they are other machines.\n\n\
              ![p99 of the quiet client](fairness.svg)\n\n{}\n\
              `cargo run --release -p kevel-bench --bin fairness -- --write` renews this page.\n",
-            Time::now(),
+            Time::now(&Clock::system()),
             std::thread::available_parallelism().map_or(1, usize::from),
             self.table(),
         );
@@ -102,7 +103,7 @@ impl Results {
         let phases: Vec<Value> = self.rows.iter().map(row).collect();
         let Sizes { pods, clients, kubelets, seconds } = self.sizes;
         json!({
-            "time": Time::now().to_string(), "pods": pods, "clients": clients,
+            "time": Time::now(&Clock::system()).to_string(), "pods": pods, "clients": clients,
             "kubelets": kubelets, "seconds": seconds, "phases": phases,
         })
     }

@@ -5,6 +5,7 @@ use std::fs;
 
 use kevel_api::time::Time;
 use kevel_bench::load::Measurement;
+use kevel_clock::Clock;
 use kevel_conformance::Result;
 use kevel_conformance::control_plane::tree;
 use serde_json::{Value, json};
@@ -79,7 +80,7 @@ impl Results {
              each: it depends little on what else the machine does, unlike the wall-clock figures beside it.\n\n\
              ![CPU time per operation](results.svg)\n\n{}\n\
              `cargo run --release -p kevel-bench --bin servers -- --write` renews this page.\n",
-            Time::now(),
+            Time::now(&Clock::system()),
             std::thread::available_parallelism().map_or(1, usize::from),
             self.table(),
         );
@@ -104,7 +105,7 @@ impl Results {
             })
             .collect();
         let Sizes { pods, watchers, .. } = self.sizes;
-        json!({"time": Time::now().to_string(), "pods": pods, "watchers": watchers, "phases": rows})
+        json!({"time": Time::now(&Clock::system()).to_string(), "pods": pods, "watchers": watchers, "phases": rows})
     }
 
     /// A bar a phase: how many times as much the reference takes.

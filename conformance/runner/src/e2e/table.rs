@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use kevel_api::time::Time;
+use kevel_clock::Clock;
 
 use crate::Result;
 
@@ -62,7 +63,7 @@ impl Table {
             "# The official conformance tests against {server}\n\n\
              Suite and components: Kubernetes v1.36.3; {}; at most {limit} s a test; {nodes}.\n\n{}\n\n\
              | result | seconds | reason | test |\n| --- | --- | --- | --- |\n",
-            Time::now(),
+            Time::now(&Clock::system()),
             self.summary(),
         );
         for (test, outcome) in &self.0 {

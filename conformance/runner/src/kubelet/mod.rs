@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_api::time::{MicroTime, Time};
+use kevel_clock::Clock;
 use serde_json::{Value, json};
 
 use crate::Result;
@@ -78,7 +79,7 @@ async fn register(client: &Client, index: usize) -> Result<()> {
     if !matches!(created.code, 201 | 409) {
         return Err(String::from_utf8_lossy(&created.body).into());
     }
-    let now = Time::now().to_string();
+    let now = Time::now(&Clock::system()).to_string();
     let condition = |kind: &str, status: &str, reason: &str| {
         json!({"type": kind, "status": status, "reason": reason, "message": reason,
                "lastHeartbeatTime": now, "lastTransitionTime": now})
@@ -112,7 +113,7 @@ async fn register(client: &Client, index: usize) -> Result<()> {
 async fn renew(client: &Client, index: usize) -> Result<()> {
     let name = node_name(index);
     let folder = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
-    let spec = json!({"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": MicroTime::now().to_string()});
+    let spec = json!({"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": MicroTime::now(&Clock::system()).to_string()});
     let patch = json!({"spec": spec});
     let path = format!("{folder}/{name}");
     let renewed = client.send(Request::patch(path, "merge-patch+json", &patch)).await?;

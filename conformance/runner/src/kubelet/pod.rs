@@ -1,6 +1,7 @@
 //! What a pod's status says as its containers start and end.
 
 use kevel_api::time::Time;
+use kevel_clock::Clock;
 use serde_json::{Value, json};
 
 use super::node_address;
@@ -43,7 +44,7 @@ pub(super) fn has_images(pod: &Value) -> bool {
 
 /// The status of a pod whose containers have started.
 pub(super) fn started(pod: &Value) -> Value {
-    let now = Time::now().to_string();
+    let now = Time::now(&Clock::system()).to_string();
     let gates = pod["spec"]["readinessGates"].as_array().is_some_and(|gates| !gates.is_empty());
     let condition = |kind: &str, status: bool| {
         let status = if status { "True" } else { "False" };
@@ -77,7 +78,7 @@ pub(super) fn started(pod: &Value) -> Value {
 
 /// The status of a pod whose containers have ended, with its phase if that changes.
 pub(super) fn ended(pod: &Value, code: u64, phase: Option<&str>) -> Value {
-    let now = Time::now().to_string();
+    let now = Time::now(&Clock::system()).to_string();
     let reason = if code == 0 { "Completed" } else { "Error" };
     let state = json!({"running": null, "terminated": {
         "exitCode": code, "reason": reason, "startedAt": pod["status"]["startTime"], "finishedAt": now}});

@@ -1,11 +1,12 @@
 //! Evaluating expressions for a request.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::schema::Schema;
 use kevel_api::value::Value as Tree;
 use kevel_cel::{Activation, Budget, MAX_NESTING, ResourceCheck, Value, Variables, with_stack};
+use kevel_clock::Stopwatch;
 use kevel_server::admission::Attributes;
 use tokio::runtime::Handle;
 
@@ -117,7 +118,7 @@ impl<'a> Evaluator<'a> {
             Ok(program) => program,
             Err(error) => return Ok(Err(Error::invalid(format!("compilation error: {error}")))),
         };
-        let started = Instant::now();
+        let started = Stopwatch::start();
         let budget = Budget { composition: Some(self.remaining), ..Budget::default() };
         let evaluation = program.evaluate(&self.activation, budget);
         self.charge(self.activation.take_composition_cost())?;

@@ -1,8 +1,8 @@
 //! Match conditions: when a webhook or policy is asked at all.
 
 use std::sync::Arc;
-use std::time::Instant;
 
+use kevel_clock::Stopwatch;
 use kevel_server::metrics::{Counter, Description, Family, Histogram, Metrics};
 
 use super::{
@@ -138,7 +138,7 @@ impl MatchConditions {
         if self.conditions.is_empty() {
             return MatchResult::Matches;
         }
-        let started = Instant::now();
+        let started = Stopwatch::start();
         let evaluate = || evaluate_nested(self.nesting, || self.evaluate(input));
         let evaluated = match input.authorizer {
             Some(authorizer) => authorizer.settle(evaluate).await.and_then(|evaluated| evaluated),

@@ -132,6 +132,7 @@ impl World {
     }
 
     fn attributes(&self) -> Attributes<'_> {
+        static CLOCK: kevel_clock::Clock = kevel_clock::Clock::system();
         Attributes {
             resource: &self.row,
             subresource: "scale",
@@ -146,6 +147,7 @@ impl World {
             old: None,
             options: OperationOptions::None,
             deadline: None,
+            clock: &CLOCK,
             trackers: None,
             reinvocation: None,
         }

@@ -1,9 +1,10 @@
 //! Which policies, bindings and parameters a write concerns.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kevel_api::value::Value;
+use kevel_clock::Stopwatch;
 
 use super::definition::{Binding, Evaluator, Hook, Policy};
 use super::params::{Param, Params};
@@ -117,17 +118,17 @@ const TURN: Duration = Duration::from_millis(2);
 
 /// Lets others have their turn between policies: each may compute for a second.
 #[derive(Debug)]
-pub(super) struct Turn(Instant);
+pub(super) struct Turn(Stopwatch);
 
 impl Turn {
     pub fn begin() -> Self {
-        Turn(Instant::now())
+        Turn(Stopwatch::start())
     }
 
     pub async fn yield_if_long(&mut self) {
         if self.0.elapsed() > TURN {
             tokio::task::yield_now().await;
-            self.0 = Instant::now();
+            self.0 = Stopwatch::start();
         }
     }
 }

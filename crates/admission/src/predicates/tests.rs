@@ -165,6 +165,7 @@ impl World {
             old: old.as_ref(),
             options: OperationOptions::None,
             deadline: None,
+            clock: &kevel_clock::Clock::system(),
             trackers: None,
             reinvocation: None,
         };

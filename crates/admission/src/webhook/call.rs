@@ -1,12 +1,13 @@
 //! A webhook is asked.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Response, header};
 use kevel_api::gvk::GroupResource;
 use kevel_api::status::{SUCCESS, StatusError};
+use kevel_clock::{Stopwatch, monotonic_now};
 use kevel_codec::json;
 use kevel_server::admission::Attributes;
 use kevel_server::latency_trackers::Phase;
@@ -60,7 +61,7 @@ pub(super) async fn call(
         old: encoded.old.as_deref(),
     };
     let body = request.encode(version);
-    let started = Instant::now();
+    let started = Stopwatch::start();
     let answer = ask(webhook, &client, attributes, body).await;
     if let Some(trackers) = attributes.trackers {
         let phase = match webhook.step {
@@ -84,7 +85,7 @@ async fn ask(
     attributes: &Attributes<'_>,
     body: Bytes,
 ) -> Result<Response<Bytes>, Failure> {
-    let now = Instant::now();
+    let now = monotonic_now();
     let left = attributes.deadline.map(|deadline| deadline.saturating_duration_since(now));
     let Some(timeout) = [webhook.timeout, left].into_iter().flatten().min() else {
         return post(client, "", body, REQUEST_TIMEOUT).await.map_err(calling);
@@ -98,7 +99,7 @@ async fn ask(
     let answer = post(client, &query, body, timeout.min(REQUEST_TIMEOUT)).await;
     answer.map_err(|error| {
         let late = matches!(error, Error::Timeout { .. });
-        match late && attributes.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        match late && attributes.deadline.is_some_and(|deadline| monotonic_now() >= deadline) {
             true => Failure::TimedOut,
             false => calling(error),
         }
@@ -112,10 +113,10 @@ async fn post(
     body: Bytes,
     timeout: Duration,
 ) -> Result<Response<Bytes>, Error> {
-    let deadline = Instant::now() + timeout;
+    let deadline = monotonic_now() + timeout;
     let mut retries = 0..MAX_RETRIES;
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
+        let left = deadline.saturating_duration_since(monotonic_now());
         let answer = client.post_json(query, body.clone(), left).await?;
         match retry_after(&answer).filter(|_| retries.next().is_some()) {
             None => return Ok(answer),

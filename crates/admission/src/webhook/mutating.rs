@@ -5,10 +5,10 @@ mod tests;
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Instant;
 
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
+use kevel_clock::Stopwatch;
 use kevel_server::admission::{Attributes, Plugin, Reinvocation, ready};
 use kevel_server::future::Pending;
 
@@ -73,7 +73,7 @@ impl MutatingAdmissionWebhook {
             }
             let versioned = versions.as_matched(&matched).await?;
             let place = Place { round: round.number(), index };
-            let started = Instant::now();
+            let started = Stopwatch::start();
             let encoded = versioned.encode();
             let asked = call(webhook, &self.0.config.clients, attributes, &encoded);
             let changed = asked.await.and_then(|response| {

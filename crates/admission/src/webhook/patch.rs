@@ -5,6 +5,7 @@ use kevel_api::gvk::GroupVersionKind;
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
+use kevel_clock::Clock;
 use kevel_codec::json;
 use kevel_patch::json_patch::Patch;
 use kevel_patch::managed_fields;
@@ -55,7 +56,7 @@ pub(super) fn apply(
         Some(changed) => changed,
         None => patched(&patch, object, versioned),
     };
-    let settled = changed.and_then(|changed| settled(changed, versioned));
+    let settled = changed.and_then(|changed| settled(changed, versioned, attributes.clock));
     let mut changed = settled.map_err(|error| internal(&error))?;
     keep_managed_fields(&mut changed, object, attributes);
     Ok(Some(changed))
@@ -90,9 +91,9 @@ fn patched(patch: &Patch, object: &Value, versioned: &Versioned<'_>) -> Result<V
 }
 
 /// A changed object with its defaults.
-fn settled(object: Value, versioned: &Versioned<'_>) -> Result<Value, String> {
-    let mut value =
-        settle_changed(object, versioned.kind, versioned.ty).map_err(|error| error.to_string())?;
+fn settled(object: Value, versioned: &Versioned<'_>, clock: &Clock) -> Result<Value, String> {
+    let mut value = settle_changed(object, versioned.kind, versioned.ty, clock)
+        .map_err(|error| error.to_string())?;
     if let Some(map) = value.as_map_mut() {
         let version = api_version(&versioned.kind.group, &versioned.kind.version);
         map.insert("apiVersion", version.as_str().into());

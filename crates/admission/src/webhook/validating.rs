@@ -1,12 +1,12 @@
 //! `ValidatingAdmissionWebhook`: webhooks that may refuse what is written, all asked at once.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
+use kevel_clock::{Stopwatch, monotonic_now};
 use kevel_server::admission::{Attributes, Plugin, ready};
 use kevel_server::future::Pending;
 use kevel_server::resource::Resource;
@@ -84,7 +84,7 @@ impl ValidatingAdmissionWebhook {
         if invocations.is_empty() {
             return Ok(());
         }
-        if attributes.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        if attributes.deadline.is_some_and(|deadline| monotonic_now() >= deadline) {
             return Err(timed_out());
         }
         let encoded = versions.iter().map(|version| version.objects(attributes, object).encode());
@@ -129,7 +129,7 @@ impl ValidatingAdmissionWebhook {
     ) -> Result<(), StatusError> {
         let ask = async |index: usize, invocation: &Invocation<'_>| {
             let Invocation { webhook, version } = invocation;
-            let started = Instant::now();
+            let started = Stopwatch::start();
             let asked = call(webhook, &self.0.config.clients, attributes, &encoded[*version]).await;
             self.0.observe(webhook, attributes, started.elapsed(), &asked);
             let place = Place { round: 0, index };

@@ -4,6 +4,7 @@ mod local;
 mod metrics;
 mod remote;
 
+use kevel_api::time::Time;
 use kevel_server::controller::Client;
 use kevel_server::resource::Resource;
 
@@ -27,7 +28,7 @@ async fn write(
         object => object.map_err(|error| error.to_string())?,
     };
     let mut changed = object.clone();
-    condition.set(&mut changed);
+    condition.set(&mut changed, Time::now(client.clock()));
     if changed == object {
         return Ok(false);
     }

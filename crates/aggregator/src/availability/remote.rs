@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use http::HeaderMap;
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
+use kevel_clock::monotonic_now;
 use kevel_server::controller::{Backoff, Client, WorkQueue, inform, run};
 use kevel_server::resource::Resource;
 use kevel_server::service_resolver::{SERVICE_NAME, ServiceResolver, is_ready, port_of, slices};
@@ -136,7 +137,7 @@ impl RemoteAvailability {
     async fn reconcile(&self, name: &str) -> Result<(), String> {
         let Some(one) = self.known.remote().get(name).cloned() else { return Ok(()) };
         let Registered { service, upstream: Some(upstream) } = &*one else { return Ok(()) };
-        self.looked().insert(name.to_owned(), Instant::now());
+        self.looked().insert(name.to_owned(), monotonic_now());
         let (condition, failed) = match self.check_service(service)? {
             Some(condition) => (condition, Ok(())),
             None => match self.check_server(service, upstream).await {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use kevel_api::value::Value;
+use kevel_clock::monotonic_now;
 use kevel_server::controller::{Backoff, WorkQueue, run};
 use kevel_server::service_resolver::ServiceResolver;
 use kevel_server::signals::Signal;
@@ -131,7 +132,7 @@ impl RemoteDiscovery {
     fn look_at(&self, name: &str) {
         let remote = self.services.remote().contains_key(name);
         if remote || self.entries.load().contains_key(name) {
-            self.state().dirty.insert(name.to_owned(), Instant::now());
+            self.state().dirty.insert(name.to_owned(), monotonic_now());
             self.queue.add(name);
         }
     }
@@ -181,7 +182,7 @@ impl RemoteDiscovery {
         {
             return Ok(known.versions.clone());
         }
-        let asked = Instant::now();
+        let asked = monotonic_now();
         let mut headers = HeaderMap::from_iter([(header::ACCEPT, ACCEPT)]);
         if let Some(tag) = known.as_ref().and_then(|known| known.tag.clone()) {
             headers.insert(header::IF_NONE_MATCH, tag);

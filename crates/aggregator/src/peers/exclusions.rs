@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use kevel_api::value::Value;
+use kevel_clock::monotonic_now;
 use kevel_server::controller::{inform, run};
 
 use super::{GroupVersion, Peer, Peers};
@@ -107,7 +108,7 @@ impl Peers {
             // By then what is gone is forgotten.
             self.exclusion_queue.add_after(key, GRACE_PERIOD);
         }
-        self.publish(|state| state.exclusions.note(key, versions, Instant::now()));
+        self.publish(|state| state.exclusions.note(key, versions, monotonic_now()));
         Ok(())
     }
 
@@ -163,7 +164,7 @@ mod tests {
     /// What a peer may not have heard of yet is not brought back by it.
     #[test]
     fn a_version_that_is_gone_is_not_asked_of_peers_for_a_while() {
-        let (mut exclusions, start) = (Exclusions::default(), Instant::now());
+        let (mut exclusions, start) = (Exclusions::default(), monotonic_now());
         let all = "batch/v1/jobs x.io/v1/xs x.io/v2/xs in x.io batch";
         assert_eq!(shown(&exclusions), all);
         exclusions.note("xs.x.io", versions("x.io/v1 x.io/v2"), start);

@@ -69,7 +69,7 @@ mod tests {
             .header("accept", "application/json");
         let parts = parts.body(()).unwrap().into_parts().0;
         let peer = Some("10.0.0.2:5".parse().unwrap());
-        let connection = Arc::new(Connection { peer, certificates: Vec::new() });
+        let connection = Arc::new(Connection { peer, ..Connection::default() });
         let body = RequestBody::Bytes(bytes::Bytes::new());
         let mut request = Request::new(parts, body, connection).unwrap();
         request.user = Some(Arc::new(User::anonymous()));

@@ -1,5 +1,7 @@
 //! Dynamic resource allocation.
 
+use kevel_clock::Clock;
+
 use super::{set_missing, string};
 use crate::time::Time;
 use crate::value::Map;
@@ -14,8 +16,8 @@ pub(super) fn device_request(request: &mut Map, field: &str) {
     }
 }
 
-pub(super) fn now(map: &mut Map, field: &str) {
+pub(super) fn now(map: &mut Map, field: &str, clock: &Clock) {
     if !map.contains_key(field) {
-        map.insert(field, Time::now().to_string().as_str().into());
+        map.insert(field, Time::now(clock).to_string().as_str().into());
     }
 }

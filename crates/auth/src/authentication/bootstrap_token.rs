@@ -41,7 +41,7 @@ impl BootstrapTokens {
         let name = format!("{SECRET_PREFIX}{id}");
         let found = storage.cache.latest().get(&format!("{NAMESPACE}/{name}")).cloned()?;
         let object = storage.read(found.wire().ok()?).ok()?;
-        match judge(&object, id, secret) {
+        match judge(&object, id, secret, Time::now(self.0.clock())) {
             Ok(groups) => {
                 let name = format!("{USER_PREFIX}{id}");
                 Some(Known::new(User { name, groups, ..User::default() }, Vec::new()))
@@ -76,7 +76,7 @@ fn parse(token: &str) -> Option<(&str, &str)> {
 }
 
 /// The groups of a token's user, or what is wrong with its secret.
-fn judge(object: &Value, id: &str, secret: &str) -> Result<Vec<String>, String> {
+fn judge(object: &Value, id: &str, secret: &str, now: Time) -> Result<Vec<String>, String> {
     if object.at(&["metadata", "deletionTimestamp"]).is_some() {
         return Err("is deleted and awaiting removal".to_owned());
     }
@@ -96,7 +96,7 @@ fn judge(object: &Value, id: &str, secret: &str) -> Result<Vec<String>, String> 
         return wrong("token-id");
     }
     let expiration = data("expiration");
-    let passed = |text: &str| text.parse::<Time>().map_or(true, |time| time <= Time::now());
+    let passed = |text: &str| text.parse::<Time>().map_or(true, |time| time <= now);
     if !expiration.is_empty() && passed(&expiration) {
         return Err("has expired.".to_owned());
     }
@@ -147,6 +147,7 @@ mod tests {
     #[test]
     fn a_secret_says_whether_its_token_is_good() {
         let default = "system:bootstrappers";
+        let now = Time::now(&kevel_clock::Clock::system());
         for (changes, expected) in [
             (&[][..], Ok(default)),
             (&[("expiration", "2999-01-01T00:00:00Z")], Ok(default)),
@@ -174,13 +175,13 @@ mod tests {
                 Err("not marked usage-bootstrap-authentication=true."),
             ),
         ] {
-            let judged = judge(&secret(changes), "abcdef", "0123456789abcdef");
+            let judged = judge(&secret(changes), "abcdef", "0123456789abcdef", now);
             let judged = judged.map(|groups| groups.join(","));
             assert_eq!(judged.as_deref().map_err(String::as_str), expected, "{changes:?}");
         }
         let mut other = secret(&[]);
         other.as_map_mut().unwrap().insert("type", "Opaque".into());
-        assert!(judge(&other, "abcdef", "0123456789abcdef").is_err());
+        assert!(judge(&other, "abcdef", "0123456789abcdef", now).is_err());
     }
 
     #[test]

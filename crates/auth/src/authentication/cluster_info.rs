@@ -50,15 +50,16 @@ pub fn controller(
     config_maps: Arc<Storage>,
     info: ClusterInfo,
 ) -> impl Future<Output = ()> + Send + 'static {
-    let data = move |existing: &Map| info.data(existing);
+    let clock = client.clock().clone();
+    let data = move |existing: &Map| info.data(existing, clock.now());
     config_map::keep(client, config_maps, ConfigMap { name: NAME, data })
 }
 
 impl ClusterInfo {
-    fn data(&self, existing: &Map) -> Result<Map, String> {
+    fn data(&self, existing: &Map, now: SystemTime) -> Result<Map, String> {
         let held = |key: &str| existing.get(key).and_then(Value::as_str).unwrap_or_default();
         let authorities = |key: &str, own: Option<Bytes>| {
-            combined_certificates(held(key).as_bytes(), own.as_deref().unwrap_or_default())
+            combined_certificates(held(key).as_bytes(), own.as_deref().unwrap_or_default(), now)
         };
         let mut data = Map::new();
         let clients = authorities("client-ca-file", (self.client_ca)());
@@ -108,12 +109,12 @@ fn list(names: &[String]) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-fn combined_certificates(held: &[u8], own: &[u8]) -> String {
+fn combined_certificates(held: &[u8], own: &[u8], now: SystemTime) -> String {
     let mut all: Vec<CertificateDer<'static>> = Vec::new();
     for certificate in [held, own].into_iter().flat_map(CertificateDer::pem_slice_iter) {
         let Ok(certificate) = certificate else { continue };
         let ends = Certificate::read(&certificate).and_then(|read| read.not_after());
-        let good = ends.is_some_and(|ends| ends + SLACK > SystemTime::now());
+        let good = ends.is_some_and(|ends| ends + SLACK > now);
         if good && !all.contains(&certificate) {
             all.push(certificate);
         }
@@ -123,12 +124,14 @@ fn combined_certificates(held: &[u8], own: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use kevel_clock::Clock;
+
     use super::*;
 
     fn certificate(name: &str, ends: i64) -> String {
         let mut params = rcgen::CertificateParams::default();
         params.distinguished_name.push(rcgen::DnType::CommonName, name);
-        let now = SystemTime::now();
+        let now = Clock::system().now();
         params.not_before = (now - Duration::from_secs(86400)).into();
         params.not_after = match ends {
             0.. => (now + Duration::from_secs(ends.unsigned_abs())).into(),
@@ -152,7 +155,7 @@ mod tests {
             allowed_names: names(&["front"]),
         };
         let text = |data: &Map, key: &str| data.get(key).and_then(Value::as_str).map(str::to_owned);
-        let data = info.data(&Map::new()).unwrap();
+        let data = info.data(&Map::new(), Clock::system().now()).unwrap();
         assert_eq!(text(&data, "client-ca-file").as_ref(), Some(&mine));
         assert_eq!(data.len(), 1);
         let existing = Map::from_iter([
@@ -160,7 +163,7 @@ mod tests {
             ("requestheader-client-ca-file", theirs.as_str().into()),
             ("requestheader-username-headers", r#"["X-User","X-Remote-User"]"#.into()),
         ]);
-        let data = info.data(&existing).unwrap();
+        let data = info.data(&existing, Clock::system().now()).unwrap();
         assert_eq!(text(&data, "client-ca-file"), Some(format!("{theirs}{mine}")));
         for (key, expected) in [
             ("requestheader-username-headers", Some(r#"["X-User","X-Remote-User"]"#)),

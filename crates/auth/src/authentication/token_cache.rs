@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use kevel_clock::{Clock, Moment, Stopwatch};
 use kevel_server::authentication::{TokenAuthenticated, TokenAuthenticator};
 use kevel_server::future::Pending;
 use kevel_server::metrics::{Counter, Description, Family, Gauge, Histogram, Metrics};
 use ring::hmac;
 use tokio::sync::OnceCell;
-use tokio::time::Instant;
 
 /// How many tokens are remembered: twice the pods and nodes of a large cluster.
 const MOST: usize = 32 * 1024;
@@ -31,6 +31,7 @@ pub struct TokenCache {
     inner: Arc<dyn TokenAuthenticator>,
     remembered: Remembered,
     metrics: Arc<TokenCacheMetrics>,
+    clock: Clock,
     /// Keeps tokens out of memory, and hash collisions out of the hands of those who send them.
     hash: hmac::Key,
     found: Mutex<HashMap<Key, Found>>,
@@ -41,7 +42,7 @@ type Key = [u8; 32];
 
 struct Found {
     what: TokenAuthenticated,
-    until: Instant,
+    until: Moment,
 }
 
 impl std::fmt::Debug for TokenCache {
@@ -56,6 +57,7 @@ impl TokenCache {
         inner: Arc<dyn TokenAuthenticator>,
         remembered: Remembered,
         metrics: Arc<TokenCacheMetrics>,
+        clock: &Clock,
     ) -> Result<Self, String> {
         let random = ring::rand::SystemRandom::new();
         let hash = hmac::Key::generate(hmac::HMAC_SHA256, &random);
@@ -63,6 +65,7 @@ impl TokenCache {
             inner,
             remembered,
             metrics,
+            clock: clock.clone(),
             hash: hash.map_err(|_| "no random numbers")?,
             found: Mutex::default(),
             asking: Mutex::default(),
@@ -87,7 +90,7 @@ impl TokenCache {
 
     fn recall(&self, key: &Key) -> Option<TokenAuthenticated> {
         let found = lock(&self.found);
-        let found = found.get(key).filter(|found| Instant::now() < found.until)?;
+        let found = found.get(key).filter(|found| self.clock.moment() < found.until)?;
         Some(found.what.clone())
     }
 
@@ -100,7 +103,7 @@ impl TokenCache {
         if time.is_zero() {
             return;
         }
-        let now = Instant::now();
+        let now = self.clock.moment();
         let mut found = lock(&self.found);
         if found.len() >= MOST {
             found.retain(|_, found| now < found.until);
@@ -119,7 +122,7 @@ impl TokenAuthenticator for TokenCache {
         audiences: &'a [String],
     ) -> Pending<'a, TokenAuthenticated> {
         Box::pin(async move {
-            let started = Instant::now();
+            let started = Stopwatch::start();
             let key = self.key(token, audiences);
             if let Some(found) = self.recall(&key) {
                 self.metrics.asked("hit", started);
@@ -202,7 +205,7 @@ impl TokenCacheMetrics {
         }
     }
 
-    fn asked(&self, status: &str, started: Instant) {
+    fn asked(&self, status: &str, started: Stopwatch) {
         self.requests.with(&[status]).increment();
         self.seconds.with(&[status]).observe(started.elapsed().as_secs_f64());
     }
@@ -236,6 +239,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::{Context, Poll};
 
+    use kevel_clock::ManualClock;
     use kevel_server::authentication::{AuthError, Known};
     use kevel_server::user::User;
 
@@ -268,7 +272,7 @@ mod tests {
         Arc::new(TokenCacheMetrics::new(&Metrics::default()))
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn an_answer_is_good_for_its_time() {
         let inner = Arc::new(Counting::default());
         let remembered = Remembered {
@@ -276,7 +280,8 @@ mod tests {
             failure: Duration::from_secs(5),
             errors: false,
         };
-        let cache = TokenCache::new(inner.clone(), remembered, metrics()).unwrap();
+        let clock = ManualClock::at_present();
+        let cache = TokenCache::new(inner.clone(), remembered, metrics(), &clock.clock()).unwrap();
         let [one, two] = [["a".to_owned()], ["b".to_owned()]];
         // Token, audiences, seconds to wait before, how often the authenticator was asked after.
         for (token, audiences, wait, asked) in [
@@ -290,7 +295,7 @@ mod tests {
             ("bad ", &one, 0, 6),
             ("bad ", &one, 0, 7),
         ] {
-            tokio::time::advance(Duration::from_secs(wait)).await;
+            clock.advance(Duration::from_secs(wait));
             let found = cache.authenticate_token(token, audiences).await;
             assert_eq!(found.is_ok_and(|known| known.is_some()), token == "good");
             assert_eq!(inner.0.load(Ordering::Relaxed), asked, "{token}");
@@ -301,7 +306,7 @@ mod tests {
     async fn those_who_ask_at_the_same_time_share_an_answer() {
         let inner = Arc::new(Counting::default());
         let never = Remembered { success: Duration::ZERO, failure: Duration::ZERO, errors: false };
-        let cache = TokenCache::new(inner.clone(), never, metrics()).unwrap();
+        let cache = TokenCache::new(inner.clone(), never, metrics(), &Clock::system()).unwrap();
         let ask = || cache.authenticate_token("good", &[]);
         let (a, b, c) = tokio::join!(ask(), ask(), ask());
         assert!(a.unwrap().is_some() && b.unwrap().is_some() && c.unwrap().is_some());

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kevel_api::quote::quote;
+use kevel_clock::Clock;
 use kevel_server::authorization::{
     AlwaysAllow, AlwaysDeny, Attributes, Authorizer, Decision, Opinion, PrivilegedGroups, Rules,
     Union,
@@ -35,6 +36,8 @@ pub struct Lasting {
     pub dialer: Dialer,
     /// Where decisions are counted.
     pub metrics: Arc<AuthorizationMetrics>,
+    /// Time of the server, by which answers of webhooks expire.
+    pub clock: Clock,
 }
 
 impl Lasting {
@@ -108,7 +111,7 @@ impl Lasting {
             },
             match_conditions,
         };
-        Ok(Webhook::new(client, config, self.metrics.clone()))
+        Ok(Webhook::new(client, config, self.metrics.clone(), &self.clock))
     }
 }
 

@@ -1,11 +1,11 @@
 //! When a webhook is asked: CEL expressions over what is asked.
 
 use std::sync::LazyLock;
-use std::time::Instant;
 
 use kevel_api::field_error::{FieldError, Path};
 use kevel_api::value::{Map, Value};
 use kevel_cel::{Activation, Budget, CompileError, DeclType, Environment, Program, Type};
+use kevel_clock::Stopwatch;
 
 use super::metrics::AuthorizationMetrics;
 
@@ -67,7 +67,7 @@ impl MatchConditions {
             return Ok(true);
         }
         let labels = ["Webhook", name];
-        let started = Instant::now();
+        let started = Stopwatch::start();
         let request = complete(spec);
         let mut errors = Vec::new();
         let mut all = true;

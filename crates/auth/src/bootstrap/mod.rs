@@ -13,11 +13,12 @@ use std::time::Duration;
 
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
+use kevel_clock::timer_now;
 use kevel_server::controller::Client;
 use kevel_server::future::Pending;
 use kevel_server::lifecycle::{HookContext, HookResult};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 pub(crate) use self::policy::node_rules;
 use self::policy::{Desired, policy};
@@ -49,9 +50,9 @@ pub fn hook(
 
 /// Puts the policy in place; what fails is tried again for a while.
 pub async fn ensure_policy(client: &Client) -> HookResult {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = timer_now() + PATIENCE;
     while !ensure_once(client).await {
-        if Instant::now() + RETRY > deadline {
+        if timer_now() + RETRY > deadline {
             return Err("unable to initialize roles: timed out waiting for the condition".into());
         }
         sleep(RETRY).await;

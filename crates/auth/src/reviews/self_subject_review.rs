@@ -17,7 +17,7 @@ impl Creater for SelfSubjectReview {
         request: &'a CreateRequest<'a>,
         object: Value,
     ) -> Pending<'a, Result<Created, StatusError>> {
-        let now = Time::now().to_string();
+        let now = Time::now(request.clock).to_string();
         let metadata = Map::from_iter([("creationTimestamp", Value::from(now.as_str()))]);
         let status = Map::from_iter([("userInfo", user_info(request.user))]);
         let mut answer = Map::from_iter([("metadata", metadata.into()), ("status", status.into())]);

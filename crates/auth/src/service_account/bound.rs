@@ -39,7 +39,7 @@ impl BoundTokens {
         let Some(mut signed) = self.verifier.verify(token, audiences).await? else {
             return Ok(None);
         };
-        let now = Time::now().seconds;
+        let now = Time::now(self.objects.clock()).seconds;
         check_times(&signed.claims, now)?;
         let claims = KubernetesClaims::read(&signed.claims)?;
         self.check_objects(&claims, now - LEEWAY).await?;

@@ -10,12 +10,12 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
+use kevel_clock::{Clock, Moment, Stopwatch};
 use kevel_codec::{base64, json};
 use kevel_server::grpc::{UnixService, code_of, shown};
 use kevel_server::metrics::Metrics;
 use prost::Message;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep};
 use tonic::Status;
 
 use self::metrics::SignerMetrics;
@@ -44,13 +44,14 @@ pub struct ExternalSigner {
     keys: ArcSwap<Fetched>,
     fetching: Mutex<()>,
     metrics: SignerMetrics,
+    clock: Clock,
 }
 
 /// The keys that verify what it signs, as of a moment.
 #[derive(Debug)]
 struct Fetched {
     keys: Vec<Key>,
-    refresh_at: Instant,
+    refresh_at: Moment,
 }
 
 #[derive(Debug)]
@@ -63,15 +64,20 @@ struct Key {
 impl ExternalSigner {
     /// Waits for the signer on a socket (`/path`, or `@name` for one without a file) until it has
     /// told its keys, and keeps them fresh from then on.
-    pub async fn connect(socket: &str, metrics: &Metrics) -> Result<Arc<Self>, String> {
+    pub async fn connect(
+        socket: &str,
+        metrics: &Metrics,
+        clock: &Clock,
+    ) -> Result<Arc<Self>, String> {
         let service = UnixService::new(socket)
             .map_err(|error| format!("while dialing grpc socket at {}: {error}", quote(socket)))?;
-        let nothing = Fetched { keys: Vec::new(), refresh_at: Instant::now() };
+        let nothing = Fetched { keys: Vec::new(), refresh_at: clock.moment() };
         let signer = Arc::new(ExternalSigner {
             service,
             keys: ArcSwap::from_pointee(nothing),
             fetching: Mutex::default(),
             metrics: SignerMetrics::new(metrics),
+            clock: clock.clone(),
         });
         let nothing = signer.keys.load_full();
         signer.fetch(&nothing).await.map_err(|error| {
@@ -169,7 +175,7 @@ impl ExternalSigner {
 
     /// For how long they are known to be the right ones.
     pub(super) fn max_age(&self) -> Duration {
-        self.keys.load().refresh_at.saturating_duration_since(Instant::now())
+        self.keys.load().refresh_at.saturating_duration_since(self.clock.moment())
     }
 
     /// The keys, fetched anew if none of them has this name.
@@ -201,7 +207,7 @@ impl ExternalSigner {
             .map_err(|status| {
                 format!("while getting externally supported jwt signing keys: {}", shown(&status))
             })
-            .and_then(|said| Ok((said.data_timestamp.clone(), read(said)?)));
+            .and_then(|said| Ok((said.data_timestamp.clone(), read(said, self.clock.moment())?)));
         self.metrics.fetched(if fetched.is_err() && code == "OK" { NOT_GRPC } else { code });
         let (timestamp, fetched) =
             fetched.map_err(|error| format!("while fetching token verification keys: {error}"))?;
@@ -222,7 +228,7 @@ impl ExternalSigner {
         Q: Message + Clone + 'static,
         A: Message + Default + 'static,
     {
-        let started = Instant::now();
+        let started = Stopwatch::start();
         let answered = self.service.call(path, request, patience).await;
         self.metrics.called(path, code_of(answered.as_ref().err()), started.elapsed());
         answered
@@ -234,9 +240,11 @@ impl ExternalSigner {
 async fn refresh(signer: std::sync::Weak<ExternalSigner>) {
     let mut pause = None;
     loop {
-        let due = signer.upgrade().map(|signer| pause.take().unwrap_or(signer.max_age()));
-        let Some(due) = due else { return };
-        sleep(due).await;
+        let due = |signer: Arc<ExternalSigner>| {
+            (signer.clock.clone(), pause.take().unwrap_or(signer.max_age()))
+        };
+        let Some((clock, due)) = signer.upgrade().map(due) else { return };
+        clock.sleep(due).await;
         let Some(signer) = signer.upgrade() else { return };
         let known = signer.keys.load_full();
         if let Err(error) = signer.fetch(&known).await {
@@ -249,7 +257,7 @@ async fn refresh(signer: std::sync::Weak<ExternalSigner>) {
 }
 
 /// The keys that the signer has told, if all of them are such.
-fn read(said: proto::FetchKeysResponse) -> Result<Fetched, String> {
+fn read(said: proto::FetchKeysResponse, now: Moment) -> Result<Fetched, String> {
     let seconds = said.refresh_hint_seconds;
     let refresh = u64::try_from(seconds).ok().filter(|seconds| *seconds > 0);
     let refresh = refresh.ok_or_else(|| format!("found invalid refresh hint ({seconds}s)"))?;
@@ -274,7 +282,7 @@ fn read(said: proto::FetchKeysResponse) -> Result<Fetched, String> {
     let keys = said.keys.into_iter().map(key).collect::<Result<_, String>>()?;
     // No clock runs that long.
     let refresh = Duration::from_secs(refresh.min(u64::from(u32::MAX)));
-    Ok(Fetched { keys, refresh_at: Instant::now() + refresh })
+    Ok(Fetched { keys, refresh_at: now + refresh })
 }
 
 /// What metrics say of a failure that the signer does not know of.

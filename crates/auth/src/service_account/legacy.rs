@@ -118,7 +118,7 @@ impl LegacyTokens {
     /// on it.
     async fn note_use(&self, claims: &LegacyClaims, secret: &TokenSecret) {
         let day = |seconds: i64| Time { seconds }.to_string().chars().take(10).collect::<String>();
-        let now = Time::now().seconds;
+        let now = Time::now(self.objects.clock()).seconds;
         let (today, tomorrow) = (day(now), day(now + 24 * 60 * 60));
         if secret.last_used == today || secret.last_used == tomorrow {
             return;

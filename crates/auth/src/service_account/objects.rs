@@ -6,6 +6,7 @@ use kevel_api::gvk::GroupResource;
 use kevel_api::status::StatusError;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
+use kevel_clock::Clock;
 use kevel_server::storage::{Storage, local_key};
 use kevel_server::storages::Storages;
 use kevel_store::cache::{At, Object};
@@ -44,6 +45,11 @@ impl Objects {
         let storage = |kind: Kind| storages.required("", kind.plural());
         let [accounts, secrets, pods, nodes] = Kind::ALL.map(storage);
         Ok(Objects([accounts?, secrets?, pods?, nodes?]))
+    }
+
+    /// Time of the server.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.storage(Kind::ServiceAccount).registry.clock
     }
 
     /// Facts that `read` takes of an object in the cache. An object that the cache does not have may have been made just

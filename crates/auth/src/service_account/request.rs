@@ -69,7 +69,7 @@ impl TokenRequest {
         mut token_request: Value,
     ) -> Result<Value, StatusError> {
         let account = self.account(request).await?;
-        let now = Time::now();
+        let now = Time::now(request.clock);
         let mut validity = validate(&token_request)?;
         let bound = self.bound(request, token_request.at(&["spec", "boundObjectRef"])).await?;
         let max = self.issuer.max_expiration;
@@ -131,7 +131,7 @@ impl TokenRequest {
                  future, this will return a conflict error"
             ));
         }
-        let now = Time::now().to_string();
+        let now = Time::now(request.clock).to_string();
         let mut metadata = vec![
             ("name", Value::from(request.name)),
             ("namespace", Value::from(request.namespace)),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
+use kevel_clock::Clock;
 use kevel_server::controller::Client;
 use kevel_server::storage::Storage;
 
@@ -22,15 +23,17 @@ pub fn controller(
     client: Client,
     config_maps: Arc<Storage>,
 ) -> impl Future<Output = ()> + Send + 'static {
-    config_map::keep(client, config_maps, ConfigMap { name: NAME, data: since })
+    let clock = client.clock().clone();
+    let data = move |existing: &Map| since(existing, &clock);
+    config_map::keep(client, config_maps, ConfigMap { name: NAME, data })
 }
 
 /// A day that is there stays.
-fn since(existing: &Map) -> Result<Map, String> {
+fn since(existing: &Map, clock: &Clock) -> Result<Map, String> {
     let mut data = existing.clone();
     let day = |text: &str| format!("{text}T00:00:00Z").parse::<Time>().is_ok();
     if !data.get(SINCE).and_then(Value::as_str).is_some_and(day) {
-        let today: String = Time::now().to_string().chars().take(10).collect();
+        let today: String = Time::now(clock).to_string().chars().take(10).collect();
         data.insert(SINCE, today.as_str().into());
     }
     Ok(data)

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use kevel_auth::Rbac;
 use kevel_auth::authorization::{Abac, Configured, Lasting};
+use kevel_clock::Clock;
 use kevel_server::authorization::{Authorizer as _, Decision};
 use kevel_server::egress::Dialer;
 use kevel_server::user::User;
@@ -44,7 +45,14 @@ async fn a_configuration_is_taken_up_while_the_server_runs() {
     let configured = Configured::load(&file, |config| {
         assert_eq!(config.lasting_modes().len(), 2);
         let rbac = Arc::new(Rbac::default());
-        Ok(Lasting { rbac, node: None, abac: None, dialer: Dialer::default(), metrics })
+        Ok(Lasting {
+            rbac,
+            node: None,
+            abac: None,
+            dialer: Dialer::default(),
+            metrics,
+            clock: Clock::system(),
+        })
     });
     let configured = configured.unwrap().impatient();
     let decide = async || ask(&configured, "jane", "GET /x").await.decision;
@@ -114,7 +122,7 @@ async fn rules_are_gathered_from_all_who_can_tell() {
     let configured = Configured::load(&file, |_| {
         let abac = Some(Arc::new(Abac::load(&policy)?));
         let (rbac, dialer) = (Arc::new(Rbac::default()), Dialer::default());
-        Ok(Lasting { rbac, node: None, abac, dialer, metrics: metrics().1 })
+        Ok(Lasting { rbac, node: None, abac, dialer, metrics: metrics().1, clock: Clock::system() })
     });
     let user = User { name: "jane".into(), ..User::default() };
     let rules = configured.unwrap().rules_for(&user, "n");

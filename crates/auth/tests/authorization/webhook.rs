@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use kevel_auth::authorization::{MatchConditions, ReviewVersion, Webhook, WebhookConfig};
+use kevel_clock::Clock;
 use kevel_server::authorization::{Decision, Opinion};
 use kevel_server::metrics::Metrics;
 use kevel_server::webhook::{Backoff, Client, Endpoint};
@@ -31,7 +32,7 @@ fn webhook(server: &WebhookServer, config: WebhookConfig) -> Asked {
     let file = server.kubeconfig(folder.path());
     let client = Client::new(Endpoint::from_kubeconfig(&file).unwrap()).unwrap();
     let (metrics, own) = metrics();
-    Asked { webhook: Webhook::new(client, config, own), metrics, _folder: folder }
+    Asked { webhook: Webhook::new(client, config, own, &Clock::system()), metrics, _folder: folder }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -114,7 +115,7 @@ async fn what_fails_never_allows() {
     let folder = tempfile::tempdir().unwrap();
     let file = server.kubeconfig_with(folder.path(), &other_ca());
     let client = Client::new(Endpoint::from_kubeconfig(&file).unwrap()).unwrap();
-    let webhook = Webhook::new(client, config(), metrics().1);
+    let webhook = Webhook::new(client, config(), metrics().1, &Clock::system());
     let opinion = ask(&webhook, "jane", "GET /x").await;
     assert_eq!(opinion.decision, Decision::NoOpinion);
     assert!(opinion.error.is_some() && server.asked().is_empty());

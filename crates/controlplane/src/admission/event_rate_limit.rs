@@ -8,6 +8,7 @@ use std::time::Instant;
 use kevel_api::field_error::{FieldError, Path, aggregate};
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
+use kevel_clock::monotonic_now;
 use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::future::Pending;
 
@@ -110,7 +111,7 @@ impl Limit {
 
     fn refuses(&self, attributes: &Attributes<'_>, event: &Value) -> Option<String> {
         let key = (self.key_of)(attributes, event);
-        let now = Instant::now();
+        let now = monotonic_now();
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if !buckets.contains_key(&key) && buckets.len() >= self.cache {
             // The one that was used longest ago is full again, or nearly.

@@ -86,7 +86,7 @@ impl ImagePolicyWebhook {
         Ok(ImagePolicyWebhook {
             client: Client::new(endpoint)?,
             backoff,
-            answers: AnswerCache::new(MAX_ANSWERS),
+            answers: AnswerCache::new(MAX_ANSWERS, context.client.clock()),
             allow_ttl,
             deny_ttl,
             default_allow: config.at(&["defaultAllow"]) == Some(&Value::Bool(true)),

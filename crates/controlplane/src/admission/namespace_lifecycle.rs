@@ -8,6 +8,7 @@ use kevel_api::name::is_path_segment_name;
 use kevel_api::quote::quote;
 use kevel_api::status::{StatusCause, StatusError};
 use kevel_api::value::Value;
+use kevel_clock::monotonic_now;
 use kevel_server::admission::{Attributes, Operation, Plugin};
 use kevel_server::future::Pending;
 use kevel_server::storage::Storage;
@@ -93,7 +94,7 @@ impl NamespaceLifecycle {
         if deleted.len() == MAX_DISTRUSTED {
             deleted.remove(0);
         }
-        deleted.push((name.to_owned(), Instant::now()));
+        deleted.push((name.to_owned(), monotonic_now()));
     }
 
     fn is_distrusted(&self, name: &str) -> bool {

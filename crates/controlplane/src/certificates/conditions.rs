@@ -33,8 +33,8 @@ pub fn keep_approvals(request: &mut Value, old: &Value) {
 }
 
 /// Writes down when conditions came about, where that is not said.
-pub fn stamp(request: &mut Value, old: &Value) {
-    let now = Time::now().to_string();
+pub fn stamp(request: &mut Value, old: &Value, now: Time) {
+    let now = now.to_string();
     let kind = |condition: &Value| {
         let text = |field| condition.str_at(&[field]).to_owned();
         (text("type"), text("status"))

@@ -193,7 +193,7 @@ fn check_times(status: Field, certificate: &Certificate<'_>, longest: i64) -> Op
             "must be set to the NotBefore time encoded in the leaf certificate",
         );
     }
-    let now = SystemTime::now();
+    let now = status.capabilities().clock.now();
     let away = now.duration_since(starts).or_else(|_| starts.duration_since(now));
     if away.is_ok_and(|away| away >= SKEW) {
         let why = "must be set to within 5 minutes of kube-apiserver's current time";

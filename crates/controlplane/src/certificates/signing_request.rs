@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use kevel_api::field_error::BadValue;
 use kevel_api::name;
+use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
 use kevel_server::certificates::{Certificate, CertificateRequest, PemBlock};
 use kevel_server::user::User;
@@ -37,10 +38,10 @@ pub static KIND: Kind = Kind {
         validate_update: |request, old| {
             check_change(request, old, Allowed::since(request, old));
         },
-        prepare_for_status_update: |request, old, _| {
+        prepare_for_status_update: |request, old, capabilities| {
             keep_spec(request, old);
             conditions::keep_approvals(request, old);
-            conditions::stamp(request, old);
+            conditions::stamp(request, old, Time::now(&capabilities.clock));
         },
         validate_status_update: |request, old| {
             let since = Allowed::since(request, old);
@@ -54,9 +55,9 @@ pub static KIND: Kind = Kind {
 
 /// The rules of `approval`, by which conditions are written and nothing else.
 pub const APPROVAL: Rules = Rules {
-    prepare_for_update: |request, old, _| {
+    prepare_for_update: |request, old, capabilities| {
         keep_spec(request, old);
-        conditions::stamp(request, old);
+        conditions::stamp(request, old, Time::now(&capabilities.clock));
     },
     validate_update: |request, old| {
         let since = Allowed::since(request, old);

@@ -75,10 +75,14 @@ impl LeaderElectionController {
         tokio::join!(leases, candidates, collect, run(queue, Self::NAME, 1, reconcile));
     }
 
+    fn now(&self) -> MicroTime {
+        MicroTime::now(self.client.clock())
+    }
+
     /// Whether to look again.
     async fn reconcile(&self, key: &str) -> Result<bool, String> {
         let (namespace, name) = key.split_once('/').unwrap_or(("", key));
-        let now = MicroTime::now();
+        let now = self.now();
         let candidates = self.of_lease(namespace, name, now);
         if candidates.is_empty() {
             return Ok(false);
@@ -136,7 +140,7 @@ impl LeaderElectionController {
                 let metadata = Map::from_iter([("name", Value::from(name))]);
                 let mut lease = Value::Map(Map::from_iter([("metadata", metadata.into())]));
                 lease.make_map(&["spec"]).insert("strategy", Value::from(strategy));
-                begin_term(&mut lease, chosen);
+                begin_term(&mut lease, chosen, self.now());
                 tracing::info!(lease = name, namespace, holder = chosen, "Created lease");
                 return self.client.create(&leases, &lease).await.map(drop);
             }
@@ -146,10 +150,10 @@ impl LeaderElectionController {
         lease.make_map(&["spec"]).insert("strategy", Value::from(strategy));
         let old = holder(&lease).to_owned();
         if let Some(chosen) = chosen.filter(|chosen| *chosen != old) {
-            if old.is_empty() || lease_has_expired(&lease, MicroTime::now()) {
+            if old.is_empty() || lease_has_expired(&lease, self.now()) {
                 lease.make_map(&["spec"]).remove("preferredHolder");
                 lease.make_map(&["spec"]).remove("acquireTime");
-                begin_term(&mut lease, Some(chosen));
+                begin_term(&mut lease, Some(chosen), self.now());
             } else {
                 lease.make_map(&["spec"]).insert("preferredHolder", Value::from(chosen));
             }
@@ -173,7 +177,7 @@ impl LeaderElectionController {
             let snapshot = self.candidates.cache.latest();
             for object in snapshot.range("", None) {
                 let read = object.wire().ok().and_then(|wire| self.candidates.read(wire).ok());
-                let gone = read.filter(|candidate| has_expired(candidate, MicroTime::now()));
+                let gone = read.filter(|candidate| has_expired(candidate, self.now()));
                 let Some(candidate) = gone else { continue };
                 // One that is heard of meanwhile, or has changed, stays.
                 match self.client.delete_seen(&path_of(&candidate), &candidate).await {
@@ -186,19 +190,19 @@ impl LeaderElectionController {
                 }
             }
             drop(snapshot);
-            tokio::time::sleep(COLLECT_INTERVAL).await;
+            self.client.clock().sleep(COLLECT_INTERVAL).await;
         }
     }
 }
 
 /// Lets somebody, or nobody, have a lease from now on.
-fn begin_term(lease: &mut Value, holder: Option<&str>) {
+fn begin_term(lease: &mut Value, holder: Option<&str>, now: MicroTime) {
     let spec = lease.make_map(&["spec"]);
     if let Some(holder) = holder {
         spec.insert("holderIdentity", Value::from(holder));
     }
     spec.insert("leaseDurationSeconds", Value::Int(LEASE_SECONDS));
-    spec.insert("renewTime", Value::from(MicroTime::now().to_string().as_str()));
+    spec.insert("renewTime", Value::from(now.to_string().as_str()));
 }
 
 fn path_of(candidate: &Value) -> String {

@@ -7,9 +7,9 @@ use std::time::Duration;
 use kevel_api::status::{StatusError, reason};
 use kevel_api::time::MicroTime;
 use kevel_api::value::{Map, Value};
+use kevel_clock::{Clock, Moment};
 use kevel_server::controller::Client;
 use kevel_server::signals::Signal;
-use tokio::time::Instant;
 
 use super::election::holder;
 
@@ -42,7 +42,7 @@ pub struct LeaderElector {
 /// The lease as it was seen first, and when: only this machine's clock counts.
 struct Observed {
     spec: Value,
-    since: Instant,
+    since: Moment,
 }
 
 impl LeaderElector {
@@ -71,7 +71,7 @@ impl LeaderElector {
                 if let Err(error) = self.give_up().await {
                     tracing::error!(lease = self.name, error, "Failed to release lease");
                 }
-                tokio::time::sleep(self.timers.retry_period).await;
+                self.client.clock().sleep(self.timers.retry_period).await;
             }
         };
         tokio::select! {
@@ -87,10 +87,13 @@ impl LeaderElector {
     }
 
     async fn acquire(&self) -> Observed {
-        let mut observed = Observed { spec: Value::Null, since: Instant::now() };
+        let mut observed = Observed { spec: Value::Null, since: self.client.clock().moment() };
         while !self.try_acquire_or_renew(&mut observed).await {
             let random = (RandomState::new().hash_one(()) >> 11) as f64 / (1u64 << 53) as f64;
-            tokio::time::sleep(self.timers.retry_period.mul_f64(1.0 + JITTER * random)).await;
+            self.client
+                .clock()
+                .sleep(self.timers.retry_period.mul_f64(1.0 + JITTER * random))
+                .await;
         }
         observed
     }
@@ -98,10 +101,10 @@ impl LeaderElector {
     /// Ends when the lease could not be renewed in time.
     async fn renew(&self, observed: &mut Observed) {
         loop {
-            tokio::time::sleep(self.timers.retry_period).await;
+            self.client.clock().sleep(self.timers.retry_period).await;
             let renewed = async {
                 while !self.try_acquire_or_renew(observed).await {
-                    tokio::time::sleep(self.timers.retry_period).await;
+                    self.client.clock().sleep(self.timers.retry_period).await;
                 }
             };
             if tokio::time::timeout(self.timers.renew_deadline, renewed).await.is_err() {
@@ -120,16 +123,16 @@ impl LeaderElector {
 
     /// Whether this server has the lease now.
     async fn write(&self, observed: &mut Observed) -> Result<bool, StatusError> {
-        let now = MicroTime::now();
+        let now = MicroTime::now(self.client.clock());
         let path = self.path();
         let written = match self.client.get(&path).await {
             Ok(mut lease) => {
                 let spec = lease.at(&["spec"]).cloned().unwrap_or_default();
                 if observed.spec != spec {
-                    *observed = Observed { spec, since: Instant::now() };
+                    *observed = Observed { spec, since: self.client.clock().moment() };
                 }
                 let ours = holder(&lease) == self.identity;
-                if !ours && !holder(&lease).is_empty() && observed.is_valid() {
+                if !ours && !holder(&lease).is_empty() && observed.is_valid(self.client.clock()) {
                     return Ok(false);
                 }
                 lease.make_map(&[]).insert("spec", self.spec(&observed.spec, ours, now));
@@ -146,7 +149,7 @@ impl LeaderElector {
             Err(error) => return Err(error),
         };
         let spec = written.at(&["spec"]).cloned().unwrap_or_default();
-        *observed = Observed { spec, since: Instant::now() };
+        *observed = Observed { spec, since: self.client.clock().moment() };
         Ok(true)
     }
 
@@ -189,7 +192,7 @@ impl LeaderElector {
         if holder(&lease) != self.identity {
             return Ok(());
         }
-        let now = Value::from(MicroTime::now().to_string().as_str());
+        let now = Value::from(MicroTime::now(self.client.clock()).to_string().as_str());
         let spec = lease.make_map(&["spec"]);
         spec.insert("holderIdentity", Value::from(""));
         spec.insert("leaseDurationSeconds", Value::Int(1));
@@ -205,8 +208,8 @@ impl LeaderElector {
 
 impl Observed {
     /// Whether its holder can still have it, as far as this server has seen.
-    fn is_valid(&self) -> bool {
+    fn is_valid(&self, clock: &Clock) -> bool {
         let seconds = self.spec.at(&["leaseDurationSeconds"]).and_then(Value::as_int).unwrap_or(0);
-        self.since.elapsed() < Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+        clock.since(self.since) < Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
     }
 }

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use kevel_api::status::reason;
 use kevel_api::value::Value;
+use kevel_clock::timer_now;
 use kevel_flowcontrol::bootstrap::Resource;
 use kevel_flowcontrol::status::{FIELD_MANAGER, RecentUpdates, StatusUpdate};
 use kevel_server::controller::{Backoff, Client, WorkQueue, inform, run};
 use kevel_server::flowcontrol::FlowControl;
 use kevel_server::storage::Storage;
-use tokio::time::Instant;
 
 /// All objects are digested together, so that there is one key.
 const ALL: &str = "all";
@@ -101,7 +101,7 @@ impl Consumer {
     /// Whether a condition may be written now, which then counts.
     fn may_write(&self, flow_schema: &str) -> bool {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.allow(flow_schema, Instant::now())
+        recent.allow(flow_schema, timer_now())
     }
 }
 

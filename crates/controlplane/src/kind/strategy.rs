@@ -12,7 +12,7 @@ use crate::rules::Rules;
 use crate::validation::Field;
 
 /// The strategy of a kind on a server that allows some things and not others.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct KindStrategy {
     kind: &'static Kind,
     /// The kind's own, or those of a subresource that writes a part of its objects.

@@ -5,6 +5,7 @@ use kevel_api::gvk::GroupResource;
 use kevel_api::name::is_path_segment_name;
 use kevel_api::quote::quote;
 use kevel_api::status::{SUCCESS, Status, StatusError, StorageError};
+use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
 use kevel_server::future::Pending;
 use kevel_server::resource::{CreateRequest, Created, Creater, Resource};
@@ -42,7 +43,7 @@ impl Creater for Binding {
             };
             let assigned = pods.modify(request.namespace, name, request.dry_run, |pod| {
                 check_preconditions(request, pod, &binding, &pods)?;
-                assign(pod, &binding).map_err(|why| {
+                assign(pod, &binding, Time::now(request.clock)).map_err(|why| {
                     StatusError::conflict(&GroupResource::new("", "pods/binding"), name, why)
                 })
             });
@@ -97,7 +98,7 @@ fn check_preconditions(
 }
 
 /// Puts a pod on a node, if it is on none.
-fn assign(pod: &mut Value, binding: &Value) -> Result<(), String> {
+fn assign(pod: &mut Value, binding: &Value, now: Time) -> Result<(), String> {
     let name = pod.str_at(&["metadata", "name"]);
     if !pod.str_at(&["metadata", "deletionTimestamp"]).is_empty() {
         return Err(format!("pod {name} is being deleted, cannot be assigned to a host"));
@@ -118,7 +119,7 @@ fn assign(pod: &mut Value, binding: &Value) -> Result<(), String> {
     if let Some(spec) = pod.at_mut(&["spec"]).and_then(Value::as_map_mut) {
         spec.insert("nodeName", binding.str_at(&["target", "name"]).into());
     }
-    Condition { ty: "PodScheduled", status: "True", ..Condition::default() }.set(pod);
+    Condition { ty: "PodScheduled", status: "True", ..Condition::default() }.set(pod, now);
     Ok(())
 }
 

@@ -14,7 +14,7 @@ pub struct Condition<'a> {
 
 impl Condition<'_> {
     /// Sets the condition. When it last changed is kept where its status stays the same.
-    pub fn set(self, pod: &mut Value) {
+    pub fn set(self, pod: &mut Value, now: Time) {
         let Some(pod) = pod.as_map_mut() else { return };
         let status = pod.entry_or_insert_with("status", || Map::new().into());
         let Some(status) = status.as_map_mut() else { return };
@@ -24,7 +24,7 @@ impl Condition<'_> {
         let old = position.and_then(|position| list.get(position));
         let since = old.filter(|old| old.str_at(&["status"]) == self.status);
         let since = since.and_then(|old| old.at(&["lastTransitionTime"]).cloned());
-        let since = since.unwrap_or_else(|| Time::now().to_string().as_str().into());
+        let since = since.unwrap_or_else(|| now.to_string().as_str().into());
         let texts = [
             ("type", self.ty),
             ("status", self.status),

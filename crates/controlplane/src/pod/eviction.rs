@@ -125,7 +125,8 @@ impl Eviction {
                 return Ok(Spent::Unhealthy(name));
             }
         }
-        let pay = |budget: &mut Value| decrement(budget, request.name, dry_run);
+        let pay =
+            |budget: &mut Value| decrement(budget, request.name, dry_run, Time::now(request.clock));
         budgets.modify(request.namespace, &name, dry_run, pay).await?;
         Ok(Spent::Free)
     }
@@ -172,7 +173,7 @@ fn number(budget: &Value, field: &str) -> i64 {
 }
 
 /// Takes one disruption from a budget, if it has one left.
-fn decrement(budget: &mut Value, pod: &str, dry_run: bool) -> Result<(), StatusError> {
+fn decrement(budget: &mut Value, pod: &str, dry_run: bool, now: Time) -> Result<(), StatusError> {
     let name = budget.str_at(&["metadata", "name"]).to_owned();
     let generation = budget.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or(0);
     let allowed = number(budget, "disruptionsAllowed");
@@ -203,7 +204,7 @@ fn decrement(budget: &mut Value, pod: &str, dry_run: bool) -> Result<(), StatusE
     }
     let pods = status.entry_or_insert_with("disruptedPods", || Map::new().into());
     if let Some(pods) = pods.as_map_mut() {
-        pods.insert(pod, Time::now().to_string().as_str().into());
+        pods.insert(pod, now.to_string().as_str().into());
     }
     Ok(())
 }
@@ -276,7 +277,7 @@ async fn evict(
                 reason: "EvictionByEvictionAPI",
                 message: "Eviction API: evicting",
             }
-            .set(pod);
+            .set(pod, Time::now(request.clock));
             Ok(())
         });
         let marked = marked.await?;

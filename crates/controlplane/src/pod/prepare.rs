@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use kevel_api::name;
+use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
 
 use super::annotations::APP_ARMOR;
@@ -26,7 +27,7 @@ pub fn create(pod: &mut Value, capabilities: &Capabilities) {
             reason: "SchedulingGated",
             message: "Scheduling is blocked due to non-empty scheduling gates",
         };
-        condition.set(pod);
+        condition.set(pod, Time::now(&capabilities.clock));
     }
     merge_label_keys(pod);
     if let Some(spec) = pod.at_mut(&["spec"]) {

@@ -6,6 +6,7 @@ use kevel_server::strategy::{RESET_ALL_BUT_STATUS, STATUS_METADATA};
 
 use super::names::{self, label};
 use super::{GROUP, taint};
+use crate::capabilities::Capabilities;
 use crate::columns;
 use crate::kind::Kind;
 use crate::rules::Rules;
@@ -21,7 +22,7 @@ pub static DEVICE_TAINT_RULE: Kind = Kind {
     columns: columns::resource::DEVICE_TAINT_RULE,
     rules: Rules {
         validate_create: |rule| spec(rule.at("spec"), None),
-        prepare_for_update: |rule, old, _| prepare_for_update(rule, old),
+        prepare_for_update,
         validate_update: |rule, old| spec(rule.at("spec"), Some(old.at("spec"))),
         validate_status_update: |rule, _| {
             let conditions = rule.down("status.conditions");
@@ -37,14 +38,14 @@ const MAX_CONDITIONS: usize = 8;
 
 /// The time of a taint is that of its effect: it is another where the effect changes and the client does
 /// not say when.
-fn prepare_for_update(rule: &mut Value, old: &Value) {
+fn prepare_for_update(rule: &mut Value, old: &Value, capabilities: &Capabilities) {
     const TAINT: &[&str] = &["spec", "taint"];
     let same = |field: &str| {
         let at = |rule: &Value| rule.at(TAINT).and_then(|taint| taint.at(&[field])).cloned();
         at(rule) == at(old)
     };
     if !same("effect") && same("timeAdded") {
-        let now = Time::now().to_string();
+        let now = Time::now(&capabilities.clock).to_string();
         rule.make_map(TAINT).insert("timeAdded", now.as_str().into());
     }
 }

@@ -80,7 +80,10 @@ impl DefaultServiceCidr {
             ("type", Value::from("Ready")),
             ("status", Value::from("True")),
             ("message", Value::from("Kubernetes default Service CIDR is ready")),
-            ("lastTransitionTime", Value::from(Time::now().to_string().as_str())),
+            (
+                "lastTransitionTime",
+                Value::from(Time::now(self.client.clock()).to_string().as_str()),
+            ),
         ]);
         let conditions = Value::List([Value::Map(condition)].into_iter().collect());
         let status = Map::from_iter([("conditions", conditions)]);

@@ -180,7 +180,7 @@ impl IpAllocator {
 
     async fn create(&self, ip: IpAddr, namespace: &str, name: &str) -> Result<(), IpError> {
         let mut object = ip_address(ip, namespace, name);
-        own(&mut object);
+        own(&mut object, Time::now(&self.addresses.registry.clock));
         match self.addresses.insert(object).await {
             Ok(_) => Ok(()),
             Err(kevel_store::Error::Exists(_)) => Err(IpError::Allocated),
@@ -231,8 +231,8 @@ pub fn ip_address(ip: IpAddr, namespace: &str, name: &str) -> Value {
 }
 
 /// Says who owns the fields of an address.
-fn own(object: &mut Value) {
-    let now = Time::now().to_string();
+fn own(object: &mut Value, now: Time) {
+    let now = now.to_string();
     let fields = Map::from_iter([
         ("manager", Value::from("kube-apiserver")),
         ("operation", Value::from("Update")),

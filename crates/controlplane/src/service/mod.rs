@@ -30,7 +30,7 @@ use std::sync::Arc;
 use kevel_api::builtin;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_server::allocation::Allocation;
-use kevel_server::storage::{RegistryOptions, Storage, StorageConfig};
+use kevel_server::storage::{Storage, StorageConfig};
 use kevel_server::storages::Storages;
 use kevel_server::type_ref::TypeRef;
 use kevel_store::Engine;
@@ -124,7 +124,7 @@ pub(crate) fn internal(
         time_to_live: None,
         form: None,
         conversion: None,
-        registry: RegistryOptions::default(),
+        registry: options.registry.most.clone(),
     };
     Some(Storage::new(config, engine.clone(), caches))
 }

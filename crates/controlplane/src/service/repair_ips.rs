@@ -206,10 +206,11 @@ impl RepairIps {
             tracing::error!(%ip, "IPAddress appears to have been modified: cleaning up");
             return self.delete(ip, &address).await;
         };
-        let mut found = use_of(&address, key, find(&self.services, &parent)?.as_ref());
+        let now = Time::now(self.client.clock());
+        let mut found = use_of(&address, key, find(&self.services, &parent)?.as_ref(), now);
         if found == Use::None {
             // The Service may have come since.
-            found = use_of(&address, key, fetch(&self.services, &parent).await?.as_ref());
+            found = use_of(&address, key, fetch(&self.services, &parent).await?.as_ref(), now);
         }
         match found {
             Use::Service => Ok(()),
@@ -249,9 +250,9 @@ enum Use {
     None,
 }
 
-fn use_of(address: &Value, ip: &str, service: Option<&Value>) -> Use {
+fn use_of(address: &Value, ip: &str, service: Option<&Value>, now: Time) -> Use {
     let made = seconds(address);
-    let age = Time::now().seconds.saturating_sub(made);
+    let age = now.seconds.saturating_sub(made);
     let wait = match service {
         None => GRACE_PERIOD.saturating_sub(age),
         Some(service) => {

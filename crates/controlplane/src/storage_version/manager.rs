@@ -175,7 +175,7 @@ impl StorageVersionManager {
             Some(server) => *server = ours,
             None => all.push(ours),
         }
-        set_common_encoding_version(version);
+        set_common_encoding_version(version, Time::now(self.client.clock()));
     }
 
     /// Whether a request may be served before everything is known.
@@ -281,7 +281,7 @@ fn best_first(group: &str, mut versions: Vec<String>) -> Vec<String> {
 }
 
 /// Says which version all servers store, if they agree.
-fn set_common_encoding_version(version: &mut Value) {
+fn set_common_encoding_version(version: &mut Value, now: Time) {
     let of_servers = version.list_at(&["status", "storageVersions"]);
     let mut all = of_servers.iter().map(|server| server.str_at(&["encodingVersion"]));
     let first = all.next();
@@ -312,7 +312,7 @@ fn set_common_encoding_version(version: &mut Value) {
     }
     generation.map(|generation| fields.insert("observedGeneration", generation));
     if !same {
-        fields.insert("lastTransitionTime", Value::from(Time::now().to_string().as_str()));
+        fields.insert("lastTransitionTime", Value::from(now.to_string().as_str()));
     }
     conditions.insert(known.unwrap_or(conditions.len()), condition);
 }

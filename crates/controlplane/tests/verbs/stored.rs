@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use http_body_util::BodyExt as _;
 use kevel_api::schema::Schema;
 use kevel_api::value::{Map, Value};
+use kevel_clock::Clock;
 use kevel_codec::{json, yaml};
 use kevel_server::endpoints::settle_changed;
 use kevel_server::resource::Resource;
@@ -50,7 +51,7 @@ async fn sent(row: &Resource, storage: &Storage, mut object: Value) -> Value {
     fields.insert("kind", row.kind.kind.as_str().into());
     object.make_map(&["metadata"]).remove("resourceVersion");
     object.make_map(&["metadata"]).remove("selfLink");
-    let object = settle_changed(object, &row.kind, &row.ty).unwrap();
+    let object = settle_changed(object, &row.kind, &row.ty, &Clock::system()).unwrap();
     let to = storage.kind.group_version();
     let mut object = storage.convert(object, &row.kind, &to).await.unwrap();
     if !storage.keeps_empty {

@@ -19,12 +19,13 @@ pub(crate) mod v1;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use kevel_api::quote::quote;
 use kevel_api::time::Time;
 use kevel_api::url::Url;
+use kevel_clock::{Clock, Moment, Stopwatch};
 use kevel_server::config_file::sha256;
 use kevel_server::grpc::{UnixService, code_of, shown};
 use prost::Message;
@@ -142,6 +143,7 @@ pub(crate) struct Plugin {
     metrics: Arc<EncryptionMetrics>,
     /// The hash of the server's ID.
     server: String,
+    clock: Clock,
 }
 
 impl std::fmt::Debug for Plugin {
@@ -156,7 +158,7 @@ struct State {
     /// What is stored with every value, which is what makes it readable again.
     object: EncryptedObject,
     source_key: [u8; 32],
-    expires: Instant,
+    expires: Moment,
     expires_at: Time,
 }
 
@@ -169,7 +171,7 @@ struct Source {
 
 struct Kept {
     source: Arc<Source>,
-    until: Instant,
+    until: Moment,
 }
 
 impl Plugin {
@@ -179,6 +181,7 @@ impl Plugin {
         timing: Timing,
         server_id: &str,
         metrics: Arc<EncryptionMetrics>,
+        clock: &Clock,
     ) -> Result<Self, String> {
         let service = socket(&config.endpoint).and_then(|socket| UnixService::new(&socket));
         let service = service.map_err(|error| {
@@ -195,6 +198,7 @@ impl Plugin {
             sources: Mutex::default(),
             metrics,
             server: sha256(server_id.as_bytes()),
+            clock: clock.clone(),
         })
     }
 
@@ -207,7 +211,7 @@ impl Plugin {
     ) -> Result<(), TransformError> {
         let state = self.state.load();
         let state = state.as_deref().ok_or_else(not_given)?;
-        state.check_writable().map_err(unavailable)?;
+        state.check_writable(&self.clock).map_err(unavailable)?;
         self.keep(state.source_key, &state.source);
         let mut object = state.object.clone();
         let sealed = state.source.cipher.seal(plain, context.key, &mut object.encrypted_data);
@@ -271,7 +275,7 @@ impl Plugin {
 
     /// Keeps what was decrypted, and lets go of what nobody has needed for long.
     fn keep(&self, source_key: [u8; 32], source: &Arc<Source>) {
-        let now = Instant::now();
+        let now = self.clock.moment();
         let mut sources = self.lock();
         let kept = Kept { source: source.clone(), until: now + SEED_TTL };
         if sources.insert(source_key, kept).is_none() {
@@ -289,7 +293,7 @@ impl Plugin {
         Q: Message + Clone + 'static,
         A: Message + Default + 'static,
     {
-        let started = Instant::now();
+        let started = Stopwatch::start();
         let answered = self.service.call(path, request, self.timeout).await;
         let code = code_of(answered.as_ref().err());
         self.metrics.called(&self.name, path, code, started.elapsed());
@@ -299,15 +303,15 @@ impl Plugin {
 
 impl State {
     /// Whether the plug-in has said lately that its key may be written with.
-    fn check_writable(&self) -> Result<(), String> {
-        if Instant::now() <= self.expires {
+    fn check_writable(&self, clock: &Clock) -> Result<(), String> {
+        if clock.moment() <= self.expires {
             return Ok(());
         }
         Err(format!(
             "encryptedDEKSource with keyID hash {} expired at {} (current time is {})",
             quote(&self.source.key_id_hash),
             self.expires_at,
-            Time::now()
+            Time::now(clock)
         ))
     }
 }

@@ -1,13 +1,12 @@
 //! Is a plug-in well, and which key does it have: its status, again and again.
 
-use std::sync::{Arc, Weak};
-use std::time::Instant;
-
 use kevel_api::field_error::aggregate;
 use kevel_api::quote::quote;
 use kevel_api::time::Time;
+use kevel_clock::{Moment, Stopwatch};
 use kevel_server::config_file::sha256;
 use kevel_server::grpc::shown;
+use std::sync::{Arc, Weak};
 
 use super::object::{check_key_id, check_source};
 use super::proto::{
@@ -23,7 +22,7 @@ const VERSIONS: [&str; 2] = ["v2", "v2beta1"];
 /// How the plug-in was when it was asked last.
 #[derive(Debug, Default)]
 pub(super) struct Last {
-    asked: Option<(Instant, Result<(), String>)>,
+    asked: Option<(Moment, Result<(), String>)>,
     /// The version that it said first.
     version: String,
 }
@@ -38,7 +37,7 @@ impl Plugin {
                 Ok(()) => self.timing.healthz_positive_ttl,
                 Err(_) => self.timing.healthz_negative_ttl,
             };
-            if asked.elapsed() < ttl {
+            if self.clock.since(*asked) < ttl {
                 return result.clone();
             }
         }
@@ -56,7 +55,7 @@ impl Plugin {
                 (Err(error), Err(said))
             }
         };
-        last.asked = Some((Instant::now(), result));
+        last.asked = Some((self.clock.moment(), result));
         said
     }
 
@@ -100,8 +99,8 @@ impl Plugin {
     async fn rotate(&self, key_id: &str) -> Result<(), String> {
         // From before the plug-in is asked: it is to be an upper bound.
         let ttl = self.timing.write_source_max_ttl;
-        let expires = Instant::now() + ttl;
-        let seconds = Time::now().seconds.saturating_add_unsigned(ttl.as_secs());
+        let expires = self.clock.moment() + ttl;
+        let seconds = Time::now(&self.clock).seconds.saturating_add_unsigned(ttl.as_secs());
         let expires_at = Time { seconds };
         let current = self.state.load_full();
         if let Some(state) = current.as_deref().filter(|state| state.object.key_id == key_id) {
@@ -147,7 +146,7 @@ impl Plugin {
 
     /// A new seed, and what the plug-in makes of it.
     async fn generate(&self, uid: &str) -> Result<(Source, EncryptedObject), String> {
-        let started = Instant::now();
+        let started = Stopwatch::start();
         let mut seed = Vec::new();
         let made = random(SEED_LENGTH, &mut seed);
         self.metrics.generated(made.is_ok().then(|| started.elapsed()));
@@ -188,11 +187,11 @@ impl Plugin {
 async fn poll(plugin: Weak<Plugin>, mut well: bool) {
     loop {
         let pause = plugin.upgrade().map(|plugin| match well {
-            true => plugin.timing.positive_interval,
-            false => plugin.timing.negative_interval,
+            true => (plugin.clock.clone(), plugin.timing.positive_interval),
+            false => (plugin.clock.clone(), plugin.timing.negative_interval),
         });
-        let Some(pause) = pause else { return };
-        tokio::time::sleep(pause).await;
+        let Some((clock, pause)) = pause else { return };
+        clock.sleep(pause).await;
         let Some(plugin) = plugin.upgrade() else { return };
         well = plugin.probe().await;
     }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use kevel_api::field_error::aggregate;
 use kevel_api::quote::quote;
+use kevel_clock::{Stopwatch, monotonic_now};
 use kevel_server::grpc::{UnixService, code_of, shown};
 use prost::Message;
 use tonic::Status;
@@ -87,7 +88,7 @@ impl Plugin {
         out: &mut Vec<u8>,
     ) -> Result<(), TransformError> {
         self.metrics.arrived("to_storage");
-        let started = Instant::now();
+        let started = Stopwatch::start();
         let mut key = Vec::new();
         let made = random(KEY_LENGTH, &mut key);
         self.metrics.generated(made.is_ok().then(|| started.elapsed()));
@@ -154,7 +155,7 @@ impl Plugin {
             Ok(()) => Ok(()),
             Err((_, error)) => Err(error.to_string()),
         };
-        *last = Some((Instant::now(), result));
+        *last = Some((monotonic_now(), result));
         asked.map_err(|(section, error)| {
             format!(
                 "failed to perform {section} section of the healthz check for KMS Provider {}, error: {error}",

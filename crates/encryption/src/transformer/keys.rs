@@ -1,7 +1,6 @@
 //! Keys by name, for the providers that have keys in the configuration.
 
-use std::time::Instant;
-
+use kevel_clock::Stopwatch;
 use kevel_codec::base64;
 
 use super::{Cipher, Context, TransformError, Transformed};
@@ -49,7 +48,7 @@ impl Keys {
         context: Context<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
-        let started = Instant::now();
+        let started = Stopwatch::start();
         let (name, cipher) = self.keys.first().ok_or("there is no key to write with")?;
         out.extend_from_slice(name.as_bytes());
         cipher.seal(plain, context.key, out)?;
@@ -58,7 +57,7 @@ impl Keys {
     }
 
     pub fn open(&self, stored: &[u8], context: Context<'_>) -> Result<Transformed, TransformError> {
-        let started = Instant::now();
+        let started = Stopwatch::start();
         let mut errors = Vec::new();
         for (place, (name, cipher)) in self.keys.iter().enumerate() {
             let Some(rest) = stored.strip_prefix(name.as_bytes()) else { continue };

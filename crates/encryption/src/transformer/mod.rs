@@ -8,10 +8,10 @@ mod secretbox;
 mod tests;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
 use kevel_api::field_error::aggregate;
+use kevel_clock::Stopwatch;
 use ring::rand::{SecureRandom, SystemRandom};
 
 use self::keys::Keys;
@@ -200,7 +200,7 @@ impl Providers {
     ) -> Result<Vec<u8>, TransformError> {
         let none = || TransformError::Damaged("no matching prefix found".to_owned());
         let first = self.0.first().ok_or_else(none)?;
-        let started = Instant::now();
+        let started = Stopwatch::start();
         let mut out = Vec::with_capacity(first.prefix.len() + plain.len() + OVERHEAD);
         out.extend_from_slice(first.prefix.as_bytes());
         let sealed = first.seal(plain, context, &mut out).await;
@@ -214,7 +214,7 @@ impl Providers {
         stored: &Bytes,
         context: Context<'_>,
     ) -> Result<Transformed, TransformError> {
-        let started = Instant::now();
+        let started = Stopwatch::start();
         let mut errors = Vec::new();
         for (place, provider) in self.0.iter().enumerate() {
             if !stored.starts_with(provider.prefix.as_bytes()) {

@@ -20,7 +20,7 @@ pub(super) async fn reconcile(context: &Context, name: &str) -> Result<(), Strin
     if known.as_ref() == Some(&judged) {
         return Ok(());
     }
-    set_condition(&mut value, &judged);
+    set_condition(&mut value, &judged, context.now());
     context.update_status(&value).await.map(drop)
 }
 

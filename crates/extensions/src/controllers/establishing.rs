@@ -30,7 +30,7 @@ pub(super) async fn reconcile(context: &Context, name: &str) -> Result<(), Strin
     if definition.condition(condition::ESTABLISHED).as_ref() == Some(&established) {
         return Ok(());
     }
-    set_condition(&mut value, &established);
+    set_condition(&mut value, &established, context.now());
     context.update_status(&value).await.map(drop)
 }
 

@@ -54,20 +54,24 @@ pub(super) async fn reconcile(context: &Context, name: &str) -> Result<(), Strin
     if !definition.is_being_deleted() || !definition.has_finalizer(CLEANUP_FINALIZER) {
         return Ok(());
     }
-    set_condition(&mut value, &IN_PROGRESS);
+    set_condition(&mut value, &IN_PROGRESS, context.now());
     let Some(mut value) = context.update_status(&value).await? else { return Ok(()) };
     if context.options.overlaps_built_in(Definition(&value)) {
-        set_condition(&mut value, &OVERLAPPING);
+        set_condition(&mut value, &OVERLAPPING, context.now());
     } else if Definition(&value).is(condition::ESTABLISHED) {
         if let Err((reason, why)) = delete_objects(context, Definition(&value)).await {
             let failed = Condition::new(condition::TERMINATING, "True", reason, "");
-            set_condition(&mut value, &Condition { message: why.clone().into(), ..failed });
+            set_condition(
+                &mut value,
+                &Condition { message: why.clone().into(), ..failed },
+                context.now(),
+            );
             context.update_status(&value).await?;
             return Err(why);
         }
-        set_condition(&mut value, &COMPLETED);
+        set_condition(&mut value, &COMPLETED, context.now());
     } else {
-        set_condition(&mut value, &NEVER_ESTABLISHED);
+        set_condition(&mut value, &NEVER_ESTABLISHED, context.now());
     }
     remove_finalizer(&mut value, CLEANUP_FINALIZER);
     context.update_status(&value).await.map(drop)

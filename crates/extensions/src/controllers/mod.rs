@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_api::status::{StatusError, reason};
+use kevel_api::time::Time;
 use kevel_api::value::Value;
 use kevel_server::controller::{Backoff, Client, WorkQueue, run};
 use kevel_server::resource::{Resource, Resources};
@@ -173,6 +174,10 @@ fn hear(context: &Context, serving: &mut Serving, definition: &Value) {
 }
 
 impl Context {
+    fn now(&self) -> Time {
+        Time::now(&self.definitions.registry.clock)
+    }
+
     fn read(&self, object: &kevel_store::cache::Object) -> Option<Value> {
         let read = object.wire().map_err(ToOwned::to_owned);
         let read = read.and_then(|wire| self.definitions.read(wire));

@@ -28,9 +28,9 @@ pub(super) async fn reconcile(context: &Context, name: &str) -> Result<(), Strin
     let established = established(definition, &accepted);
     let status = value.make_map(&["status"]);
     status.insert("acceptedNames", names.into());
-    set_condition(&mut value, &accepted);
+    set_condition(&mut value, &accepted, context.now());
     if let Some(established) = established {
-        set_condition(&mut value, &established);
+        set_condition(&mut value, &established, context.now());
     }
     if let Some(written) = context.update_status(&value).await? {
         // Before it is heard of: the next one must not be given the same names.

@@ -22,7 +22,11 @@ pub(super) async fn reconcile(context: &Context, name: &str) -> Result<(), Strin
         Some(why) => {
             let violated =
                 Condition::new(condition::NON_STRUCTURAL_SCHEMA, "True", "Violations", "");
-            set_condition(&mut value, &Condition { message: why.into(), ..violated });
+            set_condition(
+                &mut value,
+                &Condition { message: why.into(), ..violated },
+                context.now(),
+            );
         }
     }
     context.update_status(&value).await.map(drop)

@@ -2,7 +2,9 @@
 
 use kevel_api::field_error::FieldErrors;
 use kevel_api::quote::quote;
+use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
+use kevel_clock::Clock;
 use kevel_server::strategy::{Dependents, RESET_ALL_BUT_STATUS, Strategy};
 
 use crate::definition::{CLEANUP_FINALIZER, Condition, Definition, condition, set_condition};
@@ -10,8 +12,8 @@ use crate::schema::format;
 use crate::validation;
 
 /// The rules of custom resource definitions.
-#[derive(Clone, Copy, Debug)]
-pub struct DefinitionStrategy;
+#[derive(Clone, Debug)]
+pub struct DefinitionStrategy(pub Clock);
 
 impl Strategy for DefinitionStrategy {
     fn prepare_for_create(&self, object: &mut Value) {
@@ -74,7 +76,7 @@ impl Strategy for DefinitionStrategy {
             "InstanceDeletionPending",
             "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
         );
-        set_condition(object, &pending);
+        set_condition(object, &pending, Time::now(&self.0));
         true
     }
 }
@@ -147,14 +149,15 @@ mod tests {
             "f":{"anyOf":[{"type":"string","format":"x\"y"}]},"g":{"type":"boolean","format":"date"}"#;
         let some = definition(&format!("{{{known}}}"));
         let all = definition(&format!("{{{known},{unknown}}}"));
-        assert_eq!(DefinitionStrategy.warnings(&some, None), Vec::<String>::new());
+        let strategy = DefinitionStrategy(Clock::system());
+        assert_eq!(strategy.warnings(&some, None), Vec::<String>::new());
         let expected = [
             r#"unrecognized format "uint8""#,
             r#"unrecognized format "x\"y""#,
             r#"unrecognized format "date""#,
         ];
-        assert_eq!(DefinitionStrategy.warnings(&all, None), expected);
-        assert_eq!(DefinitionStrategy.warnings(&all, Some(&some)), expected);
-        assert_eq!(DefinitionStrategy.warnings(&all, Some(&all)), Vec::<String>::new());
+        assert_eq!(strategy.warnings(&all, None), expected);
+        assert_eq!(strategy.warnings(&all, Some(&some)), expected);
+        assert_eq!(strategy.warnings(&all, Some(&all)), Vec::<String>::new());
     }
 }

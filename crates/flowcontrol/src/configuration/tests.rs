@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use kevel_api::time::Time;
+use kevel_clock::Clock;
+
 use crate::{Controller, RequestDigest, Unobserved, bootstrap, notation};
 
 /// Splits `GROUP/RESOURCE/SUBRESOURCE`, where something that begins with a slash may be a path.
@@ -29,7 +32,7 @@ fn digest<'a>(words: &[&'a str], groups: &'a [String]) -> RequestDigest<'a> {
 fn check(configuration: &str, cases: &str) {
     let (levels, schemas) = notation::parse(configuration);
     let controller = Controller::new(600, Arc::new(Unobserved));
-    controller.configure(&levels, &schemas);
+    controller.configure(&levels, &schemas, Time::now(&Clock::system()));
     for line in cases.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
         let (request, expected) = line.split_once(" = ").unwrap();
         let mut words: Vec<&str> = request.split(' ').collect();

@@ -16,6 +16,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
+use kevel_clock::timer_now;
 use tokio::time::{Instant, timeout_at};
 
 pub use self::demand::SeatDemand;
@@ -43,7 +44,7 @@ const WAIT_PART: u32 = 4;
 /// ```
 /// # use std::{sync::Arc, time::Duration};
 /// # use kevel_flowcontrol::{Controller, RequestDigest, Started, Unobserved, WorkEstimator};
-/// # use tokio::time::Instant;
+/// # use kevel_clock::timer_now;
 /// let controller = Controller::new(600, Arc::new(Unobserved));
 /// let groups = ["system:authenticated".to_owned()];
 /// let digest = RequestDigest {
@@ -56,7 +57,7 @@ const WAIT_PART: u32 = 4;
 /// let flow_schema = controller.classify(&digest);
 /// assert_eq!(flow_schema.name(), "catch-all");
 /// let estimate = WorkEstimator::default().other();
-/// let wait_until = Instant::now() + Duration::from_secs(15);
+/// let wait_until = timer_now() + Duration::from_secs(15);
 /// match controller.start(&digest, flow_schema, estimate, wait_until) {
 ///     Started::Admitted(seats) => drop(seats), // when the request has been answered
 ///     _ => unreachable!("there are seats enough"),
@@ -91,7 +92,7 @@ impl Controller {
             server_limit,
             observer: &*observer,
             signal: &signal,
-            now: Instant::now(),
+            now: timer_now(),
         };
         let digested = digestion.digest(&objects, &mut levels);
         let state = ControllerState { objects, levels, fair_fraction: digested.fair_fraction };
@@ -118,7 +119,7 @@ impl Controller {
         estimate: WorkEstimate,
         wait_until: Instant,
     ) -> Started {
-        let now = Instant::now();
+        let now = timer_now();
         let mut flow_schema = flow_schema;
         loop {
             flow_schema.observer().estimated_seats(estimate.max_seats());
@@ -172,6 +173,7 @@ impl Controller {
         &self,
         priority_levels: &[impl Borrow<Value>],
         flow_schemas: &[impl Borrow<Value>],
+        now: Time,
     ) -> Digested {
         let objects = Objects::new(
             priority_levels.iter().map(Borrow::borrow),
@@ -180,7 +182,7 @@ impl Controller {
         let ignored = objects.ignored.clone();
         let found = |name: &str| objects.has_level(name);
         let status_updates =
-            digestion::status_updates(flow_schemas.iter().map(Borrow::borrow), found, Time::now());
+            digestion::status_updates(flow_schemas.iter().map(Borrow::borrow), found, now);
         let mut state = self.lock();
         state.objects = objects;
         self.digest(&mut state);
@@ -190,9 +192,9 @@ impl Controller {
     /// Lends and takes back seats from time to time, forgets levels that have drained, and wakes
     /// who waits for seats that linger. To be run as long as the server does.
     pub async fn run(&self) {
-        let mut adjust_at = Instant::now();
+        let mut adjust_at = timer_now();
         loop {
-            let now = Instant::now();
+            let now = timer_now();
             if self.signal.take_reap() {
                 self.digest(&mut self.lock());
             }
@@ -210,7 +212,7 @@ impl Controller {
     /// Lends and takes back seats now.
     pub fn adjust(&self) {
         let mut state = self.lock();
-        let now = Instant::now();
+        let now = timer_now();
         state.fair_fraction = levels::adjust(&mut state.levels, self.server_limit, now);
     }
 
@@ -233,7 +235,7 @@ impl Controller {
             server_limit: self.server_limit,
             observer: &*self.observer,
             signal: &self.signal,
-            now: Instant::now(),
+            now: timer_now(),
         };
         let digested = digestion.digest(&state.objects, &mut state.levels);
         state.fair_fraction = digested.fair_fraction;

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use kevel_api::duration;
 use kevel_api::time::Time;
+use kevel_clock::timer_now;
 use tokio::time::Instant;
 
 use self::table::Table;
@@ -98,8 +99,8 @@ pub struct DetailsDump {
 
 impl Controller {
     /// The state of all levels, by name; who asks for what if `include_details`.
-    pub fn dump(&self, include_details: bool) -> Vec<LevelDump> {
-        let clock = Clock { instant: Instant::now(), system: SystemTime::now() };
+    pub fn dump(&self, include_details: bool, now: SystemTime) -> Vec<LevelDump> {
+        let clock = DumpTime { instant: timer_now(), system: now };
         let dump = |queues: &QueueSet, quiescing: bool| {
             let totals = queues.totals();
             let (queues_dump, queueless) = clock.requests(queues, include_details);
@@ -128,12 +129,12 @@ impl Controller {
 }
 
 /// Now, by both clocks.
-struct Clock {
+struct DumpTime {
     instant: Instant,
     system: SystemTime,
 }
 
-impl Clock {
+impl DumpTime {
     fn time(&self, at: Instant) -> SystemTime {
         self.system - self.instant.saturating_duration_since(at)
     }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use kevel_clock::Clock;
+
 use super::*;
 use crate::{Controller, RequestDigest, Started, Unobserved, notation};
 
@@ -165,7 +167,7 @@ schema all 100 one ByUser
   on * * * *
 ",
     );
-    controller.configure(&levels, &schemas);
+    controller.configure(&levels, &schemas, Time::now(&Clock::system()));
     let digest = RequestDigest {
         user: "jane",
         is_resource: true,
@@ -188,7 +190,7 @@ schema all 100 one ByUser
     let estimate = WorkEstimate::seats(1);
     let other = controller.start(&anybody, controller.classify(&anybody), estimate, until);
 
-    let dump = controller.dump(true);
+    let dump = controller.dump(true, Clock::system().now());
     let names: Vec<_> = dump.iter().map(|level| level.name.as_str()).collect();
     assert_eq!(names, ["catch-all", "exempt", "one"]);
     let one = &dump[2];
@@ -206,8 +208,8 @@ schema all 100 one ByUser
     );
     assert_eq!(dump[0].queueless.len(), 1);
     assert_eq!(requests(&dump, true).lines().count(), 5);
-    assert_eq!(requests(&controller.dump(false), false).lines().count(), 5);
+    assert_eq!(requests(&controller.dump(false, Clock::system().now()), false).lines().count(), 5);
     assert_eq!(queues(&dump).lines().count(), 5);
     drop((all, other));
-    assert!(controller.dump(false).iter().all(|level| level.idle));
+    assert!(controller.dump(false, Clock::system().now()).iter().all(|level| level.idle));
 }

@@ -52,7 +52,7 @@ async fn a_server_that_goes_is_unavailable_until_it_comes_back() {
         until(async || {
             // Any change of the API service lets its server be looked at.
             let path = format!("{API_SERVICES}/v1alpha1.{GROUP}");
-            let patch = json!({"metadata": {"annotations": {"touched": kevel_api::time::MicroTime::now().to_string()}}});
+            let patch = json!({"metadata": {"annotations": {"touched": kevel_api::time::MicroTime::now(&kevel_clock::Clock::system()).to_string()}}});
             let headers = [("content-type", "application/merge-patch+json")];
             cluster.admin.send("PATCH", &path, &headers, &patch.to_string()).await;
             cluster.condition().await["status"] == "False"

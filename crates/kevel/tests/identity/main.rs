@@ -32,7 +32,7 @@ async fn refusal(cluster: &Cluster, token: &str, audiences: &[&str]) -> String {
 }
 
 fn now() -> i64 {
-    kevel_api::time::Time::now().seconds
+    kevel_api::time::Time::now(&kevel_clock::Clock::system()).seconds
 }
 
 /// The claims of a token, which nobody has verified.

@@ -359,7 +359,7 @@ async fn a_token_in_a_secret_is_good_while_the_secret_holds_it() {
     assert_eq!(user.get("extra"), None);
     let (_, used) = admin.get(&format!("{SECRETS}/good")).await;
     let day = used["metadata"]["labels"]["kubernetes.io/legacy-token-last-used"].as_str().unwrap();
-    assert_eq!(day, &kevel_api::time::Time::now().to_string()[..10]);
+    assert_eq!(day, &kevel_api::time::Time::now(&kevel_clock::Clock::system()).to_string()[..10]);
     for (token, expected) in [
         (&changed, "Token does not match server's copy"),
         (&legacy("none"), "Token has been invalidated"),

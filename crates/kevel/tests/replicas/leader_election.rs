@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kevel_api::time::MicroTime;
+use kevel_clock::Clock;
 use kevel_test_support::{Client, Replica, Replicas, until};
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ const SYSTEM_LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system
 const CONTROLLER: &str = "leader-election-controller";
 
 fn now() -> String {
-    MicroTime::now().to_string()
+    MicroTime::now(&Clock::system()).to_string()
 }
 
 /// Somebody who would like to have the lease, and has just come.

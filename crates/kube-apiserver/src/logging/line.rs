@@ -3,6 +3,7 @@
 use kevel_api::json_string::write_json_string;
 use kevel_api::quote::quote;
 use kevel_api::time::MicroTime;
+use kevel_clock::Clock;
 use std::fmt::{self, Write};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level};
@@ -40,7 +41,8 @@ impl Line {
     pub(super) fn of(event: &Event<'_>) -> Self {
         let metadata = event.metadata();
         let mut line = Line {
-            time: MicroTime::now(),
+            // The log is that of the process, not of one of its servers.
+            time: MicroTime::now(&Clock::system()),
             process: std::process::id(),
             level: *metadata.level(),
             verbosity: super::needed(metadata),

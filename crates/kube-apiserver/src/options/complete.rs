@@ -6,6 +6,7 @@ use super::{
 };
 use kevel_api::duration::Duration;
 use kevel_api::gvk::GroupResource;
+use kevel_clock::Clock;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
@@ -42,6 +43,8 @@ pub struct CompletedOptions {
     pub events_history_window: Duration,
     /// The admission plugins that run, in order.
     pub admission_plugins: Vec<&'static str>,
+    /// Time of the server. Not a flag: a test sets one that it moves.
+    pub clock: Clock,
 }
 
 /// A serving certificate to make.
@@ -115,6 +118,7 @@ impl ServerRunOptions {
         };
         Ok(CompletedOptions {
             admission_plugins: self.admission.enabled_plugins(&self.given),
+            clock: Clock::system(),
             flags: self,
             feature_gates,
             effective_version,

@@ -12,8 +12,9 @@ use kevel_server::webhook::Identity;
 use super::config::{Config, EXTENSIONS};
 
 /// A row of the aggregator's group, with its rules.
-pub fn row(row: Resource) -> Resource {
-    Resource { strategy: Arc::new(ApiServiceStrategy), ..row }
+pub fn row(config: &Config, row: Resource) -> Resource {
+    let clock = config.options.clock.clone();
+    Resource { strategy: Arc::new(ApiServiceStrategy { clock }), ..row }
 }
 
 /// The aggregator over the servers behind it: the kube API server and that of custom kinds.

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use kevel_clock::Clock;
 use kevel_server::audit::{
     AuditMetrics, Auditor, Backend, Batch, Buffered, Errors, Format, IgnoreErrors, Log, Output,
     Policy, Rotation, Throttle, Truncate, Union, Webhook,
@@ -31,17 +32,17 @@ pub fn auditor(
     let policy = Policy::load(Path::new(&flags.audit_policy_file))
         .map_err(|error| format!("loading audit policy file: {error}"))?;
     let errors = Errors::new(metrics);
-    let backends = [log(flags, &errors)?, webhook(flags, dialer, &errors)?];
+    let backends = [log(flags, &options.clock, &errors)?, webhook(flags, dialer, &errors)?];
     let backends: Vec<_> = backends.into_iter().flatten().collect();
     if backends.is_empty() {
         return Ok(None);
     }
     let backend = Union(backends);
     tracing::info!("Using audit backend: {}", backend.name());
-    Ok(Some(Arc::new(Auditor::new(policy, Box::new(backend), counts))))
+    Ok(Some(Arc::new(Auditor::new(policy, Box::new(backend), counts, options.clock.clone()))))
 }
 
-fn log(flags: &Audit, errors: &Errors) -> Result<Option<Box<dyn Backend>>, String> {
+fn log(flags: &Audit, clock: &Clock, errors: &Errors) -> Result<Option<Box<dyn Backend>>, String> {
     if flags.audit_log_path.is_empty() {
         return Ok(None);
     }
@@ -51,7 +52,7 @@ fn log(flags: &Audit, errors: &Errors) -> Result<Option<Box<dyn Backend>>, Strin
         max_backups: count(flags.audit_log_maxbackup),
         compress: flags.audit_log_compress,
     };
-    let output = Output::open(&flags.audit_log_path, rotation)?;
+    let output = Output::open(&flags.audit_log_path, rotation, clock)?;
     let format = match flags.audit_log_format.as_str() {
         "legacy" => Format::Legacy,
         _ => Format::Json,

@@ -204,7 +204,7 @@ fn tokens(
         members.push(Arc::new(token_webhook(flags, egress, metrics.clone())?));
     }
     let union = Arc::new(TokenUnion::new(members));
-    Ok(Arc::new(TokenCache::new(union, REMEMBERED, metrics)?))
+    Ok(Arc::new(TokenCache::new(union, REMEMBERED, metrics, &options.clock)?))
 }
 
 /// The webhook that knows tokens, with its answers remembered.
@@ -221,7 +221,7 @@ pub(super) fn token_webhook(
     let webhook = TokenWebhook::new(client, version, &flags.api_audiences.0);
     let time = duration(flags.authentication_token_webhook_cache_ttl);
     let remembered = Remembered { success: time, failure: time, errors: false };
-    TokenCache::new(Arc::new(webhook), remembered, metrics)
+    TokenCache::new(Arc::new(webhook), remembered, metrics, &options.clock)
 }
 
 /// Those who know users, in the order in which they are asked.
@@ -238,12 +238,15 @@ fn authenticator(
     if let Some(roots) = &certificates.request_header_ca {
         let verifier = ClientVerifier::new(roots.clone());
         let names = &flags.requestheader_allowed_names.0;
-        let verify = move |chain: &[_]| verifier.verify(chain);
+        let clock = options.clock.clone();
+        let verify = move |chain: &[_]| verifier.verify(chain, clock.now());
         known.push(Arc::new(RequestHeader::new(headers.clone(), names, verify)));
     }
     if let Some(roots) = &certificates.client_ca {
         let verifier = ClientVerifier::new(roots.clone());
-        let certificate = ClientCertificate::new(move |chain| verifier.verify(chain));
+        let clock = options.clock.clone();
+        let verify = move |chain: &[_]| verifier.verify(chain, clock.now());
+        let certificate = ClientCertificate::new(verify);
         known.push(Arc::new(certificate.measured(metrics)));
     }
     let bearer = BearerToken::new(tokens, &flags.api_audiences.0);
@@ -317,7 +320,7 @@ async fn external_signer(
     if socket.is_empty() || issuer.is_none_or(String::is_empty) {
         return Ok(None);
     }
-    let signer = ExternalSigner::connect(socket, metrics).await;
+    let signer = ExternalSigner::connect(socket, metrics, &options.clock).await;
     signer.map(Some).map_err(|error| format!("while setting up external-jwt-signer: {error}"))
 }
 

@@ -81,6 +81,7 @@ impl Authorization {
                 abac: abac.transpose()?,
                 dialer: egress.dialer(EgressType::ControlPlane),
                 metrics: metrics.clone(),
+                clock: options.clock.clone(),
             })
         };
         let authorizer: Arc<dyn Authorizer> = match flags.authorization_config.as_str() {

@@ -29,7 +29,7 @@ pub fn watch_over(
     own: Option<&PkiFiles>,
     metrics: &Metrics,
 ) {
-    let now = SystemTime::now();
+    let now = options.clock.now();
     bundles(options)
         .into_iter()
         .for_each(|(flag, path, purpose)| say_bundle(flag, &path, purpose, now));

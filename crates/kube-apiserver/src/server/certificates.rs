@@ -81,6 +81,7 @@ fn make_own(options: &CompletedOptions, folder: &str) -> Result<(Pki, PkiFiles),
         kubeconfig: Path::new(&flags.kevel.data_dir).join("admin.kubeconfig"),
         server: format!("https://127.0.0.1:{}", flags.secure_serving.secure_port),
         names: Pki::names(&options.external_host, &addresses),
+        clock: options.clock.clone(),
     };
     refuse_new_keys(options, &pki)?;
     let files = pki.ensure()?;
@@ -120,6 +121,7 @@ fn serving_certificate(
             options.advertise_address,
             flags.bind_address.unwrap_or(IpAddr::from([0, 0, 0, 0])),
             Some(options.service_ips.api_server),
+            &options.clock,
         )?,
     };
     Ok(ServingCertificate { certificate, key, names: Vec::new() })

@@ -63,7 +63,8 @@ pub fn create_server_chain(config: Config) -> Result<PreparedServer, String> {
     let controllers = extensions.controllers(config.client.clone())?;
     let mut synced = controllers.synced();
     add_hooks(&config, controllers)?;
-    let aggregator_rows = install_as(&config, |group| group == AGGREGATOR, aggregator::row)?;
+    let aggregator_rows =
+        install_as(&config, |group| group == AGGREGATOR, |row| aggregator::row(&config, row))?;
     let front_server = server("aggregator", aggregator_rows.clone(), kube.clone());
     let to_webhooks = config.egress.dialer(EgressType::ControlPlane);
     let audit = auditor(&config.options, to_webhooks, &metrics)?;
@@ -137,6 +138,7 @@ fn install_as(
     let capabilities = Capabilities {
         allow_privileged: config.options.flags.misc.allow_privileged,
         features: Features::new(|gate| config.options.feature_gates.enabled(gate)),
+        clock: config.options.clock.clone(),
     };
     let rows = rows(
         wanted,
@@ -316,7 +318,14 @@ fn prepared(
         authorization: config.authorization,
         storages: config.storages,
         shutdown: config.shutdown,
-        serving: SecureServing { listener, tls, limits, shutdown_timeout, handshake_errors },
+        serving: SecureServing {
+            listener,
+            tls,
+            limits,
+            shutdown_timeout,
+            handshake_errors,
+            clock: config.options.clock,
+        },
         backends: config.backends,
         pki: config.certificates.own.map(|(pki, _)| pki),
     })

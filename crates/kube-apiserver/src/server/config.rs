@@ -77,7 +77,7 @@ impl std::fmt::Debug for Config {
 
 impl Config {
     pub async fn new(mut options: CompletedOptions) -> Result<Self, String> {
-        let metrics = Arc::new(Metrics::default());
+        let metrics = Arc::new(Metrics::with_clock(options.clock.clone()));
         let lifecycle = Arc::new(Lifecycle::default());
         let shutdown = shutdown(&options);
         let listener = bind(&mut options)?;
@@ -108,7 +108,7 @@ impl Config {
         let Backend { engine, caches } = &backends.default;
 
         let loopback = Arc::new(Loopback::default());
-        let client = Client::new(loopback.clone());
+        let client = Client::new(loopback.clone()).with_clock(options.clock.clone());
         let authentication =
             Authentication::new(&options, &certificates, &storages, &client, &egress, &metrics)
                 .await?;

@@ -30,6 +30,7 @@ pub async fn transformers(
         locations: locations(&flags.etcd_prefix).into_iter().map(location).collect(),
         kms_v1: options.feature_gates.enabled(Feature::KMSv1),
         server_id: options.server_id(),
+        clock: options.clock.clone(),
         ..Options::default()
     };
     let reload = flags.encryption_provider_config_automatic_reload;

@@ -59,7 +59,7 @@ impl PlainPaths {
         }
         if enabled(Feature::ComponentStatusz) {
             let worth_a_look = WORTH_A_LOOK.map(str::to_owned).to_vec();
-            let page = Statusz::new(info, worth_a_look);
+            let page = Statusz::new(info, worth_a_look, config.options.clock.clone());
             paths.list("/statusz", Arc::new(PageHandler(page)));
         }
         if flags.features.profiling {

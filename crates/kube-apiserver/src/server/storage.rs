@@ -44,6 +44,7 @@ fn registry_flags(options: &CompletedOptions) -> RegistryFlags {
             delete_collection_workers: usize::try_from(flags.delete_collection_workers)
                 .unwrap_or(1)
                 .max(1),
+            clock: options.clock.clone(),
         },
         uncached: Arc::new(uncached.collect()),
     }
@@ -80,8 +81,11 @@ async fn open_default(
 ) -> Result<Arc<dyn Engine>, String> {
     let flags = &options.flags;
     let interval = positive(flags.etcd.etcd_compaction_interval.0);
-    let embedded_options =
-        embedded::Options { compaction_interval: interval, ..embedded::Options::default() };
+    let embedded_options = embedded::Options {
+        compaction_interval: interval,
+        clock: options.clock.clone(),
+        ..embedded::Options::default()
+    };
     Ok(match options.storage {
         StorageKind::Memory => {
             Arc::new(Embedded::memory(embedded_options).map_err(|error| error.to_string())?)

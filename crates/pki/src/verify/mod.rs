@@ -69,11 +69,12 @@ pub struct Chain(pub Vec<Arc<X509>>);
 /// use kevel_pki::{Authority, Subject, pem_certificates};
 /// use kevel_pki::verify::{Purpose, Verifier};
 ///
-/// let authority = Authority::new("kubernetes")?;
+/// let clock = kevel_clock::Clock::system();
+/// let authority = Authority::new("kubernetes", &clock)?;
 /// let verifier = Verifier::new(authority.roots().clone());
 /// let jane = Subject::Client { common_name: "jane".into(), organizations: vec![] };
 /// let shown = pem_certificates(authority.issue(&jane)?.certificate.as_bytes());
-/// let now = SystemTime::now();
+/// let now = clock.now();
 /// assert!(verifier.verify(&shown, Purpose::ClientAuth, now, None).is_ok());
 /// let refused = verifier.verify(&shown, Purpose::ServerAuth, now, None).unwrap_err();
 /// assert_eq!(refused.to_string(), "x509: certificate specifies an incompatible key usage");

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Waker};
 
+use kevel_clock::Clock;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
@@ -16,6 +17,7 @@ pub struct Auditor {
     pub(super) policy: Policy,
     backend: Box<dyn Backend>,
     pub(super) metrics: AuditMetrics,
+    pub(super) clock: Clock,
     /// Events of requests whose clients are gone, on their way to a backend.
     detached: Mutex<JoinSet<bool>>,
 }
@@ -28,8 +30,13 @@ impl std::fmt::Debug for Auditor {
 
 impl Auditor {
     /// Audits by a policy.
-    pub fn new(policy: Policy, backend: Box<dyn Backend>, metrics: AuditMetrics) -> Self {
-        Auditor { policy, backend, metrics, detached: Mutex::default() }
+    pub fn new(
+        policy: Policy,
+        backend: Box<dyn Backend>,
+        metrics: AuditMetrics,
+        clock: Clock,
+    ) -> Self {
+        Auditor { policy, backend, metrics, clock, detached: Mutex::default() }
     }
 
     /// Gives an event to the backends.

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use kevel_clock::timer_now;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::{JoinHandle, JoinSet};
@@ -129,7 +130,7 @@ async fn send(delegate: Arc<dyn Backend>, mut waiting: Receiver<Arc<Event>>, bat
 /// The next batch; `None` if there will be no more.
 async fn gather(waiting: &mut Receiver<Arc<Event>>, batch: &Batch) -> Option<Vec<Arc<Event>>> {
     let mut events = vec![waiting.recv().await?];
-    let until = Instant::now() + batch.max_wait;
+    let until = timer_now() + batch.max_wait;
     while events.len() < batch.max_size {
         match tokio::time::timeout_at(until, waiting.recv()).await {
             Ok(Some(event)) => events.push(event),
@@ -148,12 +149,12 @@ struct Bucket {
 
 impl Bucket {
     fn new(throttle: Throttle) -> Self {
-        Bucket { throttle, tokens: throttle.burst as f64, filled: Instant::now() }
+        Bucket { throttle, tokens: throttle.burst as f64, filled: timer_now() }
     }
 
     async fn take(&mut self) {
         let qps = f64::from(self.throttle.qps).max(f64::MIN_POSITIVE);
-        let now = Instant::now();
+        let now = timer_now();
         let fresh = (now - self.filled).as_secs_f64() * qps;
         self.tokens = (self.tokens + fresh).min(self.throttle.burst as f64) - 1.0;
         self.filled = now;

@@ -205,7 +205,7 @@ impl AuditContext {
         state.event.stage = stage;
         state.event.stage_timestamp = match stage {
             Stage::RequestReceived => state.event.request_received_timestamp,
-            _ => MicroTime::now(),
+            _ => MicroTime::now(&auditor.clock),
         };
         Some((auditor, Arc::new(state.event.clone())))
     }

@@ -6,6 +6,8 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use kevel_clock::Clock;
+
 use super::backend::{Backend, Errors};
 use super::event::Event;
 use super::rotation::{Rotated, Rotation};
@@ -35,7 +37,7 @@ pub enum Output {
 
 impl Output {
     /// The file at a path, or standard output for `-`; made if it is not there.
-    pub fn open(path: &str, rotation: Rotation) -> Result<Self, String> {
+    pub fn open(path: &str, rotation: Rotation, clock: &Clock) -> Result<Self, String> {
         if path == "-" {
             return Ok(Output::Stdout);
         }
@@ -43,7 +45,7 @@ impl Output {
         let file = create(path).map_err(|error| format!("ensureLogFile: {error}"))?;
         Ok(match rotation.max_bytes {
             0 => Output::File(file),
-            _ => Output::Rotated(Rotated::new(path, rotation)),
+            _ => Output::Rotated(Rotated::new(path, rotation, clock.clone())),
         })
     }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use kevel_api::time::{MicroTime, Time};
+use kevel_clock::Clock;
 
 /// When a new file is begun, and what becomes of the old ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +28,7 @@ pub struct Rotation {
 pub struct Rotated {
     path: PathBuf,
     rotation: Rotation,
+    clock: Clock,
     open: Option<(File, u64)>,
     /// Wakes the thread that cares for old files; it ends with this.
     mill: Option<SyncSender<()>>,
@@ -34,8 +36,8 @@ pub struct Rotated {
 
 impl Rotated {
     /// The file at a path. It is opened when something is written.
-    pub fn new(path: &Path, rotation: Rotation) -> Self {
-        Rotated { path: path.to_owned(), rotation, open: None, mill: None }
+    pub fn new(path: &Path, rotation: Rotation, clock: Clock) -> Self {
+        Rotated { path: path.to_owned(), rotation, clock, open: None, mill: None }
     }
 
     /// Writes all of a line into one file.
@@ -87,7 +89,7 @@ impl Rotated {
     fn open_new(&mut self) -> io::Result<()> {
         let old = fs::metadata(&self.path).ok();
         if old.is_some() {
-            fs::rename(&self.path, self.backup_name(MicroTime::now()))?;
+            fs::rename(&self.path, self.backup_name(MicroTime::now(&self.clock)))?;
         }
         let mode = old.as_ref().map_or(0o600, |old| old.mode() & 0o7777);
         let mut options = OpenOptions::new();
@@ -113,9 +115,9 @@ impl Rotated {
         }
         let start = || {
             let (sender, receiver) = sync_channel(1);
-            let path = path.clone();
+            let (path, clock) = (path.clone(), self.clock.clone());
             let thread = std::thread::Builder::new().name("audit-log-files".to_owned());
-            let started = thread.spawn(move || tidy_when_told(&path, rotation, &receiver));
+            let started = thread.spawn(move || tidy_when_told(&path, rotation, &clock, &receiver));
             started.ok().map(|_| sender)
         };
         if self.mill.is_none() {
@@ -145,9 +147,9 @@ fn name_parts(path: &Path) -> (String, String) {
     }
 }
 
-fn tidy_when_told(path: &Path, rotation: Rotation, told: &Receiver<()>) {
+fn tidy_when_told(path: &Path, rotation: Rotation, clock: &Clock, told: &Receiver<()>) {
     while told.recv().is_ok() {
-        if let Err(error) = tidy(path, rotation, Time::now()) {
+        if let Err(error) = tidy(path, rotation, Time::now(clock)) {
             tracing::warn!(%error, "old audit logs could not be removed or compressed");
         }
     }
@@ -247,7 +249,8 @@ mod tests {
         let path = folder.path().join("audit.log");
         fs::write(&path, "before\n").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        let mut file = Rotated::new(&path, Rotation { max_bytes: 16, ..Rotation::default() });
+        let mut file =
+            Rotated::new(&path, Rotation { max_bytes: 16, ..Rotation::default() }, Clock::system());
         file.write(b"one\n").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "before\none\n");
         file.write(b"two two\n").unwrap();
@@ -262,7 +265,8 @@ mod tests {
 
     #[test]
     fn names_of_old_files_have_a_date() {
-        let file = Rotated::new(Path::new("/var/log/audit.log"), Rotation::default());
+        let file =
+            Rotated::new(Path::new("/var/log/audit.log"), Rotation::default(), Clock::system());
         let time = MicroTime { seconds: 1_136_214_245, nanos: 678_912_000 };
         let name = file.backup_name(time);
         assert_eq!(name, Path::new("/var/log/audit-2006-01-02T15-04-05.678.log"));

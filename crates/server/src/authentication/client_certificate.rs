@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use bytes::Bytes;
+use kevel_clock::Clock;
 
 use super::group::in_authenticated_group;
 use super::{AuthError, Authenticated, Authenticator};
 use crate::future::Pending;
 use crate::metrics::{Description, Histogram, Metrics};
-use crate::request::Request;
+use crate::request::{Connection, Request};
 use crate::user::{CREDENTIAL_ID, User};
 use kevel_pki::{Certificate, ClientIdentity};
 
@@ -73,20 +73,20 @@ impl ClientCertificate {
         self
     }
 
-    fn measure(&self, certificate: &Bytes) {
+    fn measure(&self, certificate: &Bytes, clock: &Clock) {
         let Some(lifetimes) = &self.lifetimes else { return };
         let end = Certificate::read(certificate).and_then(|certificate| certificate.not_after());
         let Some(end) = end else { return };
-        lifetimes.observe(match end.duration_since(SystemTime::now()) {
+        lifetimes.observe(match end.duration_since(clock.now()) {
             Ok(left) => left.as_secs_f64(),
             Err(past) => -past.duration().as_secs_f64(),
         });
     }
 
-    fn user_of(&self, certificates: &[Bytes]) -> Authenticated {
-        let Some(own) = certificates.first() else { return Ok(None) };
-        self.measure(own);
-        let identity = (self.verify)(certificates).map_err(AuthError)?;
+    fn user_of(&self, connection: &Connection) -> Authenticated {
+        let Some(own) = connection.certificates.first() else { return Ok(None) };
+        self.measure(own, &connection.clock);
+        let identity = (self.verify)(&connection.certificates).map_err(AuthError)?;
         if identity.common_name.is_empty() {
             return Ok(None);
         }
@@ -106,7 +106,7 @@ impl ClientCertificate {
 
 impl Authenticator for ClientCertificate {
     fn authenticate<'a>(&'a self, request: &'a mut Request) -> Pending<'a, Authenticated> {
-        let found = self.user_of(&request.connection.certificates);
+        let found = self.user_of(&request.connection);
         Box::pin(std::future::ready(found))
     }
 }

@@ -1,7 +1,9 @@
 //! Decisions about requests, counted and measured by their results.
 
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use kevel_clock::Stopwatch;
 
 use crate::metrics::{Counter, Family, Histogram};
 
@@ -19,7 +21,7 @@ pub(super) type Recorded = OnceLock<(Arc<Counter>, Arc<Histogram>)>;
 
 impl<const RESULTS: usize> Attempts<RESULTS> {
     /// Records a decision that has taken until now. Says how long.
-    pub(super) fn record(&self, result: &str, started: Instant) -> Duration {
+    pub(super) fn record(&self, result: &str, started: Stopwatch) -> Duration {
         let took = started.elapsed();
         let seconds = took.as_secs_f64();
         self.filter.observe(seconds);

@@ -9,6 +9,7 @@ use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http_body::Body as _;
 use kevel_api::status::{FAILURE, SUCCESS, Status, reason};
+use kevel_clock::{Stopwatch, monotonic_now};
 
 use super::long_running::is_long_running;
 use super::panic_recovery::{caught, message};
@@ -128,7 +129,7 @@ impl Audited {
             compressed: response.headers().contains_key(CONTENT_ENCODING),
             body: Vec::new(),
         });
-        let began = Instant::now();
+        let began = Stopwatch::start();
         response.map(|body| Body::pieces(AuditedBody { body, kept, began, audited: Some(self) }))
     }
 
@@ -146,7 +147,7 @@ impl Audited {
 
     /// Why there is no response: its deadline is over, or its client is gone.
     fn given_up(&self) -> Status {
-        if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+        if self.deadline.is_some_and(|deadline| deadline <= monotonic_now()) {
             return out_of_time().into_status();
         }
         let message = "Connection closed early".into();
@@ -183,7 +184,7 @@ impl Drop for Audited {
 struct AuditedBody {
     body: Body,
     kept: Option<Kept>,
-    began: Instant,
+    began: Stopwatch,
     audited: Option<Audited>,
 }
 

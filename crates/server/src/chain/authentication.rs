@@ -1,10 +1,10 @@
 //! Authenticates the request.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use http::{HeaderMap, Version, header};
 use kevel_api::status::StatusError;
+use kevel_clock::Stopwatch;
 use kevel_compute::ComputeFlow;
 
 use super::attempts::{Attempts, Recorded};
@@ -46,7 +46,7 @@ impl Authentication {
 impl Filter for Authentication {
     fn filter<'a>(&'a self, mut request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
         Box::pin(async move {
-            let started = Instant::now();
+            let started = Stopwatch::start();
             let found = self.authenticator.authenticate(&mut request).await;
             let result = match &found {
                 Ok(Some(_)) => "success",

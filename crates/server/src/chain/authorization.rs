@@ -1,10 +1,10 @@
 //! Authorizes the request.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use http::header;
 use kevel_api::status::StatusError;
+use kevel_clock::Stopwatch;
 use kevel_compute::ComputeFlow;
 
 use super::attempts::{Attempts, Recorded};
@@ -47,7 +47,7 @@ impl Filter for Authorization {
             };
             // The user after impersonation, as in priority and fairness.
             request.meter.set_flow(ComputeFlow::of(&user.name));
-            let started = Instant::now();
+            let started = Stopwatch::start();
             let attributes = Attributes::of(&request.info, user);
             let opinion = self.authorizer.authorize(&attributes).await;
             let took = self.attempts.record(result(&opinion), started);

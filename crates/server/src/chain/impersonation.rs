@@ -10,12 +10,12 @@ mod headers;
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Instant;
 
 use kevel_api::field_error::{Path, aggregate};
 use kevel_api::name::{is_domain_prefixed_path, name_is_dns_label, name_is_dns_subdomain};
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
+use kevel_clock::Stopwatch;
 
 use super::authorization::refused;
 use super::plain;
@@ -45,7 +45,7 @@ impl Filter for Impersonation {
             let Some(requestor) = request.user.clone() else {
                 return plain::internal_error(&request.parts.uri, "no User found in the context");
             };
-            let started = Instant::now();
+            let started = Stopwatch::start();
             let attributes = Attributes::of(&request.info, &requestor);
             let found = self.impersonated(&wanted, &attributes).await;
             let took = started.elapsed();

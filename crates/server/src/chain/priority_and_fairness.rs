@@ -2,9 +2,10 @@
 //! for itself.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
+use kevel_clock::Stopwatch;
 use kevel_flowcontrol::{Admitted, FlowSchema, Rejected, Started};
 
 use super::held::{Hold, hold};
@@ -40,7 +41,7 @@ impl Hold for Executing {}
 
 impl Filter for PriorityAndFairness {
     fn filter<'a>(&'a self, request: Request, next: &'a dyn Handler) -> Pending<'a, Response> {
-        let entered = Instant::now();
+        let entered = Stopwatch::start();
         if request.info.verb != Verb::Watch && is_long_running(&request.info) {
             return next.handle(request);
         }

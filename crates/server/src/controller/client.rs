@@ -9,6 +9,7 @@ use http::{HeaderValue, Method, header};
 use http_body_util::BodyExt as _;
 use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
+use kevel_clock::Clock;
 use kevel_codec::json;
 use kevel_patch::unstructured;
 
@@ -54,6 +55,17 @@ impl Client {
             user_agent: user_agent.unwrap_or(HeaderValue::from_static("kube-apiserver")),
             connection: Arc::new(Connection { peer, ..Connection::default() }),
         }
+    }
+
+    /// The same, of a server with this clock.
+    pub fn with_clock(self, clock: Clock) -> Self {
+        let connection = Connection { peer: self.connection.peer, clock, ..Connection::default() };
+        Client { connection: Arc::new(connection), ..self }
+    }
+
+    /// Time of the server.
+    pub fn clock(&self) -> &Clock {
+        &self.connection.clock
     }
 
     /// Reads an object or a list.

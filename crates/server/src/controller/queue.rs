@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use kevel_clock::timer_now;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -61,7 +62,7 @@ impl WorkQueue {
             working: HashSet::new(),
             failures: HashMap::new(),
             tokens: backoff.burst,
-            filled: Instant::now(),
+            filled: timer_now(),
             over: false,
         };
         Arc::new(WorkQueue { state: Mutex::new(state), changed: Notify::new(), backoff })
@@ -171,7 +172,7 @@ impl WorkQueue {
 impl State {
     /// How long a key must wait for its turn in the bucket.
     fn turn(&mut self, backoff: &Backoff) -> Duration {
-        let now = Instant::now();
+        let now = timer_now();
         let grown = (now - self.filled).as_secs_f64() * backoff.per_second;
         self.tokens = (self.tokens + grown).min(backoff.burst) - 1.0;
         self.filled = now;
@@ -210,7 +211,7 @@ mod tests {
         let queue = WorkQueue::new(Backoff::default());
         let mut waits = Vec::new();
         for _ in 0..4 {
-            let start = Instant::now();
+            let start = timer_now();
             queue.add_rate_limited("a");
             queue.next().await;
             queue.done("a");
@@ -218,7 +219,7 @@ mod tests {
         }
         assert_eq!(waits, [5, 10, 20, 40]);
         queue.forget("a");
-        let start = Instant::now();
+        let start = timer_now();
         queue.add_rate_limited("a");
         queue.next().await;
         assert_eq!(start.elapsed().as_millis(), 5);
@@ -227,7 +228,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn failures_of_many_keys_are_spread() {
         let queue = WorkQueue::new(Backoff::default());
-        let start = Instant::now();
+        let start = timer_now();
         for i in 0..120 {
             queue.add_rate_limited(&i.to_string());
         }

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use kevel_clock::Stopwatch;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::net::{TcpStream, UnixStream};
@@ -103,7 +104,7 @@ impl Dialer {
 
 impl Proxied {
     async fn dial(&self, address: &str) -> Result<Box<dyn Connection>, String> {
-        let (labels, start) = (self.server.labels(), Instant::now());
+        let (labels, start) = (self.server.labels(), Stopwatch::start());
         self.metrics.started(labels);
         let (stage, error) = match self.server.dial(address).await {
             Ok(connection) => {

@@ -38,6 +38,7 @@ impl ResourceRequest<'_> {
                 Operation::Delete | Operation::Connect => OperationOptions::None,
             },
             deadline: self.write_deadline(),
+            clock: self.request.clock(),
             trackers: LatencyTrackers::of(&self.request),
             reinvocation: None,
         }

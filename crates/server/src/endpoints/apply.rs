@@ -157,7 +157,13 @@ impl StoredRequest<'_> {
     ) -> Result<Value, StatusError> {
         let (config, force) = (&read.tree, self.flag("force"));
         let applied = self.with_field_manager(|manager| {
-            manager.apply(live, config, &options.field_manager, force, Time::now())
+            manager.apply(
+                live,
+                config,
+                &options.field_manager,
+                force,
+                Time::now(self.request.clock()),
+            )
         });
         let mut tree = applied.map_err(|error| self.in_versions_of_scale(apply_error(error)))?;
         self.forget_time_of_scales(&mut tree);
@@ -168,7 +174,7 @@ impl StoredRequest<'_> {
         self.mind_duplicates(read, options)?;
 
         self.note_labels(&value);
-        let value = with_defaults(value, &self.resource.ty)?;
+        let value = with_defaults(value, &self.resource.ty, self.request.clock())?;
         let mut value = normalize(value, &self.resource.kind, &self.resource.ty)?;
         let uid = metadata::text(&value, "uid");
         if live.is_none() && !uid.is_empty() {

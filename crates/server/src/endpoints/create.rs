@@ -81,7 +81,7 @@ impl StoredRequest<'_> {
         self.dedup_owner_references(&mut object, Sent::AfterAdmission);
         // Plug-ins can take away what the request says, and name what it does not.
         self.fill_in_namespace(&mut object)?;
-        fill_system_fields(&mut object);
+        fill_system_fields(&mut object, Time::now(self.request.clock()));
         let base = metadata::text(&object, "generateName");
         if metadata::text(&object, "name").is_empty() && !base.is_empty() {
             let name = self.resource.strategy.generate_name(base);
@@ -277,9 +277,9 @@ pub(super) fn wipe_system_fields(object: &mut Value) {
 }
 
 /// Says it, whatever the client and the plug-ins said (`FillObjectMetaSystemFields`).
-fn fill_system_fields(object: &mut Value) {
+fn fill_system_fields(object: &mut Value, now: Time) {
     metadata::set(object, "uid", Some(metadata::new_uid().as_str().into()));
-    metadata::set(object, "creationTimestamp", Some(Time::now().to_string().as_str().into()));
+    metadata::set(object, "creationTimestamp", Some(now.to_string().as_str().into()));
 }
 
 fn exists(error: &StatusError) -> bool {

@@ -64,6 +64,7 @@ impl ResourceRequest<'_> {
             dry_run: options.dry_run,
             warnings: &self.request.warnings,
             audit: &self.request.audit,
+            clock: self.request.clock(),
         };
         let object = creater.prepare(&request, object).await?;
         admission.validate(&attributes, Some(&object)).await?;

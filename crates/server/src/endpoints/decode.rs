@@ -8,6 +8,7 @@ use kevel_api::schema::Type;
 use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
 use kevel_api::{convert, default};
+use kevel_clock::Clock;
 use kevel_codec::{json, protobuf, yaml};
 
 use super::ResourceRequest;
@@ -61,7 +62,7 @@ impl ResourceRequest<'_> {
         self.note_labels(&object);
         // What is of another kind gets none of this one's defaults.
         let object = match !ty.is_unstructured() || self.resource.strategy.is_of_kind(&object) {
-            true => with_defaults(object, ty)?,
+            true => with_defaults(object, ty, self.request.clock())?,
             false => object,
         };
         let object = normalize(object, kind, ty).map_err(|error| unhandled(kind, &error))?;
@@ -228,9 +229,13 @@ const MAX_OBJECTS: usize = 100_000;
 const MAX_VALUES: usize = 400_000;
 
 /// An object with its defaults, unless that would be too much.
-pub(super) fn with_defaults(mut object: Value, ty: &TypeRef) -> Result<Value, StatusError> {
+pub(super) fn with_defaults(
+    mut object: Value,
+    ty: &TypeRef,
+    clock: &Clock,
+) -> Result<Value, StatusError> {
     check_size(&object)?;
-    default::apply(&mut object, ty.schema());
+    default::apply_at(&mut object, ty.schema(), clock);
     Ok(object)
 }
 
@@ -273,11 +278,12 @@ pub fn settle_changed(
     mut object: Value,
     kind: &GroupVersionKind,
     ty: &TypeRef,
+    clock: &Clock,
 ) -> Result<Value, StatusError> {
     if let TypeRef::Custom(..) = ty {
         default::drop_nulls(&mut object, ty.schema());
     }
-    normalize(with_defaults(object, ty)?, kind, ty)
+    normalize(with_defaults(object, ty, clock)?, kind, ty)
 }
 
 /// Brings fields that say the same thing twice to agree, before anybody looks at them, and an object

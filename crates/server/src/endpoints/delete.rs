@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use http::StatusCode;
 use kevel_api::status::{SUCCESS, Status, StatusDetails, StatusError};
+use kevel_api::time::Time;
 use kevel_api::value::Value;
 use kevel_store::cache::At;
 
@@ -97,7 +98,13 @@ impl StoredRequest<'_> {
         let old = &existing.value;
         options.check(self.resource, old)?;
         let garbage_collection = self.storage.registry.garbage_collection;
-        let plan = before_delete(&*self.resource.strategy, garbage_collection, old, options);
+        let plan = before_delete(
+            &*self.resource.strategy,
+            garbage_collection,
+            old,
+            options,
+            Time::now(self.request.clock()),
+        );
         let namespace = metadata::text(old, "namespace");
         // What is going without this request is not deleted by it.
         if !matches!(plan, DeletionPlan::AlreadyDeleting) {

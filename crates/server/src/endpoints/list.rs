@@ -257,9 +257,10 @@ impl<'r, 'a> Form<'r, 'a> {
     fn trees(&self) -> (Trees, Option<TypeRef>) {
         let request = self.request;
         let (shape, ty) = match (&self.printer, &request.accepted.shape) {
-            (Some(printer), _) => {
-                (ItemShape::Row(printer.clone(), MicroTime::now()), Some(table::TABLE.clone()))
-            }
+            (Some(printer), _) => (
+                ItemShape::Row(printer.clone(), MicroTime::now(request.request.clock())),
+                Some(table::TABLE.clone()),
+            ),
             (None, Shape::MetadataList(version)) => {
                 (ItemShape::Metadata(version.clone()), Some(table::METADATA_LIST.clone()))
             }

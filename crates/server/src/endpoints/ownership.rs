@@ -13,7 +13,7 @@ impl StoredRequest<'_> {
     /// Records what an ordinary write sets.
     pub(super) fn record(&self, old: Option<&Value>, new: &mut Value, options: &WriteOptions) {
         self.with_field_manager(|manager| {
-            manager.update(old, new, &options.field_manager, Time::now());
+            manager.update(old, new, &options.field_manager, Time::now(self.request.clock()));
         });
         self.forget_time_of_scales(new);
     }
@@ -92,6 +92,6 @@ impl ResourceRequest<'_> {
             filter: &Filter::All,
             others: &(),
         };
-        manager.update(None, object, &options.field_manager, Time::now());
+        manager.update(None, object, &options.field_manager, Time::now(self.request.clock()));
     }
 }

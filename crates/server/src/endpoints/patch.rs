@@ -199,7 +199,7 @@ impl StoredRequest<'_> {
         if self.ty().is_unstructured() {
             default::drop_nulls(&mut value, self.ty().schema());
         }
-        let value = with_defaults(value, &self.ty())?;
+        let value = with_defaults(value, &self.ty(), self.request.clock())?;
         let mut value = normalize(value, self.kind(), &self.ty())?;
         self.identify(&mut value)?;
         self.unview(value, &existing.value)
@@ -250,7 +250,7 @@ impl StoredRequest<'_> {
         let to = self.kind().group_version();
         let mut value = decoded.value;
         check_size(&value).map_err(|error| error.to_string())?;
-        default::apply(&mut value, schema);
+        default::apply_at(&mut value, schema, self.request.clock());
         let mut value = convert::convert(value, said, &to, &read)?;
         self.set_kind(&mut value);
         Ok(ReadObject { value, unknown })

@@ -83,7 +83,7 @@ impl Printer {
         if let Some(revision) = object.at(&["metadata", "resourceVersion"]) {
             metadata.insert("resourceVersion", revision.clone());
         }
-        let row = self.row(object, MicroTime::now())?;
+        let row = self.row(object, MicroTime::now(&self.storage.registry.clock))?;
         Ok(self.table([row].into_iter().collect(), metadata, headers))
     }
 

@@ -7,11 +7,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use kevel_clock::timer_now;
 use kevel_store::Revision;
 use kevel_store::cache::{
     Cache, CacheError, Delivery, LOG_AGE, Object, Selection, Snapshot, Watcher,
 };
-use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, sleep};
+use tokio::time::{Interval, MissedTickBehavior, Sleep, sleep};
 
 use super::version_selector::VersionSelector;
 use super::watch::Encoder;
@@ -84,7 +85,7 @@ impl Stream {
 
     /// The same, and how far it is, now and then.
     pub fn with_bookmarks(mut self) -> Self {
-        let first = Instant::now() + BOOKMARK_INTERVAL;
+        let first = timer_now() + BOOKMARK_INTERVAL;
         let mut timer = tokio::time::interval_at(first, BOOKMARK_INTERVAL);
         timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
         self.bookmarks = Some(timer);

@@ -43,7 +43,7 @@ impl Handler for DumpHandler {
     fn handle<'a>(&'a self, request: Request) -> Pending<'a, Response> {
         let details = query::first(&request.info.query, "includeRequestDetails")
             .is_some_and(|asked| !asked.is_empty());
-        let levels = self.flow_control.controller.dump(details);
+        let levels = self.flow_control.controller.dump(details, request.clock().now());
         let text = match self.dump {
             Dump::PriorityLevels => dump::priority_levels(&levels),
             Dump::Queues => dump::queues(&levels),

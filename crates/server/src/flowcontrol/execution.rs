@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use kevel_clock::monotonic_now;
 use kevel_flowcontrol::Admitted;
 
 use super::{FlowControl, FlowLog, READ_ONLY};
@@ -56,7 +57,7 @@ impl FlowControl {
     /// Counts a request in a phase.
     pub(super) fn enter(self: &Arc<Self>, phase: Phase, info: &RequestInfo) -> Mark {
         let mutating = !READ_ONLY.contains(&info.verb);
-        let since = Instant::now();
+        let since = monotonic_now();
         watermark(&self.metrics, phase, mutating).enter(since, usize::MAX);
         self.read_vs_write.add(phase, mutating, since, 1);
         Mark { flow_control: self.clone(), phase, mutating, since }
@@ -67,7 +68,7 @@ impl Drop for Mark {
     fn drop(&mut self) {
         let Mark { flow_control, phase, mutating, .. } = self;
         watermark(&flow_control.metrics, *phase, *mutating).leave();
-        flow_control.read_vs_write.add(*phase, *mutating, Instant::now(), -1);
+        flow_control.read_vs_write.add(*phase, *mutating, monotonic_now(), -1);
     }
 }
 

@@ -13,6 +13,7 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kevel_api::time::Time;
 use kevel_api::value::Value;
 use kevel_flowcontrol::{
     Admitted, Controller, Digested, FlowSchema, ObjectStats, RequestDigest, Started, WatchTracker,
@@ -105,7 +106,11 @@ impl FlowControl {
         priority_levels: &[impl Borrow<Value>],
         flow_schemas: &[impl Borrow<Value>],
     ) -> Digested {
-        let digested = self.controller.configure(priority_levels, flow_schemas);
+        let digested = self.controller.configure(
+            priority_levels,
+            flow_schemas,
+            Time::now(&self.metrics.clock),
+        );
         self.set_capacity();
         digested
     }

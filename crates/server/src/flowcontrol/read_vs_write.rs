@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use kevel_clock::monotonic_now;
 use kevel_flowcontrol::TimingRatioHistogram;
 use kevel_flowcontrol::metrics::READ_VS_WRITE;
 
@@ -26,7 +27,7 @@ struct Meter {
 impl Default for Meter {
     fn default() -> Self {
         let histogram = TimingRatioHistogram::new(READ_VS_WRITE);
-        Meter { histogram, requests: 0, at: Instant::now() }
+        Meter { histogram, requests: 0, at: monotonic_now() }
     }
 }
 
@@ -42,7 +43,7 @@ impl ReadVsWrite {
 
     /// Says how many may wait and be executed.
     pub(super) fn set_capacity(&self, waiting: u64, executing: u64) {
-        let now = Instant::now();
+        let now = monotonic_now();
         for (phase, capacity) in [(Phase::Waiting, waiting), (Phase::Executing, executing)] {
             for mutating in [false, true] {
                 let mut meter = self.meter(phase, mutating);
@@ -55,7 +56,7 @@ impl ReadVsWrite {
     /// Up to now.
     pub(super) fn read(&self, phase: Phase, mutating: bool) -> TimingRatioHistogram {
         let mut meter = self.meter(phase, mutating);
-        meter.advance(Instant::now());
+        meter.advance(monotonic_now());
         meter.histogram.clone()
     }
 

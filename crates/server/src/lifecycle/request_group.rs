@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use kevel_clock::timer_now;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -78,7 +79,7 @@ impl RequestGroup {
             true => Duration::ZERO,
             false => Duration::from_secs_f64(1.0 / rate.max(LEAST_DRAINED_PER_SECOND)),
         };
-        let pace = Pace { start: Instant::now(), interval, next: AtomicUsize::new(0) };
+        let pace = Pace { start: timer_now(), interval, next: AtomicUsize::new(0) };
         let _ = self.0.pace.set(pace);
         self.0.changed.notify_waiters();
         let _ = timeout(grace, self.empty()).await;
@@ -165,7 +166,7 @@ mod tests {
     async fn draining_waits_no_longer_than_its_limit() {
         let group = RequestGroup::default();
         let _stays = group.enter();
-        let start = Instant::now();
+        let start = timer_now();
         assert_eq!(group.drain(Duration::from_secs(10)).await, 1);
         assert_eq!(start.elapsed().as_secs(), 10);
     }
@@ -188,7 +189,7 @@ mod tests {
                 });
             }
             tokio::task::yield_now().await;
-            let start = Instant::now();
+            let start = timer_now();
             assert_eq!(group.drain_evenly(Duration::from_secs(grace)).await, 0);
             let took = start.elapsed().as_secs_f64();
             assert!((took - expected).abs() < 0.1, "{watches} watches took {took}");

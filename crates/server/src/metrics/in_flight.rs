@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Relaxed};
 use std::time::Instant;
 
+use kevel_clock::monotonic_now;
+
 use super::metric::Gauge;
 
 /// Counts requests under way and remembers the most at a time, second by second.
@@ -20,7 +22,7 @@ impl InFlightWatermark {
     pub(super) fn new(gauge: Arc<Gauge>) -> Self {
         InFlightWatermark {
             gauge,
-            start: Instant::now(),
+            start: monotonic_now(),
             current: AtomicUsize::new(0),
             peak: AtomicU64::new(0),
         }

@@ -15,6 +15,8 @@ mod watch_events;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use kevel_clock::Clock;
+
 pub use family::{Description, Family, MAX_SERIES, Metric};
 pub use in_flight::InFlightWatermark;
 pub use metric::{Counter, FloatGauge, Gauge, Histogram};
@@ -26,6 +28,8 @@ pub use watch_events::WatchEvents;
 
 /// The metrics of a server.
 pub struct Metrics {
+    /// Time of the server, for gauges that show a time.
+    pub clock: Clock,
     families: Mutex<Vec<Arc<dyn family::Show>>>,
     /// What is read when somebody asks.
     publishers: Mutex<Vec<Arc<dyn Fn() + Send + Sync>>>,
@@ -208,6 +212,7 @@ impl Default for Metrics {
             ),
             tls_handshake_errors: tls_handshake_errors.with(&[]),
             seen: requests::Seen::default(),
+            clock: Clock::system(),
             families: Mutex::new(all.0),
             publishers: Mutex::default(),
         }
@@ -215,6 +220,11 @@ impl Default for Metrics {
 }
 
 impl Metrics {
+    /// Those of a server with this clock.
+    pub fn with_clock(clock: Clock) -> Self {
+        Metrics { clock, ..Metrics::default() }
+    }
+
     /// Adds a counter that other parts of the server keep.
     pub fn counter(&self, description: Description) -> Arc<Family<Counter>> {
         self.add(Family::new(description, Counter::default))

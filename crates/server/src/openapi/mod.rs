@@ -23,7 +23,7 @@ mod v3;
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
@@ -169,7 +169,7 @@ impl OpenApi {
                     set(
                         &mut response,
                         header::EXPIRES,
-                        &httpdate::fmt_http_date(SystemTime::now() + YEAR),
+                        &httpdate::fmt_http_date(request.clock().now() + YEAR),
                     );
                 }
                 Some(response)

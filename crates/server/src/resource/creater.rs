@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kevel_api::status::{Status, StatusError};
 use kevel_api::value::Value;
+use kevel_clock::Clock;
 
 use crate::audit::AuditContext;
 use crate::future::Pending;
@@ -59,6 +60,8 @@ pub struct CreateRequest<'a> {
     pub warnings: &'a Warnings,
     /// The audit event, for annotations.
     pub audit: &'a AuditContext,
+    /// Time of the server.
+    pub clock: &'a Clock,
 }
 
 impl CreateRequest<'_> {

@@ -9,11 +9,12 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
+use kevel_clock::{Clock, monotonic_now, timer_now};
 use kevel_compute::{ComputeFlow, ComputeMeter, ComputeTurn};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{sleep_until, timeout};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -35,6 +36,7 @@ pub(super) struct Shared {
     pub limits: Limits,
     pub handler: Arc<dyn Handler>,
     pub handshake_errors: Arc<HandshakeErrors>,
+    pub clock: Clock,
 }
 
 /// Serves a connection.
@@ -102,7 +104,8 @@ async fn serve_http(
     let http2 = tls.alpn_protocol() == Some(b"h2");
     let certificates = tls.peer_certificates().unwrap_or_default();
     let certificates = certificates.iter().map(|der| Bytes::copy_from_slice(der)).collect();
-    let connection = Arc::new(Connection { peer: Some(peer), certificates });
+    let connection =
+        Arc::new(Connection { peer: Some(peer), certificates, clock: shared.clock.clone() });
     let (handler, limits) = (shared.handler.clone(), &shared.limits);
     let served = serve_requests(stream, http2, connection, handler, ongoing, limits);
     if let Err(error) = served.await {
@@ -240,7 +243,7 @@ async fn drive(
     limits: &Limits,
 ) -> Result<(), String> {
     let mut finishing = None;
-    let mut timer = std::pin::pin!(sleep_until(Instant::now()));
+    let mut timer = std::pin::pin!(sleep_until(timer_now()));
     loop {
         tokio::select! {
             biased;
@@ -248,9 +251,9 @@ async fn drive(
             order = ongoing.ordered() => match order {
                 Order::GoOn => {}
                 Order::Finish => {
-                    finishing = Some(std::time::Instant::now());
+                    finishing = Some(monotonic_now());
                     connection.as_mut().finish();
-                    timer.as_mut().reset(Instant::now());
+                    timer.as_mut().reset(timer_now());
                 }
                 Order::Drop => return Err("closed by the server".to_owned()),
             },

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use kevel_clock::monotonic_now;
+
 use crate::metrics::Counter;
 
 /// One of them is logged in this time, at most: port scanners and load balancers make many.
@@ -44,7 +46,7 @@ impl HandshakeErrors {
                 target: "v5",
                 unlogged, "TLS handshake error from {peer}: {error}"
             );
-            *logged = Some((Instant::now(), count));
+            *logged = Some((monotonic_now(), count));
         }
     }
 }

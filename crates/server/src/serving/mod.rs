@@ -24,6 +24,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kevel_clock::Clock;
 use tokio::net::TcpListener;
 
 pub use connection::{Transport, serve_stream};
@@ -86,6 +87,8 @@ pub struct SecureServing {
     pub shutdown_timeout: Duration,
     /// Where TLS handshakes that fail are counted.
     pub handshake_errors: Arc<HandshakeErrors>,
+    /// Time of the server.
+    pub clock: Clock,
 }
 
 /// A server that serves.
@@ -122,7 +125,8 @@ pub fn serve(
     handler: Arc<dyn Handler>,
     stop: &Signal,
 ) -> io::Result<Serving> {
-    let SecureServing { listener, tls, limits, shutdown_timeout, handshake_errors } = serving;
+    let SecureServing { listener, tls, limits, shutdown_timeout, handshake_errors, clock } =
+        serving;
     let served = Serving {
         address: listener.local_addr()?,
         stopped_listening: Signal::new("StoppedListening"),
@@ -131,7 +135,7 @@ pub fn serve(
         connections: Arc::default(),
     };
     tracing::info!("Serving securely on {}", served.address);
-    let shared = connection::Shared { tls, limits, handler, handshake_errors };
+    let shared = connection::Shared { tls, limits, handler, handshake_errors, clock };
     let stop = stop.wait();
     tokio::spawn({
         let served = served.clone();

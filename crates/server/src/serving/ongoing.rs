@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use kevel_clock::monotonic_now;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
@@ -141,7 +142,7 @@ pub(super) enum Verdict {
 impl Ongoing {
     fn new() -> Self {
         Ongoing {
-            start: Instant::now(),
+            start: monotonic_now(),
             in_flight: AtomicUsize::new(0),
             since: AtomicU64::new(0),
             moved: AtomicU64::new(0),
@@ -228,7 +229,7 @@ impl Ongoing {
     /// Judges the connection. One that was told to finish, and when, is waited for no longer than its
     /// requests, and a moment.
     pub fn judge(&self, limits: &Limits, finishing: Option<Instant>) -> Verdict {
-        let now = Instant::now();
+        let now = monotonic_now();
         let http1 = self.http1.load(Ordering::Acquire);
         let busy = self.in_flight.load(Ordering::Acquire) > 0;
         // A head that begins after this look has at least that long.
@@ -303,7 +304,7 @@ mod tests {
         ongoing.speaks(false);
         ongoing.bytes_came();
         assert_eq!(judge(0, 0), Verdict::Finish, "HTTP/2 without requests");
-        let told = Some(Instant::now());
+        let told = Some(monotonic_now());
         assert!(waits(ongoing.judge(&limits(0, 0), told)), "a moment to finish");
     }
 

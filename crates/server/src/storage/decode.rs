@@ -6,6 +6,7 @@ use bytes::Bytes;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::value::Value;
 use kevel_api::{convert, default};
+use kevel_clock::Clock;
 use kevel_codec::{json, protobuf};
 use kevel_store::Revision;
 use kevel_store::cache::{Decode, JsonDecode, Wire};
@@ -28,6 +29,7 @@ pub(super) struct StoredDecode {
     pub kind: GroupVersionKind,
     /// `apiVersion` of the storage's version.
     pub api_version: String,
+    pub clock: Clock,
 }
 
 impl StoredDecode {
@@ -50,7 +52,7 @@ impl StoredDecode {
         let schema = self.ty.schema();
         let envelope = protobuf::decode_object(stored).map_err(|error| error.to_string())?;
         let mut value = envelope.decode(schema).map_err(|error| error.to_string())?;
-        default::apply(&mut value, schema);
+        default::apply_at(&mut value, schema, &self.clock);
         convert::convert(value, &self.kind, &self.kind.group_version(), &embedded_json)
     }
 }

@@ -1,12 +1,13 @@
-//! What flags say about the storage of every resource.
+//! Configuration of the storage of every resource: what flags say, and the server's clock.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kevel_api::gvk::GroupResource;
+use kevel_clock::Clock;
 
 /// How one resource is treated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct RegistryOptions {
     /// Whether somebody looks after dependents: deletions then leave finalizers for them.
     pub garbage_collection: bool,
@@ -15,6 +16,8 @@ pub struct RegistryOptions {
     pub watch_cache: bool,
     /// How many objects a delete of a collection works on at a time.
     pub delete_collection_workers: usize,
+    /// Time of the server.
+    pub clock: Clock,
 }
 
 impl Default for RegistryOptions {
@@ -23,6 +26,7 @@ impl Default for RegistryOptions {
             garbage_collection: true,
             watch_cache: true,
             delete_collection_workers: 1,
+            clock: Clock::system(),
         }
     }
 }
@@ -40,6 +44,6 @@ impl RegistryFlags {
     /// How a resource is treated.
     pub fn of(&self, group: &str, plural: &str) -> RegistryOptions {
         let uncached = self.uncached.contains(&GroupResource::new(group, plural));
-        RegistryOptions { watch_cache: self.most.watch_cache && !uncached, ..self.most }
+        RegistryOptions { watch_cache: self.most.watch_cache && !uncached, ..self.most.clone() }
     }
 }

@@ -75,7 +75,7 @@ fn random() -> f64 {
 #[cfg(test)]
 mod tests {
     use http::StatusCode;
-    use tokio::time::Instant;
+    use kevel_clock::timer_now;
 
     use super::*;
 
@@ -85,7 +85,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_call_is_made_five_times_with_growing_waits() {
-        let start = Instant::now();
+        let start = timer_now();
         let mut calls = Vec::new();
         let result: Result<(), _> = Backoff::default()
             .call(|| {

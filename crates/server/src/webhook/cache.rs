@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use kevel_clock::{Clock, Moment};
 use ring::digest::{SHA256, digest};
-use tokio::time::Instant;
 
 /// A question: its SHA-256, since questions have no limit to their size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,6 +24,7 @@ impl CacheKey {
 #[derive(Debug)]
 pub struct AnswerCache<A> {
     limit: usize,
+    time: Clock,
     entries: Mutex<Entries<A>>,
 }
 
@@ -39,15 +40,15 @@ struct Entries<A> {
 #[derive(Debug)]
 struct Entry<A> {
     answer: A,
-    expires: Instant,
+    expires: Moment,
     asked: u64,
 }
 
 impl<A: Clone> AnswerCache<A> {
-    /// One that remembers so many answers.
-    pub fn new(limit: usize) -> Self {
+    /// One that remembers so many answers, by the server's clock.
+    pub fn new(limit: usize, time: &Clock) -> Self {
         let entries = Entries { answers: HashMap::new(), order: BTreeMap::new(), clock: 0 };
-        AnswerCache { limit, entries: Mutex::new(entries) }
+        AnswerCache { limit, time: time.clone(), entries: Mutex::new(entries) }
     }
 
     /// The answer, unless it has expired.
@@ -56,7 +57,7 @@ impl<A: Clone> AnswerCache<A> {
         let Entries { answers, order, clock } = &mut *entries;
         let entry = answers.get_mut(key)?;
         order.remove(&entry.asked);
-        if entry.expires <= Instant::now() {
+        if entry.expires <= self.time.moment() {
             answers.remove(key);
             return None;
         }
@@ -71,7 +72,7 @@ impl<A: Clone> AnswerCache<A> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let Entries { answers, order, clock } = &mut *entries;
         *clock += 1;
-        let entry = Entry { answer, expires: Instant::now() + ttl, asked: *clock };
+        let entry = Entry { answer, expires: self.time.moment() + ttl, asked: *clock };
         order.insert(entry.asked, key);
         if let Some(old) = answers.insert(key, entry) {
             order.remove(&old.asked);
@@ -86,16 +87,19 @@ impl<A: Clone> AnswerCache<A> {
 
 #[cfg(test)]
 mod tests {
+    use kevel_clock::ManualClock;
+
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn an_answer_is_remembered_for_a_while() {
-        let cache = AnswerCache::new(2);
+    #[test]
+    fn an_answer_is_remembered_for_a_while() {
+        let clock = ManualClock::at_present();
+        let cache = AnswerCache::new(2, &clock.clock());
         let key = |i: u8| CacheKey::of(&[i]);
         cache.put(key(1), 'a', Duration::from_secs(10));
         cache.put(key(2), 'b', Duration::from_secs(20));
         assert_eq!((cache.get(&key(1)), cache.get(&key(2))), (Some('a'), Some('b')));
-        tokio::time::advance(Duration::from_secs(10)).await;
+        clock.advance(Duration::from_secs(10));
         assert_eq!((cache.get(&key(1)), cache.get(&key(2))), (None, Some('b')));
         // Beyond the limit the one that was asked for the longest ago goes.
         cache.put(key(3), 'c', Duration::from_secs(10));

@@ -81,7 +81,7 @@ impl ResolvesClientCert for Shown {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, SystemTime};
+    use std::time::Duration;
 
     use rcgen::{
         BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -112,7 +112,7 @@ mod tests {
         let own = self_signed(params(|_| {}));
         assert!(is_trusted(&own, &own));
         assert!(!is_trusted(&own, &self_signed(params(|_| {}))), "of the same name");
-        let yesterday = SystemTime::now() - Duration::from_secs(86400);
+        let yesterday = kevel_clock::Clock::system().now() - Duration::from_secs(86400);
         for (why, params) in [
             ("expired", params(|params| params.not_after = yesterday.into())),
             ("for others", CertificateParams::new(vec!["other".to_owned()]).unwrap()),

@@ -123,8 +123,8 @@ async fn users_are_known_by_their_certificates() {
         let mut asked = request("GET /x");
         let certificates = certificates.iter().map(|&text| Bytes::from_static(text.as_bytes()));
         asked.connection = Arc::new(kevel_server::request::Connection {
-            peer: None,
             certificates: certificates.collect(),
+            ..Default::default()
         });
         let response = chain.handle(asked).await;
         assert_eq!(response.status().as_u16(), code);

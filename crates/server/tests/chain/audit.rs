@@ -40,8 +40,12 @@ impl Kept {
             format!("{{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{{level: {level}}}]}}");
         let policy = Policy::parse(policy.as_bytes()).unwrap();
         let mut test = TestChain::default();
-        let auditor =
-            Auditor::new(policy, Box::new(self.clone()), AuditMetrics::new(&test.config.metrics));
+        let auditor = Auditor::new(
+            policy,
+            Box::new(self.clone()),
+            AuditMetrics::new(&test.config.metrics),
+            kevel_clock::Clock::system(),
+        );
         test.config.audit = Some(Arc::new(auditor));
         test.build(handler)
     }

@@ -69,8 +69,12 @@ impl TestChain {
         test.config.authorizer = Arc::new(log.clone());
         let policy = "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata}]}";
         let policy = Policy::parse(policy.as_bytes()).unwrap();
-        let auditor =
-            Auditor::new(policy, Box::new(log.clone()), AuditMetrics::new(&test.config.metrics));
+        let auditor = Auditor::new(
+            policy,
+            Box::new(log.clone()),
+            AuditMetrics::new(&test.config.metrics),
+            kevel_clock::Clock::system(),
+        );
         test.config.audit = Some(Arc::new(auditor));
         test
     }

@@ -42,7 +42,7 @@ struct Start {
 impl Default for Start {
     fn default() -> Self {
         Start {
-            authority: Authority::new("test").unwrap(),
+            authority: Authority::new("test", &kevel_clock::Clock::system()).unwrap(),
             options: TlsOptions::default(),
             limits: Limits::default(),
             shutdown_timeout: Duration::from_secs(60),
@@ -68,6 +68,7 @@ impl Start {
         let stop = Signal::new("stop");
         let tls = Arc::new(tls.unwrap());
         let serving = SecureServing {
+            clock: kevel_clock::Clock::system(),
             listener,
             tls,
             limits,

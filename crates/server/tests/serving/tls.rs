@@ -91,7 +91,8 @@ async fn a_changed_certificate_is_shown_to_the_next_client() {
 #[tokio::test]
 async fn the_handler_sees_the_clients_certificate_whoever_signed_it() {
     let server = Start::default().serve(Paths::default());
-    let other = kevel_server::certificates::Authority::new("other").unwrap();
+    let other =
+        kevel_server::certificates::Authority::new("other", &kevel_clock::Clock::system()).unwrap();
     let client = |name: &str| Subject::Client { common_name: name.into(), organizations: vec![] };
     let ours = server.authority.issue(&client("jane")).unwrap();
     let theirs = other.issue(&client("joe")).unwrap();

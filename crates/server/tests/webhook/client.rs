@@ -55,7 +55,8 @@ users:
 #[tokio::test]
 async fn nobody_is_believed_without_reason() {
     let receiver = Receiver::start();
-    let other = Authority::new("other").unwrap().pem().as_bytes().to_vec();
+    let other =
+        Authority::new("other", &kevel_clock::Clock::system()).unwrap().pem().as_bytes().to_vec();
     let endpoint = receiver.endpoint();
     for (endpoint, expected) in [
         (

@@ -84,7 +84,7 @@ impl Handler for Received {
 
 impl Receiver {
     fn start() -> Self {
-        let authority = Authority::new("test").unwrap();
+        let authority = Authority::new("test", &kevel_clock::Clock::system()).unwrap();
         let names = AltNames {
             dns_names: vec!["webhook.example".into()],
             ips: vec![Ipv4Addr::LOCALHOST.into()],
@@ -97,6 +97,7 @@ impl Receiver {
         let tls = Tls::from_pem(&TlsOptions::default(), &own.certificate, &own.key, roots);
         let address = IpAddr::from(Ipv4Addr::LOCALHOST);
         let serving = SecureServing {
+            clock: kevel_clock::Clock::system(),
             listener: listen(Listen { address, port: 0, share_port: false }).unwrap(),
             tls: Arc::new(tls.unwrap()),
             limits: Limits::default(),

@@ -7,10 +7,11 @@ mod tree;
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kevel_api::status::{StatusCause, StatusError, reason};
 use kevel_api::value::Value;
+use kevel_clock::Stopwatch;
 use kevel_server::admission::{Attributes, Operation, Plugin, ready};
 use kevel_server::authorization::Authorizer;
 use kevel_server::endpoints::settle_changed;
@@ -213,7 +214,7 @@ impl Request<'_> {
             if self.object.is_none() {
                 break;
             }
-            let started = Instant::now();
+            let started = Stopwatch::start();
             let outcome = self.mutate(invocation, mutation).await;
             self.observe(policy, binding, &outcome, started.elapsed());
             match outcome {
@@ -249,7 +250,8 @@ impl Request<'_> {
         let object = self.versions[index].object(attributes);
         let tree = object.map(|object| versioned_object(object.tree, object.schema, object.kind));
         let value = patched.apply(&tree.unwrap_or_default(), change)?;
-        let value = settle_changed(value, kind, ty).map_err(PatchError::Status)?;
+        let value =
+            settle_changed(value, kind, ty, attributes.clock).map_err(PatchError::Status)?;
         let asked = attributes.kind();
         let value = converted(attributes.resource, Cow::Owned(value), kind, asked).await;
         let value = value.map_err(PatchError::Status)?.into_owned();

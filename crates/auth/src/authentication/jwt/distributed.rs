@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
+use kevel_clock::Clock;
 use kevel_server::webhook::{Documents, REQUEST_TIMEOUT};
 
 use super::issuer_of;
@@ -25,6 +26,7 @@ pub(super) struct DistributedClaim {
     pub expected: Arc<Expected>,
     /// Those who may have issued the token that tells the claim.
     pub issuers: Mutex<BTreeMap<String, Arc<Verifier>>>,
+    pub clock: Clock,
 }
 
 impl DistributedClaim {
@@ -106,6 +108,7 @@ impl DistributedClaim {
                         discovery_url: String::new(),
                         documents: self.documents.clone(),
                         metrics: None,
+                        clock: self.clock.clone(),
                     };
                     let verifier = Verifier::start(provider, self.expected.clone());
                     issuers.insert(issuer.to_owned(), verifier.clone());

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kevel_api::time::Time;
+use kevel_clock::Clock;
 use kevel_server::metrics::{Description, Family, Gauge, Histogram, Metrics};
 
 use kevel_server::config_file::{Reloads, sha256};
@@ -23,6 +24,7 @@ pub struct JwtMetrics {
     pub(super) reloads: Reloads,
     /// The hash of the server's ID.
     server: String,
+    pub(super) clock: Clock,
 }
 
 impl JwtMetrics {
@@ -51,6 +53,7 @@ impl JwtMetrics {
             keys: Mutex::default(),
             reloads: Reloads::authentication(metrics, server_id),
             server: sha256(server_id.as_bytes()),
+            clock: metrics.clock.clone(),
         }
     }
 
@@ -89,7 +92,7 @@ impl IssuerMetrics {
     /// The set of keys was fetched, or could not be.
     pub fn fetched(&self, set: Option<&[u8]>) {
         let IssuerMetrics { metrics, issuer } = self;
-        let (server, now) = (metrics.server.as_str(), Time::now().seconds);
+        let (server, now) = (metrics.server.as_str(), Time::now(&metrics.clock).seconds);
         metrics.last_fetch.with(&[result(set.is_some()), issuer, server]).set(now);
         let Some(hash) = set.map(sha256) else { return };
         let mut keys = metrics.keys.lock().unwrap_or_else(PoisonError::into_inner);

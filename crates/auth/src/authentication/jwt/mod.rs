@@ -10,9 +10,9 @@ mod verifier;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use kevel_api::quote::quote;
+use kevel_clock::Stopwatch;
 use kevel_server::authentication::{AuthError, Known, TokenAuthenticated, TokenAuthenticator};
 use kevel_server::egress::{Dialer, EgressSelector, EgressType, LookupError};
 use kevel_server::future::Pending;
@@ -67,18 +67,20 @@ impl JwtTokens {
             audiences: issuer.audiences.clone(),
             algorithms: algorithms.to_vec(),
         });
+        let clock = metrics.clock.clone();
         let metrics = IssuerMetrics::new(metrics, &issuer.url);
         let provider = Provider {
             issuer: issuer.url.clone(),
             discovery_url: issuer.discovery_url.clone(),
             documents: documents.clone(),
             metrics: Some(metrics.clone()),
+            clock: clock.clone(),
         };
         let verifier = Verifier::start(provider, expected.clone());
         let groups = Some(config.groups.claim.clone()).filter(|claim| !claim.is_empty());
         let groups = groups.map(|claim| {
             let issuers = BTreeMap::from([(issuer.url.clone(), verifier.clone())]);
-            DistributedClaim { claim, documents, expected, issuers: Mutex::new(issuers) }
+            DistributedClaim { claim, documents, expected, issuers: Mutex::new(issuers), clock }
         });
         Ok(Arc::new(JwtTokens { issuer: issuer.url.clone(), verifier, groups, mapping, metrics }))
     }
@@ -124,7 +126,7 @@ impl TokenAuthenticator for JwtTokens {
         Box::pin(async move {
             let token = Token::parse(token).filter(|token| issuer_of(token) == self.issuer);
             let Some(token) = token else { return Ok(None) };
-            let start = Instant::now();
+            let start = Stopwatch::start();
             let known = self.known(&token).await;
             self.metrics.looked(known.is_ok(), start.elapsed());
             Ok(Some(Arc::new(known.map_err(AuthError)?)))

@@ -9,10 +9,10 @@ use http::header::CACHE_CONTROL;
 use http::{HeaderMap, Response, StatusCode};
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
+use kevel_clock::{Clock, Moment};
 use kevel_codec::json;
 use kevel_server::webhook::{Documents, REQUEST_TIMEOUT};
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use super::metrics::IssuerMetrics;
 use crate::jose::PublicKey;
@@ -34,6 +34,7 @@ pub(super) struct Provider {
     pub documents: Arc<Documents>,
     /// What is counted of how its keys are fetched.
     pub metrics: Option<IssuerMetrics>,
+    pub clock: Clock,
 }
 
 /// The keys of an issuer, fetched again when a token was signed with one that is not known.
@@ -45,6 +46,7 @@ struct KeySet {
     documents: Arc<Documents>,
     url: String,
     metrics: Option<IssuerMetrics>,
+    clock: Clock,
     current: ArcSwap<Keys>,
     /// The fetch under way, for all requests that need keys meanwhile.
     fetching: Mutex<Option<Fetch>>,
@@ -56,13 +58,13 @@ type Fetch = watch::Receiver<Option<Result<Arc<Keys>, String>>>;
 #[derive(Debug)]
 struct Keys {
     keys: Vec<PublicKey>,
-    fresh_until: Instant,
+    fresh_until: Moment,
 }
 
 impl Provider {
     /// Asks an issuer where its keys are.
     pub async fn discover(&self) -> Result<RemoteKeys, String> {
-        let Provider { issuer, discovery_url, documents, metrics } = self;
+        let Provider { issuer, discovery_url, documents, metrics, clock } = self;
         let url = match discovery_url.as_str() {
             "" => format!("{}{WELL_KNOWN}", issuer.strip_suffix('/').unwrap_or(issuer)),
             url => url.to_owned(),
@@ -81,11 +83,12 @@ impl Provider {
             "" => return Err("provider did not return JWKS URL".to_owned()),
             uri => uri.to_owned(),
         };
-        let current = Keys { keys: Vec::new(), fresh_until: Instant::now() };
+        let current = Keys { keys: Vec::new(), fresh_until: clock.moment() };
         Ok(RemoteKeys(Arc::new(KeySet {
             documents: documents.clone(),
             url,
             metrics: metrics.clone(),
+            clock: clock.clone(),
             current: ArcSwap::from_pointee(current),
             fetching: Mutex::default(),
         })))
@@ -99,7 +102,7 @@ impl RemoteKeys {
         if known.keys.iter().any(&does) {
             return Ok(true);
         }
-        if Instant::now() + EXPIRY_DELTA < known.fresh_until {
+        if self.0.clock.moment() + EXPIRY_DELTA < known.fresh_until {
             return Ok(false);
         }
         let fetched = self.0.fetched(&known).await?;
@@ -147,7 +150,7 @@ impl KeySet {
         let (set, answer) = set.map_err(|error| format!("fetching keys oidc: {error}"))?;
         let keys = set.at(&["keys"]).and_then(Value::as_list).unwrap_or_default();
         let keys = keys.iter().take(MOST_KEYS).filter_map(PublicKey::from_jwk).collect();
-        let fresh_until = Instant::now() + max_age(answer.headers());
+        let fresh_until = self.clock.moment() + max_age(answer.headers());
         let keys = Arc::new(Keys { keys, fresh_until });
         self.current.store(keys.clone());
         Ok(keys)
@@ -195,9 +198,10 @@ mod tests {
         let issuer = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("https://{}/keys", issuer.local_addr().unwrap());
         let documents = Arc::new(Documents::new(None, Dialer::default()).unwrap());
-        let none = Keys { keys: Vec::new(), fresh_until: Instant::now() };
+        let clock = Clock::system();
+        let none = Keys { keys: Vec::new(), fresh_until: clock.moment() };
         let (metrics, current) = (None, ArcSwap::from_pointee(none));
-        let set = KeySet { documents, url, metrics, current, fetching: Mutex::default() };
+        let set = KeySet { documents, url, metrics, clock, current, fetching: Mutex::default() };
         let keys = Arc::new(RemoteKeys(Arc::new(set)));
         // In one thread: each of them waits before the next begins.
         let ask = || {

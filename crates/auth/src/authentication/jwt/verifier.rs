@@ -6,6 +6,7 @@ use std::time::Duration;
 use kevel_api::quote::quote;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
+use kevel_clock::Clock;
 use tokio::sync::watch;
 
 use super::provider::{Provider, RemoteKeys};
@@ -35,6 +36,7 @@ pub(super) struct Verifier {
     expected: Arc<Expected>,
     keys: OnceLock<RemoteKeys>,
     reached: watch::Sender<Reached>,
+    clock: Clock,
 }
 
 #[derive(Clone, Debug)]
@@ -49,7 +51,8 @@ impl Verifier {
     /// called in a runtime.
     pub fn start(provider: Provider, expected: Arc<Expected>) -> Arc<Self> {
         let reached = watch::Sender::new(Reached::NotTried);
-        let verifier = Arc::new(Verifier { expected, keys: OnceLock::new(), reached });
+        let clock = provider.clock.clone();
+        let verifier = Arc::new(Verifier { expected, keys: OnceLock::new(), reached, clock });
         let weak = Arc::downgrade(&verifier);
         tokio::spawn(async move {
             loop {
@@ -124,7 +127,7 @@ impl Verifier {
             };
             return Err(format!("oidc: expected audience {expected} got {}", quoted(&said)));
         }
-        check_time(claims)?;
+        check_time(claims, Time::now(&self.clock).seconds)?;
         Ok(claims.clone())
     }
 }
@@ -147,8 +150,7 @@ fn check_sources(claims: &Value) -> Result<(), String> {
     Ok(())
 }
 
-fn check_time(claims: &Value) -> Result<(), String> {
-    let now = Time::now().seconds;
+fn check_time(claims: &Value, now: i64) -> Result<(), String> {
     let expires = time_claim(claims, "exp")?;
     if expires.is_none_or(|expires| expires <= now) {
         let expires = Time { seconds: expires.unwrap_or(Time::ZERO.seconds) };

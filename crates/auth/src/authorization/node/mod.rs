@@ -9,10 +9,10 @@ mod graph;
 mod tests;
 
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Instant;
 
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
+use kevel_clock::Stopwatch;
 use kevel_server::authorization::{Attributes, Authorizer, Opinion, Rules};
 use kevel_server::future::Pending;
 use kevel_server::metrics::{Description, Family, Histogram, Metrics};
@@ -249,7 +249,7 @@ impl NodeAuthorizer {
     }
 
     fn set(&self, kind: Kind, key: &str, object: Option<&Value>) {
-        let started = Instant::now();
+        let started = Stopwatch::start();
         self.graph.write().unwrap_or_else(PoisonError::into_inner).set(kind, key, object);
         if let Some(actions) = &self.actions {
             let [add, delete] = kind.actions();

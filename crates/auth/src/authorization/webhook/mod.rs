@@ -3,10 +3,11 @@
 mod review;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use kevel_api::value::Value;
+use kevel_clock::{Clock, Stopwatch};
 use kevel_server::authorization::{Attributes, Authorizer, Decision, Opinion, Rules};
 use kevel_server::future::Pending;
 use kevel_server::user::User;
@@ -54,8 +55,13 @@ pub struct WebhookConfig {
 
 impl Webhook {
     /// `client` speaks to the webhook.
-    pub fn new(client: Client, config: WebhookConfig, metrics: Arc<AuthorizationMetrics>) -> Self {
-        Webhook { config, client, answers: AnswerCache::new(MAX_ANSWERS), metrics }
+    pub fn new(
+        client: Client,
+        config: WebhookConfig,
+        metrics: Arc<AuthorizationMetrics>,
+        clock: &Clock,
+    ) -> Self {
+        Webhook { config, client, answers: AnswerCache::new(MAX_ANSWERS, clock), metrics }
     }
 
     async fn decide(&self, asked: &Attributes<'_>) -> Opinion {
@@ -93,7 +99,7 @@ impl Webhook {
         let WebhookConfig { name, version, backoff, .. } = &self.config;
         let body = version.request(spec, canonical);
         let answer = backoff.call(async || {
-            let started = Instant::now();
+            let started = Stopwatch::start();
             let answer = self.call(body.clone()).await;
             self.metrics.webhook(name, result(&answer), started.elapsed());
             answer

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_api::time::Time;
+use kevel_clock::Clock;
 use kevel_server::metrics::{Counter, Description, Family, Gauge, Histogram, Metrics};
 
 const SECONDS: &[f64] =
@@ -17,6 +18,7 @@ pub(super) struct SignerMetrics {
     fetches: Arc<Family<Counter>>,
     signatures: Arc<Family<Counter>>,
     duration: Arc<Family<Histogram>>,
+    clock: Clock,
 }
 
 impl SignerMetrics {
@@ -51,13 +53,14 @@ impl SignerMetrics {
                 ),
                 SECONDS,
             ),
+            clock: metrics.clock.clone(),
         }
     }
 
     pub fn fetched(&self, code: &str) {
         self.fetches.with(&[code]).increment();
         if code == "OK" {
-            self.last_fetch.with(&[]).set(Time::now().seconds);
+            self.last_fetch.with(&[]).set(Time::now(&self.clock).seconds);
         }
     }
 

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kevel_api::quote::quote;
 use kevel_api::value::Value;
+use kevel_clock::monotonic_now;
 use kevel_store::cache::{At, Object};
 
 use super::PodSecurity;
@@ -23,7 +24,7 @@ impl PodSecurity {
             return vec!["failed to list pods while checking new PodSecurity enforce level".into()];
         };
         let pods = self.prioritized(snapshot.range(&format!("{namespace}/"), None));
-        let (mut checked, started) = (0, Instant::now());
+        let (mut checked, started) = (0, monotonic_now());
         // By what is wrong: the first pod by name, and how many there are.
         let mut found: BTreeMap<String, (String, usize)> = BTreeMap::new();
         for object in pods.iter().take(MAX_PODS) {

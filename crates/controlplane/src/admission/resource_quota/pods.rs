@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kevel_api::time::Time;
 use kevel_api::value::Value;
+use kevel_clock::Clock;
 use kevel_server::admission::{Attributes, Operation};
 
 use super::super::Context;
@@ -41,6 +42,7 @@ pub(super) struct Pods {
     resources: PodResources,
     /// `PodLevelResources`
     pod_level: bool,
+    clock: Clock,
 }
 
 impl Pods {
@@ -48,7 +50,7 @@ impl Pods {
         let enabled = (context.feature)(Feature::PodLevelResources);
         let pod_level: fn(&str) -> bool = if enabled { of_pod } else { |_| false };
         let resources = PodResources { status: true, overhead: true, pod_level };
-        Pods { resources, pod_level: enabled }
+        Pods { resources, pod_level: enabled, clock: context.client.clock().clone() }
     }
 }
 
@@ -80,7 +82,7 @@ impl Evaluator for Pods {
 
     fn usage(&self, pod: &Value) -> ResourceList {
         let mut usage = ResourceList::from([("count/pods".to_owned(), ONE)]);
-        if counts(pod) {
+        if counts(pod, Time::now(&self.clock)) {
             let (requests, limits) = (self.resources.requests(pod), self.resources.limits(pod));
             resource_list::add(&mut usage, &used(&requests, &limits));
         }
@@ -162,14 +164,14 @@ fn terminates(pod: &Value) -> bool {
 }
 
 /// Whether a pod still uses anything.
-fn counts(pod: &Value) -> bool {
+fn counts(pod: &Value, now: Time) -> bool {
     if matches!(pod.str_at(&["status", "phase"]), "Failed" | "Succeeded") {
         return false;
     }
     let deleted = pod.str_at(&["metadata", "deletionTimestamp"]).parse::<Time>().ok();
     let grace = pod.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_int);
     let (Some(deleted), Some(grace)) = (deleted, grace) else { return true };
-    Time::now().seconds <= deleted.seconds.saturating_add(grace)
+    now.seconds <= deleted.seconds.saturating_add(grace)
 }
 
 fn crosses_namespaces(pod: &Value) -> bool {

@@ -4,6 +4,8 @@ use std::future::Future as _;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use kevel_clock::Clock;
+
 use super::*;
 use crate::random::Random;
 
@@ -101,7 +103,7 @@ fn take<T>(all: &mut Vec<T>, random: &mut Random) -> Option<T> {
 /// What levels count, what observers were told, and what there is are the same.
 fn check(controller: &Controller, counter: &Counter, requests: &Requests) {
     controller.check();
-    let levels = controller.dump(false);
+    let levels = controller.dump(false, Clock::system().now());
     let sum = |of: fn(&LevelDump) -> u32| levels.iter().map(of).sum::<u32>();
     let (waiting, executing) = (sum(|level| level.waiting), sum(|level| level.executing));
     // Of those that wait some have been dispatched, and do not know yet.
@@ -138,11 +140,11 @@ async fn no_seat_is_lost_or_given_twice() {
         tokio::time::advance(Duration::from_secs(1)).await;
         configure(&controller, "");
         check(&controller, &counter, &Requests::default());
-        for level in controller.dump(false) {
+        for level in controller.dump(false, Clock::system().now()) {
             assert_eq!((level.seats_in_use, level.seats_waiting), (0, 0), "{}", level.name);
             assert!(level.idle && level.queues.is_empty());
         }
-        assert_eq!(controller.dump(false).len(), 2, "exempt and catch-all");
+        assert_eq!(controller.dump(false, Clock::system().now()).len(), 2, "exempt and catch-all");
     }
 }
 
@@ -181,7 +183,12 @@ async fn threads_do_not_lose_seats_either() {
             }
         }
     }
-    let idle = || controller.dump(false).iter().all(|level| level.idle && level.seats_in_use == 0);
+    let idle = || {
+        controller
+            .dump(false, Clock::system().now())
+            .iter()
+            .all(|level| level.idle && level.seats_in_use == 0)
+    };
     // Tasks that were aborted end in their own time.
     for _ in 0..1000 {
         if idle() {

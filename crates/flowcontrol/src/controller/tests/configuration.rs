@@ -1,5 +1,7 @@
 //! Configurations come and go while requests are under way.
 
+use kevel_clock::Clock;
+
 use super::*;
 
 const TWO_LEVELS: &str = "
@@ -91,7 +93,7 @@ async fn what_cannot_be_used_is_said_and_ignored() {
     };
     broken(0, &["spec", "limited", "limitResponse", "queuing"], "handSize", 9.into());
     broken(1, &["spec"], "type", "Exempt".into());
-    let digested = controller.configure(&levels, &schemas);
+    let digested = controller.configure(&levels, &schemas, Time::now(&Clock::system()));
     assert_eq!(
         digested.ignored,
         [
@@ -107,7 +109,7 @@ async fn what_cannot_be_used_is_said_and_ignored() {
     assert_eq!(controller.classify(&by("jane")).name(), "catch-all");
     // A level is exempt by its name, not by what it says.
     let (levels, _) = notation::parse("level free exempt shares=1 lendable=0");
-    let digested = controller.configure(&levels, &[] as &[Value]);
+    let digested = controller.configure(&levels, &[] as &[Value], Time::now(&Clock::system()));
     assert_eq!(digested.ignored[0].1, "non-alignment between name and type");
 }
 

@@ -1,5 +1,7 @@
 //! How many seats levels have.
 
+use kevel_clock::Clock;
+
 use super::*;
 use crate::bootstrap;
 
@@ -10,7 +12,7 @@ fn with_bootstrap(seats: u32) -> Arc<Controller> {
         .collect();
     let schemas: Vec<_> =
         bootstrap::mandatory_flow_schemas().chain(bootstrap::suggested_flow_schemas()).collect();
-    controller.configure(&levels, &schemas);
+    controller.configure(&levels, &schemas, Time::now(&Clock::system()));
     controller
 }
 

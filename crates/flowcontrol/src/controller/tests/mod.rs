@@ -7,6 +7,8 @@ mod limits;
 
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
+use kevel_clock::Clock;
+
 use super::*;
 use crate::dump::LevelDump;
 use crate::observer::{FlowObserver, RejectReason, Unobserved};
@@ -68,7 +70,7 @@ fn controller(seats: u32, configuration: &str) -> Arc<Controller> {
 
 fn configure(controller: &Controller, configuration: &str) -> Digested {
     let (levels, schemas) = notation::parse(configuration);
-    controller.configure(&levels, &schemas)
+    controller.configure(&levels, &schemas, Time::now(&Clock::system()))
 }
 
 /// One level of all seats that the others leave, and everybody in it.
@@ -117,5 +119,5 @@ fn rejected(controller: &Controller, user: &str, seats: u32) -> Rejected {
 }
 
 fn level(controller: &Controller, name: &str) -> Option<LevelDump> {
-    controller.dump(false).into_iter().find(|level| level.name == name)
+    controller.dump(false, Clock::system().now()).into_iter().find(|level| level.name == name)
 }
