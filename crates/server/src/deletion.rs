@@ -1,8 +1,5 @@
 //! What a deletion does to an object: it is planned (`BeforeDelete`), then carried out.
 
-#[cfg(test)]
-mod tests;
-
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -366,3 +363,5 @@ fn update_finalizers(object: &mut Value, usual: Dependents, options: &DeleteOpti
     list.retain(|finalizer| !matches!(finalizer.as_str(), Some(FOREGROUND | ORPHAN)));
     list.extend(wanted.map(Value::from));
 }
+#[cfg(test)]
+mod tests;

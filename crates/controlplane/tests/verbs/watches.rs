@@ -15,7 +15,7 @@ const SELECTIONS: [&str; 5] = [
     "&fieldSelector=metadata.name=none",
 ];
 
-/// Where a watch begins.
+/// Beginnings of a watch.
 const BEGINNINGS: [&str; 4] = [
     "&resourceVersion=START",
     "&resourceVersion=0",
@@ -27,7 +27,7 @@ fn version(text: &str) -> u64 {
     field(text, "resourceVersion").parse().unwrap()
 }
 
-/// What a client does that has seen the last bookmark: it goes on from there. The bookmark must neither be ahead of what
+/// A client that has seen the last bookmark goes on from there. The bookmark must neither be ahead of what
 /// is written next, which would be lost, nor behind what the client was told, which would come again.
 #[tokio::test]
 async fn final_bookmarks_lose_and_repeat_nothing() {
@@ -63,7 +63,7 @@ async fn final_bookmarks_lose_and_repeat_nothing() {
         assert_eq!(told >= b, sees_b, "{query}: {text}");
         ended.push((selection, query, version(last)));
     }
-    // The next write of all: nobody can have been told of it.
+    // The next write of all: no watch can have told of it.
     let next = version(&server.ok(&format!("POST {CM}"), &object("c", "a"), 201).await);
     let (patch, merge) = (r#"{"data":{"k":"v"}}"#, "application/merge-patch+json");
     let changed = version(&server.typed(&format!("PATCH {CM}/a"), patch, 200, merge).await);

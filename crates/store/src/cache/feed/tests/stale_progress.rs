@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// What a reader concludes from progress that it took some time ago is true of the store as it is.
+/// The conclusion of a reader from progress that it took some time ago is true of the store as it is.
 fn check_stale(world: &World, taken: &[Progress]) {
     for cache in &world.caches {
         let shown = cache.current.load();
