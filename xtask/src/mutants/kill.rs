@@ -10,19 +10,19 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::MutantsError;
-use super::list::{Fate, Fault, FaultList, TestName};
+use super::list::{Fate, FaultList, PlantedFault, TestName};
 use super::tree::Tree;
 
-/// How long a test may take that is to fail: one that hangs has noticed the fault.
+/// Limit on the time of a test that is to fail: one that hangs has noticed the fault.
 const ONE_TEST: Duration = Duration::from_secs(120);
-/// How long all tests of a target may take.
+/// Limit on the time of all tests of a target.
 const ALL_TESTS: Duration = Duration::from_secs(900);
-/// How often a process is looked at.
+/// Pause between two looks at a process.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The outcome of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum KillVerdict {
     /// Its test fails.
     Killed,
     /// It had no test, and this one fails.
@@ -35,29 +35,34 @@ pub enum Verdict {
 
 /// A built target: its package and name, and the program.
 #[derive(Debug)]
-struct Target {
+struct TestProgram {
     package: String,
     /// `lib`, or the name of an integration test.
     name: String,
     program: PathBuf,
-    /// Where its tests run.
+    /// The folder that its tests run in.
     folder: PathBuf,
 }
 
 /// The tests that were built.
 #[derive(Debug)]
 pub struct Tests {
-    targets: Vec<Target>,
+    targets: Vec<TestProgram>,
 }
 
+/// Reason for which a test cannot tell anything about a fault.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UnusableError(String);
+
 /// The end of a run.
-struct Run {
+struct TestRun {
     passed: bool,
     timed_out: bool,
     output: String,
 }
 
-impl Run {
+impl TestRun {
     /// Names of tests with this result.
     fn tests(&self, result: &str) -> impl Iterator<Item = &str> {
         let lines = self.output.lines().filter_map(|line| line.strip_prefix("test "));
@@ -116,8 +121,8 @@ impl Tests {
         &self,
         owner: &str,
         list: &FaultList,
-        chosen: impl Fn(&Fault) -> bool,
-    ) -> Vec<(usize, Verdict)> {
+        chosen: impl Fn(&PlantedFault) -> bool,
+    ) -> Vec<(usize, KillVerdict)> {
         let package = package_of(owner);
         let faults: Vec<_> = list.faults.iter().enumerate().filter(|(_, f)| chosen(f)).collect();
         let usable = self.check(faults.iter().filter_map(|(_, fault)| match &fault.fate {
@@ -148,7 +153,7 @@ impl Tests {
         verdicts
     }
 
-    fn target(&self, test: &TestName) -> Option<&Target> {
+    fn target(&self, test: &TestName) -> Option<&TestProgram> {
         self.targets.iter().find(|t| t.package == test.package && t.name == test.target)
     }
 
@@ -156,7 +161,7 @@ impl Tests {
     fn check<'t>(
         &self,
         tests: impl Iterator<Item = &'t TestName>,
-    ) -> BTreeMap<TestName, Result<(), String>> {
+    ) -> BTreeMap<TestName, Result<(), UnusableError>> {
         let mut by_target: BTreeMap<(&str, &str), BTreeSet<&TestName>> = BTreeMap::new();
         for test in tests {
             by_target.entry((&test.package, &test.target)).or_default().insert(test);
@@ -166,7 +171,9 @@ impl Tests {
             let names: Vec<&str> = tests.iter().map(|test| test.name.as_str()).collect();
             let Some(target) = tests.first().and_then(|test| self.target(test)) else {
                 checked.extend(
-                    tests.into_iter().map(|t| (t.clone(), Err(format!("there is no {t}")))),
+                    tests
+                        .into_iter()
+                        .map(|t| (t.clone(), Err(UnusableError(format!("there is no {t}"))))),
                 );
                 continue;
             };
@@ -175,8 +182,10 @@ impl Tests {
                 let is_of = |name: &&str| name.contains(&test.name);
                 let failed = run.tests("FAILED").find(is_of);
                 let usable = match (failed, run.tests("ok").find(is_of)) {
-                    (Some(name), _) => Err(format!("{name} fails without a fault")),
-                    (None, None) => Err(format!("there is no test {test}, or it does not end")),
+                    (Some(name), _) => Err(UnusableError(format!("{name} fails without a fault"))),
+                    (None, None) => {
+                        Err(UnusableError(format!("there is no test {test}, or it does not end")))
+                    }
                     (None, Some(_)) => Ok(()),
                 };
                 checked.insert(test.clone(), usable);
@@ -190,22 +199,22 @@ impl Tests {
         &self,
         on: &str,
         test: &TestName,
-        usable: &BTreeMap<TestName, Result<(), String>>,
-    ) -> Verdict {
+        usable: &BTreeMap<TestName, Result<(), UnusableError>>,
+    ) -> KillVerdict {
         if let Some(Err(why)) = usable.get(test) {
-            return Verdict::Unusable(why.clone());
+            return KillVerdict::Unusable(why.to_string());
         }
         let Some(target) = self.target(test) else {
-            return Verdict::Unusable(format!("there is no {test}"));
+            return KillVerdict::Unusable(format!("there is no {test}"));
         };
         match target.run(on, &[&test.name], ONE_TEST).passed {
-            true => Verdict::Survived,
-            false => Verdict::Killed,
+            true => KillVerdict::Survived,
+            false => KillVerdict::Killed,
         }
     }
 
     /// The first test of some packages that fails with a fault.
-    fn find(&self, on: &str, packages: &[String]) -> Verdict {
+    fn find(&self, on: &str, packages: &[String]) -> KillVerdict {
         for package in packages {
             let mut targets: Vec<_> =
                 self.targets.iter().filter(|target| target.package == *package).collect();
@@ -219,27 +228,27 @@ impl Tests {
                 let name = run.tests("FAILED").next().map(str::to_owned);
                 let (package, target) = (target.package.clone(), target.name.clone());
                 return match name {
-                    Some(name) => Verdict::Found(TestName { package, target, name }),
+                    Some(name) => KillVerdict::Found(TestName { package, target, name }),
                     None if run.timed_out => {
-                        Verdict::Unusable(format!("the tests of {package} {target} do not end"))
+                        KillVerdict::Unusable(format!("the tests of {package} {target} do not end"))
                     }
-                    None => Verdict::Unusable(format!("{package} {target} dies")),
+                    None => KillVerdict::Unusable(format!("{package} {target} dies")),
                 };
             }
         }
-        Verdict::Survived
+        KillVerdict::Survived
     }
 }
 
-impl Target {
-    fn run(&self, on: &str, names: &[&str], limit: Duration) -> Run {
+impl TestProgram {
+    fn run(&self, on: &str, names: &[&str], limit: Duration) -> TestRun {
         let mut command = Command::new(&self.program);
         command.args(names).current_dir(&self.folder).env("KEVEL_FAULT", on);
         command.env("CARGO_MANIFEST_DIR", &self.folder).env("RUST_BACKTRACE", "0");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let Ok(mut child) = command.spawn() else {
-            return Run { passed: false, timed_out: false, output: String::new() };
+            return TestRun { passed: false, timed_out: false, output: String::new() };
         };
         let stdout = child.stdout.take();
         let reader = std::thread::spawn(move || {
@@ -251,7 +260,7 @@ impl Target {
         });
         let (passed, timed_out) = wait(&mut child, limit);
         let output = reader.join().unwrap_or_default();
-        Run { passed, timed_out, output }
+        TestRun { passed, timed_out, output }
     }
 }
 
@@ -272,7 +281,7 @@ fn wait(child: &mut Child, limit: Duration) -> (bool, bool) {
 }
 
 /// The test program that a message of cargo tells of.
-fn target(message: &Value) -> Option<Target> {
+fn target(message: &Value) -> Option<TestProgram> {
     let program = message["executable"].as_str()?;
     if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
         return None;
@@ -287,7 +296,7 @@ fn target(message: &Value) -> Option<Target> {
     let folder = manifest.parent()?.to_owned();
     let package = package_of(folder.file_name()?.to_str()?);
     let (name, program) = (name.to_owned(), PathBuf::from(program));
-    Some(Target { package, name, program, folder })
+    Some(TestProgram { package, name, program, folder })
 }
 
 /// The package of a crate's folder.

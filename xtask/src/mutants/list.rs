@@ -28,12 +28,12 @@ pub struct FaultList {
     head: Vec<String>,
     /// Packages whose tests are tried, in order.
     pub packages: Vec<String>,
-    pub faults: Vec<Fault>,
+    pub faults: Vec<PlantedFault>,
 }
 
 /// A fault of one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct PlantedFault {
     /// Below the crate's folder.
     pub file: String,
     pub name: String,
@@ -54,6 +54,11 @@ pub enum Fate {
     /// Not tried yet.
     Unknown,
 }
+
+/// A line that does not belong to a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+struct LineError(&'static str);
 
 /// A test, or several whose names contain the same.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,7 +96,7 @@ impl FaultList {
 
     pub fn parse(name: &str, text: &str) -> Result<FaultList, MutantsError> {
         let mut list = FaultList::default();
-        let mut open: Option<Fault> = None;
+        let mut open: Option<PlantedFault> = None;
         let lines = text.lines().enumerate();
         for (number, line) in lines.chain([(text.lines().count(), "")]) {
             let malformed = |why| MutantsError::Malformed {
@@ -106,14 +111,16 @@ impl FaultList {
                     }
                     list.faults.extend(open.take());
                 }
-                Some(fault) => fault.add(line).map_err(malformed)?,
+                Some(fault) => fault.add(line).map_err(|LineError(why)| malformed(why))?,
                 None if line.is_empty() => {}
                 None if line.starts_with('#') => list.head.push(line.to_owned()),
                 None => match line.strip_prefix("tests: ") {
                     Some(packages) => {
                         list.packages = packages.split_whitespace().map(str::to_owned).collect();
                     }
-                    None => open = Some(Fault::begin(line).ok_or(malformed("not `FILE: NAME`"))?),
+                    None => {
+                        open = Some(PlantedFault::begin(line).ok_or(malformed("not `FILE: NAME`"))?)
+                    }
                 },
             }
         }
@@ -132,7 +139,7 @@ impl fmt::Display for FaultList {
             writeln!(text, "{line}")?;
         }
         writeln!(text, "tests: {}", self.packages.join(" "))?;
-        for Fault { file, name, place, faulty, fate } in &self.faults {
+        for PlantedFault { file, name, place, faulty, fate } in &self.faults {
             writeln!(text, "\n{file}: {name}")?;
             place.lines().try_for_each(|line| writeln!(text, "- {line}"))?;
             faulty.lines().try_for_each(|line| writeln!(text, "+ {line}"))?;
@@ -146,15 +153,15 @@ impl fmt::Display for FaultList {
     }
 }
 
-impl Fault {
+impl PlantedFault {
     fn begin(line: &str) -> Option<Self> {
         let (file, name) = line.split_once(": ")?;
         let (place, faulty) = Default::default();
         let (file, name) = (file.to_owned(), name.to_owned());
-        Some(Fault { file, name, place, faulty, fate: Fate::Unknown })
+        Some(PlantedFault { file, name, place, faulty, fate: Fate::Unknown })
     }
 
-    fn add(&mut self, line: &str) -> Result<(), &'static str> {
+    fn add(&mut self, line: &str) -> Result<(), LineError> {
         let append = |text: &mut String, more: &str| {
             if !text.is_empty() {
                 text.push('\n');
@@ -170,13 +177,13 @@ impl Fault {
             let (Some(package), Some(target), Some(name)) =
                 (words.next(), words.next(), words.next())
             else {
-                return Err("not `killed by: PACKAGE TARGET NAME`");
+                return Err(LineError("not `killed by: PACKAGE TARGET NAME`"));
             };
             self.fate = Fate::KilledBy(TestName { package, target, name });
         } else if let Some(why) = line.strip_prefix("survives: ") {
             self.fate = Fate::Survives(why.to_owned());
         } else {
-            return Err("neither `-`, `+`, `killed by:` nor `survives:`");
+            return Err(LineError("neither `-`, `+`, `killed by:` nor `survives:`"));
         }
         Ok(())
     }

@@ -18,8 +18,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use kill::{Tests, Verdict};
-use list::{Fate, Fault, FaultList, TestName};
+use kill::{KillVerdict, Tests};
+use list::{Fate, FaultList, PlantedFault, TestName};
 
 /// A failed run.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +49,7 @@ impl MutantsError {
 
 /// Arguments of the command.
 #[derive(Debug, Default)]
-struct Arguments<'a> {
+struct MutantsArguments<'a> {
     /// Only look whether the faults fit the sources.
     check: bool,
     /// Put the tests that were found into the lists.
@@ -61,9 +61,9 @@ struct Arguments<'a> {
     crates: Vec<&'a str>,
 }
 
-impl<'a> Arguments<'a> {
+impl<'a> MutantsArguments<'a> {
     fn parse(arguments: &[&'a str]) -> Option<Self> {
-        let mut parsed = Arguments::default();
+        let mut parsed = MutantsArguments::default();
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             match *argument {
@@ -78,7 +78,7 @@ impl<'a> Arguments<'a> {
         Some(parsed)
     }
 
-    fn chooses(&self, fault: &Fault) -> bool {
+    fn chooses(&self, fault: &PlantedFault) -> bool {
         let named = |text: &str| fault.name.contains(text) || fault.file.contains(text);
         self.only.is_none_or(named) && !(self.known && fault.fate == Fate::Unknown)
     }
@@ -86,12 +86,12 @@ impl<'a> Arguments<'a> {
 
 /// Whether these are arguments of the command.
 pub fn takes(arguments: &[&str]) -> bool {
-    Arguments::parse(arguments).is_some()
+    MutantsArguments::parse(arguments).is_some()
 }
 
 /// Plants the faults, and lets their tests find them.
 pub fn run(arguments: &[&str]) -> Result<(), MutantsError> {
-    let arguments = Arguments::parse(arguments).unwrap_or_default();
+    let arguments = MutantsArguments::parse(arguments).unwrap_or_default();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
     let mut lists = FaultList::read_all(root)?;
     if let Some(unknown) = arguments.crates.iter().find(|name| !lists.contains_key(**name)) {
@@ -120,7 +120,7 @@ pub fn run(arguments: &[&str]) -> Result<(), MutantsError> {
             fill_in(list, &verdicts);
             list.write(root, name)?;
         }
-        table.push((name.clone(), Tally::of(list), began.elapsed().as_secs()));
+        table.push((name.clone(), FaultTally::of(list), began.elapsed().as_secs()));
     }
     print_table(&table);
     match failed {
@@ -132,7 +132,7 @@ pub fn run(arguments: &[&str]) -> Result<(), MutantsError> {
 /// The test targets that are needed: by package, the names of targets; none for all of them.
 fn needed(
     lists: &BTreeMap<String, FaultList>,
-    arguments: &Arguments<'_>,
+    arguments: &MutantsArguments<'_>,
     wanted: &dyn Fn(&str) -> bool,
 ) -> BTreeMap<String, Option<Vec<String>>> {
     let mut needed: BTreeMap<String, Option<Vec<String>>> = BTreeMap::new();
@@ -157,19 +157,19 @@ fn needed(
 }
 
 /// Prints the faults that nothing noticed; their number.
-fn report(name: &str, list: &FaultList, verdicts: &[(usize, Verdict)]) -> usize {
+fn report(name: &str, list: &FaultList, verdicts: &[(usize, KillVerdict)]) -> usize {
     let mut failed = 0;
     for (index, verdict) in verdicts {
         let Some(fault) = list.faults.get(*index) else { continue };
         let what = format!("{name} {}, {}: {}", index + 1, fault.file, fault.name);
         match verdict {
-            Verdict::Killed => {}
-            Verdict::Found(test) => println!("{what}\n  killed by: {test}"),
-            Verdict::Survived => {
+            KillVerdict::Killed => {}
+            KillVerdict::Found(test) => println!("{what}\n  killed by: {test}"),
+            KillVerdict::Survived => {
                 failed += 1;
                 eprintln!("{what}\n  SURVIVED");
             }
-            Verdict::Unusable(why) => {
+            KillVerdict::Unusable(why) => {
                 failed += 1;
                 eprintln!("{what}\n  {why}");
             }
@@ -178,9 +178,9 @@ fn report(name: &str, list: &FaultList, verdicts: &[(usize, Verdict)]) -> usize 
     failed
 }
 
-fn fill_in(list: &mut FaultList, verdicts: &[(usize, Verdict)]) {
+fn fill_in(list: &mut FaultList, verdicts: &[(usize, KillVerdict)]) {
     for (index, verdict) in verdicts {
-        if let (Some(fault), Verdict::Found(test)) = (list.faults.get_mut(*index), verdict) {
+        if let (Some(fault), KillVerdict::Found(test)) = (list.faults.get_mut(*index), verdict) {
             fault.fate = Fate::KilledBy(test.clone());
         }
     }
@@ -188,15 +188,15 @@ fn fill_in(list: &mut FaultList, verdicts: &[(usize, Verdict)]) {
 
 /// Counts of faults, by their fate.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
+struct FaultTally {
     killed: usize,
     survive: usize,
     untried: usize,
 }
 
-impl Tally {
+impl FaultTally {
     fn of(list: &FaultList) -> Self {
-        let mut tally = Tally::default();
+        let mut tally = FaultTally::default();
         list.faults.iter().for_each(|fault| match fault.fate {
             Fate::KilledBy(_) => tally.killed += 1,
             Fate::Survives(_) => tally.survive += 1,
@@ -210,21 +210,21 @@ impl Tally {
         self.killed * 100 / (self.killed + self.survive).max(1)
     }
 
-    fn add(&mut self, other: Tally) {
+    fn add(&mut self, other: FaultTally) {
         self.killed += other.killed;
         self.survive += other.survive;
         self.untried += other.untried;
     }
 }
 
-fn print_table(table: &[(String, Tally, u64)]) {
+fn print_table(table: &[(String, FaultTally, u64)]) {
     println!("{:<14} killed survive untried  rate seconds", "crate");
-    let print = |name: &str, tally: Tally, seconds: u64| {
-        let Tally { killed, survive, untried } = tally;
+    let print = |name: &str, tally: FaultTally, seconds: u64| {
+        let FaultTally { killed, survive, untried } = tally;
         let rate = tally.rate();
         println!("{name:<14} {killed:6} {survive:7} {untried:7} {rate:4}% {seconds:7}");
     };
-    let (mut all, mut time) = (Tally::default(), 0);
+    let (mut all, mut time) = (FaultTally::default(), 0);
     for (name, tally, seconds) in table {
         print(name, *tally, *seconds);
         all.add(*tally);

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::list::Fault;
+use super::list::PlantedFault;
 
-/// Why a fault does not fit its file.
+/// Reason for which a fault does not fit its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MisplacedError {
     #[error("the place is not there")]
@@ -17,7 +17,7 @@ pub enum MisplacedError {
     Overlapping,
 }
 
-/// The first line of a crate with faults: nobody reads what lints say of them.
+/// The first line of a crate with faults: lints have nothing to say there.
 pub const HEAD: &str = "#![allow(warnings)]\n";
 
 /// The module that is added to a crate: whether a fault is on.
@@ -40,7 +40,7 @@ pub mod planted {
 /// The text with faults, each with its number. Of those that do not fit, the reasons.
 pub fn plant(
     text: &str,
-    faults: &[(usize, &Fault)],
+    faults: &[(usize, &PlantedFault)],
 ) -> Result<String, Vec<(usize, MisplacedError)>> {
     let (mut spans, mut misplaced) = (Vec::new(), Vec::new());
     for (number, fault) in faults {
@@ -128,9 +128,9 @@ mod tests {
     use super::*;
     use crate::mutants::list::Fate;
 
-    fn fault(place: &str, faulty: &str) -> Fault {
+    fn fault(place: &str, faulty: &str) -> PlantedFault {
         let (place, faulty) = (place.to_owned(), faulty.to_owned());
-        Fault { file: "a.rs".into(), name: "n".into(), place, faulty, fate: Fate::Unknown }
+        PlantedFault { file: "a.rs".into(), name: "n".into(), place, faulty, fate: Fate::Unknown }
     }
 
     fn planted(

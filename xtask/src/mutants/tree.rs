@@ -16,7 +16,7 @@ const SKIPPED: [&str; 4] = ["target", ".git", "fuzz", "kevel-data"];
 #[derive(Debug)]
 pub struct Tree {
     pub folder: PathBuf,
-    /// Where cargo builds: beside the real sources, so that other people's crates are not built again.
+    /// The folder that cargo builds in, that of the real sources: crates of the registry are not built again.
     pub target: PathBuf,
 }
 
