@@ -1,4 +1,4 @@
-//! How tests are expected to end on Kevel: `conformance/integration/expected.txt`, a line a test.
+//! Expected ends of tests on Kevel: `conformance/integration/expected.txt`, a line a test.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,9 +10,9 @@ use super::results::belongs;
 use crate::Result;
 use crate::control_plane::tree;
 
-/// How much of a message is shown.
+/// Characters of a message that are shown.
 const SHOWN: usize = 400;
-/// What the file says of itself.
+/// Comment at the top of the file.
 const HEADER: &str = "\
 # Kubernetes' own integration tests, how each ends on Kevel: PACKAGE TEST VERDICT[: REASON]. Read README.md first.
 #   pass        it passes on Kevel, and so on the reference
@@ -23,7 +23,7 @@ const HEADER: &str = "\
 # Where subtests are listed, others of the same test pass. `conformance integration --record PACKAGE` writes lines.
 ";
 
-/// What is expected of a test or subtest.
+/// Expected end of a test or subtest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expectation {
     /// It passes.
@@ -47,7 +47,7 @@ pub struct Expectations(BTreeMap<(String, String), Expectation>);
 pub struct Surprise {
     /// The test or subtest.
     pub test: String,
-    /// How it ended, and what follows.
+    /// Its end, and what to do about the file.
     pub text: String,
     failed: bool,
 }
@@ -83,7 +83,7 @@ impl Expectation {
 }
 
 impl Expectations {
-    /// Those of the file.
+    /// Reads the file.
     pub fn read() -> Result<Self> {
         let text = fs::read_to_string(file())?;
         Self::parse(&text)
@@ -114,7 +114,7 @@ impl Expectations {
         names
     }
 
-    /// What is expected of a test or subtest, if it is listed.
+    /// Expected end of a test or subtest, if it is listed.
     pub fn of(&self, package: &str, test: &str) -> Option<&Expectation> {
         self.0.get(&(package.to_owned(), test.to_owned()))
     }
@@ -137,7 +137,7 @@ impl Expectations {
         listed.filter(|name| *name != test && belongs(name, test)).collect()
     }
 
-    /// Where a test did not end as expected.
+    /// Differences between the end of a test and what is expected.
     pub fn surprises(&self, package: &str, test: &str, outcomes: &TestOutcomes) -> Vec<Surprise> {
         let Some(outcome) = outcomes.get(test) else {
             return vec![Surprise::stale(test, "did not run")];
@@ -208,7 +208,7 @@ impl Surprise {
         Surprise { test: test.to_owned(), text: text.to_owned(), failed: false }
     }
 
-    /// Whether the test may end otherwise when it is run again: a failure can come of a busy machine.
+    /// Tells that the test may end otherwise when it is run again: a failure can come of a busy machine.
     pub fn may_be_chance(&self) -> bool {
         self.failed
     }

@@ -30,10 +30,10 @@ use crate::control_plane::{Server, etcd_program};
 /// Packages of `--quick`: a server's custom resources, by 80 tests that need the smallest build, as they link nothing of
 /// k8s.io/kubernetes.
 const QUICK: [&str; 1] = ["apiextensions"];
-/// How often a test that ended unexpectedly is run again, alone: some measure times, and machines are busy.
+/// Further runs of a test that ended unexpectedly, alone: some measure times, and machines are busy.
 const AGAIN: usize = 2;
 
-/// Which tests to run, and how.
+/// Tests to run, and the way to run them.
 #[derive(Clone, Debug)]
 pub struct IntegrationPlan {
     /// Folders under `test/integration`, `apiextensions` for that of apiextensions-apiserver; all known ones if empty.
@@ -44,7 +44,7 @@ pub struct IntegrationPlan {
     pub record: bool,
     /// Only tests whose names match.
     pub tests: Option<String>,
-    /// How many tests run at a time.
+    /// Tests at a time.
     pub jobs: usize,
     /// Seconds for each test.
     pub limit: u64,

@@ -14,7 +14,7 @@ use crate::control_plane::{cache, tree};
 
 /// Modules that are copied, each to a folder of its name.
 const COPIED: [&str; 2] = ["kubernetes", "apiextensions-apiserver"];
-/// Where tests of k8s.io/kubernetes look for the data of k8s.io/api, as in its repository.
+/// Folder in which tests of k8s.io/kubernetes look for the data of k8s.io/api, as in its repository.
 const STAGED_API: &str = "kubernetes/staging/src/k8s.io/api";
 /// Functions that get another name, as the shim has one of theirs.
 const RENAMED: [(&str, &str); 5] = [
@@ -109,7 +109,7 @@ impl GoModule {
         Ok(symlink(self.source(conformance, "k8s.io/api").await?, staged)?)
     }
 
-    /// Where Go keeps a module of `conformance/go.mod`.
+    /// Folder in which Go keeps a module of `conformance/go.mod`.
     async fn source(&self, conformance: &Path, module: &str) -> Result<PathBuf> {
         self.go.run(conformance, &["mod", "download", module]).await?;
         let folder = self.go.run(conformance, &["list", "-m", "-f", "{{.Dir}}", module]).await?;

@@ -1,16 +1,17 @@
-//! How tests ended, by what a Go test program prints with `-test.v=test2json`.
+//! Ends of tests, read from the output of a Go test program with `-test.v=test2json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What begins a line of the testing package, wherever a test's own output ended.
+/// First character of a line of the testing package, even after unfinished output of a test.
 const MARK: char = '\u{16}';
-/// How many lines of a test's messages are kept, the last ones, and how long each may be.
+/// Messages of a test that are kept, the last ones.
 const LINES: usize = 8;
+/// Characters of a message that are kept.
 const LINE: usize = 900;
 /// Messages of every test, which explain nothing: gates that it set, the server that it started.
 const NOISE: [&str; 2] = ["feature_gate.go:", "external kube-apiserver: pid"];
 
-/// How a test or subtest ended.
+/// End of a test or subtest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestStatus {
     /// It passed.
@@ -28,9 +29,9 @@ pub enum TestStatus {
 /// A test's or subtest's end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TestOutcome {
-    /// How it ended.
+    /// Its end.
     pub status: TestStatus,
-    /// How long it took.
+    /// Its duration.
     pub seconds: f64,
     /// The last of its messages, if it did not pass.
     pub lines: Vec<String>,
@@ -64,7 +65,7 @@ impl TestStatus {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
 
-    /// Whether the test did neither pass nor skip itself.
+    /// Tells that the test neither passed nor was skipped.
     pub fn is_failure(self) -> bool {
         !matches!(self, TestStatus::Pass | TestStatus::Skip)
     }
@@ -143,7 +144,7 @@ impl OutputReader {
     }
 }
 
-/// Whether a line has the place in a Go file with which `testing` begins messages.
+/// Tells that a line has the place in a Go file with which `testing` begins messages.
 fn is_message(line: &str) -> bool {
     let Some((place, rest)) = line.trim_start().split_once(".go:") else { return false };
     let number = rest.split(':').next().unwrap_or_default();

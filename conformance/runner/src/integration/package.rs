@@ -26,9 +26,9 @@ use crate::control_plane::{Server, cache, etcd_program, free_port};
 const APIEXTENSIONS: &str = "apiextensions";
 /// Packages whose tests share something that a machine has once: sockets of the abstract namespace.
 const ONE_BY_ONE: [&str; 1] = ["controlplane/transformation"];
-/// How long a test's process may take to end after its time is over.
+/// Time for a test's process to end after the test's time is over.
 const CLEAN_UP: Duration = Duration::from_secs(15);
-/// How long etcd may take until it listens.
+/// Time for etcd to listen.
 const ETCD_LIMIT: Duration = Duration::from_secs(60);
 /// Room for what tests leave behind, as Kubernetes' own runs of these tests have it.
 const ETCD_QUOTA: &str = "--quota-backend-bytes=8589934592";

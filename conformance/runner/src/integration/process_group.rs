@@ -23,7 +23,7 @@ impl ProcessGroup {
         Ok(ProcessGroup { child, group })
     }
 
-    /// How the first process ended; none if it goes on after so long.
+    /// Exit status of the first process; none if it goes on after so long.
     pub async fn wait(&mut self, limit: Duration) -> Result<Option<ExitStatus>> {
         match tokio::time::timeout(limit, self.child.wait()).await {
             Ok(status) => Ok(Some(status?)),

@@ -1,4 +1,4 @@
-//! What is expected, written down again: the reference is asked about tests that Kevel does not pass.
+//! Expectations, renewed: the reference is asked about tests that Kevel does not pass.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use super::package::PackageRun;
 use super::results::PackageResults;
 use crate::Result;
 
-/// How much of a message stands for a reason until a reader finds a better one.
+/// Characters of a message that stands for a reason until a better one is written.
 const REASON: usize = 160;
-/// How many subtests of a test are listed. More say that the test is of a feature that is missing.
+/// Subtests of a test that are listed. More say that the test is of a feature that is missing.
 const LISTED: usize = 60;
 
 /// Renews the expectations of tests that ran on Kevel. A test that Kevel passes needs no other evidence.
@@ -41,7 +41,7 @@ pub async fn record(
     Ok(())
 }
 
-/// What is expected of a test and of subtests after it ended so on Kevel and on the reference.
+/// Expectations of a test and its subtests, from its ends on Kevel and on the reference.
 fn expected(
     test: &str,
     ours: &TestOutcomes,

@@ -16,7 +16,7 @@ pub struct PackageResults {
 }
 
 impl PackageResults {
-    /// Those in `results.json` of a folder; empty if there are none.
+    /// Reads `results.json` of a folder; empty if there are none.
     pub fn open(folder: &Path) -> Result<Self> {
         let file = folder.join("results.json");
         let outcomes = match fs::read(&file) {
@@ -43,7 +43,7 @@ impl PackageResults {
     }
 }
 
-/// Whether a name is a test's or a subtest's of it.
+/// Tells that a name is a test's or a subtest's of it.
 pub fn belongs(name: &str, test: &str) -> bool {
     name.strip_prefix(test).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

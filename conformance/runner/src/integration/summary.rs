@@ -59,7 +59,7 @@ impl RunSummary {
         self.rows.push(row);
     }
 
-    /// Whether everything ended as expected.
+    /// Tells that everything ended as expected.
     pub fn is_well(&self) -> bool {
         self.surprises.is_empty()
     }
