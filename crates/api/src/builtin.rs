@@ -16,6 +16,7 @@ static TABLE: Table = Table {
     merges: Cow::Borrowed(&MERGES),
     names: Cow::Borrowed(&NAMES),
     elements: Cow::Borrowed(&[]),
+    metadata: Cow::Borrowed(&[]),
     values: Cow::Borrowed(&[]),
     keys: Cow::Borrowed(&KEYS),
     text: Cow::Borrowed(TEXT),

@@ -6,11 +6,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+mod metadata;
+
 use crate::builtin;
 use crate::prune::prune;
 use crate::schema::{
-    BUILTIN, Constant, DefaultEntry, ElementEntry, FieldEntry, FieldFlags, FieldName, List, Scalar,
-    Schema, Span, Str, Struct, StructFlags, Table, Type, TypeId,
+    BUILTIN, Constant, DefaultEntry, ElementEntry, FieldEntry, FieldFlags, FieldName, List,
+    MetadataEntry, Scalar, Schema, Span, Str, Struct, StructFlags, Table, Type, TypeId,
 };
 use crate::value::{Map, Value};
 
@@ -56,8 +58,18 @@ struct Builder<'j> {
     defaults: Vec<DefaultEntry>,
     names: Vec<Str>,
     elements: Vec<ElementEntry>,
+    metadata_types: Vec<MetadataEntry>,
     values: Vec<Value>,
     text: String,
+}
+
+/// A field before its struct is complete.
+struct NewField<'s> {
+    name: &'s str,
+    ty: TypeId,
+    flags: u16,
+    default: u16,
+    values: Span,
 }
 
 /// A type that was added, and whether a default is in it or below it.
@@ -88,6 +100,7 @@ impl<'j> Builder<'j> {
             defaults: Vec::new(),
             names: Vec::new(),
             elements: Vec::new(),
+            metadata_types: Vec::new(),
             values: Vec::new(),
             text: String::new(),
         }
@@ -177,35 +190,36 @@ impl<'j> Builder<'j> {
                 flags |= FieldFlags::DEFAULTS_BELOW;
             }
             let values = self.strings(property.get("enum"))?;
-            fields.push((name, ty.id, flags, default, values));
+            fields.push(NewField { name, ty: ty.id, flags, default, values });
         }
+        let mut metadata = None;
         if meta != Meta::None {
-            let string = self.add(Type::Scalar(Scalar::String), false).id;
-            let flags = FieldFlags::POINTER
-                | if meta == Meta::Root { FieldFlags::TYPE_META } else { FieldFlags::REQUIRED };
-            let none = Span(0, 0);
-            fields.push(("apiVersion", string, flags, 0, none));
-            fields.push(("kind", string, flags, 0, none));
-            fields.push(("metadata", self.metadata, FieldFlags::POINTER, 0, none));
-            fields.sort_by_key(|field| field.0);
+            let meta_fields = self.meta_fields(meta, properties, &mut metadata)?;
+            let is_defaulted = |field: &NewField<'_>| {
+                field.default != 0 || field.flags & FieldFlags::DEFAULTS_BELOW != 0
+            };
+            defaults |= meta_fields.iter().any(is_defaulted);
+            fields.extend(meta_fields);
+            fields.sort_by_key(|field| field.name);
         }
         let required = schema.get("required").and_then(Value::as_list).unwrap_or_default();
         let required: BTreeSet<&str> = required.iter().filter_map(Value::as_str).collect();
         let start = number(self.fields.len())?;
-        for (rank, (name, ty, mut flags, default, values)) in fields.into_iter().enumerate() {
-            if required.contains(name) {
-                flags |= FieldFlags::REQUIRED;
-            }
+        for (rank, field) in fields.into_iter().enumerate() {
+            let required = match required.contains(field.name) {
+                true => FieldFlags::REQUIRED,
+                false => 0,
+            };
             let entry = FieldEntry {
-                head: FieldName::head(name.as_bytes()),
-                name: self.string(name)?,
+                head: FieldName::head(field.name.as_bytes()),
+                name: self.string(field.name)?,
                 go: Str(0, 0),
-                ty,
+                ty: field.ty,
                 rank: number(rank)?,
-                flags: FieldFlags(flags),
-                default,
+                flags: FieldFlags(field.flags | required),
+                default: field.default,
                 merge: 0,
-                values,
+                values: field.values,
                 key: 0,
                 go_name: 0,
             };
@@ -226,7 +240,49 @@ impl<'j> Builder<'j> {
             internal: Span(0, 0),
             flags: StructFlags(flags),
         };
-        Ok(self.add(Type::Struct(ty), defaults))
+        let added = self.add(Type::Struct(ty), defaults);
+        self.metadata_types.extend(metadata.map(|ty| MetadataEntry { of: added.id, ty }));
+        Ok(added)
+    }
+
+    /// The fields that every resource has. `metadata` is set to the declared type of the metadata, if defaults are in it.
+    /// At the root, whatever is declared is without defaults.
+    fn meta_fields(
+        &mut self,
+        meta: Meta,
+        declared: &Map,
+        metadata: &mut Option<TypeId>,
+    ) -> Result<[NewField<'static>; 3], Error> {
+        let string = self.add(Type::Scalar(Scalar::String), false).id;
+        let [mut version, mut kind, mut of_metadata] = META_FIELDS.map(|name| NewField {
+            name,
+            ty: string,
+            flags: FieldFlags::POINTER,
+            default: 0,
+            values: Span(0, 0),
+        });
+        of_metadata.ty = self.metadata;
+        if meta == Meta::Root {
+            version.flags |= FieldFlags::TYPE_META;
+            kind.flags |= FieldFlags::TYPE_META;
+            return Ok([version, kind, of_metadata]);
+        }
+        for field in [&mut version, &mut kind] {
+            field.flags |= FieldFlags::REQUIRED;
+            let Some(property) = declared.get(field.name).and_then(Value::as_map) else { continue };
+            field.default = self.default(property)?;
+        }
+        if let Some(property) = declared.get(of_metadata.name).and_then(Value::as_map) {
+            let known = Schema::new(builtin::table(), self.metadata);
+            let property = metadata::known_defaults(property, known, &|text| (self.json)(text))?;
+            of_metadata.default = self.default(&property)?;
+            let ty = self.schema(&property)?;
+            if ty.defaults {
+                of_metadata.flags |= FieldFlags::DEFAULTS_BELOW;
+                *metadata = Some(ty.id);
+            }
+        }
+        Ok([version, kind, of_metadata])
     }
 
     fn add(&mut self, ty: Type, defaults: bool) -> Added {
@@ -247,12 +303,8 @@ impl<'j> Builder<'j> {
         number(self.defaults.len())
     }
 
-    /// A tree, whether it was read as one or kept as text.
     fn document(&self, value: &Value) -> Result<Value, Error> {
-        match value {
-            Value::Raw(text) => (self.json)(text).ok_or_else(|| Error::Json(text.to_string())),
-            value => Ok(value.clone()),
-        }
+        document(value, self.json)
     }
 
     /// The strings of a list; enums of anything else are left to validation.
@@ -288,6 +340,7 @@ impl<'j> Builder<'j> {
             merges: Cow::Borrowed(&[]),
             names: Cow::Owned(self.names),
             elements: Cow::Owned(self.elements),
+            metadata: Cow::Owned(self.metadata_types),
             values: Cow::Borrowed(&[]),
             keys: Cow::Borrowed(&[]),
             text: Cow::Owned(self.text),
@@ -310,6 +363,14 @@ impl<'j> Builder<'j> {
         }
         table.values = Cow::Owned(values);
         table
+    }
+}
+
+/// A tree, whether it was read as one or kept as text.
+fn document(value: &Value, json: &dyn Fn(&str) -> Option<Value>) -> Result<Value, Error> {
+    match value {
+        Value::Raw(text) => json(text).ok_or_else(|| Error::Json(text.to_string())),
+        value => Ok(value.clone()),
     }
 }
 

@@ -113,7 +113,7 @@ fn apply_to_struct(map: &mut Map, schema: Schema<'_>, clock: Option<&Clock>) {
     if below {
         let mut place = 0;
         for field in fields.fields().filter(|f| f.flags().has(FieldFlags::DEFAULTS_BELOW)) {
-            place = apply_below(map, place, field, clock);
+            place = apply_below(map, place, field, schema.defaults_of(field), clock);
         }
     }
 }
@@ -234,8 +234,13 @@ fn value_of(constant: Constant, map: &Map, table: &Table) -> Option<Value> {
 }
 
 /// Applies what is below a field, looking for it from a place on; tells where to look for the next.
-fn apply_below(map: &mut Map, from: usize, field: Field<'_>, clock: Option<&Clock>) -> usize {
-    let schema = field.schema();
+fn apply_below(
+    map: &mut Map,
+    from: usize,
+    field: Field<'_>,
+    schema: Schema<'_>,
+    clock: Option<&Clock>,
+) -> usize {
     match map.seek(from, field) {
         Ok(place) => {
             if let Some(value) = map.value_at_mut(place) {

@@ -46,6 +46,8 @@ pub struct Table {
     pub names: Cow<'static, [Str]>,
     /// What a custom kind says about the elements of its lists and maps, sorted by their type.
     pub elements: Cow<'static, [ElementEntry]>,
+    /// Declared types of embedded resources' metadata, sorted by the resources' types.
+    pub metadata: Cow<'static, [MetadataEntry]>,
     /// Defaults of a custom kind: see [`Constant::Value`].
     pub values: Cow<'static, [Value]>,
     /// The names of built-in fields, ready to be map keys.
@@ -345,6 +347,15 @@ pub struct ElementEntry {
     pub default: u16,
 }
 
+/// Defaults that a custom kind declares inside of an embedded resource's metadata, whose type is a built-in one.
+#[derive(Clone, Copy, Debug)]
+pub struct MetadataEntry {
+    /// The embedded resource.
+    pub of: TypeId,
+    /// The declared type of its metadata, by which that is defaulted.
+    pub ty: TypeId,
+}
+
 /// Strategic merge facts of a field.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeEntry {
@@ -441,6 +452,17 @@ impl<'t> Schema<'t> {
         match self.ty() {
             Type::List { list: List::Map(keys), .. } => Some(self.table.list(*keys)),
             _ => None,
+        }
+    }
+
+    /// The type by which a field of this struct is defaulted.
+    pub(crate) fn defaults_of(self, field: Field<'t>) -> Schema<'t> {
+        let entries = &self.table.metadata;
+        let declared = || entries.binary_search_by_key(&self.id, |entry| entry.of).ok();
+        let declared = (field.name() == "metadata").then(declared).flatten();
+        match declared.and_then(|index| entries.get(index)) {
+            Some(entry) => self.other(entry.ty),
+            None => field.schema(),
         }
     }
 

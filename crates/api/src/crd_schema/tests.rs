@@ -134,3 +134,67 @@ fn the_deepest_documents_fit_a_small_stack() {
     let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(nested).unwrap();
     thread.join().unwrap();
 }
+
+#[test]
+fn embedded_resource_has_the_defaults_declared_for_its_metadata() {
+    const TYPES: &str = r#""apiVersion": {"type": "string", "default": "foos/v1"},
+        "kind": {"type": "string", "default": "Foo"}"#;
+    const BY_FIELD: &str = r#"{"type": "object", "properties": {
+        "name": {"type": "string", "default": "bar"},
+        "unknown": {"type": "string", "default": "unknown"},
+        "generation": {"type": "string", "default": "not a number"},
+        "generateName": {"type": "string", "default": ""},
+        "labels": {"type": "object", "properties": {"a": {"type": "string", "default": "b"}}},
+        "finalizers": {"type": "array", "items": {"type": "string"}, "default": ["c.d/e"]}}}"#;
+    const WHOLE: &str = r#"{"type": "object", "default": {"name": "bar", "unknown": "unknown"}}"#;
+    let embedded = |metadata: &str, more: &str| {
+        format!(
+            r#"{{"type": "object", "x-kubernetes-embedded-resource": true, {more}
+                "properties": {{{TYPES}, "metadata": {metadata}}}}}"#
+        )
+    };
+    let preserve = r#""x-kubernetes-preserve-unknown-fields": true,"#;
+    let of_fields = r#"{"apiVersion": "foos/v1", "kind": "Foo", "metadata": {"name": "bar", "finalizers": ["c.d/e"]}}"#;
+    let of_whole = r#"{"apiVersion": "foos/v1", "kind": "Foo", "metadata": {"name": "bar"}}"#;
+    let empty = r#"{"apiVersion": "foos/v1", "kind": "Foo"}"#;
+    for more in ["", preserve] {
+        for (metadata, sent, expected) in [
+            (BY_FIELD, r#"{"metadata": {}}"#, of_fields),
+            (BY_FIELD, "{}", empty),
+            (WHOLE, "{}", of_whole),
+            (
+                WHOLE,
+                r#"{"metadata": {}}"#,
+                r#"{"apiVersion": "foos/v1", "kind": "Foo", "metadata": {}}"#,
+            ),
+        ] {
+            let property = embedded(metadata, more);
+            let (table, id) =
+                schema_of(&format!(r#"{{"properties": {{"embedded": {property}}}}}"#));
+            let mut value = json(&format!(r#"{{"embedded": {sent}}}"#));
+            crate::default::apply(&mut value, Schema::new(&table, id));
+            assert_eq!(value, json(&format!(r#"{{"embedded": {expected}}}"#)), "{property}");
+        }
+    }
+    let labelled = r#"{"embedded": {"metadata": {"labels": {}}}}"#;
+    let (table, id) =
+        schema_of(&format!(r#"{{"properties": {{"embedded": {}}}}}"#, embedded(BY_FIELD, "")));
+    let mut value = json(labelled);
+    crate::default::apply(&mut value, Schema::new(&table, id));
+    assert_eq!(value.str_at(&["embedded", "metadata", "labels", "a"]), "b");
+}
+
+#[test]
+fn root_has_no_defaults_declared_for_its_metadata() {
+    let (table, id) = schema_of(
+        r#"{"type": "object", "properties": {
+            "kind": {"type": "string", "default": "Other"},
+            "metadata": {"type": "object", "default": {"name": "a"},
+                "properties": {"generateName": {"type": "string", "default": "b"}}}}}"#,
+    );
+    for sent in ["{}", r#"{"metadata": {}}"#] {
+        let mut value = json(sent);
+        crate::default::apply(&mut value, Schema::new(&table, id));
+        assert_eq!(value, json(sent));
+    }
+}

@@ -7,6 +7,7 @@ mod conversion;
 mod converted;
 mod definitions;
 mod documents;
+mod embedded;
 mod objects;
 mod webhook;
 
