@@ -267,6 +267,12 @@ impl<'j> Builder<'j> {
             kind.flags |= FieldFlags::TYPE_META;
             return Ok([version, kind, of_metadata]);
         }
+        for field in [&mut version, &mut kind, &mut of_metadata] {
+            let declared = declared.get(field.name).and_then(Value::as_map);
+            if declared.is_none_or(|property| flag(property, "nullable")) {
+                field.flags |= FieldFlags::NULLABLE;
+            }
+        }
         for field in [&mut version, &mut kind] {
             field.flags |= FieldFlags::REQUIRED;
             let Some(property) = declared.get(field.name).and_then(Value::as_map) else { continue };

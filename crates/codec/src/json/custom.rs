@@ -5,12 +5,10 @@ use kevel_api::schema::{Scalar, Schema, StructFlags, StructSchema, Type};
 use kevel_api::value::Value;
 
 use super::decode::Decoder;
-use super::error::StrictProblem;
+use super::error::{StrictError, StrictProblem};
 use super::path::{Frame, Step};
 use super::scan::Stop;
-
-/// What every object has, although the schema of one inside another need not say so.
-const OBJECT_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+use super::{Unknown, decode_any};
 
 /// Whether a leaf takes anything.
 fn is_open(schema: Schema<'_>) -> bool {
@@ -67,11 +65,12 @@ impl<'t> Decoder<'_, 't> {
             let key = down.key();
             if let Some(field) = structure.field(key) {
                 let down = frame.down(Step::Field(structure, field));
-                return decoder.value(field.schema(), &down).map(Some);
+                return match flags.has(StructFlags::EMBEDDED) {
+                    true => decoder.resource_field(field, frame.is_root(), &down),
+                    false => decoder.value(field.schema(), &down).map(Some),
+                };
             }
-            if flags.has(StructFlags::PRESERVE_UNKNOWN)
-                || flags.has(StructFlags::EMBEDDED) && OBJECT_FIELDS.contains(&key)
-            {
+            if flags.has(StructFlags::PRESERVE_UNKNOWN) {
                 return decoder.any(down).map(Some);
             }
             if decoder.report {
@@ -82,4 +81,27 @@ impl<'t> Decoder<'_, 't> {
         })?;
         Ok(Value::Map(map))
     }
+}
+
+/// Adds repeated fields inside of unknown ones, which count wherever they stand, and sorts all in the order in which the
+/// reference finds them: repeated fields while it reads, then unknown fields of the metadata, of the schema, and of
+/// embedded resources' metadata, each by path.
+pub(super) fn complete_strict_errors(strict: &mut Vec<StrictError>, input: &[u8]) {
+    fn found_at(error: &StrictError) -> (u8, &str) {
+        match error.problem {
+            StrictProblem::Duplicate => (0, ""),
+            StrictProblem::Unknown if error.path.starts_with("metadata.") => (1, &error.path),
+            StrictProblem::Unknown => (2, &error.path),
+            StrictProblem::UnknownEmbedded => (3, &error.path),
+        }
+    }
+    let is_unknown = |error: &StrictError| error.problem != StrictProblem::Duplicate;
+    if !strict.iter().any(is_unknown) {
+        return;
+    }
+    if let Ok(all) = decode_any(input, Unknown::Report) {
+        strict.retain(is_unknown);
+        strict.splice(0..0, all.strict);
+    }
+    strict.sort_by(|a, b| found_at(a).cmp(&found_at(b)));
 }

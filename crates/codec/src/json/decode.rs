@@ -14,6 +14,7 @@ use kevel_api::value::{Map, Value};
 use thin_vec::ThinVec;
 
 use super::MAX_DEPTH;
+use super::custom::complete_strict_errors;
 use super::error::{Error, StrictError, StrictErrors, StrictProblem};
 use super::find::find;
 use super::path::{Frame, Step};
@@ -26,7 +27,8 @@ use crate::field_slots::FieldSlots;
 pub struct Decoded {
     /// The object.
     pub value: Value,
-    /// Unknown and duplicate fields in the document's order, where they were asked for.
+    /// Unknown and duplicate fields, where they were asked for: in the document's order; of a custom kind in the order in
+    /// which the reference finds them.
     pub strict: Vec<StrictError>,
 }
 
@@ -45,10 +47,14 @@ pub enum Unknown {
 /// Invalid UTF-8 reads as U+FFFD. A custom kind's values are kept whatever their types are:
 /// checking them is its validation's part.
 pub fn decode(input: &[u8], schema: Schema<'_>, fields: Unknown) -> Result<Decoded, Error> {
-    read(input, fields, |decoder| {
+    let mut decoded = read(input, fields, |decoder| {
         let value = decoder.value(schema, &Frame::ROOT)?;
         Ok(if value.is_null() { zero(schema) } else { value })
-    })
+    })?;
+    if schema.is_custom() {
+        complete_strict_errors(&mut decoded.strict, input);
+    }
+    Ok(decoded)
 }
 
 /// Reads a document of any type: integers that fit are `Int`, other numbers `Float`.
@@ -68,7 +74,7 @@ fn read<'t>(
     let Ok(value) = read else {
         return Err(Error::Syntax(decoder.scan.error(input)));
     };
-    match decoder.fatal.or(decoder.saved) {
+    match decoder.fatal.or(decoder.saved).or(decoder.embedded) {
         Some(error) => Err(Error::Value(error)),
         None => Ok(Decoded { value, strict: decoder.strict.into_vec() }),
     }
@@ -91,9 +97,12 @@ pub(super) struct Decoder<'a, 't> {
     /// Whether strict errors are wanted where the decoder is.
     pub(super) report: bool,
     /// The first value of a wrong type.
-    saved: Option<String>,
+    pub(super) saved: Option<String>,
     /// The first value that its type's own reader rejected; nothing is read behind it in Go.
-    fatal: Option<String>,
+    pub(super) fatal: Option<String>,
+    /// The first value of a wrong type in what every resource has, of an embedded resource: they are looked at when the
+    /// rest is read.
+    pub(super) embedded: Option<String>,
     pub(super) strict: StrictErrors,
     /// Fields, elements and entries of what is being read, the innermost last: each struct, list
     /// and map is made at its end, in its size.
@@ -121,6 +130,7 @@ impl<'a, 't> Decoder<'a, 't> {
             report,
             saved: None,
             fatal: None,
+            embedded: None,
             strict: StrictErrors::default(),
             values: Vec::with_capacity(WAITING),
             entries: Vec::with_capacity(16),
@@ -252,7 +262,11 @@ impl<'a, 't> Decoder<'a, 't> {
             Cow::Owned(unescaped) => structure.position(unescaped),
         };
         if found.is_none() && self.report {
-            self.strict.add(at, StrictProblem::Unknown, || frame.path_to(&key));
+            let problem = match frame.is_in_embedded_metadata() {
+                true => StrictProblem::UnknownEmbedded,
+                false => StrictProblem::Unknown,
+            };
+            self.strict.add(at, problem, || frame.unknown_path(&key));
         }
         Ok(found)
     }

@@ -45,6 +45,8 @@ pub struct StrictError {
 pub enum StrictProblem {
     /// The type has no such field.
     Unknown,
+    /// The metadata of an embedded resource has no such field.
+    UnknownEmbedded,
     /// The field is there twice.
     Duplicate,
 }
@@ -52,7 +54,7 @@ pub enum StrictProblem {
 impl fmt::Display for StrictError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let problem = match self.problem {
-            StrictProblem::Unknown => "unknown",
+            StrictProblem::Unknown | StrictProblem::UnknownEmbedded => "unknown",
             StrictProblem::Duplicate => "duplicate",
         };
         write!(f, "{problem} field {}", quote(&self.path))

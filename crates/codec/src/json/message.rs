@@ -1,6 +1,6 @@
 //! Values in messages, as the reference shows them.
 
-use kevel_api::field_error::{MAX_VALUE_BYTES, cut};
+use kevel_api::field_error::{BadValue, MAX_VALUE_BYTES, cut};
 use kevel_api::json_string::write_json_string;
 use kevel_api::schema::{
     Field, FieldFlags, InternalField, Place, Scalar, Schema, StructSchema, Type,
@@ -244,6 +244,17 @@ impl Writer {
 fn is_metadata(field: Field<'_>) -> bool {
     field.name() == "metadata"
         && field.schema().as_struct().is_some_and(|structure| structure.name() == "ObjectMeta")
+}
+
+/// A value whose type is not known, as an error about it shows it.
+pub fn bad_value(value: &Value) -> BadValue {
+    match value {
+        Value::Bool(value) => BadValue::from(*value),
+        Value::Int(value) => BadValue::from(*value),
+        Value::Float(value) => BadValue::from(*value),
+        Value::String(text) => BadValue::from(text.as_str()),
+        value => BadValue::Text(message_text(value)),
+    }
 }
 
 /// A value as messages show it whose type is not known: as JSON, of which no more is written than errors

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use kevel_api::field_error::{MAX_PATH_BYTES, cut};
 use kevel_api::schema::{
-    Field, FieldFlags, Role, Scalar, Schema, StructSchema, Type, go_element_type,
+    Field, FieldFlags, Role, Scalar, Schema, StructFlags, StructSchema, Type, go_element_type,
 };
 
 /// A step down from the document's root.
@@ -46,18 +46,56 @@ impl<'f> Frame<'f> {
     /// The path of a key below here, as strict errors have it: `spec.containers[0].foo`. As long
     /// as paths in errors are; many unknown fields may stand below one long key.
     pub(super) fn path_to(&self, key: &str) -> String {
+        self.path_below(key, false)
+    }
+
+    /// The same of a key that the type here does not have. Of embedded metadata, it is found by another reader, which
+    /// writes keys of maps as errors about fields do.
+    pub(super) fn unknown_path(&self, key: &str) -> String {
+        self.path_below(key, self.is_in_embedded_metadata())
+    }
+
+    fn path_below(&self, key: &str, bracketed: bool) -> String {
+        let mut path = self.path(bracketed);
+        if path.len() <= MAX_PATH_BYTES {
+            push_key(&mut path, key);
+        }
+        path
+    }
+
+    /// The path of what is here, as errors about fields have it: `spec.map[key].field`.
+    pub(super) fn field_path(&self) -> String {
+        self.path(true)
+    }
+
+    fn path(&self, bracketed: bool) -> String {
         let mut path = String::new();
         for step in self.steps() {
             match step {
                 _ if path.len() > MAX_PATH_BYTES => return path,
                 Step::Root | Step::Union => {}
                 Step::Field(_, field) => push_key(&mut path, field.name()),
+                Step::Key(key) if bracketed => {
+                    _ = write!(path, "[{}]", cut(MAX_PATH_BYTES, key));
+                }
                 Step::Key(key) => push_key(&mut path, key),
                 Step::Index(i) => _ = write!(path, "[{i}]"),
             }
         }
-        push_key(&mut path, key);
         path
+    }
+
+    /// Whether this is in the metadata of a resource that a custom kind's object has inside: the errors about it are
+    /// apart from those about the object.
+    pub(super) fn is_in_embedded_metadata(&self) -> bool {
+        let is_metadata = |step: &Step<'_>| match step {
+            Step::Field(structure, field) => {
+                structure.flags().has(StructFlags::EMBEDDED) && field.name() == "metadata"
+            }
+            _ => false,
+        };
+        // The root and its own fields come first.
+        self.steps().iter().skip(2).any(is_metadata)
     }
 
     /// Go's words for a value that does not fit the Go type `go` here.

@@ -3,16 +3,7 @@
 use kevel_api::field_error::BadValue;
 use kevel_api::value::Value;
 
-/// A part of an object, as an error about it shows it.
-pub(crate) fn bad_value(value: &Value) -> BadValue {
-    match value {
-        Value::Bool(value) => BadValue::from(*value),
-        Value::Int(value) => BadValue::from(*value),
-        Value::Float(value) => BadValue::from(*value),
-        Value::String(text) => BadValue::from(text.as_str()),
-        value => BadValue::Text(kevel_codec::json::message_text(value)),
-    }
-}
+pub(crate) use kevel_codec::json::bad_value;
 
 /// A value as JSON.
 pub(crate) fn json(value: &Value) -> String {

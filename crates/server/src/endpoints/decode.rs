@@ -174,11 +174,7 @@ impl ResourceRequest<'_> {
                 }
             }
         }
-        let mut decoded = decoded.map_err(|error| unhandled(kind, &error))?;
-        if ty.is_unstructured() {
-            find_all_duplicates(&mut decoded.strict, text);
-            decoded.strict.sort_by(|a, b| found_at(a).cmp(&found_at(b)));
-        }
+        let decoded = decoded.map_err(|error| unhandled(kind, &error))?;
         let problems: Vec<String> = duplicates
             .iter()
             .cloned()
@@ -197,17 +193,6 @@ impl ResourceRequest<'_> {
         }
         Ok(value)
     }
-}
-
-/// What an unstructured object says twice counts wherever it stands, also inside of what its schema does not have.
-fn find_all_duplicates(strict: &mut Vec<json::StrictError>, text: &[u8]) {
-    let unknown = |error: &json::StrictError| error.problem == json::StrictProblem::Unknown;
-    if !strict.iter().any(unknown) {
-        return;
-    }
-    let Ok(all) = json::decode_any(text, json::Unknown::Report) else { return };
-    strict.retain(unknown);
-    strict.splice(0..0, all.strict);
 }
 
 /// What the path says goes where the body says nothing.
@@ -316,16 +301,6 @@ fn fill_in_structs(object: &mut Value, ty: &TypeRef) {
     structs.for_each(|field| {
         map.entry_or_insert_with(field.name(), || Map::new().into());
     });
-}
-
-/// When a strict error of an unstructured object is found: what is said twice while reading, then what the
-/// metadata does not have, then what the schema does not have, by name.
-fn found_at(error: &json::StrictError) -> (u8, &str) {
-    match error.problem {
-        json::StrictProblem::Duplicate => (0, ""),
-        json::StrictProblem::Unknown if error.path.starts_with("metadata.") => (1, ""),
-        json::StrictProblem::Unknown => (2, &error.path),
-    }
 }
 
 /// What a YAML reader objects to, line by line: each is a warning of its own.

@@ -1,0 +1,85 @@
+//! The fields that every resource has, in a custom kind's objects and in those embedded in them: `apiVersion`, `kind`,
+//! and `metadata`, which has a built-in type (upstream: `schemaobjectmeta.Coerce`).
+
+use kevel_api::field_error::{FieldError, Path};
+use kevel_api::schema::{Field, FieldFlags};
+use kevel_api::value::{Map, Value};
+
+use super::decode::Decoder;
+use super::message::bad_value;
+use super::path::Frame;
+use super::scan::Stop;
+use super::{Unknown, decode, decode_any};
+
+impl<'t> Decoder<'_, 't> {
+    /// Reads a field of a resource. `None` where it counts as absent.
+    pub(super) fn resource_field(
+        &mut self,
+        field: Field<'t>,
+        is_root: bool,
+        frame: &Frame<'_>,
+    ) -> Result<Option<Value>, Stop> {
+        match field.name() {
+            "metadata" => self.metadata(field, is_root, frame),
+            "apiVersion" | "kind" if !is_root => self.type_field(field, frame),
+            _ => self.value(field.schema(), frame).map(Some),
+        }
+    }
+
+    fn metadata(
+        &mut self,
+        field: Field<'t>,
+        is_root: bool,
+        frame: &Frame<'_>,
+    ) -> Result<Option<Value>, Stop> {
+        if self.scan.peek() == b'n' {
+            self.scan.literal("null")?;
+            let kept = is_root || keeps_null(field);
+            return Ok(kept.then(|| Value::Map(Map::new())));
+        }
+        let schema = field.schema();
+        let start = self.scan.at();
+        let outside = (!is_root).then(|| (self.saved.take(), self.fatal.take()));
+        let value = self.value(schema, frame)?;
+        if let Some(outside) = outside {
+            let wrong = self.saved.is_some() || self.fatal.is_some();
+            (self.saved, self.fatal) = outside;
+            if wrong {
+                let text = self.scan.since(start).as_bytes();
+                let why = decode(text, schema, Unknown::Ignore).err();
+                self.refuse_embedded(text, why.map(|why| why.to_string()), frame);
+            }
+        }
+        Ok(Some(value))
+    }
+
+    fn type_field(&mut self, field: Field<'t>, frame: &Frame<'_>) -> Result<Option<Value>, Stop> {
+        let start = self.scan.at();
+        let value = self.value(field.schema(), frame)?;
+        match value {
+            Value::String(_) => return Ok(Some(value)),
+            Value::Null if !keeps_null(field) => return Ok(None),
+            _ => {}
+        }
+        let text = self.scan.since(start).as_bytes();
+        self.refuse_embedded(text, Some("must be a string".to_owned()), frame);
+        Ok(Some(value))
+    }
+
+    /// Notes that a value is not of the type that embedded resources have there.
+    #[cold]
+    fn refuse_embedded(&mut self, text: &[u8], why: Option<String>, frame: &Frame<'_>) {
+        if self.embedded.is_none() {
+            let shown = decode_any(text, Unknown::Ignore).map(|read| read.value);
+            let shown = bad_value(&shown.unwrap_or_default());
+            let path = frame.field_path();
+            let error = FieldError::invalid(&Path::new(&path), shown, why.unwrap_or_default());
+            self.embedded = Some(error.to_string());
+        }
+    }
+}
+
+/// Whether `null` is not dropped: only a field that is declared, and declared without a default, drops it.
+fn keeps_null(field: Field<'_>) -> bool {
+    field.flags().has(FieldFlags::NULLABLE) || field.default().is_some()
+}
