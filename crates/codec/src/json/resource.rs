@@ -2,7 +2,7 @@
 //! and `metadata`, which has a built-in type (upstream: `schemaobjectmeta.Coerce`).
 
 use kevel_api::field_error::{FieldError, Path};
-use kevel_api::schema::{Field, FieldFlags};
+use kevel_api::schema::{Field, FieldFlags, Scalar, Schema, Type};
 use kevel_api::value::{Map, Value};
 
 use super::decode::Decoder;
@@ -40,7 +40,7 @@ impl<'t> Decoder<'_, 't> {
         let schema = field.schema();
         let start = self.scan.at();
         let outside = (!is_root).then(|| (self.saved.take(), self.fatal.take()));
-        let value = self.value(schema, frame)?;
+        let mut value = self.value(schema, frame)?;
         if let Some(outside) = outside {
             let wrong = self.saved.is_some() || self.fatal.is_some();
             (self.saved, self.fatal) = outside;
@@ -50,6 +50,7 @@ impl<'t> Decoder<'_, 't> {
                 self.refuse_embedded(text, why.map(|why| why.to_string()), frame);
             }
         }
+        omit_empty(&mut value, schema);
         Ok(Some(value))
     }
 
@@ -82,4 +83,30 @@ impl<'t> Decoder<'_, 't> {
 /// Whether `null` is not dropped: only a field that is declared, and declared without a default, drops it.
 fn keeps_null(field: Field<'_>) -> bool {
     field.flags().has(FieldFlags::NULLABLE) || field.default().is_some()
+}
+
+/// Drops what Go does not write of a built-in struct, and adds what it writes although empty: metadata is a struct
+/// between being read and being part of a tree again.
+fn omit_empty(value: &mut Value, schema: Schema<'_>) {
+    match (value, schema.ty()) {
+        (Value::Map(map), Type::Struct(_)) => {
+            map.retain(|name, value| {
+                let Some(field) = schema.field(name) else { return true };
+                let omitted = matches!(value, Value::Map(_) | Value::List(_) | Value::Null)
+                    && !field.pointer()
+                    && !field.always();
+                omit_empty(value, field.schema());
+                !omitted || !value.is_empty()
+            });
+            for field in schema.as_struct().into_iter().flat_map(|of| of.fields()) {
+                if field.always() && field.schema().scalar() == Some(Scalar::String) {
+                    map.entry_or_insert_with(field.name(), || "".into());
+                }
+            }
+        }
+        (Value::List(list), Type::List { item, .. }) => {
+            list.iter_mut().for_each(|value| omit_empty(value, schema.other(*item)));
+        }
+        _ => {}
+    }
 }

@@ -203,3 +203,37 @@ async fn unknown_fields_of_embedded_metadata_are_told_last() {
     assert!(refused.ends_with(&format!("strict decoding error: {}", all.join(", "))), "{refused}");
     cluster.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn empty_metadata_of_custom_objects_is_dropped() {
+    let cluster = Cluster::alone().await;
+    cluster.define(widgets(places())).await;
+    let empty = || {
+        json!({"labels": {}, "annotations": {}, "finalizers": [], "ownerReferences": [],
+            "creationTimestamp": null, "deletionTimestamp": null, "generateName": ""})
+    };
+    let sent = json!({"metadata": empty(), "one": foo(empty()), "plain": foo(empty())});
+    let mut writes = vec![
+        (format!("POST {WIDGETS}"), widget("posted", sent.clone())),
+        (format!("POST {WIDGETS}?dryRun=All"), widget("dry", sent.clone())),
+        (format!("APPLY {WIDGETS}/applied?fieldManager=a"), widget("applied", sent.clone())),
+        (format!("APPLY {WIDGETS}/applied?fieldManager=a"), widget("applied", sent.clone())),
+    ];
+    let patch = json!({"metadata": empty(), "one": foo(empty()), "plain": foo(empty())});
+    writes.push((format!("PATCH {WIDGETS}/posted"), patch.to_string()));
+    for (what, body) in writes {
+        let made = cluster.ok("admin", &what, &body).await;
+        let metadata = made["metadata"].as_object().unwrap();
+        for field in ["labels", "annotations", "finalizers", "ownerReferences", "generateName"] {
+            assert!(!metadata.contains_key(field), "{what}: {made}");
+        }
+        assert_eq!(made["one"], foo(json!({})), "{what}");
+    }
+    // They are kept where they are no metadata.
+    let made = cluster.ok("admin", &format!("GET {WIDGETS}/posted"), "").await;
+    assert_eq!(made["plain"]["metadata"]["labels"], json!({}));
+    let put = made.to_string();
+    let again = cluster.ok("admin", &format!("PUT {WIDGETS}/posted"), &put).await;
+    assert_eq!(again["metadata"]["resourceVersion"], made["metadata"]["resourceVersion"]);
+    cluster.stop().await;
+}
