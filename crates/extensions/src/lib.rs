@@ -9,6 +9,7 @@ mod controllers;
 pub mod conversion;
 pub mod definition;
 mod definitions;
+mod malformed;
 pub mod rows;
 pub mod scale;
 pub mod schema;

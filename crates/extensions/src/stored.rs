@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use kevel_api::default;
 use kevel_api::gvk::{GroupVersion, GroupVersionKind};
+use kevel_api::schema::Schema;
 use kevel_api::value::Value;
 use kevel_codec::json;
 use kevel_server::resource::api_version;
@@ -12,6 +13,7 @@ use kevel_server::storage::{Conversion as _, StoredForm};
 use kevel_server::type_ref::TypeRef;
 
 use crate::conversion::Versions;
+use crate::malformed::drop_malformed;
 
 /// Custom objects as they are kept.
 #[derive(Debug)]
@@ -36,11 +38,10 @@ impl StoredForm for StoredObjects {
     fn decode(&self, stored: &[u8]) -> Result<Value, String> {
         let meta = json::type_meta(stored).map_err(|error| error.to_string())?;
         let version: GroupVersion = meta.api_version.parse().unwrap_or_default();
-        let ty = self.versions.ty(&version.version).unwrap_or(&self.ty);
-        let decoded = json::decode(stored, ty.schema(), json::Unknown::Ignore);
-        let mut object = decoded.map_err(|error| error.to_string())?.value;
-        default::drop_nulls(&mut object, ty.schema());
-        default::apply(&mut object, ty.schema());
+        let schema = self.versions.ty(&version.version).unwrap_or(&self.ty).schema();
+        let mut object = read(stored, schema).map_err(|error| error.to_string())?;
+        default::drop_nulls(&mut object, schema);
+        default::apply(&mut object, schema);
         // Objects from before generations were counted.
         object.make_map(&["metadata"]).entry_or_insert_with("generation", || Value::Int(1));
         let current = self.kind.group_version();
@@ -50,5 +51,21 @@ impl StoredForm for StoredObjects {
         let name = api_version(&current.group, &current.version);
         let converted = self.versions.convert_at_once(object, &current);
         converted.ok_or_else(|| format!("cannot be converted to {name}"))
+    }
+}
+
+/// The tree of a stored object. Metadata that is not of its type does not keep the rest from being read: it was not checked
+/// in every version of the reference.
+fn read(stored: &[u8], schema: Schema<'_>) -> Result<Value, json::Error> {
+    let decode = |text: &[u8]| json::decode(text, schema, json::Unknown::Ignore);
+    match decode(stored) {
+        Err(json::Error::Value(_)) => {
+            let mut tree = json::decode_any(stored, json::Unknown::Ignore)?.value;
+            drop_malformed(&mut tree, schema);
+            let mut text = Vec::with_capacity(stored.len());
+            json::encode_any(&tree, &mut text);
+            decode(&text).map(|decoded| decoded.value)
+        }
+        decoded => decoded.map(|decoded| decoded.value),
     }
 }

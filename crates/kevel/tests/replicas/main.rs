@@ -10,3 +10,4 @@ mod propagation;
 mod rolling;
 mod storage_versions;
 mod stored;
+mod written_elsewhere;
