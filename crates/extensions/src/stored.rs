@@ -34,18 +34,21 @@ impl StoredForm for StoredObjects {
         out.into()
     }
 
-    /// An object as the definition wants it now, whatever it wanted when the object was written.
+    /// An object as the definition wants it now, whatever it wanted when the object was written, in the version in which
+    /// it was written and with the defaults of that.
     fn decode(&self, stored: &[u8]) -> Result<Value, String> {
         let meta = json::type_meta(stored).map_err(|error| error.to_string())?;
         let version: GroupVersion = meta.api_version.parse().unwrap_or_default();
-        let schema = self.versions.ty(&version.version).unwrap_or(&self.ty).schema();
+        let known = self.versions.ty(&version.version);
+        let schema = known.unwrap_or(&self.ty).schema();
         let mut object = read(stored, schema).map_err(|error| error.to_string())?;
         default::drop_nulls(&mut object, schema);
         default::apply(&mut object, schema);
         // Objects from before generations were counted.
         object.make_map(&["metadata"]).entry_or_insert_with("generation", || Value::Int(1));
         let current = self.kind.group_version();
-        if version == current || self.versions.is_remote() {
+        let is_known = known.is_some() && version.group == current.group;
+        if is_known || self.versions.is_remote() {
             return Ok(object);
         }
         let name = api_version(&current.group, &current.version);

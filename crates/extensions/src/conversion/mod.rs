@@ -10,6 +10,7 @@ use kevel_api::gvk::GroupVersion;
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
 use kevel_api::{default, prune};
+use kevel_codec::json;
 use kevel_server::future::Pending;
 use kevel_server::storage::{Conversion, ConvertedObjects, ConvertedView};
 use kevel_server::type_ref::TypeRef;
@@ -35,23 +36,31 @@ impl Versions {
         Versions { types, webhook }
     }
 
-    /// Makes an object one of a version: drops what that does not have, fills in its defaults.
-    fn prune_and_default(&self, object: &mut Value, to: &GroupVersion) {
+    /// Drops what an object of a version does not have. The defaults of the version are for what clients send in it: what
+    /// is stored has those of the version that it is stored in.
+    fn prune(&self, object: &mut Value, to: &GroupVersion) {
         let Some(ty) = self.types.get(to.version.as_str()) else { return };
-        let schema = ty.schema();
-        prune::prune(object, schema);
-        default::drop_nulls(object, schema);
-        default::apply(object, schema);
+        prune::prune(object, ty.schema());
+        default::drop_nulls(object, ty.schema());
+    }
+
+    /// An object that a webhook has made, as one of a version: its metadata is read, too, and that of embedded resources.
+    fn coerce(&self, object: Value, to: &GroupVersion) -> Result<Value, StatusError> {
+        let Some(ty) = self.types.get(to.version.as_str()) else { return Ok(object) };
+        let mut text = Vec::with_capacity(2048);
+        json::encode_any(&object, &mut text);
+        let decoded = json::decode(&text, ty.schema(), json::Unknown::Ignore);
+        let mut object = decoded.map_err(StatusError::internal)?.value;
+        default::drop_nulls(&mut object, ty.schema());
+        Ok(object)
     }
 
     fn renamed(&self, mut object: Value, to: &GroupVersion) -> Value {
         let version = to.to_string();
-        if object.str_at(&["apiVersion"]) != version {
-            if let Some(map) = object.as_map_mut() {
-                map.insert("apiVersion", version.as_str().into());
-            }
-            self.prune_and_default(&mut object, to);
+        if let Some(map) = object.as_map_mut() {
+            map.insert("apiVersion", version.as_str().into());
         }
+        self.prune(&mut object, to);
         object
     }
 }
@@ -66,10 +75,8 @@ impl Conversion for Versions {
             let Some((webhook, _)) = &self.webhook else {
                 return Ok(objects.into_iter().map(|object| self.renamed(object, to)).collect());
             };
-            let mut converted =
-                webhook.convert(objects, to).await.map_err(StatusError::internal)?;
-            converted.iter_mut().for_each(|object| self.prune_and_default(object, to));
-            Ok(converted)
+            let converted = webhook.convert(objects, to).await.map_err(StatusError::internal)?;
+            converted.into_iter().map(|object| self.coerce(object, to)).collect()
         })
     }
 

@@ -77,14 +77,13 @@ async fn hung_webhook_leaves_converted_objects_served() {
     let patch = Patch::Merge(json!({"spec": {"port": "9"}}));
     cluster.objects("v2", "Widget").patch("a-1", &PatchParams::default(), &patch).await.unwrap();
     assert_eq!(v1.get("a-1").await.unwrap().data["spec"], json!({"hostPort": "x:9"}));
-    let path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/more";
-    let field = json!({"type": "string", "default": "added"});
-    let patch = json!([{"op": "add", "path": path, "value": field}]);
+    let path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/hostPort";
+    let patch = json!([{"op": "remove", "path": path}]);
     let patch: Patch<()> = Patch::Json(serde_json::from_value(patch).unwrap());
     let name = "widgets.example.com";
     cluster.definitions().patch(name, &PatchParams::default(), &patch).await.unwrap();
-    let more = async || v1.get("a-1").await.unwrap().data["spec"]["more"] == "added";
-    until(more).await;
+    let pruned = async || v1.get("a-1").await.unwrap().data["spec"] == json!({});
+    until(pruned).await;
     cluster.stop().await;
 }
 

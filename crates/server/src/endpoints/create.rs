@@ -226,6 +226,9 @@ impl StoredRequest<'_> {
         version: Option<Value>,
     ) -> Result<Response, StatusError> {
         metadata::set(&mut stored, "resourceVersion", version);
+        if self.storage.ty.is_unstructured() {
+            default::apply(&mut stored, self.storage.ty.schema());
+        }
         let to = self.resource.kind.group_version();
         let value = self.storage.convert(stored, &self.storage.kind, &to).await?;
         self.value(code, self.view(value)?).await
@@ -238,9 +241,7 @@ impl StoredRequest<'_> {
         metadata::set(&mut object, "resourceVersion", None);
         metadata::set(&mut object, "selfLink", None);
         let schema = self.storage.ty.schema();
-        if self.storage.ty.is_unstructured() {
-            default::drop_nulls(&mut object, schema);
-        } else if !self.storage.keeps_empty {
+        if !self.storage.keeps_empty {
             drop_empty(&mut object, schema);
         }
         Ok(object)
