@@ -72,3 +72,61 @@ fn read(stored: &[u8], schema: Schema<'_>) -> Result<Value, json::Error> {
         decoded => decoded.map(|decoded| decoded.value),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kevel_api::crd_schema;
+    use kevel_server::storage::ConvertedObjects;
+    use kevel_test_support::facts;
+
+    use super::*;
+
+    const PRESERVE: &str = r#""type":"object","x-kubernetes-preserve-unknown-fields":true"#;
+
+    fn form(schema: &str) -> StoredObjects {
+        let tree = |text: &str| {
+            json::decode_any(text.as_bytes(), json::Unknown::Ignore).ok().map(|read| read.value)
+        };
+        let (table, id) = crd_schema::table(&tree(schema).unwrap(), &tree).unwrap();
+        let ty = TypeRef::Custom(Arc::new(table), id);
+        let types = [("v1".to_owned(), ty.clone())].into_iter().collect();
+        let converted = Arc::new(ConvertedObjects::default());
+        let versions = Arc::new(Versions::new(types, None, &converted));
+        StoredObjects { kind: GroupVersionKind::new("example.com", "v1", "Widget"), ty, versions }
+    }
+
+    /// A golden object as one of a custom kind, which has it whole and embedded, and beside it what JSON can say.
+    fn custom(golden: &str) -> String {
+        format!(
+            r#"{{"apiVersion":"example.com/v1","kind":"Widget","metadata":{{"name":"a","labels":{{}},"generation":1}},
+                "whole":{golden},"embedded":{golden},
+                "more":{{"null":null,"empty":[{{}},[],"",0,0.5,1e300,-1,false,null],"text":"\u0000\ud83d\ude00<>&"}}}}"#
+        )
+    }
+
+    #[test]
+    fn stored_custom_object_reads_as_sent_and_defaulted() {
+        let schema = format!(
+            r#"{{"type":"object","properties":{{"whole":{{{PRESERVE}}},
+                "embedded":{{{PRESERVE},"x-kubernetes-embedded-resource":true}},
+                "more":{{{PRESERVE},"properties":{{"defaulted":{{"type":"integer","default":7}}}}}}}}}}"#
+        );
+        let form = form(&schema);
+        let schema = form.ty.schema();
+        let golden = facts::json("golden.json.gz");
+        let golden = golden.as_map().unwrap();
+        for (name, object) in golden.iter() {
+            let text = custom(object.str_at(&["json"]));
+            let sent = json::decode(text.as_bytes(), schema, json::Unknown::Ignore);
+            let mut sent = sent.unwrap().value;
+            default::drop_nulls(&mut sent, schema);
+            default::apply(&mut sent, schema);
+            let read = form.decode(&form.encode(&sent)).unwrap();
+            assert_eq!(read, sent, "{name}");
+            assert_eq!(read.at(&["more", "defaulted"]), Some(&Value::Int(7)));
+            assert_eq!(read.at(&["metadata", "labels"]), None);
+            assert_eq!(form.decode(&form.encode(&read)).unwrap(), read, "{name}");
+        }
+        assert!(golden.len() > 100, "{}", golden.len());
+    }
+}
