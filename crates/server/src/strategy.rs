@@ -139,6 +139,16 @@ pub trait Strategy: Send + Sync + 'static {
         Some(field)
     }
 
+    /// Whether a custom kind's definition keeps fields that its schema does not name (`preserveUnknownFields`).
+    fn preserves_unknown(&self) -> bool {
+        false
+    }
+
+    /// Whether a custom kind's schema is structural: OpenAPI tells no other. Asked for each document, as it takes time.
+    fn is_structural(&self) -> bool {
+        true
+    }
+
     /// Whether an object may be made with a status.
     fn keeps_status(&self) -> bool {
         false

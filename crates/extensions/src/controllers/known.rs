@@ -16,8 +16,8 @@ struct Entry {
     group: String,
     wanted: Option<Value>,
     accepted: Option<Value>,
-    /// The generation whose schemas have been looked at.
-    checked: i64,
+    /// The generation whose schemas have been looked at. Definitions from before generations were counted have none.
+    checked: Option<i64>,
     /// What has been seen later is not forgotten for what is heard late.
     revision: u64,
 }
@@ -35,7 +35,7 @@ impl Known {
         if before.is_some_and(|before| before.revision > revision) {
             return;
         }
-        let checked = before.map_or(0, |before| before.checked);
+        let checked = before.and_then(|before| before.checked);
         let entry = Entry {
             group: definition.group().to_owned(),
             wanted: definition.0.at(&["spec", "names"]).cloned(),
@@ -51,13 +51,17 @@ impl Known {
         self.lock().remove(name);
     }
 
-    /// Whether a generation's schemas have not been looked at; they will be now.
+    /// Whether a generation's schemas have not been looked at.
     pub fn is_unchecked(&self, definition: Definition<'_>) -> bool {
-        let generation = definition.0.at(&["metadata", "generation"]).and_then(Value::as_int);
-        let generation = generation.unwrap_or(0);
-        let mut known = self.lock();
-        let Some(entry) = known.get_mut(definition.name()) else { return true };
-        std::mem::replace(&mut entry.checked, generation) != generation
+        let known = self.lock();
+        known.get(definition.name()).and_then(|entry| entry.checked) != Some(generation(definition))
+    }
+
+    /// Notes that a generation's schemas have been looked at, and that its status says what was found.
+    pub fn note_checked(&self, definition: Definition<'_>) {
+        if let Some(entry) = self.lock().get_mut(definition.name()) {
+            entry.checked = Some(generation(definition));
+        }
     }
 
     /// The definitions of a group that do not have the names that they want, but for one.
@@ -75,4 +79,8 @@ impl Known {
             show(Names::new(entry.accepted.as_ref()));
         }
     }
+}
+
+fn generation(definition: Definition<'_>) -> i64 {
+    definition.0.at(&["metadata", "generation"]).and_then(Value::as_int).unwrap_or(0)
 }

@@ -8,26 +8,33 @@ use crate::validation::non_structural;
 
 pub(super) async fn reconcile(context: &Context, name: &str) -> Result<(), String> {
     let Some(mut value) = context.find(name) else { return Ok(()) };
-    let violations = aggregate(non_structural(&value));
+    let found = match non_structural(&value) {
+        Ok(violations) => aggregate(violations).map(|why| ("True", "Violations", why)),
+        Err(error) => Some(("Unknown", "StructuralError", error.to_string())),
+    };
     let known = Definition(&value).condition(condition::NON_STRUCTURAL_SCHEMA);
-    match (&violations, known) {
-        (None, None) => return Ok(()),
-        (Some(why), Some(known)) if known.status == "True" && *known.message == **why => {
-            return Ok(());
+    let is_known = match (&found, &known) {
+        (None, None) => true,
+        (Some((status, reason, message)), Some(known)) => {
+            known.status == *status && known.reason == *reason && *known.message == **message
         }
-        _ => {}
+        _ => false,
+    };
+    if is_known {
+        context.known.note_checked(Definition(&value));
+        return Ok(());
     }
-    match violations {
+    match found {
         None => remove_condition(&mut value, condition::NON_STRUCTURAL_SCHEMA),
-        Some(why) => {
-            let violated =
-                Condition::new(condition::NON_STRUCTURAL_SCHEMA, "True", "Violations", "");
-            set_condition(
-                &mut value,
-                &Condition { message: why.into(), ..violated },
-                context.now(),
-            );
+        Some((status, reason, message)) => {
+            let violated = Condition::new(condition::NON_STRUCTURAL_SCHEMA, status, reason, "");
+            let violated = Condition { message: message.into(), ..violated };
+            set_condition(&mut value, &violated, context.now());
         }
     }
-    context.update_status(&value).await.map(drop)
+    // A definition that was changed meanwhile is heard of again, and looked at again.
+    if let Some(written) = context.update_status(&value).await? {
+        context.known.note_checked(Definition(&written));
+    }
+    Ok(())
 }

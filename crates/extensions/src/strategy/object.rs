@@ -18,6 +18,7 @@ use kevel_server::strategy::{ALL_METADATA, RESET_ALL_BUT_STATUS, Strategy};
 use crate::definition::{Definition, GROUP, Version};
 use crate::scale::ScalePaths;
 use crate::schema::{REQUEST_BUDGET, Validator, blocks_rules};
+use crate::validation;
 
 /// The rules of custom objects.
 #[derive(Debug)]
@@ -30,6 +31,7 @@ pub struct CustomResource {
     validator: OnceLock<Result<Validator, String>>,
     scale: Option<ScalePaths>,
     selectable: Vec<String>,
+    preserves_unknown: bool,
     /// The warning of a deprecated version.
     deprecation: Option<String>,
 }
@@ -64,6 +66,7 @@ impl CustomResource {
             validator: OnceLock::new(),
             scale: version.scale().map(ScalePaths::read),
             selectable: version.selectable_fields().map(str::to_owned).collect(),
+            preserves_unknown: definition.preserves_unknown_fields(),
             deprecation,
         }
     }
@@ -180,6 +183,14 @@ impl Strategy for CustomResource {
 
     fn counts_generation(&self) -> bool {
         true
+    }
+
+    fn preserves_unknown(&self) -> bool {
+        self.preserves_unknown
+    }
+
+    fn is_structural(&self) -> bool {
+        read_schema(&self.schema).is_ok_and(|schema| validation::is_structural(&schema))
     }
 
     fn selectable<'f>(&self, field: &'f str) -> Option<&'f str> {

@@ -65,9 +65,31 @@ pub fn validate_status_update(new: &Value, _old: &Value) -> Vec<FieldError> {
     check_status(&Definition::new(new))
 }
 
+/// A schema that has no structure to be checked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("failed to check validation schema for version {version}: {why}")] // reference message
+pub struct StructuralError {
+    /// Name of the version whose schema it is.
+    pub version: String,
+    /// The field of the schema that is not supported.
+    pub why: &'static str,
+}
+
+/// Whether a schema is structural, and has none but OpenAPI's types.
+pub(crate) fn is_structural(schema: &Value) -> bool {
+    let schema = expand(schema);
+    let schema = Props::new(&schema);
+    let is_foreign = |ty: &str| !ty.is_empty() && !open_api_schema::TYPES.contains(&ty);
+    with_stack(schema.depth(), || {
+        !schema.any(&mut |schema| is_foreign(schema.kind()))
+            && structural::unsupported(schema).is_none()
+            && structural::check(&Path::NONE, schema).is_empty()
+    })
+}
+
 /// Why the schemas of a definition are not structural, for its condition. Each version is looked at
 /// by itself.
-pub fn non_structural(crd: &Value) -> Vec<FieldError> {
+pub fn non_structural(crd: &Value) -> Result<Vec<FieldError>, StructuralError> {
     let spec = Path::new("spec");
     let versions = spec.child("versions");
     let mut errors = Vec::new();
@@ -80,14 +102,16 @@ pub fn non_structural(crd: &Value) -> Vec<FieldError> {
         let Some(schema) = version.at(&["schema", "openAPIV3Schema"]) else { continue };
         let schema = expand(schema);
         let schema = Props::new(&schema);
-        let version = versions.index(index);
-        let path = version.child("schema.openAPIV3Schema");
-        with_stack(schema.depth(), || match structural::unsupported(schema) {
-            Some(why) => errors.push(FieldError::invalid(&path, "", why)),
-            None => errors.extend(structural::check(&path, schema)),
+        let at_version = versions.index(index);
+        let path = at_version.child("schema.openAPIV3Schema");
+        let checked = with_stack(schema.depth(), || match structural::unsupported(schema) {
+            Some(why) => Err(why),
+            None => Ok(structural::check(&path, schema)),
         });
+        let name = || version.str_at(&["name"]).to_owned();
+        errors.extend(checked.map_err(|why| StructuralError { version: name(), why })?);
     }
-    errors
+    Ok(errors)
 }
 
 /// Runs checks on a definition whose documents are read, with room for its depth.

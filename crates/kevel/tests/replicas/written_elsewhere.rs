@@ -95,3 +95,59 @@ async fn custom_objects_stored_with_wrongly_typed_metadata_are_served() {
     }
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn definition_stored_with_non_structural_schema_has_its_condition() {
+    let Some(replicas) = Replicas::new().await else { return };
+    let server = replicas.start("first", &[]).await;
+    // As v1beta1 was: without a generation, and with a property that has no type.
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1beta1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com", "uid": "u", "creationTimestamp": "2020-01-01T00:00:00Z"},
+        "spec": {
+            "group": "example.com", "version": "v1", "scope": "Namespaced", "preserveUnknownFields": false,
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+            "versions": [{"name": "v1", "served": true, "storage": true}],
+            "validation": {"openAPIV3Schema": {"type": "object", "properties": {"foo": {}}}},
+        },
+        "status": {"acceptedNames": {"plural": "", "kind": ""}, "conditions": [], "storedVersions": ["v1"]},
+    });
+    let key = "/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com";
+    put(&replicas, key, &definition).await;
+    let path = format!("{DEFINITIONS}/widgets.example.com");
+    let condition = |found: &Value| {
+        let conditions = found["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.into_iter().find(|condition| condition["type"] == "NonStructuralSchema")
+    };
+    until(async || condition(&server.admin.get(&path).await.1).is_some()).await;
+    let (_, mut found) = server.admin.get(&path).await;
+    let condition_now = condition(&found).unwrap();
+    assert_eq!(condition_now["status"], "True");
+    let why = "spec.versions[0].schema.openAPIV3Schema.properties[foo].type: Required value: must not be empty for \
+               specified object fields";
+    assert_eq!(condition_now["message"], why);
+    // Such a schema is told to no client.
+    until(async || server.admin.get(WIDGETS).await.0 == 200).await;
+    let (_, v2) = server.admin.get("/openapi/v2").await;
+    let (_, v3) = server.admin.get("/openapi/v3/apis/example.com/v1").await;
+    for published in [
+        &v2["definitions"]["com.example.v1.Widget"],
+        &v3["components"]["schemas"]["com.example.v1.Widget"],
+    ] {
+        assert_eq!(published["type"], "object", "{published}");
+        assert!(published.get("properties").is_none(), "{published}");
+    }
+    // Once it is structural, the condition goes, and it is told.
+    found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["foo"] =
+        json!({"type": "string"});
+    let (code, updated) = server.admin.send("PUT", &path, &[], &found.to_string()).await;
+    assert_eq!(code, 200, "{updated}");
+    until(async || condition(&server.admin.get(&path).await.1).is_none()).await;
+    let v3 = "/openapi/v3/apis/example.com/v1";
+    let told = |document: Value| {
+        let path = "/components/schemas/com.example.v1.Widget/properties/foo/type";
+        document.pointer(path).is_some_and(|ty| ty == "string")
+    };
+    until(async || told(server.admin.get(v3).await.1)).await;
+    server.stop().await;
+}

@@ -59,7 +59,9 @@ impl<'r> Components<'r> {
         let empty = Map::new();
         let said = said.as_ref().ok().and_then(Value::as_map).unwrap_or(&empty);
         // A client of OpenAPI 2 would refuse what is not named.
-        let open = said.is_empty() || self.is_v2() && flag(said, PRESERVE_UNKNOWN);
+        let open = said.is_empty()
+            || self.is_v2() && (flag(said, PRESERVE_UNKNOWN) || row.strategy.preserves_unknown())
+            || !row.strategy.is_structural();
         let mut out = match open {
             true => Map::from_iter([("type", "object".into())]),
             false => {

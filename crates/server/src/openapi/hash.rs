@@ -91,7 +91,8 @@ fn hash(name: &str, about: &About, rows: &[Arc<Resource>]) -> String {
             let _ = write!(text, " {name} {:?} {:?}", sub.kind, sub.verbs);
         }
         if let Some(schema) = row.conventions.published.definition() {
-            let _ = write!(text, " {} {schema:?}", row.list_kind);
+            let preserves = row.strategy.preserves_unknown();
+            let _ = write!(text, " {} {schema:?} {preserves}", row.list_kind);
         }
         context.update(text.as_bytes());
     }
