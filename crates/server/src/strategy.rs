@@ -139,6 +139,11 @@ pub trait Strategy: Send + Sync + 'static {
         Some(field)
     }
 
+    /// Selectable fields that OpenAPI tells of a custom kind.
+    fn selectable_fields(&self) -> &[String] {
+        &[]
+    }
+
     /// Whether a custom kind's definition keeps fields that its schema does not name (`preserveUnknownFields`).
     fn preserves_unknown(&self) -> bool {
         false

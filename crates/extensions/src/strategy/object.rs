@@ -30,6 +30,7 @@ pub struct CustomResource {
     /// What judges objects, made when the first one is written.
     validator: OnceLock<Result<Validator, String>>,
     scale: Option<ScalePaths>,
+    /// In the order of the definition.
     selectable: Vec<String>,
     preserves_unknown: bool,
     /// The warning of a deprecated version.
@@ -183,6 +184,10 @@ impl Strategy for CustomResource {
 
     fn counts_generation(&self) -> bool {
         true
+    }
+
+    fn selectable_fields(&self) -> &[String] {
+        &self.selectable
     }
 
     fn preserves_unknown(&self) -> bool {

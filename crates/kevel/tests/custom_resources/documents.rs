@@ -45,6 +45,39 @@ async fn documents_come_and_go_with_definitions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn selectable_fields_are_published_in_the_order_of_their_definition() {
+    let cluster = Cluster::alone().await;
+    let text = json!({"type": "string"});
+    let fields = json!({"size": text, "color": text, "branded": text});
+    let mut versions = [version("v1", fields.clone()), version("v2", fields)];
+    versions[1]["storage"] = false.into();
+    // Schemas that are equal would be one for all versions, which has no fields of each.
+    versions[1]["schema"]["openAPIV3Schema"]["description"] = "The second version.".into();
+    let declared = [["size", "color", "branded"], ["color", "branded", "size"]];
+    for (version, fields) in versions.iter_mut().zip(declared) {
+        let paths = fields.map(|field| json!({"jsonPath": format!(".spec.{field}")}));
+        version["selectableFields"] = json!(paths);
+    }
+    cluster.define(widgets(json!(versions))).await;
+    let key = "x-kubernetes-selectable-fields";
+    for (name, fields) in ["v1", "v2"].into_iter().zip(declared) {
+        let expected = json!(fields.map(|field| json!({"fieldPath": format!("spec.{field}")})));
+        for kind in ["Widget", "WidgetList"] {
+            let kind = format!("com.example.{name}.{kind}");
+            let v3 = format!("GET /openapi/v3/apis/example.com/{name}");
+            let published = |path: &str| format!("{path}/{kind}");
+            let v3 = cluster.ok("admin", &v3, "").await;
+            let v2 = cluster.ok("admin", "GET /openapi/v2", "").await;
+            for (document, path) in [(v3, "/components/schemas"), (v2, "/definitions")] {
+                let schema = document.pointer(&published(path)).unwrap();
+                assert_eq!(schema[key], expected, "{path} {kind}");
+            }
+        }
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn kubectl_explains_and_prints_custom_kinds() {
     let Some(program) = program("kubectl") else { return };
     let cluster = Cluster::alone().await;

@@ -234,7 +234,6 @@ fn kind(row: &Resource, kind: &str) -> Value {
 }
 
 fn selectable_fields(row: &Resource) -> Value {
-    let fields = row.storage.iter().flat_map(|storage| storage.fields.iter());
-    let fields = fields.filter(|field| row.strategy.selectable(&field.name).is_some());
-    list(fields.map(|field| object([("fieldPath", (*field.name).into())])))
+    let fields = row.strategy.selectable_fields().iter();
+    list(fields.map(|field| object([("fieldPath", field.as_str().into())])))
 }

@@ -91,8 +91,8 @@ fn hash(name: &str, about: &About, rows: &[Arc<Resource>]) -> String {
             let _ = write!(text, " {name} {:?} {:?}", sub.kind, sub.verbs);
         }
         if let Some(schema) = row.conventions.published.definition() {
-            let preserves = row.strategy.preserves_unknown();
-            let _ = write!(text, " {} {schema:?} {preserves}", row.list_kind);
+            let said = (row.strategy.preserves_unknown(), row.strategy.selectable_fields());
+            let _ = write!(text, " {} {schema:?} {said:?}", row.list_kind);
         }
         context.update(text.as_bytes());
     }
