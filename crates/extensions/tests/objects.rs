@@ -405,3 +405,29 @@ fn rules_are_not_asked_about_objects_of_a_wrong_shape() {
     let errors = validator.validate(&Path::NONE, &json(r#"{"a": 0}"#), None);
     assert!(blocks_rules(&errors).is_none());
 }
+
+/// `items` of a schema that is none of a list: expressions have no type for them.
+#[test]
+fn rules_of_items_below_an_object_cannot_be_compiled() {
+    let item = r#"{"type": "object", "properties": {"n": {"type": "integer"}},
+        "x-kubernetes-validations": [{"rule": "self.n < 5"}]}"#;
+    let why = "rule compiler initialization error: failed to convert to declType for CEL validation rules";
+    let old = json(r#"{"x": [{"n": 7}]}"#);
+    for (schema, expected) in [
+        (
+            format!(r#"{{"type": "object", "items": {item}}}"#),
+            vec![format!("x[0]: Invalid value: \"object\": {why}")],
+        ),
+        (
+            format!(r#"{{"type": "string", "items": {item}}}"#),
+            vec![format!("x[0]: Invalid value: \"object\": {why}")],
+        ),
+        // Of a list they can, and what did not change is not judged.
+        (format!(r#"{{"type": "array", "items": {item}}}"#), vec![]),
+    ] {
+        let schema = format!(r#"{{"type": "object", "properties": {{"x": {schema}}}}}"#);
+        let validator = validator(&schema);
+        let errors = validator.rules(&old, Some(&old), REQUEST_BUDGET);
+        assert_eq!(printed(&errors), expected, "{schema}");
+    }
+}

@@ -18,6 +18,9 @@ const MAX_MESSAGE_SIZE: usize = 5 << 10;
 const NO_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
+pub(crate) const UNDECLARED: &str = "rule compiler initialization error: failed to convert to declType for CEL \
+                                     validation rules"; // reference message
+
 /// One evaluation of all rules in an object.
 pub(crate) struct Evaluator {
     /// What is left to spend.
@@ -72,6 +75,9 @@ impl Evaluator {
         }
         if is_full(&self.errors) {
             return Err(Stopped);
+        }
+        if let Some(kind) = &node.undeclared {
+            self.errors.push(FieldError::invalid(path, &**kind, UNDECLARED));
         }
         if let Some(rules) = &node.rules {
             self.rules(rules, path, object, before)?;

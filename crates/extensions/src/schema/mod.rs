@@ -34,7 +34,7 @@ use props::{Props, expand};
 use ratchet::Correlated;
 
 pub(crate) use embedded::{check as check_embedded, check_resource};
-pub(crate) use evaluate::Evaluator;
+pub(crate) use evaluate::{Evaluator, UNDECLARED};
 pub(crate) use stack::with_stack;
 
 /// What the rules of one request may cost together.

@@ -38,6 +38,8 @@ pub(crate) struct Node {
     pub embedded: bool,
     pub list: ListType,
     pub rules: Option<Box<Rules>>,
+    /// The schema's type, where it has rules and expressions have no type for its values.
+    pub undeclared: Option<Box<str>>,
     /// What has to be looked at here or below.
     pub inside: Inside,
 }
@@ -99,6 +101,14 @@ pub(crate) enum Purpose {
     Defaults,
 }
 
+/// Place of a schema on the spine of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SpinePlace {
+    Property,
+    /// Items and additional properties.
+    Element,
+}
+
 /// Reads schemas.
 #[derive(Clone, Copy, Debug)]
 struct Reader<'r> {
@@ -110,15 +120,31 @@ impl Node {
     /// Reads the schema of a resource. Rules are compiled where expressions can see the values.
     pub fn new(schema: Props<'_>, purpose: Purpose) -> Node {
         let patterns = &RefCell::default();
-        Node::with_rules(schema, Reader { purpose, patterns }, true)
+        Node::with_rules(schema, Reader { purpose, patterns }, true, true)
     }
 
-    fn with_rules(schema: Props<'_>, reader: Reader<'_>, is_root: bool) -> Node {
-        let child = |child: Props<'_>| Node::with_rules(child, reader, child.embedded());
+    /// Without a declared type, expressions see no values of the schema.
+    fn with_rules(schema: Props<'_>, reader: Reader<'_>, is_root: bool, is_declared: bool) -> Node {
+        let has_elements = is_declared && declares_elements(schema);
+        let child = |place: SpinePlace, child: Props<'_>| {
+            let is_declared = match place {
+                SpinePlace::Property => is_declared,
+                SpinePlace::Element => has_elements,
+            };
+            let mut node = Node::with_rules(child, reader, child.embedded(), is_declared);
+            if place == SpinePlace::Property && !is_declared {
+                node.inside.rules = false;
+            }
+            node
+        };
         let mut node = Node::without_rules(schema, reader, &child);
-        node.rules = Rules::compile(schema, is_root).map(Box::new);
+        match is_declared {
+            true => node.rules = Rules::compile(schema, is_root).map(Box::new),
+            false if schema.rules().is_empty() => {}
+            false => node.undeclared = Some(schema.kind().into()),
+        }
         let below = node.spine().any(|child| child.inside.rules);
-        node.inside.rules = node.rules.is_some() || below;
+        node.inside.rules = node.rules.is_some() || node.undeclared.is_some() || below;
         node
     }
 
@@ -126,7 +152,7 @@ impl Node {
     fn without_rules(
         schema: Props<'_>,
         reader: Reader<'_>,
-        child: &dyn Fn(Props<'_>) -> Node,
+        child: &dyn Fn(SpinePlace, Props<'_>) -> Node,
     ) -> Node {
         let Reader { purpose, patterns } = reader;
         let mut types: Vec<Box<str>> = Vec::new();
@@ -163,11 +189,11 @@ impl Node {
             min_properties: schema.int("minProperties"),
             values: schema.list("enum").to_vec(),
             required: schema.texts("required").map(Into::into).collect(),
-            items: schema.item().map(|item| Box::new(child(item))),
+            items: schema.item().map(|item| Box::new(child(SpinePlace::Element, item))),
             properties: schema
                 .properties()
                 .map(|(name, property)| {
-                    let mut node = child(property);
+                    let mut node = child(SpinePlace::Property, property);
                     // What expressions cannot see at all, their rules do not reach either.
                     if kevel_cel::escape(name).is_some() && !is_visible(property) {
                         node.inside.rules = false;
@@ -176,7 +202,9 @@ impl Node {
                 })
                 .collect(),
             additional: match schema.additional() {
-                Some(Additional::Schema(values)) => AdditionalNode::Schema(Box::new(child(values))),
+                Some(Additional::Schema(values)) => {
+                    AdditionalNode::Schema(Box::new(child(SpinePlace::Element, values)))
+                }
                 Some(Additional::Allowed(false)) => AdditionalNode::Forbidden,
                 Some(Additional::Allowed(true)) | None => AdditionalNode::Allowed,
             },
@@ -191,6 +219,7 @@ impl Node {
                 _ => ListType::Atomic,
             },
             rules: None,
+            undeclared: None,
             inside: Inside::default(),
         };
         node.inside = Inside {
@@ -203,7 +232,7 @@ impl Node {
 
     /// A schema under `allOf` and its like, which has no rules.
     fn nested(schema: Props<'_>, reader: Reader<'_>) -> Node {
-        Node::without_rules(schema, reader, &|child| Node::nested(child, reader))
+        Node::without_rules(schema, reader, &|_, child| Node::nested(child, reader))
     }
 
     /// The schemas of properties, items and additional properties.
@@ -246,6 +275,17 @@ fn read_format(types: &[Box<str>], name: &str, purpose: Purpose) -> Option<Forma
         Some(_) => return None,
     };
     Some(Format { name: name.into(), check })
+}
+
+/// Whether the type that expressions have for values of a schema is one of a list's or a map's, which have elements:
+/// `items` of an object are of no type.
+fn declares_elements(schema: Props<'_>) -> bool {
+    match schema.kind() {
+        _ if schema.int_or_string() => false,
+        "array" => true,
+        "object" => schema.additional_schema().is_some(),
+        _ => false,
+    }
 }
 
 /// Whether expressions can see values of a schema.

@@ -7,7 +7,7 @@ use crate::schema::bad_value::bad_value;
 use crate::schema::node::{Node, Purpose};
 use crate::schema::props::Props;
 use crate::schema::{
-    Evaluator, REQUEST_BUDGET, check_embedded, check_open_api, check_resource, is_full,
+    Evaluator, REQUEST_BUDGET, UNDECLARED, check_embedded, check_open_api, check_resource, is_full,
 };
 
 const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -137,10 +137,9 @@ impl Checker {
             self.errors.extend(errors);
             return Ok(());
         }
-        if !schema.rules().is_empty() && node.rules.is_none() {
-            let why = "rule compiler initialization error: failed to convert to declType for CEL \
-                       validation rules";
-            self.errors.push(FieldError::invalid(path, schema.kind(), why));
+        let has_rules = node.rules.is_some() || node.undeclared.is_some();
+        if !schema.rules().is_empty() && !has_rules {
+            self.errors.push(FieldError::invalid(path, schema.kind(), UNDECLARED));
         }
         if !node.inside.rules {
             return Ok(());
