@@ -5,10 +5,12 @@
 //! stand. All of that is at the front of an object as encoders write it; what follows the metadata is
 //! not looked at before a selector asks for one of its fields.
 
+mod members;
 mod ordered;
 
 use bytes::Bytes;
 
+use self::members::{Members, compact, is_spaced, members};
 use super::{Decode, Span, Wire};
 use crate::Revision;
 
@@ -97,10 +99,12 @@ fn wire(stored: &[u8], revision: Revision, order: KeyOrder, version: bool) -> Op
     u32::try_from(stored.len()).ok().filter(|len| *len < u32::MAX - 64)?;
     let ordered = order == KeyOrder::Struct && !version;
     let wire = ordered.then(|| ordered::wire(stored, revision)).flatten();
-    wire.or_else(|| any_wire(stored, revision, order, version))
+    let wire = wire.or_else(|| any_wire(stored, revision, order, version));
+    // People and tools indent what they write to a store.
+    wire.or_else(|| any_wire(&compact(stored)?, revision, order, version))
 }
 
-/// Wire bytes of what may be in any order.
+/// Wire bytes of what may be in any order; `None` for what is not compact up to its metadata, too.
 fn any_wire(stored: &[u8], revision: Revision, order: KeyOrder, version: bool) -> Option<Wire> {
     let mut out = Vec::with_capacity(stored.len() + 40);
     out.push(b'{');
@@ -117,6 +121,9 @@ fn any_wire(stored: &[u8], revision: Revision, order: KeyOrder, version: bool) -
             continue;
         }
         let Metadata { revision, labels } = push_metadata(&mut out, value, revision, order)?;
+        if members.spaced {
+            return None;
+        }
         push_rest(&mut out, members)?;
         out.push(b'}');
         out.shrink_to_fit();
@@ -171,7 +178,8 @@ fn push_metadata(
     };
     let mut parts = Metadata::default();
     out.push(b'{');
-    for member in members(metadata)? {
+    let mut all = members(metadata)?;
+    while let Some(member) = all.next() {
         let (key, value) = member?;
         if key == b"resourceVersion" {
             continue;
@@ -182,6 +190,9 @@ fn push_metadata(
         separate(out);
         push_key(out, key);
         if key == b"labels" {
+            if is_spaced(value)? {
+                return None;
+            }
             parts.labels = Span { start: out.len() as u32, len: value.len() as u32 };
         }
         out.extend_from_slice(value);
@@ -190,7 +201,7 @@ fn push_metadata(
         parts.revision = push_revision(out, revision);
     }
     out.push(b'}');
-    Some(parts)
+    (!all.spaced).then_some(parts)
 }
 
 fn push_revision(out: &mut Vec<u8>, revision: Revision) -> Span {
@@ -230,90 +241,6 @@ fn locate(value: &[u8], path: &[Box<str>], start: usize) -> Span {
     let Some((_, inner)) = found else { return Span::default() };
     let offset = inner.as_ptr() as usize - value.as_ptr() as usize;
     locate(inner, rest, start + offset)
-}
-
-/// The members of a compact JSON object, keys without quotes, values as text. Yields `None` and
-/// ends where the text is not what a JSON encoder writes.
-fn members(object: &[u8]) -> Option<Members<'_>> {
-    // Others end what they store with a line break.
-    let inner = object.trim_ascii().strip_prefix(b"{")?.strip_suffix(b"}")?;
-    Some(Members { rest: inner })
-}
-
-struct Members<'t> {
-    rest: &'t [u8],
-}
-
-impl<'t> Iterator for Members<'t> {
-    type Item = Option<(&'t [u8], &'t [u8])>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let member = self.member();
-        if member.is_none() {
-            self.rest = &[];
-        }
-        Some(member)
-    }
-}
-
-impl<'t> Members<'t> {
-    fn member(&mut self) -> Option<(&'t [u8], &'t [u8])> {
-        let end = string_end(self.rest)?;
-        let key = self.rest.get(1..end - 1)?;
-        let after = self.rest.get(end..)?.strip_prefix(b":")?;
-        let len = value_end(after)?;
-        let (value, rest) = after.split_at_checked(len)?;
-        self.rest = match rest.split_first() {
-            None => rest,
-            Some((b',', rest)) if !rest.is_empty() => rest,
-            Some(_) => return None,
-        };
-        Some((key, value))
-    }
-}
-
-/// The length of the string that a text begins with, quotes included.
-fn string_end(text: &[u8]) -> Option<usize> {
-    if text.first() != Some(&b'"') {
-        return None;
-    }
-    let mut at = 1;
-    loop {
-        at += memchr::memchr2(b'"', b'\\', text.get(at..)?)?;
-        if text[at] == b'"' {
-            return Some(at + 1);
-        }
-        at += 2;
-    }
-}
-
-/// The length of the value that a text begins with.
-fn value_end(text: &[u8]) -> Option<usize> {
-    match text.first()? {
-        b'"' => string_end(text),
-        b'{' | b'[' => {
-            let (mut depth, mut at) = (0usize, 0);
-            loop {
-                match text.get(at)? {
-                    b'"' => {
-                        at += string_end(&text[at..])?;
-                        continue;
-                    }
-                    b'{' | b'[' => depth += 1,
-                    b'}' | b']' => depth -= 1,
-                    _ => {}
-                }
-                at += 1;
-                if depth == 0 {
-                    return Some(at);
-                }
-            }
-        }
-        _ => Some(text.iter().position(|c| matches!(c, b',' | b'}' | b']')).unwrap_or(text.len())),
-    }
 }
 
 #[cfg(test)]
@@ -376,10 +303,43 @@ mod tests {
     }
 
     #[test]
+    fn indented_json_is_read_as_the_compact_one() {
+        let compact = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a, b","labels":{"x":"y"},"generation":1},"spec":{"nodeName":"n1","x":[1,{"a":" }"}]}}"#;
+        let pretty = "{\n\t\"apiVersion\": \"v1\",\n\t\"kind\" : \"Pod\",\r\n\t\"metadata\": {\n\t\t\"name\": \"a, b\",\n\t\t\"labels\": \
+             {\n \"x\": \"y\"\n },\n\"generation\": 1\n},\n\"spec\": {\"nodeName\": \"n1\", \"x\": [1, {\"a\": \" }\"}]}\n}\n";
+        let spaced_labels = compact.replace(r#"{"x":"y"}"#, r#"{"x": "y"}"#);
+        let ordered = compact
+            .replace(r#""apiVersion":"v1","kind":"Pod""#, r#""kind":"Pod","apiVersion":"v1""#);
+        let ordered_but_labels = ordered.replace(r#"{"x":"y"}"#, r#"{ "x":"y" }"#);
+        let space_behind = ordered.replace(r#""nodeName":"n1""#, r#" "nodeName" : "n1" "#);
+        let paths = [FieldPath::new("spec.nodeName", "spec.nodeName")];
+        for order in [KeyOrder::Struct, KeyOrder::Sorted] {
+            let expected = decode(compact, order).unwrap();
+            for stored in [pretty, &spaced_labels, &ordered, &ordered_but_labels] {
+                assert_eq!(decode(stored, order).as_ref(), Ok(&expected), "{stored}");
+            }
+            // What is behind the head is copied; selectors find it.
+            for stored in [compact, pretty, &space_behind] {
+                let object = super::super::Object::new("ns/a", Revision(7), decode(stored, order));
+                assert_eq!(object.field(&paths, 0), "n1", "{stored}");
+                assert_eq!(object.label("x"), Some("y"), "{stored}");
+            }
+        }
+    }
+
+    #[test]
     fn damaged_text_is_an_error() {
-        for stored in
-            ["", "[]", "{", r#"{"a"}"#, r#"{"a":1,}"#, r#"{"metadata":"b}"#, r#"{"a":{"b":1}"#]
-        {
+        for stored in [
+            "",
+            "[]",
+            "{",
+            "{ }",
+            r#"{ "a" 1}"#,
+            r#"{"a"}"#,
+            r#"{"a":1,}"#,
+            r#"{"metadata":"b}"#,
+            r#"{"a":{"b":1}"#,
+        ] {
             assert!(decode(stored, KeyOrder::Struct).is_err(), "{stored}");
         }
     }

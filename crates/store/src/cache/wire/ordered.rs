@@ -3,7 +3,8 @@
 
 use bytes::Bytes;
 
-use super::{BEFORE_REVISION, Span, Wire, members, push_revision, string_end, value_end};
+use super::members::{members, string_end, value_end};
+use super::{BEFORE_REVISION, Span, Wire, push_revision};
 use crate::Revision;
 
 /// The fields of `ObjectMeta` between resourceVersion and labels.
@@ -65,6 +66,10 @@ fn head(metadata: &[u8]) -> Option<Head> {
         };
         match place {
             Place::BeforeRevision => head.before_revision = start + len,
+            // Labels have no white space: what has is not written by an encoder.
+            Place::Labels if memchr::memchr3(b' ', b'\n', b'\t', value.get(..len)?).is_some() => {
+                return None;
+            }
             Place::Labels => head.labels = Span { start: start as u32, len: len as u32 },
             Place::BeforeLabels | Place::BehindLabels => {}
         }

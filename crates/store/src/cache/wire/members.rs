@@ -1,0 +1,131 @@
+//! The members of JSON objects as text: what is looked at is found, and nothing is decoded.
+
+/// The members of a JSON object, keys without quotes, values as text. Yields `None` and ends where the text is not
+/// JSON.
+pub(super) fn members(object: &[u8]) -> Option<Members<'_>> {
+    // Others end what they store with a line break.
+    let inner = object.trim_ascii().strip_prefix(b"{")?.strip_suffix(b"}")?;
+    Some(Members { rest: inner, spaced: false })
+}
+
+pub(super) struct Members<'t> {
+    pub rest: &'t [u8],
+    /// Whether there is white space around the members so far.
+    pub spaced: bool,
+}
+
+impl<'t> Iterator for Members<'t> {
+    type Item = Option<(&'t [u8], &'t [u8])>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        match self.member() {
+            Some(member) => member.map(Some),
+            None => {
+                self.rest = &[];
+                Some(None)
+            }
+        }
+    }
+}
+
+impl<'t> Members<'t> {
+    /// The next member; nothing where there is only white space.
+    fn member(&mut self) -> Option<Option<(&'t [u8], &'t [u8])>> {
+        let text = self.trimmed(self.rest);
+        if text.is_empty() {
+            self.rest = text;
+            return Some(None);
+        }
+        let end = string_end(text)?;
+        let key = text.get(1..end - 1)?;
+        let after = self.trimmed(text.get(end..)?).strip_prefix(b":")?;
+        let after = self.trimmed(after);
+        let (value, rest) = after.split_at_checked(value_end(after)?)?;
+        self.rest = match self.trimmed(rest).split_first() {
+            None => &[],
+            Some((b',', rest)) if !rest.trim_ascii_start().is_empty() => rest,
+            Some(_) => return None,
+        };
+        Some(Some((key, value)))
+    }
+
+    fn trimmed(&mut self, text: &'t [u8]) -> &'t [u8] {
+        match text.first() {
+            Some(first) if first.is_ascii_whitespace() => {
+                self.spaced = true;
+                text.trim_ascii_start()
+            }
+            _ => text,
+        }
+    }
+}
+
+/// Whether an object has white space around its members.
+pub(super) fn is_spaced(object: &[u8]) -> Option<bool> {
+    let mut members = members(object)?;
+    members.by_ref().try_for_each(|member| member.map(drop))?;
+    Some(members.spaced)
+}
+
+/// A text without the white space between its strings.
+pub(super) fn compact(text: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(quote) = memchr::memchr(b'"', rest) {
+        let (between, string) = rest.split_at(quote);
+        out.extend(between.iter().filter(|byte| !byte.is_ascii_whitespace()));
+        let (string, after) = string.split_at_checked(string_end(string)?)?;
+        out.extend_from_slice(string);
+        rest = after;
+    }
+    out.extend(rest.iter().filter(|byte| !byte.is_ascii_whitespace()));
+    Some(out)
+}
+
+/// The length of the string that a text begins with, quotes included.
+pub(super) fn string_end(text: &[u8]) -> Option<usize> {
+    if text.first() != Some(&b'"') {
+        return None;
+    }
+    let mut at = 1;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', text.get(at..)?)?;
+        if text[at] == b'"' {
+            return Some(at + 1);
+        }
+        at += 2;
+    }
+}
+
+/// The length of the value that a text begins with.
+pub(super) fn value_end(text: &[u8]) -> Option<usize> {
+    match text.first()? {
+        b'"' => string_end(text),
+        b'{' | b'[' => {
+            let (mut depth, mut at) = (0usize, 0);
+            loop {
+                match text.get(at)? {
+                    b'"' => {
+                        at += string_end(&text[at..])?;
+                        continue;
+                    }
+                    b'{' | b'[' => depth += 1,
+                    b'}' | b']' => depth -= 1,
+                    _ => {}
+                }
+                at += 1;
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+        }
+        byte if byte.is_ascii_whitespace() => None,
+        _ => {
+            let ends = |c: &u8| matches!(c, b',' | b'}' | b']') || c.is_ascii_whitespace();
+            Some(text.iter().position(ends).unwrap_or(text.len()))
+        }
+    }
+}
