@@ -186,6 +186,8 @@ fn http1_builder(limits: &Limits) -> http1::Builder {
         .max_buf_size(limits.header_bytes as usize * 2)
         // The reference counts bytes only.
         .max_headers(1000)
+        // As Go writes names, for clients that look for `Audit-Id`.
+        .title_case_headers(true)
         // That is the watch of `drive`.
         .header_read_timeout(None);
     builder

@@ -136,6 +136,22 @@ async fn a_request_needs_a_host() {
 }
 
 #[tokio::test]
+async fn http1_header_names_are_in_canonical_case() {
+    let server = Start::default().serve(Paths::default());
+    let mut stream = soon(connect(&server, Tls::default())).await.unwrap();
+    stream.write_all(b"GET /close HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    let _ = soon(stream.read_to_string(&mut answer)).await;
+    let head = answer.split("\r\n\r\n").next().unwrap();
+    let mut names: Vec<_> =
+        head.lines().skip(1).map(|line| line.split(':').next().unwrap()).collect();
+    names.sort_unstable();
+    let expected = ["Connection", "Content-Length", "Date", "X-Kubernetes-Pf-Flowschema-Uid"];
+    assert_eq!(names, expected, "{answer}");
+    assert!(head.contains("-Uid: 0Aa"), "{answer}");
+}
+
+#[tokio::test]
 async fn health_is_served() {
     let signals = Signals::default();
     let mut health = Health::new(Duration::ZERO);

@@ -135,7 +135,7 @@ async fn a_connection_ends_in_peace_after_a_large_body() {
         soon(output.write_all(&vec![b'x'; size])).await.unwrap();
         let answer = soon(read(&mut input)).await;
         assert!(answer.starts_with("HTTP/1.1 403 Forbidden\r\n"), "{answer}");
-        assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
+        assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
         assert!(answer.ends_with("\r\n\r\nno"), "{answer}");
     }
 }
@@ -172,7 +172,7 @@ async fn who_does_not_send_is_not_waited_for() {
     let head = "POST /refuse HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nx";
     stream.write_all(head.as_bytes()).await.unwrap();
     let answer = soon(read(&mut stream)).await;
-    assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
+    assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
     // The only stream of a connection is given up for the next request.
     let (mut sender, _task) = soon(http2(&server)).await;
     for _ in 0..3 {

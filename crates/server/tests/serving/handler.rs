@@ -90,6 +90,8 @@ impl Handler for Paths {
                 "/close" => {
                     let mut response = Response::new(Body::from("closing"));
                     response.headers_mut().insert(header::CONNECTION, "close".parse().unwrap());
+                    let uid = "x-kubernetes-pf-flowschema-uid";
+                    response.headers_mut().insert(uid, "0Aa".parse().unwrap());
                     response
                 }
                 _ => {
