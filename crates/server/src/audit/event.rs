@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kevel_api::quote::quote;
-use kevel_api::status::Status;
+use kevel_api::status::{ListMeta, Status};
 use kevel_api::time::MicroTime;
 
 use super::object;
@@ -140,14 +140,15 @@ impl ResponseStatus {
         &self.json
     }
 
-    /// What a Status says.
-    pub fn of(status: &Status) -> Self {
-        ResponseStatus { code: status.code, json: without_kind(&status.to_json()).into() }
+    /// A Status, with the code of the answer, which the Status of a success does not say.
+    pub fn of(code: u16, status: &Status) -> Self {
+        let status = Status { metadata: ListMeta::default(), code, ..status.clone() };
+        ResponseStatus { code, json: without_kind(&status.to_json()).into() }
     }
 
     /// What an answer says: its code, and all else if it is a Status.
     pub fn read(code: u16, content_type: &str, body: &[u8]) -> Self {
-        match object::status(content_type, body) {
+        match object::status(content_type, body, code) {
             Some(status) => ResponseStatus { code, json: without_kind(&status).into() },
             None => ResponseStatus::code(code),
         }
@@ -326,5 +327,19 @@ mod tests {
         kevel_codec::json::indent(body.as_bytes(), &mut pretty);
         assert_eq!(read(&pretty), status);
         assert_eq!(read(br#"{"kind":"Pod","apiVersion":"v1"}"#), ResponseStatus::code(404));
+    }
+
+    #[test]
+    fn status_of_a_deletion_has_the_code_of_the_answer() {
+        let body = concat!(
+            r#"{"kind":"Status","apiVersion":"v1","metadata":{"resourceVersion":"7"},"#,
+            r#""status":"Success","details":{"name":"a","kind":"pods","uid":"u"}}"#,
+        );
+        let status = ResponseStatus::read(200, "application/json", body.as_bytes());
+        let expected = concat!(
+            r#"{"metadata":{},"status":"Success","details":{"name":"a","kind":"pods","uid":"u"},"#,
+            r#""code":200}"#,
+        );
+        assert_eq!(String::from_utf8_lossy(&status.json), expected);
     }
 }

@@ -46,15 +46,23 @@ pub(super) fn answer(content_type: &str, body: &[u8], omit_managed_fields: bool)
     Some(typed(&envelope.decode(schema).ok()?, schema, omit_managed_fields))
 }
 
-/// The Status that an answer is; `None` if it is none. Of other answers little is looked at.
-pub(super) fn status(content_type: &str, body: &[u8]) -> Option<Bytes> {
+/// The Status that an answer is, without metadata and with the answer's code; `None` if it is none. Of other answers
+/// little is looked at.
+pub(super) fn status(content_type: &str, body: &[u8], code: u16) -> Option<Bytes> {
     const BEGIN: usize = 64;
     const KIND: &[u8] = b"Status";
     let begin = body.get(..body.len().min(BEGIN)).unwrap_or_default();
     begin.windows(KIND.len()).find(|window| *window == KIND)?;
     let status = answer(content_type, body, false)?;
     let meta = json::type_meta(&status).ok()?;
-    (meta.kind == "Status" && meta.api_version == "v1").then_some(status)
+    let schema = schema(&meta.api_version, &meta.kind).filter(|_| meta.kind == "Status")?;
+    let mut value = json::decode(&status, schema, Unknown::Ignore).ok()?.value;
+    let fields = value.as_map_mut()?;
+    fields.remove("metadata");
+    fields.insert("code", Value::Int(code.into()));
+    let mut out = Vec::with_capacity(status.len());
+    json::encode(&value, schema, &mut out);
+    Some(out.into())
 }
 
 fn json_answer(body: &[u8], omit_managed_fields: bool) -> Option<Bytes> {

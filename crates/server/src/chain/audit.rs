@@ -84,7 +84,7 @@ fn answered(audit: &AuditContext, response: &Response) {
             return audit.response_tree(object, ty.schema());
         }
         Some(InHand::Failure(status)) => {
-            audit.respond(ResponseStatus::of(status));
+            audit.respond(ResponseStatus::of(code, status));
             return audit.response_object(MediaType::Json.name(), &status.to_json());
         }
         None => {}
@@ -135,13 +135,14 @@ impl Audited {
 
     async fn panicked(mut self, message: &str) {
         self.done = true;
-        self.audit.respond(ResponseStatus::of(&Status {
+        let code = 500;
+        let status = Status {
             status: FAILURE.into(),
             reason: reason::INTERNAL_ERROR.into(),
             message: format!("APIServer panic'd: {message}").into(),
-            code: 500,
             ..Status::default()
-        }));
+        };
+        self.audit.respond(ResponseStatus::of(code, &status));
         self.audit.process(Stage::Panic).await;
     }
 
@@ -170,7 +171,8 @@ impl Drop for Audited {
             return;
         }
         if !self.answered {
-            self.audit.respond(ResponseStatus::of(&self.given_up()));
+            let status = self.given_up();
+            self.audit.respond(ResponseStatus::of(status.code, &status));
             if self.long_running {
                 self.audit.process_detached(Stage::ResponseStarted);
             }
