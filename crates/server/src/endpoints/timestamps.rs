@@ -2,63 +2,96 @@
 
 use kevel_api::value::{Map, Value};
 
+use crate::type_ref::TypeRef;
+
 /// Takes back the times of `managedFields` where nothing else is different (`IgnoreManagedFieldsTimestampsTransformer`).
 /// Who records fields does not know what plug-ins and rules take back afterwards; without this, a client and a plug-in of
 /// different opinions would write for ever.
-pub(super) fn ignore_managed_fields_timestamps(object: &mut Value, old: &Value) {
+pub(super) fn ignore_managed_fields_timestamps(object: &mut Value, old: &Value, ty: &TypeRef) {
     let before = old.list_at(&["metadata", "managedFields"]);
     let after = object.list_at(&["metadata", "managedFields"]);
-    let same = before != after
+    let recorded_again = before != after
         && before.len() == after.len()
-        && before.iter().zip(after).all(|(before, after)| same_but(before, after, &["time"]))
-        && same_but(object, old, &["metadata"])
-        && match (object.at(&["metadata"]), old.at(&["metadata"])) {
-            (Some(object), Some(old)) => {
-                same_but(object, old, &["managedFields", "resourceVersion"])
-            }
-            _ => false,
-        };
-    if same {
-        let before = old.at(&["metadata", "managedFields"]).cloned();
-        crate::metadata::set(object, "managedFields", before);
+        && before.iter().zip(after).all(|(before, after)| same_but_time(before, after));
+    if !recorded_again {
+        return;
+    }
+    let set = |object: &mut Value, fields: Option<Value>| {
+        crate::metadata::set(object, "managedFields", fields);
+    };
+    let recorded = object.at(&["metadata", "managedFields"]).cloned();
+    set(object, old.at(&["metadata", "managedFields"]).cloned());
+    let same = match ty.is_unstructured() {
+        true => *object == *old,
+        // What is empty is as good as absent.
+        false => ty.schema().equal(Some(object), Some(old)),
+    };
+    if !same {
+        set(object, recorded);
     }
 }
 
-/// Whether two maps are the same but for these fields.
-fn same_but(a: &Value, b: &Value, ignored: &[&str]) -> bool {
+/// Whether two entries are the same but for their times.
+fn same_but_time(a: &Value, b: &Value) -> bool {
     let fields = |value| {
         let fields = Value::as_map(value).into_iter().flat_map(Map::iter);
-        fields.filter(|(field, _)| !ignored.contains(field))
+        fields.filter(|(field, _)| *field != "time")
     };
     fields(a).eq(fields(b))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use kevel_api::{builtin, crd_schema};
     use kevel_codec::json::Unknown;
     use kevel_codec::yaml;
 
     use super::*;
 
-    #[test]
-    fn times_count_only_with_a_change() {
+    const TIMES: &str = "managedFields: [{manager: m, time: t1}]";
+
+    /// Whether the times stay where a write changes the first object to the second.
+    fn stay(ty: &TypeRef, old: &str, new: &str) -> bool {
         let read = |text: &str| yaml::decode_any(text.as_bytes(), Unknown::Report).unwrap().value;
-        let old = "{metadata: {name: a, resourceVersion: '1', managedFields: [{manager: m, time: t1}]}, spec: 1}";
-        for (new, kept) in [
-            ("{metadata: {name: a, managedFields: [{manager: m, time: t2}]}, spec: 1}", true),
-            ("{metadata: {name: a, managedFields: [{manager: m, time: t2}]}, spec: 2}", false),
-            ("{metadata: {name: a, managedFields: [{manager: n, time: t2}]}, spec: 1}", false),
-            (
-                "{metadata: {name: a, labels: {}, managedFields: [{manager: m, time: t2}]}, spec: 1}",
-                false,
-            ),
-            ("{metadata: {name: a, managedFields: []}, spec: 1}", false),
+        let (old, mut object) = (read(old), read(&new.replace("t1", "t2")));
+        ignore_managed_fields_timestamps(&mut object, &old, ty);
+        let entry = object.list_at(&["metadata", "managedFields"]).first();
+        entry.is_some_and(|entry| entry.str_at(&["time"]) == "t1")
+    }
+
+    #[test]
+    fn managed_fields_times_count_only_with_a_change() {
+        let config_map = TypeRef::BuiltIn(builtin::schema("", "v1", "ConfigMap").unwrap());
+        let old = format!("{{metadata: {{name: a, {TIMES}}}, data: {{a: b}}}}");
+        for (new, stays) in [
+            (old.clone(), true),
+            (old.replace("a: b", "a: c"), false),
+            (old.replace("manager: m", "manager: n"), false),
+            (old.replace("name: a", "name: a, labels: {}"), true),
+            (old.replace("name: a", "name: a, labels: {a: b}"), false),
+            (old.replace("}, data:", "}, binaryData: {}, data:"), true),
+            ("{metadata: {name: a, managedFields: []}, data: {a: b}}".to_owned(), false),
         ] {
-            let (mut object, old) = (read(new), read(old));
-            ignore_managed_fields_timestamps(&mut object, &old);
-            let time = object.list_at(&["metadata", "managedFields"]).first();
-            let time = time.map_or("", |entry| entry.str_at(&["time"]));
-            assert_eq!(time == "t1", kept, "{new}");
+            assert_eq!(stay(&config_map, &old, &new), stays, "{new}");
+            assert_eq!(stay(&config_map, &new, &old), stays, "{new}");
+        }
+    }
+
+    #[test]
+    fn managed_fields_times_of_unstructured_objects_count_with_empty_fields() {
+        let schema = "{type: object, x-kubernetes-preserve-unknown-fields: true}";
+        let schema = yaml::decode_any(schema.as_bytes(), Unknown::Report).unwrap().value;
+        let (table, id) = crd_schema::table(&schema, &|_| None).unwrap();
+        let custom = TypeRef::Custom(Arc::new(table), id);
+        let old = format!("{{metadata: {{name: a, {TIMES}}}, spec: {{a: b}}}}");
+        for (new, stays) in [
+            (old.clone(), true),
+            (old.replace("a: b", "a: b, c: {}"), false),
+            (old.replace("name: a", "name: a, labels: {}"), false),
+        ] {
+            assert_eq!(stay(&custom, &old, &new), stays, "{new}");
         }
     }
 }

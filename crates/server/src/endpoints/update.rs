@@ -228,10 +228,10 @@ impl StoredRequest<'_> {
             false => strategy.warnings(&object, Some(old)),
         };
         warnings.into_iter().for_each(|warning| self.request.warnings.add(warning));
-        ignore_managed_fields_timestamps(&mut object, old);
         // A write that names no version is one of the version that is there.
         let version = old.at(&["metadata", "resourceVersion"]).cloned();
         metadata::set(&mut object, "resourceVersion", version.clone());
+        ignore_managed_fields_timestamps(&mut object, old, &self.resource.ty);
         self.validate(attributes, &object).await?;
         let link = object.at(&["metadata", "selfLink"]).cloned();
         let mut stored = self.to_storage(object).await?;
