@@ -7,7 +7,8 @@ use kevel_api::schema::{Constant, Field, List, Scalar, Schema, StructFlags, Tabl
 use kevel_api::value::{Map, Value};
 use kevel_openapi_text::Texts;
 
-use super::tree::{list, object, strings};
+use super::descriptions::with_values;
+use super::tree::{bare, group_version_kind, list, object, strings};
 use super::{descriptions, facts};
 use crate::resource::Resource;
 use crate::type_ref::TypeRef;
@@ -205,8 +206,9 @@ impl<'r> Components<'r> {
             let told = self.texts.of_field(&name, field.name());
             let own =
                 descriptions::of_type(&name).and_then(|_| descriptions::of_field(field.name()));
-            describe(&mut property, told.or(own));
-            properties.insert(field.key(), Value::Map(property));
+            let text = with_values(told.or(own).unwrap_or_default(), &property);
+            describe(&mut property, Some(&*text).filter(|text| !text.is_empty()));
+            properties.insert(field.key(), Value::Map(bare(property)));
         }
         let mut required: Vec<Field<'_>> = fields.fields().filter(|f| f.required()).collect();
         required.sort_by_key(|field| field.rank());
@@ -263,8 +265,13 @@ impl<'r> Components<'r> {
         }
         let mut values: Vec<&str> = field.values().collect();
         values.sort_unstable();
-        if schema.scalar() == Some(Scalar::String) {
+        let of_text = |schema: Schema<'_>| schema.scalar() == Some(Scalar::String);
+        if of_text(schema) {
             put(&mut out, "enum", strings(values));
+        } else if schema.item().is_some_and(of_text)
+            && let Some(items) = out.get_mut("items").and_then(Value::as_map_mut)
+        {
+            put(items, "enum", strings(values));
         }
         out
     }
@@ -283,7 +290,7 @@ impl<'r> Components<'r> {
                 let item = schema.other(*item);
                 let mut out = Map::from_iter([
                     ("type", "array".into()),
-                    ("items", Value::Map(self.typed(item, zero(item)))),
+                    ("items", Value::Map(bare(self.typed(item, zero(item))))),
                 ]);
                 if !message {
                     list_type(&mut out, schema, *list);
@@ -294,7 +301,7 @@ impl<'r> Components<'r> {
                 let value = schema.other(*value);
                 let mut out = Map::from_iter([
                     ("type", "object".into()),
-                    ("additionalProperties", Value::Map(self.typed(value, zero(value)))),
+                    ("additionalProperties", Value::Map(bare(self.typed(value, zero(value))))),
                 ]);
                 if *atomic {
                     out.insert("x-kubernetes-map-type", "atomic".into());
@@ -309,9 +316,14 @@ impl<'r> Components<'r> {
         out
     }
 
-    /// Under which groups and versions a kind is spoken. Options are so under all of them: a document
-    /// names the core one and its own.
+    /// Under which groups and versions a kind is spoken. Options are so under all of them: a document of a built-in
+    /// group names the core one and its own.
     fn kinds(&self, schema: Schema<'static>) -> Value {
+        if let Some(kind) = facts::cross_registered(builtin::type_name(schema.id()))
+            && let Some(versions) = self.all_versions()
+        {
+            return list(versions.map(|(group, version)| group_version_kind(group, version, kind)));
+        }
         let all = builtin::kinds().iter().filter(|kind| kind.schema() == schema);
         let spoken: Vec<_> = all.filter(|kind| facts::speaks(kind.group)).collect();
         let alone = spoken.len() == 1;
@@ -319,13 +331,20 @@ impl<'r> Components<'r> {
             let at = (kind.group, kind.version);
             alone || at == ("", "v1") || self.home.is_none_or(|home| home == at)
         });
-        list(named.map(|kind| {
-            object([
-                ("group", kind.group.into()),
-                ("version", kind.version.into()),
-                ("kind", kind.name.into()),
-            ])
-        }))
+        list(named.map(|kind| group_version_kind(kind.group, kind.version, kind.name)))
+    }
+
+    /// The versions that a document names all of: that about all groups, and those of custom kinds, which the reference
+    /// makes by what clients know.
+    fn all_versions(&self) -> Option<impl Iterator<Item = (&'static str, &'static str)>> {
+        let custom = match self.home {
+            None => false,
+            Some((group, _)) if builtin::kinds().iter().any(|kind| kind.group == group) => {
+                return None;
+            }
+            Some(_) => true,
+        };
+        Some(facts::versions().filter(move |(group, _)| !custom || facts::clients_know(group)))
     }
 }
 

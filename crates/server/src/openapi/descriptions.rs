@@ -1,5 +1,10 @@
 //! What OpenAPI says, in words, of operations, parameters, lists and the few types that nobody describes.
 
+use std::borrow::Cow;
+
+use kevel_api::quote::quote;
+use kevel_api::value::{Map, Value};
+
 use super::operation::{Operation, Parameter};
 
 /// What an operation does.
@@ -139,6 +144,20 @@ const FIELDS: [(&str, &str); 6] = [
     ("object", "The object as it is after that; before it, where it was deleted."),
     ("type", "`ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`."),
 ];
+
+/// A description with the values that a field may have, which clients show to people.
+pub(super) fn with_values<'t>(text: &'t str, property: &Map) -> Cow<'t, str> {
+    let values = property.get("enum").and_then(Value::as_list).unwrap_or_default();
+    if values.is_empty() {
+        return text.into();
+    }
+    let mut text = text.to_owned();
+    text.push_str("\n\nPossible enum values:");
+    for value in values.iter().filter_map(Value::as_str) {
+        text.push_str(&format!("\n - `{}`", quote(value)));
+    }
+    text.into()
+}
 
 #[cfg(test)]
 mod tests {

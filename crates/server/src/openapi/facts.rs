@@ -109,6 +109,58 @@ pub(super) fn union(name: &str) -> Option<Value> {
     Some(list([union]))
 }
 
+/// The name of a kind that every group and version has (`crossRegisteredKinds`), by its type.
+pub(super) fn cross_registered(ty: &str) -> Option<&'static str> {
+    [("meta.v1.DeleteOptions", "DeleteOptions"), ("meta.v1.WatchEvent", "WatchEvent")]
+        .into_iter()
+        .find_map(|(known, kind)| (known == ty).then_some(kind))
+}
+
+/// Groups with the versions that the reference has types of, served or not, in its order.
+const VERSIONS: [(&str, &[&str]); 26] = [
+    ("", &["v1"]),
+    ("admission.k8s.io", &["v1", "v1beta1"]),
+    ("admissionregistration.k8s.io", &["v1", "v1alpha1", "v1beta1"]),
+    ("apiextensions.k8s.io", &["v1", "v1beta1"]),
+    ("apiregistration.k8s.io", &["v1", "v1beta1"]),
+    ("apps", &["v1", "v1beta1", "v1beta2"]),
+    ("authentication.k8s.io", &["v1", "v1alpha1", "v1beta1"]),
+    ("authorization.k8s.io", &["v1", "v1beta1"]),
+    ("autoscaling", &["v1", "v2"]),
+    ("batch", &["v1", "v1beta1"]),
+    ("certificates.k8s.io", &["v1", "v1alpha1", "v1beta1"]),
+    ("coordination.k8s.io", &["v1", "v1alpha2", "v1beta1"]),
+    ("discovery.k8s.io", &["v1", "v1beta1"]),
+    ("events.k8s.io", &["v1", "v1beta1"]),
+    ("extensions", &["v1beta1"]),
+    ("flowcontrol.apiserver.k8s.io", &["v1", "v1beta1", "v1beta2", "v1beta3"]),
+    ("imagepolicy.k8s.io", &["v1alpha1"]),
+    ("internal.apiserver.k8s.io", &["v1alpha1"]),
+    ("networking.k8s.io", &["v1", "v1beta1"]),
+    ("node.k8s.io", &["v1", "v1alpha1", "v1beta1"]),
+    ("policy", &["v1", "v1beta1"]),
+    ("rbac.authorization.k8s.io", &["v1", "v1alpha1", "v1beta1"]),
+    ("resource.k8s.io", &["v1", "v1alpha3", "v1beta1", "v1beta2"]),
+    ("scheduling.k8s.io", &["v1", "v1alpha2", "v1beta1"]),
+    ("storage.k8s.io", &["v1", "v1alpha1", "v1beta1"]),
+    ("storagemigration.k8s.io", &["v1beta1"]),
+];
+
+/// Groups that only servers have types of.
+const OF_SERVERS: [&str; 4] =
+    ["admission.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "imagepolicy.k8s.io"];
+
+/// All groups and versions.
+pub(super) fn versions() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let all = VERSIONS.iter();
+    all.flat_map(|(group, versions)| versions.iter().map(|version| (*group, *version)))
+}
+
+/// Whether the reference's client has types of a group.
+pub(super) fn clients_know(group: &str) -> bool {
+    !OF_SERVERS.contains(&group)
+}
+
 /// Whether kinds of a group are ones that clients are told of.
 pub(super) fn speaks(group: &str) -> bool {
     !["apidiscovery.k8s.io", "audit.k8s.io", "meta.k8s.io"].contains(&group)

@@ -402,7 +402,9 @@ impl<'r> Routes<'r, '_> {
             produces: Vec::new(),
             answers: Vec::new(),
         });
-        operation.parameters.sort();
+        // Of two of a name, the one in the path comes first.
+        let place = |of: &Parameter| (of.name.clone(), !of.in_path, of.ty);
+        operation.parameters.sort_by_cached_key(place);
         operation.parameters.dedup();
         let known = METHODS.iter().find(|known| **known == method);
         let item = self.paths.entry(path.to_owned()).or_default();

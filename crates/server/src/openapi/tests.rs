@@ -68,13 +68,50 @@ async fn the_old_form_equals_the_published_one() {
             // A handler that is off.
             "path /logs/",
             "path /logs/{logpath}",
-            // Versions that are gone are not spoken here, which options under all versions tell.
-            "schema io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
-            "schema io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent",
         ]
         .map(str::to_owned)
         .into()
     );
+}
+
+#[tokio::test]
+async fn schemas_name_the_values_of_enums() {
+    let rows = rows(|_| true);
+    let snapshot = Snapshot::new(vec![Arc::clone(&rows.current())]);
+    let document = parse(&make(&snapshot, &about(), &[], &Document::V3("api/v1".to_owned())));
+    let schemas = document.at(&["components", "schemas"]).unwrap();
+    let field = |ty: &str, field: &str| {
+        let ty = format!("io.k8s.api.core.v1.{ty}");
+        schemas.at(&[&ty, "properties", field]).unwrap().clone()
+    };
+    let text = |value: &Value| {
+        let mut text = Vec::new();
+        kevel_codec::json::encode_any(value, &mut text);
+        String::from_utf8(text).unwrap()
+    };
+    let modes = field("PersistentVolumeSpec", "accessModes");
+    let expected = r#"["ReadOnlyMany","ReadWriteMany","ReadWriteOnce","ReadWriteOncePod"]"#;
+    assert_eq!(text(modes.at(&["items", "enum"]).unwrap()), expected);
+    let families = field("ServiceSpec", "ipFamilies");
+    assert_eq!(text(families.at(&["items", "enum"]).unwrap()), r#"["","IPv4","IPv6"]"#);
+    let policy = field("PodSpec", "restartPolicy");
+    let values = "\n\nPossible enum values:\n - `\"Always\"`\n - `\"Never\"`\n - `\"OnFailure\"`";
+    assert!(policy.str_at(&["description"]).ends_with(values), "{policy:?}");
+    assert!(!modes.str_at(&["description"]).contains("Possible enum values"), "{modes:?}");
+    // A reference stands alone, or in a list beside other keywords.
+    let limits = field("ResourceRequirements", "limits");
+    let quantity =
+        r##"{"$ref":"#/components/schemas/io.k8s.apimachinery.pkg.api.resource.Quantity"}"##;
+    assert_eq!(text(limits.at(&["additionalProperties"]).unwrap()), quantity);
+    assert!(field("Pod", "metadata").at(&["allOf"]).is_some());
+    let proxy = "/api/v1/nodes/{name}/proxy/{path}";
+    let parameters = document.at(&["paths", proxy]).unwrap().list_at(&["parameters"]);
+    let places: Vec<_> =
+        parameters.iter().map(|p| (p.str_at(&["name"]), p.str_at(&["in"]))).collect();
+    assert_eq!(places, [("name", "path"), ("path", "path"), ("path", "query")]);
+    let keys = parse(&make(&snapshot, &about(), &[], &Document::V3("openid/v1/jwks".to_owned())));
+    let components = keys.at(&["components"]).and_then(Value::as_map).unwrap();
+    assert!(components.get("schemas").is_none(), "{components:?}");
 }
 
 fn small() -> OpenApi {
@@ -197,6 +234,12 @@ async fn only_what_changes_has_a_new_hash() {
     }
     assert_eq!(widget, expected);
     assert!(schemas.at(&["com.example.v1.WidgetList"]).is_some());
+    // Options are spoken in all versions that clients know.
+    let options = schemas.at(&["io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"]).unwrap();
+    let kinds = options.list_at(&["x-kubernetes-group-version-kind"]);
+    let groups: Vec<&str> = kinds.iter().map(|kind| kind.str_at(&["group"])).collect();
+    assert!(kinds.len() == 53 && groups.contains(&"extensions"), "{groups:?}");
+    assert!(!groups.contains(&"apiextensions.k8s.io"), "{groups:?}");
     api.tables[0].remove("example.com", "widgets", None);
     assert_eq!(hashes(&api), before);
 }

@@ -1,6 +1,6 @@
 //! Small pieces of documents.
 
-use kevel_api::value::Value;
+use kevel_api::value::{Map, Value};
 
 pub(super) fn object<const N: usize>(entries: [(&'static str, Value); N]) -> Value {
     Value::Map(entries.into_iter().collect())
@@ -12,4 +12,17 @@ pub(super) fn list(items: impl IntoIterator<Item = Value>) -> Value {
 
 pub(super) fn strings<S: AsRef<str>>(strings: impl IntoIterator<Item = S>) -> Value {
     list(strings.into_iter().map(|s| Value::from(s.as_ref())))
+}
+
+/// A kind as `x-kubernetes-group-version-kind` names it.
+pub(super) fn group_version_kind(group: &str, version: &str, kind: &str) -> Value {
+    object([("group", group.into()), ("version", version.into()), ("kind", kind.into())])
+}
+
+/// A schema that is nothing but a reference needs no list of one.
+pub(super) fn bare(schema: Map) -> Map {
+    match schema.get("allOf").and_then(Value::as_list) {
+        Some([Value::Map(only)]) if schema.len() == 1 => only.clone(),
+        _ => schema,
+    }
 }

@@ -40,16 +40,25 @@ pub(super) fn document(
     for (index, (path, item)) in paths.iter().enumerate() {
         entry(&mut out, index == 0, path, &path_item(item, &mut components));
     }
-    out.extend_from_slice(br#"},"components":{"schemas":{"#);
+    out.extend_from_slice(br#"},"components":{"#);
     let mut first = true;
     components.write(|name, schema| {
+        if first {
+            out.extend_from_slice(br#""schemas":{"#);
+        }
         entry(&mut out, first, name, &schema);
         first = false;
     });
-    out.push(b'}');
+    let schemas = !first;
+    if schemas {
+        out.push(b'}');
+    }
     if matches!(info, Info::Served(_)) {
+        if schemas {
+            out.push(b',');
+        }
         out.extend_from_slice(
-            br#","securitySchemes":{"BearerToken":{"type":"apiKey","name":"authorization","in":"header"}}"#,
+            br#""securitySchemes":{"BearerToken":{"type":"apiKey","name":"authorization","in":"header"}}"#,
         );
     }
     out.extend_from_slice(b"}}");
