@@ -34,12 +34,12 @@ const SPOKEN: [(&str, SupportedCipherSuite); 8] = [
     ),
 ];
 
-/// Suites that may be named without a difference: those of TLS 1.3 are always on, and the others,
-/// which have no forward secrecy or no authenticated encryption, never.
-const NAMED_ONLY: [&str; 19] = [
-    "TLS_AES_128_GCM_SHA256",
-    "TLS_AES_256_GCM_SHA384",
-    "TLS_CHACHA20_POLY1305_SHA256",
+/// Suites of TLS 1.3, which are always on.
+const ALWAYS: [&str; 3] =
+    ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"];
+
+/// Suites that the reference has and this server has not: without forward secrecy, or without authenticated encryption.
+const NOT_SPOKEN: [&str; 16] = [
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256",
     "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
@@ -66,30 +66,49 @@ const GROUPS: [(i32, &dyn SupportedKxGroup); 3] =
 pub(super) fn provider(suites: &[String], groups: &[i32]) -> Result<CryptoProvider, String> {
     let mut provider = rustls::crypto::ring::default_provider();
     if !suites.is_empty() {
-        let named = named_suites(suites)?;
+        let (named, missing) = named_suites(suites)?;
+        check_offered("--tls-cipher-suites", suites.len(), &missing)?;
         let is_1_3 = |suite: &SupportedCipherSuite| suite.tls13().is_some();
         provider.cipher_suites.retain(|suite| is_1_3(suite) || named.contains(suite));
     }
     if !groups.is_empty() {
+        let is_spoken = |group: &&i32| GROUPS.iter().any(|(number, _)| number == *group);
+        let missing: Vec<String> =
+            groups.iter().filter(|group| !is_spoken(group)).map(i32::to_string).collect();
+        check_offered("--tls-curve-preferences", groups.len(), &missing)?;
         let spoken = GROUPS.iter().filter(|(number, _)| groups.contains(number));
         provider.kx_groups = spoken.map(|(_, group)| *group).collect();
-        if provider.kx_groups.is_empty() {
-            return Err(format!("none of the curve preferences {groups:?} is supported"));
-        }
     }
     Ok(provider)
 }
 
-fn named_suites(names: &[String]) -> Result<Vec<SupportedCipherSuite>, String> {
-    let mut suites = Vec::new();
+/// Refuses a flag of whose values none can be offered. Where some can, those that are not are told: lists that people
+/// copy name many that no client needs any more.
+fn check_offered(flag: &str, named: usize, missing: &[String]) -> Result<(), String> {
+    let values = missing.join(",");
+    if missing.len() == named {
+        return Err(format!(
+            "invalid argument {values:?} for {flag}: this server offers none of them"
+        ));
+    }
+    if !missing.is_empty() {
+        tracing::warn!(flag, values, "named, and not offered by this server");
+    }
+    Ok(())
+}
+
+/// The suites that are named and spoken, and those that are not.
+fn named_suites(names: &[String]) -> Result<(Vec<SupportedCipherSuite>, Vec<String>), String> {
+    let (mut suites, mut missing) = (Vec::new(), Vec::new());
     for name in names {
         match SPOKEN.iter().find(|(known, _)| known == name) {
             Some((_, suite)) => suites.push(*suite),
-            None if NAMED_ONLY.contains(&name.as_str()) => {}
+            None if ALWAYS.contains(&name.as_str()) => {}
+            None if NOT_SPOKEN.contains(&name.as_str()) => missing.push(name.clone()),
             None => return Err(format!("Cipher suite {name} not supported or doesn't exist")),
         }
     }
-    Ok(suites)
+    Ok((suites, missing))
 }
 
 static ALL_VERSIONS: [&SupportedProtocolVersion; 2] = [&version::TLS12, &version::TLS13];
@@ -123,7 +142,14 @@ mod tests {
             (&[][..], Ok(6)),
             (&["TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"], Ok(1)),
             (&["TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305", "TLS_AES_128_GCM_SHA256"], Ok(1)),
-            (&["TLS_RSA_WITH_RC4_128_SHA"], Ok(0)),
+            (&["TLS_AES_128_GCM_SHA256"], Ok(0)),
+            (&["TLS_RSA_WITH_AES_256_CBC_SHA", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"], Ok(1)),
+            (
+                &["TLS_RSA_WITH_RC4_128_SHA", "TLS_RSA_WITH_AES_256_CBC_SHA"],
+                Err("invalid argument \"TLS_RSA_WITH_RC4_128_SHA,TLS_RSA_WITH_AES_256_CBC_SHA\" \
+                     for --tls-cipher-suites: this server offers none of them"
+                    .to_owned()),
+            ),
             (
                 &["TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "foo"],
                 Err("Cipher suite foo not supported or doesn't exist".to_owned()),
@@ -138,7 +164,10 @@ mod tests {
         for (groups, expected) in [(&[][..], 3), (&[23], 1), (&[4588, 29], 1)] {
             assert_eq!(provider(&[], groups).unwrap().kx_groups.len(), expected);
         }
-        assert!(provider(&[], &[25]).is_err());
+        let refused = provider(&[], &[25, 4588]).unwrap_err();
+        let expected = "invalid argument \"25,4588\" for --tls-curve-preferences: this server \
+                        offers none of them";
+        assert_eq!(refused, expected);
     }
 
     #[test]
