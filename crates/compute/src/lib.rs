@@ -11,8 +11,10 @@
 //! that leaves a worker ([`Leave`]).
 //!
 //! Charges must not be made while a lock is held that other requests take: a turn may wait at a charge. If one is made all
-//! the same, the wait ends: see [`MAX_WAIT`].
+//! the same, the wait ends: see [`MAX_WAIT`]. A cell that is filled at its first use is such a lock: [`filled`] computes
+//! outside of it.
 
+mod cell;
 mod long_turns;
 mod meter;
 #[cfg(feature = "runtime")]
@@ -21,12 +23,15 @@ mod permits;
 mod stack;
 mod turn;
 
+pub use cell::filled;
 pub use meter::{ComputeFlow, ComputeMeter};
 #[cfg(feature = "runtime")]
 pub use metered::{Metered, expect, leave_worker};
 pub use permits::{Acquire, Permit};
 pub use stack::with_stack;
-pub use turn::{BUDGET, ComputeTurn, DeadlineExceeded, Leave, charge, checkpoint};
+pub use turn::{
+    BUDGET, ComputeTurn, DeadlineExceeded, Leave, charge, charge_bytes, checkpoint, leave_for,
+};
 
 use std::time::Duration;
 

@@ -16,6 +16,12 @@ pub const BUDGET: Duration = Duration::from_millis(3);
 /// Charges between two looks at the clock. A charge stands for 10 to 200 ns, so that a look comes every 0.3 ms at most.
 const STRIDE: usize = if cfg!(feature = "long-turns") { 16 } else { 1500 };
 
+/// Bytes that are copied, scanned or hashed for one charge: some 60 ns.
+const BYTES_PER_CHARGE: usize = 64;
+
+/// From how many bytes on work that cannot be charged in parts leaves the worker first: a millisecond's copying.
+const LARGE_BYTES: usize = 1 << 20;
+
 /// Leaves the worker that this thread is: runs the function while another thread goes on with the worker's tasks.
 /// After it, this thread is no longer a worker until its task's turn has ended.
 pub type Leave = fn(&mut dyn FnMut());
@@ -65,6 +71,19 @@ pub fn charge(units: usize) {
         Some(rest) => left.set(rest),
         None => look_at_clock(),
     });
+}
+
+/// Charges the current turn for bytes that were copied, scanned or hashed.
+#[inline]
+pub fn charge_bytes(bytes: usize) {
+    charge(bytes / BYTES_PER_CHARGE);
+}
+
+/// Leaves the worker before work on so many bytes that a library does in one go, without charges, if they are many.
+pub fn leave_for(bytes: usize) {
+    if bytes > LARGE_BYTES {
+        step_aside();
+    }
 }
 
 /// Charges the current turn, in a loop that can end with an error.
@@ -254,6 +273,22 @@ mod tests {
         assert!(meter.is_heavy(), "its next turns begin beside the workers");
         drop(turn);
         assert!(!ComputeTurn::is_beside());
+    }
+
+    #[test]
+    fn turn_leaves_worker_before_large_work_in_one_go() {
+        let meter = ComputeMeter::of(ComputeFlow::of("jane"));
+        LEAVES.set(0);
+        let turn = ComputeTurn::begin(&meter, leave);
+        leave_for(LARGE_BYTES);
+        assert_eq!(LEAVES.get(), 0);
+        leave_for(LARGE_BYTES + 1);
+        leave_for(LARGE_BYTES + 1);
+        assert_eq!(LEAVES.get(), 1, "once is enough");
+        assert!(!meter.is_heavy(), "one large part says nothing about the next turn");
+        drop(turn);
+        leave_for(LARGE_BYTES + 1);
+        assert_eq!(LEAVES.get(), 1, "outside of a turn");
     }
 
     #[test]
