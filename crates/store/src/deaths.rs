@@ -6,6 +6,7 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use kevel_compute::Metered;
 use tokio::task::JoinSet;
 
 use crate::{Error, Result};
@@ -41,7 +42,7 @@ impl Deaths {
     ) {
         // In a task of its own: a panic ends that one, and this one tells.
         let mut task = JoinSet::new();
-        task.spawn(work);
+        task.spawn(Metered::task(Box::pin(work), name));
         match task.join_next().await {
             Some(Err(error)) if error.is_panic() => {
                 self.note(name, panicked(&*error.into_panic()));

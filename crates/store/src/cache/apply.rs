@@ -85,7 +85,7 @@ impl Cache {
         for change in changes.into_iter().filter(|change| change.revision > known) {
             let Some(key) = key_below(&self.resource.prefix, &change.key) else { continue };
             let previous = snapshot.get(key).cloned();
-            previous.iter().for_each(|previous| previous.superseded());
+            previous.iter().for_each(|previous| previous.supersede());
             let unreadable = change.unreadable;
             let object = |entry| Arc::new(self.resource.changed(key, &entry, unreadable));
             let current = change.current.map(object);

@@ -111,13 +111,22 @@ impl Event {
         change: Change,
         encode: impl FnOnce() -> Bytes,
     ) -> Bytes {
-        let mut encoded = self.encoded.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = encoded.iter().find(|(e, c, _)| e == encoder && *c == change);
-        if let Some((_, _, bytes)) = known {
-            return bytes.clone();
+        let lock = || self.encoded.lock().unwrap_or_else(PoisonError::into_inner);
+        let find = |all: &[(EncoderId, Change, Bytes)]| {
+            let known = all.iter().find(|(e, c, _)| e == encoder && *c == change);
+            known.map(|(.., bytes)| bytes.clone())
+        };
+        if let Some(known) = find(&lock()) {
+            return known;
         }
+        // Without the lock: encoding is charged. Of watches that ask at the same time each encodes, and all send the
+        // bytes that are kept.
         let bytes = encode();
-        encoded.push((encoder.clone(), change, bytes.clone()));
+        let mut all = lock();
+        if let Some(first) = find(&all) {
+            return first;
+        }
+        all.push((encoder.clone(), change, bytes.clone()));
         bytes
     }
 
@@ -261,20 +270,52 @@ impl Log {
         Some(self.events.iter().skip(skip).take(limit).map(|(_, event)| event))
     }
 
-    /// A snapshot as it was at an earlier revision; `None` when that is no longer known.
-    pub fn rewind(&self, snapshot: &Snapshot, revision: Revision) -> Option<Snapshot> {
-        if revision < self.complete_after {
-            return None;
+    /// The events after a revision; `None` when they are no longer known.
+    pub fn after(&self, revision: Revision) -> Option<Vec<Arc<Event>>> {
+        let from = self.position_after(revision)?;
+        Some(self.read(from, usize::MAX)?.cloned().collect())
+    }
+}
+
+/// A snapshot as it was at an earlier revision, without the events since.
+pub(super) fn rewind(snapshot: &Snapshot, revision: Revision, since: &[Arc<Event>]) -> Snapshot {
+    let mut past = snapshot.at(revision);
+    for event in since.iter().rev() {
+        kevel_compute::charge(4);
+        match (&event.previous, &event.current) {
+            (Some(previous), _) => past.insert(previous.clone()),
+            (None, Some(current)) => past.remove(current.key()),
+            (None, None) => {}
         }
-        let mut past = snapshot.at(revision);
-        let newer = self.events.iter().rev().map(|(_, event)| event);
-        for event in newer.take_while(|event| event.revision > revision) {
-            match (&event.previous, &event.current) {
-                (Some(previous), _) => past.insert(previous.clone()),
-                (None, Some(current)) => past.remove(current.key()),
-                (None, None) => {}
-            }
-        }
-        Some(past)
+    }
+    past
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// A watch that waits at a charge while it encodes.
+    #[test]
+    fn event_is_encoded_while_another_watch_waits() {
+        let event = &Event::new(1, Revision(1), None, None);
+        let encoder = &EncoderId::from("json");
+        let (encodes, is_encoding) = mpsc::channel();
+        let (go_on, waits) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let first = scope.spawn(move || {
+                event.encoded(encoder, Change::Added, || {
+                    let _ = encodes.send(());
+                    waits.recv_timeout(Duration::from_secs(60)).unwrap();
+                    Bytes::from("first")
+                })
+            });
+            is_encoding.recv().unwrap();
+            let second = event.encoded(encoder, Change::Added, || Bytes::from("second"));
+            go_on.send(()).unwrap();
+            assert_eq!((first.join().unwrap(), &second[..]), (second.clone(), &b"second"[..]));
+        });
     }
 }

@@ -421,13 +421,13 @@ impl Cache {
         if epoch.is_some() && rebuilt.epoch == epoch && rebuilt.snapshot.revision == revision {
             return Ok(rebuilt.snapshot.clone());
         }
-        let rewound = {
+        // The log is free again before the snapshot is rewound: the feed of all resources writes to it.
+        let (shown, since) = {
             let log = self.log();
-            let shown = self.current.load();
-            log.rewind(&shown.snapshot, revision)
+            (self.current.load_full(), log.after(revision))
         };
-        let snapshot = match rewound {
-            Some(snapshot) => snapshot,
+        let snapshot = match since {
+            Some(since) => log::rewind(&shown.snapshot, revision, &since),
             None => self.read_past(revision).await?,
         };
         self.rebuilt.store(Arc::new(Shown { snapshot: snapshot.clone(), epoch }));
@@ -477,6 +477,7 @@ async fn load(
         let take_in = async {
             tokio::task::yield_now().await;
             for entry in entries {
+                kevel_compute::charge(4);
                 let Some(key) = key_below(&resource.prefix, &entry.key) else { continue };
                 snapshot.insert(Arc::new(resource.object(key, &entry)));
             }

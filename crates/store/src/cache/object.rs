@@ -5,6 +5,7 @@ mod derived;
 
 use bytes::Bytes;
 use kevel_api::selector::label::LabelSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use self::derived::{Derived, LabelIndex};
@@ -68,6 +69,8 @@ pub struct Object {
     revision: Revision,
     wire: Result<Wire, Box<str>>,
     sealed: bool,
+    /// Whether another state has taken its place.
+    superseded: AtomicBool,
     /// Where the resource's selectable fields stand; looked up when one is asked for first.
     fields: OnceLock<Box<[Span]>>,
     /// Derived facts, which few objects have.
@@ -77,8 +80,8 @@ pub struct Object {
 impl Object {
     pub(super) fn new(key: &str, revision: Revision, wire: Result<Wire, String>) -> Self {
         let wire = wire.map_err(String::into_boxed_str);
-        let (fields, derived) = Default::default();
-        Object { key: key.into(), revision, wire, sealed: false, fields, derived }
+        let (superseded, fields, derived) = Default::default();
+        Object { key: key.into(), revision, wire, sealed: false, superseded, fields, derived }
     }
 
     /// One that cannot be read.
@@ -91,15 +94,15 @@ impl Object {
     pub(super) fn gone(&self, revision: Revision) -> Self {
         let wire = self.wire.as_ref().map(|wire| wire.restamped(revision)).map_err(Clone::clone);
         let (key, sealed) = (self.key.clone(), self.sealed);
-        let (fields, derived) = Default::default();
-        Object { key, revision, wire, sealed, fields, derived }
+        let (superseded, fields, derived) = Default::default();
+        Object { key, revision, wire, sealed, superseded, fields, derived }
     }
 
     /// The same object in another version, which its wire bytes show.
     pub fn in_version(&self, wire: Wire) -> Self {
-        let (fields, derived) = Default::default();
+        let (superseded, fields, derived) = Default::default();
         let (key, revision, sealed) = (self.key.clone(), self.revision, self.sealed);
-        Object { key, revision, wire: Ok(wire), sealed, fields, derived }
+        Object { key, revision, wire: Ok(wire), sealed, superseded, fields, derived }
     }
 
     /// The key below the resource's prefix: `namespace/name`, or `name`.
@@ -174,11 +177,13 @@ impl Object {
     where
         T: Send + Sync + 'static,
     {
-        self.derived().decoded(|| decode(self))
+        let is_current = || !self.superseded.load(Ordering::SeqCst);
+        self.derived().decoded(|| decode(self), is_current)
     }
 
-    /// Forgets what readers decoded: the object is the current one no more.
-    pub(super) fn superseded(&self) {
+    /// Forgets what readers decoded: the object is the current one no more. What is decoded from now on is not kept.
+    pub(super) fn supersede(&self) {
+        self.superseded.store(true, Ordering::SeqCst);
         if let Some(derived) = self.derived.get() {
             derived.forget_decoded();
         }
@@ -188,7 +193,7 @@ impl Object {
     pub fn field(&self, paths: &[FieldPath], position: usize) -> &str {
         let Ok(wire) = &self.wire else { return "" };
         let locate = || paths.iter().map(|path| path.locate(&wire.bytes)).collect();
-        let parts = self.fields.get_or_init(locate);
+        let parts = kevel_compute::filled(&self.fields, locate);
         let found =
             parts.get(position).and_then(|part| part.of(&wire.bytes)).filter(|v| !v.is_empty());
         found.unwrap_or_else(|| paths.get(position).map_or("", FieldPath::zero))
@@ -278,9 +283,20 @@ mod tests {
         assert_eq!((number(1), number(2)), (Ok(Arc::new(1)), Ok(Arc::new(1))));
         assert_eq!(object.decoded(|_| Ok::<_, ()>("text")), Ok(Arc::new("text")));
         assert_eq!(number(3), Ok(Arc::new(1)));
-        object.superseded();
-        assert_eq!(number(4), Ok(Arc::new(4)));
-        assert_eq!(decoded, 2);
+        object.supersede();
+        assert_eq!((number(4), number(5)), (Ok(Arc::new(4)), Ok(Arc::new(5))), "none is kept");
+        assert_eq!(decoded, 3);
         assert_eq!(object.decoded(|_| Err::<String, _>("no")), Err("no"));
+    }
+
+    #[test]
+    fn object_superseded_while_it_is_decoded_keeps_nothing() {
+        let object = labelled("{}");
+        let decode = |object: &Object| {
+            object.supersede();
+            Ok::<_, ()>(Arc::new(()))
+        };
+        let facts = object.decoded(decode).unwrap();
+        assert_eq!(Arc::strong_count(&facts), 1);
     }
 }

@@ -102,24 +102,18 @@ impl Subscribers {
     /// Hands events to the watchers of the values that their objects have or had. A queue that is
     /// full or abandoned is dropped, which ends its watcher.
     pub fn publish(&self, events: &[Arc<Event>], resource: &Resource) {
-        let mut queues = self.lock();
-        if queues.is_empty() {
+        if self.lock().is_empty() {
             return;
         }
         for event in events {
-            for position in resource.indexed.iter().copied().chain([NAME]) {
-                let value = |object: &'_ Arc<Object>| {
-                    value_at(object, &resource.fields, position).to_owned()
-                };
-                let (before, after) = (event.previous().map(value), event.current().map(value));
-                let left = before.filter(|before| Some(before) != after.as_ref());
-                for value in [after, left].into_iter().flatten() {
-                    let topic = (position, value.into_boxed_str());
-                    let Some(senders) = queues.get_mut(&topic) else { continue };
-                    senders.retain(|sender| sender.send(event));
-                    if senders.is_empty() {
-                        queues.remove(&topic);
-                    }
+            // Before the lock is taken: finding a field reads the object, which is charged.
+            let topics = topics(event, resource);
+            let mut queues = self.lock();
+            for topic in topics {
+                let Some(senders) = queues.get_mut(&topic) else { continue };
+                senders.retain(|sender| sender.send(event));
+                if senders.is_empty() {
+                    queues.remove(&topic);
                 }
             }
         }
@@ -138,6 +132,21 @@ impl Subscribers {
             !senders.is_empty()
         });
     }
+}
+
+/// The values of indexed fields that an event's object has or had.
+fn topics(event: &Event, resource: &Resource) -> Vec<Topic> {
+    let mut topics = Vec::new();
+    for position in resource.indexed.iter().copied().chain([NAME]) {
+        let value = |object: &'_ Arc<Object>| {
+            let value = value_at(object, &resource.fields, position);
+            (position, Box::from(value))
+        };
+        let (before, after) = (event.previous().map(value), event.current().map(value));
+        let left = before.filter(|before| Some(before) != after.as_ref());
+        topics.extend(after.into_iter().chain(left));
+    }
+    topics
 }
 
 /// Somebody who follows a resource.

@@ -80,6 +80,7 @@ impl FieldPath {
 
     /// Where the field's value stands in wire bytes; nowhere where it has none.
     pub(super) fn locate(&self, wire: &[u8]) -> Span {
+        kevel_compute::charge_bytes(wire.len());
         let found = locate(wire, &self.keys, 0);
         match &self.otherwise {
             Some(keys) if found.len == 0 => locate(wire, keys, 0),
@@ -96,6 +97,7 @@ fn keys(path: &str) -> Vec<Box<str>> {
 const BEFORE_REVISION: [&[u8]; 5] = [b"name", b"generateName", b"namespace", b"selfLink", b"uid"];
 
 fn wire(stored: &[u8], revision: Revision, order: KeyOrder, version: bool) -> Option<Wire> {
+    kevel_compute::charge_bytes(stored.len());
     u32::try_from(stored.len()).ok().filter(|len| *len < u32::MAX - 64)?;
     let ordered = order == KeyOrder::Struct && !version;
     let wire = ordered.then(|| ordered::wire(stored, revision)).flatten();

@@ -29,9 +29,8 @@ use tonic::{
     metadata::MetadataValue,
     transport::{Channel, ClientTlsConfig, Endpoint, Identity},
 };
-use tonic_prost::ProstCodec;
 
-use super::{Dial, Options, TlsFiles, proto};
+use super::{Dial, Options, TlsFiles, codec::EtcdCodec, proto};
 use crate::{Error, Result};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -169,7 +168,7 @@ impl Client {
         let mut grpc = Grpc::new(channel).max_decoding_message_size(MAX_RESPONSE_BYTES);
         grpc.ready().await.map_err(|e| Status::from_error(e.into()))?;
         let path = PathAndQuery::from_static("/etcdserverpb.Watch/Watch");
-        let responses = grpc.streaming(call, path, ProstCodec::default()).await?.into_inner();
+        let responses = grpc.streaming(call, path, EtcdCodec::default()).await?.into_inner();
         Ok(WatchStream { place, requests, responses, trusted })
     }
 
@@ -270,7 +269,7 @@ where
     let mut grpc = Grpc::new(channel).max_decoding_message_size(MAX_RESPONSE_BYTES);
     grpc.ready().await.map_err(|e| Status::from_error(e.into()))?;
     let request = tonic::Request::new(request);
-    let codec = ProstCodec::default();
+    let codec = EtcdCodec::default();
     Ok(grpc.unary(request, PathAndQuery::from_static(path), codec).await?.into_inner())
 }
 

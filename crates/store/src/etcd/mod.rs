@@ -1,6 +1,7 @@
 //! The etcd engine: the contract as the reference's storage uses etcd, on the same data.
 
 mod client;
+mod codec;
 mod compact;
 mod contents;
 mod dial;
@@ -20,6 +21,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use kevel_compute::Metered;
 use tokio::task::{AbortHandle, JoinSet};
 use tonic::Status;
 
@@ -378,7 +380,7 @@ fn spawn(tasks: &Mutex<Option<JoinSet<()>>>, task: Pending<'static, ()>) -> Resu
     let tasks = tasks.as_mut().ok_or_else(Error::closed)?;
     // Those that are over are only remembered until the next one starts.
     while tasks.try_join_next().is_some() {}
-    Ok(tasks.spawn(task))
+    Ok(tasks.spawn(Metered::task(task, "etcd")))
 }
 
 /// Starts a task, or drops it when the store is closed; then whoever waits for it learns of that.

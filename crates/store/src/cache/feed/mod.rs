@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use kevel_compute::Metered;
 use tokio::sync::{mpsc, watch as signal};
 use tokio::task::{AbortHandle, Id, JoinError, JoinHandle, JoinSet};
 
@@ -351,10 +352,12 @@ impl Feed {
     fn start(&mut self, orders: impl IntoIterator<Item = Load>, pause: Duration) {
         for order in orders {
             let (engine, cache) = (self.engine.clone(), order.cache.clone());
-            let handle = self.loads.spawn(async move {
+            let name = format!("load of {}", cache.prefix());
+            let load = async move {
                 tokio::time::sleep(pause).await;
                 load(&*engine, &cache.resource, None).await
-            });
+            };
+            let handle = self.loads.spawn(Metered::task(Box::pin(load), &name));
             self.orders.insert(handle.id(), (order, handle));
         }
     }

@@ -23,14 +23,15 @@ impl fmt::Debug for Derived {
 
 impl Derived {
     pub fn labels<'t>(&self, text: impl FnOnce() -> &'t str) -> &LabelIndex {
-        self.labels.get_or_init(|| LabelIndex::new(text()))
+        kevel_compute::filled(&self.labels, || LabelIndex::new(text()))
     }
 
     /// Decodes without the lock: decoding is charged, and a charge may wait for a permit. Of readers that ask at the same
-    /// time each decodes, and the first result is kept.
+    /// time each decodes, and the first result is kept, if the object is still the current one then.
     pub fn decoded<T: Send + Sync + 'static, E>(
         &self,
         decode: impl FnOnce() -> Result<T, E>,
+        is_current: impl FnOnce() -> bool,
     ) -> Result<Arc<T>, E> {
         let lock = || self.decoded.lock().unwrap_or_else(PoisonError::into_inner);
         let find = |all: &[Arc<dyn Any + Send + Sync>]| {
@@ -44,12 +45,16 @@ impl Derived {
         if let Some(first) = find(&all) {
             return Ok(first);
         }
-        all.push(decoded.clone());
+        // Under the lock: facts that are pushed before the object is superseded are forgotten with it.
+        if is_current() {
+            all.push(decoded.clone());
+        }
         Ok(decoded)
     }
 
     pub fn forget_decoded(&self) {
-        self.decoded.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        // Dropped without the lock: they may be large.
+        drop(std::mem::take(&mut *self.decoded.lock().unwrap_or_else(PoisonError::into_inner)));
     }
 }
 
@@ -65,9 +70,17 @@ impl LabelIndex {
             start: (part.as_ptr() as usize - text.as_ptr() as usize) as u32,
             len: part.len() as u32,
         };
-        let mut labels: Vec<_> = labels_in(text).map(|(k, v)| (span(k), span(v))).collect();
+        let labels = labels_in(text).inspect(|_| kevel_compute::charge(1));
+        let mut labels: Vec<_> = labels.map(|(k, v)| (span(k), span(v))).collect();
         let text = text.as_bytes();
-        labels.sort_by(|(one, _), (other, _)| at(*one, text).cmp(at(*other, text)));
+        let name = |span: &Span| {
+            kevel_compute::charge(1);
+            at(*span, text)
+        };
+        // Encoders write them in order.
+        if !labels.is_sorted_by_key(|(key, _)| name(key)) {
+            labels.sort_by(|(one, _), (other, _)| name(one).cmp(name(other)));
+        }
         LabelIndex(labels.into())
     }
 
