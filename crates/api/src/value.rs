@@ -15,7 +15,7 @@ use crate::schema::Field;
 /// In a value of a built-in type an absent field is Go's zero value, and a present scalar is never
 /// zero unless its field is a pointer: the decoders drop `null` and such zeros, the encoders write
 /// them back where the reference does. Custom resources keep what they were given.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub enum Value {
     /// Nothing, said aloud.
     #[default]
@@ -35,6 +35,27 @@ pub enum Value {
     /// A document kept as the text it came in: `runtime.RawExtension`, and without white space `FieldsV1`
     /// and `apiextensions.JSON`. Its numbers and key order are not ours to change.
     Raw(Box<str>),
+}
+
+impl Clone for Value {
+    fn clone(&self) -> Self {
+        match self {
+            Value::Null => Value::Null,
+            Value::Bool(b) => Value::Bool(*b),
+            Value::Int(i) => Value::Int(*i),
+            Value::Float(f) => Value::Float(*f),
+            Value::String(s) => Value::String(s.clone()),
+            Value::List(l) => Value::List(l.iter().map(|item| charged(item).clone()).collect()),
+            Value::Map(m) => Value::Map(m.clone()),
+            Value::Raw(text) => Value::Raw(text.clone()),
+        }
+    }
+}
+
+/// The same, charged for: an item of many that are copied or compared.
+fn charged<T>(item: &T) -> &T {
+    kevel_compute::charge(1);
+    item
 }
 
 impl Value {
@@ -184,19 +205,22 @@ pub fn equivalent(a: Option<&Value>, b: Option<&Value>) -> bool {
     let nothing = |value: &Value| match value {
         Value::Null => true,
         Value::List(list) => list.is_empty(),
-        Value::Map(map) => map.iter().all(|(_, value)| equivalent(Some(value), None)),
+        Value::Map(map) => {
+            map.0.iter().map(charged).all(|(_, value)| equivalent(Some(value), None))
+        }
         _ => false,
     };
     match (a, b) {
         (None, None) => true,
         (Some(one), None) | (None, Some(one)) => nothing(one),
         (Some(Value::List(a)), Some(Value::List(b))) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equivalent(Some(a), Some(b)))
+            let same = |(a, b)| equivalent(Some(charged(a)), Some(b));
+            a.len() == b.len() && a.iter().zip(b).all(same)
         }
         (Some(Value::Map(a)), Some(Value::Map(b))) => {
             // Both are sorted by key.
             let mut others = b.0.iter().peekable();
-            let same = a.0.iter().all(|(key, value)| {
+            let same = a.0.iter().map(charged).all(|(key, value)| {
                 while let Some((_, other)) = others.next_if(|(k, _)| order(k, key).is_lt()) {
                     if !nothing(other) {
                         return false;
@@ -217,15 +241,14 @@ pub struct Map(ThinVec<(CompactString, Value)>);
 
 impl Clone for Map {
     fn clone(&self) -> Self {
-        kevel_compute::charge(1 + self.0.len());
-        Map(self.0.clone())
+        Map(self.0.iter().map(|entry| charged(entry).clone()).collect())
     }
 }
 
 impl PartialEq for Map {
     fn eq(&self, other: &Self) -> bool {
-        kevel_compute::charge(1);
-        self.0 == other.0
+        let same = |(one, other): (&_, &_)| charged(one) == other;
+        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(same)
     }
 }
 
@@ -394,6 +417,7 @@ fn order(a: &str, b: &str) -> Ordering {
 
 impl<K: Into<CompactString>> FromIterator<(K, Value)> for Map {
     fn from_iter<I: IntoIterator<Item = (K, Value)>>(entries: I) -> Self {
+        kevel_compute::charge(1);
         Map::from_entries(entries.into_iter().map(|(k, v)| (k.into(), v)).collect())
     }
 }

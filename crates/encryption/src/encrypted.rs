@@ -50,6 +50,7 @@ impl Encrypted {
         let transformers = self.transformers.load_full();
         let Some((resource, providers)) = transformers.of(key) else { return Ok(value) };
         let context = Context { key, resource: &resource, metrics: &self.metrics };
+        kevel_compute::charge_bytes(value.len());
         match providers.to_storage(&value, context).await {
             Ok(sealed) => Ok(sealed.into()),
             Err(error) => {
@@ -67,6 +68,7 @@ impl Encrypted {
             return Ok(Transformed { value: stored.clone(), stale: false });
         };
         let context = Context { key, resource: &resource, metrics: &self.metrics };
+        kevel_compute::charge_bytes(stored.len());
         providers.from_storage(stored, context).await
     }
 

@@ -73,7 +73,7 @@ impl Regexp {
     /// The same expression for one search in a short text: what costs the least to build, rather
     /// than what is the fastest to search with.
     pub fn for_one_search(self) -> Self {
-        self.0.engine.get_or_init(|| Held::new(Engine::program(&self.0.piece)));
+        kevel_compute::filled(&self.0.engine, || Held::new(Engine::program(&self.0.piece)));
         self
     }
 
@@ -136,11 +136,9 @@ impl Engine {
         if piece.height <= SHALLOW {
             return Engine::Program(Program::new(piece));
         }
-        let deep = std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().stack_size((SHALLOW + piece.height) * LEVEL);
-            thread.spawn_scoped(scope, || Program::new(piece)).ok()?.join().ok()
-        });
-        Engine::Program(deep.unwrap_or_else(|| Program::new(piece)))
+        let deep = || Program::new(piece);
+        let compiled = kevel_compute::with_stack((SHALLOW + piece.height) * LEVEL, deep);
+        Engine::Program(compiled.unwrap_or_else(deep))
     }
 
     fn memory(&self) -> usize {

@@ -76,8 +76,9 @@ impl<'a> Machine<'a> {
             if self.now.list.is_empty() && (found.is_some() || self.program.anchored) {
                 return Ok(found);
             }
-            let after = place.advanced(self.text);
+            let (after, before) = (place.advanced(self.text), self.steps);
             found = self.step(&place, after.as_ref()).or(found);
+            kevel_compute::charge((self.steps - before) as usize);
             if self.steps > MAX_STEPS {
                 return Err(Exhausted);
             }

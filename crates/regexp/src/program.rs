@@ -76,6 +76,7 @@ struct Compiler {
 
 impl Compiler {
     fn emit(&mut self, instruction: Instruction) -> u32 {
+        kevel_compute::charge(1);
         let at = self.program.instructions.len();
         self.program.instructions.push(instruction);
         u32::try_from(at).unwrap_or(u32::MAX)

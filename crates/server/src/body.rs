@@ -144,6 +144,8 @@ impl http_body::Body for Body {
             }
             Inner::Pieces(pieces) => {
                 if let Some(piece) = ready!(pieces.as_mut().poll_piece(context)) {
+                    // A connection makes pieces of all its streams in one turn.
+                    kevel_compute::charge_bytes(piece.as_ref().map_or(0, Bytes::len));
                     return Poll::Ready(Some(piece.map(Frame::data)));
                 }
                 let trailers = pieces.as_mut().trailers(context);

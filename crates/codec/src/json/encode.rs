@@ -52,9 +52,9 @@ pub fn encode_any(value: &Value, out: &mut Vec<u8>) {
 }
 
 fn write_list(items: &[Value], out: &mut Vec<u8>, write: impl Fn(&Value, &mut Vec<u8>)) {
-    kevel_compute::charge(1 + items.len());
     out.push(b'[');
     for (i, item) in items.iter().enumerate() {
+        kevel_compute::charge(1);
         if i > 0 {
             out.push(b',');
         }
@@ -64,9 +64,9 @@ fn write_list(items: &[Value], out: &mut Vec<u8>, write: impl Fn(&Value, &mut Ve
 }
 
 fn write_map(map: &Map, out: &mut Vec<u8>, write: impl Fn(&Value, &mut Vec<u8>)) {
-    kevel_compute::charge(1 + map.len());
     out.push(b'{');
     for (i, (key, value)) in map.iter().enumerate() {
+        kevel_compute::charge(1);
         if i > 0 {
             out.push(b',');
         }

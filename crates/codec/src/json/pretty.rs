@@ -41,6 +41,7 @@ pub fn indent_by(spaces: usize, document: &[u8], out: &mut Vec<u8>) {
     let mut depth = 0;
     let mut at = 0;
     while let Some(&byte) = document.get(at) {
+        kevel_compute::charge(1);
         at += 1;
         match byte {
             b'"' => {

@@ -73,6 +73,7 @@ enum Place {
 
 impl Emitter<'_> {
     fn step(&mut self, open: Open) {
+        kevel_compute::charge(2);
         match open.kind {
             OpenKind::Sequence { next, end } if next == end => self.close(open),
             OpenKind::Sequence { next, end } => {

@@ -12,6 +12,7 @@ pub(super) fn from_json(json: &str) -> Option<Document<'_>> {
     let mut reader = Reader { document: Document::new(json), at: 0 };
     let mut open: Vec<(Id, u8)> = Vec::new();
     loop {
+        kevel_compute::charge(1);
         // A value stands here, or the end of an empty collection.
         match reader.next()? {
             close @ (b']' | b'}') => {

@@ -132,6 +132,7 @@ impl Writer<'_> {
     }
 
     fn node(&mut self, id: Id) -> Result<(), Error> {
+        kevel_compute::charge(1);
         let id = self.document.resolve(id);
         match self.document.view(id) {
             View::Null | View::Alias(_) | View::Cycle(_) | View::Fault(_) => {

@@ -122,7 +122,7 @@ impl LimitRanger {
                 let asked = asked(&limit.kind).iter();
                 let held = asked.flat_map(|asked| rules.iter().map(move |rule| (asked, rule)));
                 held.flat_map(|(asked, (bound, rule))| {
-                    let enforced = bound(limit).iter();
+                    let enforced = bound(limit).iter().inspect(|_| kevel_compute::charge(1));
                     enforced
                         .filter_map(|(name, amount)| rule(&limit.kind, name, *amount, asked).err())
                 })
@@ -263,7 +263,8 @@ fn concerns_pod(attributes: &Attributes<'_>) -> bool {
 /// Sets the amounts that a container does not have; their names.
 fn set_missing<'d>(container: &mut Value, field: &str, defaults: &'d ResourceList) -> Vec<&'d str> {
     let own = container.at(&["resources", field]).and_then(Value::as_map);
-    let missing = defaults.iter().filter(|(name, _)| own.is_none_or(|own| own.get(name).is_none()));
+    let defaults = defaults.iter().inspect(|_| kevel_compute::charge(1));
+    let missing = defaults.filter(|(name, _)| own.is_none_or(|own| own.get(name).is_none()));
     let missing: Vec<_> = missing.collect();
     if !missing.is_empty() {
         let amounts = missing

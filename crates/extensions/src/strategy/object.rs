@@ -75,7 +75,7 @@ impl CustomResource {
     /// What judges objects; the error refuses them all.
     fn validator(&self) -> Result<&Validator, FieldError> {
         let read = || read_schema(&self.schema).and_then(|schema| Validator::new(&schema));
-        let made = self.validator.get_or_init(read);
+        let made = kevel_compute::filled(&self.validator, read);
         made.as_ref().map_err(|error| FieldError::internal(&Path::NONE, error))
     }
 

@@ -25,6 +25,7 @@ pub(super) fn check(object: &Value, before: usize) -> Result<(), StatusError> {
 
 /// About how many bytes of JSON a value is: quotes and commas are counted, escapes are not.
 pub(super) fn bytes(value: &Value) -> usize {
+    kevel_compute::charge(1);
     match value {
         Value::Map(map) => map.iter().map(|(key, value)| key.len() + 4 + bytes(value)).sum(),
         Value::List(items) => items.iter().map(|item| 1 + bytes(item)).sum(),

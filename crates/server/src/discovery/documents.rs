@@ -26,6 +26,7 @@ impl Snapshot {
     pub fn new(tables: Vec<Arc<Rows>>) -> Self {
         let mut groups: Vec<(String, Vec<String>)> = Vec::new();
         for (group, versions) in tables.iter().flat_map(|rows| rows.groups()) {
+            kevel_compute::charge(1 + groups.len() / 8);
             let position = groups.iter().position(|(name, _)| name == group);
             let position = position.unwrap_or_else(|| {
                 groups.push((group.clone(), Vec::new()));
@@ -194,6 +195,7 @@ pub(super) fn aggregated(snapshot: &Snapshot, remote: &[RemoteVersion], core: bo
 }
 
 fn discovered(resource: &Resource) -> Value {
+    kevel_compute::charge(20);
     let subs = subresources(resource).into_iter().map(|(name, sub)| {
         object([
             ("subresource", name.into()),

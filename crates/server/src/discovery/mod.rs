@@ -168,7 +168,7 @@ impl Discovery {
         aggregation.misses.increment();
         let items = peers::merge(local()?.value.list_at(&["items"]), peers);
         let merged = Map::from_iter([("items", Value::List(items.into_iter().collect()))]);
-        Ok(documents.of_all.get_or_init(|| Aggregated::new(merged)))
+        Ok(kevel_compute::filled(&documents.of_all, || Aggregated::new(merged)))
     }
 
     /// `/`: every path there is.
@@ -331,7 +331,7 @@ impl Documents {
         let slot = self.aggregated.get(index).ok_or_else(|| bare(404))?;
         let remote = self.registered.as_ref().map_or(&[][..], |registered| &registered.remote);
         let make = || documents::aggregated(&self.snapshot, remote, index == 0);
-        Ok(slot.get_or_init(|| Aggregated::new(make())))
+        Ok(kevel_compute::filled(slot, || Aggregated::new(make())))
     }
 }
 

@@ -20,6 +20,8 @@ const THRESHOLD: u64 = 128 << 10;
 const INPUT: usize = 64 << 10;
 /// How much is compressed before others have their turn: some milliseconds' work.
 const TURN: usize = 256 << 10;
+/// Bytes that are compressed for one charge: some 100 ns.
+const BYTES_PER_CHARGE: usize = 16;
 /// How much is compressed before it is sent.
 const OUTPUT: usize = 16 << 10;
 
@@ -82,6 +84,7 @@ impl Pieces for Gzip {
             }
             let input = this.input.split_to(this.input.len().min(INPUT));
             this.worked += input.len();
+            kevel_compute::charge(input.len() / BYTES_PER_CHARGE);
             if let Err(error) = encoder.write_all(&input) {
                 this.encoder = None;
                 return Poll::Ready(Some(Err(failed(error))));

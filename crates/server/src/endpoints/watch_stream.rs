@@ -200,8 +200,9 @@ impl Stream {
 
     async fn send_initial(&mut self, mut initial: Initial, out: &mut Vec<u8>) {
         let (selection, after) = (self.watcher.selection(), initial.after.as_deref());
-        let batch = initial.snapshot.with(|snapshot| Batch::take(snapshot, selection, after));
-        let Some(batch) = batch else {
+        // Taken from a copy, which costs a reference count: selecting is charged, and the lease may end meanwhile.
+        let snapshot = initial.snapshot.with(|snapshot| snapshot.clone());
+        let Some(batch) = snapshot.map(|snapshot| Batch::take(&snapshot, selection, after)) else {
             let (requested, oldest) = (initial.revision, self.watcher.cache().oldest());
             return self.fail(CacheError::Expired { requested, oldest }, out);
         };

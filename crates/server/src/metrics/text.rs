@@ -25,6 +25,7 @@ impl Text {
 
     /// A value.
     pub fn sample(&mut self, name: &str, suffix: &str, labels: &str, value: f64) {
+        kevel_compute::charge(4);
         let value = number(value);
         let _ = match labels {
             "" => writeln!(self.0, "{name}{suffix} {value}"),

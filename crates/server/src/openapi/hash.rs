@@ -94,6 +94,7 @@ fn hash(name: &str, about: &About, rows: &[Arc<Resource>]) -> String {
             let said = (row.strategy.preserves_unknown(), row.strategy.selectable_fields());
             let _ = write!(text, " {} {schema:?} {said:?}", row.list_kind);
         }
+        kevel_compute::charge(text.len() / 16);
         context.update(text.as_bytes());
     }
     digits(context)

@@ -354,9 +354,15 @@ fn pack(bytes: &[u8]) -> Bytes {
     encoder.finish().unwrap_or_default().into()
 }
 
+/// Bytes that are unpacked between two charges.
+const UNPACKED: u64 = 64 << 10;
+
 fn unpack(packed: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let _ = GzDecoder::new(packed).read_to_end(&mut bytes);
+    let (mut bytes, mut decoder) = (Vec::new(), GzDecoder::new(packed));
+    // A part at a time: documents have megabytes.
+    while let Ok(1..) = decoder.by_ref().take(UNPACKED).read_to_end(&mut bytes) {
+        kevel_compute::charge_bytes(UNPACKED as usize);
+    }
     bytes
 }
 

@@ -20,12 +20,13 @@ pub(super) trait Evaluator: Send + Sync {
 
     /// The names of what a quota limits that is used by this kind, in order.
     fn limited<'q>(&self, hard: &'q ResourceList) -> Vec<&'q str> {
-        hard.keys().map(String::as_str).filter(|name| self.limited_by(name)).collect()
+        let names = hard.keys().inspect(|_| kevel_compute::charge(1));
+        names.map(String::as_str).filter(|name| self.limited_by(name)).collect()
     }
 
     /// Whether there are any.
     fn is_limited(&self, hard: &ResourceList) -> bool {
-        hard.keys().any(|name| self.limited_by(name))
+        hard.keys().inspect(|_| kevel_compute::charge(1)).any(|name| self.limited_by(name))
     }
 
     /// What an object uses.
