@@ -9,7 +9,6 @@ use kevel_server::health::Check;
 use kevel_server::metrics::Metrics;
 use kevel_server::openapi;
 use kevel_server::resource::Resource;
-use kevel_server::service_resolver::ServiceResolver;
 use kevel_server::storage::Storage;
 use kevel_server::webhook::{Endpoint, Identity, tls_config};
 
@@ -21,6 +20,7 @@ use crate::discovery::{Groups, RemoteDiscovery};
 use crate::openapi::{Downloads, OpenApi};
 use crate::proxy::Proxy;
 use crate::registered::ApiServices;
+use crate::service_resolver::ServiceResolver;
 
 /// What an aggregator is made of.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
+use kevel_compute::Metered;
 use kevel_server::controller::{Backoff, Client, WorkQueue, run};
 use kevel_server::deletion::DeleteOptions;
 use kevel_server::discovery::priority::Priority;
@@ -170,7 +171,8 @@ impl AutoRegister {
             let mut running = JoinSet::new();
             for name in names.iter().cloned() {
                 let this = self.clone();
-                running.spawn(async move { (this.reconcile(&name).await, name) });
+                let reconcile = async move { (this.reconcile(&name).await, name) };
+                running.spawn(Metered::task(Box::pin(reconcile), "autoregister"));
             }
             while let Some(ended) = running.join_next().await {
                 if let Ok((Err(_), name)) = ended {

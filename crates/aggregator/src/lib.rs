@@ -23,10 +23,12 @@ mod openapi;
 mod peers;
 mod proxy;
 mod registered;
+mod service_resolver;
 mod strategy;
 mod upstream;
 
 pub use aggregator::{Aggregator, Config};
 pub use peers::{PeerEndpoints, PeerProxy, Peers, PeersConfig};
 pub use proxy::Proxy;
+pub use service_resolver::{ResolveError, ServiceResolver};
 pub use strategy::ApiServiceStrategy;

@@ -47,7 +47,6 @@ pub mod responses;
 pub mod routes;
 pub mod scale;
 pub mod selectors;
-pub mod service_resolver;
 pub mod serving;
 pub mod signals;
 pub mod storage;

@@ -244,6 +244,11 @@ impl Storage {
         Ok(value)
     }
 
+    /// The tree of an object in the cache.
+    pub fn tree(&self, object: &Object) -> Result<Value, String> {
+        self.read(object.wire()?)
+    }
+
     /// Facts that `read` takes of an object's tree, decoded once and kept beside the object while it is current: for facts that
     /// requests read of stored objects, which may be large. A type is read by one function, and holds the needed fields
     /// alone: with all that is kept, an object takes a few times its bytes.
@@ -252,7 +257,7 @@ impl Storage {
         object: &Object,
         read: fn(&Value) -> T,
     ) -> Result<Arc<T>, String> {
-        object.decoded(|object| Ok(read(&self.read(object.wire()?)?)))
+        object.decoded(|object| Ok(read(&self.tree(object)?)))
     }
 
     /// The same object in another version of its group.

@@ -53,7 +53,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("the filters before all handlers", &["chain"]),
     (
         "where objects are kept; a row has a storage, so storages stand below rows",
-        &["backends", "storage", "storages", "service_resolver", "guaranteed_update"],
+        &["backends", "storage", "storages", "guaranteed_update"],
     ),
     ("rows: all that is known about a resource", &["resource"]),
     ("documents made of rows", &["discovery", "openapi"]),

@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 
 use http::HeaderMap;
 use kevel_api::quote::quote;
-use kevel_api::value::Value;
 use kevel_clock::monotonic_now;
+use kevel_compute::Metered;
 use kevel_server::controller::{Backoff, Client, WorkQueue, inform, run};
 use kevel_server::resource::Resource;
-use kevel_server::service_resolver::{SERVICE_NAME, ServiceResolver, is_ready, port_of, slices};
 use kevel_server::storage::Storage;
 use kevel_server::user::{PRIVILEGED, User};
 use tokio::task::JoinSet;
@@ -19,6 +18,7 @@ use tokio::task::JoinSet;
 use super::{AvailabilityMetrics, write};
 use crate::api_service::{ApiService, Condition, ServiceReference};
 use crate::registered::{ApiServices, Registered};
+use crate::service_resolver::{RoutedService, RoutedSlice, SERVICE_NAME, ServiceResolver, slices};
 use crate::upstream::Upstream;
 
 /// How often all remote API services are looked at.
@@ -182,7 +182,8 @@ impl RemoteAvailability {
         for _ in 0..ATTEMPTS {
             let (resolver, upstream) = (self.remote.resolver.clone(), upstream.clone());
             let path = service.path();
-            attempts.spawn(async move { ask(&resolver, &upstream, &path).await });
+            let ask = async move { ask(&resolver, &upstream, &path).await };
+            attempts.spawn(Metered::task(Box::pin(ask), "remote-availability"));
         }
         let mut last = Ok(());
         while let Some(ended) = attempts.join_next().await {
@@ -196,13 +197,16 @@ impl RemoteAvailability {
 }
 
 /// What a Service with a cluster IP lacks. Other types are only asked.
-fn missing(service: &Value, slices: &[Value], port: i64, place: &str) -> Option<Condition> {
-    if service.str_at(&["spec", "type"]) != "ClusterIP" {
+fn missing(
+    service: &RoutedService,
+    slices: &[Arc<RoutedSlice>],
+    port: i64,
+    place: &str,
+) -> Option<Condition> {
+    if service.ty != "ClusterIP" {
         return None;
     }
-    let mut ports = service.list_at(&["spec", "ports"]).iter();
-    let found = ports.find(|known| known.at(&["port"]).and_then(Value::as_int) == Some(port));
-    let Some(found) = found else {
+    let Some(name) = service.port_name(port) else {
         let message = format!("{place} is not listening on port {port}");
         return Some(unavailable("ServicePortError", message));
     };
@@ -210,11 +214,7 @@ fn missing(service: &Value, slices: &[Value], port: i64, place: &str) -> Option<
         let message = format!("cannot find endpointslices for {place}");
         return Some(unavailable("EndpointsNotFound", message));
     }
-    let name = found.str_at(&["name"]);
-    let serves = |slice: &Value| {
-        slice.list_at(&["endpoints"]).iter().any(is_ready) && port_of(slice, name).is_some()
-    };
-    (!slices.iter().any(serves)).then(|| {
+    (!slices.iter().any(|slice| slice.serves(name))).then(|| {
         let name = quote(name);
         let message = format!("endpointslices for {place} have no addresses with port name {name}");
         unavailable("MissingEndpoints", message)
@@ -264,6 +264,7 @@ mod tests {
 
     use kevel_api::builtin;
     use kevel_api::gvk::GroupVersionKind;
+    use kevel_api::value::Value;
     use kevel_codec::json::{Unknown, decode_any};
     use kevel_server::storage::{Format, StorageConfig};
     use kevel_server::type_ref::TypeRef;
@@ -410,8 +411,10 @@ mod tests {
             ),
             (r#"{"spec":{"type":"ExternalName"}}"#, vec![], 443, ""),
         ] {
-            let slices: Vec<_> = slices.iter().map(|slice| value(slice)).collect();
-            let found = missing(&value(service), &slices, port, r#"service/s in "n""#);
+            let slices = slices.iter().map(|slice| Arc::new(RoutedSlice::read(&value(slice))));
+            let slices: Vec<_> = slices.collect();
+            let service = RoutedService::read(&value(service));
+            let found = missing(&service, &slices, port, r#"service/s in "n""#);
             let found = found.map(|found| format!("{} {}", found.reason, found.message));
             assert_eq!(found.unwrap_or_default(), expected);
         }

@@ -11,8 +11,8 @@ use arc_swap::ArcSwap;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use kevel_api::value::Value;
 use kevel_clock::monotonic_now;
+use kevel_compute::Metered;
 use kevel_server::controller::{Backoff, WorkQueue, run};
-use kevel_server::service_resolver::ServiceResolver;
 use kevel_server::signals::Signal;
 use tokio::task::JoinSet;
 
@@ -21,6 +21,7 @@ pub(crate) use groups::Groups;
 use crate::api_service::{ApiService, ServiceReference};
 use crate::availability::aggregator;
 use crate::registered::ApiServices;
+use crate::service_resolver::ServiceResolver;
 use crate::upstream::Upstream;
 use document::{GroupVersion, Versions};
 
@@ -104,7 +105,8 @@ impl RemoteDiscovery {
                 continue;
             }
             let (this, name) = (self.clone(), name.clone());
-            asked.spawn(async move { this.reconcile(&name).await });
+            let reconcile = async move { this.reconcile(&name).await };
+            asked.spawn(Metered::task(Box::pin(reconcile), "remote-discovery"));
         }
         // One that fails is listed as stale, and asked again.
         while asked.join_next().await.is_some() {}

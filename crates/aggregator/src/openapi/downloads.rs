@@ -8,11 +8,11 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{HeaderMap, Response};
 use kevel_server::controller::{Backoff, WorkQueue, run};
-use kevel_server::service_resolver::ServiceResolver;
 
 use super::aggregator;
 use crate::api_service::{ApiService, ServiceReference};
 use crate::registered::ApiServices;
+use crate::service_resolver::ServiceResolver;
 
 /// How often it is fetched again, and how long is waited at most after failures.
 const REFRESH: Duration = Duration::from_secs(60);

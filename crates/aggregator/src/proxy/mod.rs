@@ -10,12 +10,12 @@ use kevel_server::delegate::not_found;
 use kevel_server::future::Pending;
 use kevel_server::handler::{Filter, Handler, Response};
 use kevel_server::request::Request;
-use kevel_server::service_resolver::ServiceResolver;
 
 pub(crate) use passage::{Passage, error};
 
 use crate::api_service::{GROUP, LEGACY, ServiceReference};
 use crate::registered::{ApiServices, Registered};
+use crate::service_resolver::ServiceResolver;
 
 /// Passes requests on to the servers of API services.
 #[derive(Clone, Debug)]

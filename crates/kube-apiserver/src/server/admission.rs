@@ -80,7 +80,9 @@ pub fn admission(
         metrics: config.metrics.clone(),
         match_conditions: MatchConditionMetrics::new(&config.metrics),
         webhooks: WebhookMetrics::new(&config.metrics),
-        resolve: Arc::new(move |namespace, name, port| resolver.resolve(namespace, name, port)),
+        resolve: Arc::new(move |namespace, name, port| {
+            resolver.resolve(namespace, name, port).map_err(String::from)
+        }),
         egress: config.egress.clone(),
         follow: &follow,
     };

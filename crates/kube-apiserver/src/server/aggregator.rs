@@ -3,10 +3,9 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use kevel_aggregator::{Aggregator, ApiServiceStrategy};
+use kevel_aggregator::{Aggregator, ApiServiceStrategy, ServiceResolver};
 use kevel_server::egress::EgressType;
 use kevel_server::resource::{Resource, Resources};
-use kevel_server::service_resolver::ServiceResolver;
 use kevel_server::webhook::Identity;
 
 use super::config::{Config, EXTENSIONS};

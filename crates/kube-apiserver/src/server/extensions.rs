@@ -14,7 +14,8 @@ use crate::options::StorageKind;
 pub fn extensions(config: &Config) -> Extensions {
     let resolver = service_resolver(config);
     let resolve = move |namespace: &str, name: &str, port: i64| {
-        resolver.as_ref().map_err(String::clone)?.resolve(namespace, name, port)
+        let resolver = resolver.as_ref().map_err(String::clone)?;
+        resolver.resolve(namespace, name, port).map_err(String::from)
     };
     let options = RestOptions {
         prefix: config.options.flags.etcd.etcd_prefix.clone(),
