@@ -109,8 +109,6 @@ fn named(name: &str) -> Value {
 }
 
 fn find(storage: &Storage, key: &str) -> Result<Option<Value>, StatusError> {
-    let snapshot = storage.cache.latest();
-    let Some(object) = snapshot.get(key) else { return Ok(None) };
-    let wire = object.wire().map_err(StatusError::internal)?;
-    storage.read(wire).map(Some).map_err(StatusError::internal)
+    let found = storage.cache.latest().get(key).map(|object| storage.tree(object));
+    found.transpose().map_err(StatusError::internal)
 }

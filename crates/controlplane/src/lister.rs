@@ -52,8 +52,7 @@ impl<F> Lister<F> {
 
     /// The tree of an object, which is not kept.
     pub fn tree(&self, object: &Object) -> Result<Value, StatusError> {
-        let wire = object.wire().map_err(StatusError::internal)?;
-        self.storage.read(wire).map_err(StatusError::internal)
+        self.storage.tree(object).map_err(StatusError::internal)
     }
 }
 

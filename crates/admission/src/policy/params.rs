@@ -15,8 +15,9 @@ use kevel_store::cache::{At, Object};
 
 use crate::cel::versioned_object;
 
-/// Of how many parameters the trees are kept.
+/// Of how many parameters the trees are kept, and of how many bytes together: a tree takes some times as many.
 const REMEMBERED: usize = 1024;
+const REMEMBERED_BYTES: usize = 16 << 20;
 
 /// The kind of a policy's parameters.
 #[derive(Clone, Debug)]
@@ -80,7 +81,7 @@ pub(super) struct Param {
 pub(super) struct Params {
     tables: Vec<Arc<Resources>>,
     kinds: Kinds,
-    read: Mutex<Trees>,
+    read: Mutex<ParamTrees>,
 }
 
 /// Whether the parameters of built-in kinds say which kind they are of. The reference tells the expressions of
@@ -91,8 +92,13 @@ pub(super) enum Kinds {
     Unsaid,
 }
 
-/// By the kind that was asked for and the key.
-type Trees = HashMap<(GroupVersionKind, String), (Revision, Arc<Param>)>;
+/// Trees of parameters, by the kind that was asked for and the key.
+#[derive(Debug, Default)]
+struct ParamTrees {
+    by_key: HashMap<(GroupVersionKind, String), (Revision, Arc<Param>)>,
+    /// Wire bytes of those that were put in since it was empty.
+    bytes: usize,
+}
 
 impl Params {
     pub fn new(tables: Vec<Arc<Resources>>, kinds: Kinds) -> Self {
@@ -176,7 +182,7 @@ impl Params {
         row: &Resource,
     ) -> Result<Arc<Param>, StatusError> {
         let place = (row.kind.clone(), object.key().to_owned());
-        if let Some((revision, param)) = self.trees().get(&place)
+        if let Some((revision, param)) = self.trees().by_key.get(&place)
             && *revision == object.revision()
         {
             return Ok(param.clone());
@@ -199,15 +205,20 @@ impl Params {
             _ => versioned_object(&value, row.ty.schema(), &row.kind),
         };
         let param = Arc::new(Param { key: object.key().to_owned(), tree });
+        let mut forgotten = ParamTrees::default();
         let mut trees = self.trees();
-        if trees.len() >= REMEMBERED {
-            trees.clear();
+        if trees.by_key.len() >= REMEMBERED || trees.bytes + wire.len() > REMEMBERED_BYTES {
+            forgotten = std::mem::take(&mut *trees);
         }
-        trees.insert(place, (object.revision(), param.clone()));
+        trees.bytes += wire.len();
+        trees.by_key.insert(place, (object.revision(), param.clone()));
+        drop(trees);
+        // Without the lock: they may be large.
+        drop(forgotten);
         Ok(param)
     }
 
-    fn trees(&self) -> std::sync::MutexGuard<'_, Trees> {
+    fn trees(&self) -> std::sync::MutexGuard<'_, ParamTrees> {
         self.read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
 //! A write, as a policy sees it: in the version that the policy is about.
 
 use std::borrow::Cow;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use kevel_api::convert;
 use kevel_api::gvk::GroupVersionKind;
@@ -125,21 +125,29 @@ pub(super) async fn converted<'v>(
     Ok(Cow::Owned(value))
 }
 
-/// What `namespaceObject` is: nothing for what is in no namespace, for namespaces themselves, and where nobody asks.
+/// Value of `namespaceObject`, kept beside its namespace.
+#[derive(Debug)]
+pub(super) struct NamespaceObject(pub Value);
+
+/// Value of `namespaceObject`: nothing for what is in no namespace, for namespaces themselves, and where no expression
+/// mentions it.
 pub(super) async fn namespace(
     subject: &Subject<'_>,
     mentioned: bool,
-) -> Result<Option<Value>, StatusError> {
+) -> Result<Option<Arc<NamespaceObject>>, StatusError> {
     let attributes = subject.attributes;
     let kind = attributes.kind();
     let is_namespace = kind.group.is_empty() && kind.version == "v1" && kind.kind == "Namespace";
     if attributes.namespace.is_empty() || is_namespace {
         return Ok(None);
     }
-    // Whoever asks, it must be there.
+    // It must be there in any case.
     subject.namespace().await?;
     match mentioned {
-        true => Ok(Some(namespace_object(&subject.namespace_object().await?))),
+        true => {
+            let read = |namespace: &Value| NamespaceObject(namespace_object(namespace));
+            subject.namespace_facts(read).await.map(Some)
+        }
         false => Ok(None),
     }
 }

@@ -206,10 +206,13 @@ impl Subject<'_> {
         self.namespace.get_or_try_init(|| self.find_namespace()).await
     }
 
-    /// The tree of that namespace.
-    pub async fn namespace_object(&self) -> Result<Value, StatusError> {
-        let wire = self.namespace().await?.wire().map_err(StatusError::internal)?;
-        self.matcher.namespaces.read(wire).map_err(StatusError::internal)
+    /// Facts that `read` takes of that namespace, once for each of its states: every write asks for them.
+    pub async fn namespace_facts<T: Send + Sync + 'static>(
+        &self,
+        read: fn(&Value) -> T,
+    ) -> Result<Arc<T>, StatusError> {
+        let namespace = self.namespace().await?;
+        self.matcher.namespaces.decoded(namespace, read).map_err(StatusError::internal)
     }
 
     async fn find_namespace(&self) -> Result<Arc<Object>, StatusError> {

@@ -48,10 +48,7 @@ impl LeaderElectionController {
         let leases = inform(self.leases.cache.clone(), move |lease| heard.add(lease.key()));
         let (heard, storage) = (queue.clone(), self.candidates.clone());
         let candidates = inform(self.candidates.cache.clone(), move |object| {
-            let Some(candidate) = object.wire().ok().and_then(|wire| storage.read(wire).ok())
-            else {
-                return;
-            };
+            let Ok(candidate) = storage.tree(object) else { return };
             if !is_pending(&candidate) {
                 let lease = candidate.str_at(&["spec", "leaseName"]);
                 heard.add(&local_key(object.namespace(), lease));
@@ -88,10 +85,7 @@ impl LeaderElectionController {
             return Ok(false);
         }
         let lease = self.leases.cache.latest().get(key).cloned();
-        let lease = lease.map(|lease| {
-            let wire = lease.wire().map_err(str::to_owned)?;
-            self.leases.read(wire)
-        });
+        let lease = lease.map(|lease| self.leases.tree(&lease));
         match step(lease.transpose()?.as_ref(), &candidates, now)? {
             Step::Nothing => {}
             Step::Ask(whom) => {
@@ -111,7 +105,7 @@ impl LeaderElectionController {
     fn of_lease(&self, namespace: &str, lease: &str, now: MicroTime) -> Vec<Candidate> {
         let snapshot = self.candidates.cache.latest();
         let objects = snapshot.range(&format!("{namespace}/"), None);
-        let objects = objects.filter_map(|object| self.candidates.read(object.wire().ok()?).ok());
+        let objects = objects.filter_map(|object| self.candidates.tree(object).ok());
         objects
             .filter(|candidate| candidate.str_at(&["spec", "leaseName"]) == lease)
             .filter_map(|candidate| Candidate::new(candidate, now))
@@ -176,7 +170,7 @@ impl LeaderElectionController {
         loop {
             let snapshot = self.candidates.cache.latest();
             for object in snapshot.range("", None) {
-                let read = object.wire().ok().and_then(|wire| self.candidates.read(wire).ok());
+                let read = self.candidates.tree(object).ok();
                 let gone = read.filter(|candidate| has_expired(candidate, self.now()));
                 let Some(candidate) = gone else { continue };
                 // One that is heard of meanwhile, or has changed, stays.

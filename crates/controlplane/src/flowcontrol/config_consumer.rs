@@ -108,6 +108,5 @@ impl Consumer {
 /// All objects of a kind, as the cache has them.
 fn objects(storage: &Storage) -> Vec<Value> {
     let snapshot = storage.cache.latest();
-    let wire = snapshot.range("", None).filter_map(|object| object.wire().ok());
-    wire.filter_map(|wire| storage.read(wire).ok()).collect()
+    snapshot.range("", None).filter_map(|object| storage.tree(object).ok()).collect()
 }

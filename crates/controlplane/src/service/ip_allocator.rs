@@ -12,6 +12,7 @@ use kevel_store::cache::At;
 use super::families::{IPV4, IPV6};
 use super::ip_range::IpRange;
 use super::random;
+use crate::lister::{Facts, Lister};
 
 /// Who keeps the addresses of services, as their label says.
 pub const MANAGED_BY: &str = "ipallocator.k8s.io";
@@ -28,7 +29,7 @@ const LOOKS: [At; 2] = [At::Any, At::Consistent];
 /// Gives out cluster IPs.
 pub struct IpAllocator {
     addresses: Arc<Storage>,
-    cidrs: Arc<Storage>,
+    cidrs: Lister<ServiceCidr>,
 }
 
 /// Why an address cannot be had.
@@ -58,7 +59,7 @@ struct Network {
 
 impl IpAllocator {
     pub fn new(addresses: Arc<Storage>, cidrs: Arc<Storage>) -> Self {
-        IpAllocator { addresses, cidrs }
+        IpAllocator { addresses, cidrs: Lister::new(cidrs) }
     }
 
     /// Takes an address for a Service: any.
@@ -156,23 +157,18 @@ impl IpAllocator {
     /// The networks of a family, each once.
     async fn networks(&self, ipv6: bool, at: At) -> Result<Vec<Network>, IpError> {
         let other = |error: String| IpError::Other(error);
-        let snapshot = self.cidrs.cache.snapshot(at).await;
+        let cidrs = self.cidrs.list("", at).await;
         // Until the addresses are loaded, none is known to be taken.
         let loaded = self.addresses.cache.loaded().await;
         loaded.map_err(|error| other(error.to_string()))?;
         let mut networks: Vec<Network> = Vec::new();
-        for object in snapshot.map_err(|error| other(error.to_string()))?.range("", None) {
-            let wire = object.wire().map_err(|error| other(error.to_string()))?;
-            let cidr = self.cidrs.read(wire).map_err(other)?;
-            let ready = is_ready(&cidr);
-            let texts = cidr.at(&["spec", "cidrs"]).and_then(Value::as_list).unwrap_or_default();
-            for text in texts.iter().filter_map(Value::as_str) {
-                if let Some(network) = networks.iter_mut().find(|network| network.text == text) {
-                    network.ready |= ready;
-                    continue;
+        for cidr in cidrs.map_err(|error| other(error.to_string()))? {
+            for (text, range) in cidr.ranges.iter().filter(|(_, range)| range.is_ipv6() == ipv6) {
+                let ready = cidr.ready;
+                match networks.iter_mut().find(|network| network.text == *text) {
+                    Some(network) => network.ready |= ready,
+                    None => networks.push(Network { text: text.clone(), range: *range, ready }),
                 }
-                let range = IpRange::parse(text).filter(|range| range.is_ipv6() == ipv6);
-                networks.extend(range.map(|range| Network { text: text.to_owned(), range, ready }));
             }
         }
         Ok(networks)
@@ -189,10 +185,23 @@ impl IpAllocator {
     }
 }
 
-/// Whether a network may be used: unless somebody says otherwise, and not while it goes.
+/// Networks of a ServiceCIDR.
+struct ServiceCidr {
+    ranges: Vec<(String, IpRange)>,
+    ready: bool,
+}
+
+impl Facts for ServiceCidr {
+    fn read(cidr: &Value) -> Self {
+        let texts = cidr.list_at(&["spec", "cidrs"]).iter().filter_map(Value::as_str);
+        let ranges = texts.filter_map(|text| Some((text.to_owned(), IpRange::parse(text)?)));
+        ServiceCidr { ranges: ranges.collect(), ready: is_ready(cidr) }
+    }
+}
+
+/// Whether a network may be used: unless a condition says otherwise, and not while it goes.
 fn is_ready(cidr: &Value) -> bool {
-    let conditions = cidr.at(&["status", "conditions"]).and_then(Value::as_list);
-    let mut ready = conditions.unwrap_or_default().iter();
+    let mut ready = cidr.list_at(&["status", "conditions"]).iter();
     let ready = ready.find(|condition| condition.str_at(&["type"]) == "Ready");
     cidr.str_at(&["metadata", "deletionTimestamp"]).is_empty()
         && ready.is_none_or(|condition| condition.str_at(&["status"]) == "True")

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_api::ip::parse_ip_sloppy;
-use kevel_api::status::{StatusError, reason};
+use kevel_api::status::reason;
 use kevel_api::time::Time;
 use kevel_api::value::Value;
 use kevel_server::controller::{Backoff, Client, WorkQueue, inform, run};
@@ -297,9 +297,7 @@ fn is_right(address: &Value, ip: IpAddr, service: &str) -> bool {
 
 /// An object as the cache has it.
 fn find(storage: &Storage, key: &str) -> Result<Option<Value>, String> {
-    let Some(object) = storage.cache.latest().get(key).cloned() else { return Ok(None) };
-    let wire = object.wire().map_err(|error| StatusError::internal(error).to_string())?;
-    storage.read(wire).map(Some)
+    storage.cache.latest().get(key).map(|object| storage.tree(object)).transpose()
 }
 
 /// An object as it is stored.

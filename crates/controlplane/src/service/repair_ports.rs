@@ -88,8 +88,7 @@ impl RepairPorts {
         let mut rebuilt = PortSet::new(self.ports.range);
         let snapshot = self.services.cache.snapshot(At::Consistent).await;
         for object in snapshot.map_err(|error| error.to_string())?.range("", None) {
-            let wire = object.wire().map_err(|error| error.to_string())?;
-            let spec = Spec::read(&self.services.read(wire)?);
+            let spec = Spec::read(&self.services.tree(object)?);
             for port in spec.taken_ports() {
                 let service = object.key();
                 match rebuilt.take(port) {

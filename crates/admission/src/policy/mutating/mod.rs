@@ -116,7 +116,7 @@ impl MutatingAdmissionPolicy {
                 plugin: self,
                 attributes,
                 object,
-                namespace: namespace.as_ref(),
+                namespace: namespace.as_ref().map(|namespace| &namespace.0),
                 authorizer: &authorizer,
                 versions: Vec::new(),
                 dirty: false,

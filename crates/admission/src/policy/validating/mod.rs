@@ -105,7 +105,7 @@ impl ValidatingAdmissionPolicy {
             plugin: self,
             attributes,
             object,
-            namespace: namespace.as_ref(),
+            namespace: namespace.as_ref().map(|namespace| &namespace.0),
             authorizer: &authorizer,
             versions: Vec::new(),
             annotations: AuditAnnotations::default(),

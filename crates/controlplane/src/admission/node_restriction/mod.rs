@@ -187,8 +187,7 @@ async fn find(
     let found = found.map_err(StatusError::internal)?;
     let object =
         found.ok_or_else(|| StatusError::not_found(&GroupResource::from_static("", kind), name))?;
-    let wire = object.wire().map_err(StatusError::internal)?;
-    storage.read(wire).map_err(StatusError::internal)
+    storage.tree(&object).map_err(StatusError::internal)
 }
 
 /// What a node may change of a claim's status.
