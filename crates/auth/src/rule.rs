@@ -128,7 +128,11 @@ pub(crate) fn quoted(texts: &[String]) -> String {
 /// The rules of a role.
 pub fn rules(role: &Value) -> Vec<PolicyRule> {
     let rules = role.at(&["rules"]).and_then(Value::as_list).unwrap_or_default();
-    rules.iter().map(PolicyRule::read).collect()
+    let read = |rule: &Value| {
+        kevel_compute::charge(4);
+        PolicyRule::read(rule)
+    };
+    rules.iter().map(read).collect()
 }
 
 fn strings(value: &Value, field: &str) -> Vec<String> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_api::value::Value;
+use kevel_compute::Metered;
 use kevel_server::lifecycle::Tasks;
 use kevel_server::storage::Storage;
 use kevel_server::storages::Storages;
@@ -85,8 +86,9 @@ impl Rbac {
         }
     }
 
-    /// Takes in everything that was acknowledged before the call.
-    pub(crate) async fn refresh(&self) -> Result<(), CacheError> {
+    /// Takes in everything that was acknowledged before the call, in a task of the server's own: a request that waits
+    /// for a permit to compute would keep all others from the policy.
+    pub(crate) async fn refresh(self: &Arc<Self>) -> Result<(), CacheError> {
         let sources = self.sources.as_ref().ok_or(CacheError::Closed)?;
         let mut at = At::Consistent;
         for kind in Kind::ALL {
@@ -94,14 +96,17 @@ impl Rbac {
             let snapshot = storage.cache.snapshot(at).await?;
             // One look at how far the engine is serves all four.
             at = At::NotOlderThan(snapshot.revision());
-            self.take_all(kind, storage, &snapshot);
+            let (rbac, storage) = (self.clone(), storage.clone());
+            let take = async move { rbac.take_all(kind, &storage, &snapshot).await };
+            let taken = tokio::spawn(Metered::task(Box::pin(take), "rbac-refresh"));
+            taken.await.map_err(|_| CacheError::Closed)?;
         }
         Ok(())
     }
 
     /// Takes in all objects of a kind: those that changed, and the lack of those that are gone.
-    fn take_all(&self, kind: Kind, storage: &Storage, snapshot: &Snapshot) {
-        let mut following = self.lock();
+    async fn take_all(&self, kind: Kind, storage: &Storage, snapshot: &Snapshot) {
+        let mut following = self.following.lock().await;
         let Following { policy, progress } = &mut *following;
         let progress = progress.entry(kind).or_default();
         if snapshot.revision() < progress.latest {
@@ -114,7 +119,8 @@ impl Rbac {
             return;
         }
         let gone = |key: &str| snapshot.get(key).is_none();
-        let removed: Vec<_> = progress.applied.keys().filter(|key| gone(key)).cloned().collect();
+        let applied = progress.applied.keys().inspect(|_| kevel_compute::charge(1));
+        let removed: Vec<_> = applied.filter(|key| gone(key)).cloned().collect();
         for key in removed {
             progress.applied.remove(&key);
             policy.set(kind, &key, None);
@@ -129,12 +135,12 @@ impl Rbac {
         progress.latest = snapshot.revision();
         progress.loaded = true;
         progress.last = Some(snapshot.clone());
-        self.publish(&mut following);
+        self.publish(&following);
     }
 
     /// Takes in changes, in their order.
-    fn take(&self, kind: Kind, storage: &Storage, changes: impl Iterator<Item = Delivery>) {
-        let mut following = self.lock();
+    async fn take(&self, kind: Kind, storage: &Storage, changes: impl Iterator<Item = Delivery>) {
+        let mut following = self.following.lock().await;
         let Following { policy, progress } = &mut *following;
         let progress = progress.entry(kind).or_default();
         for event in changes.map(|delivery| delivery.event) {
@@ -150,11 +156,11 @@ impl Rbac {
             };
             policy.set(kind, shown.key(), object.as_ref());
         }
-        self.publish(&mut following);
+        self.publish(&following);
     }
 
     /// Shows readers what was taken in, once all kinds have been loaded.
-    fn publish(&self, following: &mut Following) {
+    fn publish(&self, following: &Following) {
         let loaded = |kind| following.progress.get(&kind).is_some_and(|p: &Progress| p.loaded);
         if Kind::ALL.into_iter().all(loaded) {
             self.index.store(Arc::new(following.policy.index()));
@@ -185,10 +191,10 @@ async fn follow(rbac: Arc<Rbac>, kind: Kind, storage: Arc<Storage>) {
 async fn follow_once(rbac: &Rbac, kind: Kind, storage: &Storage) -> Result<(), CacheError> {
     let selection = Selection::default();
     let (snapshot, mut watcher) = storage.cache.list_watch(selection, At::Consistent).await?;
-    rbac.take_all(kind, storage, &snapshot);
+    rbac.take_all(kind, storage, &snapshot).await;
     let mut seen = Vec::new();
     loop {
         watcher.next(&mut seen).await?;
-        rbac.take(kind, storage, seen.drain(..));
+        rbac.take(kind, storage, seen.drain(..)).await;
     }
 }

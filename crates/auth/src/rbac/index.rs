@@ -1,34 +1,50 @@
 //! Who has which rules where, as decisions read it.
+//!
+//! Who is bound and what the roles say are apart: a role is replaced without a look at those who have it, and a binding
+//! without a look at rules. What both come to is worked out for a user or group when they ask, and kept until one of
+//! the roles within reach changes.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, OnceLock};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, OnceLock, Weak};
 
+use arc_swap::ArcSwapOption;
 use kevel_server::authorization::Attributes;
 use kevel_server::user::User;
 
-use super::policy::{Binding, Role, RoleRef};
-use crate::rule::{Coverage, PolicyRule};
+use super::binding::Binding;
+use super::lookup::Lookup;
+use super::role::{Role, RoleRef};
+use crate::rule::Coverage;
 
-/// Beyond this many rules of one subject, those that matter are looked up rather than searched for.
-const SEARCHED_RULES: usize = 64;
+/// Beyond this many small roles of one subject, their rules are looked up rather than searched for.
+const SEARCHED_ROLES: usize = 16;
 
-/// All grants at one moment.
+/// All roles and bindings at one moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
-    pub cluster: Arc<Scope>,
-    pub namespaces: HashMap<Arc<str>, Arc<Scope>>,
+    pub cluster: Scope,
+    pub namespaces: HashMap<Arc<str>, Scope>,
 }
 
-/// The grants of one namespace, or of the whole cluster.
+/// Those of one namespace, or of the whole cluster.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
-    pub users: HashMap<Arc<str>, Arc<Grants>>,
-    pub groups: HashMap<Arc<str>, Arc<Grants>>,
+    pub roles: Arc<Roles>,
+    pub users: Arc<HashMap<Arc<str>, Arc<Grants>>>,
+    pub groups: Arc<HashMap<Arc<str>, Arc<Grants>>>,
+}
+
+/// Roles by name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Roles {
+    /// Number that changes with them.
+    pub version: u64,
+    pub by_name: HashMap<Arc<str>, Arc<Role>>,
 }
 
 impl Scope {
     pub fn is_empty(&self) -> bool {
-        self.users.is_empty() && self.groups.is_empty()
+        self.roles.by_name.is_empty() && self.users.is_empty() && self.groups.is_empty()
     }
 }
 
@@ -38,149 +54,164 @@ impl Index {
         &'i self,
         user: &'i User,
         namespace: &str,
-    ) -> impl Iterator<Item = &'i Arc<Grants>> + use<'i> {
+    ) -> impl Iterator<Item = Arc<HeldRoles>> + use<'i> {
         let local = self.namespaces.get(namespace).filter(|_| !namespace.is_empty());
-        [Some(&self.cluster), local].into_iter().flatten().flat_map(|scope| {
-            let own = scope.users.get(user.name.as_str());
-            let shared = user.groups.iter().filter_map(|group| scope.groups.get(group.as_str()));
-            own.into_iter().chain(shared)
-        })
+        let scopes = [(None, Some(&self.cluster)), (local, local)];
+        scopes.into_iter().filter_map(|(own, scope)| Some((own, scope?))).flat_map(
+            move |(own, scope)| {
+                let bound = scope.users.get(user.name.as_str()).into_iter();
+                let groups = user.groups.iter().inspect(|_| kevel_compute::charge(1));
+                let shared = groups.filter_map(|group| scope.groups.get(group.as_str()));
+                let own = own.map(|scope| &*scope.roles);
+                bound.chain(shared).map(move |grants| grants.held(own, &self.cluster.roles))
+            },
+        )
+    }
+
+    /// A role, for a binding in a namespace.
+    pub fn role(&self, role: &RoleRef, namespace: &str) -> Option<&Arc<Role>> {
+        let own = self.namespaces.get(namespace).map(|scope| &*scope.roles);
+        find(role, own, &self.cluster.roles)
+    }
+}
+
+/// The role that is meant in a namespace with these roles. Roles have a namespace: a binding without one finds none.
+fn find<'r>(role: &RoleRef, own: Option<&'r Roles>, cluster: &'r Roles) -> Option<&'r Arc<Role>> {
+    match role.kind.as_str() {
+        "Role" => own?.by_name.get(role.name.as_str()),
+        "ClusterRole" => cluster.by_name.get(role.name.as_str()),
+        _ => None,
+    }
+}
+
+/// The bindings that mean one user or group in one scope.
+#[derive(Debug, Default)]
+pub(super) struct Grants {
+    /// In order of their names.
+    bindings: Vec<Arc<Binding>>,
+    held: ArcSwapOption<HeldRoles>,
+}
+
+impl Grants {
+    /// The same with another binding, in the place of one of its name.
+    pub fn with(&self, binding: &Arc<Binding>) -> Self {
+        kevel_compute::charge(self.bindings.len() / 8);
+        let mut bindings = self.bindings.clone();
+        match bindings.binary_search_by(|known| known.name().cmp(binding.name())) {
+            Ok(at) => bindings[at] = binding.clone(),
+            Err(at) => bindings.insert(at, binding.clone()),
+        }
+        Grants { bindings, held: ArcSwapOption::empty() }
+    }
+
+    /// The same without a binding; `None` if that was the last.
+    pub fn without(&self, name: &str) -> Option<Self> {
+        kevel_compute::charge(self.bindings.len() / 8);
+        let others = self.bindings.iter().filter(|known| known.name() != name);
+        let bindings: Vec<_> = others.cloned().collect();
+        (!bindings.is_empty()).then(|| Grants { bindings, held: ArcSwapOption::empty() })
+    }
+
+    /// What the bindings come to with the roles of a namespace and of the cluster.
+    fn held(&self, own: Option<&Roles>, cluster: &Roles) -> Arc<HeldRoles> {
+        let versions = (own.map_or(0, |own| own.version), cluster.version);
+        if let Some(held) = &*self.held.load()
+            && held.versions == versions
+        {
+            return held.clone();
+        }
+        let held = Arc::new(HeldRoles::new(&self.bindings, own, cluster, versions));
+        self.held.store(Some(held.clone()));
+        held
     }
 }
 
 /// What one user or group has in one scope: each role once, whatever the number of bindings to it.
-#[derive(Debug, Default)]
-pub(super) struct Grants {
-    pub grants: Vec<Grant>,
+#[derive(Debug)]
+pub(super) struct HeldRoles {
+    /// Of the namespace's roles, and of the cluster's.
+    versions: (u64, u64),
+    grants: Vec<Grant>,
     /// Roles that are bound and not there.
     pub missing: Vec<RoleRef>,
+    /// Index of the rules of small roles, if there are many.
     lookup: Option<Lookup>,
-    /// Coverage of the rules, computed at the first escalation check.
+    /// Positions of the other grants.
+    searched: Vec<usize>,
+    /// Coverage of the rules of small roles, worked out at the first escalation check.
     coverage: OnceLock<Coverage>,
 }
 
-/// A role, and a binding to it.
-#[derive(Clone, Debug)]
-pub(super) struct Grant {
-    pub role: Arc<Role>,
-    pub binding: Arc<Binding>,
+/// A role, and a binding to it. The role goes when it is replaced, even if nobody asks on its holder's behalf again.
+#[derive(Debug)]
+struct Grant {
+    role: Weak<Role>,
+    binding: Arc<Binding>,
 }
 
-impl Grants {
-    pub fn new(grants: Vec<Grant>, missing: Vec<RoleRef>) -> Self {
-        let rules: usize = grants.iter().map(|grant| grant.role.rules.len()).sum();
-        let lookup = (rules > SEARCHED_RULES).then(|| Lookup::new(&grants));
-        Grants { grants, missing, lookup, coverage: OnceLock::new() }
+impl HeldRoles {
+    /// Of several bindings to one role the first by name counts.
+    fn new(
+        bindings: &[Arc<Binding>],
+        own: Option<&Roles>,
+        cluster: &Roles,
+        versions: (u64, u64),
+    ) -> Self {
+        let (mut roles, mut missing, mut known) = (Vec::new(), BTreeSet::new(), HashSet::new());
+        for binding in bindings {
+            kevel_compute::charge(2);
+            match find(&binding.role, own, cluster) {
+                Some(role) if known.insert(Arc::as_ptr(role)) => roles.push((role, binding)),
+                Some(_) => {}
+                None => {
+                    missing.insert(binding.role.clone());
+                }
+            }
+        }
+        let is_large = |at: &usize| roles.get(*at).is_some_and(|(role, _)| role.is_large());
+        let (large, small): (Vec<usize>, Vec<usize>) = (0..roles.len()).partition(is_large);
+        let (lookup, searched) = match small.len() > SEARCHED_ROLES {
+            true => {
+                let rules = |at: usize| Some((at, roles.get(at)?.0.rules.as_slice()));
+                (Some(Lookup::new(small.into_iter().filter_map(rules))), large)
+            }
+            false => (None, (0..roles.len()).collect()),
+        };
+        let grant = |(role, binding): &(&Arc<Role>, &Arc<Binding>)| Grant {
+            role: Arc::downgrade(role),
+            binding: Arc::clone(binding),
+        };
+        let grants = roles.iter().map(grant).collect();
+        let missing = missing.into_iter().collect();
+        HeldRoles { versions, grants, missing, lookup, searched, coverage: OnceLock::new() }
     }
 
-    /// Coverage of the rules, computed once for as long as the rules stay the same.
-    pub fn coverage(&self) -> &Coverage {
-        self.coverage
-            .get_or_init(|| Coverage::new(self.grants.iter().flat_map(|grant| &grant.role.rules)))
+    /// The roles, while the index that they were found in is there.
+    pub fn roles(&self) -> impl Iterator<Item = Arc<Role>> {
+        self.grants.iter().filter_map(|grant| grant.role.upgrade())
     }
 
     /// The binding by which something is allowed.
     pub fn allowing(&self, asked: &Attributes<'_>) -> Option<&Arc<Binding>> {
-        let found = match &self.lookup {
-            None => {
-                let allows =
-                    |grant: &&Grant| grant.role.rules.iter().any(|rule| rule.allows(asked));
-                self.grants.iter().find(allows)
-            }
-            Some(lookup) => {
-                let allowed =
-                    |place: &RuleIndex| self.rule(*place).is_some_and(|r| r.allows(asked));
-                let place = lookup.candidates(asked).find(|place| allowed(place));
-                place.and_then(|place| self.grants.get(place.grant))
-            }
-        };
-        found.map(|grant| &grant.binding)
+        let looked_up = self.lookup.as_ref().and_then(|lookup| {
+            let mut candidates = lookup.candidates(asked);
+            let place = candidates.find(|place| {
+                let role = self.grants.get(place.grant).and_then(|grant| grant.role.upgrade());
+                let rule = role.as_ref().and_then(|role| role.rules.get(place.rule));
+                rule.is_some_and(|rule| rule.allows(asked))
+            })?;
+            self.grants.get(place.grant)
+        });
+        let allows = |grant: &&Grant| grant.role.upgrade().is_some_and(|role| role.allows(asked));
+        let mut searched = self.searched.iter().filter_map(|at| self.grants.get(*at));
+        looked_up.or_else(|| searched.find(allows)).map(|grant| &grant.binding)
     }
 
-    fn rule(&self, place: RuleIndex) -> Option<&PolicyRule> {
-        self.grants.get(place.grant)?.role.rules.get(place.rule)
+    /// Coverage of the rules of all small roles.
+    pub fn coverage_of_small(&self) -> &Coverage {
+        kevel_compute::filled(&self.coverage, || {
+            let roles: Vec<_> = self.roles().filter(|role| !role.is_large()).collect();
+            Coverage::new(roles.iter().flat_map(|role| &role.rules))
+        })
     }
-}
-
-/// Where a rule stands.
-#[derive(Clone, Copy, Debug)]
-struct RuleIndex {
-    grant: usize,
-    rule: usize,
-}
-
-/// The rules of a subject by what they are about. Each rule stands here as often as it has names,
-/// resources and groups, never as often as they combine.
-#[derive(Debug, Default)]
-struct Lookup {
-    /// Rules that name objects, by those names.
-    names: HashMap<Box<str>, Vec<RuleIndex>>,
-    /// The others, by resource: `pods`, `pods/log`, `*/scale`, `*`.
-    resources: HashMap<Box<str>, Vec<RuleIndex>>,
-    /// The same, by group.
-    groups: HashMap<Box<str>, Vec<RuleIndex>>,
-    urls: HashMap<Box<str>, Vec<RuleIndex>>,
-    /// Those with a path that ends with a star.
-    url_patterns: Vec<RuleIndex>,
-}
-
-impl Lookup {
-    fn new(grants: &[Grant]) -> Self {
-        let mut lookup = Lookup::default();
-        // Of rules that are the same, as many roles have them, one is enough.
-        let mut known = HashSet::new();
-        for (grant, role) in grants.iter().map(|grant| &grant.role).enumerate() {
-            for (rule, content) in role.rules.iter().enumerate() {
-                if known.insert(content) {
-                    lookup.add(RuleIndex { grant, rule }, content);
-                }
-            }
-        }
-        lookup
-    }
-
-    fn add(&mut self, place: RuleIndex, rule: &PolicyRule) {
-        let add = |to: &mut HashMap<Box<str>, Vec<RuleIndex>>, keys: &[String]| {
-            for key in keys {
-                to.entry(key.as_str().into()).or_default().push(place);
-            }
-        };
-        if rule.resource_names.is_empty() {
-            add(&mut self.resources, &rule.resources);
-            add(&mut self.groups, &rule.api_groups);
-        } else {
-            add(&mut self.names, &rule.resource_names);
-        }
-        add(&mut self.urls, &rule.non_resource_urls);
-        if rule.non_resource_urls.iter().any(|url| url.ends_with('*')) {
-            self.url_patterns.push(place);
-        }
-    }
-
-    /// The places of all rules that may allow something.
-    fn candidates(&self, asked: &Attributes<'_>) -> impl Iterator<Item = RuleIndex> + use<'_> {
-        let lists: [&[RuleIndex]; 4] = if !asked.is_resource {
-            [at(&self.urls, asked.path), &self.url_patterns, &[], &[]]
-        } else {
-            let (resource, subresource) = (asked.resource, asked.subresource);
-            let [exact, any] = match subresource {
-                "" => [at(&self.resources, resource), &[]],
-                _ => [resource, "*"].map(|of| at(&self.resources, &format!("{of}/{subresource}"))),
-            };
-            let by_resource = [exact, any, at(&self.resources, "*")];
-            let by_group = [at(&self.groups, asked.group), at(&self.groups, "*"), &[]];
-            // A rule has to have both, so the shorter way finds it.
-            let length =
-                |lists: &[&[RuleIndex]; 3]| lists.iter().map(|list| list.len()).sum::<usize>();
-            let shorter =
-                if length(&by_group) < length(&by_resource) { by_group } else { by_resource };
-            let [first, second, third] = shorter;
-            [at(&self.names, asked.name), first, second, third]
-        };
-        lists.into_iter().flatten().copied()
-    }
-}
-
-fn at<'l>(map: &'l HashMap<Box<str>, Vec<RuleIndex>>, key: &str) -> &'l [RuleIndex] {
-    map.get(key).map_or(&[], Vec::as_slice)
 }

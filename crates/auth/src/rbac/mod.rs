@@ -4,14 +4,17 @@
 //! Roles and bindings are followed in the cache. From them an index is kept, subject to grants to
 //! rules: a change works out anew what it touches, and decisions read the index without a lock.
 
+mod binding;
 mod follow;
 mod index;
+mod lookup;
 mod policy;
+mod role;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use kevel_server::authorization::{
@@ -19,12 +22,12 @@ use kevel_server::authorization::{
 };
 use kevel_server::future::Pending;
 use kevel_server::user::User;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 
 use self::follow::Following;
 pub use self::follow::Sources;
-use self::index::{Grants, Index};
-pub(crate) use self::policy::{Role, RoleRef};
+use self::index::{HeldRoles, Index};
+pub(crate) use self::role::{Role, RoleRef};
 use crate::rule::{self, PolicyRule, TooMany};
 
 /// The authorizer. By default one that knows of no role, and allows nothing.
@@ -32,6 +35,7 @@ use crate::rule::{self, PolicyRule, TooMany};
 pub struct Rbac {
     /// Empty until everything is loaded.
     index: ArcSwap<Index>,
+    /// HeldRoles while objects are decoded, which is charged: by the server's own tasks alone, which need no permit.
     following: Mutex<Following>,
     sources: Option<Sources>,
     synced: watch::Sender<bool>,
@@ -70,27 +74,26 @@ impl Rbac {
         let index = self.index.load();
         let (mut held, mut roles, mut missing) = (Vec::new(), Vec::new(), BTreeSet::new());
         let mut known = HashSet::new();
-        for grants in index.of(user, namespace) {
-            held.push(grants.clone());
-            let new = grants.grants.iter().filter(|grant| known.insert(Arc::as_ptr(&grant.role)));
-            roles.extend(new.map(|grant| grant.role.clone()));
-            missing.extend(grants.missing.iter().cloned());
+        for one in index.of(user, namespace) {
+            roles.extend(one.roles().filter(|role| known.insert(Arc::as_ptr(role))));
+            missing.extend(one.missing.iter().cloned());
+            held.push(one);
         }
-        Rules { grants: held, roles, missing: missing.into_iter().collect() }
+        Rules { held, roles, missing: missing.into_iter().collect() }
     }
 
     /// Whether something is allowed. Does not wait for anything.
     pub fn decide(&self, asked: &Attributes<'_>) -> Opinion {
         let index = self.index.load();
         let mut missing = Vec::new();
-        for grants in index.of(asked.user, asked.namespace) {
-            if let Some(binding) = grants.allowing(asked) {
+        for held in index.of(asked.user, asked.namespace) {
+            if let Some(binding) = held.allowing(asked) {
                 let reason = format!("RBAC: allowed by {}", binding.describe(asked.user));
                 return Opinion { decision: Decision::Allow, reason, error: None };
             }
-            missing.extend(&grants.missing);
+            missing.extend(held.missing.iter().cloned());
         }
-        match aggregate(missing.into_iter().map(RoleRef::to_string)) {
+        match aggregate(missing.iter().map(RoleRef::to_string)) {
             Some(errors) => Opinion::none(format!("RBAC: {errors}")),
             None => Opinion::none(""),
         }
@@ -98,11 +101,7 @@ impl Rbac {
 
     /// The rules of a role, for a binding in a namespace.
     pub(crate) fn role(&self, role: &RoleRef, namespace: &str) -> Option<Arc<Role>> {
-        self.lock().policy.role(role, namespace).cloned()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Following> {
-        self.following.lock().unwrap_or_else(PoisonError::into_inner)
+        self.index.load().role(role, namespace).cloned()
     }
 }
 
@@ -115,6 +114,7 @@ impl Authorizer for Rbac {
         let held = self.rules_of(user, namespace);
         let mut rules = authorization::Rules::default();
         for rule in held.iter() {
+            kevel_compute::charge(4);
             if !rule.resources.is_empty() {
                 rules.resource_rules.push(ResourceRule {
                     verbs: rule.verbs.clone(),
@@ -138,7 +138,7 @@ impl Authorizer for Rbac {
 /// What somebody may do.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    grants: Vec<Arc<Grants>>,
+    held: Vec<Arc<HeldRoles>>,
     roles: Vec<Arc<Role>>,
     missing: Vec<RoleRef>,
 }
@@ -151,7 +151,9 @@ impl Rules {
 
     /// The single permissions of `wanted` that none of the rules covers.
     pub(crate) fn uncovered(&self, wanted: &[PolicyRule]) -> Result<Vec<PolicyRule>, TooMany> {
-        rule::uncovered(self.grants.iter().map(|grants| grants.coverage()), wanted)
+        let large = self.roles.iter().filter(|role| role.is_large()).map(|role| role.coverage());
+        let small = self.held.iter().map(|held| held.coverage_of_small());
+        rule::uncovered(large.chain(small), wanted)
     }
 
     /// Roles that are bound and not there.

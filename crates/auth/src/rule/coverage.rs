@@ -59,7 +59,8 @@ impl Coverage {
     /// The index of rules, of which those that are the same count once.
     pub fn new<'r>(rules: impl IntoIterator<Item = &'r PolicyRule>) -> Self {
         let mut known = HashSet::new();
-        let rules: Vec<_> = rules.into_iter().filter(|rule| known.insert(*rule)).collect();
+        let rules = rules.into_iter().inspect(|_| kevel_compute::charge(2));
+        let rules: Vec<_> = rules.filter(|rule| known.insert(*rule)).collect();
         let words = rules.len().div_ceil(WORD);
         let field = |values: fn(&PolicyRule) -> &Vec<String>| Field::new(&rules, words, values);
         let mut names = field(|rule| &rule.resource_names);
@@ -122,6 +123,7 @@ impl Field {
         let mut by_value: HashMap<Box<str>, Vec<u32>> = HashMap::new();
         for (number, rule) in numbered(rules) {
             for value in values(rule) {
+                kevel_compute::charge(1);
                 let numbers = match by_value.get_mut(value.as_str()) {
                     Some(numbers) => numbers,
                     None => by_value.entry(value.as_str().into()).or_default(),
@@ -133,7 +135,10 @@ impl Field {
             }
         }
         let by_value = by_value.into_iter();
-        let by_value = by_value.map(|(value, numbers)| (value, Members::new(numbers, words)));
+        let by_value = by_value.map(|(value, numbers)| {
+            kevel_compute::charge(1);
+            (value, Members::new(numbers, words))
+        });
         Field { by_value: by_value.collect(), any: Members::default() }
     }
 
