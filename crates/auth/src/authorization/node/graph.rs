@@ -1,7 +1,7 @@
 //! Which nodes have to do with which objects.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use kevel_api::references;
 use kevel_api::value::Value;
@@ -69,10 +69,61 @@ pub(super) struct Graph {
     /// How many ways lead from an object to a node.
     reach: HashMap<Vertex, BTreeMap<Arc<str>, u32>>,
     /// What an object (a pod, an attachment, ...) contributes to that.
-    edges: HashMap<Vertex, (Arc<str>, Vec<Vertex>)>,
+    edges: HashMap<Vertex, Arc<Edges>>,
     volumes: HashMap<Vertex, Volume>,
     /// The volumes that are bound to a claim.
     bound: HashMap<Vertex, BTreeSet<Vertex>>,
+}
+
+/// Ways to a node that follow from an object: from itself, and from all that it names. A pod of a megabyte names some
+/// ten thousand objects.
+#[derive(Debug)]
+struct Edges {
+    node: Arc<str>,
+    from: Vec<Vertex>,
+}
+
+impl Edges {
+    /// The ways from an object; `None` if it has no node.
+    fn new(vertex: &Vertex, object: &Value) -> Option<Self> {
+        let node: Arc<str> = object.str_at(&["spec", "nodeName"]).into();
+        if node.is_empty() {
+            return None;
+        }
+        let mut from = vec![vertex.clone()];
+        if vertex.kind == Kind::Pod {
+            from.extend(needed_by(object));
+        }
+        Some(Edges { node, from })
+    }
+}
+
+/// Most ways that are changed while the graph is locked: kubelets' requests wait for it.
+const LOCKED_EDGES: usize = 256;
+
+/// Takes in an object as it is now; `None` when it is gone. New ways are there before old ones go: a node does not lose
+/// in between what both lead to.
+pub(super) fn set(graph: &RwLock<Graph>, kind: Kind, key: &str, object: Option<&Value>) {
+    let write = || graph.write().unwrap_or_else(PoisonError::into_inner);
+    let vertex = Vertex { kind, key: key.into() };
+    if kind == Kind::Volume {
+        return write().set_volume(vertex, object);
+    }
+    let new = object.and_then(|object| Edges::new(&vertex, object)).map(Arc::new);
+    let old = match &new {
+        Some(new) => write().edges.insert(vertex, new.clone()),
+        None => write().edges.remove(&vertex),
+    };
+    let change = |edges: &Edges, change: fn(&mut Graph, &Vertex, &Arc<str>)| {
+        for part in edges.from.chunks(LOCKED_EDGES) {
+            let mut graph = write();
+            part.iter().for_each(|from| change(&mut graph, from, &edges.node));
+            drop(graph);
+            kevel_compute::charge(4 * part.len());
+        }
+    };
+    new.iter().for_each(|new| change(new, Graph::gain));
+    old.iter().for_each(|old| change(old, Graph::lose));
 }
 
 /// What follows from a persistent volume: whoever mounts its claim needs it, and its secrets.
@@ -86,28 +137,6 @@ impl Graph {
     /// Whether an object has to do with a node.
     pub fn leads(&self, from: &Vertex, node: &str) -> bool {
         self.reach.get(from).is_some_and(|nodes| nodes.contains_key(node))
-    }
-
-    /// Takes in an object as it is now; `None` when it is gone.
-    pub fn set(&mut self, kind: Kind, key: &str, object: Option<&Value>) {
-        let vertex = Vertex { kind, key: key.into() };
-        if kind == Kind::Volume {
-            return self.set_volume(vertex, object);
-        }
-        if let Some((node, old)) = self.edges.remove(&vertex) {
-            old.iter().for_each(|from| self.lose(from, &node));
-        }
-        let Some(object) = object else { return };
-        let node: Arc<str> = object.str_at(&["spec", "nodeName"]).into();
-        if node.is_empty() {
-            return;
-        }
-        let mut from = vec![vertex.clone()];
-        if kind == Kind::Pod {
-            from.extend(needed_by(object));
-        }
-        from.iter().for_each(|from| self.gain(from, &node));
-        self.edges.insert(vertex, (node, from));
     }
 
     fn set_volume(&mut self, volume: Vertex, object: Option<&Value>) {
@@ -194,7 +223,10 @@ fn needed_by(pod: &Value) -> Vec<Vertex> {
     ];
     let namespace = pod.str_at(&["metadata", "namespace"]);
     let all = lists.into_iter().flat_map(|(kind, names)| {
-        names.into_iter().map(move |name| Vertex::new(kind, namespace, name))
+        names.into_iter().map(move |name| {
+            kevel_compute::charge(4);
+            Vertex::new(kind, namespace, name)
+        })
     });
     all.collect::<BTreeSet<_>>().into_iter().collect()
 }
@@ -209,10 +241,12 @@ mod tests {
     }
 
     /// `kind namespace/name` leads to these of the nodes `a`, `b`, `c`.
-    fn assert_leads(graph: &Graph, kind: Kind, key: &str, nodes: &str) {
+    fn assert_leads(graph: &RwLock<Graph>, kind: Kind, key: &str, nodes: &str) {
         let vertex = Vertex { kind, key: key.into() };
-        let found: String =
-            ["a", "b", "c"].into_iter().filter(|n| graph.leads(&vertex, n)).collect();
+        let found: String = ["a", "b", "c"]
+            .into_iter()
+            .filter(|n| graph.read().unwrap().leads(&vertex, n))
+            .collect();
         assert_eq!(found, nodes, "{kind:?} {key}");
     }
 
@@ -224,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_pod_leads_to_its_node_from_all_that_it_names() {
-        let mut graph = Graph::default();
+        let graph = RwLock::<Graph>::default();
         let rest = r#","serviceAccountName":"sa","imagePullSecrets":[{"name":"pull"}],
             "initContainers":[{"envFrom":[{"secretRef":{"name":"s1"}},{"configMapRef":{"name":"c1"}}]}],
             "containers":[{"env":[{"valueFrom":{"secretKeyRef":{"name":"s2"}}},{"valueFrom":{"configMapKeyRef":{"name":"c2"}}}]}],
@@ -233,7 +267,7 @@ mod tests {
                 {"secret":{"secretName":"s4"}},{"configMap":{"name":"c3"}},{"csi":{"nodePublishSecretRef":{"name":"s5"}}},
                 {"projected":{"sources":[{"secret":{"name":"s6"}},{"configMap":{"name":"c4"}}]}}],
             "resourceClaims":[{"name":"x","resourceClaimName":"rc"},{"name":"y","resourceClaimTemplateName":"t"}]"#;
-        graph.set(Kind::Pod, "n/p", Some(&pod("p", "a", rest)));
+        set(&graph, Kind::Pod, "n/p", Some(&pod("p", "a", rest)));
         let keys = [
             (Kind::Pod, "n/p"),
             (Kind::ServiceAccount, "n/sa"),
@@ -255,15 +289,17 @@ mod tests {
         for (kind, key) in keys {
             assert_leads(&graph, kind, key, "a");
         }
-        assert_eq!(graph.reach.len(), keys.len());
+        assert_eq!(graph.read().unwrap().reach.len(), keys.len());
         // One that came to another node, and one that is gone.
-        graph.set(Kind::Pod, "n/p", Some(&pod("p", "b", rest)));
+        set(&graph, Kind::Pod, "n/p", Some(&pod("p", "b", rest)));
         assert_leads(&graph, Kind::Secret, "n/s1", "b");
-        graph.set(Kind::Pod, "n/p", None);
-        assert!(graph.reach.is_empty() && graph.edges.is_empty());
+        set(&graph, Kind::Pod, "n/p", None);
+        let left = graph.read().unwrap();
+        assert!(left.reach.is_empty() && left.edges.is_empty());
+        drop(left);
         // A mirror of what a node runs by itself leads to nothing but itself.
         let mirror = r#"{"metadata":{"name":"m","namespace":"n","annotations":{"kubernetes.io/config.mirror":""}},"spec":{"nodeName":"a","serviceAccountName":"sa"}}"#;
-        graph.set(Kind::Pod, "n/m", Some(&read(mirror)));
+        set(&graph, Kind::Pod, "n/m", Some(&read(mirror)));
         assert_leads(&graph, Kind::Pod, "n/m", "a");
         assert_leads(&graph, Kind::ServiceAccount, "n/sa", "");
     }
@@ -276,36 +312,66 @@ mod tests {
             ))
         };
         let mounts = r#","volumes":[{"persistentVolumeClaim":{"claimName":"c"}}]"#;
-        let shows = |graph: &Graph, nodes: &str| {
+        let shows = |graph: &RwLock<Graph>, nodes: &str| {
             assert_leads(graph, Kind::Volume, "v", nodes);
             assert_leads(graph, Kind::Secret, "m/s", nodes);
             assert_leads(graph, Kind::Secret, "m/no", "");
         };
         // Whichever is heard of first.
         for volume_first in [true, false] {
-            let mut graph = Graph::default();
+            let graph = RwLock::<Graph>::default();
             if volume_first {
-                graph.set(Kind::Volume, "v", Some(&volume("c")));
+                set(&graph, Kind::Volume, "v", Some(&volume("c")));
                 shows(&graph, "");
             }
-            graph.set(Kind::Pod, "n/p", Some(&pod("p", "a", mounts)));
-            graph.set(Kind::Pod, "n/q", Some(&pod("q", "a", mounts)));
-            graph.set(Kind::Pod, "n/r", Some(&pod("r", "b", mounts)));
+            set(&graph, Kind::Pod, "n/p", Some(&pod("p", "a", mounts)));
+            set(&graph, Kind::Pod, "n/q", Some(&pod("q", "a", mounts)));
+            set(&graph, Kind::Pod, "n/r", Some(&pod("r", "b", mounts)));
             if !volume_first {
-                graph.set(Kind::Volume, "v", Some(&volume("c")));
+                set(&graph, Kind::Volume, "v", Some(&volume("c")));
             }
             shows(&graph, "ab");
-            graph.set(Kind::Pod, "n/p", None);
+            set(&graph, Kind::Pod, "n/p", None);
             shows(&graph, "ab");
-            graph.set(Kind::Pod, "n/q", None);
+            set(&graph, Kind::Pod, "n/q", None);
             shows(&graph, "b");
-            graph.set(Kind::Volume, "v", Some(&volume("other")));
+            set(&graph, Kind::Volume, "v", Some(&volume("other")));
             shows(&graph, "");
-            graph.set(Kind::Volume, "v", Some(&volume("c")));
+            set(&graph, Kind::Volume, "v", Some(&volume("c")));
             shows(&graph, "b");
-            graph.set(Kind::Volume, "v", None);
-            graph.set(Kind::Pod, "n/r", None);
+            set(&graph, Kind::Volume, "v", None);
+            set(&graph, Kind::Pod, "n/r", None);
+            let graph = graph.read().unwrap();
             assert!(graph.reach.is_empty() && graph.bound.is_empty());
         }
+    }
+
+    #[test]
+    fn node_keeps_secret_while_its_large_pod_is_updated() {
+        let graph = RwLock::<Graph>::default();
+        let many: Vec<String> = (0..4 * LOCKED_EDGES)
+            .map(|number| format!(r#"{{"secretRef":{{"name":"s{number}"}}}}"#))
+            .collect();
+        let large = |name: &str| {
+            let env = format!(r#","containers":[{{"envFrom":[{},{name}]}}]"#, many.join(","));
+            pod("p", "a", &env)
+        };
+        let states = [r#"{"secretRef":{"name":"x"}}"#, r#"{"secretRef":{"name":"y"}}"#].map(large);
+        set(&graph, Kind::Pod, "n/p", states.first());
+        let last = Vertex::new(Kind::Secret, "n", &format!("s{}", many.len() - 1));
+        std::thread::scope(|scope| {
+            let updates = scope.spawn(|| {
+                states.iter().cycle().take(20).for_each(|state| {
+                    set(&graph, Kind::Pod, "n/p", Some(state));
+                });
+            });
+            while !updates.is_finished() {
+                assert!(graph.read().unwrap().leads(&last, "a"));
+            }
+        });
+        assert_leads(&graph, Kind::Secret, "n/x", "");
+        assert_leads(&graph, Kind::Secret, "n/y", "a");
+        set(&graph, Kind::Pod, "n/p", None);
+        assert!(graph.read().unwrap().reach.is_empty());
     }
 }

@@ -250,7 +250,7 @@ impl NodeAuthorizer {
 
     fn set(&self, kind: Kind, key: &str, object: Option<&Value>) {
         let started = Stopwatch::start();
-        self.graph.write().unwrap_or_else(PoisonError::into_inner).set(kind, key, object);
+        graph::set(&self.graph, kind, key, object);
         if let Some(actions) = &self.actions {
             let [add, delete] = kind.actions();
             let action = if object.is_some() { add } else { delete };
