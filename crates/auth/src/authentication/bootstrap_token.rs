@@ -40,8 +40,8 @@ impl BootstrapTokens {
         let storage = self.0.secrets();
         let name = format!("{SECRET_PREFIX}{id}");
         let found = storage.cache.latest().get(&format!("{NAMESPACE}/{name}")).cloned()?;
-        let object = storage.read(found.wire().ok()?).ok()?;
-        match judge(&object, id, secret, Time::now(self.0.clock())) {
+        let token = storage.decoded(&found, BootstrapToken::read).ok()?;
+        match token.judge(id, secret, Time::now(self.0.clock())) {
             Ok(groups) => {
                 let name = format!("{USER_PREFIX}{id}");
                 Some(Known::new(User { name, groups, ..User::default() }, Vec::new()))
@@ -75,43 +75,73 @@ fn parse(token: &str) -> Option<(&str, &str)> {
     (ours(id, ID) && ours(secret, SECRET)).then_some((id, secret))
 }
 
-/// The groups of a token's user, or what is wrong with its secret.
-fn judge(object: &Value, id: &str, secret: &str, now: Time) -> Result<Vec<String>, String> {
-    if object.at(&["metadata", "deletionTimestamp"]).is_some() {
-        return Err("is deleted and awaiting removal".to_owned());
-    }
-    if object.str_at(&["type"]) != SECRET_TYPE {
-        return Err(format!("has invalid type, expected {SECRET_TYPE}."));
-    }
-    let data = |key: &str| {
-        let mut bytes = Vec::new();
-        let decoded = base64::decode_into(object.str_at(&["data", key]), &mut bytes);
-        decoded.map_or_else(|_| String::new(), |()| String::from_utf8_lossy(&bytes).into_owned())
-    };
-    let wrong = |key: &str| Err(format!("has invalid value for key {key}."));
-    if !bool::from(data("token-secret").as_bytes().ct_eq(secret.as_bytes())) {
-        return wrong("token-secret");
-    }
-    if data("token-id") != id {
-        return wrong("token-id");
-    }
-    let expiration = data("expiration");
-    let passed = |text: &str| text.parse::<Time>().map_or(true, |time| time <= now);
-    if !expiration.is_empty() && passed(&expiration) {
-        return Err("has expired.".to_owned());
-    }
-    if data("usage-bootstrap-authentication") != "true" {
-        return Err("not marked usage-bootstrap-authentication=true.".to_owned());
-    }
-    let mut groups = BTreeSet::from([GROUP.to_owned()]);
-    let extra = data("auth-extra-groups");
-    for group in extra.split(',').filter(|_| !extra.is_empty()) {
-        if !is_group(group) {
-            return wrong("auth-extra-groups");
+/// Token as its Secret says it, read once for each state of the Secret, which may be large.
+#[derive(Debug)]
+struct BootstrapToken {
+    is_deleted: bool,
+    is_token: bool,
+    id: String,
+    secret: String,
+    /// Empty for a token that does not expire.
+    expiration: String,
+    is_usable: bool,
+    /// `None` if one is not a group of bootstrappers.
+    groups: Option<Vec<String>>,
+}
+
+impl BootstrapToken {
+    fn read(object: &Value) -> Self {
+        let data = |key: &str| {
+            let mut bytes = Vec::new();
+            let decoded = base64::decode_into(object.str_at(&["data", key]), &mut bytes);
+            decoded
+                .map_or_else(|_| String::new(), |()| String::from_utf8_lossy(&bytes).into_owned())
+        };
+        BootstrapToken {
+            is_deleted: object.at(&["metadata", "deletionTimestamp"]).is_some(),
+            is_token: object.str_at(&["type"]) == SECRET_TYPE,
+            id: data("token-id"),
+            secret: data("token-secret"),
+            expiration: data("expiration"),
+            is_usable: data("usage-bootstrap-authentication") == "true",
+            groups: groups(&data("auth-extra-groups")),
         }
-        groups.insert(group.to_owned());
     }
-    Ok(groups.into_iter().collect())
+
+    /// The groups of a token's user, or what is wrong with its secret.
+    fn judge(&self, id: &str, secret: &str, now: Time) -> Result<Vec<String>, String> {
+        if self.is_deleted {
+            return Err("is deleted and awaiting removal".to_owned());
+        }
+        if !self.is_token {
+            return Err(format!("has invalid type, expected {SECRET_TYPE}."));
+        }
+        let wrong = |key: &str| format!("has invalid value for key {key}.");
+        if !bool::from(self.secret.as_bytes().ct_eq(secret.as_bytes())) {
+            return Err(wrong("token-secret"));
+        }
+        if self.id != id {
+            return Err(wrong("token-id"));
+        }
+        let passed = |text: &str| text.parse::<Time>().map_or(true, |time| time <= now);
+        if !self.expiration.is_empty() && passed(&self.expiration) {
+            return Err("has expired.".to_owned());
+        }
+        if !self.is_usable {
+            return Err("not marked usage-bootstrap-authentication=true.".to_owned());
+        }
+        self.groups.clone().ok_or_else(|| wrong("auth-extra-groups"))
+    }
+}
+
+/// The groups of a token's user: the one of all, and further ones.
+fn groups(extra: &str) -> Option<Vec<String>> {
+    let mut groups = BTreeSet::from([GROUP.to_owned()]);
+    for group in extra.split(',').filter(|_| !extra.is_empty()) {
+        kevel_compute::charge(1);
+        groups.insert(is_group(group).then(|| group.to_owned())?);
+    }
+    Some(groups.into_iter().collect())
 }
 
 fn is_group(group: &str) -> bool {
@@ -175,13 +205,14 @@ mod tests {
                 Err("not marked usage-bootstrap-authentication=true."),
             ),
         ] {
-            let judged = judge(&secret(changes), "abcdef", "0123456789abcdef", now);
+            let token = BootstrapToken::read(&secret(changes));
+            let judged = token.judge("abcdef", "0123456789abcdef", now);
             let judged = judged.map(|groups| groups.join(","));
             assert_eq!(judged.as_deref().map_err(String::as_str), expected, "{changes:?}");
         }
         let mut other = secret(&[]);
         other.as_map_mut().unwrap().insert("type", "Opaque".into());
-        assert!(judge(&other, "abcdef", "0123456789abcdef", now).is_err());
+        assert!(BootstrapToken::read(&other).judge("abcdef", "0123456789abcdef", now).is_err());
     }
 
     #[test]
