@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use kevel_api::status::StatusError;
 use kevel_api::value::Value;
+use kevel_compute::Metered;
 use kevel_store::Error;
 
 use crate::future::Pending;
@@ -110,7 +111,7 @@ pub(crate) async fn delete<T: Send + 'static>(
 pub(crate) async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {
-    match tokio::spawn(work).await {
+    match tokio::spawn(Metered::task(Box::pin(work), "write with allocation")).await {
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
@@ -123,6 +124,6 @@ pub(crate) async fn to_the_end<T: Send + 'static>(
 /// Does work in the background, unless the runtime has ended.
 fn spawn(work: Pending<'static, ()>) {
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-        runtime.spawn(work);
+        runtime.spawn(Metered::task(work, "allocation"));
     }
 }

@@ -14,6 +14,7 @@ use std::time::Duration;
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::{Map, Value};
 use kevel_clock::timer_now;
+use kevel_compute::Metered;
 use kevel_server::controller::Client;
 use kevel_server::future::Pending;
 use kevel_server::lifecycle::{HookContext, HookResult};
@@ -70,13 +71,14 @@ async fn ensure_once(client: &Client) -> bool {
     let mut running = JoinSet::new();
     for desired in policy() {
         let client = client.clone();
-        running.spawn(async move {
+        let ensure = async move {
             let result = ensure(&client, &desired).await;
             result.inspect_err(|error| {
                 let name = desired.object.str_at(&["metadata", "name"]);
                 tracing::error!(resource = desired.plural, name, %error, "unable to reconcile");
             })
-        });
+        };
+        running.spawn(Metered::task(Box::pin(ensure), "rbac-bootstrap-roles"));
     }
     let mut well = true;
     while let Some(ended) = running.join_next().await {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kevel_api::status::{StatusError, reason};
 use kevel_api::value::Value;
+use kevel_compute::Metered;
 use kevel_flowcontrol::bootstrap::{Action, FIELD_MANAGER, Resource, ensure};
 use kevel_server::controller::Client;
 use kevel_server::future::Pending;
@@ -69,7 +70,8 @@ async fn ensure_all(client: &Client) -> Result<(), StatusError> {
         let mut running = JoinSet::new();
         for action in alike {
             let (client, action) = (client.clone(), action.clone());
-            running.spawn(async move { perform(&client, &action).await });
+            let perform = async move { perform(&client, &action).await };
+            running.spawn(Metered::task(Box::pin(perform), HOOK));
         }
         while let Some(done) = running.join_next().await {
             let done = done.unwrap_or_else(|error| Err(StatusError::internal(error)));

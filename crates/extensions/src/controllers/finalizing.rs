@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kevel_api::status::{StatusError, reason};
+use kevel_compute::Metered;
 use kevel_server::deletion::DeleteOptions;
 use kevel_server::resource::Resource;
 use kevel_store::cache::At;
@@ -136,10 +137,11 @@ async fn delete_together(row: &Arc<Resource>, keys: &[String]) -> Vec<StatusErro
     let mut running = JoinSet::new();
     for key in keys {
         let (row, key) = (row.clone(), key.clone());
-        running.spawn(async move {
+        let remove = async move {
             let (namespace, name) = key.split_once('/').unwrap_or(("", &key));
             row.remove(namespace, name, &DeleteOptions::default()).await
-        });
+        };
+        running.spawn(Metered::task(Box::pin(remove), "crd_finalizer"));
     }
     let deleted = running.join_all().await;
     let errors = deleted.into_iter().filter_map(Result::err);

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kevel_clock::timer_now;
+use kevel_compute::Metered;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::{JoinHandle, JoinSet};
@@ -117,7 +118,8 @@ async fn send(delegate: Arc<dyn Backend>, mut waiting: Receiver<Arc<Event>>, bat
         }
         let delegate = delegate.clone();
         // In a task of its own, so that a panic loses one batch only.
-        sending.spawn(async move { delegate.process(&events).await });
+        let process = async move { delegate.process(&events).await };
+        sending.spawn(Metered::task(Box::pin(process), "audit"));
         while sending.try_join_next().is_some() {}
         let at_once = if batch.concurrent { MAX_SENDING } else { 1 };
         while sending.len() >= at_once {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use kevel_compute::Metered;
 use tokio::task::JoinSet;
 
 use super::tasks::Tasks;
@@ -143,8 +144,8 @@ impl Hooks {
     /// the first that failed: a server whose start failed halfway should not go on.
     pub async fn run_post_start(&self, context: HookContext) -> HookResult {
         let mut running = JoinSet::new();
-        for hook in lock(&self.post_start).take().into_values() {
-            running.spawn(hook(context.clone()));
+        for (name, hook) in lock(&self.post_start).take() {
+            running.spawn(Metered::task(hook(context.clone()), name));
         }
         while let Some(ended) = running.join_next().await {
             let result = ended.unwrap_or_else(|error| Err(format!("PostStartHook: {error}")));

@@ -11,6 +11,7 @@ use kevel_api::quote::quote;
 use kevel_api::value::Value;
 use kevel_clock::{Clock, Moment};
 use kevel_codec::json;
+use kevel_compute::Metered;
 use kevel_server::webhook::{Documents, REQUEST_TIMEOUT};
 use tokio::sync::watch;
 
@@ -133,11 +134,12 @@ impl KeySet {
     fn begin(self: &Arc<Self>) -> Fetch {
         let (done, fetch) = watch::channel(None);
         let keys = self.clone();
-        tokio::spawn(async move {
+        let fetching = async move {
             let result = keys.fetch().await;
             *keys.fetching.lock().unwrap_or_else(PoisonError::into_inner) = None;
             done.send_replace(Some(result));
-        });
+        };
+        tokio::spawn(Metered::task(Box::pin(fetching), "oidc-keys"));
         fetch
     }
 
