@@ -40,6 +40,24 @@ pub fn map(size: usize, part: impl Fn(usize) -> String) -> Value {
     serde_json::from_str(&text(('{', '}'), size, part)).unwrap_or_default()
 }
 
+/// Creates the largest object that is stored, of the sizes that are tried in their order; the last error if none is.
+pub async fn store_largest(
+    world: &HostileCluster,
+    path: &str,
+    sizes: &[usize],
+    object: impl Fn(usize) -> Value,
+) -> Result<StoredBytes> {
+    let mut outcome = Err("no size".into());
+    for size in sizes {
+        let size = world.part(*size);
+        outcome = store(world, path, &object(size), size).await;
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    outcome
+}
+
 /// Creates an object as the attacker and reads it back; how many bytes it has as JSON. Fails where it is refused, or
 /// has less than `least`.
 pub async fn store(

@@ -1,15 +1,16 @@
 //! Cost of small requests on large state:
-//! `cargo run --release -p kevel-bench --bin hostile-state [-- --bin PROGRAM --short --slack N --only TEXT]`.
+//! `cargo run --release -p kevel-bench --bin hostile-state [-- --bin PROGRAM --short --slack N --only TEXT --output FILE]`.
 //!
 //! A user who has nothing but a namespace fills it with the largest objects of every kind that are accepted, and sends
 //! small requests then, one at a time and eight at a time. A request may take a second of the server's CPU and 64 MiB;
 //! `/livez`, a handshake or another user's get may wait 100 ms (times `--slack`, for machines that are busy). Prints a
-//! table in Markdown, and exits with 1 where a row is over.
+//! table in Markdown, into `--output` too, and exits with 1 where a row is over.
 //!
 //! `--short` fills a tenth, for a debug build and CI; `--only` chooses rows by a text in their names. `--bin` is the
 //! program (default: `KEVEL_APISERVER`, or that of `cargo build --release`).
 
 mod attack;
+mod bindings;
 mod fill;
 mod rows;
 mod sweep;
@@ -32,6 +33,7 @@ struct Settings {
     short: bool,
     slack: usize,
     only: String,
+    output: Option<PathBuf>,
 }
 
 #[tokio::main]
@@ -50,11 +52,14 @@ async fn run() -> Result<bool> {
     let settings = settings()?;
     let mut table = CostTable::new(CostLimits::new(settings.slack));
     let mut names: Vec<&str> = rows::ROWS.iter().map(|row| row.name).collect();
-    names.extend([watches::NAME, sweep::NAME]);
+    names.extend([bindings::NAME, watches::NAME, sweep::NAME]);
     for name in names.into_iter().filter(|name| name.contains(&settings.only)) {
         row(name, &settings, &mut table).await?;
     }
     println!("{table}");
+    if let Some(file) = &settings.output {
+        std::fs::write(file, format!("{table}\n"))?;
+    }
     Ok(table.over() == 0)
 }
 
@@ -84,6 +89,7 @@ async fn attack(
     let world = HostileCluster::prepare(plane, settings.short).await?;
     match rows::ROWS.iter().find(|row| row.name == name) {
         Some(row) => rows::run(row, &world, table).await,
+        None if name == bindings::NAME => bindings::run(&world, table).await,
         None if name == watches::NAME => watches::run(&world, table).await,
         None => sweep::run(&world, table).await,
     }
@@ -102,5 +108,6 @@ fn settings() -> Result<Settings> {
         short: all.iter().any(|argument| argument == "--short"),
         slack: kevel_bench::option(&all, "--slack", 1)?,
         only: value("--only").unwrap_or_default(),
+        output: value("--output").map(PathBuf::from),
     })
 }

@@ -5,7 +5,7 @@ use kevel_conformance::client::Request;
 use serde_json::{Value, json};
 
 use crate::attack::{TOGETHER, send};
-use crate::fill::{StoredBytes, list, map, store};
+use crate::fill::{StoredBytes, list, map, store, store_largest};
 use crate::table::CostTable;
 use crate::world::{ATTACKER, HostileCluster, NAMESPACE, binding, by_attacker, collection};
 
@@ -42,7 +42,10 @@ const PDBS: usize = 40;
 const LIMIT_RANGES: usize = 20;
 /// Rules of the attacker's own Role: a megabyte of them.
 const RULES: usize = 19_000;
-const PULL_SECRETS: usize = 90_000;
+/// Bytes of imagePullSecrets that are tried, the largest first: a body has three megabytes at most.
+const PULL_SECRETS: [usize; 3] = [3_000_000, 1_560_000, 1_400_000];
+/// Code of an object that admission makes larger than etcd takes.
+const TOO_LARGE: u16 = 413;
 /// Headers of one request: a megabyte as HTTP/2 counts them, which is the reference's limit.
 const HEADERS: usize = 17_500;
 /// Calls of `matches` in a ResourceClaim, and in each of its expressions, which may have 10 KiB.
@@ -53,8 +56,25 @@ const MATCHES_OF_AN_EXPRESSION: usize = 250;
 struct Attack {
     request: Request,
     stored: StoredBytes,
-    /// Whether the request must be refused.
-    refused: bool,
+    expected: ExpectedAnswer,
+}
+
+/// Answer that a request must get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ExpectedAnswer {
+    Any,
+    Refused,
+    Code(u16),
+}
+
+impl ExpectedAnswer {
+    fn is(self, code: u16) -> bool {
+        match self {
+            ExpectedAnswer::Any => true,
+            ExpectedAnswer::Refused => (400..500).contains(&code),
+            ExpectedAnswer::Code(expected) => code == expected,
+        }
+    }
 }
 
 /// Fills, then sends the request one at a time and several at a time.
@@ -65,13 +85,7 @@ pub async fn run(row: &NamedRow, world: &HostileCluster, table: &mut CostTable) 
         AttackKind::Eviction => eviction(world).await?,
         AttackKind::ImpersonateExtra => impersonate_extra(world),
         AttackKind::LimitRanges => limit_ranges(world).await?,
-        AttackKind::PullSecrets => match pull_secrets(world).await? {
-            Some(attack) => attack,
-            None => {
-                table.add(row.name, &Default::default(), 1, &[], "the ServiceAccount is refused");
-                return Ok(());
-            }
-        },
+        AttackKind::PullSecrets => pull_secrets(world).await?,
     };
     for at_a_time in [1, TOGETHER] {
         let (codes, load) = send(world, &table.limits, &attack.request, at_a_time).await?;
@@ -79,8 +93,8 @@ pub async fn run(row: &NamedRow, world: &HostileCluster, table: &mut CostTable) 
         if codes.contains(&0) {
             wrong.push("no answer".to_owned());
         }
-        if attack.refused && codes.iter().any(|code| !(400..500).contains(code)) {
-            wrong.push("not refused".to_owned());
+        if let Some(code) = codes.iter().find(|code| !attack.expected.is(**code)) {
+            wrong.push(format!("answer {code}, not {:?}", attack.expected));
         }
         let name = format!("{}, {at_a_time} at a time", row.name);
         let StoredBytes { objects, bytes } = attack.stored;
@@ -113,7 +127,7 @@ async fn roles(world: &HostileCluster) -> Result<Attack> {
     let rule = json!({"apiGroups": ["x"], "resources": resources, "verbs": names("v", 60)});
     let role = json!({"metadata": {"name": "new"}, "rules": [rule]});
     let request = by_attacker(Request::post(path, &role));
-    Ok(Attack { request, stored, refused: true })
+    Ok(Attack { request, stored, expected: ExpectedAnswer::Refused })
 }
 
 /// A ResourceClaim whose selectors compile large regular expressions.
@@ -133,7 +147,7 @@ async fn claim_selectors(world: &HostileCluster) -> Result<Attack> {
         "spec": {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}});
     let path = collection("resource.k8s.io/v1", "resourceclaims");
     let request = by_attacker(Request::post(path, &claim));
-    Ok(Attack { request, stored: StoredBytes::default(), refused: false })
+    Ok(Attack { request, stored: StoredBytes::default(), expected: ExpectedAnswer::Any })
 }
 
 /// A dry run of an eviction that 40 PodDisruptionBudgets of a megabyte select.
@@ -160,7 +174,7 @@ async fn eviction(world: &HostileCluster) -> Result<Attack> {
     let eviction = json!({"metadata": {"name": "p", "namespace": NAMESPACE},
         "deleteOptions": {"dryRun": ["All"]}});
     let request = by_attacker(Request::post(format!("{pods}/p/eviction"), &eviction));
-    Ok(Attack { request, stored, refused: false })
+    Ok(Attack { request, stored, expected: ExpectedAnswer::Any })
 }
 
 /// A request without credentials, with thousands of headers that each ask for a right.
@@ -169,7 +183,7 @@ fn impersonate_extra(world: &HostileCluster) -> Attack {
     let headers = (0..world.part(HEADERS))
         .map(|number| (format!("impersonate-extra-a{number:05}"), "x".to_owned()));
     request.headers.extend(headers);
-    Attack { request, stored: StoredBytes::default(), refused: true }
+    Attack { request, stored: StoredBytes::default(), expected: ExpectedAnswer::Refused }
 }
 
 /// A Pod in a namespace with 20 LimitRanges of a megabyte. They are of a type of their own, so that none refuses the Pod
@@ -188,23 +202,23 @@ async fn limit_ranges(world: &HostileCluster) -> Result<Attack> {
     let pod = json!({"metadata": {"generateName": "p-"},
         "spec": {"containers": [{"name": "c", "image": "i"}]}});
     let request = by_attacker(Request::post(collection("v1", "pods"), &pod));
-    Ok(Attack { request, stored, refused: false })
+    Ok(Attack { request, stored, expected: ExpectedAnswer::Any })
 }
 
-/// A Pod of a ServiceAccount with 90,000 imagePullSecrets; none where the ServiceAccount is refused already.
-async fn pull_secrets(world: &HostileCluster) -> Result<Option<Attack>> {
-    let secrets = vec![json!({"name": "a"}); world.part(PULL_SECRETS)];
-    let account = json!({"metadata": {"name": "large"}, "imagePullSecrets": secrets});
+/// A Pod of the largest ServiceAccount, whose imagePullSecrets it gets: more than a Pod may have, unless by `--short`.
+async fn pull_secrets(world: &HostileCluster) -> Result<Attack> {
+    let account = |size: usize| {
+        let secrets = list(size, |_| r#"{"name":"a"}"#.to_owned());
+        json!({"metadata": {"name": "large"}, "imagePullSecrets": secrets})
+    };
     let path = collection("v1", "serviceaccounts");
-    let dry_run = world.create(&format!("{path}?dryRun=All"), &account).await?;
-    if (400..500).contains(&dry_run.code) {
-        return Ok(None);
-    }
-    let stored = store(world, &path, &account, world.part(LARGE)).await?;
+    let stored = store_largest(world, &path, &PULL_SECRETS, account).await?;
     let pod = json!({"metadata": {"generateName": "p-"}, "spec": {"serviceAccountName": "large",
         "containers": [{"name": "c", "image": "i"}]}});
     let request = by_attacker(Request::post(collection("v1", "pods"), &pod));
-    Ok(Some(Attack { request, stored, refused: true }))
+    let expected =
+        if world.is_short() { ExpectedAnswer::Any } else { ExpectedAnswer::Code(TOO_LARGE) };
+    Ok(Attack { request, stored, expected })
 }
 
 fn add(sum: &mut StoredBytes, one: StoredBytes) {

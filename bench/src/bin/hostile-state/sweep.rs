@@ -1,5 +1,7 @@
 //! Every small request on a namespace with a large object of every kind.
 
+use std::time::Duration;
+
 use kevel_api::builtin::{self, Resource};
 use kevel_bench::kinds::smallest;
 use kevel_bench::probe::ServerLoad;
@@ -8,14 +10,16 @@ use kevel_conformance::client::Request;
 use serde_json::{Value, json};
 
 use crate::attack::{TOGETHER, send};
-use crate::fill::{StoredBytes, map, store};
+use crate::fill::{StoredBytes, map, store_largest};
 use crate::table::CostTable;
 use crate::watches::{SELECTOR, selector};
 use crate::world::{HostileCluster, NAMESPACE, by_attacker, collection};
 
 pub const NAME: &str = "sweep";
 /// Sizes of an object that are tried, the largest first: some kinds are stored with more around them.
-const SIZES: [usize; 3] = [1_250_000, 1_000_000, 600_000];
+const SIZES: [usize; 2] = [1_250_000, 1_000_000];
+/// Bytes that every kind must have stored: a row that has less shows nothing.
+const LEAST_STORED: usize = 1_000_000;
 
 /// A kind with a large object `big`.
 struct Filled {
@@ -23,50 +27,79 @@ struct Filled {
     /// Path of its objects.
     path: String,
     small: Value,
+    stored: StoredBytes,
 }
 
-/// Fills, then sends everything.
+/// Requests that share a row of the table.
+struct SweepRow {
+    name: String,
+    requests: Vec<(String, Request)>,
+    stored: StoredBytes,
+}
+
+/// Fills, then sends everything: a row for each kind, one and several requests at a time.
 pub async fn run(world: &HostileCluster, table: &mut CostTable) -> Result<()> {
     world.grant_everything().await?;
-    let (mut kinds, mut stored) = (Vec::new(), StoredBytes::default());
+    let mut kinds = Vec::new();
     for (group, plural, content) in smallest().into_iter().chain(more()) {
         let rows = builtin::resources().iter();
         let mut rows = rows.filter(|row| row.on && row.group == group && row.path == plural);
         let resource = rows.next().ok_or_else(|| format!("no resource {plural}"))?;
-        let (filled, bytes) = fill(world, resource, content).await?;
-        println!("filled: {plural} {bytes} bytes");
-        stored.objects += 1;
-        stored.bytes += bytes;
-        kinds.push(filled);
-    }
-    let mut requests: Vec<(String, Request)> = kinds.iter().flat_map(verbs).collect();
-    requests.extend(reviews());
-    let requests: Vec<_> = requests.into_iter().step_by(world.step()).collect();
-    for at_a_time in [1, TOGETHER] {
-        let (mut most, mut dearest) = (ServerLoad::default(), (std::time::Duration::ZERO, ""));
-        for (name, request) in &requests {
-            let request = by_attacker(request.clone());
-            let (codes, load) = send(world, &table.limits, &request, at_a_time).await?;
-            let wrong: Vec<String> =
-                codes.contains(&0).then(|| "no answer".to_owned()).into_iter().collect();
-            if !wrong.is_empty() || !table.limits.over(&load, at_a_time).is_empty() {
-                let name = format!("sweep: {name}, {at_a_time} at a time");
-                table.add(&name, &load, at_a_time, &wrong, &format!("answer {}", codes[0]));
-            }
-            if load.cpu >= dearest.0 {
-                dearest = (load.cpu, name.as_str());
-            }
-            most = most.merge(load, f64::max);
+        match fill(world, resource, content).await {
+            Ok(filled) => kinds.push(filled),
+            Err(error) => table.failed(&format!("sweep: {plural}"), &error.to_string()),
         }
-        let note = format!(
-            "most of {} requests on {} objects of {} KB; dearest: {}",
-            requests.len(),
-            stored.objects,
-            stored.bytes / 1000,
-            dearest.1
-        );
-        table.add(&format!("sweep, {at_a_time} at a time"), &most, at_a_time, &[], &note);
     }
+    let mut groups: Vec<SweepRow> = kinds
+        .iter()
+        .enumerate()
+        .map(|(place, kind)| SweepRow {
+            name: kind.resource.path.to_owned(),
+            requests: world.chosen(place, verbs(kind)),
+            stored: kind.stored,
+        })
+        .collect();
+    let (requests, stored) = (reviews(), StoredBytes::default());
+    groups.push(SweepRow { name: "reviews".to_owned(), requests, stored });
+    for at_a_time in [1, TOGETHER] {
+        for group in &groups {
+            send_group(world, table, group, at_a_time).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Sends the requests of a row one after the other, each so many times at once, and adds the most of each measure. A
+/// request that is over its limits has a row of its own, too.
+async fn send_group(
+    world: &HostileCluster,
+    table: &mut CostTable,
+    group: &SweepRow,
+    at_a_time: u32,
+) -> Result<()> {
+    let (mut most, mut dearest) = (ServerLoad::default(), (Duration::ZERO, ""));
+    for (name, request) in &group.requests {
+        let request = by_attacker(request.clone());
+        let (codes, load) = send(world, &table.limits, &request, at_a_time).await?;
+        let wrong: Vec<String> =
+            codes.contains(&0).then(|| "no answer".to_owned()).into_iter().collect();
+        if !wrong.is_empty() || !table.limits.over(&load, at_a_time).is_empty() {
+            let name = format!("sweep: {name}, {at_a_time} at a time");
+            table.add(&name, &load, at_a_time, &wrong, &format!("answer {}", codes[0]));
+        }
+        if load.cpu >= dearest.0 {
+            dearest = (load.cpu, name.as_str());
+        }
+        most = most.merge(load, f64::max);
+    }
+    let SweepRow { name, requests, stored } = group;
+    let note = format!(
+        "most of {} requests, {} KB stored; dearest: {}",
+        requests.len(),
+        stored.bytes / 1000,
+        dearest.1
+    );
+    table.add(&format!("sweep: {name}, {at_a_time} at a time"), &most, at_a_time, &[], &note);
     Ok(())
 }
 
@@ -87,7 +120,7 @@ async fn fill(
     world: &HostileCluster,
     resource: &'static Resource,
     content: Value,
-) -> Result<(Filled, usize)> {
+) -> Result<Filled> {
     let version = match resource.group {
         "" => resource.version.to_owned(),
         group => format!("{group}/{}", resource.version),
@@ -98,19 +131,17 @@ async fn fill(
     for (key, value) in content.as_object().into_iter().flatten() {
         small[key] = value.clone();
     }
-    let mut outcome = Err("no size".into());
-    for size in SIZES {
-        let size = world.part(size);
+    let big = |size: usize| {
         let mut big = small.clone();
         let value = "x".repeat(60);
         big["metadata"]["labels"] = map(size, |index| format!("\"l{index:06}\":\"{value}\""));
-        outcome = store(world, &path, &big, size).await;
-        if outcome.is_ok() {
-            break;
-        }
+        big
+    };
+    let stored = store_largest(world, &path, &SIZES, big).await?;
+    if stored.bytes < world.part(LEAST_STORED) {
+        return Err(format!("{} bytes of {path} are stored only", stored.bytes).into());
     }
-    let stored = outcome?;
-    Ok((Filled { resource, path, small }, stored.bytes))
+    Ok(Filled { resource, path, small, stored })
 }
 
 /// All requests about a kind. Writes are dry runs, so that each finds the same state.

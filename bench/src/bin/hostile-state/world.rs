@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 pub const NAMESPACE: &str = "hostile";
 /// Names of users, which are their tokens too.
 pub const ATTACKER: &str = "mallory";
-const OTHER: &str = "victim";
+pub const OTHER: &str = "victim";
 /// Connections of the attacker: 8 requests at a time, and the streams of 400 watches.
 const CONNECTIONS: usize = 8;
 /// Part of the full size that `--short` fills.
@@ -114,9 +114,16 @@ impl HostileCluster {
         if self.short { full.div_ceil(SHORT_PART) } else { full }
     }
 
-    /// Step through a long list: all of it, or every so many by `--short`.
-    pub fn step(&self) -> usize {
-        if self.short { SHORT_PART } else { 1 }
+    /// Whether a part is filled and sent only.
+    pub fn is_short(&self) -> bool {
+        self.short
+    }
+
+    /// Chooses from a list that belongs to a place in another one: all of it, or by `--short` every so many, others for
+    /// each place.
+    pub fn chosen<T>(&self, place: usize, all: Vec<T>) -> Vec<T> {
+        let step = if self.short { SHORT_PART } else { 1 };
+        all.into_iter().skip(place % step).step_by(step).collect()
     }
 
     /// Creates an object as the attacker.
