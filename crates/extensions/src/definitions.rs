@@ -77,6 +77,6 @@ pub fn row(options: &RestOptions, form: DefinitionForm) -> Option<Resource> {
         creater: None,
         lister: None,
         subresources: BTreeMap::from([("status".to_owned(), status)]),
-        conventions: Conventions::typed(false),
+        conventions: Conventions { cbor: options.cbor, ..Conventions::typed(false) },
     })
 }

@@ -11,6 +11,7 @@ use kevel_api::value::{Map, Value};
 use kevel_codec::json;
 use kevel_server::discovery::priority::compare_versions;
 use kevel_server::egress::EgressSelector;
+use kevel_server::negotiate::Cbor;
 use kevel_server::resource::{
     Conventions, FieldLabels, Published, Resource, Routing, Subresource, SubresourceKind,
 };
@@ -50,6 +51,8 @@ pub struct RestOptions {
     pub converted: Arc<ConvertedObjects>,
     /// Groups and keys of the built-in servers.
     pub built_in: BuiltIn,
+    /// Whether objects are served and stored in CBOR.
+    pub cbor: Cbor,
 }
 
 impl RestOptions {
@@ -115,7 +118,12 @@ fn rows_of<'d>(
     let ty = types.get(stored).cloned().ok_or("no storage version")?;
     let webhook = Webhook::of(definition, &options.resolve, &options.egress)?;
     let versions = Arc::new(Versions::new(types.clone(), webhook, &options.converted));
-    let form = StoredObjects { kind: kind(stored), ty: ty.clone(), versions: versions.clone() };
+    let form = StoredObjects {
+        kind: kind(stored),
+        ty: ty.clone(),
+        versions: versions.clone(),
+        cbor: options.cbor,
+    };
     let fields: BTreeSet<&str> =
         definition.versions().flat_map(Version::selectable_fields).collect();
     let field = |name: &str| SelectableField {
@@ -168,6 +176,7 @@ fn rows_of<'d>(
         conventions: Conventions {
             routing: Routing::Verbs,
             protobuf: false,
+            cbor: options.cbor,
             strategic_merge_patch: false,
             field_labels: FieldLabels::Own,
             published: Published::Definition(schema),

@@ -1,4 +1,4 @@
-//! How custom objects are kept: as JSON, in the version that is the storage version at the time.
+//! How custom objects are kept: as JSON or CBOR, in the version that is the storage version at the time.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use kevel_api::default;
 use kevel_api::gvk::{GroupVersion, GroupVersionKind};
 use kevel_api::schema::Schema;
 use kevel_api::value::Value;
-use kevel_codec::json;
+use kevel_codec::{cbor, json};
+use kevel_server::negotiate::Cbor;
 use kevel_server::resource::api_version;
 use kevel_server::storage::{Conversion as _, StoredForm};
 use kevel_server::type_ref::TypeRef;
@@ -24,11 +25,18 @@ pub struct StoredObjects {
     pub ty: TypeRef,
     /// All versions, and how one becomes another.
     pub versions: Arc<Versions>,
+    /// Whether objects are written in CBOR. Either form is understood when read, so that it can be switched on and off again.
+    pub cbor: Cbor,
 }
 
 impl StoredForm for StoredObjects {
     fn encode(&self, object: &Value) -> Bytes {
         let mut out = Vec::with_capacity(1024);
+        if self.cbor.0 {
+            out.extend_from_slice(cbor::SELF_DESCRIBED);
+            cbor::encode(object, self.ty.schema(), &mut out);
+            return out.into();
+        }
         json::encode(object, self.ty.schema(), &mut out);
         out.push(b'\n');
         out.into()
@@ -37,6 +45,14 @@ impl StoredForm for StoredObjects {
     /// An object as the definition wants it now, whatever it wanted when the object was written, in the version in which
     /// it was written and with the defaults of that.
     fn decode(&self, stored: &[u8]) -> Result<Value, String> {
+        let json;
+        let stored = match is_cbor(stored) {
+            true => {
+                json = cbor::to_json(stored).map_err(|error| error.to_string())?;
+                &json
+            }
+            false => stored,
+        };
         let meta = json::type_meta(stored).map_err(|error| error.to_string())?;
         let version: GroupVersion = meta.api_version.parse().unwrap_or_default();
         let known = self.versions.ty(&version.version);
@@ -55,6 +71,15 @@ impl StoredForm for StoredObjects {
         let converted = self.versions.convert_at_once(object, &current);
         converted.ok_or_else(|| format!("cannot be converted to {name}"))
     }
+
+    fn is_outdated(&self, stored: &[u8]) -> bool {
+        is_cbor(stored) != self.cbor.0
+    }
+}
+
+/// Whether an object is kept as CBOR, which begins with a tag that no JSON begins with.
+fn is_cbor(stored: &[u8]) -> bool {
+    stored.starts_with(cbor::SELF_DESCRIBED)
 }
 
 /// The tree of a stored object. Metadata that is not of its type does not keep the rest from being read: it was not checked

@@ -16,6 +16,8 @@ pub enum MediaType {
     Yaml,
     /// `application/vnd.kubernetes.protobuf`
     Protobuf,
+    /// `application/cbor`, where it is switched on.
+    Cbor,
 }
 
 /// What an answer shows of an object.
@@ -48,21 +50,43 @@ pub struct Accepted {
 const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+const CBOR: &str = "application/cbor";
+const JSON_STREAM: &str = "application/json;stream=watch";
+const PROTOBUF_STREAM: &str = "application/vnd.kubernetes.protobuf;stream=watch";
+const CBOR_STREAM: &str = "application/cbor-seq";
 
-/// What bodies may be written in, as error messages list it.
-pub const BODY_TYPES: [&str; 3] = [JSON, YAML, PROTOBUF];
-/// What answers may be written in, as error messages list it.
-pub const ANSWER_TYPES: [&str; 5] = [
-    JSON,
-    YAML,
-    PROTOBUF,
-    "application/json;stream=watch",
-    "application/vnd.kubernetes.protobuf;stream=watch",
-];
+/// Whether CBOR is spoken beside the other forms (`CBORServingAndStorage`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cbor(pub bool);
 
-/// What watches may be written in, as error messages list it.
-pub const STREAM_TYPES: [&str; 2] =
-    ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
+impl Cbor {
+    /// What bodies may be written in, and answers but for lists and watches, as error messages list it.
+    pub fn body_types(self) -> &'static [&'static str] {
+        if self.0 { &[JSON, YAML, PROTOBUF, CBOR] } else { &[JSON, YAML, PROTOBUF] }
+    }
+
+    /// What lists and watches may be written in.
+    pub fn list_types(self) -> &'static [&'static str] {
+        match self.0 {
+            true => &[JSON, YAML, PROTOBUF, CBOR, JSON_STREAM, PROTOBUF_STREAM, CBOR_STREAM],
+            false => &[JSON, YAML, PROTOBUF, JSON_STREAM, PROTOBUF_STREAM],
+        }
+    }
+
+    /// What watches may be written in.
+    pub fn stream_types(self) -> &'static [&'static str] {
+        match self.0 {
+            true => &[JSON_STREAM, PROTOBUF_STREAM, CBOR_STREAM],
+            false => &[JSON_STREAM, PROTOBUF_STREAM],
+        }
+    }
+
+    /// All forms, the one that is preferred first.
+    fn media_types(self) -> &'static [MediaType] {
+        use MediaType::{Cbor, Json, Protobuf, Yaml};
+        if self.0 { &[Json, Yaml, Protobuf, Cbor] } else { &[Json, Yaml, Protobuf] }
+    }
+}
 
 impl MediaType {
     /// The name that `Content-Type` has.
@@ -71,12 +95,23 @@ impl MediaType {
             MediaType::Json => JSON,
             MediaType::Yaml => YAML,
             MediaType::Protobuf => PROTOBUF,
+            MediaType::Cbor => CBOR,
+        }
+    }
+
+    /// The name that the `Content-Type` of a watch has.
+    pub fn stream_name(self) -> &'static str {
+        match self {
+            MediaType::Protobuf => PROTOBUF_STREAM,
+            // One item is what the other name says.
+            MediaType::Cbor => CBOR_STREAM,
+            _ => JSON,
         }
     }
 
     /// The one that a name in an Accept header means first of all.
-    pub(crate) fn parse(name: &str) -> Option<Self> {
-        ALL.into_iter().find(|media| media.is_meant(name))
+    pub(crate) fn parse(name: &str, cbor: Cbor) -> Option<Self> {
+        cbor.media_types().iter().copied().find(|media| media.is_meant(name))
     }
 
     /// Whether a name in an Accept header means this one, among others or alone.
@@ -85,16 +120,14 @@ impl MediaType {
     }
 }
 
-/// All of them, the one that is preferred first.
-const ALL: [MediaType; 3] = [MediaType::Json, MediaType::Yaml, MediaType::Protobuf];
-
 /// The form of a request's body.
-pub fn body(content_type: &str) -> Result<MediaType, StatusError> {
+pub fn body(content_type: &str, cbor: Cbor) -> Result<MediaType, StatusError> {
     let (name, parameters) = content_type.split_once(';').unwrap_or((content_type, ""));
     let name = name.trim().to_ascii_lowercase();
     let named = |media: &MediaType| media.name() == name || content_type.is_empty();
-    let media = ALL.into_iter().find(named).filter(|_| are_parameters(parameters));
-    media.ok_or_else(|| StatusError::unsupported_media_type(&BODY_TYPES))
+    let media = cbor.media_types().iter().copied().find(named);
+    let media = media.filter(|_| are_parameters(parameters));
+    media.ok_or_else(|| StatusError::unsupported_media_type(cbor.body_types()))
 }
 
 /// Whether what follows a media type is parameters: `name=value`, none of them twice.
@@ -131,9 +164,18 @@ pub enum Offer {
         protobuf: bool,
         /// Whether there are columns to show them in as rows.
         table: bool,
+        /// Whether everything can be written in CBOR.
+        cbor: Cbor,
     },
     /// Documents that have one shape, as failures and discovery have.
-    Documents,
+    Documents(Cbor),
+}
+
+impl Offer {
+    fn cbor(self) -> Cbor {
+        let (Offer::Objects { cbor, .. } | Offer::Documents(cbor)) = self;
+        cbor
+    }
 }
 
 /// The form of the answer to a request.
@@ -150,10 +192,10 @@ pub(crate) fn accept_header(headers: &HeaderMap) -> &str {
     headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// Whether a route leads on from an Accept header, which it takes by the names of media types alone.
-pub(crate) fn is_routed(header: &str) -> bool {
+/// Whether a route that produces these types leads on from an Accept header, which it takes by the names of media types alone.
+pub(crate) fn is_routed(header: &str, produced: &[&str]) -> bool {
     let names = header.split(',').map(|part| part.split(';').next().unwrap_or_default().trim());
-    header.is_empty() || names.into_iter().any(|name| name == "*/*" || BODY_TYPES.contains(&name))
+    header.is_empty() || names.into_iter().any(|name| name == "*/*" || produced.contains(&name))
 }
 
 /// Whether the response is indented: on request, and for browsers and curl.
@@ -184,13 +226,14 @@ impl Clause {
     }
 
     /// The form of a document, if it accepts one.
-    pub fn document(&self) -> Option<MediaType> {
-        self.meets(Offer::Documents).map(|(media, _)| media)
+    pub fn document(&self, cbor: Cbor) -> Option<MediaType> {
+        self.meets(Offer::Documents(cbor)).map(|(media, _)| media)
     }
 
     /// What it accepts best of an offer.
     fn meets(&self, offer: Offer) -> Option<(MediaType, Shape)> {
-        let meant = ALL.into_iter().filter(|media| media.is_meant(&self.media));
+        let all = offer.cbor().media_types().iter().copied();
+        let meant = all.filter(|media| media.is_meant(&self.media));
         meant.filter(|media| self.allows(*media)).find_map(|media| {
             let shape = self.shape(media, offer)?;
             // Metadata has a protobuf form even where objects have none.
@@ -271,7 +314,7 @@ pub fn accept(header: &str, pretty: bool, offer: Offer) -> Result<Accepted, Stat
             return Ok(Accepted { media, shape, pretty, in_process: false });
         }
     }
-    Err(StatusError::not_acceptable(&BODY_TYPES))
+    Err(StatusError::not_acceptable(offer.cbor().body_types()))
 }
 
 /// The 406 for a client that accepts none of these.
@@ -286,8 +329,8 @@ mod tests {
 
     #[test]
     fn the_best_form_that_can_be_served_is_chosen() {
-        use MediaType::*;
-        let offer = Offer::Objects { protobuf: true, table: true };
+        use MediaType::{Json, Protobuf, Yaml};
+        let offer = Offer::Objects { protobuf: true, table: true, cbor: Cbor(false) };
         for (header, media, shape) in [
             ("", Json, Shape::Whole),
             ("*/*", Json, Shape::Whole),
@@ -314,19 +357,44 @@ mod tests {
             ("text/html", offer),
             ("application", offer),
             ("application/json;as=Table", offer),
-            ("application/json;as=Table;v=v1;g=meta.k8s.io", Offer::Documents),
+            ("application/cbor", offer),
+            ("application/json;as=Table;v=v1;g=meta.k8s.io", Offer::Documents(Cbor(true))),
             (
                 "application/vnd.kubernetes.protobuf",
-                Offer::Objects { protobuf: false, table: true },
+                Offer::Objects { protobuf: false, table: true, cbor: Cbor(true) },
             ),
             (
                 "application/json;as=Table;v=v1;g=meta.k8s.io",
-                Offer::Objects { protobuf: true, table: false },
+                Offer::Objects { protobuf: true, table: false, cbor: Cbor(false) },
             ),
         ] {
             let error = accept(header, false, offer).unwrap_err();
             assert_eq!(error.status().code, 406, "{header}");
         }
+    }
+
+    #[test]
+    fn cbor_is_the_last_choice_where_it_is_spoken() {
+        let offer = Offer::Objects { protobuf: false, cbor: Cbor(true) };
+        for (header, media, shape) in [
+            ("*/*", MediaType::Json, Shape::Whole),
+            ("application/*", MediaType::Json, Shape::Whole),
+            ("application/cbor", MediaType::Cbor, Shape::Whole),
+            ("application/cbor,application/json;q=0.9", MediaType::Cbor, Shape::Whole),
+            ("application/cbor;q=0.9,application/json", MediaType::Json, Shape::Whole),
+            ("application/cbor;stream=watch", MediaType::Cbor, Shape::Whole),
+            (
+                "application/cbor;as=Table;v=v1;g=meta.k8s.io",
+                MediaType::Cbor,
+                Shape::Table("v1".into()),
+            ),
+        ] {
+            let accepted = accept(header, false, offer).unwrap();
+            assert_eq!((accepted.media, accepted.shape), (media, shape), "{header}");
+        }
+        // A sequence of items is what a watch is, and nothing that can be asked for.
+        let error = accept("application/cbor-seq", false, offer).unwrap_err();
+        assert!(error.status().message.ends_with("application/cbor"), "{error}");
     }
 
     #[test]
@@ -338,7 +406,8 @@ mod tests {
             ("application/*", false),
             ("text/html", false),
         ] {
-            assert_eq!(is_routed(header), routed, "{header}");
+            let produced = Cbor(false).body_types();
+            assert_eq!(is_routed(header, produced), routed, "{header}");
         }
     }
 
@@ -353,8 +422,10 @@ mod tests {
             ("application/json;a=b;a=b", None),
             ("application/x-yaml", None),
             ("*/*", None),
+            ("application/cbor", None),
         ] {
-            assert_eq!(body(said).ok(), form, "{said}");
+            assert_eq!(body(said, Cbor(false)).ok(), form, "{said}");
         }
+        assert_eq!(body("application/cbor", Cbor(true)).ok(), Some(MediaType::Cbor));
     }
 }

@@ -39,7 +39,7 @@ impl Resource {
             let (before, revision) = found.ok_or_else(|| self.not_found(name))?;
             let mut object = before.clone();
             change(&mut object)?;
-            if dry_run || (object == before && !storage.engine.is_stale(key).await?) {
+            if dry_run || (object == before && !storage.is_stale(key).await?) {
                 return Ok(object);
             }
             let bytes = storage.encode(&without_revision(object.clone()));

@@ -6,11 +6,11 @@ use kevel_api::builtin;
 use kevel_api::schema::Schema;
 use kevel_api::status::{Status, StatusError};
 use kevel_api::value::Value;
-use kevel_codec::{json, protobuf, yaml};
+use kevel_codec::{cbor, json, protobuf, yaml};
 
 use crate::body::Body;
 use crate::handler::Response;
-use crate::negotiate::{self, Accepted, MediaType, Offer};
+use crate::negotiate::{self, Accepted, Cbor, MediaType, Offer};
 use crate::request::Request;
 use crate::type_ref::TypeRef;
 
@@ -21,13 +21,13 @@ pub fn failure(error: StatusError) -> Response {
 
 /// A failure as the response to a request, in a format that its client accepts, or in JSON.
 pub fn failure_to(request: &Request, error: StatusError) -> Response {
-    failure_in(error, &form_of_failures(request))
+    failure_in(error, &form_of_failures(request, Cbor(false)))
 }
 
 /// The form that the client of a request accepts failures in, or indented JSON.
-pub(crate) fn form_of_failures(request: &Request) -> Accepted {
+pub(crate) fn form_of_failures(request: &Request, cbor: Cbor) -> Accepted {
     let (headers, query) = (&request.parts.headers, &request.info.query);
-    let accepted = negotiate::answer(headers, query, Offer::Documents);
+    let accepted = negotiate::answer(headers, query, Offer::Documents(cbor));
     let json = || Accepted { pretty: true, ..Accepted::default() };
     let accepted = accepted.unwrap_or_else(|_| json());
     Accepted { in_process: request.in_process, ..accepted }
@@ -106,6 +106,9 @@ pub(crate) fn encode(
             let body = protobuf::encode_object(value, schema);
             return Ok(respond(code, MediaType::Protobuf.name(), body));
         }
+        (MediaType::Cbor, schema) => {
+            return Ok(respond(code, MediaType::Cbor.name(), cbor_document(value, schema)));
+        }
         (_, Some(schema)) => json::encode(value, schema, &mut text),
         (_, None) => json::encode_any(value, &mut text),
     }
@@ -120,6 +123,17 @@ pub(crate) fn encode(
         false => body.push(b'\n'),
     }
     Ok(respond(code, MediaType::Json.name(), body))
+}
+
+/// A tree in CBOR, with the tag that it is known by.
+pub(crate) fn cbor_document(value: &Value, schema: Option<Schema<'_>>) -> Vec<u8> {
+    let mut body = Vec::with_capacity(2048);
+    body.extend_from_slice(cbor::SELF_DESCRIBED);
+    match schema {
+        Some(schema) => cbor::encode(value, schema, &mut body),
+        None => cbor::encode_any(value, &mut body),
+    }
+    body
 }
 
 /// A compact document as people like to read it: what is indented does not end its last line.

@@ -6,6 +6,7 @@ mod options;
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -86,6 +87,11 @@ pub trait StoredForm: std::fmt::Debug + Send + Sync + 'static {
     fn version(&self) -> Option<&'static str> {
         None
     }
+
+    /// Whether a kept object would be written in another encoding now.
+    fn is_outdated(&self, _stored: &[u8]) -> bool {
+        false
+    }
 }
 
 /// How the versions of a custom kind are made of each other.
@@ -158,6 +164,7 @@ impl Storage {
             ty: config.ty.clone(),
             json: JsonDecode { order },
             form: config.form,
+            outdated: AtomicBool::new(false),
             api_version: config.kind.group_version().to_string(),
             kind: config.kind.clone(),
             clock: config.registry.clock.clone(),
@@ -225,6 +232,20 @@ impl Storage {
                 out.into()
             }
         }
+    }
+
+    /// Whether what is stored at a key is to be written again though nothing of the object changes: with another key
+    /// of encryption, or in another encoding. The store is read for the latter where some object was seen in one.
+    pub async fn is_stale(&self, key: &[u8]) -> kevel_store::Result<bool> {
+        if self.engine.is_stale(key).await? {
+            return Ok(true);
+        }
+        let Some(form) = self.decode.form.as_ref().filter(|_| self.decode.has_seen_outdated())
+        else {
+            return Ok(false);
+        };
+        let found = self.engine.get(key, None).await?;
+        Ok(found.entry.is_some_and(|entry| form.is_outdated(&entry.value)))
     }
 
     /// What clients read of stored bytes.

@@ -10,9 +10,9 @@ use kevel_codec::{json, yaml};
 use crate::body::Body;
 use crate::future::Pending;
 use crate::handler::{Handler, Response};
-use crate::negotiate::{MediaType, clauses, wants_pretty};
+use crate::negotiate::{Cbor, MediaType, clauses, wants_pretty};
 use crate::request::Request;
-use crate::responses::failure_to;
+use crate::responses::{cbor_document, failure_in, form_of_failures};
 use crate::version::Info;
 
 /// What the server calls itself on these pages.
@@ -36,16 +36,21 @@ pub trait Page: Send + Sync + 'static {
 
 /// Serves a page.
 #[derive(Debug)]
-pub struct PageHandler<P>(pub P);
+pub struct PageHandler<P> {
+    /// The page.
+    pub page: P,
+    /// Whether its object is spoken in CBOR.
+    pub cbor: Cbor,
+}
 
 impl<P: Page> Handler for PageHandler<P> {
     fn handle<'a>(&'a self, request: Request) -> Pending<'a, Response> {
         let text = |name| request.parts.headers.get(name).and_then(|value| value.to_str().ok());
         let accept = text(header::ACCEPT).unwrap_or_default();
-        let response = match page_format::<P>(accept) {
+        let response = match page_format::<P>(accept, self.cbor) {
             Some(PageFormat::Text) => self.text(),
             Some(PageFormat::Object(media, version)) => self.object(&request, media, version),
-            None => failure_to(&request, not_acceptable()),
+            None => failure_in(not_acceptable(self.cbor), &form_of_failures(&request, self.cbor)),
         };
         Box::pin(std::future::ready(response))
     }
@@ -56,7 +61,7 @@ impl<P: Page> PageHandler<P> {
         let name = P::KIND.to_ascii_lowercase();
         let warning = "Warning: This endpoint is not meant to be machine parseable, has no \
                        formatting compatibility guarantees and is for debugging purposes only.";
-        let text = format!("\n{COMPONENT} {name}\n{warning}\n{}", self.0.text());
+        let text = format!("\n{COMPONENT} {name}\n{warning}\n{}", self.page.text());
         respond(text.into_bytes(), "text/plain; charset=utf-8")
     }
 
@@ -66,13 +71,14 @@ impl<P: Page> PageHandler<P> {
             P::KIND
         );
         let mut document = head.into_bytes();
-        for (name, value) in self.0.fields() {
+        for (name, value) in self.page.fields() {
             document.extend_from_slice(format!(",\"{name}\":").as_bytes());
             document.extend(value);
         }
         document.push(b'}');
         let body = match media {
             MediaType::Yaml => to_yaml(&document),
+            MediaType::Cbor => to_cbor(&document),
             _ if wants_pretty(&request.parts.headers, &request.info.query) => {
                 let mut pretty = Vec::new();
                 json::indent(&document, &mut pretty);
@@ -105,7 +111,7 @@ enum PageFormat {
 }
 
 /// The best format that a client accepts: objects only for those that name the kind.
-fn page_format<P: Page>(accept: &str) -> Option<PageFormat> {
+fn page_format<P: Page>(accept: &str, cbor: Cbor) -> Option<PageFormat> {
     if accept.trim().is_empty() {
         return Some(PageFormat::Text);
     }
@@ -114,15 +120,17 @@ fn page_format<P: Page>(accept: &str) -> Option<PageFormat> {
             let text = matches!(clause.media.as_str(), "text/plain" | "text/*" | "*/*");
             return text.then_some(PageFormat::Text);
         }
-        let media = MediaType::parse(&clause.media).filter(|m| *m != MediaType::Protobuf)?;
+        let media = MediaType::parse(&clause.media, cbor);
+        let media = media.filter(|media| *media != MediaType::Protobuf)?;
         let known = clause.parameter("as") == P::KIND && clause.parameter("g") == GROUP;
         let version = VERSIONS.into_iter().find(|version| *version == clause.parameter("v"))?;
         known.then_some(PageFormat::Object(media, version))
     })
 }
 
-fn not_acceptable() -> StatusError {
-    StatusError::not_acceptable(&["application/json", "application/yaml", "text/plain"])
+fn not_acceptable(cbor: Cbor) -> StatusError {
+    let types = ["application/json", "application/yaml", "text/plain", "application/cbor"];
+    StatusError::not_acceptable(types.get(..if cbor.0 { 4 } else { 3 }).unwrap_or_default())
 }
 
 fn to_yaml(document: &[u8]) -> Vec<u8> {
@@ -132,6 +140,11 @@ fn to_yaml(document: &[u8]) -> Vec<u8> {
         let _ = yaml::encode_any(&decoded.value, &mut out);
     }
     out
+}
+
+fn to_cbor(document: &[u8]) -> Vec<u8> {
+    let decoded = json::decode_any(document, json::Unknown::Ignore);
+    decoded.map_or_else(|_| Vec::new(), |decoded| cbor_document(&decoded.value, None))
 }
 
 fn respond(body: Vec<u8>, media: &str) -> Response {
@@ -243,7 +256,7 @@ mod tests {
 
     #[test]
     fn objects_are_for_those_who_name_them() {
-        let shown = |accept: &str| match page_format::<Flagz>(accept) {
+        let shown = |accept: &str| match page_format::<Flagz>(accept, Cbor(false)) {
             Some(PageFormat::Text) => "text",
             Some(PageFormat::Object(MediaType::Json, version)) => version,
             Some(PageFormat::Object(_, _)) => "yaml",
@@ -260,6 +273,7 @@ mod tests {
             ("application/json;g=config.k8s.io;v=v1;as=Flagz", "none"),
             ("application/json;g=config.k8s.io;v=v1beta1;as=Statusz", "none"),
             ("application/vnd.kubernetes.protobuf;g=config.k8s.io;v=v1beta1;as=Flagz", "none"),
+            ("application/cbor;g=config.k8s.io;v=v1beta1;as=Flagz", "none"),
         ] {
             assert_eq!(shown(accept), expected, "{accept:?}");
         }

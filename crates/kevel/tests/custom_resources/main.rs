@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod built_in;
+mod cbor;
 mod conversion;
 mod converted;
 mod definitions;

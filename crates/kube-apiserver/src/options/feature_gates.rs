@@ -126,6 +126,7 @@ const EFFECTIVE: &[Feature] = &[
     Feature::APIServerIdentity,
     Feature::AllowInsecureKubeletCertificateSigningRequests,
     Feature::AuthorizePodWebsocketUpgradeCreatePermission,
+    Feature::CBORServingAndStorage,
     Feature::ClusterTrustBundle,
     Feature::ClusterTrustBundleProjection,
     Feature::ComponentFlagz,

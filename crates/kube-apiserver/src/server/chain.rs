@@ -151,7 +151,11 @@ fn install_as(
             capabilities,
         },
     )?;
-    resources.install(rows.into_iter().map(row));
+    let spoken = |mut resource: Resource| {
+        resource.conventions.cbor = config.cbor();
+        resource
+    };
+    resources.install(rows.into_iter().map(spoken).map(row));
     Ok(Arc::new(resources))
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kevel_controlplane::features::Feature;
 use kevel_controlplane::service::Services;
 use kevel_controlplane::{ComponentStatuses, Connecters, Creaters, StorageOptions, storages};
 use kevel_encryption::DynamicTransformers;
@@ -15,6 +16,7 @@ use kevel_server::egress::EgressSelector;
 use kevel_server::flowcontrol::FlowControl;
 use kevel_server::lifecycle::{Lifecycle, Shutdown};
 use kevel_server::metrics::Metrics;
+use kevel_server::negotiate::Cbor;
 use kevel_server::serving::{Listen, listen};
 use kevel_server::storages::Storages;
 use kevel_store::Engine;
@@ -76,6 +78,11 @@ impl std::fmt::Debug for Config {
 }
 
 impl Config {
+    /// Whether objects are served in CBOR, and custom ones stored in it.
+    pub fn cbor(&self) -> Cbor {
+        Cbor(self.options.feature_gates.enabled(Feature::CBORServingAndStorage))
+    }
+
     pub async fn new(mut options: CompletedOptions) -> Result<Self, String> {
         let metrics = Arc::new(Metrics::with_clock(options.clock.clone()));
         let lifecycle = Arc::new(Lifecycle::default());

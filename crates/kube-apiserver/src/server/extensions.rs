@@ -26,6 +26,7 @@ pub fn extensions(config: &Config) -> Extensions {
         egress: config.egress.clone(),
         converted: Arc::default(),
         built_in: built_in(config),
+        cbor: config.cbor(),
     };
     let form = match config.options.storage {
         StorageKind::Etcd => DefinitionForm::Etcd,

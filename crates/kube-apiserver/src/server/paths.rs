@@ -52,15 +52,16 @@ impl PlainPaths {
         paths.list("/metrics", metrics.clone());
         paths.list("/metrics/slis", slis);
         let enabled = |gate: Feature| config.options.feature_gates.enabled(gate);
+        let cbor = config.cbor();
         if enabled(Feature::ComponentFlagz) {
             let values = flags.flags().into_iter();
             let values = values.map(|(flag, value)| (flag.name().to_owned(), value.text()));
-            paths.list("/flagz", Arc::new(PageHandler(Flagz(values.collect()))));
+            paths.list("/flagz", Arc::new(PageHandler { page: Flagz(values.collect()), cbor }));
         }
         if enabled(Feature::ComponentStatusz) {
             let worth_a_look = WORTH_A_LOOK.map(str::to_owned).to_vec();
             let page = Statusz::new(info, worth_a_look, config.options.clock.clone());
-            paths.list("/statusz", Arc::new(PageHandler(page)));
+            paths.list("/statusz", Arc::new(PageHandler { page, cbor }));
         }
         if flags.features.profiling {
             paths.serve("/debug/flags", Arc::new(FlagIndex));

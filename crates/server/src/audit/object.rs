@@ -6,7 +6,7 @@ use kevel_api::gvk::GroupVersionKind;
 use kevel_api::schema::Schema;
 use kevel_api::value::Value;
 use kevel_codec::json::{self, Unknown};
-use kevel_codec::{protobuf, yaml};
+use kevel_codec::{cbor, protobuf, yaml};
 
 use crate::negotiate::MediaType;
 
@@ -38,6 +38,9 @@ pub(super) fn answer(content_type: &str, body: &[u8], omit_managed_fields: bool)
     if media_is(MediaType::Yaml) {
         return json_answer(&yaml::to_json(body).ok()?.text, omit_managed_fields);
     }
+    if media_is(MediaType::Cbor) {
+        return cbor_answer(body, omit_managed_fields);
+    }
     if !media_is(MediaType::Protobuf) {
         return None;
     }
@@ -63,6 +66,15 @@ pub(super) fn status(content_type: &str, body: &[u8], code: u16) -> Option<Bytes
     let mut out = Vec::with_capacity(status.len());
     json::encode(&value, schema, &mut out);
     Some(out.into())
+}
+
+fn cbor_answer(body: &[u8], omit_managed_fields: bool) -> Option<Bytes> {
+    let meta = cbor::type_meta(body).ok()?;
+    let Some(schema) = schema(&meta.api_version, &meta.kind) else {
+        return json_answer(&cbor::to_json(body).ok()?, omit_managed_fields);
+    };
+    let decoded = cbor::decode(body, schema, Unknown::Ignore).ok()?;
+    Some(typed(&decoded.value, schema, omit_managed_fields))
 }
 
 fn json_answer(body: &[u8], omit_managed_fields: bool) -> Option<Bytes> {

@@ -2,7 +2,7 @@
 
 use kevel_api::status::StatusError;
 
-use crate::negotiate::{self, Clause, MediaType, clauses};
+use crate::negotiate::{Cbor, Clause, MediaType, clauses};
 
 /// A form of a discovery document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,19 +13,19 @@ pub(super) enum DocumentForm {
     Aggregated(MediaType, bool),
 }
 
-/// The best form that can be served; `roots` for the paths that have an aggregated form.
-pub(super) fn accept(header: &str, roots: bool) -> Result<DocumentForm, StatusError> {
+/// The best form that can be served; `roots` for the paths that have an aggregated form, which is not spoken in CBOR.
+pub(super) fn accept(header: &str, roots: bool, cbor: Cbor) -> Result<DocumentForm, StatusError> {
     for clause in clauses(header) {
         if roots && is_aggregated(&clause) {
-            if let Some(media) = MediaType::parse(&clause.media) {
+            if let Some(media) = MediaType::parse(&clause.media, Cbor(false)) {
                 let alone = clause.parameter("profile") == "nopeer";
                 return Ok(DocumentForm::Aggregated(media, alone));
             }
-        } else if let Some(media) = clause.document() {
+        } else if let Some(media) = clause.document(cbor) {
             return Ok(DocumentForm::Unaggregated(media));
         }
     }
-    Err(StatusError::not_acceptable(&negotiate::BODY_TYPES))
+    Err(StatusError::not_acceptable(cbor.body_types()))
 }
 
 /// The beta version of the aggregated document is gone, as it is from the reference.
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn the_aggregated_form_is_for_those_who_ask() {
         use DocumentForm::*;
-        use MediaType::*;
+        use MediaType::{Json, Protobuf, Yaml};
         let v2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
         let beta = v2.replace("v2;", "v2beta1;");
         let protobuf = v2.replace("json", "vnd.kubernetes.protobuf");
@@ -56,9 +56,9 @@ mod tests {
             (format!("{v2},application/json"), false, Unaggregated(Json)),
             ("application/vnd.kubernetes.protobuf".to_owned(), false, Unaggregated(Protobuf)),
         ] {
-            assert_eq!(accept(&header, roots).unwrap(), expected, "{header}");
+            assert_eq!(accept(&header, roots, Cbor(false)).unwrap(), expected, "{header}");
         }
-        assert_eq!(accept("text/html", true).unwrap_err().status().code, 406);
-        assert_eq!(accept(&beta, true).unwrap_err().status().code, 406);
+        assert_eq!(accept("text/html", true, Cbor(false)).unwrap_err().status().code, 406);
+        assert_eq!(accept(&beta, true, Cbor(false)).unwrap_err().status().code, 406);
     }
 }

@@ -63,7 +63,8 @@ fn content_type(media: MediaType) -> &'static str {
     match media {
         MediaType::Json => "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
         MediaType::Yaml => "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
-        MediaType::Protobuf => {
+        // No aggregated document is spoken in CBOR.
+        MediaType::Protobuf | MediaType::Cbor => {
             "application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
         }
     }

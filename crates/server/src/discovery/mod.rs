@@ -39,10 +39,10 @@ use crate::failure::bare;
 use crate::future::Pending;
 use crate::handler::{Filter, Handler, Response};
 use crate::metrics::Metrics;
-use crate::negotiate::{self, MediaType};
+use crate::negotiate::{self, Cbor, MediaType};
 use crate::request::Request;
 use crate::resource::Resources;
-use crate::responses::{failure_to, indented};
+use crate::responses::{cbor_document, failure_to, indented};
 
 /// Answers what is about the API rather than in it, and passes on the rest.
 pub struct Discovery {
@@ -123,11 +123,12 @@ impl Discovery {
         if routed && request.parts.method != Method::GET {
             return Err(bare(405));
         }
-        if routed && !negotiate::is_routed(request.header(header::ACCEPT)) {
-            return Err(negotiate::not_acceptable(&negotiate::BODY_TYPES));
+        let cbor = documents.cbor(target, routed);
+        if routed && !negotiate::is_routed(request.header(header::ACCEPT), cbor.body_types()) {
+            return Err(negotiate::not_acceptable(cbor.body_types()));
         }
         let roots = matches!(target, Target::Api | Target::Apis);
-        let media = match accept(request.header(header::ACCEPT), roots)? {
+        let media = match accept(request.header(header::ACCEPT), roots, cbor)? {
             DocumentForm::Aggregated(media, alone) => {
                 let apis = matches!(target, Target::Apis);
                 return self.aggregated(documents, apis, alone)?.answer(media, request);
@@ -279,14 +280,21 @@ pub(crate) struct Group {
     forms: Forms,
 }
 
-/// A document as bytes: JSON, YAML, protobuf.
+/// A document as bytes: JSON, YAML, protobuf, CBOR.
 #[derive(Debug, Default)]
-struct Forms([OnceLock<Bytes>; 3]);
+struct Forms([OnceLock<Bytes>; 4]);
 
 /// The group of the registrations, which nobody registers: it is always the first.
 const REGISTRATIONS: &str = "apiregistration.k8s.io";
 
 impl Documents {
+    /// Whether a document is spoken in CBOR: what tells the resources of a version is served by their routes.
+    fn cbor(&self, target: Target<'_>, routed: bool) -> Cbor {
+        let Target::Version(group, version) = target else { return Cbor(false) };
+        let rows = self.snapshot.resources(group, version);
+        Cbor(routed && rows.values().any(|row| row.conventions.cbor.0))
+    }
+
     fn new(snapshot: Snapshot, registered: Option<Arc<Registrations>>) -> Self {
         let forms = |(_, versions): &(String, Vec<String>)| {
             versions.iter().map(|_| Forms::default()).collect()
@@ -370,11 +378,12 @@ impl Forms {
         media: MediaType,
         make: impl FnOnce() -> Result<Bytes, StatusError>,
     ) -> Result<Bytes, StatusError> {
-        let [json, yaml, protobuf] = &self.0;
+        let [json, yaml, protobuf, cbor] = &self.0;
         let slot = match media {
             MediaType::Json => json,
             MediaType::Yaml => yaml,
             MediaType::Protobuf => protobuf,
+            MediaType::Cbor => cbor,
         };
         if let Some(bytes) = slot.get() {
             return Ok(bytes.clone());
@@ -388,6 +397,7 @@ fn encode(value: &Value, schema: Schema<'_>, media: MediaType) -> Result<Bytes, 
     let mut text = Vec::new();
     match media {
         MediaType::Protobuf => return Ok(protobuf::encode_object(value, schema).into()),
+        MediaType::Cbor => return Ok(cbor_document(value, Some(schema)).into()),
         MediaType::Yaml => yaml::encode(value, schema, &mut text).map_err(StatusError::internal)?,
         MediaType::Json => {
             json::encode(value, schema, &mut text);

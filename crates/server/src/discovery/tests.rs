@@ -229,6 +229,7 @@ pub(crate) fn widgets() -> Resource {
         conventions: Conventions {
             routing: Routing::Verbs,
             protobuf: false,
+            cbor: Cbor(false),
             strategic_merge_patch: false,
             field_labels: FieldLabels::Own,
             published: Published::Definition(text.as_slice().into()),

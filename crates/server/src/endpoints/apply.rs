@@ -6,7 +6,7 @@ use kevel_api::schema::{StructFlags, StructSchema};
 use kevel_api::status::{StatusCause, StatusError, cause};
 use kevel_api::time::Time;
 use kevel_api::value::{Map, Value};
-use kevel_codec::{json, yaml};
+use kevel_codec::{cbor, json, yaml};
 use kevel_patch::managed_fields::ApplyError;
 use kevel_patch::{from_unstructured, unstructured_but_fields};
 use kevel_store::cache::At;
@@ -27,7 +27,9 @@ const MANAGED_FIELDS: &str = "managedFields";
 /// What is to be applied, before it is read.
 pub(super) enum Configuration {
     /// YAML, or JSON, which is YAML.
-    Text(Bytes),
+    Yaml(Bytes),
+    /// CBOR.
+    Cbor(Bytes),
     /// A tree that is in hand.
     Tree(Value),
 }
@@ -74,9 +76,14 @@ impl StoredRequest<'_> {
 
     fn read_configuration(&self, configuration: Configuration) -> Result<ReadConfig, StatusError> {
         let config = match configuration {
-            Configuration::Text(body) => {
+            Configuration::Yaml(body) => {
                 self.request.audit.request_patch(|| body.clone());
-                read_config(&body)?
+                read_yaml(&body)?
+            }
+            Configuration::Cbor(body) => {
+                let json = || cbor::to_json(&body).unwrap_or_default().into();
+                self.request.audit.request_patch(json);
+                read_cbor(&body)?
             }
             Configuration::Tree(tree) => {
                 self.request.audit.request_patch(|| json_text(&tree));
@@ -272,7 +279,14 @@ impl StoredRequest<'_> {
     }
 }
 
-fn read_config(body: &Bytes) -> Result<ReadConfig, StatusError> {
+/// A key that is there twice is no object in CBOR: there is nothing to mind later.
+fn read_cbor(body: &[u8]) -> Result<ReadConfig, StatusError> {
+    let tree = cbor::decode_object(body)
+        .map_err(|error| StatusError::bad_request(format!("error decoding YAML: {error}")))?;
+    Ok(ReadConfig { tree: Value::Map(tree), duplicates: None })
+}
+
+fn read_yaml(body: &Bytes) -> Result<ReadConfig, StatusError> {
     let json = yaml::to_json(body).map_err(|error| {
         let message = format!("error decoding YAML: error converting YAML to JSON: {error}");
         StatusError::bad_request(message)

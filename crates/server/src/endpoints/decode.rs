@@ -43,7 +43,8 @@ impl ResourceRequest<'_> {
         let mut object = match self.request.take_object() {
             Some(tree) => self.decode_tree(&tree, kind, ty, validation)?,
             None => {
-                let media = negotiate::body(self.request.header(http::header::CONTENT_TYPE))?;
+                let content_type = self.request.header(http::header::CONTENT_TYPE);
+                let media = negotiate::body(content_type, self.resource.conventions.cbor)?;
                 let body = self.request.read_body().await?;
                 let decode =
                     |kind: &GroupVersionKind| self.decode(&body, media, kind, ty, validation);
@@ -115,6 +116,7 @@ impl ResourceRequest<'_> {
                 check_kind(kind, &envelope.api_version, &envelope.kind, body)?;
                 envelope.decode(ty.schema()).map_err(|error| unhandled(kind, &error))
             }
+            MediaType::Cbor => self.decode_cbor(body, kind, ty, validation),
         }
     }
 
@@ -135,7 +137,7 @@ impl ResourceRequest<'_> {
         Ok(object)
     }
 
-    fn decode_json(
+    pub(super) fn decode_json(
         &self,
         text: &[u8],
         original: &[u8],
@@ -196,7 +198,7 @@ impl ResourceRequest<'_> {
 }
 
 /// What the path says goes where the body says nothing.
-fn set_kind(object: &mut Value, kind: &GroupVersionKind) {
+pub(super) fn set_kind(object: &mut Value, kind: &GroupVersionKind) {
     if let Value::Map(map) = object {
         map.insert("apiVersion", api_version(&kind.group, &kind.version).as_str().into());
         map.insert("kind", kind.kind.as_str().into());

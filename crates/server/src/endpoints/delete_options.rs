@@ -47,7 +47,7 @@ impl StoredRequest<'_> {
     }
 
     fn read_delete_options(&self, body: &Bytes, media: &str) -> Result<DeleteOptions, StatusError> {
-        let media = if media.is_empty() { MediaType::Json } else { negotiate::body(media)? };
+        let media = negotiate::body(media, self.resource.conventions.cbor)?;
         let schema = builtin::schema("meta.k8s.io", "v1", KIND).ok_or_else(unserved)?;
         let value = match media {
             MediaType::Protobuf => {
@@ -59,6 +59,14 @@ impl StoredRequest<'_> {
             MediaType::Yaml => {
                 let json = kevel_codec::yaml::to_json(body).map_err(bad_request)?;
                 decode_json(&json.text, schema)?
+            }
+            MediaType::Cbor => {
+                let meta = kevel_codec::cbor::type_meta(body).map_err(|error| {
+                    bad_request(format!("unable to determine group/version/kind: {error}"))
+                })?;
+                check_kind(&meta.api_version, &meta.kind)?;
+                let decoded = kevel_codec::cbor::decode(body, schema, json::Unknown::Ignore);
+                decoded.map_err(bad_request)?.value
             }
         };
         self.request.audit.request_object(&value, schema);

@@ -11,7 +11,7 @@ use kevel_api::schema::Schema;
 use kevel_api::status::StatusError;
 use kevel_api::time::MicroTime;
 use kevel_api::value::Value;
-use kevel_codec::{json, protobuf, yaml};
+use kevel_codec::{cbor, json, protobuf, yaml};
 use kevel_store::cache::Object;
 
 use super::table::{self, Printer};
@@ -127,7 +127,7 @@ impl ItemWriter {
             ItemWriter::Tree(trees) => match trees.accepted.media {
                 MediaType::Json if trees.accepted.pretty => b",\n    ",
                 MediaType::Json => b",",
-                MediaType::Yaml | MediaType::Protobuf => b"",
+                MediaType::Yaml | MediaType::Protobuf | MediaType::Cbor => b"",
             },
         }
     }
@@ -161,7 +161,7 @@ impl Trees {
             return self.protobuf(items, &frame(Default::default()), schema);
         }
         let media = self.accepted.media.name();
-        let (head, tail) = self.around(&frame, schema)?;
+        let (head, tail) = self.around(&frame, schema, items.len())?;
         self.streamed(head, tail, items, media)
     }
 
@@ -225,23 +225,34 @@ impl Trees {
         encode(StatusCode::OK, &frame(items?), ty.map(TypeRef::schema), &self.accepted)
     }
 
-    /// What stands before and behind the items.
+    /// What stands before and behind so many items.
     fn around(
         &self,
         frame: impl Fn(thin_vec::ThinVec<Value>) -> Value,
         schema: Option<Schema<'_>>,
+        count: usize,
     ) -> Result<(Vec<u8>, Vec<u8>), StatusError> {
         let list = frame([Value::from(PLACEHOLDER)].into_iter().collect());
         let text = encode(StatusCode::OK, &list, schema, &self.accepted)?;
         let text = text.body().bytes().unwrap_or_default();
-        let placeholder = match self.accepted.media {
-            MediaType::Yaml => format!("- {PLACEHOLDER}\n"),
-            _ => format!("\"{PLACEHOLDER}\""),
-        };
-        let found = text.windows(placeholder.len()).position(|at| at == placeholder.as_bytes());
+        let mut placeholder = Vec::new();
+        match self.accepted.media {
+            MediaType::Yaml => placeholder.extend(format!("- {PLACEHOLDER}\n").into_bytes()),
+            // A list of one.
+            MediaType::Cbor => {
+                let list = Value::List([Value::from(PLACEHOLDER)].into_iter().collect());
+                cbor::encode_any(&list, &mut placeholder);
+            }
+            _ => placeholder.extend(format!("\"{PLACEHOLDER}\"").into_bytes()),
+        }
+        let found = text.windows(placeholder.len()).position(|at| at == placeholder);
         let at = found.ok_or_else(|| StatusError::internal("a list has no place for items"))?;
         let (head, rest) = text.split_at(at);
-        Ok((head.to_vec(), rest.get(placeholder.len()..).unwrap_or_default().to_vec()))
+        let mut head = head.to_vec();
+        if self.accepted.media == MediaType::Cbor {
+            cbor::encode_array_head(count, &mut head);
+        }
+        Ok((head, rest.get(placeholder.len()..).unwrap_or_default().to_vec()))
     }
 
     /// The tree of an object, in the version that rows are made of, or that of the request.
@@ -287,6 +298,10 @@ impl Trees {
         match self.accepted.media {
             MediaType::Protobuf => {
                 protobuf::encode_item(&value, ty.schema(), out);
+                return Ok(());
+            }
+            MediaType::Cbor => {
+                cbor::encode(&value, ty.schema(), out);
                 return Ok(());
             }
             _ => json::encode(&value, ty.schema(), &mut text),

@@ -7,6 +7,7 @@ mod continue_token;
 mod create;
 mod creater;
 mod decode;
+mod decode_cbor;
 mod delete;
 mod delete_options;
 mod get;
@@ -173,7 +174,7 @@ impl Endpoints {
         // Failures have no rows: they take the form that the client accepts of what has one shape.
         let form = match accepted.shape {
             Shape::Whole => accepted.clone(),
-            _ => form_of_failures(&request),
+            _ => form_of_failures(&request, resource.conventions.cbor),
         };
         // A watch goes out event by event; what comes from elsewhere goes on as it comes.
         let passed_on = request.info.verb == Verb::Watch
@@ -210,7 +211,8 @@ fn accept(
 ) -> Result<Accepted, StatusError> {
     let conventions = &resource.conventions;
     let (headers, query) = (&request.parts.headers, &request.info.query);
-    let offer = Offer::Objects { protobuf: conventions.protobuf, table: has_rows(resource, role) };
+    let (protobuf, cbor) = (conventions.protobuf, conventions.cbor);
+    let offer = Offer::Objects { protobuf, cbor, table: has_rows(resource, role) };
     let accepted = negotiate::answer(headers, query, offer);
     let in_process = request.in_process;
     let accepted = accepted.map(|accepted| Accepted { in_process, ..accepted });
@@ -218,11 +220,12 @@ fn accept(
         return Ok(accepted.unwrap_or_default());
     }
     let header = negotiate::accept_header(headers);
-    if conventions.routing == Routing::Routes && !negotiate::is_routed(header) {
-        return Err(match request.info.verb {
-            Verb::List | Verb::Watch => negotiate::not_acceptable(&negotiate::ANSWER_TYPES),
-            _ => negotiate::not_acceptable(&negotiate::BODY_TYPES),
-        });
+    let produced = match request.info.verb {
+        Verb::List | Verb::Watch => conventions.cbor.list_types(),
+        _ => conventions.cbor.body_types(),
+    };
+    if conventions.routing == Routing::Routes && !negotiate::is_routed(header, produced) {
+        return Err(negotiate::not_acceptable(produced));
     }
     accepted
 }

@@ -34,8 +34,10 @@ const JSON_PATCH: &str = "application/json-patch+json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
+const APPLY_CBOR_PATCH: &str = "application/apply-patch+cbor";
 /// The types of patches, as error messages list them.
-const PATCH_TYPES: [&str; 4] = [JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH];
+const PATCH_TYPES: [&str; 5] =
+    [JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_PATCH, APPLY_CBOR_PATCH];
 
 /// A patch that has been read, with what is wrong with it that only strict clients mind.
 struct ReadPatch {
@@ -62,10 +64,13 @@ impl StoredRequest<'_> {
     pub(super) async fn patch(mut self) -> Result<Response, StatusError> {
         self.check_writable()?;
         let media = media(&self.request).to_owned();
-        if media == APPLY_PATCH {
+        if matches!(media.as_str(), APPLY_PATCH | APPLY_CBOR_PATCH) {
             let configuration = match self.request.take_object() {
                 Some(tree) => Configuration::Tree(tree),
-                None => Configuration::Text(self.request.read_body().await?),
+                None if media == APPLY_PATCH => {
+                    Configuration::Yaml(self.request.read_body().await?)
+                }
+                None => Configuration::Cbor(self.request.read_body().await?),
             };
             return self.apply(configuration).await;
         }
@@ -319,7 +324,11 @@ impl StoredRequest<'_> {
 /// Refuses patches that the kind does not take, and those of nothing.
 pub(super) fn check(resource: &Resource, request: &Request) -> Result<(), StatusError> {
     let conventions = &resource.conventions;
-    let taken = |media: &&str| conventions.strategic_merge_patch || *media != STRATEGIC_MERGE_PATCH;
+    let taken = |media: &&str| match *media {
+        STRATEGIC_MERGE_PATCH => conventions.strategic_merge_patch,
+        APPLY_CBOR_PATCH => conventions.cbor.0,
+        _ => true,
+    };
     let media = media(request);
     if !PATCH_TYPES.into_iter().filter(taken).any(|known| known == media) {
         return Err(match conventions.routing {

@@ -119,8 +119,7 @@ pub(super) fn check_unstructured_kind(
     body: &[u8],
 ) -> Result<(), StatusError> {
     if kind.is_empty() {
-        let why = format!("Object 'Kind' is missing in '{}'", String::from_utf8_lossy(body));
-        return Err(unrecognized(expected, &why, body));
+        return Err(missing_kind(expected, &String::from_utf8_lossy(body), body));
     }
     if let Err(error) = version.parse::<GroupVersion>() {
         return Err(unrecognized(expected, &error.to_string(), body));
@@ -130,6 +129,19 @@ pub(super) fn check_unstructured_kind(
         true => Ok(()),
         false => Err(other_version(version, expected)),
     }
+}
+
+/// An unstructured object that does not say its kind; `shown` is its body as people read it.
+pub(super) fn missing_kind(expected: &GroupVersionKind, shown: &str, body: &[u8]) -> StatusError {
+    unrecognized(expected, &format!("Object 'Kind' is missing in '{shown}'"), body)
+}
+
+/// The same of its version.
+pub(super) fn missing_version(expected: &GroupVersionKind, kind: &str, shown: &str) -> StatusError {
+    StatusError::bad_request(format!(
+        "{kind} in version \"\" cannot be handled as a {}: Object 'apiVersion' is missing in '{shown}'",
+        expected.kind
+    ))
 }
 
 /// What says to be of the path's kind in another version than the path's.

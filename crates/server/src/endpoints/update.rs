@@ -294,7 +294,7 @@ impl StoredRequest<'_> {
 
     /// Whether what is stored is to be written anew though nothing changes.
     async fn is_stale(&self, key: &[u8]) -> Result<bool, StatusError> {
-        self.storage.engine.is_stale(key).await.map_err(store_error)
+        self.storage.is_stale(key).await.map_err(store_error)
     }
 
     /// Whether what the cache had at hand is what is there now.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
-use kevel_codec::{json, protobuf};
+use kevel_codec::{cbor, json, protobuf};
 use kevel_store::Revision;
 use kevel_store::cache::{At, CacheError, Change, Delivery, EncoderId, Object};
 
@@ -19,9 +19,9 @@ use crate::failure::cache_error;
 use crate::flowcontrol::WatchHold;
 use crate::handler::Response;
 use crate::metrics::WatchEvents;
-use crate::negotiate::{MediaType, STREAM_TYPES, Shape};
+use crate::negotiate::{MediaType, Shape};
 use crate::resource::Resource;
-use crate::responses::respond;
+use crate::responses::{cbor_document, respond};
 use crate::storage::Storage;
 use crate::type_ref::TypeRef;
 
@@ -66,7 +66,7 @@ impl StoredRequest<'_> {
             self.check_sealed(snapshot, &prefix)?;
         }
         let encoder = Encoder::new(&self)?;
-        let media = encoder.media_type();
+        let media = self.accepted.media.stream_name();
         let stream = Stream::new(watcher, encoder, self.timeout()?).selecting(of_version);
         let stream = if bookmarks { stream.with_bookmarks() } else { stream };
         let stream = match snapshot {
@@ -124,7 +124,8 @@ pub(super) struct Encoder {
 impl Encoder {
     fn new(request: &StoredRequest<'_>) -> Result<Self, StatusError> {
         if request.accepted.media == MediaType::Yaml {
-            return Err(StatusError::not_acceptable(&STREAM_TYPES));
+            let types = request.resource.conventions.cbor.stream_types();
+            return Err(StatusError::not_acceptable(types));
         }
         let printer = match &request.accepted.shape {
             Shape::Table(version) => Some(Printer::new(request, version)?),
@@ -157,13 +158,6 @@ impl Encoder {
             prefix,
             sent: WatchEvents::of(&request.request.parts).cloned(),
         })
-    }
-
-    fn media_type(&self) -> &'static str {
-        match self.media {
-            MediaType::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
-            _ => "application/json",
-        }
     }
 
     /// Lets a webhook convert objects together that are sent next. What it refuses of them is told with the object.
@@ -288,6 +282,7 @@ impl Encoder {
         let mut bytes = Vec::new();
         match self.media {
             MediaType::Protobuf => bytes = protobuf::encode_object(value, ty.schema()),
+            MediaType::Cbor => bytes = cbor_document(value, Some(ty.schema())),
             _ => json::encode(value, ty.schema(), &mut bytes),
         }
         self.frame(event, bytes, out);
@@ -295,15 +290,19 @@ impl Encoder {
 
     /// Puts an event around an object.
     fn frame(&self, event: &str, object: Vec<u8>, out: &mut Vec<u8>) {
-        if self.media == MediaType::Protobuf {
-            let message = watch_event_message(event, &object);
-            out.extend_from_slice(&(message.len() as u32).to_be_bytes());
-            out.extend_from_slice(&message);
-            return;
+        match self.media {
+            MediaType::Protobuf => {
+                let message = watch_event_message(event, &object);
+                out.extend_from_slice(&(message.len() as u32).to_be_bytes());
+                out.extend_from_slice(&message);
+            }
+            MediaType::Cbor => write_cbor_event(event, &object, out),
+            _ => {
+                out.extend_from_slice(format!(r#"{{"type":"{event}","object":"#).as_bytes());
+                out.extend_from_slice(&object);
+                out.extend_from_slice(b"}\n");
+            }
         }
-        out.extend_from_slice(format!(r#"{{"type":"{event}","object":"#).as_bytes());
-        out.extend_from_slice(&object);
-        out.extend_from_slice(b"}\n");
     }
 
     /// An object that says nothing but how far the watch is.
@@ -332,7 +331,7 @@ impl Encoder {
 
     fn status(&self, error: StatusError, out: &mut Vec<u8>) {
         let text = error.into_status().to_json();
-        if self.media != MediaType::Protobuf {
+        if !matches!(self.media, MediaType::Protobuf | MediaType::Cbor) {
             return self.frame("ERROR", text, out);
         }
         let Some(schema) = kevel_api::builtin::schema("", "v1", "Status") else { return };
@@ -348,6 +347,16 @@ fn watch_event_message(event: &str, object: &[u8]) -> Vec<u8> {
     let mut message = delimited(1, event.as_bytes());
     message.extend(delimited(2, &raw));
     message
+}
+
+/// The same in CBOR: a map of two, in which an object is an item with its own tag before it.
+fn write_cbor_event(event: &str, object: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(cbor::SELF_DESCRIBED);
+    cbor::encode_map_head(2, out);
+    for text in ["type", event, "object"] {
+        cbor::encode_any(&text.into(), out);
+    }
+    out.extend_from_slice(object);
 }
 
 fn delimited(tag: u8, bytes: &[u8]) -> Vec<u8> {
@@ -371,6 +380,9 @@ mod tests {
     fn a_watch_event_is_a_message_around_an_object() {
         assert_eq!(watch_event_message("ADDED", b"xy"), b"\n\x05ADDED\x12\x04\n\x02xy");
         assert_eq!(delimited(2, &[0; 300])[..3], [0x12, 0xac, 0x02]);
+        let mut event = Vec::new();
+        write_cbor_event("ADDED", b"\xd9\xd9\xf7\xa0", &mut event);
+        assert_eq!(event, b"\xd9\xd9\xf7\xa2\x44type\x45ADDED\x46object\xd9\xd9\xf7\xa0");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use http::header::{
     SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
-use kevel_codec::base64;
+use kevel_codec::{base64, cbor};
 use kevel_streaming::channel::{NONE, Protocol};
 use kevel_streaming::upgrade::websocket::{accept, accept_key};
 use kevel_streaming::websocket::{CloseCode, Opcode, Received, Role, Socket};
@@ -44,6 +44,8 @@ enum Form {
     Lines,
     /// What stands behind each length: events in protobuf.
     Delimited,
+    /// Each item: events in CBOR.
+    Items,
     /// Bytes.
     Binary,
     /// Bytes, in base64.
@@ -61,7 +63,12 @@ pub(super) fn watch(headers: &HeaderMap, media: MediaType, mut watch: Response) 
             if let Some(protocol) = protocol {
                 answered.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
             }
-            go_on(watch, if media == MediaType::Protobuf { Form::Delimited } else { Form::Lines })
+            let form = match media {
+                MediaType::Protobuf => Form::Delimited,
+                MediaType::Cbor => Form::Items,
+                _ => Form::Lines,
+            };
+            go_on(watch, form)
         }
         Err((code, said)) => {
             let mut response = http::Response::new(Body::from(said));
@@ -174,7 +181,7 @@ impl Form {
     /// An empty message before a log tells the client that there is one.
     fn greet<IO>(self, socket: &mut Socket<IO>) {
         match self {
-            Form::Lines | Form::Delimited => {}
+            Form::Lines | Form::Delimited | Form::Items => {}
             Form::Binary => socket.send(Opcode::Binary, &[], &[]),
             Form::Base64 => socket.send(Opcode::Text, &[], &[]),
         }
@@ -195,6 +202,14 @@ impl Form {
                     rest = after;
                 }
                 return rest.is_empty().then_some(());
+            }
+            Form::Items => {
+                let mut rest = piece;
+                while !rest.is_empty() {
+                    let (event, after) = cbor::first_item(rest).ok()?;
+                    socket.send(Opcode::Binary, &[], event);
+                    rest = after;
+                }
             }
             Form::Binary => {
                 piece.chunks(LOG_MESSAGE).for_each(|bytes| socket.send(Opcode::Binary, &[], bytes))
@@ -249,6 +264,8 @@ mod tests {
             (Form::Delimited, b"\0\0\0\x01x\0\0\0\0", Some(b"\x82\x01x\x82\x00")),
             (Form::Delimited, b"\0\0\0\x02x", None),
             (Form::Delimited, b"\0\0", None),
+            (Form::Items, b"\x81\x01\x40", Some(b"\x82\x02\x81\x01\x82\x01\x40")),
+            (Form::Items, b"\x81", None),
             (Form::Binary, b"ab", Some(b"\x82\x02ab")),
             (Form::Base64, b"ab", Some(b"\x81\x04YWI=")),
         ] {

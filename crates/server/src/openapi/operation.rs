@@ -50,14 +50,23 @@ pub(super) struct Parameter {
 }
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
-const MEDIA: [&str; 3] = ["application/json", "application/yaml", PROTOBUF];
-const STREAMS: [&str; 2] =
-    ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
-const PATCHES: [&str; 4] = [
+const CBOR: &str = "application/cbor";
+const CBOR_STREAM: &str = "application/cbor-seq";
+const APPLY_CBOR: &str = "application/apply-patch+cbor";
+const MEDIA: [&str; 4] = ["application/json", "application/yaml", PROTOBUF, CBOR];
+/// What documents about the API are written in, wherever they are.
+const DOCUMENTS: [&str; 3] = ["application/json", "application/yaml", PROTOBUF];
+const STREAMS: [&str; 3] = [
+    "application/json;stream=watch",
+    "application/vnd.kubernetes.protobuf;stream=watch",
+    CBOR_STREAM,
+];
+const PATCHES: [&str; 5] = [
     "application/json-patch+json",
     "application/merge-patch+json",
     STRATEGIC_MERGE,
     "application/apply-patch+yaml",
+    APPLY_CBOR,
 ];
 const STRATEGIC_MERGE: &str = "application/strategic-merge-patch+json";
 const ANYTHING: &str = "*/*";
@@ -74,8 +83,8 @@ pub(super) fn document<'r>(path: &str, name: &str, answer: Component<'r>) -> Ope
         parameters: Vec::new(),
         body: None,
         body_required: false,
-        consumes: MEDIA.to_vec(),
-        produces: MEDIA.to_vec(),
+        consumes: DOCUMENTS.to_vec(),
+        produces: DOCUMENTS.to_vec(),
         answers: vec![(200, Content::Of(answer))],
     }
 }
@@ -238,21 +247,32 @@ impl<'r> Routes<'r, '_> {
         self.resource.conventions.published.by_definition()
     }
 
+    /// Of these media types those that are told: a definition does not tell of CBOR.
+    fn told(&self, types: &[&'static str]) -> Vec<&'static str> {
+        let conventions = &self.resource.conventions;
+        let cbor = conventions.cbor.0 && !self.defined();
+        let told = |media: &&&str| match **media {
+            PROTOBUF => conventions.protobuf,
+            STRATEGIC_MERGE => conventions.strategic_merge_patch,
+            CBOR | CBOR_STREAM | APPLY_CBOR => cbor,
+            _ => true,
+        };
+        types.iter().filter(told).copied().collect()
+    }
+
     fn media(&self) -> Vec<&'static str> {
-        let protobuf = self.resource.conventions.protobuf;
-        MEDIA.into_iter().filter(|media| protobuf || *media != PROTOBUF).collect()
+        self.told(&MEDIA)
     }
 
     fn streaming(&self) -> Vec<&'static str> {
         match self.defined() {
             true => self.media(),
-            false => [&MEDIA[..], &STREAMS[..]].concat(),
+            false => [self.media(), self.told(&STREAMS)].concat(),
         }
     }
 
     fn patches(&self) -> Vec<&'static str> {
-        let strategic = self.resource.conventions.strategic_merge_patch;
-        PATCHES.into_iter().filter(|media| strategic || *media != STRATEGIC_MERGE).collect()
+        self.told(&PATCHES)
     }
 
     fn verb(

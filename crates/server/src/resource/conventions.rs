@@ -6,6 +6,8 @@ use bytes::Bytes;
 use kevel_api::gvk::GroupVersionKind;
 use kevel_api::quote::quote;
 
+use crate::negotiate::Cbor;
+
 /// The conventions that a kind is served by.
 #[derive(Clone, Debug)]
 pub struct Conventions {
@@ -13,6 +15,8 @@ pub struct Conventions {
     pub routing: Routing,
     /// Whether its objects have a protobuf form.
     pub protobuf: bool,
+    /// Whether its objects are spoken of in CBOR.
+    pub cbor: Cbor,
     /// Whether its objects take strategic merge patches: what lists and maps are merged by is known of
     /// types alone.
     pub strategic_merge_patch: bool,
@@ -82,6 +86,7 @@ impl Conventions {
         Conventions {
             routing: Routing::Routes,
             protobuf: true,
+            cbor: Cbor(false),
             strategic_merge_patch: true,
             field_labels: match field_label_conversion {
                 true => FieldLabels::Own,

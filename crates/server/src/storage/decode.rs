@@ -1,6 +1,7 @@
 //! Wire bytes of stored bytes.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use kevel_api::gvk::GroupVersionKind;
@@ -25,6 +26,8 @@ pub(super) struct StoredDecode {
     pub json: JsonDecode,
     /// Stored form, for kinds whose type and format do not determine it.
     pub form: Option<Arc<dyn StoredForm>>,
+    /// Whether an object was read that would be written in another encoding now.
+    pub outdated: AtomicBool,
     /// The kind in the storage's version.
     pub kind: GroupVersionKind,
     /// `apiVersion` of the storage's version.
@@ -33,6 +36,10 @@ pub(super) struct StoredDecode {
 }
 
 impl StoredDecode {
+    pub fn has_seen_outdated(&self) -> bool {
+        self.outdated.load(Ordering::Relaxed)
+    }
+
     /// The wire bytes of an object that is kept in a form of its own.
     fn formed(&self, object: &Value, revision: Revision) -> Result<Wire, String> {
         let mut text = Vec::with_capacity(2048);
@@ -60,6 +67,9 @@ impl StoredDecode {
 impl Decode for StoredDecode {
     fn decode(&self, stored: &Bytes, revision: Revision) -> Result<Wire, String> {
         if let Some(form) = &self.form {
+            if form.is_outdated(stored) {
+                self.outdated.store(true, Ordering::Relaxed);
+            }
             return self.formed(&form.decode(stored)?, revision);
         }
         if stored.starts_with(protobuf::MAGIC) {
