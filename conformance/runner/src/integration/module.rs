@@ -71,15 +71,19 @@ impl GoModule {
         &self.folder
     }
 
-    /// The program of a package's tests, built if it is not there.
+    /// The program of a package's tests, built if it is not there. It has the name that Go gives it: clients send it, and
+    /// tests find it in managed fields.
     pub async fn test_program(&self, name: &str, import_path: &str) -> Result<PathBuf> {
-        let program = self.folder.join("bin").join(format!("{}.test", name.replace('/', "_")));
+        let last = import_path.rsplit('/').next().unwrap_or(import_path);
+        let folder = self.folder.join("bin").join(name);
+        fs::create_dir_all(&folder)?;
+        let program = folder.join(format!("{last}.test"));
         let _lock = self.lock()?;
         if program.is_file() {
             return Ok(program);
         }
         println!("building {name}");
-        let new = program.with_extension("new");
+        let new = folder.join("new");
         let path = new.display().to_string();
         let arguments = ["test", "-mod=mod", "-c", "-vet=off", "-ldflags=-s -w", "-o", &path];
         self.go.run(&self.folder, &[&arguments[..], &[import_path]].concat()).await?;
