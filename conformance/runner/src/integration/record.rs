@@ -14,7 +14,8 @@ const REASON: usize = 160;
 /// Subtests of a test that are listed. More say that the test is of a feature that is missing.
 const LISTED: usize = 60;
 
-/// Renews the expectations of tests that ran on Kevel. A test that Kevel passes needs no other evidence.
+/// Renews the expectations of tests that ran on Kevel. A test that Kevel passes needs no other evidence; of one that does
+/// not, a line that says so is believed, and the reference is asked if there is none.
 pub async fn record(
     kevel: &Arc<PackageRun>,
     reference: &Arc<PackageRun>,
@@ -26,37 +27,42 @@ pub async fn record(
     let mut theirs = PackageResults::open(reference.folder())?;
     for test in tests {
         let ended = |results: &PackageResults| results.of_test(test).get(test).map(|o| o.status);
-        if ended(results).is_some_and(TestStatus::is_failure) {
+        let known = match expectations.of(package, test) {
+            Some(Expectation::Differs(_)) => Some(TestStatus::Pass),
+            Some(Expectation::Neither(_)) => Some(TestStatus::Fail),
+            _ => None,
+        };
+        if ended(results).is_some_and(TestStatus::is_failure) && known.is_none() {
             let one = std::slice::from_ref(test);
             reference.all(one, &mut theirs).await?;
-            let new = !matches!(expectations.of(package, test), Some(Expectation::Differs(_)));
-            if new && ended(&theirs) == Some(TestStatus::Pass) {
+            if ended(&theirs) == Some(TestStatus::Pass) {
                 // Alone, lest the machine was too busy.
                 kevel.all(one, results).await?;
             }
         }
-        let now = expected(test, &results.of_test(test), &theirs.of_test(test));
+        let asked = theirs.of_test(test);
+        let on_reference = |name: &str| known.or_else(|| asked.get(name).map(|it| it.status));
+        let now = expected(test, &results.of_test(test), on_reference);
         expectations.set(package, test, with_known_reasons(now, package, expectations));
     }
     Ok(())
 }
 
-/// Expectations of a test and its subtests, from its ends on Kevel and on the reference.
+/// Expectations of a test and its subtests, from their ends on Kevel and on the reference.
 fn expected(
     test: &str,
     ours: &TestOutcomes,
-    theirs: &TestOutcomes,
+    on_reference: impl Fn(&str) -> Option<TestStatus>,
 ) -> BTreeMap<String, Expectation> {
     let of = |name: &str| {
-        let (ours, theirs) = (ours.get(name)?, theirs.get(name));
+        let outcome = ours.get(name)?;
         // A subtest's is that of its test.
-        let own = |lines| if name == test { reason(lines) } else { String::new() };
-        let reason = || own(&ours.lines);
-        Some(match (ours.status, theirs.map(|outcome| outcome.status)) {
+        let reason = || if name == test { reason(&outcome.lines) } else { String::new() };
+        Some(match (outcome.status, on_reference(name)) {
             (TestStatus::Pass, _) => Expectation::Pass,
             (TestStatus::Skip, _) | (_, Some(TestStatus::Skip)) => Expectation::InProcess(reason()),
             (_, Some(TestStatus::Pass)) => Expectation::Differs(reason()),
-            _ => Expectation::Neither(theirs.map_or_else(reason, |it| own(&it.lines))),
+            _ => Expectation::Neither(reason()),
         })
     };
     let mut all: BTreeMap<_, _> = of(test).map(|it| (test.to_owned(), it)).into_iter().collect();
@@ -92,4 +98,44 @@ fn with_known_reasons(
         }
     }
     now
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::output::TestOutcome;
+    use super::*;
+
+    fn outcomes(ends: &[(&str, TestStatus)]) -> TestOutcomes {
+        let lines = vec!["a_test.go:7: a message".to_owned()];
+        let outcome = |status| TestOutcome { status, seconds: 1.0, lines: lines.clone() };
+        ends.iter().map(|(name, status)| ((*name).to_owned(), outcome(*status))).collect()
+    }
+
+    #[test]
+    fn failed_subtests_are_listed_beside_passing_ones() {
+        use TestStatus::{Fail, Pass};
+        let ours = outcomes(&[
+            ("TestA", Fail),
+            ("TestA/both", Fail),
+            ("TestA/one", Fail),
+            ("TestA/two", Pass),
+        ]);
+        let on_reference = |name: &str| Some(if name == "TestA/both" { Fail } else { Pass });
+        let found = expected("TestA", &ours, on_reference);
+        let expected = [
+            ("TestA".to_owned(), Expectation::Differs("a message".to_owned())),
+            ("TestA/both".to_owned(), Expectation::Neither(String::new())),
+            ("TestA/one".to_owned(), Expectation::Differs(String::new())),
+        ];
+        assert_eq!(found, BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn subtests_of_timed_out_tests_are_not_listed() {
+        use TestStatus::{Pass, Timeout};
+        let ours = outcomes(&[("TestA", Timeout), ("TestA/one", Timeout), ("TestA/two", Pass)]);
+        let found = super::expected("TestA", &ours, |_| None);
+        let expected = [("TestA".to_owned(), Expectation::Neither("a message".to_owned()))];
+        assert_eq!(found, BTreeMap::from(expected));
+    }
 }
