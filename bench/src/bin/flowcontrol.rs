@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use kevel_api::time::Time;
 use kevel_bench::{cpu_time, resident};
+use kevel_clock::Clock;
 use kevel_flowcontrol::{
     Controller, RequestDigest, Started, Unobserved, Waiting, WorkEstimate, WorkEstimator, bootstrap,
 };

@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn cbor_is_the_last_choice_where_it_is_spoken() {
-        let offer = Offer::Objects { protobuf: false, cbor: Cbor(true) };
+        let offer = Offer::Objects { protobuf: false, table: true, cbor: Cbor(true) };
         for (header, media, shape) in [
             ("*/*", MediaType::Json, Shape::Whole),
             ("application/*", MediaType::Json, Shape::Whole),

@@ -9,6 +9,7 @@ use kevel_api::duration::Duration as GoDuration;
 use kevel_api::quote::quote;
 use kevel_api::status::StatusError;
 use kevel_api::value::{Map, Value};
+use kevel_clock::Clock;
 use kevel_codec::json::{self, Unknown};
 use kevel_codec::yaml;
 use kevel_server::admission::{Attributes, Operation, Plugin, ready};
@@ -52,7 +53,7 @@ const DENY_TTL: Setting = Setting { field: "denyTTL", default: 30 * SECOND, ..AL
 /// `ImagePolicyWebhook`, as the command line knows it.
 pub const REGISTRATION: Registration = Registration::off("ImagePolicyWebhook", |context| {
     let text = (context.configuration)("ImagePolicyWebhook")?.ok_or("no config specified")?;
-    Ok(Arc::new(ImagePolicyWebhook::new(&text)?))
+    Ok(Arc::new(ImagePolicyWebhook::new(&text, context.client.clock())?))
 });
 
 /// The admission plug-in of that name.
@@ -76,7 +77,7 @@ struct Status {
 }
 
 impl ImagePolicyWebhook {
-    pub fn new(text: &str) -> Result<Self, String> {
+    pub fn new(text: &str, clock: &Clock) -> Result<Self, String> {
         let decoded = yaml::decode_any(text.as_bytes(), Unknown::Ignore);
         let decoded = decoded.map_err(|error| error.to_string())?.value;
         let config = decoded.at(&["imagePolicy"]).unwrap_or(&Value::Null);
@@ -86,7 +87,7 @@ impl ImagePolicyWebhook {
         Ok(ImagePolicyWebhook {
             client: Client::new(endpoint)?,
             backoff,
-            answers: AnswerCache::new(MAX_ANSWERS, context.client.clock()),
+            answers: AnswerCache::new(MAX_ANSWERS, clock),
             allow_ttl,
             deny_ttl,
             default_allow: config.at(&["defaultAllow"]) == Some(&Value::Bool(true)),

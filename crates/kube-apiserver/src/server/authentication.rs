@@ -16,6 +16,7 @@ use kevel_auth::service_account::{
     BoundTokens, CONFIGURATION_PATH, EXTENDED, ExternalSigner, Issuer, JWKS_PATH, Keys,
     LegacyTokens, Objects, OpenIdMetadata, Signer, TokenRequest, TokenUses, Verifier, tracking,
 };
+use kevel_clock::Clock;
 use kevel_controlplane::Creaters;
 use kevel_controlplane::features::Feature;
 use kevel_server::authentication::{
@@ -201,7 +202,7 @@ fn tokens(
     // After those of service accounts: about tokens of others it may have to ask their issuers.
     members.push(Arc::new(AudienceAgnostic::new(jwt, audiences)));
     if !flags.authentication_token_webhook_config_file.is_empty() {
-        members.push(Arc::new(token_webhook(flags, egress, metrics.clone())?));
+        members.push(Arc::new(token_webhook(flags, egress, metrics.clone(), &options.clock)?));
     }
     let union = Arc::new(TokenUnion::new(members));
     Ok(Arc::new(TokenCache::new(union, REMEMBERED, metrics, &options.clock)?))
@@ -212,6 +213,7 @@ pub(super) fn token_webhook(
     flags: &options::Authentication,
     egress: &EgressSelector,
     metrics: Arc<TokenCacheMetrics>,
+    clock: &Clock,
 ) -> Result<TokenCache, String> {
     let file = Path::new(&flags.authentication_token_webhook_config_file);
     let dialer = egress.dialer(EgressType::ControlPlane);
@@ -221,7 +223,7 @@ pub(super) fn token_webhook(
     let webhook = TokenWebhook::new(client, version, &flags.api_audiences.0);
     let time = duration(flags.authentication_token_webhook_cache_ttl);
     let remembered = Remembered { success: time, failure: time, errors: false };
-    TokenCache::new(Arc::new(webhook), remembered, metrics, &options.clock)
+    TokenCache::new(Arc::new(webhook), remembered, metrics, clock)
 }
 
 /// Those who know users, in the order in which they are asked.

@@ -37,7 +37,9 @@ async fn authentication_webhooks_are_trusted_as_go_trusts_them() {
         ]);
         let metrics = Arc::new(TokenCacheMetrics::new(&Metrics::default()));
         let egress = EgressSelector::default();
-        let webhook = token_webhook(&options.authentication, &egress, metrics).unwrap();
+        let webhook =
+            token_webhook(&options.authentication, &egress, metrics, &kevel_clock::Clock::system())
+                .unwrap();
         let known = webhook.authenticate_token("a-token", &[]).await;
         let name = known.map(|known| known.map(|known| known.user.name.clone()));
         let refusal = name.map(|name| assert_eq!(name.as_deref(), Some("jane"))).err();

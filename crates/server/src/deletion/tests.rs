@@ -108,7 +108,7 @@ impl World {
         if !list.is_empty() {
             metadata::set(&mut object, "finalizers", Some(Value::List(list.into_iter().collect())));
         }
-        let now = Time::now();
+        let now = Time::now(&kevel_clock::Clock::system());
         if let Some((granted, at)) = case.under_way {
             set_deletion(&mut object, after(now, at), granted);
         }
@@ -128,9 +128,9 @@ impl World {
         let (stored, before) = (row.storage.as_ref().unwrap(), self.revision().await);
         let (key, released) = (format!("ns/{name}"), self.released.0.load(Ordering::Relaxed));
         let untouched = stored.fetch(&key).await.unwrap().unwrap();
-        let requested = Time::now();
+        let requested = Time::now(&kevel_clock::Clock::system());
         row.remove("ns", &name, &case.options).await.unwrap();
-        let answered = Time::now();
+        let answered = Time::now(&kevel_clock::Clock::system());
         let left = stored.fetch(&key).await.unwrap();
         let writes = self.revision().await - before;
         let gave_back = self.released.0.load(Ordering::Relaxed) - released;
@@ -306,7 +306,7 @@ async fn stale_state_decides_nothing_without_a_write() {
                 let mut object = row.find("ns", &name).await.unwrap();
                 metadata::set(&mut object, "resourceVersion", None);
                 let mut marked = object.clone();
-                set_deletion(&mut marked, Time::now(), Some(0));
+                set_deletion(&mut marked, Time::now(&kevel_clock::Clock::system()), Some(0));
                 let (plan, writes) = match plan {
                     "already" => (DeletionPlan::AlreadyDeleting, 0),
                     "remove" => (DeletionPlan::Remove, 1),

@@ -181,7 +181,7 @@ fn push_metadata(
     let mut parts = Metadata::default();
     out.push(b'{');
     let mut all = members(metadata)?;
-    while let Some(member) = all.next() {
+    for member in all.by_ref() {
         let (key, value) = member?;
         if key == b"resourceVersion" {
             continue;

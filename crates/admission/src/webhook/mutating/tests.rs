@@ -168,6 +168,7 @@ async fn webhooks_are_reinvoked_where_the_object_has_changed_since() {
                 old: None,
                 options: OperationOptions::None,
                 deadline: None,
+                clock: &kevel_clock::Clock::system(),
                 trackers: None,
                 reinvocation: None,
             };

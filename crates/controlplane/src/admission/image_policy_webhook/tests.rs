@@ -15,7 +15,7 @@ async fn image_policy_webhooks_are_trusted_as_go_trusts_them() {
     let tried = each(&cells, async |cell| {
         let file = cell.kubeconfig(folder.path(), "/images");
         let config = format!("imagePolicy: {{kubeConfigFile: '{file}', retryBackoff: 1}}");
-        let webhook = ImagePolicyWebhook::new(&config).unwrap();
+        let webhook = ImagePolicyWebhook::new(&config, &kevel_clock::Clock::system()).unwrap();
         let refusal = webhook.ask(b"{}").await.map(|status| assert!(status.allowed)).err();
         cell.judge(refusal.as_deref()).await;
     });
